@@ -1,0 +1,33 @@
+"""Forward dynamics: joint accelerations, and their time derivatives, that joint torques cause."""
+
+from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
+from ..registry import quantity
+
+
+def _inputs(robot, order, options):
+    ports = [configuration_port(robot), motion_ports(robot, 0)[1], *torque_ports(robot, order)]
+    return ports + (wrench_ports(robot, order) if options["external_wrenches"] else [])
+
+
+def _outputs(robot, order, options):
+    return motion_ports(robot, order + 1)[2:]
+
+
+def _call(function, model, order, ports, options):
+    T = [ports[derivative_name("tau", k)] for k in range(order + 1)]
+    W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
+    accelerations = function(model, order, ports["q"], ports["v"], T, W)
+    return {derivative_name("v", k + 1): x for k, x in enumerate(accelerations)}
+
+
+quantity(
+    name="forward_dynamics",
+    summary="joint accelerations and their time derivatives from torques",
+    inputs=_inputs,
+    outputs=_outputs,
+    call=_call,
+    options=("external_wrenches",),
+    default=("closed_form",),
+)
+
+from . import articulated_body, closed_form  # noqa: E402, F401  registers the methods

@@ -1,0 +1,128 @@
+"""od.function: a quantity of a robot as a named casadi.Function."""
+
+import re
+
+import casadi as ca
+import numpy as np
+
+from .errors import OrderError, ShapeError, UnknownName
+from .model.canonical import canonical
+from .model.robot import cached
+from .registry import choose, get
+
+_OPTIONS = {"external_wrenches": False, "friction": False, "frame": None}
+
+
+class RobotFunction(ca.Function):
+    """A casadi.Function that checks what it is given and says which port and joint is meant.
+
+    Behaves as its base class everywhere (map, Opti, code generation). Numbers may be numpy arrays (also flat or
+    rows), lists or DM; symbols SX or MX. Ports left out count as zero, as in CasADi.
+    """
+
+    def __init__(self, base, names=None):
+        super().__init__(base)
+        self._names = names or {}  # rows of a port: what they are called
+
+    def __call__(self, *args, **ports):
+        if args and ports:
+            raise ShapeError(f"{self.name()}: give all ports by position or all by name, not both")
+        if args and len(args) != self.n_in():
+            raise ShapeError(f"{self.name()}: got {len(args)} arguments, expected {self.n_in()}: {self._signature()}")
+        given = zip(self.name_in(), args, strict=True) if args else ports.items()
+        checked = {name: self._check(name, value) for name, value in given}
+        return super().__call__(*checked.values()) if args else super().__call__(**checked)
+
+    def _signature(self):
+        return ", ".join(f"{n}{list(self.size_in(i))}" for i, n in enumerate(self.name_in()))
+
+    def _check(self, name, value):
+        if name not in self.name_in():
+            raise UnknownName(f"port of {self.name()}", name, self.name_in())
+        rows, columns = self.size_in(name)
+        if not isinstance(value, (ca.SX, ca.MX, ca.DM)):
+            try:
+                value = np.asarray(value, float)
+            except (TypeError, ValueError) as error:
+                raise ShapeError(f"{self.name()}: port {name}: {error}; give numbers, SX or MX") from None
+            if value.ndim < 2:
+                value = value.reshape(-1, 1) if columns == 1 or value.size == rows else value.reshape(1, -1)
+        got = tuple(value.shape)
+        fits = got in ((rows, columns), (1, 1)) or (columns == 1 and (got == (1, rows) or got[0] == rows))
+        if not fits:
+            called = self._names.get(name)
+            hint = f" for {', '.join(called)}" if called and len(called) <= 40 else ""
+            raise ShapeError(f"{self.name()}: port {name} got shape {got}, expected ({rows}, {columns}){hint}")
+        return value
+
+    def __getstate__(self):
+        return {"base": super().__getstate__(), "names": self._names}
+
+    def __setstate__(self, state):
+        super().__setstate__(state["base"])
+        self._names = state["names"]
+
+
+def function(robot, quantity, *, order=0, method=None, name=None, **options):
+    """Quantity of a robot as casadi.Function with named ports.
+
+    robot: Robot. quantity, method: names, see od.table(); without a method the default one is taken.
+    order: time derivatives 0..order come out. name: of the Function, default the quantity and its order.
+    Options, where the quantity knows them: external_wrenches=True adds the port w_ext (6, bodies) and its
+    derivatives; friction=True counts viscous damping and smoothed Coulomb friction; frame="name" picks a frame.
+    Ports, shapes and units: od.ports(robot, quantity, order).
+    Raises UnknownName, OrderError, ShapeError, each listing what would be right.
+    """
+    record = get(quantity)
+    order = _checked_order(quantity, record, order)
+    chosen = choose(quantity, robot, order, method)
+    settings = _settings(record, options)
+    name = _checked_name(name or f"{quantity}_{order}")
+    key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
+    return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
+
+
+def ports(robot, quantity, order=0, **options):
+    """(inputs, outputs): the Port records of a quantity, in order."""
+    record = get(quantity)
+    settings = _settings(record, options)
+    return record.inputs(robot, order, settings), record.outputs(robot, order, settings)
+
+
+def _build(robot, record, chosen, order, settings, name):
+    inputs = record.inputs(robot, order, settings)
+    outputs = record.outputs(robot, order, settings)
+    symbols = {p.name: ca.SX.sym(p.name, *p.shape) for p in inputs}
+    model = canonical(robot, chosen.regroup)
+    results = record.call(chosen.function, model, order, symbols, settings)
+    expressions = [ca.densify(ca.SX(results[p.name])) for p in outputs]
+    if chosen.cse:
+        expressions = ca.cse(expressions)
+    base = ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
+    names = {
+        p.name: robot.coordinate_names if p.name == "q" else robot.velocity_names for p in inputs if p.shape[1] == 1
+    }
+    return RobotFunction(base, names)
+
+
+def _checked_order(quantity, record, order):
+    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 0:
+        raise OrderError(f"{quantity}: order is {order!r}, expected an integer of at least 0")
+    if record.max_order is not None and order > record.max_order:
+        raise OrderError(f"{quantity}: got order {order}, it goes up to order {record.max_order}")
+    return int(order)
+
+
+def _settings(record, options):
+    for key in options:
+        if key not in record.options:
+            raise UnknownName(f"option of {record.name!r}", key, record.options)
+    return {k: options.get(k, _OPTIONS[k]) for k in record.options}
+
+
+def _checked_name(name):
+    if not re.fullmatch(r"[A-Za-z](?:_?[A-Za-z0-9])*", name):
+        raise ShapeError(
+            f"{name!r} cannot name a Function: letters, digits and single underscores, starting with a letter"
+        )
+    return name

@@ -1,0 +1,33 @@
+"""Inverse dynamics: joint torques, and their time derivatives, that a motion needs."""
+
+from ..ports import derivative_name, motion_ports, torque_ports, wrench_ports
+from ..registry import quantity
+
+
+def _inputs(robot, order, options):
+    ports = motion_ports(robot, order + 1)
+    return ports + (wrench_ports(robot, order) if options["external_wrenches"] else [])
+
+
+def _outputs(robot, order, options):
+    return torque_ports(robot, order)
+
+
+def _call(function, model, order, ports, options):
+    V = [ports[derivative_name("v", k)] for k in range(order + 2)]
+    W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
+    tau = function(model, order, ports["q"], V, W)
+    return {derivative_name("tau", k): x for k, x in enumerate(tau)}
+
+
+quantity(
+    name="inverse_dynamics",
+    summary="joint torques and their time derivatives from a motion",
+    inputs=_inputs,
+    outputs=_outputs,
+    call=_call,
+    options=("external_wrenches", "friction"),
+    default=("taylor",),
+)
+
+from . import by_ad, recursive_body, taylor  # noqa: E402, F401  registers the methods

@@ -1,0 +1,126 @@
+"""Rotations: SO(3) and unit quaternions (w, x, y, z), for numpy, DM, SX and MX alike.
+
+A small rotation needs no branch in user code: series take over below an angle of 0.1, where the closed forms
+start to cancel and the first term left out is below the rounding of double precision.
+"""
+
+import casadi as ca
+
+_SMALL = 1e-2  # square of the angle below which series are used
+
+
+def skew(w):
+    """Matrix of the cross product: skew(w) x = w x x. (3,) -> (3, 3)."""
+    return ca.vertcat(
+        ca.horzcat(0, -w[2], w[1]),
+        ca.horzcat(w[2], 0, -w[0]),
+        ca.horzcat(-w[1], w[0], 0),
+    )
+
+
+def rot_x(angle):
+    """Rotation by `angle` [rad] about x. -> (3, 3)."""
+    c, s = ca.cos(angle), ca.sin(angle)
+    return ca.vertcat(ca.horzcat(1, 0, 0), ca.horzcat(0, c, -s), ca.horzcat(0, s, c))
+
+
+def rot_y(angle):
+    """Rotation by `angle` [rad] about y. -> (3, 3)."""
+    c, s = ca.cos(angle), ca.sin(angle)
+    return ca.vertcat(ca.horzcat(c, 0, s), ca.horzcat(0, 1, 0), ca.horzcat(-s, 0, c))
+
+
+def rot_z(angle):
+    """Rotation by `angle` [rad] about z. -> (3, 3)."""
+    c, s = ca.cos(angle), ca.sin(angle)
+    return ca.vertcat(ca.horzcat(c, -s, 0), ca.horzcat(s, c, 0), ca.horzcat(0, 0, 1))
+
+
+def rpy(roll, pitch, yaw):
+    """Rotation about fixed x, y, z axes in this order (URDF). -> (3, 3)."""
+    return rot_z(yaw) @ rot_y(pitch) @ rot_x(roll)
+
+
+def _safe_angle(w):
+    square = ca.dot(w, w)
+    small = square < _SMALL
+    angle = ca.sqrt(ca.if_else(small, 1, square))  # the untaken branch stays differentiable
+    return square, small, angle
+
+
+def _series(x, *coefficients):
+    total = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = c + x * total
+    return total
+
+
+def sinc_terms(w):
+    """sin(a)/a, (1 - cos a)/a^2, (a - sin a)/a^3 of the angle a = |w|, safe at zero."""
+    square, small, a = _safe_angle(w)
+    first = ca.if_else(small, _series(square, 1, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880), ca.sin(a) / a)
+    second = ca.if_else(
+        small, _series(square, 1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800), 2 * ca.sin(a / 2) ** 2 / a**2
+    )
+    third = ca.if_else(
+        small, _series(square, 1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800), (a - ca.sin(a)) / a**3
+    )
+    return first, second, third
+
+
+def exp_so3(w):
+    """Rotation matrix of the rotation vector `w` [rad]. (3,) -> (3, 3). Rodrigues."""
+    first, second, _ = sinc_terms(w)
+    W = skew(w)
+    return ca.DM.eye(3) + first * W + second * (W @ W)
+
+
+def quat_to_rot(Q):
+    """Rotation matrix of a unit quaternion (w, x, y, z). (4,) -> (3, 3)."""
+    w, x, y, z = Q[0], Q[1], Q[2], Q[3]
+    return ca.vertcat(
+        ca.horzcat(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        ca.horzcat(2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        ca.horzcat(2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+def quat_mul(P, Q):
+    """Product of two quaternions (w, x, y, z): rotation P after Q. -> (4,)."""
+    a, b, c, d = P[0], P[1], P[2], P[3]
+    w, x, y, z = Q[0], Q[1], Q[2], Q[3]
+    return ca.vertcat(
+        a * w - b * x - c * y - d * z,
+        a * x + b * w + c * z - d * y,
+        a * y - b * z + c * w + d * x,
+        a * z + b * y - c * x + d * w,
+    )
+
+
+def quat_conj(Q):
+    """Inverse of a unit quaternion (w, x, y, z)."""
+    return ca.vertcat(Q[0], -Q[1], -Q[2], -Q[3])
+
+
+def quat_exp(w):
+    """Unit quaternion of the rotation vector `w` [rad]. (3,) -> (4,)."""
+    first, second, _ = sinc_terms(0.5 * w)
+    half = 0.5 * first
+    real = 1 - ca.dot(0.5 * w, 0.5 * w) * second  # cos(a/2)
+    return ca.vertcat(real, half * w)
+
+
+def quat_log(Q):
+    """Rotation vector [rad], of length at most pi, of a unit quaternion (w, x, y, z). (4,) -> (3,)."""
+    sign = ca.if_else(Q[0] < 0, -1, 1)  # Q and -Q are the same rotation: take the shorter way
+    w, v = sign * Q[0], sign * Q[1:4]
+    square = ca.dot(v, v)
+    small = square < 1e-16  # atan2 and the root are accurate to there
+    n = ca.sqrt(ca.if_else(small, 1, square))
+    factor = ca.if_else(small, 2 / w, 2 * ca.atan2(n, w) / n)
+    return factor * v
+
+
+def quat_rate(Q, w):
+    """Time derivative of a quaternion (w, x, y, z) turning with body angular velocity `w` [rad/s]. -> (4,)."""
+    return 0.5 * quat_mul(Q, ca.vertcat(0, w))

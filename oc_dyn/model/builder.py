@@ -1,0 +1,291 @@
+"""Robots written in code: links and joints added by name, in any order."""
+
+import warnings
+
+import numpy as np
+
+from ..errors import ModelError, ModelWarning, ShapeError
+from ..lie import so3
+from . import joints as jt
+from .inertia import Inertia
+from .robot import Joint, Mimic, assemble
+
+_LIMITS = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
+_INF = float("inf")
+
+
+class RobotBuilder:
+    """Collects links and joints of a robot; build() makes the immutable Robot.
+
+    Args: name (str); gravity (3,) [m/s^2] in the frame of the root link.
+    SI units throughout. Wrong values are refused at once with the name of the link or joint (ModelError, ShapeError);
+    whether the parts form a tree is checked by build(), so joints may be added before the links they connect.
+    """
+
+    def __init__(self, name, gravity=(0.0, 0.0, -9.81)):
+        self.name = str(name)
+        self.gravity = _vector(f"{self.name}: gravity", gravity)
+        self._links = {}
+        self._joints = {}
+        self._notes = []
+
+    def add_link(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=None):
+        """A link; its frame is that of the joint that moves it.
+
+        Args: mass [kg]; com (3,) [m] centre of mass in the link frame; inertia [kg m^2] about the centre of mass, in
+        the link's axes: (3, 3), or six numbers in the order of URDF: xx, xy, xz, yy, yz, zz. None is a point mass.
+        Raises: ModelError for a duplicate name, a negative mass, a tensor that is not symmetric; ShapeError.
+        Warns: ModelWarning when no real body has this inertia.
+        """
+        self._new("link", name, self._links)
+        where = f"{self.name}: link {name!r}"
+        mass = self._number(f"link {name!r}: mass", mass)
+        if not 0 <= mass < _INF:
+            self._refuse(f"link {name!r}: mass is {mass:g}, expected a finite number of at least 0")
+        com = _vector(f"{where}: com", com)
+        tensor = np.zeros((3, 3)) if inertia is None else self._tensor(name, inertia)
+        note = _unphysical(mass, tensor)
+        if note:
+            self._notes.append(f"link {name!r}: {note}")
+            warnings.warn(f"{where}: {note}", ModelWarning, stacklevel=2)
+        self._links[name] = Inertia.from_com(mass, com, tensor) if mass or tensor.any() else None
+
+    def add_joint(
+        self,
+        name,
+        kind,
+        parent,
+        child,
+        *,
+        xyz=(0.0, 0.0, 0.0),
+        rpy=None,
+        rotation=None,
+        axis=None,
+        pitch=None,
+        lower=None,
+        upper=None,
+        velocity=None,
+        effort=None,
+        acceleration=None,
+        jerk=None,
+        effort_rate=None,
+        armature=0.0,
+        rotor_inertia=None,
+        gear_ratio=None,
+        damping=0.0,
+        friction=0.0,
+        mimic=None,
+    ):
+        """A joint that carries link `child` on link `parent`.
+
+        Args:
+            kind: revolute, continuous, prismatic, helical, spherical, planar, free or fixed.
+            xyz (3,) [m], rpy (3,) [rad] (fixed axes x, y, z in turn) or rotation (3, 3): pose of the joint's frame, and
+                of the child's at rest, in the parent's frame.
+            axis (3,): direction in the joint's frame, default z; of a planar joint the normal of its plane. Spherical,
+                free and fixed joints have none.
+            pitch [m/rad]: advance of a helical joint along its axis.
+            lower, upper [rad, m], velocity, acceleration, jerk (rates of the coordinate), effort [Nm, N] and
+                effort_rate: limits, for joints of one coordinate; without end where not given.
+            armature [kg m^2, kg]: inertia of the drive as seen at the joint; `rotor_inertia` about the rotor's axis
+                adds rotor_inertia * gear_ratio**2 to it (gear_ratio defaults to 1).
+            damping [Nm s/rad, N s/m], friction [Nm, N]: kept, and used only where a function is asked to.
+            mimic: (joint, multiplier, offset): this joint's coordinate is multiplier times that of the other joint,
+                plus offset; the last two default to 1 and 0.
+        Raises: ModelError naming the joint; ShapeError for vectors of the wrong size.
+        """
+        where = f"{self.name}: joint {name!r}"
+        self._new("joint", name, self._joints)
+        if kind != "fixed" and kind not in jt.KINDS:
+            self._refuse(f"joint {name!r} has kind {kind!r}; supported: fixed, {', '.join(jt.KINDS)}")
+        limits = {"lower": lower, "upper": upper}
+        limits |= dict(zip(_LIMITS, (velocity, effort, acceleration, jerk, effort_rate), strict=True))
+        joint = Joint(
+            name=name,
+            kind=kind,
+            parent=parent,
+            child=child,
+            rotation=self._rotation(name, rpy, rotation),
+            translation=_vector(f"{where}: xyz", xyz),
+            axis=self._axis(name, kind, axis),
+            pitch=self._pitch(name, kind, pitch),
+            mimic=self._mimic(name, mimic),
+            **self._limits(name, kind, limits),
+            **self._drive(name, kind, armature, rotor_inertia, gear_ratio, damping, friction),
+        )
+        self._joints[name] = joint
+
+    def add_body(self, name, kind, parent, *, joint=None, mass=0.0, com=(0.0, 0.0, 0.0), inertia=None, **options):
+        """A link and the joint that carries it, in one call; `options` are those of add_joint.
+
+        The joint is called "<name>_joint" unless `joint` is given.
+        """
+        self._new("link", name, self._links)
+        joint = f"{name}_joint" if joint is None else joint
+        self.add_joint(joint, kind, parent, name, **options)
+        try:
+            self.add_link(name, mass, com, inertia)
+        except (ModelError, ShapeError):
+            del self._joints[joint]  # all or nothing
+            raise
+
+    def add_frame(self, name, parent, *, xyz=(0.0, 0.0, 0.0), rpy=None, rotation=None):
+        """A named frame fixed to link `parent`: a link without mass on a fixed joint called "<name>_fixed"."""
+        self.add_body(name, "fixed", parent, joint=f"{name}_fixed", xyz=xyz, rpy=rpy, rotation=rotation)
+
+    def build(self, floating_base=False, lock=None):
+        """The Robot. `floating_base` lets the root link float on a free joint "root_joint"; `lock` {joint: value}
+        holds joints at a value. Raises ModelError listing everything wrong with the tree; UnknownName for a joint to
+        lock that is not there.
+        """
+        return assemble(
+            self.name,
+            dict(self._links),
+            tuple(self._joints.values()),
+            gravity=self.gravity,
+            floating_base=floating_base,
+            lock=lock,
+            report=self._notes,
+        )
+
+    # -- checks -----------------------------------------------------------------------------------------------
+
+    def _refuse(self, problem):
+        raise ModelError(self.name, [problem])
+
+    def _new(self, what, name, known):
+        if not isinstance(name, str) or not name:
+            self._refuse(f"the name of a {what} is {name!r}, expected text")
+        if name in known:
+            self._refuse(f"{what} {name!r} is defined more than once; give every {what} its own name")
+
+    def _number(self, what, value):
+        """A float that is not NaN."""
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if np.isnan(number):
+            self._refuse(f"{what} is {value!r}, expected a number")
+        return number
+
+    def _tensor(self, name, value):
+        where = f"{self.name}: link {name!r}: inertia"
+        value = _array(where, value)
+        if value.shape == (6,):
+            xx, xy, xz, yy, yz, zz = value
+            value = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if value.shape != (3, 3):
+            raise ShapeError(
+                f"{where}: got shape {value.shape}, expected (3, 3) or six numbers xx, xy, xz, yy, yz, zz; "
+                "np.diag makes a matrix of three principal moments"
+            )
+        if not np.all(np.isfinite(value)):
+            self._refuse(f"link {name!r}: inertia is {value.tolist()}, expected finite numbers")
+        if np.max(np.abs(value - value.T)) > 1e-9 * np.max(np.abs(value)):
+            self._refuse(f"link {name!r}: inertia is not symmetric: {value.tolist()}")
+        return 0.5 * (value + value.T)
+
+    def _rotation(self, name, rpy, rotation):
+        where = f"{self.name}: joint {name!r}"
+        if rpy is not None and rotation is not None:
+            self._refuse(f"joint {name!r}: both rpy and rotation are given; give one")
+        if rotation is None:
+            return np.array(so3.rpy(*_vector(f"{where}: rpy", (0.0, 0.0, 0.0) if rpy is None else rpy)))
+        R = _array(f"{where}: rotation", rotation)
+        if R.shape != (3, 3):
+            raise ShapeError(f"{where}: rotation: got shape {R.shape}, expected (3, 3)")
+        # "not <=" so that NaN is caught as well
+        if not np.max(np.abs(R @ R.T - np.eye(3))) <= 1e-9 or np.linalg.det(R) < 0:
+            self._refuse(f"joint {name!r}: rotation is not a rotation matrix: {R.tolist()}")
+        return R
+
+    def _axis(self, name, kind, axis):
+        if axis is None:
+            return np.array([0.0, 0.0, 1.0])
+        if kind in ("spherical", "free", "fixed"):
+            self._refuse(f"joint {name!r} is {kind} and has no axis; leave it out, turn the joint by rpy instead")
+        axis = _vector(f"{self.name}: joint {name!r}: axis", axis)
+        if np.linalg.norm(axis) < 1e-9:
+            self._refuse(f"joint {name!r}: its axis is zero; give a direction such as (0, 0, 1)")
+        return axis / np.linalg.norm(axis)
+
+    def _pitch(self, name, kind, pitch):
+        if kind == "helical":
+            if pitch is None:
+                self._refuse(f"joint {name!r} is helical and needs pitch [m/rad]")
+            pitch = self._number(f"joint {name!r}: pitch", pitch)
+            if not np.isfinite(pitch):
+                self._refuse(f"joint {name!r}: pitch is {pitch}, expected a finite number")
+            return pitch
+        if pitch is not None:
+            self._refuse(f"joint {name!r} is {kind}; only a helical joint has a pitch")
+        return 0.0
+
+    def _limits(self, name, kind, limits):
+        given = {key: self._number(f"joint {name!r}: limit {key}", x) for key, x in limits.items() if x is not None}
+        if given and jt.NQ.get(kind) != 1:
+            self._refuse(f"joint {name!r} is {kind}; only joints of one coordinate have limits, got {', '.join(given)}")
+        if kind == "continuous" and ("lower" in given or "upper" in given):
+            self._refuse(f"joint {name!r} is continuous and turns without end; with lower or upper it is revolute")
+        for key in _LIMITS:
+            if given.get(key, 0) < 0:
+                self._refuse(f"joint {name!r}: limit {key} is {given[key]:g}, expected a number of at least 0")
+        lower, upper = given.get("lower", -_INF), given.get("upper", _INF)
+        if lower > upper:
+            self._refuse(f"joint {name!r}: lower limit {lower:g} is above the upper limit {upper:g}")
+        return given
+
+    def _drive(self, name, kind, armature, rotor_inertia, gear_ratio, damping, friction):
+        if gear_ratio is not None and rotor_inertia is None:
+            self._refuse(f"joint {name!r}: gear_ratio is given without rotor_inertia")
+        values = {"armature": armature, "rotor_inertia": rotor_inertia, "damping": damping, "friction": friction}
+        values = {key: self._number(f"joint {name!r}: {key}", 0.0 if x is None else x) for key, x in values.items()}
+        for key, value in values.items():
+            if not 0 <= value < _INF:
+                self._refuse(f"joint {name!r}: {key} is {value:g}, expected a finite number of at least 0")
+        if any(values.values()) and kind in ("fixed", "planar", "free"):
+            named = ", ".join(key for key, value in values.items() if value)
+            self._refuse(f"joint {name!r} is {kind} and cannot have {named}")
+        ratio = self._number(f"joint {name!r}: gear_ratio", 1.0 if gear_ratio is None else gear_ratio)
+        if not np.isfinite(ratio):
+            self._refuse(f"joint {name!r}: gear_ratio is {ratio:g}, expected a finite number")
+        values["armature"] += values.pop("rotor_inertia") * ratio**2
+        return values
+
+    def _mimic(self, name, rule):
+        if rule is None or isinstance(rule, Mimic):
+            return rule
+        rule = tuple(rule) if isinstance(rule, (tuple, list)) else (rule,)
+        if not 1 <= len(rule) <= 3 or not isinstance(rule[0], str):
+            self._refuse(f"joint {name!r}: mimic is {rule!r}, expected (joint, multiplier, offset)")
+        numbers = [self._number(f"joint {name!r}: mimic", x) for x in rule[1:]]
+        if not np.all(np.isfinite(numbers)):
+            self._refuse(f"joint {name!r}: mimic is {rule!r}, expected finite numbers")
+        return Mimic(rule[0], *numbers)
+
+
+def _array(where, value):
+    try:
+        return np.array(value, float)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{where}: got {value!r}, expected numbers") from None
+
+
+def _vector(where, value):
+    value = _array(where, value).reshape(-1)
+    if value.size != 3 or not np.all(np.isfinite(value)):
+        raise ShapeError(f"{where}: got {value.tolist()}, expected three finite numbers")
+    return value
+
+
+def _unphysical(mass, tensor):
+    """Why no body of positive density has this mass and tensor about the centre of mass; None if one may."""
+    if mass == 0:
+        return "it has no mass but an inertia tensor" if tensor.any() else None
+    moments = np.linalg.eigvalsh(tensor)
+    # the smallest second moment of mass, half the trace less the largest moment of inertia
+    if min(moments[0], 0.5 * (moments[0] + moments[1] - moments[2])) < -1e-9 * max(abs(moments).max(), 1e-12):
+        shown = ", ".join(f"{m:.6g}" for m in moments)
+        return f"no real body has the principal moments of inertia {shown}; each is at most the sum of the others"
+    return None

@@ -1,0 +1,109 @@
+"""What can be wrong with a tree of links and joints, each problem one sentence that names the culprit."""
+
+import difflib
+
+import numpy as np
+
+from . import joints as jt
+
+
+def tree_problems(links, joints):
+    """List of problems (empty when sound) of links {name: Inertia or None} and a sequence of Joint."""
+    problems = []
+    if not links:
+        return ["there is no link; a robot needs at least its root link"]
+    seen = set()
+    for j in joints:
+        if j.name in seen:
+            problems.append(f"joint {j.name!r} is defined more than once; give every joint its own name")
+        seen.add(j.name)
+    parents = {}
+    for j in joints:
+        for end, link in (("parent", j.parent), ("child", j.child)):
+            if link not in links:
+                near = difflib.get_close_matches(str(link), list(links), n=1)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                problems.append(f"joint {j.name!r}: its {end} link {link!r} does not exist{hint}")
+        if j.child in parents:
+            problems.append(
+                f"link {j.child!r} is the child of two joints, {parents[j.child]!r} and {j.name!r}; "
+                "closed loops are not supported"
+            )
+        parents.setdefault(j.child, j.name)
+        problems += joint_problems(j)
+    problems += _mimic_problems(joints)
+    if problems:
+        return problems
+    roots = [link for link in links if link not in parents]
+    if not roots:
+        return [f"kinematic loop without a root: {', '.join(_loop(joints))}; one link must have no parent joint"]
+    if len(roots) > 1:
+        names = ", ".join(map(repr, roots))
+        problems.append(f"{len(roots)} root links: {names}; a robot has one, connect the others by joints")
+    reached, stack = set(), list(roots)
+    below = {}
+    for j in joints:
+        below.setdefault(j.parent, []).append(j.child)
+    while stack:
+        link = stack.pop()
+        reached.add(link)
+        stack += below.get(link, [])
+    if len(reached) < len(links):
+        loop = _loop([j for j in joints if j.child not in reached])
+        problems.append(f"kinematic loop: {', '.join(loop)}; closed loops are not supported")
+    return problems
+
+
+def joint_problems(j):
+    """What is wrong with one joint taken alone."""
+    problems = []
+    if j.kind != "fixed" and j.kind not in jt.KINDS:
+        problems.append(f"joint {j.name!r} has type {j.kind!r}; supported: fixed, {', '.join(jt.KINDS)}")
+        return problems
+    if j.kind not in ("fixed", "spherical", "free"):
+        axis = np.asarray(j.axis, float)
+        if axis.shape != (3,) or not np.all(np.isfinite(axis)):
+            problems.append(f"joint {j.name!r}: axis is {axis.tolist()}, expected three finite numbers")
+        elif np.linalg.norm(axis) < 1e-9:
+            problems.append(f"joint {j.name!r}: its axis is zero; give a direction such as 0 0 1")
+    if j.lower > j.upper:
+        problems.append(f"joint {j.name!r}: lower limit {j.lower} is above the upper limit {j.upper}")
+    for limit in ("velocity", "effort", "acceleration", "jerk", "effort_rate"):
+        value = getattr(j, limit)
+        if not value >= 0:
+            problems.append(f"joint {j.name!r}: limit {limit} is {value}, expected a number of at least 0")
+    return problems
+
+
+def _mimic_problems(joints):
+    problems = []
+    by_name = {j.name: j for j in joints}
+    for j in joints:
+        if j.mimic is None:
+            continue
+        master, trail = by_name.get(j.mimic.joint), [j.name]
+        if master is None:
+            near = difflib.get_close_matches(j.mimic.joint, list(by_name), n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            problems.append(f"joint {j.name!r} mimics joint {j.mimic.joint!r}, which does not exist{hint}")
+            continue
+        if master.nq != 1 or j.nq != 1:
+            problems.append(f"joint {j.name!r} mimics {master.name!r}; both must have one coordinate")
+        while master is not None and master.mimic is not None:
+            trail.append(master.name)
+            if master.name == j.name or trail.count(master.name) > 1:
+                problems.append(f"joints {', '.join(map(repr, trail))} mimic each other in a circle")
+                break
+            master = by_name.get(master.mimic.joint)
+    return problems
+
+
+def _loop(joints):
+    """Links of one kinematic loop, in the order of the joints."""
+    parent = {j.child: j.parent for j in joints}
+    link = next(iter(parent))
+    seen = []
+    while link not in seen:
+        seen.append(link)
+        link = parent[link]
+    return seen[seen.index(link) :][::-1]

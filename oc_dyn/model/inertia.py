@@ -1,0 +1,68 @@
+"""Inertia of a rigid body: mass, centre of mass and tensor, and the forms algorithms want."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+def np_skew(p):
+    """numpy matrix of the cross product."""
+    return np.array([[0.0, -p[2], p[1]], [p[2], 0.0, -p[0]], [-p[1], p[0], 0.0]])
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia:
+    """Mass [kg], first moment of mass [kg m] and inertia tensor [kg m^2] about the frame's origin, in its axes."""
+
+    mass: float
+    moment: np.ndarray  # (3,) mass times centre of mass
+    tensor: np.ndarray  # (3, 3) about the origin
+
+    @staticmethod
+    def zero():
+        return Inertia(0.0, np.zeros(3), np.zeros((3, 3)))
+
+    @staticmethod
+    def from_com(mass, com=(0.0, 0.0, 0.0), tensor=((0, 0, 0), (0, 0, 0), (0, 0, 0))):
+        """From mass [kg], centre of mass (3,) [m] and tensor (3, 3) [kg m^2] about the centre of mass."""
+        com, tensor = np.asarray(com, float), np.asarray(tensor, float)
+        S = np_skew(com)
+        return Inertia(float(mass), mass * com, tensor - mass * S @ S)
+
+    @property
+    def com(self):
+        """Centre of mass (3,) [m]; the origin for a body without mass."""
+        return self.moment / self.mass if self.mass else np.zeros(3)
+
+    @property
+    def tensor_com(self):
+        """Tensor (3, 3) [kg m^2] about the centre of mass."""
+        S = np_skew(self.com)
+        return self.tensor + self.mass * S @ S
+
+    @property
+    def matrix(self):
+        """Spatial inertia (6, 6), angular first: [[tensor, skew(h)], [-skew(h), mass 1]], h the first moment."""
+        H = np_skew(self.moment)
+        return np.block([[self.tensor, H], [-H, self.mass * np.eye(3)]])
+
+    @property
+    def parameters(self):
+        """(10,) mass, moment x y z, tensor xx xy yy xz yz zz, the tensor about the origin."""
+        T = self.tensor
+        return np.array([self.mass, *self.moment, T[0, 0], T[0, 1], T[1, 1], T[0, 2], T[1, 2], T[2, 2]])
+
+    def expressed_in(self, R, p):
+        """The same body seen from a frame in which this one has rotation R (3, 3) and origin p (3,) [m]."""
+        p = np.asarray(p, float)
+        h = R @ self.moment
+        T = R @ self.tensor @ R.T
+        P, H = np_skew(p), np_skew(h)
+        # about the new origin, by the parallel-axis theorem for first moments that need not vanish
+        return Inertia(self.mass, h + self.mass * p, T - P @ H - H @ P - self.mass * P @ P)
+
+    def __add__(self, other):
+        return Inertia(self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor)
+
+    def __sub__(self, other):
+        return Inertia(self.mass - other.mass, self.moment - other.moment, self.tensor - other.tensor)

@@ -1,0 +1,116 @@
+"""Kinds of joints: coordinates, displacement, motion subspace, and steps on their manifolds.
+
+Everything here is in the joint's own frame, whose z axis is the joint's axis. The displacement E(q) is the pose
+of the moved frame in the resting one; the joint's twist, in the moved frame, is S v.
+
+| kind        | q                                  | v                                          |
+|-------------|------------------------------------|--------------------------------------------|
+| revolute    | angle about z [rad]                | rate                                       |
+| continuous  | as revolute, without end           | rate                                       |
+| prismatic   | distance along z [m]               | rate                                       |
+| helical     | angle about z; pitch [m/rad]       | rate                                       |
+| spherical   | quaternion (w, x, y, z)            | body angular velocity [rad/s]              |
+| planar      | angle about z, position x, y       | body twist: wz, vx, vy                     |
+| free        | quaternion (w, x, y, z), position  | body twist: angular (3), linear (3)        |
+"""
+
+import casadi as ca
+import numpy as np
+
+from ..lie import se3, so3
+
+_E = np.eye(6)
+SUBSPACE = {  # columns of S, twist [angular; linear]
+    "revolute": _E[:, [2]],
+    "continuous": _E[:, [2]],
+    "prismatic": _E[:, [5]],
+    "helical": _E[:, [2]],  # plus the pitch, see subspace()
+    "spherical": _E[:, :3],
+    "planar": _E[:, [2, 3, 4]],
+    "free": _E,
+}
+KINDS = tuple(SUBSPACE)
+NQ = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "spherical": 4, "planar": 3, "free": 7}
+NV = {kind: S.shape[1] for kind, S in SUBSPACE.items()}
+
+
+def subspace(kind, pitch=0.0):
+    """Motion subspace S (6, nv) as numpy array, in the joint's frame."""
+    S = SUBSPACE[kind].copy()
+    if kind == "helical":
+        S[5, 0] = pitch
+    return S
+
+
+def displacement(kind, q, pitch=0.0):
+    """Pose (R, p) of the moved joint frame in the resting one."""
+    zero = ca.DM.zeros(3)
+    if kind in ("revolute", "continuous"):
+        return so3.rot_z(q[0]), zero
+    if kind == "prismatic":
+        return ca.DM.eye(3), ca.vertcat(0, 0, q[0])
+    if kind == "helical":
+        return so3.rot_z(q[0]), ca.vertcat(0, 0, pitch * q[0])
+    if kind == "spherical":
+        return so3.quat_to_rot(q), zero
+    if kind == "planar":
+        return so3.rot_z(q[0]), ca.vertcat(q[1], q[2], 0)
+    return so3.quat_to_rot(q[:4]), q[4:7]
+
+
+def rate(kind, q, v):
+    """Time derivative of q from the joint velocity v."""
+    if kind == "spherical":
+        return so3.quat_rate(q, v)
+    if kind == "planar":
+        c, s = ca.cos(q[0]), ca.sin(q[0])
+        return ca.vertcat(v[0], c * v[1] - s * v[2], s * v[1] + c * v[2])
+    if kind == "free":
+        return ca.vertcat(so3.quat_rate(q[:4], v[:3]), so3.quat_to_rot(q[:4]) @ v[3:6])
+    return v
+
+
+def neutral(kind):
+    """Configuration without displacement, as numpy array."""
+    if kind in ("spherical", "free"):
+        return np.array([1.0] + [0.0] * (NQ[kind] - 1))
+    return np.zeros(NQ[kind])
+
+
+def _planar_terms(w):
+    first, second, _ = so3.sinc_terms(ca.vertcat(0, 0, w))
+    return first, second * w  # sin(w)/w, (1 - cos w)/w
+
+
+def integrate(kind, q, dv):
+    """Configuration after the constant body twist S dv acting for unit time: E(q) exp(S dv)."""
+    if kind == "spherical":
+        return so3.quat_mul(q, so3.quat_exp(dv))
+    if kind == "planar":
+        a, b = _planar_terms(dv[0])
+        x, y = a * dv[1] - b * dv[2], b * dv[1] + a * dv[2]
+        c, s = ca.cos(q[0]), ca.sin(q[0])
+        return ca.vertcat(q[0] + dv[0], q[1] + c * x - s * y, q[2] + s * x + c * y)
+    if kind == "free":
+        _, p = se3.exp_se3(dv)
+        return ca.vertcat(so3.quat_mul(q[:4], so3.quat_exp(dv[:3])), q[4:7] + so3.quat_to_rot(q[:4]) @ p)
+    return q + dv
+
+
+def difference(kind, q0, q1):
+    """The dv for which integrate(q0, dv) is q1."""
+    if kind == "spherical":
+        return so3.quat_log(so3.quat_mul(so3.quat_conj(q0), q1))
+    if kind == "planar":
+        w = q1[0] - q0[0]
+        a, b = _planar_terms(w)
+        c, s = ca.cos(q0[0]), ca.sin(q0[0])
+        dx, dy = q1[1] - q0[1], q1[2] - q0[2]
+        x, y = c * dx + s * dy, -s * dx + c * dy
+        square = a * a + b * b
+        return ca.vertcat(w, (a * x + b * y) / square, (-b * x + a * y) / square)
+    if kind == "free":
+        w = so3.quat_log(so3.quat_mul(so3.quat_conj(q0[:4]), q1[:4]))
+        p = so3.quat_to_rot(q0[:4]).T @ (q1[4:7] - q0[4:7])
+        return ca.vertcat(w, se3.left_jacobian_inverse(w) @ p)
+    return q1 - q0

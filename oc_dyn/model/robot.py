@@ -1,0 +1,451 @@
+"""The robot: an immutable tree of bodies and joints, in the frames its author wrote.
+
+`assemble` makes it from links and joints in any order: checks the tree, holds locked joints, lumps what is rigidly
+fixed, and numbers bodies depth first from the root, children in the order given. Algorithms do not read this
+class; they read its canonical form (canonical.py).
+"""
+
+import weakref
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ModelError, ShapeError, UnknownName
+from . import joints as jt
+from .check import tree_problems
+from .inertia import Inertia
+
+_INF = float("inf")
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """This joint's coordinate is multiplier times that of `joint`, plus offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """One joint as described: parent and child link, resting pose in the parent link, axis, limits.
+
+    The child link's frame coincides with the joint's frame at rest. Units: rad or m and their time derivatives,
+    Nm or N; a limit that was not given is infinite.
+    """
+
+    name: str
+    kind: str  # a kind of joints.KINDS, or "fixed"
+    parent: str
+    child: str
+    rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
+    translation: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    pitch: float = 0.0
+    lower: float = -_INF
+    upper: float = _INF
+    velocity: float = _INF
+    effort: float = _INF
+    acceleration: float = _INF
+    jerk: float = _INF
+    effort_rate: float = _INF
+    armature: float = 0.0
+    damping: float = 0.0
+    friction: float = 0.0
+    mimic: Mimic | None = None
+    q_index: int | None = None  # first coordinate and first velocity, set by assemble
+    v_index: int | None = None
+
+    @property
+    def nq(self):
+        return jt.NQ.get(self.kind, 0)
+
+    @property
+    def nv(self):
+        return jt.NV.get(self.kind, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A moving body: the link moved by `joint` and all that is fixed to it. Index 1, 2, ...; 0 is the ground."""
+
+    name: str
+    index: int
+    parent: int
+    joint: Joint
+    rotation: np.ndarray  # resting pose of the joint frame in the parent body's frame
+    translation: np.ndarray
+    inertia: Inertia
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named frame (every link is one): the body that carries it and its pose in that body's frame."""
+
+    name: str
+    body: int
+    rotation: np.ndarray
+    translation: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """An immutable kinematic tree. Make it with load_urdf, RobotBuilder or od.robots; print it for a table.
+
+    Sizes: nq coordinates, nv velocities, `bodies` moving bodies. `joints` are those that own coordinates, in
+    their order; `mimics` are those that follow another joint.
+    """
+
+    name: str
+    bodies: tuple
+    joints: tuple
+    mimics: tuple
+    frames: MappingProxyType
+    gravity: np.ndarray
+    nq: int
+    nv: int
+    root: str
+    description: tuple  # (links, joints, floating_base): what assemble was given
+    base_parts: Inertia = field(default_factory=Inertia.zero)  # what is fixed to the ground
+    velocity_limits: object = None  # q -> (lower, upper), where they depend on the position
+    report: tuple = ()  # what reading it noticed and assumed
+    snap_angles: float = 0.0  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
+
+    # -- names ------------------------------------------------------------------------------------------------
+
+    def joint(self, name):
+        """The joint of this exact name; UnknownName lists near ones."""
+        for j in self.joints + self.mimics:
+            if j.name == name:
+                return j
+        raise UnknownName(f"joint of {self.name}", name, [j.name for j in self.joints + self.mimics])
+
+    def frame(self, name):
+        """The frame of this exact name; UnknownName lists near ones."""
+        if name not in self.frames:
+            raise UnknownName(f"frame of {self.name}", name, self.frames)
+        return self.frames[name]
+
+    def body(self, name):
+        """The moving body of this exact name; UnknownName lists near ones."""
+        for b in self.bodies:
+            if b.name == name:
+                return b
+        raise UnknownName(f"moving body of {self.name}", name, [b.name for b in self.bodies])
+
+    @property
+    def coordinate_names(self):
+        """Names of the nq coordinates: the joint's, with a suffix where it has several."""
+        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nq, _Q_SUFFIX))
+
+    @property
+    def velocity_names(self):
+        """Names of the nv velocities: the joint's, with a suffix where it has several."""
+        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nv, _V_SUFFIX))
+
+    # -- mass -------------------------------------------------------------------------------------------------
+
+    @property
+    def total_mass(self):
+        """Mass [kg] of all moving bodies; what is fixed to the ground does not count."""
+        return float(sum(b.inertia.mass for b in self.bodies))
+
+    @property
+    def parameters(self):
+        """(10 bodies,) inertial parameters, body after body: mass, moment xyz, tensor xx xy yy xz yz zz (about the
+        body frame's origin). The column order of the regressors."""
+        return np.concatenate([b.inertia.parameters for b in self.bodies]) if self.bodies else np.zeros(0)
+
+    @property
+    def features(self):
+        """What is special about this robot: kinds of joints, "mimic", "floating"."""
+        found = {j.kind for j in self.joints + self.mimics}
+        if self.mimics:
+            found.add("mimic")
+        return frozenset(found)
+
+    # -- limits -----------------------------------------------------------------------------------------------
+
+    def limit(self, kind):
+        """(nv,) limits of one kind: lower, upper, velocity, effort, acceleration, jerk, effort_rate.
+
+        lower and upper belong to the nq coordinates; joints of several coordinates have no limits (infinite).
+        """
+        out = []
+        for j in self.joints:
+            out += [getattr(j, kind)] * (j.nq if kind in ("lower", "upper") else j.nv)
+        return np.array(out, float)
+
+    # -- configurations ---------------------------------------------------------------------------------------
+
+    def neutral(self):
+        """(nq,) configuration without displacement; quaternions are (1, 0, 0, 0)."""
+        return np.concatenate([jt.neutral(j.kind) for j in self.joints]) if self.joints else np.zeros(0)
+
+    def random_configuration(self, seed=None):
+        """(nq,) configuration, uniform within the limits (within pi, or 1 m, where there are none)."""
+        rng = np.random.default_rng(seed)
+        parts = []
+        for j in self.joints:
+            if j.nq == 1:
+                reach = 1.0 if j.kind == "prismatic" else np.pi
+                lower = j.lower if np.isfinite(j.lower) else min(-reach, j.upper - reach)
+                upper = j.upper if np.isfinite(j.upper) else max(reach, lower + reach)
+                parts.append([rng.uniform(lower, upper)])
+            elif j.kind == "planar":
+                parts.append([rng.uniform(-np.pi, np.pi), *rng.uniform(-1, 1, 2)])
+            else:
+                Q = rng.normal(size=4)
+                parts.append([*(Q / np.linalg.norm(Q)), *rng.uniform(-1, 1, j.nq - 4)])
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def integrate(self, q, dv):
+        """(nq,) configuration reached from q (nq,) by the step dv (nv,): joint angles add, bodies follow exp.
+
+        Takes numpy arrays, DM, SX or MX; numbers in give a numpy array.
+        """
+        return self._by_joint(jt.integrate, self._split_q("q", q), self._split_v("dv", dv))
+
+    def difference(self, q0, q1):
+        """(nv,) the step for which integrate(q0, step) is q1. Takes numpy arrays, DM, SX or MX."""
+        return self._by_joint(jt.difference, self._split_q("q0", q0), self._split_q("q1", q1))
+
+    def configuration_rate(self, q, v):
+        """(nq,) time derivative of q at velocity v (nv,); equal to v but for quaternions and planar positions."""
+        return self._by_joint(jt.rate, self._split_q("q", q), self._split_v("v", v))
+
+    def integrate_function(self):
+        """casadi.Function (q, dv) -> q_next; see integrate."""
+        q, dv = ca.SX.sym("q", self.nq), ca.SX.sym("dv", self.nv)
+        return ca.Function("integrate", [q, dv], [self.integrate(q, dv)], ["q", "dv"], ["q_next"])
+
+    def difference_function(self):
+        """casadi.Function (q0, q1) -> dv; see difference."""
+        q0, q1 = ca.SX.sym("q0", self.nq), ca.SX.sym("q1", self.nq)
+        return ca.Function("difference", [q0, q1], [self.difference(q0, q1)], ["q0", "q1"], ["dv"])
+
+    def _split_q(self, name, q):
+        q = _column(name, q, self.nq)
+        return [q[j.q_index : j.q_index + j.nq] for j in self.joints]
+
+    def _split_v(self, name, v):
+        v = _column(name, v, self.nv)
+        return [v[j.v_index : j.v_index + j.nv] for j in self.joints]
+
+    def _by_joint(self, function, first, second):
+        out = ca.vertcat(
+            ca.DM.zeros(0, 1), *(function(j.kind, a, b) for j, a, b in zip(self.joints, first, second, strict=True))
+        )
+        return out if isinstance(out, (ca.SX, ca.MX)) else np.array(out, float).ravel()
+
+    # -- variants ---------------------------------------------------------------------------------------------
+
+    def locked(self, joints):
+        """The same robot with the named joints held at the given values: {joint: value}. Frames are kept."""
+        links, raw, floating = self.description
+        new = assemble(self.name, links, raw, gravity=self.gravity, floating_base=floating, lock=joints)
+        return replace(new, velocity_limits=self.velocity_limits if not joints else None, snap_angles=self.snap_angles)
+
+    def with_gravity(self, gravity):
+        """The same robot under another gravity vector (3,) [m/s^2], in the root frame."""
+        return replace(self, gravity=_vector3("gravity", gravity))
+
+    def __str__(self):
+        from .describe import table  # the one view, kept out of the data
+
+        return table(self)
+
+    def __repr__(self):
+        return f"<oc_dyn.Robot {self.name!r}: {len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}>"
+
+
+_Q_SUFFIX = {
+    "spherical": ("qw", "qx", "qy", "qz"),
+    "planar": ("angle", "x", "y"),
+    "free": ("qw", "qx", "qy", "qz", "x", "y", "z"),
+}
+_V_SUFFIX = {
+    "spherical": ("wx", "wy", "wz"),
+    "planar": ("wz", "vx", "vy"),
+    "free": ("wx", "wy", "wz", "vx", "vy", "vz"),
+}
+
+
+def _component_names(name, kind, n, suffixes):
+    return (name,) if n == 1 else tuple(f"{name}.{s}" for s in suffixes[kind])
+
+
+def _column(name, value, n):
+    if not isinstance(value, (ca.SX, ca.MX)):
+        value = ca.DM(np.asarray(value, float).reshape(-1))
+    if value.numel() != n:
+        raise ShapeError(f"{name}: got {value.numel()} entries, expected {n}")
+    return ca.vec(value)
+
+
+def _vector3(name, value):
+    value = np.asarray(value, float).reshape(-1)
+    if value.size != 3 or not np.all(np.isfinite(value)):
+        raise ShapeError(f"{name}: got {value.tolist()}, expected three finite numbers")
+    return value
+
+
+def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=False, lock=None, source=None, report=()):
+    """Robot from links {name: Inertia or None} and joints (iterable of Joint), in any order.
+
+    Fixed and locked joints are lumped, their frames kept. `floating_base` puts a free joint named "root_joint" above
+    the root link. Raises ModelError listing every problem of the tree; UnknownName for a locked joint that is
+    not there.
+    """
+    joints = tuple(joints)
+    problems = tree_problems(links, joints)
+    if problems:
+        raise ModelError(source or name, problems)
+    children = {link: [j for j in joints if j.parent == link] for link in links}
+    root = next(link for link in links if all(j.child != link for j in joints))
+    raw = joints
+    joints = _direct_mimics(joints)
+    if lock:
+        joints = _hold(name, joints, dict(lock))
+        children = {link: [j for j in joints if j.parent == link] for link in links}
+
+    bodies, owners, mimics, frames = [], [], [], {}
+    fixed = Inertia.zero()
+    nq = nv = 0
+
+    def grow(link, body, R, p):
+        """Put `link`, whose frame has pose (R, p) in body number `body`, and all behind it into the tree."""
+        nonlocal nq, nv, fixed
+        frames[link] = Frame(link, body, R, p)
+        inertia = links[link]
+        if inertia is not None:
+            moved = inertia.expressed_in(R, p)
+            if body:
+                bodies[body - 1] = replace(bodies[body - 1], inertia=bodies[body - 1].inertia + moved)
+            else:
+                fixed = fixed + moved
+        for j in children[link]:
+            attach(j, body, R @ j.rotation, R @ j.translation + p)
+
+    def attach(j, body, R, p):
+        nonlocal nq, nv
+        if j.kind == "fixed":
+            grow(j.child, body, R, p)
+            return
+        if j.mimic is None:
+            j = replace(j, q_index=nq, v_index=nv)
+            owners.append(j)
+            nq, nv = nq + j.nq, nv + j.nv
+        else:
+            mimics.append(j)
+        bodies.append(Body(j.child, len(bodies) + 1, body, j, R, p, Inertia.zero()))
+        grow(j.child, len(bodies), np.eye(3), np.zeros(3))
+
+    if floating_base and not _floats_already(source or name, links, children[root], root):
+        attach(Joint("root_joint", "free", "", root), 0, np.eye(3), np.zeros(3))
+    else:
+        grow(root, 0, np.eye(3), np.zeros(3))
+
+    place = {j.name: j for j in owners}
+    for i, b in enumerate(bodies):  # a mimic joint reads the coordinate of its master
+        if b.joint.mimic is not None:
+            master = place[b.joint.mimic.joint]
+            bodies[i] = replace(b, joint=replace(b.joint, q_index=master.q_index, v_index=master.v_index))
+    return Robot(
+        name=name,
+        bodies=tuple(bodies),
+        joints=tuple(owners),
+        mimics=tuple(b.joint for b in bodies if b.joint.mimic is not None),
+        frames=MappingProxyType(frames),
+        gravity=_vector3("gravity", gravity),
+        nq=nq,
+        nv=nv,
+        root=root,
+        description=(links, raw, floating_base),
+        base_parts=fixed,
+        report=tuple(report),
+    )
+
+
+def _direct_mimics(joints):
+    """Joints whose mimic rule names a joint that owns its coordinate, chains of rules composed."""
+    by_name = {j.name: j for j in joints}
+    out = []
+    for j in joints:
+        while j.mimic is not None and by_name[j.mimic.joint].mimic is not None:
+            first, then = j.mimic, by_name[j.mimic.joint].mimic
+            rule = Mimic(then.joint, first.multiplier * then.multiplier, first.multiplier * then.offset + first.offset)
+            j = replace(j, mimic=rule)
+        out.append(j)
+    return tuple(out)
+
+
+def _floats_already(source, links, above, root):
+    """Whether the root is a massless scene whose only joint is already free; anything else with one is refused."""
+    free = [j.name for j in above if j.kind == "free"]
+    if not free:
+        return False
+    massless = links[root] is None or links[root].mass == 0
+    if len(above) == 1 and massless:
+        return True
+    raise ModelError(source, [f"joint {free[0]} is floating already; load without floating_base=True"])
+
+
+def _hold(name, joints, lock):
+    """Joints with the locked ones made fixed, displaced by their values; followers of a locked joint too."""
+    by_name = {j.name: j for j in joints}
+    for key in lock:
+        if key not in by_name:
+            raise UnknownName(f"joint to lock in {name}", key, by_name)
+    values = dict(lock)
+    for j in joints:
+        if j.mimic is not None and j.mimic.joint in lock and j.name not in values:
+            master = np.asarray(lock[j.mimic.joint], float).reshape(-1)
+            values[j.name] = j.mimic.multiplier * master + j.mimic.offset
+    out = []
+    for j in joints:
+        if j.name not in values or j.kind == "fixed":
+            out.append(j)
+            continue
+        q = np.asarray(values[j.name], float).reshape(-1)
+        if q.size != j.nq or not np.all(np.isfinite(q)):
+            raise ShapeError(f"lock: joint {j.name} ({j.kind}) got {q.tolist()}, expected {j.nq} finite number(s)")
+        R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch))
+        A = axis_frame(j.axis)
+        R, p = A @ R @ A.T, A @ p.reshape(3)
+        out.append(
+            replace(j, kind="fixed", rotation=j.rotation @ R, translation=j.rotation @ p + j.translation, mimic=None)
+        )
+    return tuple(out)
+
+
+def axis_frame(axis):
+    """(3, 3) rotation whose z column is the unit vector along `axis`, with as many exact zeros as the axis allows."""
+    z = np.asarray(axis, float) / np.linalg.norm(axis)
+    z[np.abs(z) < 1e-12] = 0.0
+    z = z / np.linalg.norm(z)
+    if np.array_equal(z, [0.0, 0.0, 1.0]):
+        return np.eye(3)
+    if np.array_equal(z, [0.0, 0.0, -1.0]):
+        return np.diag([1.0, -1.0, -1.0])
+    # x in the plane of the two axes the joint axis is not closest to
+    x = np.zeros(3)
+    i = int(np.argmin(np.abs(z)))
+    x[i] = 1.0
+    x = x - z * z[i]
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+_CANONICAL = weakref.WeakKeyDictionary()
+
+
+def cached(robot, key, make):
+    """Value of make(), kept as long as the robot lives."""
+    store = _CANONICAL.setdefault(robot, {})
+    if key not in store:
+        store[key] = make()
+    return store[key]

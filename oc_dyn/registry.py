@@ -1,0 +1,155 @@
+"""Quantities and methods: what can be computed, and by which ways.
+
+A Quantity is a contract: named ports with shape, unit and frame, for any robot and order. A Method is one way to
+compute it. Both are plain records in two dictionaries; tests, studies, the README's table and `oc-dyn list` walk
+over them, so a method that is registered is tested, measured and listed.
+"""
+
+from dataclasses import dataclass, field
+
+from .errors import OrderError, UnknownName
+
+_QUANTITIES = {}
+_METHODS = {}
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named input or output: shape (rows, columns), unit and what it means, in which frame."""
+
+    name: str
+    shape: tuple
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A contract. `inputs` and `outputs` are functions (robot, order, options) -> list of Port; `call` runs a
+    method: (method function, model, order, {port: value}, options) -> {port: value}."""
+
+    name: str
+    summary: str
+    inputs: object
+    outputs: object
+    call: object
+    options: tuple = ()
+    max_order: int | None = None
+    default: tuple = ()  # methods in order of preference; the first that can is taken
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to compute a quantity.
+
+    kind: "analytic", "closed_form" or "ad". source: where the algorithm is published. max_order: None is any.
+    cannot: {feature of a robot: reason}. regroup: whether it reads the robot with base parameters.
+    cse: whether common subexpressions are taken out of the result; off where a baseline must stay as it is.
+    """
+
+    quantity: str
+    name: str
+    function: object
+    kind: str
+    source: str
+    max_order: int | None = None
+    cannot: dict = field(default_factory=dict)
+    regroup: bool = False
+    cse: bool = True
+
+    def refusal(self, robot, order):
+        """Why this method cannot serve this robot at this order; None if it can."""
+        if self.max_order is not None and order > self.max_order:
+            return f"{self.quantity}/{self.name} goes up to order {self.max_order}, got order {order}"
+        for feature, reason in self.cannot.items():
+            if feature in robot.features:
+                return f"{self.quantity}/{self.name} cannot do robots with a {feature} joint: {reason}"
+        return None
+
+
+def quantity(**facts):
+    """Register a quantity; see Quantity for the facts."""
+    record = Quantity(**facts)
+    if record.name in _QUANTITIES:
+        raise ValueError(f"quantity {record.name!r} is registered already")
+    _QUANTITIES[record.name] = record
+    _METHODS[record.name] = {}
+    return record
+
+
+def method(quantity, name, *, kind, source, max_order=None, cannot=None, regroup=False, cse=True):
+    """Decorator that registers a function as a method of a quantity; see Method for the facts."""
+
+    def register(function):
+        table = _METHODS[get(quantity).name]
+        if name in table:
+            raise ValueError(f"method {quantity}/{name} is registered already")
+        table[name] = Method(quantity, name, function, kind, source, max_order, cannot or {}, regroup, cse)
+        return function
+
+    return register
+
+
+def quantities():
+    """Names of the registered quantities."""
+    return tuple(_QUANTITIES)
+
+
+def get(name):
+    """The Quantity of this name; UnknownName lists near ones."""
+    if name not in _QUANTITIES:
+        raise UnknownName("quantity", name, _QUANTITIES)
+    return _QUANTITIES[name]
+
+
+def methods(quantity):
+    """Names of the methods registered for a quantity."""
+    return tuple(_METHODS[get(quantity).name])
+
+
+def get_method(quantity, name):
+    """The Method of this name; UnknownName lists near ones."""
+    table = _METHODS[get(quantity).name]
+    if name not in table:
+        raise UnknownName(f"method of {quantity!r}", name, table)
+    return table[name]
+
+
+def choose(quantity, robot, order, name=None):
+    """The method asked for, or the default one: the first of the quantity's preferences that can.
+
+    Raises UnknownName for a name that is not there, OrderError if it cannot do this robot or order.
+    """
+    record = get(quantity)
+    if name is not None:
+        found = get_method(quantity, name)
+        refusal = found.refusal(robot, order)
+        if refusal:
+            able = [m.name for m in _METHODS[quantity].values() if not m.refusal(robot, order)]
+            raise OrderError(f"{refusal}; methods that can: {', '.join(able) or 'none'}")
+        return found
+    reasons = []
+    for candidate in (*record.default, *methods(quantity)):
+        found = get_method(quantity, candidate)
+        refusal = found.refusal(robot, order)
+        if not refusal:
+            return found
+        reasons.append(refusal)
+    raise OrderError("; ".join(dict.fromkeys(reasons)) or f"quantity {quantity!r} has no method")
+
+
+def table(markdown=False):
+    """Text table of all quantities and methods: orders, kind, source; markdown=True gives the README's."""
+    rows = [("quantity", "method", "orders", "kind", "source")]
+    for q in _QUANTITIES.values():
+        for m in _METHODS[q.name].values():
+            top = [x for x in (q.max_order, m.max_order) if x is not None]
+            orders = "0" if 0 in top else f"0..{min(top)}" if top else "any"
+            mark = " (default)" if q.default and q.default[0] == m.name else ""
+            rows.append((q.name, m.name + mark, orders, m.kind, m.source))
+    if markdown:
+        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+        return "\n".join([lines[0], "|---" * 5 + "|", *lines[1:]])
+    widths = [max(len(r[k]) for r in rows) for k in range(4)]
+    lines = ["  ".join([*(c.ljust(w) for c, w in zip(r, widths, strict=False)), r[4]]).rstrip() for r in rows]
+    return "\n".join([lines[0], "  ".join("-" * w for w in [*widths, 6]), *lines[1:]])

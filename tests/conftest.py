@@ -1,0 +1,104 @@
+"""Robots that the tests share: every kind of joint, chains, trees, fixed and floating bases, all generic."""
+
+import numpy as np
+import pytest
+
+from oc_dyn.model.builder import RobotBuilder
+
+
+def rotation(rng):
+    """A uniformly random rotation matrix."""
+    Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    return Q * np.sign(np.linalg.det(Q))
+
+
+def build(kinds, parents=None, seed=0, floating_base=False, armature=False, mimic=None, name="test"):
+    """Robot with generic placements, axes and inertias: joint k moves link k, attached to link parents[k]."""
+    rng = np.random.default_rng(seed)
+    b = RobotBuilder(name)
+    parents = parents or list(range(len(kinds)))
+    for k in range(len(kinds) + 1):
+        half = rng.uniform(0.05, 0.2, 3)
+        R = rotation(rng)
+        tensor = (
+            R @ np.diag([half[1] ** 2 + half[2] ** 2, half[0] ** 2 + half[2] ** 2, half[0] ** 2 + half[1] ** 2]) @ R.T
+        )
+        mass = rng.uniform(0.5, 2)
+        b.add_link(f"link{k}", mass=mass, com=rng.uniform(-0.2, 0.2, 3), inertia=mass * tensor)
+    for k, kind in enumerate(kinds):
+        b.add_joint(
+            f"joint{k + 1}",
+            kind,
+            parent=f"link{parents[k]}",
+            child=f"link{k + 1}",
+            xyz=rng.uniform(-0.4, 0.4, 3),
+            rotation=rotation(rng),
+            **({} if kind in ("free", "spherical") else {"axis": rng.normal(size=3)}),
+            **({"pitch": 0.13} if kind == "helical" else {}),
+            **({"armature": 0.1 * (k + 1)} if armature else {}),
+            **({"mimic": mimic[k]} if mimic and k in mimic else {}),
+        )
+    return b.build(floating_base=floating_base)
+
+
+ROBOTS = {
+    "serial": lambda: build(["revolute"] * 4, seed=1, armature=True),
+    "branching": lambda: build(["revolute", "revolute", "revolute", "continuous", "revolute"], [0, 1, 1, 3, 0], seed=2),
+    "floating": lambda: build(["revolute", "revolute", "revolute"], [0, 1, 0], seed=3, floating_base=True),
+    "prismatic": lambda: build(
+        ["prismatic", "revolute", "prismatic", "prismatic"], [0, 1, 2, 1], seed=4, armature=True
+    ),
+    "spherical": lambda: build(["spherical", "revolute", "spherical"], [0, 1, 1], seed=5),
+    "planar": lambda: build(["planar", "revolute", "planar"], [0, 1, 1], seed=6),
+    "helical": lambda: build(["revolute", "helical", "helical"], [0, 1, 2], seed=7),
+    "free": lambda: build(["revolute", "free", "revolute"], [0, 1, 2], seed=8),
+    "mimic": lambda: build(
+        ["revolute", "revolute", "prismatic", "revolute"],
+        [0, 1, 2, 1],
+        seed=9,
+        armature=True,
+        mimic={2: ("joint1", -0.5, 0.1), 3: ("joint2", 1.5, 0.2)},
+    ),
+}
+_BUILT = {}
+
+
+def robot(name):
+    """The shared robot of this name, built once."""
+    if name not in _BUILT:
+        _BUILT[name] = ROBOTS[name]()
+    return _BUILT[name]
+
+
+@pytest.fixture(params=list(ROBOTS))
+def any_robot(request):
+    return robot(request.param)
+
+
+def random_ports(function, robot, seed=0):
+    """{port: numbers} for a Function of a robot; quaternions have unit length."""
+    rng = np.random.default_rng(seed)
+    out = {}
+    for k, name in enumerate(function.name_in()):
+        out[name] = rng.normal(size=function.size_in(k))
+        if name == "q":
+            out[name] = robot.random_configuration(seed)
+    return out
+
+
+def relative(a, b):
+    """Largest difference between two arrays, relative to the largest entry of the second (or to one)."""
+    a, b = np.array(a, float), np.array(b, float)
+    return float(np.abs(a - b).max() / max(1.0, np.abs(b).max())) if a.size else 0.0
+
+
+def functions_of(robot, quantity, order, **options):
+    """[(method name, Function)] of every method that can do this robot and order."""
+    import oc_dyn as od
+    from oc_dyn.registry import get_method
+
+    return [
+        (m, od.function(robot, quantity, order=order, method=m, **options))
+        for m in od.methods(quantity)
+        if get_method(quantity, m).refusal(robot, order) is None
+    ]
