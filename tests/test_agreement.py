@@ -1,7 +1,7 @@
 """All methods of every quantity agree, on robots of every kind and at every order that they can do."""
 
 import pytest
-from conftest import ROBOTS, functions_of, random_ports, relative, robot
+from samples import ROBOTS, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
 from oc_dyn.registry import get

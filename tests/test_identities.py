@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 import pytest
-from conftest import ROBOTS, functions_of, random_ports, relative, robot
+from samples import ROBOTS, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
 

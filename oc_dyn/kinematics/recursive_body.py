@@ -39,9 +39,10 @@ def body_poses(model, q):
 
 def frame_in_body(model, frame):
     """(body, pose of a robot's frame in the body's canonical frame)."""
-    inward = se3.inverse(tuple(ca.DM(x) for x in model.to_body[frame.body]))
+    i = model.number[frame.body]
+    inward = se3.inverse(tuple(ca.DM(x) for x in model.to_body[i]))
     R, p = se3.compose(inward, (ca.DM(frame.rotation), ca.DM(frame.translation)))
-    return frame.body, (R, p)
+    return i, (R, p)
 
 
 def hat(V):

@@ -102,12 +102,13 @@ def _assemble(model, entries):
     nv = model.robot.nv
     M = [[ca.DM(0)] * nv for _ in range(nv)]
     for (j, i), block in entries.items():
-        jj, ji = model.robot.bodies[j - 1].joint, model.robot.bodies[i - 1].joint
+        _, _, first_row, rows = model.coordinates[j]
+        _, _, first_column, columns = model.coordinates[i]
         scale = model.rule[j][0] * model.rule[i][0]
-        for a in range(jj.nv):
-            for b in range(a if i == j else 0, ji.nv):  # a block on the diagonal is symmetric: one half of it
+        for a in range(rows):
+            for b in range(a if i == j else 0, columns):  # a block on the diagonal is symmetric: one half of it
                 x = scale * block[a, b] if scale != 1.0 else block[a, b]
-                row, column = jj.v_index + a, ji.v_index + b
+                row, column = first_row + a, first_column + b
                 M[row][column] = M[row][column] + x
                 if row != column or i != j:
                     M[column][row] = M[column][row] + x

@@ -37,9 +37,9 @@ def _jacobian(model, B, i, order):
     """Derivative of the Jacobian (6, nv) of body i, in its frame, from its joint screws."""
     columns = [ca.DM.zeros(6)] * model.robot.nv
     for j in model.support(i):
-        joint = model.robot.bodies[j - 1].joint
-        for a in range(joint.nv):
-            k = joint.v_index + a
+        _, _, first, size = model.coordinates[j]
+        for a in range(size):
+            k = first + a
             columns[k] = columns[k] + model.rule[j][0] * B[i, j][order][:, a]
     return ca.horzcat(*columns)
 
@@ -47,7 +47,7 @@ def _jacobian(model, B, i, order):
 def _armatures(model):
     total = [0.0] * model.robot.nv
     for i in model.bodies:
-        joint = model.robot.bodies[i - 1].joint
-        for a in range(joint.nv):
-            total[joint.v_index + a] += model.rule[i][0] ** 2 * model.armature[i]
+        _, _, first, size = model.coordinates[i]
+        for a in range(size):
+            total[first + a] += model.rule[i][0] ** 2 * model.armature[i]
     return ca.DM(total)

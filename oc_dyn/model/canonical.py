@@ -7,12 +7,13 @@ parameters, after Gautier and Khalil 1990), so that many vanish. Results in the 
 wrenches and poses are converted at the border by `to_body`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
 
 from ..lie import se3
+from ..lie.along import time_derivatives
 from . import joints as jt
 from .inertia import Inertia
 from .robot import axis_frame, cached
@@ -26,8 +27,10 @@ _ROTARY = ("revolute", "continuous")
 class Canonical:
     """Tree for the algorithms: bodies 1..n, parents before children, 0 is the ground. Lists are indexed by body.
 
-    parent, children: tree. kind, pitch, S (6, nv): the joint. R (3, 3), p (3,): resting placement of the joint
-    frame in the parent's frame. inertia, M (6, 6): the body's inertia in its frame. armature [kg m^2 or kg].
+    parent, children: tree. kind, pitch, motion, S (6, nv): the joint; S is None for a transform joint, see
+    subspaces(). R (3, 3), p (3,): resting placement of the joint frame in the parent's frame. inertia, M (6, 6): the
+    body's inertia in its frame. armature [kg m^2 or kg]. A joint of two simple ones (joints.SPLIT) has a body
+    without mass between, so numbers are not the robot's: `number` maps the robot's to these.
     """
 
     robot: object
@@ -35,14 +38,17 @@ class Canonical:
     children: tuple
     kind: tuple
     pitch: tuple
+    motion: tuple
     S: tuple
     R: tuple
     p: tuple
     inertia: tuple
     M: tuple
     armature: tuple
-    to_body: tuple  # pose of the canonical frame in the author's body frame
+    to_body: tuple  # pose of the canonical frame in the author's body frame; None for a body between
+    coordinates: tuple  # (first coordinate, how many, first velocity, how many) of the joint in the robot's q and v
     rule: tuple  # (scale, offset): joint coordinate from the robot's coordinate
+    number: tuple  # body number here of the robot's body 0, 1, 2, ...
     gravity: ca.DM
 
     @property
@@ -78,8 +84,7 @@ class Canonical:
     def _split(self, x, which):
         out = {}
         for i in self.bodies:
-            j = self.robot.bodies[i - 1].joint
-            start, size = (j.q_index, j.nq) if which == "q" else (j.v_index, j.nv)
+            start, size = self.coordinates[i][:2] if which == "q" else self.coordinates[i][2:]
             scale, offset = self.rule[i]
             part = x[start : start + size]
             if scale != 1.0:
@@ -91,10 +96,10 @@ class Canonical:
         """Generalised force of the robot (nv,) from {body: its joint's force}; mimic joints add to their master."""
         rows = [None] * self.robot.nv
         for i in self.bodies:
-            j = self.robot.bodies[i - 1].joint
-            for k in range(j.nv):
+            _, _, first, size = self.coordinates[i]
+            for k in range(size):
                 part = self.rule[i][0] * force[i][k] if self.rule[i][0] != 1.0 else force[i][k]
-                rows[j.v_index + k] = part if rows[j.v_index + k] is None else rows[j.v_index + k] + part
+                rows[first + k] = part if rows[first + k] is None else rows[first + k] + part
         return ca.vertcat(*rows) if rows else ca.DM.zeros(0, 1)
 
     def configuration_rate(self, q, v):
@@ -103,14 +108,33 @@ class Canonical:
 
     def placement(self, i, qi):
         """Pose of body i in its parent at joint coordinates qi."""
-        return se3.compose((ca.DM(self.R[i]), ca.DM(self.p[i])), jt.displacement(self.kind[i], qi, self.pitch[i]))
+        home = ca.DM(self.R[i]), ca.DM(self.p[i])
+        return se3.compose(home, jt.displacement(self.kind[i], qi, self.pitch[i], self.motion[i]))
+
+    def subspaces(self, q, V, order):
+        """{body: [S, S', ..., S^(order)]} motion subspaces (6, nv) in the body's frame and their time derivatives
+        along q (nq,), V = [v, dv, ...]; None where zero, as all derivatives are but those of transform joints."""
+        out = {}
+        q, v = self.joint_q(q), [self.joint_v(x) for x in V]
+        for i in self.bodies:
+            if self.kind[i] != "transform":
+                out[i] = [self.S[i]] + [None] * order
+                continue
+            x = [ca.SX.sym("x", self.coordinates[i][1]) for _ in range(order + 1)]
+            S = jt.transform_subspace(self.motion[i], x[0].numel())
+            flow = list(zip(x[:-1], x[1:], strict=True))
+            rates = [r.reshape((6, -1)) for r in time_derivatives(ca.vec(S(x[0])), order, flow, cse=True)]
+            along = ca.Function("S", x, rates)
+            found = along.call([q[i], *(v[k][i] for k in range(order))])
+            out[i] = list(found)
+        return out
 
     def wrenches(self, w_ext):
         """{body: applied wrench (6,) in its canonical frame} from columns (6, bodies) in the author's body frames."""
-        out = {}
-        for i in self.bodies:
+        out = {i: ca.DM.zeros(6) for i in self.bodies}
+        for column, i in enumerate(self.number[1:]):
             R, p = (ca.DM(x) for x in self.to_body[i])
-            n, f = w_ext[:3, i - 1], w_ext[3:, i - 1]
+            n, f = w_ext[:3, column], w_ext[3:, column]
             out[i] = ca.vertcat(R.T @ (n - ca.cross(p, f)), R.T @ f)
         return out
 
@@ -120,42 +144,96 @@ def canonical(robot, regroup=False):
     return cached(robot, ("canonical", regroup), lambda: _regrouped(canonical(robot)) if regroup else _build(robot))
 
 
+@dataclass(frozen=True, eq=False)
+class _Simple:
+    """A body with a simple joint, in the author's frames: what a body of the robot is, or is split into."""
+
+    joint: object
+    parent: int
+    rotation: np.ndarray
+    translation: np.ndarray
+    inertia: Inertia
+    coordinates: tuple
+    own_frame: np.ndarray | None  # turn of this frame in the author's body frame; None for a body between
+
+
+def _simple_bodies(robot):
+    """([None, _Simple, ...], number): joints of two simple ones split; number of the robot's bodies in this list."""
+    out, number = [None], [0]
+    for b in robot.bodies:
+        j, parent = b.joint, number[b.parent]
+        if j.kind not in jt.SPLIT:
+            coordinates = (j.q_index, j.nq, j.v_index, j.nv)
+            out.append(_Simple(j, parent, b.rotation, b.translation, b.inertia, coordinates, np.eye(3)))
+        else:
+            first, second, turn = jt.SPLIT[j.kind]
+            k = 1 if j.kind == "cylindrical" else 0  # its distance is the second coordinate
+            A, z = axis_frame(j.axis), np.array([0.0, 0.0, 1.0])
+            where = [(j.q_index + i, 1, j.v_index + i, 1) for i in (k, 1 - k)]
+            one, two = replace(j, kind=first, axis=z), replace(j, kind=second, axis=z)
+            out.append(_Simple(one, parent, b.rotation @ A, b.translation, Inertia.zero(), where[0], None))
+            own = A @ turn
+            body = b.inertia.expressed_in(own.T, np.zeros(3))
+            out.append(_Simple(two, len(out) - 1, turn, np.zeros(3), body, where[1], own))
+        number.append(len(out) - 1)
+    return out, tuple(number)
+
+
 def _build(robot):
-    n = len(robot.bodies)
-    parent = (None, *(b.parent for b in robot.bodies))
-    children = tuple(tuple(b.index for b in robot.bodies if b.parent == i) for i in range(n + 1))
-    K = [(np.eye(3), np.zeros(3))]  # canonical frame in the author's body frame
+    bodies, number = _simple_bodies(robot)
+    bodies = _hung_on_turned_frames(bodies)
+    n = len(bodies) - 1
+    parent = (None, *(b.parent for b in bodies[1:]))
+    children = tuple(tuple(i for i in range(1, n + 1) if parent[i] == k) for k in range(n + 1))
+    tolerance = robot.snap_angles or _CLEAN
+    K = [(np.eye(3), np.zeros(3))]  # canonical frame in the simple body's frame
     offset = [0.0] * (n + 1)
-    home = [None]
-    for b in robot.bodies:
-        K.append(_choose_frame(robot, b, K, children[b.index], offset))
-        home.append(_home(K[b.parent], b, K[b.index], offset[b.index], robot.snap_angles or _CLEAN))
-    inertia = [Inertia.zero()]
-    for b in robot.bodies:
-        R, p = K[b.index]
-        inertia.append(b.inertia.expressed_in(R.T, -R.T @ p))
-    joints = [None, *(b.joint for b in robot.bodies)]
-    S = [None, *(jt.subspace(j.kind, j.pitch) for j in joints[1:])]
+    home, inertia = [None], [Inertia.zero()]
+    for i in range(1, n + 1):
+        K.append(_choose_frame(bodies, i, K, children[i], offset, tolerance))
+        home.append(_home(K[parent[i]], bodies[i], K[i], offset[i], tolerance))
+        R, p = K[i]
+        inertia.append(bodies[i].inertia.expressed_in(R.T, -R.T @ p))
+    joints = [None, *(b.joint for b in bodies[1:])]
     rule = [None]
-    for i, j in enumerate(joints[1:], 1):
+    for j, extra in zip(joints[1:], offset[1:], strict=True):
         m = j.mimic
-        rule.append((m.multiplier, m.offset + offset[i]) if m else (1.0, offset[i]))
+        rule.append((m.multiplier, m.offset + extra) if m else (1.0, extra))
+    own = [None if b.own_frame is None else (b.own_frame @ R, b.own_frame @ p) for b, (R, p) in zip(bodies[1:], K[1:])]
     return Canonical(
         robot=robot,
         parent=parent,
         children=children,
         kind=(None, *(j.kind for j in joints[1:])),
         pitch=(None, *(j.pitch for j in joints[1:])),
-        S=tuple(None if s is None else ca.sparsify(ca.DM(s)) for s in S),
+        motion=(None, *(j.motion for j in joints[1:])),
+        S=(None, *(_subspace(j) for j in joints[1:])),
         R=(None, *(h[0] for h in home[1:])),
         p=(None, *(h[1] for h in home[1:])),
         inertia=tuple(inertia),
         M=tuple(ca.sparsify(ca.DM(x.matrix)) for x in inertia),
         armature=(None, *(j.armature for j in joints[1:])),
-        to_body=tuple(K),
+        to_body=(K[0], *own),
+        coordinates=(None, *(b.coordinates for b in bodies[1:])),
         rule=tuple(rule),
+        number=number,
         gravity=ca.DM(robot.gravity),
     )
+
+
+def _subspace(joint):
+    return None if joint.kind == "transform" else ca.sparsify(ca.DM(jt.subspace(joint.kind, joint.pitch)))
+
+
+def _hung_on_turned_frames(bodies):
+    """Placements seen from the frame that the parent has after splitting."""
+    out = [None]
+    for b in bodies[1:]:
+        if b.parent and bodies[b.parent].own_frame is not None:
+            Q = bodies[b.parent].own_frame.T
+            b = replace(b, rotation=Q @ b.rotation, translation=Q @ b.translation)
+        out.append(b)
+    return out
 
 
 def clean_rotation(R, tolerance=_CLEAN):
@@ -187,29 +265,29 @@ def _is_permutation(R, tolerance=_CLEAN):
     return bool(np.all(np.isin(clean_rotation(R, tolerance), (0.0, 1.0, -1.0))))
 
 
-def _choose_frame(robot, body, K, children, offset):
+def _choose_frame(bodies, i, K, children, offset, tolerance):
     """Canonical frame of a body in the author's frame: z on the axis, turned and shifted to make placements sparse."""
+    body = bodies[i]
     j = body.joint
-    if j.kind in ("spherical", "free"):
+    if j.kind in ("spherical", "free", "transform"):
         return np.eye(3), np.zeros(3)
     A = axis_frame(j.axis)
     if j.kind not in _ONE_AXIS:
         return A, np.zeros(3)
-    tolerance = robot.snap_angles or _CLEAN
     Rp, pp = K[body.parent]
     G = Rp.T @ body.rotation @ A
     if not _is_permutation(G, tolerance):
         A = A @ _turn(-_last_angle(G))
     if j.kind in _ROTARY and len(children) == 1:
         # a turn about this axis in the placement of the only child joins this joint's coordinate
-        child = robot.bodies[children[0] - 1]
+        child = bodies[children[0]]
         H = A.T @ child.rotation @ axis_frame(child.joint.axis)
         if child.joint.kind in _ONE_AXIS and not _is_permutation(H, tolerance):
             angle = _first_angle(H)
             if abs(angle) > _CLEAN:
-                offset[body.index] = angle
+                offset[i] = angle
                 A = A @ _turn(angle)
-    return A, _shift(robot, body, A, pp, Rp, children) * A[:, 2]
+    return A, _shift(bodies, body, A, pp, Rp, children) * A[:, 2]
 
 
 def _first_angle(R):
@@ -224,12 +302,12 @@ def _last_angle(R):
     return np.arctan2(R[2, 0], R[2, 1])
 
 
-def _shift(robot, body, A, pp, Rp, children):
+def _shift(bodies, body, A, pp, Rp, children):
     """Shift of the frame along its axis that leaves the fewest nonzero components in the placements around it."""
     axis = body.rotation @ A[:, 2]
     own = Rp.T @ (body.translation - pp)
     along = Rp.T @ axis
-    below = [A.T @ robot.bodies[c - 1].translation for c in children]
+    below = [A.T @ bodies[c].translation for c in children]
 
     def nonzeros(d):
         # what stands on the ground costs nothing: the ground does not move and takes no wrench

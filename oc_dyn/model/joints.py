@@ -12,6 +12,11 @@ of the moved frame in the resting one; the joint's twist, in the moved frame, is
 | spherical   | quaternion (w, x, y, z)            | body angular velocity [rad/s]              |
 | planar      | angle about z, position x, y       | body twist: wz, vx, vy                     |
 | free        | quaternion (w, x, y, z), position  | body twist: angular (3), linear (3)        |
+| cylindrical | angle about z, distance along z    | rates                                      |
+| universal   | angle about z, then about the new x| rates                                      |
+| transform   | any, given by its pose E(q)        | rates; S depends on q                      |
+
+A cylindrical or universal joint is two simple ones with a body without mass between: SPLIT says which.
 """
 
 import casadi as ca
@@ -29,9 +34,15 @@ SUBSPACE = {  # columns of S, twist [angular; linear]
     "planar": _E[:, [2, 3, 4]],
     "free": _E,
 }
-KINDS = tuple(SUBSPACE)
+# (first joint, second joint, turn between them): z of the second joint is x of the first for the universal joint
+SPLIT = {
+    "cylindrical": ("prismatic", "revolute", np.eye(3)),
+    "universal": ("revolute", "revolute", np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])),
+}
+KINDS = (*SUBSPACE, *SPLIT, "transform")
 NQ = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "spherical": 4, "planar": 3, "free": 7}
-NV = {kind: S.shape[1] for kind, S in SUBSPACE.items()}
+NQ |= {"cylindrical": 2, "universal": 2}
+NV = {kind: S.shape[1] for kind, S in SUBSPACE.items()} | {"cylindrical": 2, "universal": 2}
 
 
 def subspace(kind, pitch=0.0):
@@ -42,8 +53,8 @@ def subspace(kind, pitch=0.0):
     return S
 
 
-def displacement(kind, q, pitch=0.0):
-    """Pose (R, p) of the moved joint frame in the resting one."""
+def displacement(kind, q, pitch=0.0, motion=None):
+    """Pose (R, p) of the moved joint frame in the resting one; `motion` is the pose function of a transform joint."""
     zero = ca.DM.zeros(3)
     if kind in ("revolute", "continuous"):
         return so3.rot_z(q[0]), zero
@@ -55,6 +66,12 @@ def displacement(kind, q, pitch=0.0):
         return so3.quat_to_rot(q), zero
     if kind == "planar":
         return so3.rot_z(q[0]), ca.vertcat(q[1], q[2], 0)
+    if kind == "cylindrical":
+        return so3.rot_z(q[0]), ca.vertcat(0, 0, q[1])
+    if kind == "universal":
+        return so3.rot_z(q[0]) @ so3.rot_x(q[1]), zero
+    if kind == "transform":
+        return motion(q)
     return so3.quat_to_rot(q[:4]), q[4:7]
 
 
@@ -70,11 +87,27 @@ def rate(kind, q, v):
     return v
 
 
-def neutral(kind):
-    """Configuration without displacement, as numpy array."""
+def neutral(kind, nq):
+    """Configuration without displacement (zero for a transform joint), as numpy array."""
+    q = np.zeros(nq)
     if kind in ("spherical", "free"):
-        return np.array([1.0] + [0.0] * (NQ[kind] - 1))
-    return np.zeros(NQ[kind])
+        q[0] = 1.0
+    return q
+
+
+def transform_subspace(motion, n):
+    """Motion subspace of a transform joint as casadi.Function q (n,) -> S (6, n): S v is its twist, in the moved frame.
+
+    Source: Kim 2012, section 2: columns vee(E^-1 dE/dq_k).
+    """
+    q = ca.SX.sym("q", n)
+    R, p = motion(q)
+    columns = []
+    for k in range(n):
+        dR = ca.reshape(ca.jacobian(ca.vec(R), q[k]), 3, 3)
+        W = R.T @ dR
+        columns.append(ca.vertcat(W[2, 1], W[0, 2], W[1, 0], R.T @ ca.jacobian(p, q[k])))
+    return ca.Function("S", [q], [ca.densify(ca.horzcat(*columns))])
 
 
 def _planar_terms(w):

@@ -56,16 +56,17 @@ class Joint:
     damping: float = 0.0
     friction: float = 0.0
     mimic: Mimic | None = None
+    motion: object = None  # transform joints: casadi.Function q -> (R (3, 3), p (3,)), in the joint's frame
     q_index: int | None = None  # first coordinate and first velocity, set by assemble
     v_index: int | None = None
 
     @property
     def nq(self):
-        return jt.NQ.get(self.kind, 0)
+        return self.motion.size1_in(0) if self.kind == "transform" else jt.NQ.get(self.kind, 0)
 
     @property
     def nv(self):
-        return jt.NV.get(self.kind, 0)
+        return self.motion.size1_in(0) if self.kind == "transform" else jt.NV.get(self.kind, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ class Robot:
     nq: int
     nv: int
     root: str
-    description: tuple  # (links, joints, floating_base): what assemble was given
+    description: tuple  # (links, joints, floating_base, lock): what assemble was given
     base_parts: Inertia = field(default_factory=Inertia.zero)  # what is fixed to the ground
     velocity_limits: object = None  # q -> (lower, upper), where they depend on the position
     report: tuple = ()  # what reading it noticed and assumed
@@ -183,7 +184,7 @@ class Robot:
 
     def neutral(self):
         """(nq,) configuration without displacement; quaternions are (1, 0, 0, 0)."""
-        return np.concatenate([jt.neutral(j.kind) for j in self.joints]) if self.joints else np.zeros(0)
+        return np.concatenate([jt.neutral(j.kind, j.nq) for j in self.joints]) if self.joints else np.zeros(0)
 
     def random_configuration(self, seed=None):
         """(nq,) configuration, uniform within the limits (within pi, or 1 m, where there are none)."""
@@ -197,6 +198,8 @@ class Robot:
                 parts.append([rng.uniform(lower, upper)])
             elif j.kind == "planar":
                 parts.append([rng.uniform(-np.pi, np.pi), *rng.uniform(-1, 1, 2)])
+            elif j.kind not in ("spherical", "free"):
+                parts.append(rng.uniform(-1, 1, j.nq))
             else:
                 Q = rng.normal(size=4)
                 parts.append([*(Q / np.linalg.norm(Q)), *rng.uniform(-1, 1, j.nq - 4)])
@@ -244,10 +247,19 @@ class Robot:
     # -- variants ---------------------------------------------------------------------------------------------
 
     def locked(self, joints):
-        """The same robot with the named joints held at the given values: {joint: value}. Frames are kept."""
-        links, raw, floating = self.description
-        new = assemble(self.name, links, raw, gravity=self.gravity, floating_base=floating, lock=joints)
-        return replace(new, velocity_limits=self.velocity_limits if not joints else None, snap_angles=self.snap_angles)
+        """The same robot with the named joints held at the given values: {joint: value}. Frames are kept.
+
+        Joints held before stay so, unless they are named again.
+        """
+        links, raw, floating, held = self.description
+        joints = dict(joints)
+        new = assemble(self.name, links, raw, gravity=self.gravity, floating_base=floating, lock={**held, **joints})
+        again = [repr(name) for name in joints if name in held]
+        if again and self.velocity_limits:
+            problem = f"{', '.join(again)} is held already, and velocity limits depend on it; start from the free robot"
+            raise ModelError(self.name, [problem])
+        limits = self.velocity_limits and _held_limits(self, new, joints)
+        return replace(new, velocity_limits=limits, report=self.report, snap_angles=self.snap_angles)
 
     def with_gravity(self, gravity):
         """The same robot under another gravity vector (3,) [m/s^2], in the root frame."""
@@ -265,17 +277,19 @@ class Robot:
 _Q_SUFFIX = {
     "spherical": ("qw", "qx", "qy", "qz"),
     "planar": ("angle", "x", "y"),
+    "cylindrical": ("angle", "distance"),
     "free": ("qw", "qx", "qy", "qz", "x", "y", "z"),
 }
 _V_SUFFIX = {
     "spherical": ("wx", "wy", "wz"),
     "planar": ("wz", "vx", "vy"),
+    "cylindrical": ("angle", "distance"),
     "free": ("wx", "wy", "wz", "vx", "vy", "vz"),
 }
 
 
 def _component_names(name, kind, n, suffixes):
-    return (name,) if n == 1 else tuple(f"{name}.{s}" for s in suffixes[kind])
+    return (name,) if n == 1 else tuple(f"{name}.{s}" for s in suffixes.get(kind, range(1, n + 1)))
 
 
 def _column(name, value, n):
@@ -304,13 +318,12 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
     problems = tree_problems(links, joints)
     if problems:
         raise ModelError(source or name, problems)
-    children = {link: [j for j in joints if j.parent == link] for link in links}
     root = next(link for link in links if all(j.child != link for j in joints))
     raw = joints
     joints = _direct_mimics(joints)
     if lock:
         joints = _hold(name, joints, dict(lock))
-        children = {link: [j for j in joints if j.parent == link] for link in links}
+    children = {link: [j for j in joints if j.parent == link] for link in links}
 
     bodies, owners, mimics, frames = [], [], [], {}
     fixed = Inertia.zero()
@@ -364,7 +377,7 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
         nq=nq,
         nv=nv,
         root=root,
-        description=(links, raw, floating_base),
+        description=(dict(links), raw, floating_base, dict(lock or {})),
         base_parts=fixed,
         report=tuple(report),
     )
@@ -413,13 +426,34 @@ def _hold(name, joints, lock):
         q = np.asarray(values[j.name], float).reshape(-1)
         if q.size != j.nq or not np.all(np.isfinite(q)):
             raise ShapeError(f"lock: joint {j.name} ({j.kind}) got {q.tolist()}, expected {j.nq} finite number(s)")
-        R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch))
-        A = axis_frame(j.axis)
+        R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch, j.motion))
+        A = np.eye(3) if j.kind in ("spherical", "free") else axis_frame(j.axis)  # those have no axis
         R, p = A @ R @ A.T, A @ p.reshape(3)
         out.append(
             replace(j, kind="fixed", rotation=j.rotation @ R, translation=j.rotation @ p + j.translation, mimic=None)
         )
     return tuple(out)
+
+
+def _held_limits(robot, new, held):
+    """Velocity limits, as a function of its q, of `new`: `robot` with the joints `held` {name: value} locked."""
+    place = {j.name: j for j in new.joints}
+
+    def velocity_limits(q):
+        q = _column("q", q, new.nq)
+        parts, rows = [], []
+        for j in robot.joints:
+            if j.name in held:
+                parts.append(ca.DM(np.asarray(held[j.name], float).reshape(-1)))
+            else:
+                at = place[j.name].q_index
+                parts.append(q[at : at + j.nq])
+                rows += range(j.v_index, j.v_index + j.nv)
+        full = ca.vertcat(*parts)
+        lower, upper = robot.velocity_limits(np.array(full).ravel() if isinstance(full, ca.DM) else full)
+        return lower[rows], upper[rows]
+
+    return velocity_limits
 
 
 def axis_frame(axis):

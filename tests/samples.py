@@ -1,7 +1,6 @@
 """Robots that the tests share: every kind of joint, chains, trees, fixed and floating bases, all generic."""
 
 import numpy as np
-import pytest
 
 from oc_dyn.model.builder import RobotBuilder
 
@@ -52,6 +51,8 @@ ROBOTS = {
     "planar": lambda: build(["planar", "revolute", "planar"], [0, 1, 1], seed=6),
     "helical": lambda: build(["revolute", "helical", "helical"], [0, 1, 2], seed=7),
     "free": lambda: build(["revolute", "free", "revolute"], [0, 1, 2], seed=8),
+    "cylindrical": lambda: build(["cylindrical", "revolute", "cylindrical"], [0, 1, 1], seed=10, armature=True),
+    "universal": lambda: build(["universal", "universal", "revolute"], [0, 1, 1], seed=11),
     "mimic": lambda: build(
         ["revolute", "revolute", "prismatic", "revolute"],
         [0, 1, 2, 1],
@@ -68,11 +69,6 @@ def robot(name):
     if name not in _BUILT:
         _BUILT[name] = ROBOTS[name]()
     return _BUILT[name]
-
-
-@pytest.fixture(params=list(ROBOTS))
-def any_robot(request):
-    return robot(request.param)
 
 
 def random_ports(function, robot, seed=0):
