@@ -6,7 +6,7 @@ from samples import ROBOTS, functions_of, random_ports, relative, robot
 import oc_dyn as od
 from oc_dyn.registry import get
 
-ORDERS = {"inverse_dynamics": 5, "forward_dynamics": 0, "mass_matrix": 3, "frame_pose": 4}
+ORDERS = {"inverse_dynamics": 5, "forward_dynamics": 4, "mass_matrix": 3, "frame_pose": 4}
 OPTIONS = {"frame_pose": {"frame": "link3"}}
 TOLERANCE = 1e-9
 

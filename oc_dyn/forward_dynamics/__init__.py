@@ -27,7 +27,7 @@ quantity(
     outputs=_outputs,
     call=_call,
     options=("external_wrenches",),
-    default=("closed_form",),
+    default=("taylor",),
 )
 
-from . import articulated_body, closed_form  # noqa: E402, F401  registers the methods
+from . import articulated_body, by_ad, closed_form, taylor  # noqa: E402, F401  registers the methods

@@ -1,5 +1,7 @@
 """Inverse dynamics of any order by automatic differentiation of the order-0 method with the fewest instructions."""
 
+from math import factorial
+
 import casadi as ca
 
 from ..lie.along import time_derivatives
@@ -27,3 +29,33 @@ def _along_jet(model, order, q, V, W, cse):
     if W is not None:
         flow += zip(W[:-1], W[1:], strict=True)
     return time_derivatives(ca.cse(tau[0]), order, flow, cse)
+
+
+@method(
+    "inverse_dynamics",
+    "ad_time",
+    kind="ad",
+    source="AD: d/dt of tau(t) along q(t), a polynomial in time, as in Ali et al. 2026, section 7",
+    regroup=True,
+    cse=False,
+)
+def ad_time(model, order, q, V, W=None):
+    """Derivatives 0..order of the joint torques by repeated differentiation in time; grows exponentially."""
+    t = ca.SX.sym("t")
+    symbols = [ca.SX.sym("q", *q.shape), *(ca.SX.sym("v", *x.shape) for x in V)]
+    q_, V_ = symbols[0], symbols[1:]
+    flow = [(q_, model.configuration_rate(q_, V_[0])), *zip(V_[:-1], V_[1:], strict=True)]
+    motion = _polynomial(time_derivatives(q_, order, flow, cse=False), t)
+    rates = [_polynomial(V_[k:], t) for k in range(2)]
+    W_ = None if W is None else [ca.SX.sym("W", *x.shape) for x in W]
+    torques = [taylor(model, 0, motion, rates, None if W is None else [_polynomial(W_, t)])[0]]
+    for _ in range(order):
+        torques.append(ca.jacobian(torques[-1], t))
+    given = [*symbols, *(W_ or [])]
+    at_zero = ca.Function("tau", [*given, t], torques)
+    return at_zero.call([q, *V, *(W or []), ca.DM(0)])
+
+
+def _polynomial(derivatives, t):
+    """Value at time t of the polynomial with these derivatives at time zero."""
+    return sum((x * t**k / factorial(k) for k, x in enumerate(derivatives[1:], 1)), derivatives[0])

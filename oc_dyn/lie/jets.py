@@ -36,97 +36,83 @@ def derivative(jet):
     return [(k + 1) * x if k else x for k, x in enumerate(jet[1:])]
 
 
-def product(a, b, times=lambda x, y: x * y, order=None):
-    """Jet of a product, up to `order` (default: all that is known of both)."""
-    n = min(len(a), len(b)) if order is None else order + 1
-    out = []
-    for k in range(n):
-        js = range(max(0, k - len(b) + 1), min(k, len(a) - 1) + 1)
-        out.append(total(times(a[j], b[k - j]) for j in js))
-    return out
+def product_at(a, b, k, times=lambda x, y: x * y):
+    """Coefficient k of the product of two jets."""
+    return total(times(a[j], b[k - j]) for j in range(k + 1))
 
 
-def square(a, order=None):
-    """Jet of the square of a scalar jet; equal products are taken once."""
-    n = len(a) if order is None else order + 1
-    out = []
-    for k in range(n):
-        pairs = [2 * total(a[j] * a[k - j] for j in range((k + 1) // 2))] if k else []
-        middle = [a[k // 2] ** 2] if k % 2 == 0 else []
-        out.append(total(pairs + middle))
-    return out
+def square_at(a, k):
+    """Coefficient k of the square of a scalar jet; equal products are taken once."""
+    pairs = [2 * total(a[j] * a[k - j] for j in range((k + 1) // 2))] if k else []
+    middle = [a[k // 2] ** 2] if k % 2 == 0 else []
+    return total(pairs + middle)
 
 
-def add(*jets):
-    """Jet of a sum; jets that are None count as zero."""
-    jets = [j for j in jets if j is not None]
-    out = list(jets[0])
-    for jet in jets[1:]:
-        out = [x + y for x, y in zip(out, jet, strict=False)]
-    return out
+class PlaneTurn:
+    """Turn about z that starts at no turn; its rates are pushed one by one.
+
+    Its cosine starts at 1 and its sine at 0, so it takes fewer products than the jets of sine and cosine of an angle.
+    """
+
+    def __init__(self):
+        self.angle, self.c, self.s = [ca.DM(0)], [ca.DM(1)], [ca.DM(0)]
+
+    def push(self, w, k):
+        """Coefficient k of the angular velocity; makes coefficient k + 1 of the turn known."""
+        self.angle.append(w[2] / (k + 1))
+        up = [(j, j * self.angle[j]) for j in range(1, k + 2)]
+        s = total(u * self.c[k + 1 - j] for j, u in up) / (k + 1)
+        c = -total(u * self.s[k + 1 - j] for j, u in up) / (k + 1)
+        self.s.append(s)
+        self.c.append(c)
+
+    def _turn_at(self, jet, k, sign):
+        a, b = jet[k][0], jet[k][1]
+        for j in range(1, k + 1):
+            u, w = jet[k - j][0], jet[k - j][1]
+            s = sign * self.s[j]
+            if j > 1:
+                a, b = a + self.c[j] * u, b + self.c[j] * w
+            a, b = a - s * w, b + s * u
+        return ca.vertcat(a, b, jet[k][2])
+
+    def outward_at(self, jet, k):
+        """Coefficient k of vectors given in the turning frame, seen from the resting one."""
+        return self._turn_at(jet, k, 1)
+
+    def inward_at(self, jet, k):
+        """Coefficient k of vectors given in the resting frame, seen from the turning one."""
+        return self._turn_at(jet, k, -1)
 
 
-def sin_cos(jet):
-    """Jets of the sine and cosine of a scalar jet: s' = x' c, c' = -x' s."""
-    s, c = [ca.sin(jet[0])], [ca.cos(jet[0])]
-    for k in range(1, len(jet)):
-        up = [j * jet[j] for j in range(1, k + 1)]
-        s, c = (
-            [*s, total(u * c[k - j] for j, u in enumerate(up, 1)) / k],
-            [*c, -total(u * s[k - j] for j, u in enumerate(up, 1)) / k],
-        )
-    return s, c
+class MatrixTurn:
+    """Rotation that starts at no turn, body angular velocities pushed one by one: R' = R skew(w)."""
+
+    def __init__(self):
+        self.R, self.W = [ca.DM.eye(3)], []
+
+    def push(self, w, k):
+        """Coefficient k of the body angular velocity; makes coefficient k + 1 of the turn known."""
+        self.W.append(skew(w))
+        self.R.append(total(self.R[k - j] @ self.W[j] for j in range(k + 1)) / (k + 1))
+
+    def outward_at(self, jet, k):
+        """Coefficient k of vectors given in the turning frame, seen from the resting one."""
+        return total([jet[k]] + [self.R[j] @ jet[k - j] for j in range(1, k + 1)])
+
+    def inward_at(self, jet, k):
+        """Coefficient k of vectors given in the resting frame, seen from the turning one."""
+        return total([jet[k]] + [self.R[j].T @ jet[k - j] for j in range(1, k + 1)])
 
 
-class PlaneRotation:
-    """Turn about z by an angle with jet `angle`; it moves jets of vectors as rotation by the first coefficient,
-    which is constant, after rotation by the rest, whose cosine starts at 1 and sine at 0."""
+class NoTurn:
+    """The turn of a joint that does not turn."""
 
-    def __init__(self, angle):
-        self.s0, self.c0 = ca.sin(angle[0]), ca.cos(angle[0])
-        self.s, self.c = sin_cos([ca.DM(0), *angle[1:]])
+    def push(self, w, k):
+        """Nothing to learn."""
 
-    def _turn(self, jet, sign):
-        s0 = sign * self.s0
-        turned = [(self.c0 * x[0] - s0 * x[1], s0 * x[0] + self.c0 * x[1]) for x in jet]
-        out = []
-        for k, x in enumerate(jet):
-            a, b = turned[k]
-            for j in range(1, k + 1):
-                u, w = turned[k - j]
-                s, c = sign * self.s[j], self.c[j]
-                if j > 1:
-                    a, b = a + c * u, b + c * w
-                a, b = a - s * w, b + s * u
-            out.append(ca.vertcat(a, b, x[2]))
-        return out
+    def outward_at(self, jet, k):
+        """The vectors themselves."""
+        return jet[k]
 
-    def outward(self, jet):
-        """Vectors given in the turned frame, seen from the resting one."""
-        return self._turn(jet, 1)
-
-    def inward(self, jet):
-        """Vectors given in the resting frame, seen from the turned one."""
-        return self._turn(jet, -1)
-
-
-class MatrixRotation:
-    """Rotation by a matrix with jet `R`."""
-
-    def __init__(self, R):
-        self.R = R
-
-    def outward(self, jet):
-        return product(self.R, jet, lambda A, x: A @ x, len(jet) - 1)
-
-    def inward(self, jet):
-        return product(self.R, jet, lambda A, x: A.T @ x, len(jet) - 1)
-
-
-def rotation_from_body_rate(R0, w):
-    """Jet of the rotation matrix that starts at R0 and turns with body angular velocity jet `w`: R' = R skew(w)."""
-    W = [skew(x) for x in w]
-    R = [R0]
-    for k in range(len(w)):
-        R.append(total(R[k - j] @ W[j] for j in range(k + 1)) / (k + 1))
-    return R
+    inward_at = outward_at

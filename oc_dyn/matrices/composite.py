@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from ..lie import so3
+from ..kinematics.step import Step, cross
 from ..registry import method
 
 
@@ -29,11 +29,11 @@ def composite(model, q):
     h = {i: ca.DM(model.inertia[i].moment) for i in model.bodies}
     T = {i: ca.DM(model.inertia[i].tensor) for i in model.bodies}
     entries = {}
-    step = {i: _Step(model, i, q[i]) for i in model.bodies}
+    step = {i: Step(model, i, q[i]) for i in model.bodies}
     for i in model.tips_first:
         S = model.S[i]
-        n = T[i] @ S[:3, :] + _cross(h[i], S[3:, :])
-        f = m[i] * S[3:, :] - _cross(h[i], S[:3, :])
+        n = T[i] @ S[:3, :] + cross(h[i], S[3:, :])
+        f = m[i] * S[3:, :] - cross(h[i], S[:3, :])
         j = i
         block = S.T @ ca.vertcat(n, f) + model.armature[i] * ca.DM.eye(S.shape[1])
         entries[i, i] = block
@@ -46,55 +46,6 @@ def composite(model, q):
             mass, moment, tensor = step[i].inertia(m[i], h[i], T[i])
             m[p], h[p], T[p] = m[p] + mass, h[p] + moment, T[p] + tensor
     return _assemble(model, entries)
-
-
-class _Step:
-    """Placement of a body in its parent, split into the turn about z and the rest."""
-
-    def __init__(self, model, i, q):
-        self.home = ca.DM(model.R[i])
-        self.rotary = model.kind[i] in ("revolute", "continuous", "helical", "planar")
-        R, self.p = model.placement(i, q)
-        if self.rotary:
-            self.c, self.s = ca.cos(q[0]), ca.sin(q[0])
-        elif model.kind[i] == "prismatic":
-            self.R = self.home
-        else:
-            self.R = R
-
-    def vector(self, x):
-        """Columns of the body's frame in the parent's axes."""
-        if not self.rotary:
-            return self.R @ x
-        a, b = x[0, :], x[1, :]
-        return self.home @ ca.vertcat(self.c * a - self.s * b, self.s * a + self.c * b, x[2, :])
-
-    def wrench(self, n, f):
-        """Columns of moments and forces of the body, about the parent's origin in its axes."""
-        f = self.vector(f)
-        return self.vector(n) + _cross(self.p, f), f
-
-    def inertia(self, m, h, T):
-        """Mass, first moment and tensor of the body, about the parent's origin in its axes."""
-        h = self.vector(h)
-        P, H = so3.skew(self.p), so3.skew(h)
-        return m, h + m * self.p, self.tensor(T) - P @ H - H @ P - m * (P @ P)
-
-    def tensor(self, T):
-        """A symmetric matrix of the body's frame in the parent's axes."""
-        if not self.rotary:
-            return self.R @ T @ self.R.T
-        c, s = self.c, self.s
-        u = s * (T[0, 0] - T[1, 1]) + 2 * c * T[0, 1]  # the turn about z by double angles
-        xz, yz = c * T[0, 2] - s * T[1, 2], s * T[0, 2] + c * T[1, 2]
-        xx, yy, xy = T[0, 0] - s * u, T[1, 1] + s * u, c * u - T[0, 1]
-        turned = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, T[2, 2]))
-        return self.home @ turned @ self.home.T
-
-
-def _cross(a, B):
-    """Cross product of a vector with every column of B."""
-    return so3.skew(a) @ B
 
 
 def _assemble(model, entries):

@@ -121,13 +121,17 @@ class Canonical:
                 out[i] = [self.S[i]] + [None] * order
                 continue
             x = [ca.SX.sym("x", self.coordinates[i][1]) for _ in range(order + 1)]
-            S = jt.transform_subspace(self.motion[i], x[0].numel())
+            S = self.subspace_function(i)
             flow = list(zip(x[:-1], x[1:], strict=True))
             rates = [r.reshape((6, -1)) for r in time_derivatives(ca.vec(S(x[0])), order, flow, cse=True)]
             along = ca.Function("S", x, rates)
             found = along.call([q[i], *(v[k][i] for k in range(order))])
             out[i] = list(found)
         return out
+
+    def subspace_function(self, i):
+        """casadi.Function q_i -> S (6, nv) of a transform joint."""
+        return jt.transform_subspace(self.motion[i], self.coordinates[i][1])
 
     def wrenches(self, w_ext):
         """{body: applied wrench (6,) in its canonical frame} from columns (6, bodies) in the author's body frames."""

@@ -1,0 +1,69 @@
+"""Forward dynamics of any order by automatic differentiation, of forward or of inverse dynamics of order 0."""
+
+import casadi as ca
+
+from ..inverse_dynamics.taylor import taylor as inverse_dynamics
+from ..lie.along import time_derivatives
+from ..registry import method
+from .mass_solver import mass_solver
+from .taylor import taylor
+
+_SOURCE = "AD: one jtimes per order along the jet (q, v, tau, ...), lower accelerations put in afterwards"
+
+
+@method("forward_dynamics", "ad_jet", kind="ad", source=_SOURCE, regroup=True, cse=False)
+def ad_jet(model, order, q, v, T, W=None):
+    """Derivatives 0..order of the joint accelerations by repeated jtimes; grows exponentially with the order."""
+    return _along_jet(model, order, q, v, T, W, cse=False)
+
+
+@method("forward_dynamics", "ad_jet_cse", kind="ad", source=_SOURCE + ", cse after each order", regroup=True)
+def ad_jet_cse(model, order, q, v, T, W=None):
+    """As ad_jet, with common subexpressions removed after each order."""
+    return _along_jet(model, order, q, v, T, W, cse=True)
+
+
+def _along_jet(model, order, q, v, T, W, cse):
+    q_, v_ = ca.SX.sym("q", *q.shape), ca.SX.sym("v", *v.shape)
+    T_, A_ = ([ca.SX.sym(name, *v.shape) for _ in T] for name in ("T", "A"))
+    W_ = None if W is None else [ca.SX.sym("W", *W[0].shape) for _ in W]
+    first = taylor(model, 0, q_, v_, T_[:1], None if W is None else W_[:1])[0]
+    flow = [(q_, model.configuration_rate(q_, v_)), (v_, A_[0])]
+    flow += [*zip(A_[:-1], A_[1:], strict=True), *zip(T_[:-1], T_[1:], strict=True)]
+    flow += [] if W is None else list(zip(W_[:-1], W_[1:], strict=True))
+    rates = time_derivatives(ca.cse(first), order, flow, cse)
+    given = [q_, v_, *T_, *(W_ or [])]
+    values = [q, v, *T, *(W or [])]
+    accelerations = []
+    for k, rate in enumerate(rates):
+        f = ca.Function("f", [*given, *A_[:k]], [rate])
+        accelerations.append(f(*values, *accelerations))
+    return accelerations
+
+
+@method(
+    "forward_dynamics",
+    "ad_via_inverse",
+    kind="ad",
+    source="AD: jets of inverse dynamics with cse after each order, one factorised mass matrix",
+    regroup=True,
+)
+def ad_via_inverse(model, order, q, v, T, W=None):
+    """Derivatives 0..order of the joint accelerations from M d^k a = tau^(k) - b_k: the strongest AD form found.
+
+    b_k is what inverse dynamics of order k gives without the acceleration's k-th derivative.
+    """
+    q_, v_ = ca.SX.sym("q", *q.shape), ca.SX.sym("v", *v.shape)
+    A_ = [ca.SX.sym("A", *v.shape) for _ in range(order + 1)]
+    W_ = None if W is None else [ca.SX.sym("W", *W[0].shape) for _ in W]
+    first = inverse_dynamics(model, 0, q_, [v_, A_[0]], None if W is None else W_[:1])[0]
+    flow = [(q_, model.configuration_rate(q_, v_)), (v_, A_[0]), *zip(A_[:-1], A_[1:], strict=True)]
+    flow += [] if W is None else list(zip(W_[:-1], W_[1:], strict=True))
+    torques = time_derivatives(ca.cse(first), order, flow, cse=True)
+    solve = mass_solver(model, q)
+    accelerations = []
+    for k, tau in enumerate(torques):
+        b = ca.Function("b", [q_, v_, *A_[: k + 1], *(W_ or [])], [tau])
+        bias = b(q, v, *accelerations, ca.DM.zeros(*v.shape), *(W or []))
+        accelerations.append(solve(T[k] - bias))
+    return accelerations

@@ -1,0 +1,90 @@
+"""One step from a body to its parent, in canonical frames: vectors and symmetric matrices turned with few products."""
+
+import casadi as ca
+
+from ..lie import so3
+
+
+class Step:
+    """Placement of body i in its parent at joint coordinates q: the turn about z, known by its cosine and sine, and
+    the constant rest; other joints by their rotation matrix. `p` is the body's origin in the parent's frame."""
+
+    def __init__(self, model, i, q):
+        self.home = ca.DM(model.R[i])
+        self.rotary = model.kind[i] in ("revolute", "continuous", "helical", "planar")
+        R, self.p = model.placement(i, q)
+        if self.rotary:
+            self.c, self.s = ca.cos(q[0]), ca.sin(q[0])
+        else:
+            self.R = self.home if model.kind[i] == "prismatic" else R
+
+    def outward(self, X):
+        """Columns given in the body's axes, in the parent's."""
+        if not self.rotary:
+            return self.R @ X
+        a, b = X[0, :], X[1, :]
+        return self.home @ ca.vertcat(self.c * a - self.s * b, self.s * a + self.c * b, X[2, :])
+
+    def inward(self, X):
+        """Columns given in the parent's axes, in the body's."""
+        if not self.rotary:
+            return self.R.T @ X
+        Y = self.home.T @ X
+        a, b = Y[0, :], Y[1, :]
+        return ca.vertcat(self.c * a + self.s * b, self.c * b - self.s * a, Y[2, :])
+
+    def symmetric(self, T):
+        """A symmetric matrix (3, 3) of the body's axes, in the parent's."""
+        if not self.rotary:
+            return self.R @ T @ self.R.T
+        c, s = self.c, self.s
+        u = s * (T[0, 0] - T[1, 1]) + 2 * c * T[0, 1]  # the turn about z by double angles
+        xz, yz = c * T[0, 2] - s * T[1, 2], s * T[0, 2] + c * T[1, 2]
+        xx, yy, xy = T[0, 0] - s * u, T[1, 1] + s * u, c * u - T[0, 1]
+        turned = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, T[2, 2]))
+        return self.home @ turned @ self.home.T
+
+    def square(self, H):
+        """Any matrix (3, 3) of the body's axes, in the parent's."""
+        if not self.rotary:
+            return self.R @ H @ self.R.T
+        c, s = self.c, self.s
+        d, e = H[0, 0] - H[1, 1], H[0, 1] + H[1, 0]
+        u = s * d + c * e
+        xx, yy, xy, yx = H[0, 0] - s * u, H[1, 1] + s * u, c * u - H[1, 0], c * u - H[0, 1]
+        xz, yz = c * H[0, 2] - s * H[1, 2], s * H[0, 2] + c * H[1, 2]
+        zx, zy = c * H[2, 0] - s * H[2, 1], s * H[2, 0] + c * H[2, 1]
+        turned = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(yx, yy, yz), ca.horzcat(zx, zy, H[2, 2]))
+        return self.home @ turned @ self.home.T
+
+    def wrench(self, n, f):
+        """Columns of moments and forces of the body, about the parent's origin in its axes."""
+        f = self.outward(f)
+        return self.outward(n) + cross(self.p, f), f
+
+    def twist(self, w, a):
+        """Angular and linear part of a motion of the parent, of the body's origin in its axes."""
+        return self.inward(w), self.inward(a + cross(w, self.p))
+
+    def inertia(self, m, h, T):
+        """Mass, first moment and tensor of the body, about the parent's origin in its axes."""
+        h = self.outward(h)
+        P, H = so3.skew(self.p), so3.skew(h)
+        return m, h + m * self.p, self.symmetric(T) - P @ H - H @ P - m * (P @ P)
+
+    def articulated(self, A, H, B):
+        """Blocks of an articulated inertia [[A, H], [H', B]], about the parent's origin in its axes."""
+        A, H, B = self.symmetric(A), self.square(H), self.symmetric(B)
+        P = so3.skew(self.p)
+        moved = H + P @ B
+        return _mirrored(A - H @ P + P @ moved.T), moved, B
+
+
+def cross(a, B):
+    """Cross product of a vector with every column of B."""
+    return so3.skew(a) @ B
+
+
+def _mirrored(A):
+    """A symmetric matrix from its upper half, so that the lower half costs nothing."""
+    return ca.triu2symm(ca.triu(A))
