@@ -10,19 +10,20 @@ from .model.canonical import canonical
 from .model.robot import cached
 from .registry import choose, get
 
-_OPTIONS = {"external_wrenches": False, "friction": False, "frame": None}
+_OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
 
 
 class RobotFunction(ca.Function):
     """A casadi.Function that checks what it is given and says which port and joint is meant.
 
     Behaves as its base class everywhere (map, Opti, code generation). Numbers may be numpy arrays (also flat or
-    rows), lists or DM; symbols SX or MX. Ports left out count as zero, as in CasADi.
+    rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Ports left out count as zero, as in CasADi.
     """
 
-    def __init__(self, base, names=None):
+    def __init__(self, base, names=None, columns=None):
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
+        self._columns = columns or {}  # columns of a port: bodies
 
     def __call__(self, *args, **ports):
         if args and ports:
@@ -40,6 +41,8 @@ class RobotFunction(ca.Function):
         if name not in self.name_in():
             raise UnknownName(f"port of {self.name()}", name, self.name_in())
         rows, columns = self.size_in(name)
+        if isinstance(value, dict):
+            value = self._by_body(name, value)
         if not isinstance(value, (ca.SX, ca.MX, ca.DM)):
             try:
                 value = np.asarray(value, float)
@@ -48,19 +51,32 @@ class RobotFunction(ca.Function):
             if value.ndim < 2:
                 value = value.reshape(-1, 1) if columns == 1 or value.size == rows else value.reshape(1, -1)
         got = tuple(value.shape)
-        fits = got in ((rows, columns), (1, 1)) or (columns == 1 and (got == (1, rows) or got[0] == rows))
+        fits = got == (1, 1) or (columns == 1 and got == (1, rows)) or (got[0] == rows and got[1] % columns == 0)
         if not fits:
             called = self._names.get(name)
             hint = f" for {', '.join(called)}" if called and len(called) <= 40 else ""
             raise ShapeError(f"{self.name()}: port {name} got shape {got}, expected ({rows}, {columns}){hint}")
         return value
 
+    def _by_body(self, name, wrenches):
+        """Matrix of wrenches from {body: (6,)}; bodies left out are free."""
+        bodies = self._columns.get(name, ())
+        for body in wrenches:
+            if body not in bodies:
+                raise UnknownName(f"column of port {name} of {self.name()}", body, bodies)
+        columns = [ca.vertcat(*x) if isinstance(x, (list, tuple)) else ca.vec(ca.DM(x) if isinstance(x, np.ndarray) else x) for x in wrenches.values()]
+        for body, column in zip(wrenches, columns, strict=True):
+            if column.numel() != 6:
+                raise ShapeError(f"{self.name()}: port {name}, body {body}: got {column.numel()} entries, expected 6")
+        given = dict(zip(wrenches, columns, strict=True))
+        return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
+
     def __getstate__(self):
-        return {"base": super().__getstate__(), "names": self._names}
+        return {"base": super().__getstate__(), "names": self._names, "columns": self._columns}
 
     def __setstate__(self, state):
         super().__setstate__(state["base"])
-        self._names = state["names"]
+        self._names, self._columns = state["names"], state["columns"]
 
 
 def function(robot, quantity, *, order=0, method=None, name=None, **options):
@@ -102,7 +118,8 @@ def _build(robot, record, chosen, order, settings, name):
     names = {
         p.name: robot.coordinate_names if p.name == "q" else robot.velocity_names for p in inputs if p.shape[1] == 1
     }
-    return RobotFunction(base, names)
+    bodies = tuple(b.name for b in robot.bodies)
+    return RobotFunction(base, names, {p.name: bodies for p in inputs if p.name.endswith("w_ext")})
 
 
 def _checked_order(quantity, record, order):
@@ -117,7 +134,8 @@ def _settings(record, options):
     for key in options:
         if key not in record.options:
             raise UnknownName(f"option of {record.name!r}", key, record.options)
-    return {k: options.get(k, _OPTIONS[k]) for k in record.options}
+    given = {k: tuple(x) if isinstance(x, list) else x for k, x in options.items()}
+    return {k: given.get(k, _OPTIONS[k]) for k in record.options}
 
 
 def _checked_name(name):

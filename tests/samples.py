@@ -1,6 +1,9 @@
 """Robots that the tests share: every kind of joint, chains, trees, fixed and floating bases, all generic."""
 
+import importlib.metadata
+
 import numpy as np
+import pytest
 
 from oc_dyn.model.builder import RobotBuilder
 
@@ -98,3 +101,15 @@ def functions_of(robot, quantity, order, **options):
         for m in od.methods(quantity)
         if get_method(quantity, m).refusal(robot, order) is None
     ]
+
+
+def example_robot(path):
+    """File of the wheel example-robot-data, by its path below "robots"; the test is skipped without the wheel."""
+    try:
+        files = importlib.metadata.files("example-robot-data")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("example-robot-data is not installed")
+    for file in files:
+        if str(file).endswith("/robots/" + path):
+            return file.locate()
+    raise FileNotFoundError(path)

@@ -1,5 +1,7 @@
 """Forward dynamics: joint accelerations, and their time derivatives, that joint torques cause."""
 
+from ..errors import OrderError
+from ..friction import friction_torques
 from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import quantity
 
@@ -15,6 +17,10 @@ def _outputs(robot, order, options):
 
 def _call(function, model, order, ports, options):
     T = [ports[derivative_name("tau", k)] for k in range(order + 1)]
+    if options["friction"]:
+        if order:
+            raise OrderError(f"forward_dynamics: friction=True goes up to order 0, got order {order}")
+        T = [T[0] - friction_torques(model.robot, [ports["v"]])[0]]
     W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
     accelerations = function(model, order, ports["q"], ports["v"], T, W)
     return {derivative_name("v", k + 1): x for k, x in enumerate(accelerations)}
@@ -26,7 +32,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
-    options=("external_wrenches",),
+    options=("external_wrenches", "friction"),
     default=("taylor",),
 )
 

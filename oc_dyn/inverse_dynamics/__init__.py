@@ -1,5 +1,6 @@
 """Inverse dynamics: joint torques, and their time derivatives, that a motion needs."""
 
+from ..friction import friction_torques
 from ..ports import derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import quantity
 
@@ -17,6 +18,8 @@ def _call(function, model, order, ports, options):
     V = [ports[derivative_name("v", k)] for k in range(order + 2)]
     W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
     tau = function(model, order, ports["q"], V, W)
+    if options["friction"]:
+        tau = [x + y for x, y in zip(tau, friction_torques(model.robot, V[: order + 1]), strict=True)]
     return {derivative_name("tau", k): x for k, x in enumerate(tau)}
 
 

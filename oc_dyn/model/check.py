@@ -6,10 +6,12 @@ import numpy as np
 
 from . import joints as jt
 
+_HINTS = 20  # near names are looked for this often; each look compares all names
+
 
 def tree_problems(links, joints):
     """List of problems (empty when sound) of links {name: Inertia or None} and a sequence of Joint."""
-    problems = []
+    problems, broken = [], []  # broken: what keeps the tree from being judged as a whole
     if not links:
         return ["there is no link; a robot needs at least its root link"]
     seen = set()
@@ -21,19 +23,22 @@ def tree_problems(links, joints):
     for j in joints:
         for end, link in (("parent", j.parent), ("child", j.child)):
             if link not in links:
-                near = difflib.get_close_matches(str(link), list(links), n=1)
-                hint = f" (did you mean {near[0]!r}?)" if near else ""
-                problems.append(f"joint {j.name!r}: its {end} link {link!r} does not exist{hint}")
+                hint = _hint(link, links) if len(broken) < _HINTS else ""
+                broken.append(f"joint {j.name!r}: its {end} link {link!r} does not exist{hint}")
         if j.child in parents:
-            problems.append(
+            broken.append(
                 f"link {j.child!r} is the child of two joints, {parents[j.child]!r} and {j.name!r}; "
                 "closed loops are not supported"
             )
         parents.setdefault(j.child, j.name)
         problems += joint_problems(j)
     problems += _mimic_problems(joints)
-    if problems:
-        return problems
+    return problems + (broken or _root_problems(links, joints, parents))
+
+
+def _root_problems(links, joints, parents):
+    """What is wrong with the tree as a whole; every link exists and has at most one joint in `parents` above it."""
+    problems = []
     roots = [link for link in links if link not in parents]
     if not roots:
         return [f"kinematic loop without a root: {', '.join(_loop(joints))}; one link must have no parent joint"]
@@ -81,19 +86,18 @@ def _mimic_problems(joints):
     for j in joints:
         if j.mimic is None:
             continue
-        master, trail = by_name.get(j.mimic.joint), [j.name]
+        master, trail = by_name.get(j.mimic.joint), {j.name: True}
         if master is None:
-            near = difflib.get_close_matches(j.mimic.joint, list(by_name), n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            hint = _hint(j.mimic.joint, by_name) if len(problems) < _HINTS else ""
             problems.append(f"joint {j.name!r} mimics joint {j.mimic.joint!r}, which does not exist{hint}")
             continue
         if master.nq != 1 or j.nq != 1:
             problems.append(f"joint {j.name!r} mimics {master.name!r}; both must have one coordinate")
         while master is not None and master.mimic is not None:
-            trail.append(master.name)
-            if master.name == j.name or trail.count(master.name) > 1:
+            if master.name in trail:
                 problems.append(f"joints {', '.join(map(repr, trail))} mimic each other in a circle")
                 break
+            trail[master.name] = True
             master = by_name.get(master.mimic.joint)
     return problems
 
@@ -102,8 +106,14 @@ def _loop(joints):
     """Links of one kinematic loop, in the order of the joints."""
     parent = {j.child: j.parent for j in joints}
     link = next(iter(parent))
-    seen = []
+    seen = {}  # in order
     while link not in seen:
-        seen.append(link)
+        seen[link] = True
         link = parent[link]
+    seen = list(seen)
     return seen[seen.index(link) :][::-1]
+
+
+def _hint(name, known):
+    near = difflib.get_close_matches(str(name), list(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -166,6 +166,8 @@ class Robot:
         found = {j.kind for j in self.joints + self.mimics}
         if self.mimics:
             found.add("mimic")
+        if any(b.parent == 0 and b.joint.kind == "free" for b in self.bodies):
+            found.add("floating")
         return frozenset(found)
 
     # -- limits -----------------------------------------------------------------------------------------------
@@ -318,20 +320,24 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
     problems = tree_problems(links, joints)
     if problems:
         raise ModelError(source or name, problems)
-    root = next(link for link in links if all(j.child != link for j in joints))
+    moved_links = {j.child for j in joints}
+    root = next(link for link in links if link not in moved_links)
     raw = joints
     joints = _direct_mimics(joints)
     if lock:
         joints = _hold(name, joints, dict(lock))
-    children = {link: [j for j in joints if j.parent == link] for link in links}
+    children = {link: [] for link in links}
+    for j in joints:
+        children[j.parent].append(j)
 
     bodies, owners, mimics, frames = [], [], [], {}
+    waiting = []  # joints still to be put into the tree, the next one last: long chains must not need recursion
     fixed = Inertia.zero()
     nq = nv = 0
 
     def grow(link, body, R, p):
-        """Put `link`, whose frame has pose (R, p) in body number `body`, and all behind it into the tree."""
-        nonlocal nq, nv, fixed
+        """Put `link`, whose frame has pose (R, p) in body number `body`, into the tree; its joints come next."""
+        nonlocal fixed
         frames[link] = Frame(link, body, R, p)
         inertia = links[link]
         if inertia is not None:
@@ -340,8 +346,7 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
                 bodies[body - 1] = replace(bodies[body - 1], inertia=bodies[body - 1].inertia + moved)
             else:
                 fixed = fixed + moved
-        for j in children[link]:
-            attach(j, body, R @ j.rotation, R @ j.translation + p)
+        waiting.extend((j, body, R @ j.rotation, R @ j.translation + p) for j in reversed(children[link]))
 
     def attach(j, body, R, p):
         nonlocal nq, nv
@@ -358,9 +363,14 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
         grow(j.child, len(bodies), np.eye(3), np.zeros(3))
 
     if floating_base and not _floats_already(source or name, links, children[root], root):
+        if any(j.name == "root_joint" and j.kind != "fixed" for j in joints):
+            text = "joint 'root_joint': a floating base needs this name; rename the joint, or leave floating_base away"
+            raise ModelError(source or name, [text])
         attach(Joint("root_joint", "free", "", root), 0, np.eye(3), np.zeros(3))
     else:
         grow(root, 0, np.eye(3), np.zeros(3))
+    while waiting:
+        attach(*waiting.pop())
 
     place = {j.name: j for j in owners}
     for i, b in enumerate(bodies):  # a mimic joint reads the coordinate of its master

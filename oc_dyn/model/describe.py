@@ -1,0 +1,139 @@
+"""A robot as text: one row a moving body, for print(robot) and the command line."""
+
+import textwrap
+import unicodedata
+
+import numpy as np
+
+_WIDTH = 110
+_FRAMES_SHOWN = 60
+_QUATERNIONS = ("spherical", "free")
+
+
+def table(robot):
+    """The robot as text of at most about 110 columns, its own words in ASCII."""
+    lines = [*textwrap.wrap(_header(robot), _WIDTH, subsequent_indent="  "), ""]
+    if robot.bodies:
+        lines += _grid(*_rows(robot))
+        lines += ["", *_footnotes(robot)]
+    else:
+        lines += ["no moving body: there are no dynamics to compute; floating_base=True lets the root move", ""]
+    plural = "" if len(robot.frames) == 1 else "s"
+    lines += _list(f"{len(robot.frames)} frame{plural}: ", list(robot.frames), _FRAMES_SHOWN)
+    for note in robot.report:
+        lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def _header(robot):
+    gravity = ", ".join(f"{g:g}" for g in robot.gravity + 0.0)
+    count = len(robot.bodies)
+    base = "floating" if "floating" in robot.features else "fixed"
+    return (
+        f"{robot.name}: nq = {robot.nq}, nv = {robot.nv}, {count} {'body' if count == 1 else 'bodies'}, "
+        f"total mass {robot.total_mass:.6g} kg, gravity ({gravity}) m/s^2, base {base}"
+    )
+
+
+def _rows(robot):
+    """Titles, rows of text and which columns are numbers."""
+    split = robot.nq != robot.nv
+    titles = ["#", "body", "parent", "joint", "kind", "q", *(["v"] if split else []), "mass", "lower .. upper"]
+    titles += ["velocity", "effort"]
+    rows = []
+    for b in robot.bodies:
+        j = b.joint
+        mark = "*" if j.mimic is not None else ""
+        row = [str(b.index), b.name, robot.bodies[b.parent - 1].name if b.parent else "ground", j.name, j.kind]
+        row.append(mark + _span(j.q_index, j.nq))
+        if split:
+            row.append(mark + _span(j.v_index, j.nv))
+        row += [f"{b.inertia.mass:.4g}", _range(j.lower, j.upper), _limit(j.velocity), _limit(j.effort)]
+        rows.append(row)
+    names = (1, 2, 3)
+    numbers = [i for i, t in enumerate(titles) if t not in ("body", "parent", "joint", "kind", "lower .. upper")]
+    return titles, rows, names, numbers
+
+
+def _footnotes(robot):
+    lines = ["units: kg; rad or m, rad/s or m/s, Nm or N; - is no limit; q and v count from 0"]
+    if any(j.kind in _QUATERNIONS for j in robot.joints):
+        lines.append("quaternions are (w, x, y, z), before the position; velocities are body twists, angular first")
+    for j in robot.mimics:
+        rule = f"{j.mimic.multiplier:g} * {j.mimic.joint}"
+        offset = f" {'-' if j.mimic.offset < 0 else '+'} {abs(j.mimic.offset):g}" if j.mimic.offset else ""
+        lines.append(f"* mimic: {j.name} = {rule}{offset}")
+    if robot.velocity_limits is not None:
+        lines.append("velocity limits also depend on the position: robot.velocity_limits(q)")
+    for kind in ("acceleration", "jerk", "effort_rate"):
+        values = [_limit(v) for v in robot.limit(kind)]
+        if set(values) - {"-"}:
+            lines += _list(f"{kind} limits: ", values if len(set(values)) > 1 else [f"{values[0]} each"])
+    return lines
+
+
+def _span(first, count):
+    return str(first) if count == 1 else f"{first}-{first + count - 1}"
+
+
+def _limit(value):
+    return f"{value:.5g}" if np.isfinite(value) else "-"
+
+
+def _range(lower, upper):
+    if not np.isfinite(lower) and not np.isfinite(upper):
+        return "-"
+    return f"{_limit(lower)} .. {_limit(upper)}"
+
+
+def _list(head, items, most=None):
+    """Lines of "head a, b, c", broken between items."""
+    shown = list(items if most is None else items[:most])
+    if len(items) > len(shown):
+        shown.append(f"and {len(items) - len(shown)} more")
+    lines = [head]
+    for i, item in enumerate(shown):
+        item += ", " if i + 1 < len(shown) else ""
+        if _columns(lines[-1] + item.rstrip()) > _WIDTH and lines[-1].strip():
+            lines.append("  ")
+        lines[-1] += item
+    return [line.rstrip() for line in lines]
+
+
+# -- columns --------------------------------------------------------------------------------------------------
+
+
+def _grid(titles, rows, names, numbers):
+    """Aligned lines; names are cut until the line fits."""
+    cells = [titles, *rows]
+    widths = [max(_columns(row[i]) for row in cells) for i in range(len(titles))]
+    while sum(widths) + 2 * (len(widths) - 1) > _WIDTH and max(widths[i] for i in names) > 8:
+        widest = max(names, key=lambda i: widths[i])
+        widths[widest] -= 1
+    lines = []
+    for row in cells:
+        parts = []
+        for i, text in enumerate(row):
+            text = _cut(text, widths[i])
+            gap = " " * (widths[i] - _columns(text))
+            parts.append(gap + text if i in numbers else text + gap)
+        lines.append("  ".join(parts).rstrip())
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    return lines
+
+
+def _columns(text):
+    """Columns a terminal takes for the text: wide letters take two, accents set on a letter none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _cut(text, width):
+    """The text with its middle left out, since names of one robot differ at either end."""
+    if _columns(text) <= width:
+        return text
+    head, tail = len(text), 0
+    for keep in range(len(text), 0, -1):
+        head, tail = (keep + 1) // 2, keep // 2
+        if _columns(text[:head]) + _columns(text[len(text) - tail :]) <= width - 2:
+            break
+    return text[:head] + ".." + text[len(text) - tail :]

@@ -1,0 +1,109 @@
+"""Robots from URDF files."""
+
+import ast
+import re
+import warnings
+
+import numpy as np
+from urdf_parser_py.urdf import URDF
+
+from ..errors import ModelError, ModelWarning
+from ..lie import so3
+from .check import joint_problems, tree_problems
+from .inertia import Inertia
+from .robot import Joint, Mimic, assemble
+from .xml_clean import Findings, clean
+from .xml_read import read_xml
+
+_KIND = {"floating": "free"}  # all other types are called as in joints.py
+_SUBJECT = re.compile(r"""(link|joint) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+
+
+def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0, -9.81), strict=False):
+    """Robot of a URDF file; meshes, sensors, transmissions and unknown tags are not looked at.
+
+    path_or_xml: path (str, Path) or XML itself (str, bytes), in any encoding it declares.
+    floating_base: puts a free joint above the root link; the root's mass then counts.
+    lock: {joint: value [rad or m]} holds joints; a planar or floating one takes its coordinates.
+    gravity: (3,) [m/s^2] in the root link's frame. strict: what is doubtful is an error.
+
+    Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
+    see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that
+    the file does not give are infinite, a lone lower or upper makes the other 0; acceleration, jerk, effort_rate on
+    <limit> and armature on <dynamics> are read, too. A missing axis is x. `robot.report` tells all that was
+    assumed or looks wrong, such as impossible inertias.
+
+    Raises FileNotFoundError; ModelError with every problem found, its line, element and attribute; UnknownName for
+    a joint to lock. Warns (ModelWarning) of missing limits, of an inertia without mass or a mass without inertia,
+    and of tags and attributes that look misspelt.
+    Source: URDF specification (wiki.ros.org/urdf/XML), version 1.2 included.
+    """
+    source, stem, root, offset = read_xml(path_or_xml)
+    found = Findings(strict, offset)
+    xml, extras, lines = clean(root, stem, found)
+    if found.macro:
+        text = f"{found.macro[1]}: an unexpanded xacro; run xacro first (xacro FILE > robot.urdf)"
+        raise ModelError(source, [_sentence((found.macro[0], text))])
+    described = URDF.from_xml_string(xml)
+    links, joints = _links(described), _joints(described, extras)
+    tree = tree_problems(links, joints) if found.complete else [t for j in joints for t in joint_problems(j)]
+    problems = found.problems + [_located(text, lines) for text in tree]
+    if problems:
+        problems.sort(key=lambda p: p[0] or np.inf)
+        raise ModelError(source, [_sentence(p) for p in problems])
+    robot = assemble(
+        described.name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source,
+        report=[_sentence(p) for p in sorted(found.report, key=lambda p: p[0] or 0)],
+    )  # fmt: skip
+    for p in found.warnings:
+        warnings.warn(f"{source}: {_sentence(p)}", ModelWarning, stacklevel=2)
+    return robot
+
+
+def _links(described):
+    links = {}
+    for link in described.links:
+        given = link.inertial
+        if given is None:
+            links.setdefault(link.name, None)
+            continue
+        R = _rotation(given.origin.rpy)
+        tensor = R @ np.array(given.inertia.to_matrix()) @ R.T
+        links.setdefault(link.name, Inertia.from_com(given.mass, given.origin.xyz, tensor))
+    return links
+
+
+def _joints(described, extras):
+    joints = []
+    for j, extra in zip(described.joints, extras, strict=True):
+        values = dict(extra)
+        if j.axis is not None:
+            values["axis"] = np.array(j.axis)
+        if j.limit is not None:
+            limits = j.limit
+            values.update(lower=limits.lower, upper=limits.upper, effort=limits.effort, velocity=limits.velocity)
+        if j.dynamics is not None:
+            values.update(damping=j.dynamics.damping, friction=j.dynamics.friction)
+        if j.mimic is not None:
+            values["mimic"] = Mimic(j.mimic.joint, j.mimic.multiplier, j.mimic.offset)
+        R, p = _rotation(j.origin.rpy), np.array(j.origin.xyz)
+        joints.append(Joint(j.name, _KIND.get(j.type, j.type), j.parent, j.child, R, p, **values))
+    return joints
+
+
+def _rotation(rpy):
+    return np.array(so3.rpy(*rpy), float) if any(rpy) else np.eye(3)
+
+
+def _located(text, lines):
+    """(line, sentence) of a problem of the tree, after the link or joint it begins with."""
+    subject = _SUBJECT.match(text)
+    at = lines.get((subject[1], ast.literal_eval(subject[2]))) if subject else None
+    if not at:
+        return None, text
+    return at[-1], text if len(at) == 1 else f"{text} (lines {', '.join(map(str, at[:9]))})"
+
+
+def _sentence(problem):
+    line, text = problem
+    return text if line is None else f"line {line}: {text}"

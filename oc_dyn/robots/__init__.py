@@ -1,0 +1,40 @@
+"""Robots that need no file."""
+
+from ..errors import UnknownName
+from .aerial_manipulator import aerial_manipulator, propeller_poses, propellers
+from .chains import chain, double_pendulum, planar_2r, tree
+from .fr3 import fr3, fr3_limits, fr3_velocity_limits
+from .panda import panda, panda_limits
+
+__all__ = [
+    "aerial_manipulator",
+    "by_name",
+    "chain",
+    "double_pendulum",
+    "fr3",
+    "fr3_limits",
+    "fr3_velocity_limits",
+    "names",
+    "panda",
+    "panda_limits",
+    "planar_2r",
+    "propeller_poses",
+    "propellers",
+    "tree",
+]
+
+_ROBOTS = {f.__name__: f for f in (panda, fr3, aerial_manipulator, planar_2r, double_pendulum, chain, tree)}
+_SIZED = ("chain", "tree")
+
+
+def names():
+    """Names that by_name takes; chain and tree also with a number of joints, as in "chain:12"."""
+    return list(_ROBOTS)
+
+
+def by_name(name):
+    """The embedded robot of this name, such as "panda" or "tree:20". UnknownName lists what there is."""
+    plain, colon, size = str(name).partition(":")
+    if plain not in _ROBOTS or (colon and (plain not in _SIZED or not size.isdecimal() or int(size) < 1)):
+        raise UnknownName("embedded robot", name, names())
+    return _ROBOTS[plain](int(size)) if colon else _ROBOTS[plain]()
