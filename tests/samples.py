@@ -2,9 +2,11 @@
 
 import importlib.metadata
 
+import casadi as ca
 import numpy as np
 import pytest
 
+from oc_dyn.lie import so3
 from oc_dyn.model.builder import RobotBuilder
 
 
@@ -12,6 +14,12 @@ def rotation(rng):
     """A uniformly random rotation matrix."""
     Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     return Q * np.sign(np.linalg.det(Q))
+
+
+def rolling(q):
+    """Pose of an egg that rolls and steers: no axis of it stays in the body."""
+    R = so3.rot_x(q[0]) @ so3.rot_y(0.3 * ca.sin(q[0]) + q[1]) @ so3.rot_z(q[0] * q[1])
+    return R, ca.vertcat(0.1 * q[0] + 0.2 * q[1] ** 2, 0.3 * ca.cos(q[1]), 0.05 * q[0] * q[1])
 
 
 def build(kinds, parents=None, seed=0, floating_base=False, armature=False, mimic=None, name="test"):
@@ -35,8 +43,9 @@ def build(kinds, parents=None, seed=0, floating_base=False, armature=False, mimi
             child=f"link{k + 1}",
             xyz=rng.uniform(-0.4, 0.4, 3),
             rotation=rotation(rng),
-            **({} if kind in ("free", "spherical") else {"axis": rng.normal(size=3)}),
+            **({} if kind in ("free", "spherical", "transform") else {"axis": rng.normal(size=3)}),
             **({"pitch": 0.13} if kind == "helical" else {}),
+            **({"transform": rolling, "coordinates": 2} if kind == "transform" else {}),
             **({"armature": 0.1 * (k + 1)} if armature else {}),
             **({"mimic": mimic[k]} if mimic and k in mimic else {}),
         )
@@ -64,6 +73,7 @@ ROBOTS = {
         mimic={2: ("joint1", -0.5, 0.1), 3: ("joint2", 1.5, 0.2)},
     ),
 }
+ROBOTS["transform"] = lambda: build(["transform", "revolute", "transform"], [0, 1, 1], seed=12)
 _BUILT = {}
 
 

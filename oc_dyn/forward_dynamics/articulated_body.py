@@ -20,6 +20,7 @@ def articulated_body(model, order, q, v, T, W=None):
     Symbols: MA articulated inertia, WA its bias wrench, U = MA S, D = S^T U, zeta velocity-product acceleration.
     Cost O(n).
     """
+    motions = model.subspaces(q, [v], 1)
     q, v, tau = model.joint_q(q), model.joint_v(v), model.joint_v(T[0])
     applied = None if W is None else model.wrenches(W[0])
 
@@ -27,17 +28,19 @@ def articulated_body(model, order, q, v, T, W=None):
     Vd = {0: ca.vertcat(0, 0, 0, -model.gravity)}  # gravity as an acceleration of the ground
     Ad, MA, WA, zeta = {}, {}, {}, {}
     for i in model.bodies:  # ground to tips
-        S = model.S[i]
+        S, dS = motions[i]
         Ad[i] = Ad_inv(model.placement(i, q[i]))
         V[i] = Ad[i] @ V[model.parent[i]] + S @ v[i]
         zeta[i] = ad(V[i]) @ (S @ v[i])
+        if dS is not None:
+            zeta[i] = zeta[i] + dS @ v[i]
         MA[i] = model.M[i]
         WA[i] = -(ad(V[i]).T @ (model.M[i] @ V[i]))
         if applied is not None:
             WA[i] = WA[i] - applied[i]
     U, D, u = {}, {}, {}
     for i in model.tips_first:
-        S, p = model.S[i], model.parent[i]
+        S, p = motions[i][0], model.parent[i]
         U[i] = MA[i] @ S
         D[i] = factor(S.T @ U[i] + model.armature[i] * ca.DM.eye(S.shape[1]))
         u[i] = tau[i] - S.T @ WA[i]
@@ -50,7 +53,7 @@ def articulated_body(model, order, q, v, T, W=None):
     for i in model.bodies:
         Vd[i] = Ad[i] @ Vd[model.parent[i]] + zeta[i]
         dv[i] = solve(D[i], u[i] - U[i].T @ Vd[i])
-        Vd[i] = Vd[i] + model.S[i] @ dv[i]
+        Vd[i] = Vd[i] + motions[i][0] @ dv[i]
     return [model.stack(dv)]
 
 

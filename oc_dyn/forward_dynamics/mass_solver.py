@@ -49,9 +49,9 @@ def articulated(model, q):
 
     Symbols: [[A, H], [H', B]] articulated inertia, U = inertia S, D = S^T U, n, f bias wrench, w, a motion.
     """
+    S = {i: motion[0] for i, motion in model.subspaces(q, [], 0).items()}
     q = model.joint_q(q)
     step = {i: Step(model, i, q[i]) for i in model.bodies}
-    S = {i: model.S[i] if model.S[i] is not None else model.subspace_function(i)(q[i]) for i in model.bodies}
     A, H, B = ({i: model.M[i][rows, columns] for i in model.bodies} for rows, columns in _BLOCKS)
     U, V, D = {}, {}, {}
     for i in model.tips_first:

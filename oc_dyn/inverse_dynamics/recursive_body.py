@@ -14,6 +14,7 @@ from ..registry import method
     "recursive_body",
     kind="analytic",
     source="Kumar and Mueller 2021, section II-E",
+    cannot={"transform": "its screws X are constant in the body"},
 )
 def recursive_body(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques; see the quantity for q, V, W.

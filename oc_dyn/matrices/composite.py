@@ -24,6 +24,7 @@ def composite(model, q):
 
     Symbols: m, h, T mass, first moment and tensor of a composite body about its origin; n, f the wrench of a column.
     """
+    motions = model.subspaces(q, [], 0)
     q = model.joint_q(q)
     m = {i: model.inertia[i].mass for i in model.bodies}
     h = {i: ca.DM(model.inertia[i].moment) for i in model.bodies}
@@ -31,7 +32,7 @@ def composite(model, q):
     entries = {}
     step = {i: Step(model, i, q[i]) for i in model.bodies}
     for i in model.tips_first:
-        S = model.S[i]
+        S = motions[i][0]
         n = T[i] @ S[:3, :] + cross(h[i], S[3:, :])
         f = m[i] * S[3:, :] - cross(h[i], S[:3, :])
         j = i
@@ -40,7 +41,7 @@ def composite(model, q):
         while model.parent[j]:
             n, f = step[j].wrench(n, f)
             j = model.parent[j]
-            entries[j, i] = model.S[j].T @ ca.vertcat(n, f)
+            entries[j, i] = motions[j][0].T @ ca.vertcat(n, f)
         p = model.parent[i]
         if p:
             mass, moment, tensor = step[i].inertia(m[i], h[i], T[i])

@@ -2,6 +2,7 @@
 
 import warnings
 
+import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError
@@ -53,10 +54,12 @@ class RobotBuilder:
     def add_joint(
         self,
         name,
-        kind,
-        parent,
-        child,
+        kind=None,
+        parent=None,
+        child=None,
         *,
+        transform=None,
+        coordinates=None,
         xyz=(0.0, 0.0, 0.0),
         rpy=None,
         rotation=None,
@@ -79,7 +82,10 @@ class RobotBuilder:
         """A joint that carries link `child` on link `parent`.
 
         Args:
-            kind: revolute, continuous, prismatic, helical, spherical, planar, free or fixed.
+            kind: revolute, continuous, prismatic, helical, cylindrical, universal, spherical, planar, free, transform or
+                fixed. "transform" may be left out when `transform` is given.
+            transform: for a joint given by its motion: a casadi.Function or callable q -> (R (3, 3), p (3,)), the pose of
+                the moved frame in the joint's frame, smooth in its `coordinates` (a callable needs their number).
             xyz (3,) [m], rpy (3,) [rad] (fixed axes x, y, z in turn) or rotation (3, 3): pose of the joint's frame, and
                 of the child's at rest, in the parent's frame.
             axis (3,): direction in the joint's frame, default z; of a planar joint the normal of its plane. Spherical,
@@ -96,8 +102,12 @@ class RobotBuilder:
         """
         where = f"{self.name}: joint {name!r}"
         self._new("joint", name, self._joints)
+        kind = "transform" if kind is None and transform is not None else kind
         if kind != "fixed" and kind not in jt.KINDS:
             self._refuse(f"joint {name!r} has kind {kind!r}; supported: fixed, {', '.join(jt.KINDS)}")
+        for end, link in (("parent", parent), ("child", child)):
+            if not isinstance(link, str) or not link:
+                self._refuse(f"joint {name!r}: its {end} is {link!r}, expected the name of a link")
         limits = {"lower": lower, "upper": upper}
         limits |= dict(zip(_LIMITS, (velocity, effort, acceleration, jerk, effort_rate), strict=True))
         joint = Joint(
@@ -110,6 +120,7 @@ class RobotBuilder:
             axis=self._axis(name, kind, axis),
             pitch=self._pitch(name, kind, pitch),
             mimic=self._mimic(name, mimic),
+            motion=self._motion(name, kind, transform, coordinates),
             **self._limits(name, kind, limits),
             **self._drive(name, kind, armature, rotor_inertia, gear_ratio, damping, friction),
         )
@@ -203,12 +214,38 @@ class RobotBuilder:
     def _axis(self, name, kind, axis):
         if axis is None:
             return np.array([0.0, 0.0, 1.0])
-        if kind in ("spherical", "free", "fixed"):
+        if kind in ("spherical", "free", "fixed", "transform"):
             self._refuse(f"joint {name!r} is {kind} and has no axis; leave it out, turn the joint by rpy instead")
         axis = _vector(f"{self.name}: joint {name!r}: axis", axis)
         if np.linalg.norm(axis) < 1e-9:
             self._refuse(f"joint {name!r}: its axis is zero; give a direction such as (0, 0, 1)")
         return axis / np.linalg.norm(axis)
+
+    def _motion(self, name, kind, transform, coordinates):
+        if kind != "transform":
+            if transform is not None:
+                self._refuse(f"joint {name!r} is {kind}; only a transform joint takes transform=")
+            return None
+        if transform is None:
+            self._refuse(f"joint {name!r} is of kind transform and needs transform=, its pose as a function of q")
+        n = transform.size1_in(0) if isinstance(transform, ca.Function) else coordinates
+        if not isinstance(n, int) or n < 1:
+            self._refuse(f"joint {name!r}: coordinates is {n!r}, expected the number of coordinates of transform")
+        q = ca.SX.sym("q", n)
+        try:
+            R, p = (ca.densify(ca.SX(x)) for x in transform(q))
+            motion = ca.Function("motion", [q], [R, p], ["q"], ["R", "p"])
+        except Exception as error:
+            self._refuse(f"joint {name!r}: transform(q) with {n} symbols does not give (R, p): {error}")
+        if motion.size_out(0) != (3, 3) or motion.size_out(1) != (3, 1):
+            self._refuse(
+                f"joint {name!r}: transform gives shapes {motion.size_out(0)} and {motion.size_out(1)}, "
+                "expected (3, 3) and (3, 1)"
+            )
+        R = np.array(motion(np.linspace(0.1, 0.2, n))[0])
+        if not np.max(np.abs(R @ R.T - np.eye(3))) <= 1e-9 or np.linalg.det(R) < 0:
+            self._refuse(f"joint {name!r}: transform gives no rotation matrix: {R.tolist()}")
+        return motion
 
     def _pitch(self, name, kind, pitch):
         if kind == "helical":

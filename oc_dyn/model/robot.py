@@ -5,7 +5,6 @@ fixed, and numbers bodies depth first from the root, children in the order given
 class; they read its canonical form (canonical.py).
 """
 
-import weakref
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -114,6 +113,7 @@ class Robot:
     velocity_limits: object = None  # q -> (lower, upper), where they depend on the position
     report: tuple = ()  # what reading it noticed and assumed
     snap_angles: float = 0.0  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
+    _made: dict = field(default_factory=dict, init=False, repr=False)  # canonical form and Functions made of it
 
     # -- names ------------------------------------------------------------------------------------------------
 
@@ -484,12 +484,8 @@ def axis_frame(axis):
     return np.column_stack([x, np.cross(z, x), z])
 
 
-_CANONICAL = weakref.WeakKeyDictionary()
-
-
 def cached(robot, key, make):
-    """Value of make(), kept as long as the robot lives."""
-    store = _CANONICAL.setdefault(robot, {})
-    if key not in store:
-        store[key] = make()
-    return store[key]
+    """Value of make(), kept as long as the robot lives; what it makes may refer to the robot."""
+    if key not in robot._made:
+        robot._made[key] = make()
+    return robot._made[key]
