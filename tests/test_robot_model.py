@@ -204,7 +204,7 @@ def test_coordinates_follow_the_tree_and_not_the_order_of_writing():
 
 def test_sizes_and_parameters(any_robot):
     r = any_robot
-    assert r.nq == sum(NQ[j.kind] for j in r.joints) and r.nv == sum(NV[j.kind] for j in r.joints)
+    assert r.nq == sum(NQ.get(j.kind, 2) for j in r.joints) and r.nv == sum(NV.get(j.kind, 2) for j in r.joints)
     assert [b.index for b in r.bodies] == list(range(1, len(r.bodies) + 1))
     assert all(b.parent < b.index for b in r.bodies)
     params = r.parameters.reshape(-1, 10)

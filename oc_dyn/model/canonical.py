@@ -241,10 +241,12 @@ def _hung_on_turned_frames(bodies):
 
 
 def clean_rotation(R, tolerance=_CLEAN):
-    """Rotation with entries within `tolerance` of 0, 1 or -1 made exact."""
-    R = np.array(R)
-    for value in (0.0, 1.0, -1.0):
-        R[np.abs(R - value) < tolerance] = value
+    """Rotation with entries within `tolerance` of 0, 1 or -1 made exact; of 1 only where the rest of the row and
+    column is zero, so that it stays a rotation."""
+    R = np.where(np.abs(R) < tolerance, 0.0, R)
+    for i, j in np.argwhere(np.abs(np.abs(R) - 1.0) < tolerance):
+        if np.count_nonzero(R[i]) == 1 and np.count_nonzero(R[:, j]) == 1:
+            R[i, j] = np.sign(R[i, j])
     return R
 
 
@@ -356,3 +358,43 @@ def _without_noise(new, old):
     scale = 1e-14 * (np.abs(old.tensor).max() + np.abs(new.tensor).max())
     tensor = np.where(np.abs(new.tensor) < scale, 0.0, new.tensor)
     return Inertia(new.mass, new.moment, tensor)
+
+
+def canonical_report(robot):
+    """Text: what the canonical form of a robot aligns, makes exact and regroups, and whether snapping would help."""
+    model, regrouped = canonical(robot), canonical(robot, regroup=True)
+    turned = [b.name for i, b in zip(model.number[1:], robot.bodies, strict=True) if _moved(model.to_body[i])]
+    zeros = sum(int(np.sum(R == 0)) + int(np.sum(p == 0)) for R, p in _placements(model))
+    exact = sum(_is_permutation(R) for R, _ in _placements(model))
+    before, after = (sum(np.count_nonzero(x.parameters) for x in m.inertia[1:]) for m in (model, regrouped))
+    lines = [
+        f"canonical form of {robot.name}: {model.n} bodies",
+        f"  frames moved onto the joint axes: {', '.join(turned) or 'none'}",
+        f"  placements: {exact} of {model.n} rotations are quarter turns, {zeros} of {12 * model.n} entries are zero",
+        f"  inertial parameters that are not zero: {before}, {after} where only joint torques come out",
+    ]
+    near = almost_quarter_turns(robot)
+    if near:
+        lines.append(
+            f"  angles written with few digits at {', '.join(near)}: load with snap_angles=1e-5 to take them as exact "
+            "(fewer instructions; results then differ from the file's by as much)"
+        )
+    return "\n".join(lines)
+
+
+def almost_quarter_turns(robot, tolerance=1e-5):
+    """Names of joints whose resting rotation has entries within `tolerance` of 0 or 1 that are not cleaned."""
+    names = []
+    for b in robot.bodies:
+        R = clean_rotation(b.rotation, robot.snap_angles or _CLEAN)
+        if not np.array_equal(R, clean_rotation(b.rotation, tolerance)):
+            names.append(b.joint.name)
+    return tuple(names)
+
+
+def _placements(model):
+    return list(zip(model.R[1:], model.p[1:], strict=True))
+
+
+def _moved(pose):
+    return not (np.array_equal(pose[0], np.eye(3)) and not np.any(pose[1]))

@@ -10,8 +10,19 @@ def np_skew(p):
     return np.array([[0.0, -p[2], p[1]], [p[2], 0.0, -p[0]], [-p[1], p[0], 0.0]])
 
 
+class ReadOnlyArrays:
+    """Base of the frozen records of this package: their numpy arrays cannot be written to either."""
+
+    def __post_init__(self):
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                value = np.array(value, float)
+                value.flags.writeable = False
+                object.__setattr__(self, name, value)
+
+
 @dataclass(frozen=True, eq=False)
-class Inertia:
+class Inertia(ReadOnlyArrays):
     """Mass [kg], first moment of mass [kg m] and inertia tensor [kg m^2] about the frame's origin, in its axes."""
 
     mass: float

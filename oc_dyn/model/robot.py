@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError, UnknownName
 from . import joints as jt
 from .check import tree_problems
-from .inertia import Inertia
+from .inertia import Inertia, ReadOnlyArrays
 
 _INF = float("inf")
 
@@ -29,7 +29,7 @@ class Mimic:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(ReadOnlyArrays):
     """One joint as described: parent and child link, resting pose in the parent link, axis, limits.
 
     The child link's frame coincides with the joint's frame at rest. Units: rad or m and their time derivatives,
@@ -69,7 +69,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class Body(ReadOnlyArrays):
     """A moving body: the link moved by `joint` and all that is fixed to it. Index 1, 2, ...; 0 is the ground."""
 
     name: str
@@ -82,7 +82,7 @@ class Body:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(ReadOnlyArrays):
     """A named frame (every link is one): the body that carries it and its pose in that body's frame."""
 
     name: str
@@ -92,7 +92,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Robot:
+class Robot(ReadOnlyArrays):
     """An immutable kinematic tree. Make it with load_urdf, RobotBuilder or od.robots; print it for a table.
 
     Sizes: nq coordinates, nv velocities, `bodies` moving bodies. `joints` are those that own coordinates, in
@@ -114,6 +114,13 @@ class Robot:
     report: tuple = ()  # what reading it noticed and assumed
     snap_angles: float = 0.0  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
     _made: dict = field(default_factory=dict, init=False, repr=False)  # canonical form and Functions made of it
+
+    def __getstate__(self):
+        return {**vars(self), "frames": dict(self.frames), "_made": {}}
+
+    def __setstate__(self, state):
+        vars(self).update(state, frames=MappingProxyType(state["frames"]))
+        self.__post_init__()
 
     # -- names ------------------------------------------------------------------------------------------------
 
@@ -266,6 +273,17 @@ class Robot:
     def with_gravity(self, gravity):
         """The same robot under another gravity vector (3,) [m/s^2], in the root frame."""
         return replace(self, gravity=_vector3("gravity", gravity))
+
+    def with_snapped_angles(self, tolerance=1e-5):
+        """The same robot, rotation entries within `tolerance` of 0 or 1 taken as exact: for files that write 1.5708 for
+        a quarter turn. Results differ by as much from those of the robot as written."""
+        return replace(self, snap_angles=float(tolerance))
+
+    def canonical_report(self):
+        """Text: what the canonical form that the algorithms read aligns, makes exact and regroups."""
+        from .canonical import canonical_report  # the canonical form is made of robots, not the other way round
+
+        return canonical_report(self)
 
     def __str__(self):
         from .describe import table  # the one view, kept out of the data

@@ -1,0 +1,84 @@
+"""The canonical form: same results in the author's frames, exact zeros, snapped angles only when asked."""
+
+import numpy as np
+import pytest
+from samples import ROBOTS, random_ports, relative, robot
+
+import oc_dyn as od
+from oc_dyn.lie import se3
+from oc_dyn.model import joints as jt
+from oc_dyn.model.canonical import canonical
+from oc_dyn.model.robot import axis_frame
+
+
+def poses_as_written(r, q):
+    """{body: pose} straight from the description, without canonical frames."""
+    poses = {0: (np.eye(3), np.zeros((3, 1)))}
+    for b in r.bodies:
+        j = b.joint
+        qj = q[j.q_index : j.q_index + j.nq]
+        if j.mimic:
+            qj = j.mimic.multiplier * qj + j.mimic.offset
+        A = np.eye(3) if j.kind in ("spherical", "free", "transform") else axis_frame(j.axis)
+        R, p = (np.array(x, float) for x in jt.displacement(j.kind, qj, j.pitch, j.motion))
+        p = p.reshape(3, 1)
+        home = b.rotation, b.translation.reshape(3, 1)
+        poses[b.index] = se3.compose(poses[b.parent], se3.compose(home, (A @ R @ A.T, A @ p)))
+    return poses
+
+
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_bodies_are_where_the_author_put_them(name):
+    r = robot(name)
+    q = r.random_configuration(4)
+    for body, (R, p) in zip(r.bodies, list(poses_as_written(r, q).values())[1:], strict=True):
+        f = od.function(r, "frame_pose", frame=body.name)
+        assert relative(f(q=q)["R"], R) < 1e-14 and relative(f(q=q)["p"], p) < 1e-14
+
+
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_axes_are_z_and_regrouping_only_moves_parameters(name):
+    model, regrouped = canonical(robot(name)), canonical(robot(name), regroup=True)
+    assert all(p is None or p < i for i, p in enumerate(model.parent))
+    for i in model.bodies:
+        assert np.allclose(model.R[i] @ model.R[i].T, np.eye(3), atol=1e-9)
+    before, after = (np.count_nonzero([x.parameters for x in m.inertia[1:]]) for m in (model, regrouped))
+    assert after <= before
+    # the same torques come out of the parameters as written
+    method = od.registry.get_method("inverse_dynamics", "taylor").function
+    f = od.function(robot(name), "inverse_dynamics", order=1)
+    ports = random_ports(f, robot(name))
+    q, *V = [np.array(x) for x in ports.values()]
+    import casadi as ca
+
+    tau = method(model, 1, ca.DM(q), [ca.DM(x) for x in V])
+    assert relative(tau[1], f(**ports)["dtau"]) < 1e-12
+
+
+def few_digits():
+    b = od.RobotBuilder("short")
+    b.add_link("base")
+    for k in range(3):
+        b.add_body(f"l{k}", "revolute", f"l{k - 1}" if k else "base", joint=f"j{k}", mass=1, com=(0.1, 0.2, 0.3),
+                   inertia=np.diag([0.1, 0.2, 0.25]), xyz=(0, 0.1, 0.3), rpy=(1.5708, 0, 0))  # fmt: skip
+    return b.build()
+
+
+def test_angles_are_snapped_only_when_asked():
+    r = few_digits()
+    snapped = r.with_snapped_angles(1e-5)
+    f, g = (od.function(x, "inverse_dynamics") for x in (r, snapped))
+    assert g.n_instructions() < f.n_instructions()
+    x = random_ports(f, r)
+    difference = relative(g(**x)["tau"], f(**x)["tau"])
+    assert 1e-9 < difference < 1e-4
+    exact = od.function(r, "inverse_dynamics", method="recursive_body")
+    assert relative(f(**x)["tau"], exact(**x)["tau"]) < 1e-12
+    assert "snap_angles" in r.canonical_report() and "j1" in r.canonical_report()
+    assert "snap_angles" not in snapped.canonical_report()
+
+
+def test_report_counts():
+    text = od.robots.panda().canonical_report()
+    assert "7 of 7 rotations are quarter turns" in text
+    assert "70, 56 where only joint torques" in text
