@@ -10,7 +10,7 @@ def derivative_name(name, k):
 
 def configuration_port(robot):
     """q, the coordinates."""
-    return Port("q", (robot.nq, 1), "rad, m, 1", "coordinates; quaternions (w, x, y, z)")
+    return Port("q", (robot.nq, 1), "rad, m, 1", "coordinates; quaternions (w, x, y, z)", robot.coordinate_names)
 
 
 def motion_ports(robot, order):
@@ -21,7 +21,7 @@ def motion_ports(robot, order):
         meaning = (
             "joint velocities; body twist [angular; linear] of a free joint" if k == 0 else f"time derivative {k} of v"
         )
-        ports.append(Port(derivative_name("v", k), (robot.nv, 1), unit, meaning))
+        ports.append(Port(derivative_name("v", k), (robot.nv, 1), unit, meaning, robot.velocity_names))
     return ports
 
 
@@ -35,6 +35,7 @@ def torque_ports(robot, order):
             "joint torques; wrench [moment; force] of a free joint, in its body"
             if k == 0
             else f"time derivative {k} of tau",
+            robot.velocity_names,
         )
         for k in range(order + 1)
     ]

@@ -82,3 +82,15 @@ def test_report_counts():
     text = od.robots.panda().canonical_report()
     assert "7 of 7 rotations are quarter turns" in text
     assert "70, 56 where only joint torques" in text
+
+
+def test_a_file_with_few_digits_is_snapped_only_when_asked():
+    written = """<robot name="short"><link name="a"/><link name="b"><inertial><mass value="1"/>
+      <inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial></link><joint name="turn" type="continuous">
+      <parent link="a"/><child link="b"/><origin rpy="1.5708 0 0"/></joint></robot>"""
+    as_written, snapped = od.load_urdf(written), od.load_urdf(written, snap_angles=1e-5)
+    assert any("turn" in line and "snap_angles" in line for line in as_written.report)
+    assert not any("snap_angles" in line for line in snapped.report)
+    R = od.function(snapped, "frame_pose", frame="b")(q=0)["R"].full()
+    assert np.array_equal(np.abs(R), [[1, 0, 0], [0, 0, 1], [0, 1, 0]])
+    assert np.abs(od.function(as_written, "frame_pose", frame="b")(q=0)["R"].full()[1, 1]) > 1e-6

@@ -56,9 +56,9 @@ class Findings:
 
     def misspelt(self, name, known):
         """The known name that this unknown one was probably meant to be; None if it means something else."""
-        if name not in self._near and len(self._near) < 1000:  # a hostile file may hold millions
-            self._near[name] = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.85)
-        return next(iter(self._near.get(name, [])), None)
+        if (name, known) not in self._near and len(self._near) < 1000:  # a hostile file may hold millions
+            self._near[name, known] = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.85)
+        return next(iter(self._near.get((name, known), [])), None)
 
 
 def clean(root, name, f):
@@ -161,13 +161,12 @@ def _check_body(mass, t, inertial, who, f):
 
 def _joint(e, f):
     who, name = _named(e, f)
-    given = _attributes(e, who, ("name", "type"), f, nearly=True)
-    kind = given.get("type")
+    kind = _attributes(e, who, ("name", "type"), f, nearly=True).get("type")
     if kind not in TYPES:
-        near = difflib.get_close_matches(str(kind).lower(), TYPES, n=1)
+        near = difflib.get_close_matches((kind or "").lower(), TYPES, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
-        got = "has no type" if kind is None else f'type="{_short(kind)}": there is no such type{hint}'
-        f.wrong(e, f"{who}, {got}; URDF has {', '.join(TYPES)}" if kind else f"{who} {got}; give {', '.join(TYPES)}")
+        got = f"{who} has no type" if not kind else f"{who}, {_quoted(e, 'type')}: there is no such type{hint}"
+        f.wrong(e, f"{got}; URDF has {', '.join(TYPES)}")
         kind = "fixed"
     parts = _parts(e, who, _JOINT_TAGS, f)
     out = etree.Element("joint", name=name, type=kind)
@@ -176,7 +175,7 @@ def _joint(e, f):
         etree.SubElement(out, end, link=_reference(e, parts.get(end), end, "link", who, f))
     extra = {}
     if kind in _ONE_COORDINATE or kind == "planar":
-        _axis(out, parts.get("axis"), who, f)
+        _axis(out, e, parts.get("axis"), who, f)
     if kind in _ONE_COORDINATE:
         extra = _limits(out, e, parts.get("limit"), kind, who, f)
         extra["armature"] = _dynamics(out, parts.get("dynamics"), who, f)
@@ -203,11 +202,9 @@ def _reference(joint, e, tag, key, who, f):
     return name or ""
 
 
-def _axis(out, e, who, f):
-    if e is not None:
-        _attributes(e, who, ("xyz",), f)
-    if e is None or e.get("xyz") is None:
-        f.note(e, f"{who}: no axis given; x taken, as URDF says")
+def _axis(out, joint, e, who, f):
+    if e is None or not _attributes(e, who, ("xyz",), f):
+        f.note(joint, f"{who}: no axis given; x taken, as URDF says")
     axis = _numbers(e, "xyz", who, f, 3, default=[1.0, 0.0, 0.0])
     etree.SubElement(out, "axis", xyz=" ".join(map(repr, axis)))
 

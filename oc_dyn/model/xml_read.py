@@ -16,6 +16,7 @@ _BOMS = (  # longest first: the mark of UTF-32 begins with that of UTF-16
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+_DECLARATION = re.compile(rb"""\A<\?xml\s(?:[^>]{0,80}?encoding\s*=\s*["']([\w.-]{1,40})["'])?[^>]{0,80}\?>""")
 _BLANK = " \t\r\n\ufeff"
 
 
@@ -27,7 +28,6 @@ def read_xml(path_or_xml):
     Raises FileNotFoundError; ModelError for a directory, an empty file and what is not well-formed or not safe.
     """
     source, stem, data = _load(path_or_xml)
-    encoding = None
     for mark, name in _BOMS:
         if isinstance(data, bytes) and data.startswith(mark):
             data = _decode(data, name, source)
@@ -37,10 +37,10 @@ def read_xml(path_or_xml):
     else:
         body = data.lstrip(_BLANK)
         before = data[: len(data) - len(body)].count("\n")
-        body, encoding = _encode(body, source), "utf-8"  # whatever its declaration says, it is text by now
+        body = _undeclared(_encode(body, source))
     if not body:
         raise ModelError(source, ["is empty; a URDF file holds a <robot> element"])
-    return source, stem, _parse(source, body, encoding, before), before
+    return source, stem, _parse(source, body, before), before
 
 
 def is_xml(text):
@@ -98,40 +98,48 @@ def _encode(text, source):
         raise ModelError(source, [text]) from None
 
 
-def _parse(source, body, encoding, before):
-    parser = _parser(encoding)
+def _parse(source, body, before):
+    parser = _parser()
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as error:
         faults = [x for x in parser.error_log if x.domain != etree.ErrorDomains.NAMESPACE and x.level_name != "WARNING"]
         line, text = (faults[0].line, faults[0].message) if faults else (error.lineno, error.msg)
-        again = _python_encoding(body) if "ncoding" in text and encoding is None else None
+        again = _known_to_python(body) if "ncoding" in text else None
         if again:
-            return _parse(source, again, "utf-8", before)
+            return _parse(source, again, before)
         if faults or not parser.error_log:
             raise ModelError(source, [_syntax_problem(line, text, before)]) from None
         # prefixes nobody declared stand in many files, and the elements that bear them are dropped anyway
-        root = etree.fromstring(body, _parser(encoding, recover=True))
+        root = etree.fromstring(body, _parser(recover=True))
     declared = root.getroottree().docinfo.internalDTD
     if declared is not None and any(True for _ in declared.iterentities()):
         raise ModelError(source, ["declares XML entities, which are not read; write the text they stand for"])
     return root
 
 
-def _python_encoding(body):
-    """UTF-8 bytes of a document whose declared encoding Python knows and the parser does not; else None."""
-    declared = re.match(rb"""<\?xml[^>]{1,80}encoding\s*=\s*["']([\w.-]{1,40})["']""", body)
-    try:
-        return body.decode(declared[1].decode("ascii")).encode("utf-8") if declared else None
-    except (LookupError, UnicodeError):
-        return None
-
-
-def _parser(encoding, recover=False):
+def _parser(recover=False):
     return etree.XMLParser(
-        encoding=encoding, recover=recover, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
+        recover=recover, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
         remove_comments=True, remove_pis=True,
     )  # fmt: skip
+
+
+def _undeclared(body):
+    """UTF-8 bytes without the XML declaration, whose encoding is that of other bytes; lines are kept."""
+    return _DECLARATION.sub(lambda found: b"\n" * found[0].count(b"\n"), body, count=1)
+
+
+def _known_to_python(body):
+    """UTF-8 bytes of a document whose declared encoding Python knows and the parser does not; else None."""
+    found = _DECLARATION.match(body)
+    name = (found[1] or b"").decode("ascii").lower() if found else ""
+    if not name.startswith(("latin", "iso", "cp", "windows")):  # not all of Python's codecs are quick
+        return None
+    try:
+        return _undeclared(body.decode(name).encode("utf-8"))
+    except (LookupError, UnicodeError):
+        return None
 
 
 def _syntax_problem(line, text, before):
