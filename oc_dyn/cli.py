@@ -1,0 +1,366 @@
+"""The command oc-dyn: demo, plan, list."""
+
+import argparse
+import contextlib
+import math
+import os
+import signal
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import oc_dyn as od
+
+from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
+
+_OURS = (ModelError, ShapeError, OrderError, UnknownName, LimitError, SolveError)
+_VECTORS = ("--from", "--to")
+_DEMO_OUT = "results/demo"
+
+
+def main(argv=None):
+    """Run one command, as typed in `argv` (default: of this process); returns the exit status.
+
+    0 is done; 1 a result that did not pass its check; 2 a wrong command or input, told in one line on stderr; 130
+    stopped by Ctrl-C.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    with _interrupts() as interrupts:
+        try:
+            return _run(words)
+        except BrokenPipeError:  # the reader of our output has gone: no reason to complain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except KeyboardInterrupt:
+            interrupts.append(True)
+        except (*_OURS, OSError) as error:
+            message = f"error: {_one_line(error)}"
+        except Exception as error:
+            if os.environ.get("OC_DYN_TRACEBACK"):
+                raise
+            kind = type(error).__name__
+            message = f"internal error: {kind}: {_one_line(error)} (set OC_DYN_TRACEBACK=1 to see where)"
+        if interrupts:  # a solver may have made an error of its own of it
+            _complain("oc-dyn: stopped")
+            return 130
+        _complain(f"oc-dyn: {message}")
+        return 2
+
+
+def _run(words):
+    try:
+        options = _parser().parse_args(_with_vectors_joined(words))
+    except SystemExit as stop:  # help, or a wrong command
+        return stop.code
+    options.command = ["oc-dyn", *words]
+    with warnings.catch_warnings():
+        _show_warnings(options.quiet)
+        status = options.run(options)
+    sys.stdout.flush()
+    return status
+
+
+@contextlib.contextmanager
+def _interrupts():
+    """A list that is not empty once Ctrl-C was pressed."""
+    noted = []
+
+    def note(*_):
+        noted.append(True)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # which alone may handle signals
+        yield noted
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# -- the commands ---------------------------------------------------------------------------------------------
+
+
+def _list(options):
+    _print(options, od.table(markdown=options.markdown))
+    return 0
+
+
+def _plan(options):
+    out = _writable(options.out)
+    robot = _robot(options.robot, options.lock)
+    start, goal = (_positions(robot, end, getattr(options, end)) for end in ("from", "to"))
+    limits = None if options.limits is None else od.Limits.read(options.limits, robot)
+    plan = od.plan_point_to_point(
+        robot,
+        start,
+        goal,
+        continuity=options.continuity,
+        objective=options.objective,
+        duration=options.duration,
+        limits=limits,
+        scale=_numbers_by_name("--scale", options.scale),
+        ignore=options.ignore,
+        nodes=options.nodes,
+        solver=options.solver,
+        progress=False if options.quiet else None,
+    )
+    report = plan.check()
+    _print(options, f"{_headline(plan)}\n\n{report}\n")
+    facts = {"from": start, "to": goal, "continuity": options.continuity, "plan": _facts(plan, report)}
+    _write(options, out, "plan", plan, facts)
+    if not report.ok():
+        _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
+        return 1
+    return 0
+
+
+def _demo(options):
+    from . import demo
+
+    out = _writable(options.out)
+    plan = demo.plan(options.nodes, progress=False if options.quiet else None)
+    report = plan.check(dt=demo.DT)
+    second = demo.second_opinion(plan)
+    _print(options, f"{demo.TASK}\n{_headline(plan)}\n\n{report}\n\n{second}\n")
+    facts = {"from": demo.START, "to": demo.GOAL, "plan": _facts(plan, report), "second_method": vars(second)}
+    _write(options, out, "demo", plan, facts, animated=True)
+    if not (report.ok() and second.ok()):
+        _complain("oc-dyn: the demo did not pass its own check, see above")
+        return 1
+    return 0
+
+
+def _headline(plan):
+    info = plan.info
+    solved = (
+        f", {info['iterations']} iterations of {info['solver']} in {info['seconds']:.3g} s" if "solver" in info else ""
+    )
+    return f"T = {plan.duration:.5g} s{solved}; {len(plan.t) - 1} pieces, {plan.continuity} times differentiable"
+
+
+def _facts(plan, report):
+    kept = ("robot", "objective", "nodes", "iterations", "rounds", "solver", "status", "seconds")
+    return {
+        "duration": plan.duration,
+        **{key: plan.info[key] for key in kept if key in plan.info},
+        "share_of_limits": {row.quantity: row.share for row in report.rows if math.isfinite(row.limit)},
+    }
+
+
+def _write(options, out, stem, plan, facts, animated=False):
+    from .study.manifest import manifest, write_json
+
+    plan.save(out / f"{stem}.csv", dt=options.dt)
+    plan.save(out / f"{stem}.npz")
+    plan.plot(out / f"{stem}.png")
+    names = [f"{stem}.csv", f"{stem}.npz", f"{stem}.png"]
+    if animated:
+        plan.animate(out / f"{stem}.gif")
+        names.append(f"{stem}.gif")
+    write_json(out / "manifest.json", manifest(options.command, **facts))
+    _print(options, f"written to {out}: {', '.join(names)}, manifest.json")
+
+
+# -- reading what was typed -----------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message} ({self.prog} --help tells more)\n")
+
+
+def _parser():
+    parser = _Parser(
+        prog="oc-dyn",
+        description="Rigid-body dynamics with derivatives of any order, and motion planning.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"oc-dyn {od.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name, run, summary, details=""):
+        sub = commands.add_parser(name, help=summary, description=f"{summary} {details}".strip(), allow_abbrev=False)
+        sub.set_defaults(run=run)
+        sub.add_argument("--quiet", action="store_true", help="print nothing but errors")
+        return sub
+
+    sub = command(
+        "demo",
+        _demo,
+        "Plan a fast, smooth motion of the Panda, check it, and draw it.",
+        "The motion is the fastest one between two poses, three times continuously differentiable, within the vendor's "
+        "limits of position, velocity, acceleration, jerk, torque and torque rate.",
+    )
+    sub.add_argument("--out", default=_DEMO_OUT, metavar="DIR", help="folder for the results (%(default)s)")
+    sub.add_argument("--nodes", type=_count, default=50, metavar="N", help="pieces of the motion (%(default)s)")
+    sub.set_defaults(dt=1e-3)
+
+    sub = command(
+        "plan",
+        _plan,
+        "Plan a motion from rest to rest between two configurations, within the robot's limits.",
+        "Writes plan.csv (sampled), plan.npz (exact), plan.png and manifest.json.",
+    )
+    sub.add_argument("robot", metavar="URDF|NAME", help=f"URDF file, or one of: {', '.join(od.robots.names())}")
+    many = {"nargs": "+", "action": "extend", "default": []}
+    for option, what in zip(_VECTORS, ("first", "last"), strict=True):
+        help = f"{what} position of each joint [rad or m]: numbers with blanks or commas between, or a file of them"
+        sub.add_argument(option, required=True, metavar="Q", help=help)
+    sub.add_argument("--out", required=True, metavar="DIR", help="folder for the results; it is made")
+    sub.add_argument("--continuity", type=_count, default=3, metavar="C", help="times differentiable (%(default)s)")
+    sub.add_argument("--objective", choices=("time", "effort"), default="time", help="what is least (%(default)s)")
+    sub.add_argument(
+        "--duration", type=_positive, metavar="S", help="time from start to end [s], for --objective effort"
+    )
+    sub.add_argument("--nodes", type=_count, default=50, metavar="N", help="pieces of the motion (%(default)s)")
+    sub.add_argument("--scale", **many, metavar="LIMIT=F", help="limits times a factor: v, dv, d2v, d3v, tau, dtau")
+    sub.add_argument("--ignore", **many, metavar="LIMIT", help="limits to leave out: q, v, dv, d2v, d3v, tau, dtau")
+    sub.add_argument("--lock", **many, metavar="JOINT=X", help="hold joints at these positions [rad or m]")
+    sub.add_argument(
+        "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'
+    )
+    sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
+    sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of plan.csv [s] (%(default)s)")
+
+    sub = command("list", _list, "Print all quantities and the methods that compute them.")
+    sub.add_argument("--markdown", action="store_true", help="as the table of the README")
+    return parser
+
+
+def _with_vectors_joined(words):
+    """The words with the numbers behind --from and --to made part of that word, so that none is taken for an option."""
+    words, out = list(words), []
+    while words:
+        word = words.pop(0)
+        if word in _VECTORS:
+            numbers = []
+            while words and _is_numeric(words[0]):
+                numbers.append(words.pop(0))
+            if numbers:
+                word = f"{word}={','.join(numbers)}"
+        out.append(word)
+    return out
+
+
+def _is_numeric(word):
+    try:
+        _parsed(word)
+    except ValueError:
+        return False
+    return bool(word.strip())
+
+
+def _parsed(text):
+    """Numbers of a text with blanks, commas, semicolons or brackets between and around them."""
+    for character in "[](),;":
+        text = text.replace(character, " ")
+    return [float(x) for x in text.split()]
+
+
+def _positions(robot, end, text):
+    try:
+        values = _parsed(text)
+        source = f"--{end}"
+    except ValueError:
+        source = f"--{end} {text}"
+        try:
+            values = _parsed(Path(text).read_text(encoding="utf-8-sig"))
+        except FileNotFoundError:
+            raise ShapeError(f"--{end}: {text!r} is neither numbers nor a file") from None
+        except ValueError as error:  # a text that is no number, or not UTF-8
+            raise ShapeError(f"{source}: expected numbers with blanks or commas between: {error}") from None
+    if len(values) != robot.nq:
+        names = ", ".join(robot.coordinate_names)
+        raise ShapeError(f"{source}: got {len(values)} numbers, expected {robot.nq}: {names}")
+    return values
+
+
+def _robot(name, lock):
+    held = _numbers_by_name("--lock", lock)
+    looks_like_file = name.lower().endswith((".urdf", ".xml", ".xacro")) or os.sep in name or "/" in name
+    if looks_like_file or Path(name).is_file():
+        return od.load_urdf(Path(name), lock=held)
+    robot = od.robots.by_name(name)
+    return robot.locked(held) if held else robot
+
+
+def _numbers_by_name(option, words):
+    """{name: value} of words NAME=VALUE; a value of several numbers is a list."""
+    out = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        try:
+            values = _parsed(text)
+        except ValueError:
+            values = []
+        if not (name and equals and values):
+            raise ShapeError(f"{option}: got {word!r}, expected NAME=NUMBER")
+        out[name] = values[0] if len(values) == 1 else values
+    return out
+
+
+def _count(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
+    return value
+
+
+def _positive(text):
+    value = float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+_count.__name__, _positive.__name__ = "whole number", "number"  # argparse: invalid whole number value: 'x'
+
+
+# -- the terminal and the disk --------------------------------------------------------------------------------
+
+
+def _writable(folder):
+    """The folder as a Path, checked before any work is done; it is made when the first file is written."""
+    folder = Path(folder)
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise NotADirectoryError(f"--out {folder}: {there} is a file, not a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"--out {folder}: no right to write in {there}")
+    return folder
+
+
+def _print(options, text):
+    if not options.quiet:
+        print(text)
+
+
+def _complain(text):
+    print(text, file=sys.stderr)
+
+
+def _show_warnings(quiet):
+    """Warnings of ours as one line each, others not at all; none when quiet."""
+    warnings.simplefilter("ignore")
+    if not quiet:
+        warnings.simplefilter("always", ModelWarning)
+        warnings.showwarning = lambda message, *_, **__: _complain(f"oc-dyn: note: {_one_line(message)}")
+
+
+def _one_line(error):
+    if isinstance(error, ModelError):
+        text = f"{error.source}: {'; '.join(error.problems)}"
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    else:
+        text = str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""Writing files so that a reader never sees half of one."""
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path):
+    """Path of a temporary neighbour that takes the place of `path` at the end; gone if anything fails."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_bytes(path, data):
+    """Write a file in one step; the folder is made."""
+    with replacing(path) as part:
+        part.write_bytes(data)
+
+
+def write_text(path, text):
+    """Write a UTF-8 text file in one step; the folder is made."""
+    write_bytes(path, text.encode("utf-8"))

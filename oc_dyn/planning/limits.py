@@ -1,0 +1,220 @@
+"""Limits of a motion, joint by joint: from the robot, by hand, or from a small text file."""
+
+import json
+import os
+import warnings
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
+from ..ports import derivative_name
+from .files import write_text
+
+QUANTITIES = ("q", "v", "dv", "d2v", "d3v", "tau", "dtau")
+_OF_JOINT = {"v": "velocity", "dv": "acceleration", "d2v": "jerk", "tau": "effort", "dtau": "effort_rate"}
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of n joints; infinite where there is none.
+
+    joints: their names. q: (lower, upper), each (n,) [rad or m], both ends allowed. v, dv, d2v, d3v (n,): largest
+    velocity, acceleration, jerk, snap. tau, dtau (n,): largest torque or force [Nm or N] and its rate.
+    v_of_q: None, or a function q -> (lower, upper) of velocities that depend on the position, written so that it
+    takes CasADi symbols. Arrays left out are infinite; numbers stand for all joints.
+    """
+
+    joints: tuple
+    q: tuple = (-np.inf, np.inf)
+    v: np.ndarray = np.inf
+    dv: np.ndarray = np.inf
+    d2v: np.ndarray = np.inf
+    d3v: np.ndarray = np.inf
+    tau: np.ndarray = np.inf
+    dtau: np.ndarray = np.inf
+    v_of_q: object = None
+
+    def __post_init__(self):
+        names = tuple(self.joints)
+        object.__setattr__(self, "joints", names)
+        if not isinstance(self.q, (tuple, list, np.ndarray)) or len(self.q) != 2:
+            raise ShapeError("limits: q is a pair (lower, upper)")
+        lower, upper = (_row(f"q {end}", x, names) for end, x in zip(("lower", "upper"), self.q, strict=True))
+        object.__setattr__(self, "q", (lower, upper))
+        for name, a, b in zip(names, lower, upper, strict=True):
+            if a > b:
+                raise ModelError("limits", [f"joint {name!r}: lower limit {a:g} is above the upper limit {b:g}"])
+        for quantity in QUANTITIES[1:]:
+            value = _row(quantity, getattr(self, quantity), names)
+            if np.any(value < 0):
+                i = int(np.argmin(value))
+                problem = f"joint {names[i]!r}: limit {quantity} is {value[i]:g}, expected a number of at least 0"
+                raise ModelError("limits", [problem])
+            object.__setattr__(self, quantity, value)
+        if self.v_of_q is not None and not callable(self.v_of_q):
+            raise ShapeError("limits: v_of_q is a function q -> (lower, upper), or None")
+
+    @classmethod
+    def of(cls, robot):
+        """The robot's own limits."""
+        names = robot.coordinate_names if robot.nq == robot.nv else robot.velocity_names
+        found = {ours: robot.limit(theirs) for ours, theirs in _OF_JOINT.items()}
+        if robot.nq == robot.nv:
+            found["q"] = (robot.limit("lower"), robot.limit("upper"))
+        return cls(names, v_of_q=robot.velocity_limits, **found)
+
+    def scaled(self, **factors):
+        """The limits times a factor each, numbers or one a joint: scaled(v=0.5, dtau=0.3). Not for q."""
+        new = {}
+        for quantity, factor in factors.items():
+            if quantity not in QUANTITIES[1:]:
+                raise UnknownName("limit to scale", quantity, QUANTITIES[1:])
+            factor = _row(f"scale of {quantity}", factor, self.joints)
+            if not np.all(np.isfinite(factor) & (factor >= 0)):
+                raise ShapeError(f"limits: scale of {quantity} is {factor.tolist()}, expected numbers of at least 0")
+            limit = np.array(getattr(self, quantity))
+            finite = np.isfinite(limit)
+            limit[finite] *= factor[finite]
+            new[quantity] = limit
+            if quantity == "v" and self.v_of_q is not None:
+                new["v_of_q"] = _scaled_function(self.v_of_q, factor)
+        return replace(self, **new)
+
+    def without(self, *quantities):
+        """The limits with the named ones lifted: without("tau", "dtau"). Without v, v_of_q is lifted too."""
+        new = {}
+        for quantity in quantities:
+            if quantity == "v_of_q":
+                new["v_of_q"] = None
+            elif quantity in QUANTITIES:
+                new[quantity] = (-np.inf, np.inf) if quantity == "q" else np.inf
+            else:
+                raise UnknownName("limit to leave out", quantity, (*QUANTITIES, "v_of_q"))
+            if quantity == "v":
+                new["v_of_q"] = None
+        return replace(self, **new)
+
+    def updated(self, by_joint):
+        """The limits with some replaced, by joint name: updated({"elbow": {"v": 1.5, "q": (-2, 2)}}); None lifts one.
+
+        Raises UnknownName for a joint or a quantity that is not there.
+        """
+        new = {k: np.array(getattr(self, k)) for k in QUANTITIES}  # q as (2, n)
+        for joint, entries in by_joint.items():
+            if joint not in self.joints:
+                raise UnknownName("joint of these limits", joint, self.joints)
+            i = self.joints.index(joint)
+            if not isinstance(entries, dict):
+                raise ShapeError(f"limits: joint {joint!r} got {entries!r}, expected {{quantity: number}}")
+            for quantity, value in entries.items():
+                if quantity not in QUANTITIES:
+                    raise UnknownName(f"limit of joint {joint!r}", quantity, QUANTITIES)
+                if quantity == "q":
+                    new["q"][:, i] = _pair(joint, value)
+                else:
+                    new[quantity][i] = np.inf if value is None else _number(joint, quantity, value)
+        return replace(self, **{**new, "q": tuple(new["q"])})
+
+    def as_dict(self):
+        """{joint: {quantity: number}}, infinite ones left out; an end of q without a limit is None."""
+        out = {}
+        for i, joint in enumerate(self.joints):
+            lower, upper = self.q[0][i], self.q[1][i]
+            entries = {}
+            if np.isfinite(lower) or np.isfinite(upper):
+                entries["q"] = [float(x) if np.isfinite(x) else None for x in (lower, upper)]
+            entries |= {k: float(getattr(self, k)[i]) for k in QUANTITIES[1:] if np.isfinite(getattr(self, k)[i])}
+            out[joint] = entries
+        return out
+
+    def write(self, path):
+        """Write them as text, JSON keyed by joint name; a function v_of_q is not written."""
+        lines = [f"  {json.dumps(k, ensure_ascii=False)}: {json.dumps(v)}" for k, v in self.as_dict().items()]
+        write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+    @classmethod
+    def read(cls, path, robot):
+        """The robot's limits with those of a text file on top, as `write` makes it: {joint: {quantity: number}}.
+
+        A joint of the file that the robot has not, and a joint of the robot that the file has not, are reported by
+        a ModelWarning and left as they are. Raises ModelError, naming the file, for anything that cannot be read.
+        """
+        source = os.fspath(path)
+        try:
+            with open(path, encoding="utf-8-sig") as file:
+                entries = json.load(file)
+        except json.JSONDecodeError as error:
+            raise ModelError(f"{source}:{error.lineno}", [f"not JSON: {error.msg}"]) from None
+        except UnicodeDecodeError as error:
+            raise ModelError(source, [f"not UTF-8 text: {error.reason} at byte {error.start}"]) from None
+        if not isinstance(entries, dict):
+            raise ModelError(source, ["expected an object {joint: {quantity: number}}"])
+        limits = cls.of(robot)
+        unknown = [j for j in entries if j not in limits.joints]
+        missing = [j for j in limits.joints if j not in entries]
+        try:
+            limits = limits.updated({j: e for j, e in entries.items() if j in limits.joints})
+        except (ValueError, TypeError) as error:
+            raise ModelError(source, [str(error)]) from None
+        reports = [f"joints {robot.name} does not have: {', '.join(unknown)}"] if unknown else []
+        reports += [f"no entry for: {', '.join(missing)}; the robot's own limits are kept"] if missing else []
+        if reports:
+            warnings.warn(f"{source}: {'; '.join(reports)}", ModelWarning, stacklevel=2)
+        return limits
+
+
+def _row(what, value, names):
+    try:
+        value = np.array(value, float).reshape(-1)
+    except (TypeError, ValueError):
+        raise ShapeError(f"limits: {what} is {value!r}, expected numbers") from None
+    if value.size == 1 and len(names) != 1:
+        value = np.full(len(names), value[0])
+    if value.size != len(names):
+        raise ShapeError(f"limits: {what} has {value.size} values, expected {len(names)}: {', '.join(names)}")
+    if np.any(np.isnan(value)):
+        raise ShapeError(f"limits: {what} of joint {names[int(np.argmax(np.isnan(value)))]!r} is not a number")
+    value.flags.writeable = False
+    return value
+
+
+def _number(joint, quantity, value):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ShapeError(f"limits: joint {joint!r}: {quantity} is {value!r}, expected a number")
+    return float(value)
+
+
+def _pair(joint, value):
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+        raise ShapeError(f"limits: joint {joint!r}: q is {value!r}, expected [lower, upper]")
+    ends = (-np.inf, np.inf)
+    return [end if x is None else _number(joint, "q", x) for x, end in zip(value, ends, strict=True)]
+
+
+def order_name(k):
+    """Name of the k-th time derivative of q: q, v, dv, d2v, ..."""
+    return "q" if k == 0 else derivative_name("v", k - 1)
+
+
+def velocity_bounds(limits):
+    """casadi.Function q -> (lower, upper) of limits.v_of_q; ModelError if it cannot take symbols."""
+    n = len(limits.joints)
+    q = ca.SX.sym("q", n)
+    try:
+        lower, upper = (ca.vertcat(*x) if isinstance(x, (tuple, list)) else ca.SX(x) for x in limits.v_of_q(q))
+    except Exception as error:
+        problem = f"v_of_q could not be called with CasADi symbols ({error}); write it with casadi.fmin, casadi.sqrt, ..."
+        raise ModelError("limits", [problem]) from error
+    if lower.numel() != n or upper.numel() != n:
+        raise ShapeError(f"limits: v_of_q gave {lower.numel()} and {upper.numel()} values, expected {n} each")
+    return ca.Function("v_of_q", [q], [ca.densify(ca.vec(lower)), ca.densify(ca.vec(upper))])
+
+
+def _scaled_function(v_of_q, factor):
+    def scaled(q):
+        lower, upper = v_of_q(q)
+        return [f * lower[i] for i, f in enumerate(factor)], [f * upper[i] for i, f in enumerate(factor)]
+
+    return scaled

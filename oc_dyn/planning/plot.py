@@ -1,0 +1,79 @@
+"""Figure of a motion against its limits, drawn without a screen."""
+
+import numpy as np
+
+from .files import replacing
+from .report import quantities
+
+PANELS = (("q", "position"), ("v", "velocity"), ("dv", "acceleration"), ("d2v", "jerk"), ("tau", "torque"), ("dtau", "torque rate"))
+_UNITS = {"q": "{0}", "v": "{0}/s", "dv": "{0}/s²", "d2v": "{0}/s³", "tau": "{1}", "dtau": "{1}/s"}
+
+
+def plot(samples, path=None, normalized=True):
+    """matplotlib Figure of Samples; see Samples.plot.
+
+    Joints without a limit are dashed where others have one: normalised, they are divided by their own peak.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if hasattr(samples, "both_sides"):  # a Trajectory: draw the curves, not the chords between its breakpoints
+        samples = samples.both_sides(samples.duration / 600)
+    figure = Figure(figsize=(10, 8), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(3, 2, sharex=True)
+    shown = {quantity: (value, low, high) for quantity, value, low, high in quantities(samples, samples.limits)}
+    handles = []
+    for axis, (quantity, meaning) in zip(axes.ravel(), PANELS, strict=True):
+        axis.set_title(f"{meaning} {quantity}", fontsize="medium")
+        axis.grid(alpha=0.3)
+        if quantity not in shown:
+            axis.text(0.5, 0.5, "needs the robot", ha="center", va="center", transform=axis.transAxes)
+            continue
+        handles = _panel(axis, samples, quantity, *shown[quantity], normalized)
+    for axis in axes[-1]:
+        axis.set_xlabel("time [s]")
+    title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"
+    figure.suptitle(title)
+    columns = min(len(samples.joints), 7)
+    figure.legend(handles, samples.joints, loc="outside lower center", ncols=columns, fontsize="small")
+    if path is not None:
+        with replacing(path) as part:
+            figure.savefig(part, dpi=300)
+    return figure
+
+
+def _panel(axis, samples, quantity, value, low, high, normalized):
+    limited = np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
+    scaled = normalized and limited.any()
+    middle = np.where(limited, (low + high) / 2, 0.0) if scaled else np.zeros_like(value)
+    half = np.where(limited, (high - low) / 2, np.abs(value).max(axis=0)) if scaled else np.ones_like(value)
+    half = np.where(half > 0, half, 1.0)
+    colors = [f"C{i % 10}" for i in range(len(samples.joints))]
+    handles = []
+    for i, color in enumerate(colors):
+        style = "--" if limited.any() and not limited[i] else "-"
+        y = (value[:, i] - middle[:, i]) / half[:, i]
+        handles += axis.plot(samples.t, y, style, color=color, linewidth=1.2)
+    if scaled:
+        axis.axhline(1, color="black", linewidth=0.8)
+        axis.axhline(-1, color="black", linewidth=0.8)
+        axis.set_ylabel("share of limit")
+    else:
+        axis.set_ylabel(f"[{_unit(samples, quantity)}]")
+        _limit_lines(axis, value, low, high, limited, colors)
+    return handles
+
+
+def _limit_lines(axis, value, low, high, limited, colors):
+    """Thin lines at the limits that are near what is drawn."""
+    reach = 1.5 * np.abs(value).max(initial=0.0)
+    for i in np.flatnonzero(limited):
+        for bound in (low[0, i], high[0, i]):
+            if abs(bound) <= reach:
+                axis.axhline(bound, color=colors[i], linewidth=0.8, linestyle=":")
+
+
+def _unit(samples, quantity):
+    units = dict.fromkeys(_UNITS[quantity].format(u, "N" if u == "m" else "Nm") for u in samples.units or ("rad",))
+    return ", ".join(units)

@@ -1,0 +1,85 @@
+"""Choice of the NLP solver: what this CasADi has, quiet options, checks before anything is built."""
+
+import contextlib
+import io
+import warnings
+
+import casadi as ca
+
+from ..errors import ModelWarning, UnknownName
+
+_HAVE_OWN_OPTIONS = ("ipopt", "fatrop", "alpaqa", "uno", "sleqp", "bonmin")  # a dictionary of their own inside CasADi's
+_OF_CASADI = {
+    "expand", "postpone_expand", "jit", "compiler", "jit_options", "jit_cleanup", "jit_name", "jit_temp_suffix",
+    "verbose", "print_time", "record_time", "detect_simple_bounds", "cache", "max_num_dir", "specific_options",
+    "common_options", "calc_lam_x", "calc_lam_p", "calc_f", "calc_g", "bound_consistency", "min_lam", "dump", "dump_in",
+    "dump_out", "dump_dir", "show_eval_warnings", "structure_detection",
+}  # fmt: skip
+_QUIET = {  # options of CasADi, options of the solver
+    "ipopt": ({}, {"print_level": 0, "sb": "yes", "max_iter": 500}),
+    "fatrop": ({"structure_detection": "auto"}, {"print_level": 0, "max_iter": 500}),
+    "sqpmethod": (
+        {
+            "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 200,
+            "convexify_strategy": "regularize", "qpsol": "osqp", "qpsol_options": {"osqp": {"verbose": False}},
+        },
+        {},
+    ),
+    "blocksqp": ({"linsol": "ldl", "print_header": False, "print_iteration": False, "max_iter": 500}, {}),
+}  # fmt: skip
+_LINEAR_SOLVERS = ("mumps", "spral", "ma27", "ma57", "ma77", "ma86", "ma97", "pardiso", "pardisomkl", "wsmp", "custom")
+
+
+def solvers():
+    """Names of the NLP solvers this CasADi has."""
+    plugins = (p.split("::") for p in ca.CasadiMeta.plugins().split(";") if p.startswith("Nlpsol::"))
+    return tuple(sorted(name for _, name in plugins if ca.has_nlpsol(name)))
+
+
+def checked_options(name, options):
+    """(options of CasADi, options of the solver) for an NLP solver, quiet unless told otherwise.
+
+    options: flat, as "max_iter" or "ipopt.max_iter". Raises UnknownName for a solver or a linear solver that does not
+    exist; a linear solver that cannot be loaded is replaced by mumps, with a ModelWarning.
+    """
+    if name not in solvers():
+        raise UnknownName("NLP solver", name, solvers())
+    outer, inner = (dict(x) for x in _QUIET.get(name, ({}, {})))
+    outer = {"print_time": False, "detect_simple_bounds": True, **outer}
+    known = _OF_CASADI | set(ca.nlpsol_options(name))
+    for key, value in (options or {}).items():
+        own = key.startswith(f"{name}.") or (name in _HAVE_OWN_OPTIONS and key not in known)
+        (inner if own else outer)[key.removeprefix(f"{name}.")] = value
+    if name == "ipopt" and "linear_solver" in inner:
+        inner["linear_solver"] = _linear_solver(inner)
+    return outer, inner
+
+
+def _linear_solver(options):
+    asked = options["linear_solver"]
+    if asked not in _LINEAR_SOLVERS:
+        raise UnknownName("linear solver of ipopt", asked, _LINEAR_SOLVERS)
+    if asked == "custom" or _loads(asked, options):
+        return asked
+    there = [x for x in _LINEAR_SOLVERS[:-1] if x == "mumps" or (x != asked and _loads(x, options))]
+    warnings.warn(
+        f"linear solver {asked!r} cannot be loaded, mumps is used; available: {', '.join(there)} "
+        "(the option 'hsllib' or 'pardisolib' names a library of your own)",
+        ModelWarning,
+        stacklevel=2,
+    )
+    return "mumps"
+
+
+def _loads(linear_solver, options):
+    """Whether ipopt can solve a problem of one variable with this linear solver."""
+    libraries = {k: options[k] for k in ("hsllib", "pardisolib") if k in options}
+    x = ca.MX.sym("x")
+    inner = {"print_level": 0, "sb": "yes", "linear_solver": linear_solver, **libraries}
+    with contextlib.redirect_stdout(io.StringIO()):  # ipopt explains its options at length
+        try:
+            trial = ca.nlpsol("trial", "ipopt", {"x": x, "f": (x - 1) ** 2}, {"print_time": False, "ipopt": inner})
+            trial(x0=0)
+        except RuntimeError:
+            return False
+        return bool(trial.stats()["success"])

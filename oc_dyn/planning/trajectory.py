@@ -1,0 +1,207 @@
+"""A planned motion: polynomial pieces, and what they are sampled on a grid."""
+
+import os
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ModelError, ShapeError
+from ..function import function
+from . import storage
+from .polynomials import derivatives_at
+from .report import report
+
+ORDERS = 5  # q, v, dv, d2v, d3v can always be asked for
+
+
+class Samples:
+    """A motion on a grid of times. Rows are times, columns joints.
+
+    t (K,) [s]; q, v, dv, d2v, d3v (K, n) [rad or m and their time derivatives]; tau, dtau (K, n) [Nm or N, and per
+    second]: torques that the motion needs, gravity included. derivatives: list of q and as many of its derivatives as
+    are known, at least four. At a time where a derivative jumps it is the value after the jump; at the last time, the
+    value before.
+    """
+
+    def __init__(self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None):
+        self.t = t
+        self.derivatives = derivatives
+        self.joints = tuple(joints)
+        self.units = tuple(units)
+        self.robot = robot
+        self.limits = limits
+        self.info = dict(info or {})
+        self.continuity = continuity
+        self.robot_name = self.info.get("robot") if robot is None else robot.name
+        self._torques = torques
+
+    q = property(lambda self: self.derivatives[0])
+    v = property(lambda self: self.derivatives[1])
+    dv = property(lambda self: self.derivatives[2])
+    d2v = property(lambda self: self.derivatives[3])
+    d3v = property(lambda self: self.derivatives[4])
+
+    @property
+    def tau(self):
+        return self._dynamics()[0]
+
+    @property
+    def dtau(self):
+        return self._dynamics()[1]
+
+    def _dynamics(self):
+        if self._torques is None:
+            if self.robot is None:
+                raise ModelError("trajectory", ["torques need the robot; load the file with robot=..."])
+            self._torques = torques(self.robot, self.derivatives)
+        return self._torques
+
+    def __len__(self):
+        return len(self.t)
+
+    def save(self, path, dt=None):
+        """Write .csv, .npz or .json, by the ending of `path`; see Trajectory.load.
+
+        The file holds the times (the breakpoints, or every dt [s] and the end), all derivatives, tau and dtau, names,
+        units, limits and info; numbers are written so that reading gives the same ones. The folder is made, and the
+        file appears complete or not at all.
+        """
+        storage.save(self if dt is None else self.sample(dt), path)
+
+    def plot(self, path=None, normalized=True):
+        """Six panels, q, v, dv, jerk, tau and dtau over time, against the limits; written to `path` if given.
+
+        normalized: each joint divided by its limit, which is then at 1 and -1 (q: 1 is the upper, -1 the lower limit).
+        Returns the matplotlib Figure; needs no screen.
+        """
+        from .plot import plot
+
+        return plot(self, path, normalized)
+
+
+class Trajectory(Samples):
+    """A planned motion: piecewise polynomials, evaluated exactly.
+
+    t (M + 1,): breakpoints [s]. pieces (M, k, n): q and its derivatives at the start of each piece. The attributes of
+    Samples are values at the breakpoints. limits: those it was planned with. info: objective, iterations, solver,
+    status, seconds, rounds, and more.
+    """
+
+    def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None):
+        self.pieces = np.asarray(pieces, float)
+        t = np.asarray(t, float)
+        super().__init__(
+            t,
+            None,
+            joints=joints,
+            units=units,
+            robot=robot,
+            limits=limits,
+            info=info,
+            torques=torques,
+            continuity=self.pieces.shape[1] - 2,
+        )
+        self.derivatives = self._at(t)
+        self.solver_state = None  # for a warm start; not written to files
+
+    @property
+    def duration(self):
+        """Time from start to end [s]."""
+        return float(self.t[-1] - self.t[0])
+
+    def _at(self, times):
+        piece = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.pieces) - 1)
+        count = max(ORDERS, self.pieces.shape[1])
+        return list(derivatives_at(self.pieces[piece], times - self.t[piece], count))
+
+    def sample(self, at):
+        """Samples of the same polynomials at times `at`: a step [s], or an array of times.
+
+        With a step the end is always included, so the last step may be shorter.
+        """
+        if np.ndim(at) == 0:
+            if not (np.isfinite(at) and at > 0):
+                raise ShapeError(f"sample: got the step {at!r}, expected a positive number of seconds, or times")
+            steps = int(np.floor(self.duration / at * (1 + 1e-12)))
+            times = self.t[0] + at * np.arange(steps + 1)
+            if self.t[-1] - times[-1] > 1e-9 * at:
+                times = np.append(times, self.t[-1])
+            times[-1] = self.t[-1]
+        else:
+            times = np.asarray(at, float).ravel()
+            slack = 1e-9 * max(self.duration, 1.0)
+            if times.size == 0 or not np.all((times >= self.t[0] - slack) & (times <= self.t[-1] + slack)):
+                raise ShapeError(f"sample: times must be some, from {self.t[0]:g} to {self.t[-1]:g} s")
+            times = np.clip(times, self.t[0], self.t[-1])
+        return Samples(times, self._at(times), **self._context(), continuity=self.continuity)
+
+    def both_sides(self, dt):
+        """Samples every dt [s] and on both sides of each breakpoint, where derivatives may jump; times repeat."""
+        before = derivatives_at(self.pieces, np.diff(self.t), max(ORDERS, self.pieces.shape[1]))
+        grid = self.sample(dt)
+        times = np.concatenate([grid.t, self.t[1:], self.t])
+        order = np.argsort(times, kind="stable")
+        derivatives = [
+            np.concatenate([a, b, c])[order] for a, b, c in zip(grid.derivatives, before, self.derivatives, strict=True)
+        ]
+        return Samples(times[order], derivatives, **self._context(), continuity=self.continuity)
+
+    def _context(self):
+        return {
+            "joints": self.joints,
+            "units": self.units,
+            "robot": self.robot,
+            "limits": self.limits,
+            "info": self.info,
+        }
+
+    def check(self, limits=None, dt=1e-3):
+        """Report on every limit along the whole motion: sampled every dt [s] and on both sides of the breakpoints.
+
+        Print it, or ask .worst (largest share of a limit), .ok(tolerance), .rows. limits: default those of the plan.
+        """
+        return report(self, limits or self.limits, dt)
+
+    @classmethod
+    def load(cls, path, robot=None):
+        """The Trajectory in a .csv, .npz or .json file, exactly as it was saved; Samples if saved with dt.
+
+        robot: needed for torques between the breakpoints, and for animate. Raises ModelError naming file and line.
+        """
+        what, facts = storage.load(path, robot)
+        if what == "pieces":
+            return cls(**facts)
+        return Samples(**facts)
+
+    def animate(self, path, fps=25, size=(480, 480)):
+        """Write a GIF of the robot as a stick figure; size in pixels. Needs the robot; returns the path."""
+        from .animate import animate
+
+        return animate(self, path, fps, size)
+
+    def __str__(self):
+        n, N = len(self.joints), len(self.pieces)
+        return (
+            f"Trajectory of {self.robot_name or 'a robot'}: {n} joints, {self.duration:.6g} s, {N} pieces of degree "
+            f"{self.pieces.shape[1] - 1}, {self.continuity} times continuously differentiable"
+        )
+
+    def __repr__(self):
+        return f"<{self}>"
+
+
+def torques(robot, derivatives):
+    """(tau, dtau), each (K, n), for rows of q, v, dv, d2v."""
+    f = function(robot, "inverse_dynamics", order=1)
+    tau, dtau = f(*(ca.DM(x.T) for x in derivatives[:4]))
+    return np.array(tau).T, np.array(dtau).T
+
+
+def joint_units(robot):
+    """Unit of each coordinate: rad or m."""
+    return tuple("m" if j.kind == "prismatic" else "rad" for j in robot.joints for _ in range(j.nv))
+
+
+def file_kind(path):
+    """Ending of a file name, in lower case."""
+    return os.path.splitext(os.fspath(path))[1].lower()

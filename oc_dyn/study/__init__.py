@@ -1,0 +1,16 @@
+"""Studies: measurements that anyone can repeat. Each is a function run(out, quick=False, progress=None) -> report, a text,
+which writes its tables, figures and manifest.json to the folder `out`; loaded when asked for."""
+
+from importlib import import_module
+
+from ..errors import UnknownName
+
+STUDIES = {"growth": "oc_dyn.study.growth:run"}
+
+
+def load(name):
+    """The function of a study; UnknownName lists what there is."""
+    if name not in STUDIES:
+        raise UnknownName("study", name, STUDIES)
+    module, function = STUDIES[name].split(":")
+    return getattr(import_module(module), function)

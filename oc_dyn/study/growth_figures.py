@@ -1,0 +1,74 @@
+"""Figures of the study of growth: counts on plain axes with their fits, and on logarithmic ones with all methods."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..registry import get_method, methods
+
+_QUANTITIES = ("inverse_dynamics", "forward_dynamics")
+_SHOWN = {  # on the plain axes: the default method and the strongest AD
+    "inverse_dynamics": ("taylor", "ad_jet_cse"),
+    "forward_dynamics": ("taylor", "ad_via_inverse"),
+}
+
+
+def plot_orders(series, path):
+    """Instructions over the order."""
+    figure, panels = _panels("Instructions of a Function of orders 0 to r, Panda (dashed: automatic differentiation)")
+    for (plain, logarithmic), quantity in zip(panels.T, _QUANTITIES, strict=True):
+        for s in (s for s in series if s.quantity == quantity):
+            style = _style(s)
+            logarithmic.semilogy(s.places, s.instructions, **style)
+            if s.method in _SHOWN[quantity]:
+                plain.plot(s.places, s.instructions, **style)
+            if s.method == "taylor" and s.fits[2]:
+                a, b, c = s.fits[2]["coefficients"]
+                r = np.linspace(s.places[0], s.places[-1], 100)
+                label = f"{a:.0f} {b:+.0f} r {c:+.0f} r$^2$, off by {100 * s.fits[2]['residual']:.2f} %"
+                plain.plot(r, a + b * r + c * r**2, "k:", label=label)
+        _finish(plain, logarithmic, quantity, "order r")
+    figure.savefig(path, dpi=85)
+
+
+def plot_bodies(series, path, long):
+    """Instructions over the number of bodies; lines fitted from `long` bodies on."""
+    figure, panels = _panels("Instructions over the number of bodies (dashed: automatic differentiation)")
+    for (plain, logarithmic), quantity in zip(panels.T, _QUANTITIES, strict=True):
+        for s in (s for s in series if s.quantity == quantity):
+            if s.robot == "chain" and s.order == 2:
+                logarithmic.loglog(s.places, s.instructions, **_style(s))
+            if s.method == "taylor":
+                label, color = f"{s.method}, {s.robot}, order {s.order}", f"C{s.order + (s.robot == 'tree')}"
+                if s.fits[1]:
+                    a, b = s.fits[1]["coefficients"]
+                    n = np.array([max(long, s.places[0]), s.places[-1]])
+                    plain.plot(n, a + b * n, ":", color="k")
+                    label += f": {a:.0f} {b:+.0f} n, off by {100 * s.fits[1]['residual']:.1f} %"
+                plain.plot(s.places, s.instructions, "o-", color=color, markersize=4, linewidth=1.2, label=label)
+        _finish(plain, logarithmic, quantity, "bodies n")
+        logarithmic.set_title("all methods, chain, order 2", fontsize="medium")
+    figure.savefig(path, dpi=85)
+
+
+def _panels(title):
+    figure = Figure(figsize=(11, 9), layout="constrained")
+    figure.suptitle(title)
+    return figure, figure.subplots(2, 2)
+
+
+def _style(s):
+    """The same colour for a method in all panels of a quantity; dashed for AD, thick for the default."""
+    names = sorted(methods(s.quantity), key=lambda m: (m != "taylor", m))
+    line = "--" if get_method(s.quantity, s.method).kind == "ad" else "-"
+    width = 2.2 if s.method == "taylor" else 1.2
+    color = f"C{names.index(s.method)}"
+    return {"label": s.method, "linestyle": line, "linewidth": width, "color": color, "marker": "o", "markersize": 3.5}
+
+
+def _finish(plain, logarithmic, quantity, x):
+    plain.set_title(quantity.replace("_", " "))
+    for axes in (plain, logarithmic):
+        axes.set(xlabel=x, ylabel="instructions")
+        axes.grid(alpha=0.3, which="both" if axes is logarithmic else "major")
+        axes.legend(fontsize="x-small")
+    plain.set_ylim(bottom=0)

@@ -1,0 +1,60 @@
+"""A table that is written row by row, so that a study that was stopped goes on where it was."""
+
+import csv
+import hashlib
+import io
+from pathlib import Path
+
+import casadi as ca
+
+from ..planning.files import write_text
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def fingerprint():
+    """Twelve hexadecimal digits that tell the source text of this package and the version of CasADi apart."""
+    digest = hashlib.sha256(ca.__version__.encode())
+    for path in sorted(_PACKAGE.rglob("*.py"), key=lambda p: p.relative_to(_PACKAGE).as_posix()):
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+class Rows:
+    """Rows {field: text or number} of a CSV file, which is whole after every row.
+
+    keys: fields that name a row; values: the others. Rows that an earlier run with the same code left in the file are
+    there from the start, in `found`: {tuple of keys, as texts: row}; those of other code are not.
+    """
+
+    def __init__(self, path, keys, values):
+        self.path, self.keys, self.fields = Path(path), tuple(keys), (*keys, *values, "code")
+        self.code = fingerprint()
+        self.found, self.rows = {}, []
+        if self.path.exists():
+            with open(self.path, newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    if row.get("code") == self.code and tuple(row) == self.fields:
+                        self.found[tuple(row[k] for k in self.keys)] = row
+
+    def known(self, **keys):
+        """The row of these keys that an earlier run left; None if there is none."""
+        return self.found.get(tuple(str(keys[k]) for k in self.keys))
+
+    def add(self, **row):
+        """Append a row and write the file in one step; rows of an earlier run that were not added yet are kept."""
+        row = {k: str(row.get(k, "")) for k in self.fields[:-1]} | {"code": self.code}
+        self.rows.append(row)
+        self.found.pop(tuple(row[k] for k in self.keys), None)
+        self._write([*self.rows, *self.found.values()])
+
+    def close(self):
+        """Drop the rows of earlier runs that this one did not ask for."""
+        self._write(self.rows)
+
+    def _write(self, rows):
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.fields, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(self.path, text.getvalue())

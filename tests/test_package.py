@@ -1,0 +1,133 @@
+"""The package as others get it: version, dependencies, contents of the wheel, what importing costs."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import oc_dyn as od
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PACKAGE = _ROOT / "oc_dyn"
+_MODULE_OF = {"urdf-parser-py": "urdf_parser_py"}  # where a project and its module differ in name
+_BY_MATPLOTLIB = {"PIL", "mpl_toolkits"}  # it depends on the first and brings the second
+
+
+def _project():
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11
+    return tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def _name(requirement):
+    return re.match(r"[\w.-]+", requirement).group()
+
+
+def test_version_is_said_once_and_explained():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", od.__version__)
+    assert _project()["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "oc_dyn.__version__"}
+    changes = (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \[(.*?)\]", changes, re.MULTILINE)[:2] == ["Unreleased", od.__version__]
+
+
+def test_dependencies_are_what_is_imported():
+    imported = set()
+    for path in _PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.partition(".")[0])
+    needed = imported - set(sys.stdlib_module_names) - _BY_MATPLOTLIB - {"oc_dyn"}
+    extras = {
+        _MODULE_OF.get(n, n)
+        for group in _project()["project"]["optional-dependencies"].values()
+        for n in map(_name, group)
+    }
+    declared = {_MODULE_OF.get(n, n) for n in map(_name, _project()["project"]["dependencies"])}
+    assert declared <= needed, "declared, but never imported"
+    assert needed - declared <= extras, "imported, but not declared"
+
+
+def test_import_leaves_heavy_modules_alone():
+    code = "import sys, oc_dyn; print(*(m for m in ('matplotlib', 'lxml', 'yaml', 'tqdm', 'PIL') if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=_ROOT, check=True)
+    assert done.stdout.split() == []
+
+
+def test_names_that_come_later_are_there():
+    assert "load_urdf" in dir(od) and callable(od.load_urdf)
+    with pytest.raises(AttributeError, match="load_udrf"):
+        od.load_udrf  # noqa: B018
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built from a copy of the tree; skips where pip cannot get the build tools."""
+    folder = tmp_path_factory.mktemp("wheel")
+    copy = folder / "tree"
+    shutil.copytree(_PACKAGE, copy / "oc_dyn", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(_ROOT / name, copy)
+    for name in ("tests", "results", "problems"):  # must not get in
+        (copy / name).mkdir()
+        (copy / name / "__init__.py").write_text("")
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--quiet",
+        "--retries=0",
+        "--timeout=10",
+        "-w",
+        folder,
+        copy,
+    ]
+    try:
+        done = subprocess.run(build, capture_output=True, text=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        pytest.skip("pip takes too long to get setuptools")
+    if (
+        done.returncode
+        and "setuptools" in done.stderr
+        and re.search("No matching distribution|Connection", done.stderr)
+    ):
+        pytest.skip("pip cannot get setuptools")
+    assert done.returncode == 0, done.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.mark.slow
+def test_wheel_is_pure_and_complete(wheel, tmp_path):
+    assert wheel.name == f"oc_dyn-{od.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        info = f"oc_dyn-{od.__version__}.dist-info"
+        metadata = archive.read(f"{info}/METADATA").decode()
+        entry_points = archive.read(f"{info}/entry_points.txt").decode()
+        archive.extractall(tmp_path)
+    files = {
+        p.relative_to(_ROOT).as_posix() for p in _PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts
+    }
+    assert {n for n in names if not n.startswith(info)} == files
+    assert f"{info}/licenses/LICENSE" in names
+    assert "License-Expression: BSD-3-Clause" in metadata and "Requires-Python: <3.14,>=3.10" in metadata
+    assert entry_points.split() == ["[console_scripts]", "oc-dyn", "=", "oc_dyn.cli:main"]
+
+    code = "import oc_dyn, pathlib; print(oc_dyn.__version__, pathlib.Path(oc_dyn.__file__).parent.name)"
+    code += "; print(oc_dyn.function(oc_dyn.robots.panda(), 'inverse_dynamics').n_out())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+    )
+    assert done.stdout.split() == [od.__version__, "oc_dyn", "1"], done.stderr

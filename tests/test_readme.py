@@ -1,0 +1,64 @@
+"""What the README shows runs, and what it says is up to date."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import oc_dyn as od
+
+_ROOT = Path(__file__).resolve().parents[1]
+_README = (_ROOT / "README.md").read_text(encoding="utf-8")
+_TRY = "python3 -m venv .venv && .venv/bin/pip install -e . && .venv/bin/oc-dyn demo"
+_TEST = "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest"
+
+
+def _blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", _README, re.MULTILINE | re.DOTALL)
+
+
+def test_examples_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (xml,) = _blocks("xml")
+    Path("arm.urdf").write_text(xml, encoding="utf-8")
+    blocks = _blocks("python")
+    assert len(blocks) >= 6
+    names = {"__name__": "readme"}
+    for block in blocks:
+        line = _README[: _README.index(block)].count("\n")
+        exec(compile("\n" * line + block, "README.md", "exec"), names)  # so that a failure names the line
+    assert names["arm"].nq == 2 and names["held"].nq == 1
+    assert names["r"]["d2tau"].shape == (2, 1)
+    assert names["dM_dq2"].shape == (4, 1) and not names["dM_dq2"].is_zero()
+    assert 0.2 < names["plan"].duration < 2 and names["plan"].check().ok()
+    assert Path("plan.csv").stat().st_size > 1000
+    assert Path("plan.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    signatures = re.findall(r"^print\(f\)  # (.*)$", "\n".join(blocks), re.MULTILINE)
+    assert signatures and all(s in capsys.readouterr().out for s in signatures)
+
+
+def test_table_is_up_to_date():
+    (shown,) = re.findall(r"<!-- table -->\n(.*?)\n<!-- /table -->", _README, re.DOTALL)
+    assert shown == od.table(markdown=True), "put the output of `oc-dyn list --markdown` between the table marks"
+
+
+def test_table_has_every_method():
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in od.table(markdown=True).splitlines()[2:]]
+    shown = [(quantity, method.removesuffix(" (default)")) for quantity, method in rows]
+    assert shown == [(q, m) for q in od.quantities() for m in od.methods(q)]
+
+
+@pytest.mark.parametrize("command", [_TRY, _TEST])
+def test_shows_both_commands(command):
+    assert f"\n```\n{command}\n```\n" in _README
+
+
+def test_ci_runs_the_test_command():
+    assert f"\n{_TEST}\n" in (_ROOT / ".ci" / "run").read_text()
+
+
+def test_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#\s]+)\)", _README)
+    here = [t for t in targets if not t.startswith("http")]
+    assert "results/demo/demo.png" in here
+    assert [t for t in here if not (_ROOT / t).exists()] == []
