@@ -5,10 +5,11 @@ import re
 import casadi as ca
 import numpy as np
 
-from .errors import OrderError, ShapeError, UnknownName
+from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .model.canonical import canonical
-from .model.robot import cached
+from .model.robot import Robot, cached
 from .registry import choose, get
+from .representation import converted, converts, described
 
 _OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
 
@@ -85,11 +86,14 @@ def function(robot, quantity, *, order=0, method=None, name=None, **options):
     robot: Robot. quantity, method: names, see od.table(); without a method the default one is taken.
     order: time derivatives 0..order come out. name: of the Function, default the quantity and its order.
     Options, where the quantity knows them: external_wrenches=True adds the port w_ext (6, bodies) and its
-    derivatives; friction=True counts viscous damping and smoothed Coulomb friction; frame="name" picks a frame.
+    derivatives; friction=True counts viscous damping and smoothed Coulomb friction; frame="name" picks a frame;
+    prescribed=("joint", ...) names joints that move as told; representation says how a twist is seen: "body",
+    "spatial" or "hybrid", for dynamics that of a floating base in every port of v and tau, default "body".
     Ports, shapes and units: od.ports(robot, quantity, order).
     Raises UnknownName, OrderError, ShapeError, each listing what would be right.
     """
     record = get(quantity)
+    _read(record, robot)
     order = _checked_order(quantity, record, order)
     chosen = choose(quantity, robot, order, method)
     settings = _settings(record, options)
@@ -101,25 +105,45 @@ def function(robot, quantity, *, order=0, method=None, name=None, **options):
 def ports(robot, quantity, order=0, **options):
     """(inputs, outputs): the Port records of a quantity, in order."""
     record = get(quantity)
-    settings = _settings(record, options)
-    return record.inputs(robot, order, settings), record.outputs(robot, order, settings)
+    _read(record, robot)
+    return _ports(robot, record, order, _settings(record, options))
+
+
+def _ports(robot, record, order, settings):
+    both = record.inputs(robot, order, settings), record.outputs(robot, order, settings)
+    return tuple(described(robot, x, settings) for x in both) if converts(record, robot, settings) else both
 
 
 def _build(robot, record, chosen, order, settings, name):
-    inputs = record.inputs(robot, order, settings)
-    outputs = record.outputs(robot, order, settings)
+    inputs, outputs = _ports(robot, record, order, settings)
     symbols = {p.name: ca.SX.sym(p.name, *p.shape) for p in inputs}
-    model = canonical(robot, chosen.regroup)
-    results = record.call(chosen.function, model, order, symbols, settings)
+    model = _read(record, robot) or canonical(robot, chosen.regroup)
+
+    def run(values):
+        return record.call(chosen.function, model, order, values, settings)
+
+    if converts(record, robot, settings):
+        results = converted(robot, order, inputs, outputs, symbols, settings, run)
+    else:
+        results = run(symbols)
     expressions = [ca.densify(ca.SX(results[p.name])) for p in outputs]
     if chosen.cse:
         expressions = ca.cse(expressions)
     base = ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
-    names = {
-        p.name: robot.coordinate_names if p.name == "q" else robot.velocity_names for p in inputs if p.shape[1] == 1
-    }
+    names = {p.name: p.rows for p in inputs if p.rows}
     bodies = tuple(b.name for b in robot.bodies)
     return RobotFunction(base, names, {p.name: bodies for p in inputs if p.name.endswith("w_ext")})
+
+
+def _read(record, robot):
+    """What the methods of a quantity read of `robot`, None for its canonical form; raises if it has no such quantity."""
+    if record.admit:
+        return record.admit(robot)
+    if not isinstance(robot, Robot):
+        hint = "; the robot made of its links is its attribute links" if hasattr(robot, "links") else ""
+        problem = f"it is a quantity of a Robot, got {type(robot).__name__}{hint}"
+        raise ModelError(record.name, [problem])
+    return None
 
 
 def _checked_order(quantity, record, order):
@@ -134,7 +158,7 @@ def _settings(record, options):
     for key in options:
         if key not in record.options:
             raise UnknownName(f"option of {record.name!r}", key, record.options)
-    given = {k: tuple(x) if isinstance(x, list) else x for k, x in options.items()}
+    given = {k: tuple(x) if isinstance(x, (list, set, frozenset)) else x for k, x in options.items()}
     return {k: given.get(k, _OPTIONS[k]) for k in record.options}
 
 

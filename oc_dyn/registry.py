@@ -15,18 +15,22 @@ _METHODS = {}
 
 @dataclass(frozen=True)
 class Port:
-    """A named input or output: shape (rows, columns), unit and what it means, in which frame."""
+    """A named input or output: shape (rows, columns), unit and what it means, in which frame; names of its rows."""
 
     name: str
     shape: tuple
     unit: str
     meaning: str
+    rows: tuple = ()
 
 
 @dataclass(frozen=True)
 class Quantity:
     """A contract. `inputs` and `outputs` are functions (robot, order, options) -> list of Port; `call` runs a
-    method: (method function, model, order, {port: value}, options) -> {port: value}."""
+    method: (method function, model, order, {port: value}, options) -> {port: value}. `compare`, where the outputs are
+    not unique: (order, {input: value}, {output: value}) -> {what: value} on which all methods must agree. `of` says
+    what it is a quantity of; where that is not a Robot, which methods read in canonical form, `admit` is a function
+    that returns what methods read, or raises if the quantity makes no sense for what was given."""
 
     name: str
     summary: str
@@ -34,8 +38,12 @@ class Quantity:
     outputs: object
     call: object
     options: tuple = ()
+    compare: object = None
     max_order: int | None = None
     default: tuple = ()  # methods in order of preference; the first that can is taken
+    base_ports: bool = False  # whether the option representation says how a floating base is seen in its ports
+    of: str = "robot"
+    admit: object = None
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,9 @@ def method(quantity, name, *, kind, source, max_order=None, cannot=None, regroup
     return register
 
 
-def quantities():
-    """Names of the registered quantities."""
-    return tuple(_QUANTITIES)
+def quantities(of=None):
+    """Names of the registered quantities; of="robot" or "elastic robot": of those that such a one has."""
+    return tuple(name for name, q in _QUANTITIES.items() if of in (None, q.of))
 
 
 def get(name):

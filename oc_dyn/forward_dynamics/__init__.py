@@ -32,8 +32,9 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
-    options=("external_wrenches", "friction"),
+    options=("external_wrenches", "friction", "representation"),
+    base_ports=True,
     default=("taylor",),
 )
 
-from . import articulated_body, by_ad, closed_form, taylor  # noqa: E402, F401  registers the methods
+from . import articulated_body, articulated_spatial, by_ad, closed_form, taylor  # noqa: E402, F401  registers the methods

@@ -1,32 +1,42 @@
-"""Forward dynamics by the factorised mass matrix: M dv = tau - h."""
+"""Forward dynamics of any order by the factorised mass matrix: M dv = tau - h, differentiated."""
+
+from math import comb
 
 import casadi as ca
 
+from ..inverse_dynamics.closed_form import stacked_wrenches
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
+from ..lie.jets import total
 from ..matrices.composite import composite
+from ..matrices.system_matrices import SystemMatrices
 from ..registry import method
+from .mass_solver import factor_tips_first, solve_tips_first
 
 
 @method(
     "forward_dynamics",
     "closed_form",
     kind="closed_form",
-    source="M dv = tau - h(q, v) with the factorised mass matrix; Kumar and Mueller 2021, eq. 1",
-    max_order=0,
+    source="Kumar and Mueller 2021, eqs. 1 and 34 solved for the highest derivative",
     regroup=True,
 )
 def closed_form(model, order, q, v, T, W=None):
-    """Joint accelerations [dv] from torques T[0]; see the quantity. Cost O(n depth^2)."""
-    bias = inverse_dynamics(model, 0, q, [v, ca.DM.zeros(v.shape[0])], W)[0]
-    return [solve_tips_first(factor_tips_first(composite(model, q)), T[0] - bias)]
+    """Derivatives 0..order of the joint accelerations; see the quantity.
 
-
-def factor_tips_first(M):
-    """Factors of a mass matrix for solve_tips_first. From the tips to the base the factors of a branching robot
-    have no entries where the mass matrix has none (Featherstone 2005)."""
-    return ca.ldl(ca.sparsify(M[::-1, ::-1]), False)
-
-
-def solve_tips_first(factors, b):
-    """Solution of M x = b from factor_tips_first(M); b may have several columns."""
-    return ca.ldl_solve(ca.densify(b[::-1, :]), *factors)[::-1, :]
+    Equation:  M v^(n+1) = tau^(n) - sum_{k<n} C(n,k) M^(n-k) v^(k+1) - sum_k C(n,k) C^(n-k) v^(k) - g^(n)
+               + sum_k C(n,k) (J^(n-k))^T W^(k)                                     (34)
+    One factorisation serves all orders. Order 0 has its mass matrix and bias from the shortest recursions.
+    Cost O(n depth^2) for order 0, else O(n^3 order^3).
+    """
+    factors = factor_tips_first(composite(model, q))
+    bias = inverse_dynamics(model, 0, q, [v, ca.DM.zeros(v.shape[0])], W and W[:1])[0]
+    V = [v, solve_tips_first(factors, T[0] - bias)]
+    system = SystemMatrices(model, q, V)  # reads V as it grows
+    applied = None if W is None else stacked_wrenches(model, W)
+    for n in range(1, order + 1):
+        known = system.g(n) + total(comb(n, k) * (system.C(n - k) @ V[k]) for k in range(n + 1))
+        known = known + total(comb(n, k) * (system.M(n - k) @ V[k + 1]) for k in range(n))
+        if applied is not None:
+            known = known - total(comb(n, k) * (system.J(n - k).T @ applied[k]) for k in range(n + 1))
+        V.append(solve_tips_first(factors, T[n] - known))
+    return V[1:]

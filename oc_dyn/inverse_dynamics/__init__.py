@@ -29,8 +29,17 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
-    options=("external_wrenches", "friction"),
+    options=("external_wrenches", "friction", "representation"),
+    base_ports=True,
     default=("taylor",),
 )
 
-from . import by_ad, recursive_body, taylor  # noqa: E402, F401  registers the methods
+from . import (  # noqa: E402, F401  registers the methods
+    by_ad,
+    closed_form,
+    recursive_body,
+    recursive_spatial,
+    second_order_body,
+    second_order_closed_form,
+    taylor,
+)

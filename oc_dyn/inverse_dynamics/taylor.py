@@ -93,7 +93,7 @@ class Passes:
         coriolis = jets.product_at(turning, joint.u, k, ca.cross)
         self.a[i].append(joint.inward_at(self.y[i], k) + _times(k + 1, u) + coriolis)
         self.U[i].append(_acceleration_matrix(self.w[i], k))
-        f, n = _newton_euler(model.inertia[i], self.P[i], self.a[i][k], self.U[i][k])
+        f, n = _newton_euler_of(model.inertia[i], self.P[i], self.a[i][k], self.U[i][k])
         if self.applied is not None:
             n, f = n - self.applied[k][i][:3], f - self.applied[k][i][3:]
         self.f[i].append(f)
@@ -112,7 +112,7 @@ class Passes:
             dw[i] = joint.inward(dw[p]) + w
             da[i] = joint.inward(da[p] + ca.cross(_times(k + 1, dw[p]), joint.p[0])) + _times(k + 1, u)
             turn = skew(_times(k + 1, dw[i]))
-            df[i], dn[i] = _newton_euler(model.inertia[i], self.P[i], da[i], turn)
+            df[i], dn[i] = _newton_euler_of(model.inertia[i], self.P[i], da[i], turn)
             self.w[i][k + 1] = self.w[i][k + 1] + dw[i]
             self.c[i][k + 1] = self.c[i][k + 1] + joint.inward(dw[p])
             self.a[i][k] = self.a[i][k] + da[i]
@@ -150,10 +150,13 @@ def _acceleration_matrix(w, k):
     )
 
 
-def _newton_euler(inertia, P, a, U):
+def _newton_euler_of(inertia, P, a, U):
+    return newton_euler(inertia.mass, ca.DM(inertia.moment), P, a, U)
+
+
+def newton_euler(m, h, P, a, U):
     """Force and, about the origin, moment that move a body: m a + U h, h x a + vee(U P - (U P)^T), P symmetric and
     equal factors collected."""
-    m, h = inertia.mass, ca.DM(inertia.moment)
     moment = ca.vertcat(
         P[1, 1] * U[2, 1] - P[2, 2] * U[1, 2] + P[0, 1] * U[2, 0] - P[0, 2] * U[1, 0] + P[1, 2] * (U[2, 2] - U[1, 1]),
         P[2, 2] * U[0, 2] - P[0, 0] * U[2, 0] + P[1, 2] * U[0, 1] - P[0, 1] * U[2, 1] + P[0, 2] * (U[0, 0] - U[2, 2]),

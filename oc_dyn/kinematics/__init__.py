@@ -3,16 +3,35 @@
 from ..errors import ShapeError
 from ..ports import configuration_port, derivative_name, motion_ports
 from ..registry import Port, quantity
+from .twist_conversion import checked_representation
+
+_SEEN = {
+    "body": "[angular; linear], at the frame's origin and in its axes",
+    "spatial": "[angular; linear], at the root's origin and in root axes",
+    "hybrid": "[angular; linear], at the frame's origin and in root axes",
+}
 
 
-def _inputs(robot, order, options):
+def _checked(quantity, robot, options):
+    """The frame asked for; a representation, where the quantity has one, must be given as well."""
     if options["frame"] is None:
-        raise ShapeError(f"frame_pose: give frame=..., one of {', '.join(robot.frames)}")
-    robot.frame(options["frame"])
-    return [configuration_port(robot)] + (motion_ports(robot, order - 1)[1:] if order else [])
+        raise ShapeError(f"{quantity}: give frame=..., one of {', '.join(robot.frames)}")
+    if quantity != "frame_pose":
+        checked_representation(quantity, options["representation"])
+    return robot.frame(options["frame"])
 
 
-def _outputs(robot, order, options):
+def _velocities(robot, count):
+    """q and `count` ports v, dv, ..."""
+    return [configuration_port(robot)] + (motion_ports(robot, count - 1)[1:] if count else [])
+
+
+def _pose_inputs(robot, order, options):
+    _checked("frame_pose", robot, options)
+    return _velocities(robot, order)
+
+
+def _pose_outputs(robot, order, options):
     out = []
     for k in range(order + 1):
         what = f"time derivative {k} of the" if k else "the"
@@ -24,7 +43,7 @@ def _outputs(robot, order, options):
     return out
 
 
-def _call(function, model, order, ports, options):
+def _pose_call(function, model, order, ports, options):
     V = [ports[derivative_name("v", k)] for k in range(order)]
     out = {}
     for k, C in enumerate(function(model, order, ports["q"], V, model.robot.frame(options["frame"]))):
@@ -37,11 +56,58 @@ def _call(function, model, order, ports, options):
 quantity(
     name="frame_pose",
     summary="pose of a frame in the root frame and its time derivatives",
-    inputs=_inputs,
-    outputs=_outputs,
-    call=_call,
+    inputs=_pose_inputs,
+    outputs=_pose_outputs,
+    call=_pose_call,
     options=("frame",),
     default=("recursive_body",),
 )
 
-from . import recursive_body, recursive_spatial  # noqa: E402, F401  registers the methods
+
+def _moving(quantity, letter, extra, port):
+    """Inputs, outputs and call of a quantity that needs `extra` velocities more than its order, one `port` an order."""
+
+    def inputs(robot, order, options):
+        _checked(quantity, robot, options)
+        return _velocities(robot, order + extra)
+
+    def outputs(robot, order, options):
+        _checked(quantity, robot, options)
+        seen = _SEEN[options["representation"]]
+        return [port(robot, derivative_name(letter, k), k, seen) for k in range(order + 1)]
+
+    def call(function, model, order, ports, options):
+        V = [ports[derivative_name("v", k)] for k in range(order + extra)]
+        frame = model.robot.frame(options["frame"])
+        found = function(model, order, ports["q"], V, frame, options["representation"])
+        return {derivative_name(letter, k): x for k, x in enumerate(found)}
+
+    return {"inputs": inputs, "outputs": outputs, "call": call}
+
+
+def _twist_port(robot, name, k, seen):
+    what = f"componentwise time derivative {k} of V" if k else "twist of the frame"
+    return Port(name, (6, 1), "rad/s, m/s" if k == 0 else f"rad/s{k + 1}, m/s{k + 1}", f"{what}, {seen}")
+
+
+def _jacobian_port(robot, name, k, seen):
+    what = f"time derivative {k} of J" if k else "matrix J with twist of the frame = J v"
+    return Port(name, (6, robot.nv), "1, m", f"{what}, {seen}")
+
+
+quantity(
+    name="frame_twist",
+    summary="twist of a frame and its time derivatives; representation body, spatial or hybrid",
+    **_moving("frame_twist", "V", 1, _twist_port),
+    options=("frame", "representation"),
+    default=("recursive_body",),
+)
+quantity(
+    name="frame_jacobian",
+    summary="Jacobian of a frame and its time derivatives; representation body, spatial or hybrid",
+    **_moving("frame_jacobian", "J", 0, _jacobian_port),
+    options=("frame", "representation"),
+    default=("recursive_body",),
+)
+
+from . import by_ad, recursive_body, recursive_spatial  # noqa: E402, F401  registers the methods

@@ -4,11 +4,12 @@ from math import comb
 
 import casadi as ca
 
-from ..inverse_dynamics.recursive_body import forward_kinematics
 from ..lie import se3
+from ..lie.carry import carry
 from ..lie.jets import total
 from ..lie.so3 import skew
 from ..registry import method
+from .twist_conversion import convert_columns, convert_twists
 
 
 @method("frame_pose", "recursive_body", kind="analytic", source="Kumar and Mueller 2021, section II; C' = C hat(V)")
@@ -19,13 +20,64 @@ def frame_pose(model, order, q, V, frame):
     """
     i, seen = frame_in_body(model, frame)
     C = [se3.homogeneous(se3.compose(body_poses(model, q)[i], seen))]
-    if order and i:
-        _, _, _, twists = forward_kinematics(model, order - 1, q, V)
+    if order:
         to_frame = se3.Ad_inv(seen)
-        hats = [hat(to_frame @ x) for x in twists[i]]
+        hats = [hat(to_frame @ x) for x in body_motion(model, order - 1, q, V, i)[0]]
     for k in range(1, order + 1):
-        C.append(total(comb(k - 1, r) * (C[r] @ hats[k - 1 - r]) for r in range(k)) if i else ca.DM.zeros(4, 4))
+        C.append(total(comb(k - 1, r) * (C[r] @ hats[k - 1 - r]) for r in range(k)))
     return C
+
+
+@method("frame_twist", "recursive_body", kind="analytic", source="Kumar and Mueller 2021, eq. 15 and 18, recursively")
+def frame_twist(model, order, q, V, frame, representation):
+    """Derivatives 0..order of the twist of a frame; see the quantity."""
+    i, seen = frame_in_body(model, frame)
+    twists = [se3.Ad_inv(seen) @ x for x in body_motion(model, order, q, V, i)[0]]
+    return convert_twists("body", representation, se3.compose(body_poses(model, q)[i], seen), twists)
+
+
+@method("frame_jacobian", "recursive_body", kind="analytic", source="Kumar and Mueller 2021, eq. 9 and 17, recursively")
+def frame_jacobian(model, order, q, V, frame, representation):
+    """Derivatives 0..order of the Jacobian of a frame, its columns the joint screws B; see the quantity."""
+    i, seen = frame_in_body(model, frame)
+    twists, B = body_motion(model, order, q, padded(model, V), i)
+    to_frame = se3.Ad_inv(seen)
+    J = [to_frame @ jacobian(model, {j: B[j][k] for j in B}) for k in range(order + 1)]
+    twists = [to_frame @ x for x in twists[:order]]
+    return convert_columns("body", representation, se3.compose(body_poses(model, q)[i], seen), twists, J)
+
+
+def body_motion(model, order, q, V, i):
+    """Derivatives 0..order of the twist of body i in its frame, and {j: those of the screw of joint j} on its path.
+
+    Equation:  V_i = Ad_ip V_p + X_i v_i,  B_ij = Ad_ip B_pj,  Ad_ip' = -ad(X_i v_i) Ad_ip;  X_i may depend on q_i
+    """
+    X, q, v = model.subspaces(q, V, order), model.joint_q(q), [model.joint_v(x) for x in V]
+    twist, B = [ca.DM.zeros(6)] * (order + 1), {}
+    for j in model.support(i):
+        S = [ca.DM.zeros(6, model.coordinates[j][3]) if x is None else x for x in X[j]]
+        joint = [total(comb(k, r) * (S[k - r] @ v[r][j]) for r in range(k + 1)) for k in range(order + 1)]
+        Ad, rates = se3.Ad_inv(model.placement(j, q[j])), [-se3.ad(x) for x in joint]
+        twist = [x + y for x, y in zip(carry(Ad, rates, twist), joint, strict=True)]
+        B = {above: carry(Ad, rates, x) for above, x in B.items()} | {j: S}
+    return twist, B
+
+
+def jacobian(model, screws):
+    """(6, nv) matrix with the columns {body: (6, nv_i)} of the joints; those of mimic joints add to their master's."""
+    columns = [ca.DM.zeros(6)] * model.robot.nv
+    if not columns:
+        return ca.DM.zeros(6, 0)
+    for i, S in screws.items():
+        _, _, first, size = model.coordinates[i]
+        for a in range(size):
+            columns[first + a] = columns[first + a] + model.rule[i][0] * S[:, a]
+    return ca.horzcat(*columns)
+
+
+def padded(model, V):
+    """Velocities and derivatives with a zero for the highest, which does not enter the screws."""
+    return [*V, ca.DM.zeros(model.robot.nv)]
 
 
 def body_poses(model, q):

@@ -5,32 +5,38 @@ from math import comb
 import casadi as ca
 
 from ..lie import se3
+from ..lie.carry import carry, grow
 from ..lie.jets import total
 from ..registry import method
-from .recursive_body import body_poses, frame_in_body, hat
+from .recursive_body import body_poses, frame_in_body, hat, jacobian, padded
+from .twist_conversion import convert_columns, convert_twists
+
+_SOURCE = "Ali et al. 2026, Algorithm 1"
 
 
 def forward_kinematics(model, order, q, V):
     """Poses C[i] and derivatives 0..order of joint screws S[i] and spatial twists Vd[i], as lists over the order.
 
-    Equation:  S_i' = ad(V_i) S_i,  V_i^(k) = V_p^(k) + sum_r C(k,r) S_i^(k-r) v_i^(r)
+    Equation:  S_i = Ad(C_i) X_i,  Ad(C_i)' = ad(V_i) Ad(C_i),  V_i^(k) = V_p^(k) + sum_r C(k,r) S_i^(k-r) v_i^(r)
     Source:    Ali et al. 2026, Algorithm 1. With several columns in S the twist of the body itself moves it; for
-               one column the twist of the parent gives the same.
+               one column the twist of the parent gives the same. X may depend on the joint's coordinates.
     """
     v = [model.joint_v(x) for x in V]
+    X = model.subspaces(q, V, order)
     C = body_poses(model, q)
     S, Vd = {}, {0: [ca.DM.zeros(6)] * (order + 1)}
     for i in model.bodies:
-        S[i], Vd[i] = [se3.Ad(C[i]) @ model.S[i]], []
+        Ad, rows, rates, Vd[i] = se3.Ad(C[i]), [], [], []
         for k in range(order + 1):
-            if k:
-                S[i].append(total(comb(k - 1, r) * (se3.ad(Vd[i][r]) @ S[i][k - 1 - r]) for r in range(k)))
-            joint = total(comb(k, r) * (S[i][k - r] @ v[r][i]) for r in range(k + 1))
+            grow(rows, Ad, rates, X[i][k])
+            joint = total(comb(k, r) * (rows[0][k - r] @ v[r][i]) for r in range(k + 1))
             Vd[i].append(Vd[model.parent[i]][k] + joint)
+            rates.append(se3.ad(Vd[i][k]))
+        S[i] = rows[0]
     return C, S, Vd
 
 
-@method("frame_pose", "recursive_spatial", kind="analytic", source="Ali et al. 2026, Algorithm 1; C' = hat(V) C")
+@method("frame_pose", "recursive_spatial", kind="analytic", source=_SOURCE + "; C' = hat(V) C")
 def frame_pose(model, order, q, V, frame):
     """Derivatives 0..order of the homogeneous matrix of a frame in the root frame; see the quantity."""
     i, seen = frame_in_body(model, frame)
@@ -39,7 +45,21 @@ def frame_pose(model, order, q, V, frame):
         hats = [hat(x) for x in Vd[i]]
     else:
         C = body_poses(model, q)
-    out = [se3.homogeneous(C[i]) @ se3.homogeneous(seen)]
-    for k in range(1, order + 1):
-        out.append(total(comb(k - 1, r) * (hats[r] @ out[k - 1 - r]) for r in range(k)))
-    return out
+    return carry(se3.homogeneous(C[i]), hats if order else [], [se3.homogeneous(seen)] + [None] * order)
+
+
+@method("frame_twist", "recursive_spatial", kind="analytic", source=_SOURCE)
+def frame_twist(model, order, q, V, frame, representation):
+    """Derivatives 0..order of the twist of a frame; see the quantity."""
+    i, seen = frame_in_body(model, frame)
+    C, _, Vd = forward_kinematics(model, order, q, V)
+    return convert_twists("spatial", representation, se3.compose(C[i], seen), Vd[i])
+
+
+@method("frame_jacobian", "recursive_spatial", kind="analytic", source=_SOURCE)
+def frame_jacobian(model, order, q, V, frame, representation):
+    """Derivatives 0..order of the Jacobian of a frame, its columns the joint screws; see the quantity."""
+    i, seen = frame_in_body(model, frame)
+    C, S, Vd = forward_kinematics(model, order, q, padded(model, V))
+    J = [jacobian(model, {j: S[j][k] for j in model.support(i)}) for k in range(order + 1)]
+    return convert_columns("spatial", representation, se3.compose(C[i], seen), Vd[i][:order], J)

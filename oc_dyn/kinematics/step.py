@@ -5,57 +5,75 @@ import casadi as ca
 from ..lie import so3
 
 
-class Step:
-    """Placement of body i in its parent at joint coordinates q: the turn about z, known by its cosine and sine, and
-    the constant rest; other joints by their rotation matrix. `p` is the body's origin in the parent's frame."""
+class Turn:
+    """Turn of a body about its z axis, against the axes its joint turns in, by cosine and sine; no turn without an
+    angle. `outward` takes what is given in the body's axes to those the joint turns in."""
 
-    def __init__(self, model, i, q):
-        self.home = ca.DM(model.R[i])
-        self.rotary = model.kind[i] in ("revolute", "continuous", "helical", "planar")
-        R, self.p = model.placement(i, q)
-        if self.rotary:
-            self.c, self.s = ca.cos(q[0]), ca.sin(q[0])
-        else:
-            self.R = self.home if model.kind[i] == "prismatic" else R
+    def __init__(self, angle=None):
+        self.c, self.s = (None, None) if angle is None else (ca.cos(angle), ca.sin(angle))
 
     def outward(self, X):
-        """Columns given in the body's axes, in the parent's."""
-        if not self.rotary:
-            return self.R @ X
+        """Columns given in the turned axes."""
+        if self.c is None:
+            return X
         a, b = X[0, :], X[1, :]
-        return self.home @ ca.vertcat(self.c * a - self.s * b, self.s * a + self.c * b, X[2, :])
+        return ca.vertcat(self.c * a - self.s * b, self.s * a + self.c * b, X[2, :])
 
     def inward(self, X):
-        """Columns given in the parent's axes, in the body's."""
-        if not self.rotary:
-            return self.R.T @ X
-        Y = self.home.T @ X
-        a, b = Y[0, :], Y[1, :]
-        return ca.vertcat(self.c * a + self.s * b, self.c * b - self.s * a, Y[2, :])
+        """Columns given in the resting axes, in the turned ones."""
+        if self.c is None:
+            return X
+        a, b = X[0, :], X[1, :]
+        return ca.vertcat(self.c * a + self.s * b, self.c * b - self.s * a, X[2, :])
 
     def symmetric(self, T):
-        """A symmetric matrix (3, 3) of the body's axes, in the parent's."""
-        if not self.rotary:
-            return self.R @ T @ self.R.T
+        """A symmetric matrix (3, 3) given in the turned axes; by double angles."""
+        if self.c is None:
+            return T
         c, s = self.c, self.s
-        u = s * (T[0, 0] - T[1, 1]) + 2 * c * T[0, 1]  # the turn about z by double angles
+        u = s * (T[0, 0] - T[1, 1]) + 2 * c * T[0, 1]
         xz, yz = c * T[0, 2] - s * T[1, 2], s * T[0, 2] + c * T[1, 2]
         xx, yy, xy = T[0, 0] - s * u, T[1, 1] + s * u, c * u - T[0, 1]
-        turned = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, T[2, 2]))
-        return self.home @ turned @ self.home.T
+        return ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, T[2, 2]))
 
     def square(self, H):
-        """Any matrix (3, 3) of the body's axes, in the parent's."""
-        if not self.rotary:
-            return self.R @ H @ self.R.T
+        """Any matrix (3, 3) given in the turned axes."""
+        if self.c is None:
+            return H
         c, s = self.c, self.s
         d, e = H[0, 0] - H[1, 1], H[0, 1] + H[1, 0]
         u = s * d + c * e
         xx, yy, xy, yx = H[0, 0] - s * u, H[1, 1] + s * u, c * u - H[1, 0], c * u - H[0, 1]
         xz, yz = c * H[0, 2] - s * H[1, 2], s * H[0, 2] + c * H[1, 2]
         zx, zy = c * H[2, 0] - s * H[2, 1], s * H[2, 0] + c * H[2, 1]
-        turned = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(yx, yy, yz), ca.horzcat(zx, zy, H[2, 2]))
-        return self.home @ turned @ self.home.T
+        return ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(yx, yy, yz), ca.horzcat(zx, zy, H[2, 2]))
+
+
+class Step:
+    """Placement of body i in its parent at joint coordinates q: the turn about z and the constant rest; other joints
+    by their rotation matrix. `p` is the body's origin in the parent's frame."""
+
+    def __init__(self, model, i, q):
+        R, self.p = model.placement(i, q)
+        rotary = model.kind[i] in ("revolute", "continuous", "helical", "planar")
+        self.turn = Turn(q[0] if rotary else None)
+        self.R = ca.DM(model.R[i]) if rotary or model.kind[i] == "prismatic" else R
+
+    def outward(self, X):
+        """Columns given in the body's axes, in the parent's."""
+        return self.R @ self.turn.outward(X)
+
+    def inward(self, X):
+        """Columns given in the parent's axes, in the body's."""
+        return self.turn.inward(self.R.T @ X)
+
+    def symmetric(self, T):
+        """A symmetric matrix (3, 3) of the body's axes, in the parent's."""
+        return self.R @ self.turn.symmetric(T) @ self.R.T
+
+    def square(self, H):
+        """Any matrix (3, 3) of the body's axes, in the parent's."""
+        return self.R @ self.turn.square(H) @ self.R.T
 
     def wrench(self, n, f):
         """Columns of moments and forces of the body, about the parent's origin in its axes."""

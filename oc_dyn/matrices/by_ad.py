@@ -1,23 +1,139 @@
-"""Mass matrix by automatic differentiation: the Jacobian of inverse dynamics by the acceleration."""
+"""Matrices of the equations of motion by automatic differentiation."""
 
 import casadi as ca
 
 from ..inverse_dynamics.taylor import taylor
+from ..kinematics.recursive_body import body_poses
 from ..lie.along import time_derivatives
+from ..lie.se3 import ad as bracket
 from ..registry import method
+from .closed_form import coefficients
+from .composite import composite
+from .composite_coriolis import composite_coriolis
+
+_ALONG = ", then jtimes along the motion with cse"
+_GROUPS = ("spherical", "planar", "free")  # joints whose velocities do not commute
 
 
-@method(
-    "mass_matrix",
-    "ad",
-    kind="ad",
-    source="AD: Jacobian of inverse dynamics by dv, then jtimes along the motion with cse",
-    regroup=True,
-)
-def ad(model, order, q, V):
+@method("mass_matrix", "ad", kind="ad", source="AD: Jacobian of inverse dynamics by dv" + _ALONG, regroup=True)
+def mass_matrix(model, order, q, V):
     """Derivatives 0..order of the mass matrix; see the quantity."""
     nv = model.robot.nv
     a = ca.SX.sym("a", nv)
     M = ca.jacobian(taylor(model, 0, q, [ca.SX.zeros(nv), a])[0], a)
-    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)] if order else []
-    return [x.reshape((nv, nv)) for x in time_derivatives(ca.vec(ca.densify(M)), order, flow, cse=True)]
+    return _along(model, order, q, V, M)
+
+
+@method("mass_matrix", "ad_composite", kind="ad", source="AD: composite rigid bodies" + _ALONG, regroup=True)
+def mass_matrix_from_composite(model, order, q, V):
+    """Derivatives 0..order of the mass matrix; see the quantity."""
+    return _along(model, order, q, V, composite(model, q))
+
+
+@method(
+    "coriolis_matrix",
+    "ad",
+    kind="ad",
+    source="AD: Christoffel symbols of the mass matrix, with the structure constants of the joints (Koszul's formula)"
+    + _ALONG,
+    regroup=True,
+)
+def coriolis_matrix(model, order, q, V):
+    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible.
+
+    Equation:  C = 1/2 (M' + D - D^T + M B - (M B)^T + N),  D = d(M v)/dq on the tangent space,
+               B e_k = [v, e_k],  N_jk = (M v) . [e_j, e_k]
+    B and N are zero where velocities are rates of coordinates: then these are the Christoffel symbols.
+    """
+    return _along(model, order, q, V, _christoffel(model, q, V[0]))
+
+
+@method("coriolis_matrix", "ad_composite", kind="ad", source="AD: composite bodies" + _ALONG, regroup=True)
+def coriolis_matrix_from_composite(model, order, q, V):
+    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible."""
+    return _along(model, order, q, V, composite_coriolis(model, q, V[0]))
+
+
+@method("gravity", "ad", kind="ad", source="AD: gradient of the potential on the tangent space" + _ALONG, regroup=True)
+def gravity(model, order, q, V):
+    """Derivatives 0..order of the gravity torques; see the quantity."""
+    return _along(model, order, q, V, _gradient(model, q, _potential(model, q)))
+
+
+@method("bias", "ad", kind="ad", source="inverse dynamics without acceleration" + _ALONG, regroup=True)
+def bias(model, order, q, V):
+    """Derivatives 0..order of the bias torques; see the quantity."""
+    return _along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0])
+
+
+@method("eom_coefficients", "ad", kind="ad", source="AD: composite bodies" + _ALONG, regroup=True)
+def eom_coefficients(model, order, q, V):
+    """[P_1, ..., P_{order + 2}]; see the quantity. With the Coriolis matrix of Christoffel symbols."""
+    M = _along(model, order, q, V, composite(model, q))
+    C = _along(model, order, q, V, composite_coriolis(model, q, V[0]))
+    return coefficients(order, M.__getitem__, C.__getitem__)
+
+
+def _along(model, order, q, V, x):
+    """Time derivatives 0..order of x, which depends on q and perhaps on v; V has what they need."""
+    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)] if V else []
+    derivatives = time_derivatives(ca.cse(ca.vec(ca.densify(x))), order, flow, cse=True)
+    return [d.reshape(x.shape) for d in derivatives]
+
+
+def _christoffel(model, q, v):
+    M = composite(model, q)
+    momentum = M @ v
+    D = _tangent(model, q, momentum)
+    rate = ca.jtimes(ca.vec(ca.densify(M)), q, model.configuration_rate(q, v)).reshape(M.shape)
+    twice = rate + D - D.T
+    if any(model.kind[i] in _GROUPS for i in model.bodies):
+        MB = M @ _structure(model, v)
+        twice = twice + MB - MB.T + _momentum_brackets(model, momentum)
+    return 0.5 * twice
+
+
+def _tangent(model, q, x):
+    """Jacobian of x by a step on the tangent space of q."""
+    v = ca.SX.sym("v", model.robot.nv)
+    return ca.jacobian(x, q) @ ca.jacobian(model.configuration_rate(q, v), v)
+
+
+def _gradient(model, q, potential):
+    v = ca.SX.sym("v", model.robot.nv)
+    return ca.jacobian(model.configuration_rate(q, v), v).T @ ca.gradient(potential, q)
+
+
+def _potential(model, q):
+    poses = body_poses(model, q)
+    energy = ca.SX(0)
+    for i in model.bodies:
+        R, p = poses[i]
+        energy = energy - ca.dot(model.gravity, R @ ca.DM(model.inertia[i].moment) + model.inertia[i].mass * p)
+    return energy
+
+
+def _structure(model, v):
+    """B (nv, nv) with B w = [v, w]: the brackets of joint velocities."""
+    v, blocks = model.joint_v(v), {}
+    for i in model.bodies:
+        S, (_, _, first, size) = model.S[i], model.coordinates[i]
+        blocks[first] = S.T @ bracket(S @ v[i]) @ S if model.kind[i] in _GROUPS else ca.DM(size, size)
+    return _diagonal(model, blocks)
+
+
+def _momentum_brackets(model, momentum):
+    """N (nv, nv) with entries momentum . [e_j, e_k]."""
+    blocks = {}
+    for i in model.bodies:
+        S, (_, _, first, size) = model.S[i], model.coordinates[i]
+        block = ca.DM(size, size)
+        if model.kind[i] in _GROUPS:
+            part = momentum[first : first + size]
+            block = ca.vertcat(*(part.T @ S.T @ bracket(S[:, j]) @ S for j in range(size)))
+        blocks[first] = block
+    return _diagonal(model, blocks)
+
+
+def _diagonal(model, blocks):
+    return ca.diagcat(*(blocks[first] for first in sorted(blocks)))

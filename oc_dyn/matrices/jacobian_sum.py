@@ -1,53 +1,116 @@
-"""Mass matrix and its time derivatives as the sum over bodies of J^T M J."""
+"""Matrices of the equations of motion as sums over the bodies, with the Jacobians of their body-fixed twists."""
 
 from math import comb
 
 import casadi as ca
 
-from ..inverse_dynamics.recursive_body import forward_kinematics
+from ..lie.carry import carry
 from ..lie.jets import total
+from ..lie.se3 import Ad_inv, ad
 from ..registry import method
+from .closed_form import coefficients
+from .system_matrices import armatures, in_columns
+
+_SOURCE = "Garofalo et al. 2013, sections II, V and VI"
 
 
-@method(
-    "mass_matrix",
-    "jacobian_sum",
-    kind="closed_form",
-    source="Garofalo et al. 2013, section II; derivatives of the body Jacobians by Kumar and Mueller 2021, eq. 17",
-)
-def jacobian_sum(model, order, q, V):
+@method("mass_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6a")
+def mass_matrix(model, order, q, V):
     """Derivatives 0..order of the mass matrix; see the quantity.
 
     Equation:  M^(k) = sum_i sum_l C(k,l) (J_i^(l))^T M_i J_i^(k-l)
     """
-    nv = model.robot.nv
-    v = [*V, ca.DM.zeros(nv)]  # the top derivative does not enter the screws
-    _, B, _, _ = forward_kinematics(model, order, q, v)
-    out = []
-    for k in range(order + 1):
-        M = ca.diag(_armatures(model)) if k == 0 else ca.DM.zeros(nv, nv)
-        for i in model.bodies:
-            J = [_jacobian(model, B, i, order=level) for level in range(k + 1)]
-            M = M + total(comb(k, l) * (J[l].T @ (model.M[i] @ J[k - l])) for l in range(k + 1))
-        out.append(M)
-    return out
+    J, _, _ = _bodies(model, order, q, V)
+    return [_mass_matrix(model, J, k) for k in range(order + 1)]
 
 
-def _jacobian(model, B, i, order):
-    """Derivative of the Jacobian (6, nv) of body i, in its frame, from its joint screws."""
-    columns = [ca.DM.zeros(6)] * model.robot.nv
-    for j in model.support(i):
-        _, _, first, size = model.coordinates[j]
-        for a in range(size):
-            k = first + a
-            columns[k] = columns[k] + model.rule[j][0] * B[i, j][order][:, a]
-    return ca.horzcat(*columns)
+@method("coriolis_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6b")
+def coriolis_matrix(model, order, q, V):
+    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible.
+
+    Equation:  C = sum_i J_i^T ((M_i ad(V_i) - ad(V_i)^T M_i) J_i + M_i J_i')
+    """
+    J, twists, _ = _bodies(model, order + 1, q, V)
+    return _coriolis_matrices(model, order, J, twists)
 
 
-def _armatures(model):
-    total = [0.0] * model.robot.nv
+@method("gravity", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6c", regroup=True)
+def gravity(model, order, q, V):
+    """Derivatives 0..order of the gravity torques; see the quantity.
+
+    Equation:  g = sum_i J_i^T M_i G_i;  G_i, the ground's acceleration against gravity, is seen from body i
+    """
+    J, _, G = _bodies(model, order, q, V)
+    return [_projected(model, J, n, lambda i, k: model.M[i] @ G[i][k]) for n in range(order + 1)]
+
+
+@method("bias", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eqs. 4, 6", regroup=True)
+def bias(model, order, q, V):
+    """Derivatives 0..order of the bias torques; see the quantity.
+
+    Equation:  h = sum_i J_i^T (M_i (J_i' v + G_i) - ad(V_i)^T M_i V_i)
+    """
+    J, twists, G = _bodies(model, order + 1, q, V)
+
+    def wrench(i, k):
+        M = model.M[i]
+        inertial = M @ (G[i][k] + total(comb(k, l) * (J[i][k - l + 1] @ V[l]) for l in range(k + 1)))
+        return inertial - total(comb(k, l) * (ad(twists[i][l]).T @ (M @ twists[i][k - l])) for l in range(k + 1))
+
+    return [_projected(model, J, n, wrench) for n in range(order + 1)]
+
+
+@method("eom_coefficients", "jacobian_sum", kind="closed_form", source=_SOURCE + "; Kumar and Mueller 2021, eq. 38")
+def eom_coefficients(model, order, q, V):
+    """[P_1, ..., P_{order + 2}]; see the quantity. With the admissible Coriolis matrix of this file."""
+    J, twists, _ = _bodies(model, order + 1, q, V)
+    C = _coriolis_matrices(model, order, J, twists)
+    return coefficients(order, lambda n: _mass_matrix(model, J, n), lambda n: C[n])
+
+
+def _bodies(model, order, q, V):
+    """Derivatives of the Jacobians J[i] (6, nv), of the twists (up to order - 1) and of G[i], what the ground's
+    acceleration against gravity is for body i; all in the body's frame. V has at least `order` entries.
+
+    Equation:  J_i = Ad J_p + Xi_i, Ad' = -ad(Xi_i v) Ad                         (26), (27)
+    """
+    v = [model.joint_v(x) for x in V[:order]]
+    S = model.subspaces(q, V, order)
+    joint_q = model.joint_q(q)
+    J = {0: [ca.DM(6, model.robot.nv)] * (order + 1)}
+    twists = {0: [ca.DM(6, 1)] * order}
+    G = {0: [ca.vertcat(0, 0, 0, -model.gravity)] + [None] * order}
     for i in model.bodies:
-        _, _, first, size = model.coordinates[i]
-        for a in range(size):
-            total[first + a] += model.rule[i][0] ** 2 * model.armature[i]
-    return ca.DM(total)
+        p = model.parent[i]
+        Ad = Ad_inv(model.placement(i, joint_q[i]))
+        x = [
+            total(comb(k, l) * (S[i][k - l] @ v[l][i]) for l in range(k + 1) if S[i][k - l] is not None)
+            for k in range(order)
+        ]
+        rates = [-ad(twist) for twist in x]
+        carried = carry(Ad, rates, J[p])
+        J[i] = [above + in_columns(model, i, own) for above, own in zip(carried, S[i], strict=True)]
+        twists[i] = [above + own for above, own in zip(carry(Ad, rates, twists[p]), x, strict=True)] if order else []
+        G[i] = carry(Ad, rates, G[p])
+    return J, twists, G
+
+
+def _mass_matrix(model, J, k):
+    M = ca.diag(armatures(model)) if k == 0 else ca.DM(model.robot.nv, model.robot.nv)
+    for i in model.bodies:
+        M = M + total(comb(k, l) * (J[i][l].T @ (model.M[i] @ J[i][k - l])) for l in range(k + 1))
+    return M
+
+
+def _coriolis_matrices(model, order, J, twists):
+    def wrenches(i, k):
+        M = model.M[i]
+        turning = [M @ ad(V) - ad(V).T @ M for V in twists[i][: k + 1]]
+        return M @ J[i][k + 1] + total(comb(k, l) * (turning[l] @ J[i][k - l]) for l in range(k + 1))
+
+    return [_projected(model, J, n, wrenches) for n in range(order + 1)]
+
+
+def _projected(model, J, n, wrench):
+    """Derivative n of sum_i J_i^T W_i from a function (i, k) of the derivatives of W_i."""
+    return total(total(comb(n, k) * (J[i][n - k].T @ wrench(i, k)) for k in range(n + 1)) for i in model.bodies)

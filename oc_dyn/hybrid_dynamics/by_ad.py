@@ -1,0 +1,34 @@
+"""Hybrid dynamics of any order by automatic differentiation of inverse dynamics, solved order by order."""
+
+import casadi as ca
+
+from ..inverse_dynamics.by_ad import ad_jet_cse
+from ..matrices.composite import composite
+from ..registry import method
+from .known_rows import by_block
+
+
+@method(
+    "hybrid_dynamics",
+    "ad_jet",
+    kind="ad",
+    source="AD of inverse dynamics along the jet with cse; the highest acceleration of each order solved for by blocks",
+    regroup=True,
+)
+def ad_jet(model, order, q, v, A, T, prescribed, W=None):
+    """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see the quantity and
+    hybrid_spatial for A, T. Derivative k of the torques is M dv^(k) and what lower orders make."""
+    nv, bodies = model.robot.nv, len(model.robot.bodies)
+    x, V = ca.SX.sym("q", model.robot.nq), [ca.SX.sym("v", nv) for _ in range(order + 2)]
+    F = None if W is None else [ca.SX.sym("w", 6, bodies) for _ in range(order + 1)]
+    tau = ad_jet_cse(model, order, x, V, F)
+    complete = by_block(composite(model, q), prescribed)
+    known, accelerations, torques = [v], [], []
+    for k in range(order + 1):
+        without = ca.substitute(tau[k], V[k + 1], ca.SX.zeros(nv))
+        h = ca.Function("h", [x, *V[: k + 1], *(F or [])[: k + 1]], [without])(q, *known, *(W or [])[: k + 1])
+        a, t = complete(h, A[k], T[k])
+        known.append(a)
+        accelerations.append(a)
+        torques.append(t)
+    return accelerations, torques

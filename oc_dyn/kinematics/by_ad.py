@@ -1,0 +1,58 @@
+"""Motion of frames by automatic differentiation of their pose alone."""
+
+import casadi as ca
+
+from ..lie import se3
+from ..lie.along import time_derivatives
+from ..registry import method
+from .recursive_body import body_poses, frame_in_body
+
+_SOURCE = "AD of the pose along the jet (q, v, dv, ...), with cse"
+
+
+@method("frame_pose", "ad", kind="ad", source=_SOURCE)
+def frame_pose(model, order, q, V, frame):
+    """Derivatives 0..order of the homogeneous matrix of a frame in the root frame; see the quantity."""
+    R, p = _pose(model, q, frame)
+    C = ca.SX(se3.homogeneous((R, p)))
+    return [x.reshape((4, 4)) for x in time_derivatives(ca.vec(C), order, _flow(model, q, V), cse=True)]
+
+
+@method("frame_twist", "ad", kind="ad", source=_SOURCE)
+def frame_twist(model, order, q, V, frame, representation):
+    """Derivatives 0..order of the twist of a frame; see the quantity."""
+    return time_derivatives(_twist(model, q, V[0], frame, representation), order, _flow(model, q, V), cse=True)
+
+
+@method("frame_jacobian", "ad", kind="ad", source=_SOURCE)
+def frame_jacobian(model, order, q, V, frame, representation):
+    """Derivatives 0..order of the Jacobian of a frame; see the quantity."""
+    v = ca.SX.sym("v", model.robot.nv)
+    J = ca.densify(ca.jacobian(_twist(model, q, v, frame, representation), v))
+    rates = time_derivatives(ca.vec(J), order, _flow(model, q, V), cse=True)
+    return [x.reshape((6, model.robot.nv)) for x in rates]
+
+
+def _pose(model, q, frame):
+    i, seen = frame_in_body(model, frame)
+    return se3.compose(body_poses(model, q)[i], seen)
+
+
+def _twist(model, q, v, frame, representation):
+    """The twist, from the rates of rotation matrix and origin."""
+    R, p = _pose(model, q, frame)
+    rate = model.configuration_rate(q, v)
+    turn = ca.jtimes(ca.vec(ca.SX(R)), q, rate).reshape((3, 3))
+    path = ca.jtimes(ca.SX(p), q, rate)
+    W = R.T @ turn if representation == "body" else turn @ R.T
+    w = ca.vertcat(W[2, 1], W[0, 2], W[1, 0])
+    if representation == "body":
+        path = R.T @ path
+    if representation == "spatial":
+        path = path - ca.cross(w, p)
+    return ca.densify(ca.vertcat(w, path))
+
+
+def _flow(model, q, V):
+    """Pairs (symbol, its time derivative) of q and all of V but the last."""
+    return [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)] if V else []
