@@ -65,11 +65,10 @@ class RobotFunction(ca.Function):
         for body in wrenches:
             if body not in bodies:
                 raise UnknownName(f"column of port {name} of {self.name()}", body, bodies)
-        columns = [ca.vertcat(*x) if isinstance(x, (list, tuple)) else ca.vec(ca.DM(x) if isinstance(x, np.ndarray) else x) for x in wrenches.values()]
-        for body, column in zip(wrenches, columns, strict=True):
+        given = {body: _as_column(x) for body, x in wrenches.items()}
+        for body, column in given.items():
             if column.numel() != 6:
                 raise ShapeError(f"{self.name()}: port {name}, body {body}: got {column.numel()} entries, expected 6")
-        given = dict(zip(wrenches, columns, strict=True))
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
     def __getstate__(self):
@@ -78,6 +77,12 @@ class RobotFunction(ca.Function):
     def __setstate__(self, state):
         super().__setstate__(state["base"])
         self._names, self._columns = state["names"], state["columns"]
+
+
+def _as_column(x):
+    if isinstance(x, (list, tuple)):
+        return ca.vertcat(*x)
+    return ca.vec(ca.DM(x) if isinstance(x, np.ndarray) else x)
 
 
 def function(robot, quantity, *, order=0, method=None, name=None, **options):
@@ -143,6 +148,9 @@ def _read(record, robot):
         hint = "; the robot made of its links is its attribute links" if hasattr(robot, "links") else ""
         problem = f"it is a quantity of a Robot, got {type(robot).__name__}{hint}"
         raise ModelError(record.name, [problem])
+    if robot.nv == 0 and "frame" not in record.options:
+        problem = "it has no moving joint; load it with floating_base=True, or give it one"
+        raise ModelError(f"{record.name} of {robot.name}", [problem])
     return None
 
 
