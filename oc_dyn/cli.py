@@ -17,6 +17,7 @@ from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError
 _OURS = (ModelError, ShapeError, OrderError, UnknownName, LimitError, SolveError)
 _VECTORS = ("--from", "--to")
 _DEMO_OUT = "results/demo"
+_TABLE_START, _TABLE_END = "<!-- table -->", "<!-- /table -->"
 
 
 def main(argv=None):
@@ -84,7 +85,18 @@ def _interrupts():
 
 
 def _list(options):
-    _print(options, od.table(markdown=options.markdown))
+    if options.update is None:
+        _print(options, od.table(markdown=options.markdown))
+        return 0
+    from .planning.files import write_text
+
+    text = Path(options.update).read_text(encoding="utf-8")
+    before, start, rest = text.partition(_TABLE_START)
+    _, end, after = rest.partition(_TABLE_END)
+    if not end:
+        raise ModelError(options.update, [f"it has no lines {_TABLE_START} and {_TABLE_END}"])
+    write_text(options.update, f"{before}{start}\n{od.table(markdown=True)}\n{end}{after}")
+    _print(options, f"table of {options.update} is up to date")
     return 0
 
 
@@ -226,7 +238,9 @@ def _parser():
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of plan.csv [s] (%(default)s)")
 
     sub = command("list", _list, "Print all quantities and the methods that compute them.")
-    sub.add_argument("--markdown", action="store_true", help="as the table of the README")
+    sub.add_argument("--markdown", action="store_true", help="as a Markdown table")
+    marks = f"{_TABLE_START} and {_TABLE_END}"
+    sub.add_argument("--update", metavar="FILE", help=f"write that table into a file, between its lines {marks}")
     return parser
 
 

@@ -6,12 +6,14 @@ import casadi as ca
 import numpy as np
 
 from .errors import ModelError, OrderError, ShapeError, UnknownName
-from .model.canonical import canonical
+from .model.canonical import canonical, with_parameters
 from .model.robot import Robot, cached
+from .ports import parameter_port
 from .registry import choose, get
 from .representation import converted, converts, described
 
 _OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
+_OPTIONS |= {"parameters": None}
 
 
 class RobotFunction(ca.Function):
@@ -33,6 +35,8 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: got {len(args)} arguments, expected {self.n_in()}: {self._signature()}")
         given = zip(self.name_in(), args, strict=True) if args else ports.items()
         checked = {name: self._check(name, value) for name, value in given}
+        if not args and "params" in self.name_in() and "params" not in checked:
+            raise ShapeError(f"{self.name()}: port params is missing; robot.parameters holds the robot's own")
         return super().__call__(*checked.values()) if args else super().__call__(**checked)
 
     def _signature(self):
@@ -93,7 +97,9 @@ def function(robot, quantity, *, order=0, method=None, name=None, **options):
     Options, where the quantity knows them: external_wrenches=True adds the port w_ext (6, bodies) and its
     derivatives; friction=True counts viscous damping and smoothed Coulomb friction; frame="name" picks a frame;
     prescribed=("joint", ...) names joints that move as told; representation says how a twist is seen: "body",
-    "spatial" or "hybrid", for dynamics that of a floating base in every port of v and tau, default "body".
+    "spatial" or "hybrid", for dynamics that of a floating base in every port of v and tau, default "body";
+    parameters="symbolic" adds the port params (10 bodies,), the inertial parameters as in robot.parameters, which is
+    what to pass for the robot's own; armature and friction stay the robot's.
     Ports, shapes and units: od.ports(robot, quantity, order).
     Raises UnknownName, OrderError, ShapeError, each listing what would be right.
     """
@@ -116,22 +122,42 @@ def ports(robot, quantity, order=0, **options):
 
 def _ports(robot, record, order, settings):
     both = record.inputs(robot, order, settings), record.outputs(robot, order, settings)
-    return tuple(described(robot, x, settings) for x in both) if converts(record, robot, settings) else both
+    if converts(record, robot, settings):
+        both = tuple(described(robot, x, settings) for x in both)
+    return ([*both[0], parameter_port(robot)], both[1]) if _symbolic(record, settings) else both
+
+
+def _symbolic(record, settings):
+    """Whether the inertial parameters are an input."""
+    found = settings.get("parameters")
+    if found not in (None, "symbolic"):
+        raise ShapeError(f'{record.name}: parameters is {found!r}, expected "symbolic" or None')
+    return found is not None
 
 
 def _build(robot, record, chosen, order, settings, name):
     inputs, outputs = _ports(robot, record, order, settings)
-    symbols = {p.name: ca.SX.sym(p.name, *p.shape) for p in inputs}
-    model = _read(record, robot) or canonical(robot, chosen.regroup)
+    matrix = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
+    symbols = {p.name: matrix.sym(p.name, *p.shape) for p in inputs}
+    symbolic = _symbolic(record, settings)
+    if symbolic and chosen.numeric_parameters:
+        problem = f"{record.name}/{chosen.name} cannot take symbolic parameters: {chosen.numeric_parameters}"
+        raise OrderError(problem)
+    model = _read(record, robot) or canonical(robot, chosen.regroup and not symbolic)
+    if symbolic:
+        model = with_parameters(model, symbols["params"])
 
     def run(values):
-        return record.call(chosen.function, model, order, values, settings)
+        given = {name: x for name, x in values.items() if name != "params"}
+        return record.call(chosen.function, model, order, given, settings)
 
     if converts(record, robot, settings):
         results = converted(robot, order, inputs, outputs, symbols, settings, run)
     else:
         results = run(symbols)
-    expressions = [ca.densify(ca.SX(results[p.name])) for p in outputs]
+    expressions = [matrix(results[p.name]) for p in outputs]
+    if not record.sparse:
+        expressions = [ca.densify(x) for x in expressions]
     if chosen.cse:
         expressions = ca.cse(expressions)
     base = ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])

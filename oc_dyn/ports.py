@@ -54,3 +54,9 @@ def wrench_ports(robot, order):
         )
         for k in range(order + 1)
     ]
+
+
+def parameter_port(robot):
+    """params, the inertial parameters of all moving bodies."""
+    meaning = "mass, moment, tensor about the body's origin, body after body; robot.parameters are the robot's own"
+    return Port("params", (10 * len(robot.bodies), 1), "kg, kg m, kg m2", meaning, robot.parameter_names)

@@ -44,15 +44,19 @@ class Quantity:
     base_ports: bool = False  # whether the option representation says how a floating base is seen in its ports
     of: str = "robot"
     admit: object = None
+    sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
 
 
 @dataclass(frozen=True)
 class Method:
     """One way to compute a quantity.
 
-    kind: "analytic", "closed_form" or "ad". source: where the algorithm is published. max_order: None is any.
+    kind: "analytic", "closed_form", "ad" or "numeric". source: where the algorithm is published. max_order: None is any.
     cannot: {feature of a robot: reason}. regroup: whether it reads the robot with base parameters.
     cse: whether common subexpressions are taken out of the result; off where a baseline must stay as it is.
+    graph: "sx", or "mx" for methods that call Functions instead of writing everything out. tolerance: how far its
+    results may be off, relative to the largest one; None for methods that are exact to rounding. numeric_parameters: why
+    it cannot take inertial parameters as symbols; None if it can.
     """
 
     quantity: str
@@ -64,6 +68,9 @@ class Method:
     cannot: dict = field(default_factory=dict)
     regroup: bool = False
     cse: bool = True
+    graph: str = "sx"
+    tolerance: float | None = None
+    numeric_parameters: str | None = None
 
     def refusal(self, robot, order):
         """Why this method cannot serve this robot at this order; None if it can."""
@@ -85,14 +92,14 @@ def quantity(**facts):
     return record
 
 
-def method(quantity, name, *, kind, source, max_order=None, cannot=None, regroup=False, cse=True):
+def method(quantity, name, *, kind, source, **facts):
     """Decorator that registers a function as a method of a quantity; see Method for the facts."""
 
     def register(function):
         table = _METHODS[get(quantity).name]
         if name in table:
             raise ValueError(f"method {quantity}/{name} is registered already")
-        table[name] = Method(quantity, name, function, kind, source, max_order, cannot or {}, regroup, cse)
+        table[name] = Method(quantity, name, function, kind, source, **facts)
         return function
 
     return register

@@ -200,7 +200,8 @@ def write(cfg, t, q, v, solution, path):
     rows = (*(f"wrench_{c}" for c in ("mx", "my", "mz", "fx", "fy", "fz")), *ARMS)
     for k in range(ORDER + 1):
         units = ["Nm"] * 3 + ["N"] * 3 + ["Nm"] * 6
-        header += [f"{name('tau', k)} {r} [{u}{f'/s{k}' if k else ''}]" for r, u in zip(rows, units, strict=True)]
+        per = ("", "/s", "/s2", "/s3", "/s4", "/s5")[k]
+        header += [f"{name('tau', k)} {r} [{u}{per}]" for r, u in zip(rows, units, strict=True)]
     header += [f"round trip {k}" for k in range(ORDER + 1)]
     table = np.vstack([t, q, thrust[0], *tau, round_trip(v, dv)]).T[:: cfg.table_step]
     np.savetxt(path, table, fmt="%.8g", delimiter=",", header=",".join(header), comments="")

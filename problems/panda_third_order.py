@@ -150,7 +150,9 @@ def _finish(figure, title, path):
 def write(cfg, t, Q, path):
     """Table of time, joint angles, torques and their derivatives by the first method."""
     header = ["t [s]", *(f"q{i} [rad]" for i in JOINTS)]
-    header += [f"{name}{i} [Nm{f'/s{k}' if k else ''}]" for k, name in enumerate(LABEL) for i in JOINTS]
+    header += [
+        f"{x}{i} [{unit}]" for x, unit in zip(LABEL, ("Nm", "Nm/s", "Nm/s2", "Nm/s3"), strict=True) for i in JOINTS
+    ]
     table = np.vstack([t, motion(cfg, t)[0], *Q[cfg.methods[0]]]).T
     np.savetxt(path, table, fmt="%.9g", delimiter=",", header=",".join(header), comments="")
 

@@ -74,13 +74,20 @@ ROBOTS = {
     ),
 }
 ROBOTS["transform"] = lambda: build(["transform", "revolute", "transform"], [0, 1, 1], seed=12)
+SMALL = {  # for what grows fast with the order
+    "small serial": lambda: build(["revolute"] * 3, seed=21, armature=True),
+    "small branching": lambda: build(["revolute", "revolute", "continuous"], [0, 1, 1], seed=22),
+    "small floating": lambda: build(["revolute", "revolute"], [0, 0], seed=23, floating_base=True),
+    "small prismatic": lambda: build(["prismatic", "revolute", "prismatic"], [0, 1, 1], seed=24, armature=True),
+    "small spherical": lambda: build(["spherical", "revolute"], [0, 1], seed=25),
+}
 _BUILT = {}
 
 
 def robot(name):
     """The shared robot of this name, built once."""
     if name not in _BUILT:
-        _BUILT[name] = ROBOTS[name]()
+        _BUILT[name] = {**ROBOTS, **SMALL}[name]()
     return _BUILT[name]
 
 

@@ -61,6 +61,18 @@ def test_list_prints_the_table(capsys):
     assert run(capsys, "list", "--quiet") == (0, "", "")
 
 
+def test_list_updates_the_table_of_a_file(capsys, tmp_path):
+    path = tmp_path / "a.md"
+    path.write_text("# A\n<!-- table -->\nold\n<!-- /table -->\nend\n")
+    for _ in range(2):  # again changes nothing
+        assert run(capsys, "list", "--update", path)[0] == 0
+        assert path.read_text() == f"# A\n<!-- table -->\n{od.table(markdown=True)}\n<!-- /table -->\nend\n"
+    path.write_text("# A\n<!-- table -->\n")
+    assert "<!-- /table -->" in refused(capsys, "list", "--update", path)
+    assert path.read_text() == "# A\n<!-- table -->\n"
+    assert "nowhere.md" in refused(capsys, "list", "--update", tmp_path / "nowhere.md")
+
+
 def test_help_and_version(capsys):
     status, out, _ = run(capsys, "--help")
     assert status == 0 and all(c in out for c in ("demo", "plan", "list"))

@@ -39,7 +39,7 @@ def test_examples_run(tmp_path, monkeypatch, capsys):
 
 def test_table_is_up_to_date():
     (shown,) = re.findall(r"<!-- table -->\n(.*?)\n<!-- /table -->", _README, re.DOTALL)
-    assert shown == od.table(markdown=True), "put the output of `oc-dyn list --markdown` between the table marks"
+    assert shown == od.table(markdown=True), "run `oc-dyn list --update README.md`"
 
 
 def test_table_has_every_method():

@@ -32,7 +32,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
-    options=("external_wrenches", "friction", "representation"),
+    options=("external_wrenches", "friction", "representation", "parameters"),
     base_ports=True,
     default=("taylor",),
 )

@@ -8,16 +8,32 @@ from ..registry import method
 from .mass_solver import mass_solver
 from .taylor import taylor
 
+_OF_MOTION = "it makes a Function of the motion alone on the way"
 _SOURCE = "AD: one jtimes per order along the jet (q, v, tau, ...), lower accelerations put in afterwards"
 
 
-@method("forward_dynamics", "ad_jet", kind="ad", source=_SOURCE, regroup=True, cse=False)
+@method(
+    "forward_dynamics",
+    "ad_jet",
+    kind="ad",
+    source=_SOURCE,
+    regroup=True,
+    cse=False,
+    numeric_parameters=_OF_MOTION,
+)
 def ad_jet(model, order, q, v, T, W=None):
     """Derivatives 0..order of the joint accelerations by repeated jtimes; grows exponentially with the order."""
     return _along_jet(model, order, q, v, T, W, cse=False)
 
 
-@method("forward_dynamics", "ad_jet_cse", kind="ad", source=_SOURCE + ", cse after each order", regroup=True)
+@method(
+    "forward_dynamics",
+    "ad_jet_cse",
+    kind="ad",
+    source=_SOURCE + ", cse after each order",
+    regroup=True,
+    numeric_parameters=_OF_MOTION,
+)
 def ad_jet_cse(model, order, q, v, T, W=None):
     """As ad_jet, with common subexpressions removed after each order."""
     return _along_jet(model, order, q, v, T, W, cse=True)
@@ -47,6 +63,7 @@ def _along_jet(model, order, q, v, T, W, cse):
     kind="ad",
     source="AD: jets of inverse dynamics with cse after each order, one factorised mass matrix",
     regroup=True,
+    numeric_parameters=_OF_MOTION,
 )
 def ad_via_inverse(model, order, q, v, T, W=None):
     """Derivatives 0..order of the joint accelerations from M d^k a = tau^(k) - b_k: the strongest AD form found.

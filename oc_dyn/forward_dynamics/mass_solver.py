@@ -16,6 +16,12 @@ def mass_solver(model, q):
     return articulated(model, q)
 
 
+def articulated(model, q):
+    """As mass_solver, by articulated inertias."""
+    complete, zero = by_articulated(model, q, ()), ca.DM.zeros(model.robot.nv)
+    return lambda b: complete(zero, zero, b)[0]
+
+
 def factor_tips_first(M):
     """Factors of a mass matrix for solve_tips_first. From the tips to the base the factors of a branching robot
     have no entries where the mass matrix has none (Featherstone 2005)."""
@@ -44,43 +50,55 @@ def _depth(model, i):
     return sum(model.coordinates[j][3] for j in model.support(i)[:-1])
 
 
-def articulated(model, q):
-    """Function b (nv,) -> x (nv,) with M(q) x = b by articulated inertias; Featherstone 1983, without velocities.
+def by_articulated(model, q, known):
+    """Function (h, a, tau) -> (a, tau), all (nv,), that completes M a + h = tau where the rows `known` of a are given and
+    the others of tau: by the recursion of Kim 2012, Table 4, without velocities; no mimic joints. Cost O(n).
 
     Symbols: [[A, H], [H', B]] articulated inertia, U = inertia S, D = S^T U, n, f bias wrench, w, a motion.
     """
-    S = {i: motion[0] for i, motion in model.subspaces(q, [], 0).items()}
     q = model.joint_q(q)
+    given = {i for i in model.bodies if model.coordinates[i][2] in known}
     step = {i: Step(model, i, q[i]) for i in model.bodies}
-    A, H, B = ({i: model.M[i][rows, columns] for i in model.bodies} for rows, columns in _BLOCKS)
+    S = {i: model.S[i] if model.S[i] is not None else model.subspace_function(i)(q[i]) for i in model.bodies}
+    A, H, B = {}, {}, {}
+    for i in model.bodies:
+        A[i], H[i], B[i] = model.M[i][:3, :3], model.M[i][:3, 3:], model.M[i][3:, 3:]
     U, V, D = {}, {}, {}
     for i in model.tips_first:
         U[i] = A[i] @ S[i][:3, :] + H[i] @ S[i][3:, :], H[i].T @ S[i][:3, :] + B[i] @ S[i][3:, :]
-        D[i] = factor(S[i].T @ ca.vertcat(*U[i]) + model.armature[i] * ca.DM.eye(S[i].shape[1]))
-        V[i] = [solve(D[i], x.T) for x in U[i]]
+        D[i] = S[i].T @ ca.vertcat(*U[i]) + model.armature[i] * ca.DM.eye(S[i].shape[1])
+        passed = A[i], H[i], B[i]
+        if i not in given:
+            D[i] = factor(D[i])
+            V[i] = [solve(D[i], x.T) for x in U[i]]
+            (n, f), (vn, vf) = U[i], V[i]
+            passed = A[i] - n @ vn, H[i] - n @ vf, B[i] - f @ vf
         p = model.parent[i]
         if p:
-            (n, f), (vn, vf) = U[i], V[i]
-            moved = step[i].articulated(A[i] - n @ vn, H[i] - n @ vf, B[i] - f @ vf)
-            A[p], H[p], B[p] = (x + y for x, y in zip((A[p], H[p], B[p]), moved, strict=True))
+            A[p], H[p], B[p] = (x + y for x, y in zip((A[p], H[p], B[p]), step[i].articulated(*passed), strict=True))
 
-    def apply(b):
-        b = model.joint_v(b)
+    def complete(h, a, tau):
+        torque, wanted, x = model.joint_v(tau), model.joint_v(tau - h), model.joint_v(a)
+        h = model.joint_v(h)
         n, f = ({i: ca.DM.zeros(3) for i in model.bodies} for _ in range(2))
-        w, a, u, x = {0: ca.DM.zeros(3)}, {0: ca.DM.zeros(3)}, {}, {}
         for i in model.tips_first:
-            u[i] = b[i] - S[i].T @ ca.vertcat(n[i], f[i])
             p = model.parent[i]
+            wanted[i] = wanted[i] - S[i].T @ ca.vertcat(n[i], f[i])
+            if p and i in given:
+                bias = step[i].wrench(n[i] + U[i][0] @ x[i], f[i] + U[i][1] @ x[i])
+            elif p:
+                bias = step[i].wrench(n[i] + V[i][0].T @ wanted[i], f[i] + V[i][1].T @ wanted[i])
             if p:
-                bias = step[i].wrench(n[i] + V[i][0].T @ u[i], f[i] + V[i][1].T @ u[i])
                 n[p], f[p] = n[p] + bias[0], f[p] + bias[1]
+        w, u = {0: ca.DM.zeros(3)}, {0: ca.DM.zeros(3)}
         for i in model.bodies:
-            w[i], a[i] = step[i].twist(w[model.parent[i]], a[model.parent[i]])
-            x[i] = solve(D[i], u[i]) - V[i][0] @ w[i] - V[i][1] @ a[i]
-            w[i], a[i] = w[i] + S[i][:3, :] @ x[i], a[i] + S[i][3:, :] @ x[i]
-        return model.stack(x)
+            w[i], u[i] = step[i].twist(w[model.parent[i]], u[model.parent[i]])
+            if i in given:
+                carried = U[i][0].T @ w[i] + U[i][1].T @ u[i]
+                torque[i] = h[i] + D[i] @ x[i] + carried + S[i].T @ ca.vertcat(n[i], f[i])
+            else:
+                x[i] = solve(D[i], wanted[i]) - V[i][0] @ w[i] - V[i][1] @ u[i]
+            w[i], u[i] = w[i] + S[i][:3, :] @ x[i], u[i] + S[i][3:, :] @ x[i]
+        return model.stack(x), model.stack(torque)
 
-    return apply
-
-
-_BLOCKS = ((slice(0, 3), slice(0, 3)), (slice(0, 3), slice(3, 6)), (slice(3, 6), slice(3, 6)))
+    return complete

@@ -38,6 +38,7 @@ def _along_jet(model, order, q, V, W, cse):
     source="AD: d/dt of tau(t) along q(t), a polynomial in time, as in Ali et al. 2026, section 7",
     regroup=True,
     cse=False,
+    numeric_parameters="it makes a Function of the motion alone on the way",
 )
 def ad_time(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques by repeated differentiation in time; grows exponentially."""

@@ -9,6 +9,7 @@ from ..lie import se3
 from ..lie.carry import carry
 from ..lie.jets import total
 from ..lie.so3 import skew
+from ..model.inertia import casadi_value
 from ..registry import method
 
 
@@ -55,9 +56,9 @@ def joint_wrenches(model, order, q, V, W=None):
 def spatial_inertia(inertia, C):
     """Inertia of a body, given in its frame, about and in the axes of {0}; C is its pose. -> (6, 6)."""  # (60)
     R, p = C
-    h, P = R @ ca.DM(inertia.moment), skew(p)
+    h, P = R @ casadi_value(inertia.moment), skew(p)
     H = skew(h)
-    T = R @ ca.DM(inertia.tensor) @ R.T - P @ H - H @ P - inertia.mass * (P @ P)
+    T = R @ casadi_value(inertia.tensor) @ R.T - P @ H - H @ P - inertia.mass * (P @ P)
     return _inertia_matrix(0.5 * (T + T.T), h + inertia.mass * p, inertia.mass)
 
 

@@ -7,11 +7,11 @@ linear with constant coefficients. The angular acceleration costs nothing: its j
 """
 
 import casadi as ca
-import numpy as np
 
 from ..kinematics.joint_jets import JointJet
 from ..lie import jets
 from ..lie.so3 import skew
+from ..model.inertia import casadi_value
 from ..registry import method
 
 
@@ -134,7 +134,8 @@ def _times(number, x):
 
 
 def _second_moment(inertia):
-    return 0.5 * np.trace(inertia.tensor) * np.eye(3) - inertia.tensor
+    T = casadi_value(inertia.tensor)
+    return 0.5 * ca.trace(T) * ca.DM.eye(3) - T
 
 
 def _acceleration_matrix(w, k):
@@ -151,7 +152,7 @@ def _acceleration_matrix(w, k):
 
 
 def _newton_euler_of(inertia, P, a, U):
-    return newton_euler(inertia.mass, ca.DM(inertia.moment), P, a, U)
+    return newton_euler(inertia.mass, casadi_value(inertia.moment), P, a, U)
 
 
 def newton_euler(m, h, P, a, U):

@@ -63,6 +63,24 @@ def body_motion(model, order, q, V, i):
     return twist, B
 
 
+def body_twists(model, order, q, V):
+    """{body: derivatives 0..order of its twist in its canonical frame}; V holds as many of the robot's velocities.
+
+    Equation:  V_i = Ad_ip V_p + X_i v_i,  Ad_ip' = -ad(X_i v_i) Ad_ip
+    """
+    X, joint_q, v = model.subspaces(q, V, order), model.joint_q(q), [model.joint_v(x) for x in V]
+    twists = {0: [ca.DM(6, 1)] * (order + 1)}
+    for i in model.bodies:
+        joint = [
+            total(comb(k, r) * (X[i][k - r] @ v[r][i]) for r in range(k + 1) if X[i][k - r] is not None)
+            for k in range(order + 1)
+        ]
+        Ad, rates = se3.Ad_inv(model.placement(i, joint_q[i])), [-se3.ad(x) for x in joint]
+        above = carry(Ad, rates, twists[model.parent[i]])
+        twists[i] = [x + y for x, y in zip(above, joint, strict=True)]
+    return twists
+
+
 def jacobian(model, screws):
     """(6, nv) matrix with the columns {body: (6, nv_i)} of the joints; those of mimic joints add to their master's."""
     columns = [ca.DM.zeros(6)] * model.robot.nv

@@ -81,8 +81,8 @@ class Step:
         return self.outward(n) + cross(self.p, f), f
 
     def twist(self, w, a):
-        """Angular and linear part of a motion of the parent, of the body's origin in its axes."""
-        return self.inward(w), self.inward(a + cross(w, self.p))
+        """Columns of angular and linear parts of motions of the parent, of the body's origin in its axes."""
+        return self.inward(w), self.inward(a - cross(self.p, w))
 
     def inertia(self, m, h, T):
         """Mass, first moment and tensor of the body, about the parent's origin in its axes."""

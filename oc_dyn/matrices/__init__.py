@@ -96,6 +96,7 @@ quantity(
     inputs=_at_configuration,
     outputs=_outputs("M", _square, "kg m2, kg m, kg", "mass matrix"),
     call=_call("M"),
+    options=("parameters",),
     default=("composite", "ad_composite"),
 )
 quantity(
@@ -114,6 +115,7 @@ quantity(
     inputs=_at_configuration,
     outputs=_outputs("g", _vector, "Nm, N", "torques against gravity; wrench [moment; force] of a free joint"),
     call=_call("g"),
+    options=("parameters",),
     default=("ad",),
 )
 quantity(
@@ -122,6 +124,7 @@ quantity(
     inputs=_at_state,
     outputs=_outputs("h", _vector, "Nm, N", "bias torques C v + g; wrench [moment; force] of a free joint"),
     call=_call("h"),
+    options=("parameters",),
     default=("ad",),
 )
 quantity(

@@ -6,6 +6,7 @@ from ..inverse_dynamics.taylor import taylor
 from ..kinematics.recursive_body import body_poses
 from ..lie.along import time_derivatives
 from ..lie.se3 import ad as bracket
+from ..model.inertia import casadi_value
 from ..registry import method
 from .closed_form import coefficients
 from .composite import composite
@@ -21,13 +22,13 @@ def mass_matrix(model, order, q, V):
     nv = model.robot.nv
     a = ca.SX.sym("a", nv)
     M = ca.jacobian(taylor(model, 0, q, [ca.SX.zeros(nv), a])[0], a)
-    return _along(model, order, q, V, M)
+    return along(model, order, q, V, M)
 
 
 @method("mass_matrix", "ad_composite", kind="ad", source="AD: composite rigid bodies" + _ALONG, regroup=True)
 def mass_matrix_from_composite(model, order, q, V):
     """Derivatives 0..order of the mass matrix; see the quantity."""
-    return _along(model, order, q, V, composite(model, q))
+    return along(model, order, q, V, composite(model, q))
 
 
 @method(
@@ -45,36 +46,36 @@ def coriolis_matrix(model, order, q, V):
                B e_k = [v, e_k],  N_jk = (M v) . [e_j, e_k]
     B and N are zero where velocities are rates of coordinates: then these are the Christoffel symbols.
     """
-    return _along(model, order, q, V, _christoffel(model, q, V[0]))
+    return along(model, order, q, V, _christoffel(model, q, V[0]))
 
 
 @method("coriolis_matrix", "ad_composite", kind="ad", source="AD: composite bodies" + _ALONG, regroup=True)
 def coriolis_matrix_from_composite(model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible."""
-    return _along(model, order, q, V, composite_coriolis(model, q, V[0]))
+    return along(model, order, q, V, composite_coriolis(model, q, V[0]))
 
 
 @method("gravity", "ad", kind="ad", source="AD: gradient of the potential on the tangent space" + _ALONG, regroup=True)
 def gravity(model, order, q, V):
     """Derivatives 0..order of the gravity torques; see the quantity."""
-    return _along(model, order, q, V, _gradient(model, q, _potential(model, q)))
+    return along(model, order, q, V, _gradient(model, q, _potential(model, q)))
 
 
 @method("bias", "ad", kind="ad", source="inverse dynamics without acceleration" + _ALONG, regroup=True)
 def bias(model, order, q, V):
     """Derivatives 0..order of the bias torques; see the quantity."""
-    return _along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0])
+    return along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0])
 
 
 @method("eom_coefficients", "ad", kind="ad", source="AD: composite bodies" + _ALONG, regroup=True)
 def eom_coefficients(model, order, q, V):
     """[P_1, ..., P_{order + 2}]; see the quantity. With the Coriolis matrix of Christoffel symbols."""
-    M = _along(model, order, q, V, composite(model, q))
-    C = _along(model, order, q, V, composite_coriolis(model, q, V[0]))
+    M = along(model, order, q, V, composite(model, q))
+    C = along(model, order, q, V, composite_coriolis(model, q, V[0]))
     return coefficients(order, M.__getitem__, C.__getitem__)
 
 
-def _along(model, order, q, V, x):
+def along(model, order, q, V, x):
     """Time derivatives 0..order of x, which depends on q and perhaps on v; V has what they need."""
     flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)] if V else []
     derivatives = time_derivatives(ca.cse(ca.vec(ca.densify(x))), order, flow, cse=True)
@@ -84,7 +85,7 @@ def _along(model, order, q, V, x):
 def _christoffel(model, q, v):
     M = composite(model, q)
     momentum = M @ v
-    D = _tangent(model, q, momentum)
+    D = tangent_jacobian(model, q, momentum)
     rate = ca.jtimes(ca.vec(ca.densify(M)), q, model.configuration_rate(q, v)).reshape(M.shape)
     twice = rate + D - D.T
     if any(model.kind[i] in _GROUPS for i in model.bodies):
@@ -93,7 +94,7 @@ def _christoffel(model, q, v):
     return 0.5 * twice
 
 
-def _tangent(model, q, x):
+def tangent_jacobian(model, q, x):
     """Jacobian of x by a step on the tangent space of q."""
     v = ca.SX.sym("v", model.robot.nv)
     return ca.jacobian(x, q) @ ca.jacobian(model.configuration_rate(q, v), v)
@@ -109,7 +110,7 @@ def _potential(model, q):
     energy = ca.SX(0)
     for i in model.bodies:
         R, p = poses[i]
-        energy = energy - ca.dot(model.gravity, R @ ca.DM(model.inertia[i].moment) + model.inertia[i].mass * p)
+        energy = energy - ca.dot(model.gravity, R @ casadi_value(model.inertia[i].moment) + model.inertia[i].mass * p)
     return energy
 
 

@@ -3,6 +3,7 @@
 import casadi as ca
 
 from ..kinematics.step import Step, cross
+from ..model.inertia import casadi_value
 from ..registry import method
 
 
@@ -27,8 +28,8 @@ def composite(model, q):
     motions = model.subspaces(q, [], 0)
     q = model.joint_q(q)
     m = {i: model.inertia[i].mass for i in model.bodies}
-    h = {i: ca.DM(model.inertia[i].moment) for i in model.bodies}
-    T = {i: ca.DM(model.inertia[i].tensor) for i in model.bodies}
+    h = {i: casadi_value(model.inertia[i].moment) for i in model.bodies}
+    T = {i: casadi_value(model.inertia[i].tensor) for i in model.bodies}
     entries = {}
     step = {i: Step(model, i, q[i]) for i in model.bodies}
     for i in model.tips_first:

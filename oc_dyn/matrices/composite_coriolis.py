@@ -4,6 +4,7 @@ import casadi as ca
 
 from ..kinematics.step import Step, cross
 from ..lie.so3 import skew
+from ..model.inertia import casadi_value
 from ..registry import method
 from .system_matrices import assemble
 
@@ -39,8 +40,8 @@ def composite_coriolis(model, q, v):
         twist[i] = S[i][0] @ v[i]
         w[i] = step[i].inward(w[model.parent[i]]) + twist[i][:3]
     m = {i: model.inertia[i].mass for i in model.bodies}
-    h = {i: ca.DM(model.inertia[i].moment) for i in model.bodies}
-    T = {i: ca.DM(model.inertia[i].tensor) for i in model.bodies}
+    h = {i: casadi_value(model.inertia[i].moment) for i in model.bodies}
+    T = {i: casadi_value(model.inertia[i].tensor) for i in model.bodies}
     d = {i: ca.DM.zeros(3) for i in model.bodies}
     G = {i: ca.DM.zeros(3, 3) for i in model.bodies}
     blocks = {}

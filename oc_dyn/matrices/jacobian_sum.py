@@ -20,7 +20,7 @@ def mass_matrix(model, order, q, V):
 
     Equation:  M^(k) = sum_i sum_l C(k,l) (J_i^(l))^T M_i J_i^(k-l)
     """
-    J, _, _ = _bodies(model, order, q, V)
+    J, _, _ = body_jacobians(model, order, q, V)
     return [_mass_matrix(model, J, k) for k in range(order + 1)]
 
 
@@ -30,7 +30,7 @@ def coriolis_matrix(model, order, q, V):
 
     Equation:  C = sum_i J_i^T ((M_i ad(V_i) - ad(V_i)^T M_i) J_i + M_i J_i')
     """
-    J, twists, _ = _bodies(model, order + 1, q, V)
+    J, twists, _ = body_jacobians(model, order + 1, q, V)
     return _coriolis_matrices(model, order, J, twists)
 
 
@@ -40,7 +40,7 @@ def gravity(model, order, q, V):
 
     Equation:  g = sum_i J_i^T M_i G_i;  G_i, the ground's acceleration against gravity, is seen from body i
     """
-    J, _, G = _bodies(model, order, q, V)
+    J, _, G = body_jacobians(model, order, q, V)
     return [_projected(model, J, n, lambda i, k: model.M[i] @ G[i][k]) for n in range(order + 1)]
 
 
@@ -50,7 +50,7 @@ def bias(model, order, q, V):
 
     Equation:  h = sum_i J_i^T (M_i (J_i' v + G_i) - ad(V_i)^T M_i V_i)
     """
-    J, twists, G = _bodies(model, order + 1, q, V)
+    J, twists, G = body_jacobians(model, order + 1, q, V)
 
     def wrench(i, k):
         M = model.M[i]
@@ -63,12 +63,12 @@ def bias(model, order, q, V):
 @method("eom_coefficients", "jacobian_sum", kind="closed_form", source=_SOURCE + "; Kumar and Mueller 2021, eq. 38")
 def eom_coefficients(model, order, q, V):
     """[P_1, ..., P_{order + 2}]; see the quantity. With the admissible Coriolis matrix of this file."""
-    J, twists, _ = _bodies(model, order + 1, q, V)
+    J, twists, _ = body_jacobians(model, order + 1, q, V)
     C = _coriolis_matrices(model, order, J, twists)
     return coefficients(order, lambda n: _mass_matrix(model, J, n), lambda n: C[n])
 
 
-def _bodies(model, order, q, V):
+def body_jacobians(model, order, q, V):
     """Derivatives of the Jacobians J[i] (6, nv), of the twists (up to order - 1) and of G[i], what the ground's
     acceleration against gravity is for body i; all in the body's frame. V has at least `order` entries.
 

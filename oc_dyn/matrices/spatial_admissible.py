@@ -36,21 +36,23 @@ def spatial_admissible(model, order, q, V):
             M[i] = [x + y for x, y in zip(M[i], M[c], strict=True)]
             N[i] = [x + y for x, y in zip(N[i], N[c], strict=True)]
 
-    def wrenches(i, j, k):
-        """Derivative k of the wrenches that the bodies beyond joint i need for the motion of joint j."""
-        return total(comb(k, l) * (M[i][k - l] @ S[j][l + 1] - N[i][k - l] @ S[j][l]) for l in range(k + 1))
+    def wrenches(i, j):
+        """Derivatives of the wrenches that the bodies beyond joint i need for the motion of joint j."""
+        return [
+            total(comb(k, l) * (M[i][k - l] @ S[j][l + 1] - N[i][k - l] @ S[j][l]) for l in range(k + 1))
+            for k in range(order + 1)
+        ]
 
-    out = []
-    for n in range(order + 1):
-        blocks = {}
-        for i in model.bodies:
-            for j in model.support(i):
-                blocks[j, i] = _leibniz(S[j], lambda k, i=i: wrenches(i, i, k), n)
-                if j != i:
-                    blocks[i, j] = _leibniz(S[i], lambda k, i=i, j=j: wrenches(i, j, k), n)
-        out.append(assemble(model, blocks))
-    return out
+    blocks = {}
+    for i in model.bodies:
+        own = wrenches(i, i)
+        for j in model.support(i):
+            blocks[j, i] = _projected(S[j], own)
+            if j != i:
+                blocks[i, j] = _projected(S[i], wrenches(i, j))
+    return [assemble(model, {pair: x[n] for pair, x in blocks.items()}) for n in range(order + 1)]
 
 
-def _leibniz(S, wrenches, n):
-    return total(comb(n, k) * (S[n - k].T @ wrenches(k)) for k in range(n + 1))
+def _projected(S, W):
+    """Derivatives of S^T W."""
+    return [total(comb(n, k) * (S[n - k].T @ W[k]) for k in range(n + 1)) for n in range(len(W))]

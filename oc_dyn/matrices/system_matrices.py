@@ -161,7 +161,7 @@ def assemble(model, blocks):
         for a in range(rows):
             for b in range(columns):
                 entries[row + a][column + b] = entries[row + a][column + b] + scaled[a, b]
-    return ca.vertcat(ca.DM(0, nv), *(ca.horzcat(*line) for line in entries))
+    return ca.vertcat(*(ca.horzcat(*line) for line in entries))
 
 
 def armatures(model):

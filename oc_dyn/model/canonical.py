@@ -15,7 +15,7 @@ import numpy as np
 from ..lie import se3
 from ..lie.along import time_derivatives
 from . import joints as jt
-from .inertia import Inertia
+from .inertia import Inertia, SymbolicInertia
 from .robot import axis_frame, cached
 
 _CLEAN = 1e-9
@@ -146,6 +146,17 @@ class Canonical:
 def canonical(robot, regroup=False):
     """Canonical form of a robot; `regroup` moves inertial parameters that only joint torques cannot tell apart."""
     return cached(robot, ("canonical", regroup), lambda: _regrouped(canonical(robot)) if regroup else _build(robot))
+
+
+def with_parameters(model, params):
+    """The canonical form, not regrouped, with casadi values for the robot's parameters (10 bodies,); the frames do not
+    depend on them."""
+    inertia = [SymbolicInertia.from_parameters(ca.DM(10, 1)) for _ in model.inertia]
+    for k, i in enumerate(model.number[1:]):
+        R, p = model.to_body[i]
+        inertia[i] = SymbolicInertia.from_parameters(params[10 * k : 10 * k + 10]).expressed_in(R.T, -R.T @ p)
+    M = tuple(ca.sparsify(x.matrix) for x in inertia)
+    return replace(model, inertia=tuple(inertia), M=M)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+import casadi as ca
 import numpy as np
+
+from ..lie.so3 import skew
 
 
 def np_skew(p):
@@ -77,3 +80,37 @@ class Inertia(ReadOnlyArrays):
 
     def __sub__(self, other):
         return Inertia(self.mass - other.mass, self.moment - other.moment, self.tensor - other.tensor)
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolicInertia:
+    """As Inertia, with casadi values: mass (1,), moment (3,), tensor (3, 3) about the frame's origin, in its axes."""
+
+    mass: object
+    moment: object
+    tensor: object
+
+    @staticmethod
+    def from_parameters(x):
+        """From (10,) mass, moment x y z, tensor xx xy yy xz yz zz."""
+        tensor = ca.blockcat([[x[4], x[5], x[7]], [x[5], x[6], x[8]], [x[7], x[8], x[9]]])
+        return SymbolicInertia(x[0], x[1:4], tensor)
+
+    @property
+    def matrix(self):
+        """Spatial inertia (6, 6), angular first; see Inertia."""
+        H = skew(self.moment)
+        return ca.blockcat([[self.tensor, H], [-H, self.mass * ca.DM.eye(3)]])
+
+    def expressed_in(self, R, p):
+        """The same body seen from a frame in which this one has rotation R (3, 3) and origin p (3,) [m]."""
+        R, p = ca.sparsify(ca.DM(R)), ca.DM(p)
+        h = R @ self.moment
+        P, H = skew(ca.sparsify(p)), skew(h)
+        T = R @ self.tensor @ R.T - P @ H - H @ P - self.mass * (P @ P)
+        return SymbolicInertia(self.mass, h + self.mass * p, ca.triu2symm(ca.triu(T)))
+
+
+def casadi_value(x):
+    """A field of an Inertia or a SymbolicInertia as DM or SX."""
+    return x if isinstance(x, (ca.SX, ca.MX, ca.DM)) else ca.DM(x)

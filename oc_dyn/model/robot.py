@@ -17,6 +17,7 @@ from .check import tree_problems
 from .inertia import Inertia, ReadOnlyArrays
 
 _INF = float("inf")
+PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,12 @@ class Robot(ReadOnlyArrays):
         return np.concatenate([b.inertia.parameters for b in self.bodies]) if self.bodies else np.zeros(0)
 
     @property
+    def parameter_names(self):
+        """Names of `parameters`: "link1.mass", "link1.mx", ..., "link1.Izz"; moments and tensors are about the origin of
+        the body's frame and in its axes, as its author wrote it."""
+        return tuple(f"{b.name}.{x}" for b in self.bodies for x in PARAMETERS)
+
+    @property
     def features(self):
         """What is special about this robot: kinds of joints, "mimic", "floating"."""
         found = {j.kind for j in self.joints + self.mimics}
@@ -269,6 +276,32 @@ class Robot(ReadOnlyArrays):
             raise ModelError(self.name, [problem])
         limits = self.velocity_limits and _held_limits(self, new, joints)
         return replace(new, velocity_limits=limits, report=self.report, snap_angles=self.snap_angles)
+
+    def with_payload(self, frame, inertia, name="payload"):
+        """The same robot carrying a body: Inertia `inertia`, fixed to the named frame and seen from it, as link `name`.
+
+        without_payload(name) of the result has exactly the parameters of this robot. Where only the numbers change, and
+        not the robot, pass the difference of the two `parameters` to a Function with the port params instead.
+        """
+        frame = self.frame(frame).name
+        links, joints, floating, held = self.description
+        if name in links or any(j.name == name for j in joints):
+            raise ModelError(self.name, [f"payload {name!r}: there is a link or joint of this name; give another one"])
+        weld = Joint(name, "fixed", frame, name)
+        return self._assembled({**links, name: inertia}, (*joints, weld), floating, held)
+
+    def without_payload(self, name="payload"):
+        """The same robot without what with_payload(..., name) put on it, exactly as before."""
+        links, joints, floating, held = self.description
+        if not any(j.name == name and j.child == name and j.kind == "fixed" for j in joints):
+            raise UnknownName(f"payload of {self.name}", name, [j.name for j in joints if j.name == j.child])
+        links = {link: x for link, x in links.items() if link != name}
+        return self._assembled(links, [j for j in joints if j.name != name], floating, held)
+
+    def _assembled(self, links, joints, floating, held):
+        new = assemble(self.name, links, joints, gravity=self.gravity, floating_base=floating, lock=held)
+        limits, report, snap = self.velocity_limits, self.report, self.snap_angles
+        return replace(new, velocity_limits=limits, report=report, snap_angles=snap)
 
     def with_gravity(self, gravity):
         """The same robot under another gravity vector (3,) [m/s^2], in the root frame."""

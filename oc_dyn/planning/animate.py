@@ -4,7 +4,9 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..model import joints as jt
+from ..kinematics.recursive_body import body_poses, frame_in_body
+from ..lie import se3
+from ..model.canonical import canonical
 from .files import replacing
 
 
@@ -18,11 +20,10 @@ def animate(trajectory, path, fps=25, size=(480, 480)):
     if robot is None:
         raise ModelError("trajectory", ["animate needs the robot; load the file with robot=..."])
     if not fps > 0 or len(size) != 2 or min(size) < 32:
-        raise ShapeError(f"animate: got fps {fps!r} and size {size!r}, expected a positive number and two of at least 32")
+        raise ShapeError(f"animate: got fps {fps!r}, size {size!r}, expected a positive number and two of at least 32")
     f, sticks = stick_figure(robot)
     samples = trajectory.sample(1.0 / fps)
-    points = np.array(f(samples.q.T)).reshape(3, -1, f.size2_out(0), order="F")  # 3, points a frame, frames
-    points = np.array(f.map(len(samples))(samples.q.T)).reshape(3, len(samples), -1)
+    points = np.array(f(samples.q.T)).reshape(3, len(samples), -1)
 
     dpi = 100
     figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
@@ -53,38 +54,21 @@ def stick_figure(robot):
 
     Points are the root, the origin of each moving body, and the farthest frame on each body at a tip.
     """
+    model = canonical(robot, regroup=False)
     q = ca.SX.sym("q", robot.nq)
-    pose = {0: (ca.DM.eye(3), ca.DM.zeros(3))}
-    points, sticks, index = [ca.DM.zeros(3)], [], {0: 0}
-    parents = {b.parent for b in robot.bodies}
+    poses = body_poses(model, q)
+    points, sticks = [ca.DM.zeros(3)], []
+
+    def add(frame, parent):
+        i, seen = frame_in_body(model, frame)
+        points.append(se3.compose(poses[i], seen)[1])
+        sticks.append([parent, len(points) - 1])
+        return len(points) - 1
+
+    place, carries = {0: 0}, {b.parent for b in robot.bodies}
     for b in robot.bodies:  # parents before children
-        joint = b.joint
-        R, p = pose[b.parent]
-        own = q[joint.q_index : joint.q_index + joint.nq]
-        if joint.mimic is not None:
-            own = joint.mimic.multiplier * own + joint.mimic.offset
-        rotation, shift = _displacement(joint, own)
-        at_rest, origin = R @ b.rotation, R @ b.translation + p
-        pose[b.index] = at_rest @ rotation, at_rest @ shift + origin
-        index[b.index] = _add(points, sticks, pose[b.index][1], index[b.parent])
-        tips = [f for f in robot.frames.values() if f.body == b.index]
-        if b.index not in parents and tips:
-            tip = max(tips, key=lambda f: np.linalg.norm(f.translation))
-            R, p = pose[b.index]
-            _add(points, sticks, R @ tip.translation + p, index[b.index])
+        place[b.index] = add(robot.frames[b.name], place[b.parent])
+        if b.index not in carries:
+            on_body = (f for f in robot.frames.values() if f.body == b.index)
+            add(max(on_body, key=lambda f: np.linalg.norm(f.translation)), place[b.index])
     return ca.Function("stick_figure", [q], [ca.densify(ca.horzcat(*points))], ["q"], ["points"]), sticks
-
-
-def _add(points, sticks, point, parent):
-    points.append(point)
-    sticks.append([parent, len(points) - 1])
-    return len(points) - 1
-
-
-def _displacement(joint, q):
-    """Pose of the moved joint frame in the resting one, both as the author wrote them."""
-    from ..model.robot import axis_frame
-
-    R, p = jt.displacement(joint.kind, q, joint.pitch)
-    A = axis_frame(joint.axis)
-    return A @ R @ A.T, A @ p

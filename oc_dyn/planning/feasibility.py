@@ -85,8 +85,8 @@ def _refuse_state(task, where, state):
         slack = _TINY * max(1.0, abs(q))
         if not lower - slack <= q <= upper + slack:
             raise LimitError(
-                f"q_{where}: joint {name!r} is {q:.6g}, outside its limits {lower:.6g} to {upper:.6g}; choose a position "
-                "inside, change the limit, or leave it out by ignore=('q',)"
+                f"q_{where}: joint {name!r} is {q:.6g}, outside its limits {lower:.6g} to {upper:.6g}; "
+                "choose a position inside, change the limit, or leave it out by ignore=('q',)"
             )
         for quantity, x in zip(QUANTITIES[1:5], state[1:], strict=False):
             limit = getattr(limits, quantity)[i]
@@ -112,12 +112,14 @@ def _refuse_torque(task, where, state):
         for i, name in enumerate(task.names):
             if limit[i] == 0:
                 raise LimitError(
-                    f"limit {quantity} of joint {name!r} is 0; give a positive one or leave it out by ignore=({quantity!r},)"
+                    f"limit {quantity} of joint {name!r} is 0; give a positive one "
+                    f"or leave it out by ignore=({quantity!r},)"
                 )
             if abs(value[i]) > limit[i] * (1 + _TINY):
                 what = "holding still" if not np.any(state[1:]) else "the motion asked for"
                 raise LimitError(
-                    f"q_{where}: joint {name!r} needs {quantity} = {value[i]:.6g} for {what}, over its limit {limit[i]:.6g}"
+                    f"q_{where}: joint {name!r} needs {quantity} = {value[i]:.6g} for {what}, "
+                    f"over its limit {limit[i]:.6g}"
                 )
 
 
@@ -133,7 +135,8 @@ def _refuse_held(task):
             continue
         zero = [k for k in ("v", "dv", "d2v", "d3v") if getattr(task.limits, k)[i] == 0]
         raise LimitError(
-            f"joint {name!r} has to move by {task.distance[i]:.6g}, but its limit {zero[0] if zero else 'q'} allows no motion"
+            f"joint {name!r} has to move by {task.distance[i]:.6g}, "
+            f"but its limit {zero[0] if zero else 'q'} allows no motion"
         )
 
 
@@ -165,7 +168,8 @@ def _refuse_duration(task):
     if worst[1] is not None:
         need, reason, name, distance = worst
         raise LimitError(
-            f"duration {T:.6g} s is too short: joint {name!r} moves by {distance:.6g}, and {reason} asks for {need:.6g} s"
+            f"duration {T:.6g} s is too short: joint {name!r} moves by {distance:.6g}, "
+            f"and {reason} asks for {need:.6g} s"
         )
 
 

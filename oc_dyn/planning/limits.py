@@ -205,7 +205,7 @@ def velocity_bounds(limits):
     try:
         lower, upper = (ca.vertcat(*x) if isinstance(x, (tuple, list)) else ca.SX(x) for x in limits.v_of_q(q))
     except Exception as error:
-        problem = f"v_of_q could not be called with CasADi symbols ({error}); write it with casadi.fmin, casadi.sqrt, ..."
+        problem = f"v_of_q cannot be called with CasADi symbols ({error}); write it with casadi.fmin and the like"
         raise ModelError("limits", [problem]) from error
     if lower.numel() != n or upper.numel() != n:
         raise ShapeError(f"limits: v_of_q gave {lower.numel()} and {upper.numel()} values, expected {n} each")

@@ -5,7 +5,7 @@ import numpy as np
 from .files import replacing
 from .report import quantities
 
-PANELS = (("q", "position"), ("v", "velocity"), ("dv", "acceleration"), ("d2v", "jerk"), ("tau", "torque"), ("dtau", "torque rate"))
+PANELS = {"q": "position", "v": "velocity", "dv": "acceleration", "d2v": "jerk", "tau": "torque", "dtau": "torque rate"}
 _UNITS = {"q": "{0}", "v": "{0}/s", "dv": "{0}/s²", "d2v": "{0}/s³", "tau": "{1}", "dtau": "{1}/s"}
 
 
@@ -22,9 +22,9 @@ def plot(samples, path=None, normalized=True):
     figure = Figure(figsize=(10, 8), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(3, 2, sharex=True)
-    shown = {quantity: (value, low, high) for quantity, value, low, high in quantities(samples, samples.limits)}
+    shown = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
     handles = []
-    for axis, (quantity, meaning) in zip(axes.ravel(), PANELS, strict=True):
+    for axis, (quantity, meaning) in zip(axes.ravel(), PANELS.items(), strict=True):
         axis.set_title(f"{meaning} {quantity}", fontsize="medium")
         axis.grid(alpha=0.3)
         if quantity not in shown:

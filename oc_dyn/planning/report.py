@@ -94,8 +94,7 @@ def report(trajectory, limits, dt):
     """Report of a Trajectory against Limits (None: none)."""
     samples = trajectory.both_sides(dt)
     rows, shares = [], {}
-    for quantity, value, low, high in quantities(samples, limits):
-        share = _share_at_position(samples, limits, low, high) if quantity == "v_of_q" else shares_of(value, low, high)
+    for quantity, value, low, high, share in quantities(samples, limits):
         shares[quantity] = share.max(axis=0)
         limited = bool(np.any(np.isfinite(low) | np.isfinite(high)))
         k, i = np.unravel_index(np.argmax(share if limited else np.abs(value)), share.shape)
@@ -107,7 +106,7 @@ def report(trajectory, limits, dt):
 
 
 def quantities(samples, limits):
-    """[(quantity, values, lower, upper)], arrays (K, n), of what can be limited; v_of_q last if there is one."""
+    """[(quantity, values, lower, upper, share)], arrays (K, n), of what can be limited; v_of_q last if there is one."""
     shape = samples.q.shape
     dynamics = samples.robot is not None or samples._torques is not None
     out = []
@@ -123,14 +122,15 @@ def quantities(samples, limits):
         else:
             high = np.broadcast_to(getattr(limits, quantity), shape)
             low = -high
-        out.append((quantity, getattr(samples, quantity), low, high))
+        value = getattr(samples, quantity)
+        out.append((quantity, value, low, high, _share(value, low, high)))
     if limits is not None and limits.v_of_q is not None:
         low, high = (np.array(x).T for x in velocity_bounds(limits)(samples.q.T))
-        out.append(("v_of_q", samples.v, np.broadcast_to(low, shape), np.broadcast_to(high, shape)))
+        out.append(("v_of_q", samples.v, low, high, _share_at_position(samples.v, limits.v, low, high)))
     return out
 
 
-def shares_of(value, low, high):
+def _share(value, low, high):
     """Share of a limit used: 1 at a limit, 0 in the middle between two; with one limit, 1 plus what is over it."""
     middle = _middle(low, high)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -142,9 +142,9 @@ def shares_of(value, low, high):
     return np.where(only_one, np.maximum(1 + one_sided, 0.0), share)
 
 
-def _share_at_position(samples, limits, low, high):
+def _share_at_position(v, limit, low, high):
     """Share of velocity limits that depend on position and may shrink to 0; the excess counts by the plain limit."""
-    v, unit = samples.v, np.where(np.isfinite(limits.v) & (limits.v > 0), limits.v, 1.0)
+    unit = np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
     bound = np.where(v >= 0, high, -low)
     over = np.abs(v) - bound
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -16,7 +16,7 @@ _OF_CASADI = {
     "dump_out", "dump_dir", "show_eval_warnings", "structure_detection",
 }  # fmt: skip
 _QUIET = {  # options of CasADi, options of the solver
-    "ipopt": ({}, {"print_level": 0, "sb": "yes", "max_iter": 500}),
+    "ipopt": ({}, {"print_level": 0, "sb": "yes", "max_iter": 500, "mu_strategy": "adaptive"}),
     "fatrop": ({"structure_detection": "auto"}, {"print_level": 0, "max_iter": 500}),
     "sqpmethod": (
         {

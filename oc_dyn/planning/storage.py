@@ -1,7 +1,6 @@
 """Trajectories in files: csv, npz, json, with names, units, limits and info; what is read is what was written."""
 
 import csv
-import importlib.metadata
 import io
 import json
 import os
@@ -82,13 +81,11 @@ def _columns(samples):
 
 
 def _meta(samples, names):
-    try:
-        version = importlib.metadata.version("oc_dyn")
-    except importlib.metadata.PackageNotFoundError:
-        version = None
+    from .. import __version__  # not at the top: the package imports this file
+
     return {
         "format": _FORMAT,
-        "version": version,
+        "version": __version__,
         "grid": "pieces" if hasattr(samples, "pieces") else "samples",
         "robot": samples.robot_name,
         "joints": list(samples.joints),

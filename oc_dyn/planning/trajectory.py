@@ -1,7 +1,5 @@
 """A planned motion: polynomial pieces, and what they are sampled on a grid."""
 
-import os
-
 import casadi as ca
 import numpy as np
 
@@ -23,7 +21,9 @@ class Samples:
     value before.
     """
 
-    def __init__(self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None):
+    def __init__(
+        self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None
+    ):
         self.t = t
         self.derivatives = derivatives
         self.joints = tuple(joints)
@@ -199,9 +199,5 @@ def torques(robot, derivatives):
 
 def joint_units(robot):
     """Unit of each coordinate: rad or m."""
-    return tuple("m" if j.kind == "prismatic" else "rad" for j in robot.joints for _ in range(j.nv))
-
-
-def file_kind(path):
-    """Ending of a file name, in lower case."""
-    return os.path.splitext(os.fspath(path))[1].lower()
+    several = {"prismatic": ("m",), "cylindrical": ("rad", "m")}
+    return tuple(unit for j in robot.joints for unit in several.get(j.kind, ("rad",) * j.nv))

@@ -10,7 +10,7 @@ Limits of q, v, dv, d2v, d3v bound the Bernstein coefficients of each piece: the
 Torque and torque rate are bounded at nodes, on both sides where they jump, and at points between them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import factorial
 
 import casadi as ca
@@ -38,7 +38,7 @@ class Transcription:
     margin: ca.MX
     free_time: bool
     kinematic: bool
-    state: list = field(default_factory=list)
+    options: dict | None = None  # the solver is built with
 
     def guess(self, derivatives, T):
         """Unknowns from derivatives (c + 2, N + 1, n) of q at the nodes of a motion of duration T."""
@@ -204,8 +204,8 @@ def _stage(problem, first, last, interior, effort):
                 continue
             b = sum(taylor[j] * weights[j] for j in range(d, c + 2) if weights[j])
             if d == 0:
-                low, high = (np.where(task.moving, bound, np.sign(k) * np.inf) for k, bound in zip((-1, 1), limits.q))
-                limit(b, low, high)
+                free = np.where(task.moving, 0.0, np.inf)
+                limit(b, limits.q[0] - free, limits.q[1] + free)
             else:
                 share(b / length**d, getattr(limits, quantity))
     if limits.v_of_q is not None:

@@ -1,5 +1,8 @@
-"""Studies: measurements that anyone can repeat. Each is a function run(out, quick=False, progress=None) -> report, a text,
-which writes its tables, figures and manifest.json to the folder `out`; loaded when asked for."""
+"""Studies: measurements that anyone can repeat.
+
+Each is a function run(out, quick=False, progress=None) that writes tables, figures and manifest.json to a folder, out,
+and returns its report, a text. Loaded when asked for.
+"""
 
 from importlib import import_module
 

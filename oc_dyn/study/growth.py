@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import robots
 from ..function import function
-from ..registry import get_method, methods
+from ..registry import get, get_method, methods
 from .manifest import manifest, write_json
 from .rows import Rows
 
@@ -23,7 +23,7 @@ QUANTITIES = ("inverse_dynamics", "forward_dynamics")
 KEYS, VALUES = ("quantity", "method", "robot", "bodies", "order"), ("instructions", "seconds", "note")
 ORDERS = range(11)
 SIZES = (2, 5, 10, 20, 40, 60, 80, 100)
-MOST = 300_000  # instructions beyond which a Function is not built
+MOST = 300_000, 150_000  # instructions beyond which a Function is not built: over the order, over bodies
 LONG = 20  # bodies from which on a line is fitted: short chains are solved in another way
 
 
@@ -50,12 +50,11 @@ def run(out, quick=False, progress=None):
     from .growth_figures import plot_bodies, plot_orders
 
     out = Path(out)
-    orders, sizes, most, long = (range(4), (2, 4, 6), 10_000, 0) if quick else (ORDERS, SIZES, MOST, LONG)
+    orders, sizes, most, long = (range(4), (2, 4, 6), (9000, 3000), 0) if quick else (ORDERS, SIZES, MOST, LONG)
     plans = _over_orders(orders), _over_bodies(sizes)
     with _bar(progress, sum(len(points) for plan in plans for _, points in plan)) as bar:
-        by_order, by_bodies = (
-            _measure(out / name, plan, most, bar) for name, plan in zip(("growth.csv", "bodies.csv"), plans, strict=True)
-        )
+        by_order = _measure(out / "growth.csv", plans[0], most[0], bar)
+        by_bodies = _measure(out / "bodies.csv", plans[1], most[1], bar)
     for s in by_order:
         s.fits = {degree: fit(s.places, s.instructions, degree) for degree in (2, 3)}
     for s in by_bodies:
@@ -64,7 +63,7 @@ def run(out, quick=False, progress=None):
     plot_bodies(by_bodies, out / "bodies.png", long)
     command = ["oc-dyn", "study", "growth", *(["--quick"] if quick else []), "--out", out]
     facts = {"most_instructions": most, "lines_fitted_from_bodies": long}
-    facts |= {"over_order": [asdict(s) for s in by_order], "over_bodies": [asdict(s) for s in by_bodies]}
+    facts |= {"over_order": [_told_fits(s) for s in by_order], "over_bodies": [_told_fits(s) for s in by_bodies]}
     write_json(out / "manifest.json", manifest(command, **facts))
     return report(by_order, by_bodies, most, long)
 
@@ -84,13 +83,14 @@ def _over_orders(orders):
 
 
 def _over_bodies(sizes):
-    """The same over the number of bodies."""
+    """The same over the number of bodies: chains, for the default method trees too; AD is no method of order 0."""
     out = []
     for quantity in QUANTITIES:
         for m in methods(quantity):
-            for robot in ("chain", "tree"):
-                for r in (0, 2):
-                    if get_method(quantity, m).refusal(robots.by_name(robot), r) is None:
+            found = get_method(quantity, m)
+            for robot in ("chain", "tree") if m == get(quantity).default[0] else ("chain",):
+                for r in (2,) if found.kind == "ad" else (0, 2):
+                    if found.refusal(robots.by_name(robot), r) is None:
                         out.append((Series(quantity, m, robot, r), [(n, r) for n in sizes]))
     return out
 
@@ -129,14 +129,15 @@ def _build(quantity, method, robot, bodies, order):
 
 
 def _expected(s, place):
-    """Instructions to expect: each further order times as many as the last, bodies by the last power of their number."""
-    if len(s.places) < 2:
+    """Instructions to expect: by the factor of the last order, by the last power of the number of bodies; after a first
+    Function three times as many with each order, and with the third power of the bodies."""
+    if not s.places:
         return 0
-    ratio = s.instructions[-1] / s.instructions[-2]
+    last, ratio = s.instructions[-1], s.instructions[-1] / s.instructions[-2] if len(s.places) > 1 else None
     if s.order is None:
-        return s.instructions[-1] * ratio ** (place - s.places[-1])
-    power = math.log(ratio) / math.log(s.places[-1] / s.places[-2])
-    return s.instructions[-1] * (place / s.places[-1]) ** power
+        return last * (ratio or 3) ** (place - s.places[-1])
+    power = math.log(ratio) / math.log(s.places[-1] / s.places[-2]) if ratio else 3
+    return last * (place / s.places[-1]) ** power
 
 
 # -- fitting and telling --------------------------------------------------------------------------------------
@@ -158,6 +159,11 @@ def fit(places, counts, degree, first=0):
     return {"coefficients": c, "residual": np.abs(p(x) - y).max() / y.max(), "top_term": top}
 
 
+def _told_fits(s):
+    kept = ("quantity", "method", "robot", "order", "fits")
+    return {k: x for k, x in asdict(s).items() if k in kept and x is not None}
+
+
 def report(by_order, by_bodies, most, long):
     """The table of counts and fits as a text."""
     heads = ("first", "", "last", "", "last/before", "off by", "next power", "fitted")
@@ -165,8 +171,11 @@ def report(by_order, by_bodies, most, long):
     lines += [_told(s, 2, "r") for s in by_order]
     lines += ["", f"Instructions over the number n of bodies (lines fitted from {long} bodies on)", _row("", *heads)]
     lines += [_told(s, 1, "n") for s in by_bodies]
-    lines += ["", f"A method ends where its next Function would have more than {most} instructions. Next power: what a"]
-    lines += ["polynomial of one degree more has in its highest power, as a share of the last count."]
+    lines += [
+        "",
+        f"A method ends where more than {most[0]} (order) or {most[1]} (bodies) instructions are to be expected.",
+    ]
+    lines += ["Next power: the highest term of a polynomial of one degree more, as a share of the last count."]
     return "\n".join(lines)
 
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..registry import get_method, methods
+from .growth import QUANTITIES
 
-_QUANTITIES = ("inverse_dynamics", "forward_dynamics")
 _SHOWN = {  # on the plain axes: the default method and the strongest AD
     "inverse_dynamics": ("taylor", "ad_jet_cse"),
     "forward_dynamics": ("taylor", "ad_via_inverse"),
@@ -15,7 +16,7 @@ _SHOWN = {  # on the plain axes: the default method and the strongest AD
 def plot_orders(series, path):
     """Instructions over the order."""
     figure, panels = _panels("Instructions of a Function of orders 0 to r, Panda (dashed: automatic differentiation)")
-    for (plain, logarithmic), quantity in zip(panels.T, _QUANTITIES, strict=True):
+    for (plain, logarithmic), quantity in zip(panels.T, QUANTITIES, strict=True):
         for s in (s for s in series if s.quantity == quantity):
             style = _style(s)
             logarithmic.semilogy(s.places, s.instructions, **style)
@@ -33,7 +34,7 @@ def plot_orders(series, path):
 def plot_bodies(series, path, long):
     """Instructions over the number of bodies; lines fitted from `long` bodies on."""
     figure, panels = _panels("Instructions over the number of bodies (dashed: automatic differentiation)")
-    for (plain, logarithmic), quantity in zip(panels.T, _QUANTITIES, strict=True):
+    for (plain, logarithmic), quantity in zip(panels.T, QUANTITIES, strict=True):
         for s in (s for s in series if s.quantity == quantity):
             if s.robot == "chain" and s.order == 2:
                 logarithmic.loglog(s.places, s.instructions, **_style(s))
@@ -71,4 +72,6 @@ def _finish(plain, logarithmic, quantity, x):
         axes.set(xlabel=x, ylabel="instructions")
         axes.grid(alpha=0.3, which="both" if axes is logarithmic else "major")
         axes.legend(fontsize="x-small")
+        if axes.get_xscale() == "linear":
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     plain.set_ylim(bottom=0)

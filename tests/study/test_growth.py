@@ -1,0 +1,118 @@
+"""The study of growth: what it measures, that it goes on where it was stopped, and its fits."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import oc_dyn as od
+from oc_dyn.study import STUDIES, growth, load, rows
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    out = tmp_path_factory.mktemp("growth") / "new"
+    return out, load("growth")(out, quick=True, progress=False)
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_writes_tables_figures_and_manifest(done):
+    out, report = done
+    assert {p.name for p in out.iterdir()} == {"growth.csv", "bodies.csv", "growth.png", "bodies.png", "manifest.json"}
+    assert all((out / name).read_bytes()[:4] == b"\x89PNG" for name in ("growth.png", "bodies.png"))
+    facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert facts["command"].startswith("oc-dyn study growth --quick")
+    (ours,) = (f for f in facts["over_order"] if f["method"] == "taylor" and f["quantity"] == "inverse_dynamics")
+    assert ours["fits"]["2"]["residual"] < 0.01
+    assert "inverse taylor" in report and "forward ad_via_inverse" in report
+
+
+def test_counts_are_those_of_the_functions(done):
+    measured = {
+        (r["quantity"], r["method"], r["robot"], r["bodies"], r["order"]): r for r in read(done[0] / "growth.csv")
+    }
+    panda = od.robots.panda()
+    for method, order in (("taylor", 2), ("ad_jet_cse", 1)):
+        row = measured["inverse_dynamics", method, "panda", "7", str(order)]
+        assert (
+            int(row["instructions"])
+            == od.function(panda, "inverse_dynamics", order=order, method=method).n_instructions()
+        )
+        assert float(row["seconds"]) > 0
+    for row in measured.values():
+        assert bool(row["instructions"]) != bool(row["note"])
+    assert any(row["note"] for row in measured.values())  # so the bound is at work
+    (row,) = (
+        r
+        for r in read(done[0] / "bodies.csv")
+        if (r["quantity"], r["method"], r["robot"], r["bodies"], r["order"])
+        == ("forward_dynamics", "taylor", "tree", "6", "0")
+    )
+    assert int(row["instructions"]) == od.function(od.robots.tree(6), "forward_dynamics").n_instructions()
+
+
+def test_goes_on_where_it_was(done, tmp_path, monkeypatch):
+    whole = read(done[0] / "growth.csv")
+    plan = growth._over_orders(range(4))[:1]
+    lines = (done[0] / "growth.csv").read_text().splitlines(keepends=True)
+    path = tmp_path / "growth.csv"
+    path.write_text("".join(lines[:4]))  # orders 0 to 2
+    built = []
+    monkeypatch.setattr(growth, "_build", lambda **row: built.append(row["order"]) or (4711, 0.5))
+    with growth._bar(False, 4) as bar:
+        (series,) = growth._measure(path, plan, 10_000, bar)
+    assert built == [3]
+    assert series.instructions == [*(int(r["instructions"]) for r in whole[:3]), 4711]
+    assert [r["instructions"] for r in read(path)] == [str(x) for x in series.instructions]
+
+
+def test_rows_of_other_code_are_measured_again(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    rows.Rows(path, ("x",), ("y",)).add(x=1, y=2)
+    assert rows.Rows(path, ("x",), ("y",)).known(x=1)["y"] == "2"
+    assert rows.Rows(path, ("x",), ("z",)).known(x=1) is None  # another table
+    monkeypatch.setattr(rows, "fingerprint", lambda: "another")
+    assert rows.Rows(path, ("x",), ("y",)).known(x=1) is None
+
+
+def test_interrupted_rows_stay(tmp_path):
+    path = tmp_path / "rows.csv"
+    first = rows.Rows(path, ("x",), ("y",))
+    for x in range(3):
+        first.add(x=x, y=x * x)
+    again = rows.Rows(path, ("x",), ("y",))
+    again.add(x=0, y=0)  # and stopped here
+    assert [r["y"] for r in read(path)] == ["0", "1", "4"]
+    again.close()
+    assert [r["y"] for r in read(path)] == ["0"]
+
+
+def test_fit():
+    x = list(range(6))
+    square = growth.fit(x, [3 + 2 * k + 5 * k**2 for k in x], 2)
+    assert np.allclose(square["coefficients"], [3, 2, 5]) and square["residual"] < 1e-12
+    cubic = growth.fit(x, [k**3 for k in x], 3)
+    assert cubic["top_term"] == pytest.approx(1)
+    assert growth.fit(x, [k**3 for k in x], 2)["residual"] > 0.01
+    assert growth.fit(x[:3], [1, 2, 3], 2) is None
+    assert growth.fit(x, [100, 50, 3, 4, 5, 6], 1, first=2)["residual"] < 1e-12
+
+
+def test_expected():
+    s = growth.Series("q", "m", "r", None, places=[0, 1], instructions=[100, 300])
+    assert growth._expected(s, 2) == pytest.approx(900) and growth._expected(s, 3) == pytest.approx(2700)
+    s = growth.Series("q", "m", "r", 2, places=[10, 20], instructions=[100, 400])
+    assert growth._expected(s, 40) == pytest.approx(1600)
+    assert growth._expected(growth.Series("q", "m", "r", 2), 40) == 0
+    assert growth._expected(growth.Series("q", "m", "r", 2, [2], [100]), 4) == 800
+
+
+def test_unknown_study():
+    assert "growth" in STUDIES
+    with pytest.raises(od.UnknownName, match="growth"):
+        load("grwth")

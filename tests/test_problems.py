@@ -1,0 +1,111 @@
+"""The problems run, pass their own checks, write what they say, and notice when something is wrong."""
+
+import csv
+import importlib.util
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oc_dyn as od
+
+_FOLDER = Path(__file__).resolve().parents[1] / "problems"
+_FILES = {
+    "panda_third_order": {"torques.csv", "torques.png", "joint_trajectory.png", "manifest.json"},
+    "aerial_manipulator": {"efforts.csv", "efforts.png", "reference.png", "round_trip.png", "manifest.json"},
+}
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, _FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Function name of a problem -> (folder of results, exit status); each problem is run once."""
+    done = {}
+
+    def run(name):
+        if name not in done:
+            out = tmp_path_factory.mktemp(name) / "new"
+            done[name] = out, load(name).main(["--quick", "--quiet", "--out", str(out)])
+        return done[name]
+
+    return run
+
+
+def table(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    return dict(zip(header, np.array(rows, float).T, strict=True))
+
+
+@pytest.mark.parametrize("name", list(_FILES))
+def test_writes_what_it_should(results, name):
+    out, status = results(name)
+    assert status == 0
+    assert {p.name for p in out.iterdir()} == _FILES[name]
+    for path in out.glob("*.png"):
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
+    facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert facts["passed"] and len(facts["checks"]) > 10
+    assert all(c["error"] < c["bound"] for c in facts["checks"].values())
+    assert facts["command"].startswith(f"python problems/{name}.py --quick")
+    assert str(out.parent) not in json.dumps(facts)
+
+
+def test_torques_of_the_panda(results):
+    columns = table(results("panda_third_order")[0] / "torques.csv")
+    t = columns["t [s]"]
+    assert (t[0], t[-1], len(columns)) == (0, 5, 1 + 7 + 4 * 7)
+    at_one = np.argmin(np.abs(t - 1))
+    second = [columns[f"d2Q{i} [Nm/s2]"][at_one] for i in range(1, 8)]
+    assert np.allclose(second, (-189.404, -180.875, 196.772, -72.037, 22.913, -42.777, 2.084), atol=6e-4)
+    # the integral of the derivative is the torque, here of joint 2 by Simpson's rule
+    rate, step = columns["dQ2 [Nm/s]"], t[1] - t[0]
+    integral = step / 3 * (rate[0] + 4 * rate[1:-1:2].sum() + 2 * rate[2:-1:2].sum() + rate[-1])
+    torque = columns["Q2 [Nm]"]
+    assert integral == pytest.approx(torque[-1] - torque[0], rel=1e-3)
+
+
+def test_efforts_of_the_aerial_manipulator(results):
+    columns = table(results("aerial_manipulator")[0] / "efforts.csv")
+    assert len(columns) == 1 + 13 + 6 + 6 * 12 + 6
+    thrust = np.array([columns[f"thrust{i} [N]"] for i in range(1, 7)])
+    wrench = [columns[f"tau wrench_{c} [{'Nm' if c[0] == 'm' else 'N'}]"] for c in ("mx", "my", "mz", "fx", "fy", "fz")]
+    assert np.allclose(od.robots.propellers() @ thrust, wrench, atol=1e-5)
+    assert thrust.min() > 0
+    assert all(columns[f"round trip {k}"].max() < 1e-8 for k in range(6))
+    robot = od.robots.aerial_manipulator()
+    assert np.ptp(columns["z [m]"]) == 0 and np.hypot(columns["x [m]"], columns["y [m]"]) == pytest.approx(0.8)
+    # on the whole the lift carries the weight: the circle is level
+    assert np.mean(columns["tau wrench_fz [N]"]) == pytest.approx(9.81 * robot.total_mass, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "name, wrong", [("panda_third_order", {"pinned": ((0.0,) * 7,) * 4}), ("aerial_manipulator", {"bound": 1e-13})]
+)
+def test_notices_and_tells(name, wrong, tmp_path, capsys):
+    module = load(name)
+    module.Config = partial(module.Config, **wrong)
+    module.plot = lambda *_: None  # it takes the most time, and is looked at above
+    assert module.main(["--quick", "--out", str(tmp_path)]) == 1
+    assert "IS NOT below" in capsys.readouterr().out
+    assert json.loads((tmp_path / "manifest.json").read_text())["passed"] is False
+
+
+@pytest.mark.parametrize("name", list(_FILES))
+def test_as_a_process(name):
+    words = [sys.executable, str(_FOLDER / f"{name}.py"), "--help"]
+    done = subprocess.run(
+        words, capture_output=True, text=True, cwd=_FOLDER.parent, env={"PYTHONPATH": str(_FOLDER.parent), "PATH": ""}
+    )
+    assert done.returncode == 0 and "--quick" in done.stdout, done.stderr
