@@ -1,4 +1,4 @@
-"""The command oc-dyn: demo, plan, list."""
+"""The command oc-dyn: demo, plan, list, study."""
 
 import argparse
 import contextlib
@@ -145,6 +145,19 @@ def _demo(options):
     return 0
 
 
+def _study(options):
+    from . import study
+
+    if options.name == "list":
+        _print(options, "\n".join(study.STUDIES))
+        return 0
+    run = study.load(options.name)
+    out = _writable(options.out or Path("results") / options.name)
+    _print(options, run(out, quick=options.quick, progress=False if options.quiet else None))
+    _print(options, f"written to {out}")
+    return 0
+
+
 def _headline(plan):
     info = plan.info
     solved = (
@@ -236,6 +249,11 @@ def _parser():
     )
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of plan.csv [s] (%(default)s)")
+
+    sub = command("study", _study, "Measure something, as a table and figures with a manifest; resumes where it stopped.")
+    sub.add_argument("name", metavar="NAME", help='the study; "list" prints the names')
+    sub.add_argument("--quick", action="store_true", help="a small version that takes seconds")
+    sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME)")
 
     sub = command("list", _list, "Print all quantities and the methods that compute them.")
     sub.add_argument("--markdown", action="store_true", help="as a Markdown table")

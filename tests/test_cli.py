@@ -324,3 +324,10 @@ class _Tampered:
 
     def sample(self, _):
         return self._grid
+
+
+def test_study_list_names_all_and_unknown_one_is_told(capsys):
+    assert cli.main(["study", "list"]) == 0
+    assert "growth" in capsys.readouterr().out.split()
+    assert cli.main(["study", "grwth"]) == 2
+    assert "did you mean 'growth'" in capsys.readouterr().err

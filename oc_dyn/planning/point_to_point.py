@@ -146,11 +146,13 @@ class _Solver:
         try:
             stats = opti.stats()
         except RuntimeError:  # it did not even start
-            raise SolveError(f"solver {self.name!r} refused the problem or an option: {error}") from None
+            reason = str(error).strip().splitlines()[-1]
+            raise SolveError(f"solver {self.name!r} refused the problem or an option: {reason}") from None
         self.status = str(stats.get("return_status", stats.get("unified_return_status")))
         self.iterations.append(int(stats.get("iter_count", 0)))
         values = np.array(opti.debug.value(opti.x)).ravel()
-        if error is not None or not stats.get("success", False):
+        done = error is None and stats.get("success", False) and np.all(np.isfinite(values))
+        if not done or problem.unpack(values)[0] <= 0:
             raise _failure(problem, values, self.status, self.iterations)
         self.objective = float(opti.value(opti.f))
         return values, np.array(opti.value(opti.lam_g)).ravel()
@@ -366,27 +368,28 @@ def _still(task):
 
 
 def _failure(problem, values, status, iterations):
-    """SolveError that tells what the last iterate violates, worst first."""
+    """SolveError that tells what the last iterate, its pieces joined, violates, worst first."""
     task = problem.task
     message = f"the solver stopped with {status!r} after {sum(iterations)} iterations"
     T, x, u = problem.unpack(values)
     if not (np.all(np.isfinite(values)) and T > 0):
-        return SolveError(f"{message}; the last iterate is not finite", status)
+        return SolveError(f"{message}; the last iterate is no motion", status)
     motion = Trajectory(
         np.linspace(0.0, T, problem.nodes + 1),
-        _joined(task, T, x, u),
+        _joined(task, T, *_continuous(task, T, x, u)),
         joints=task.names,
         units=joint_units(task.robot),
         robot=task.robot,
         limits=task.limits,
     )
-    found = sorted(_limit_violations(motion) + _misses(task, motion, x), key=lambda v: -v.share)
+    found = _violations(motion)
     lines = "".join(f"\n  - {v}" for v in found[:8]) or "\n  none above 0.1 %: more iterations may help"
     message = f"{message}; largest violations of the last iterate (T = {T:.4g} s):{lines}"
     return SolveError(message, status, found, motion)
 
 
-def _limit_violations(motion):
+def _violations(motion):
+    """Limits that a motion exceeds by more than 0.1 %, one Violation per joint and quantity, worst first."""
     samples = motion.both_sides(motion.duration / 400)
     out = []
     for quantity, value, low, high, _ in quantities(samples, motion.limits):
@@ -398,25 +401,7 @@ def _limit_violations(motion):
             if over[k, i] > 0 and share > 1e-3:
                 numbers = (float(x) for x in (samples.t[k], over[k, i], limit, share))
                 out.append(Violation(joint, quantity, *numbers))
-    return out
-
-
-def _misses(task, motion, x):
-    """Jumps at the joins and at the goal of an iterate that is not finished."""
-    h = motion.duration / len(motion.pieces)
-    after = derivatives_at(motion.pieces, np.full(len(motion.pieces), h), x.shape[1])
-    nodes = x[1:] * np.array([factorial(j) / h**j for j in range(x.shape[1])])[None, :, None]
-    out = []
-    for d in range(x.shape[1]):
-        jump = np.abs(after[d] - nodes[:, d])
-        unit = max(np.abs(nodes[:, d]).max(), np.abs(task.distance).max() / motion.duration**d, 1e-9)
-        for i, joint in enumerate(motion.joints):
-            k = int(np.argmax(jump[:, i]))
-            if jump[k, i] > 1e-3 * unit:
-                what = f"jump of {order_name(d)}"
-                time_of = float(motion.t[k + 1])
-                out.append(Violation(joint, what, time_of, float(jump[k, i]), np.inf, float(jump[k, i] / unit)))
-    return out
+    return sorted(out, key=lambda v: -v.share)
 
 
 # -- arguments --------------------------------------------------------------------------------------------------

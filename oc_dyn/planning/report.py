@@ -36,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Violation:
-    """A limit exceeded, or a condition missed, by `amount` (in the quantity's unit); `share` ranks them."""
+    """A limit exceeded by `amount` (in the quantity's unit), `share` of the limit."""
 
     joint: str
     quantity: str
@@ -46,9 +46,8 @@ class Violation:
     share: float
 
     def __str__(self):
-        what = _MEANING.get(self.quantity, self.quantity)
-        bound = f" over its limit {self.limit:.6g}" if np.isfinite(self.limit) else ""
-        return f"joint {self.joint!r}, {what} at t = {self.time:.4g} s: {self.amount:.3g}{bound}"
+        what = f"joint {self.joint!r}, {_MEANING[self.quantity]}"
+        return f"{what} at t = {self.time:.4g} s: {self.amount:.3g} over its limit {self.limit:.6g}"
 
 
 @dataclass(frozen=True)
@@ -76,13 +75,14 @@ class Report:
         return self.worst <= 1 + tolerance
 
     def __str__(self):
-        lines = [f"{'quantity':22}{'of limit':>10}  {'joint':20}{'time [s]':>10}{'value':>13}{'limit':>13}"]
-        for r in self.rows:
-            name = f"{_MEANING[r.quantity]} {r.quantity}"
+        names = [f"{_MEANING[r.quantity]} {r.quantity}" for r in self.rows]
+        wide, joint = max(map(len, names)), max(5, *(len(r.joint) for r in self.rows))
+        lines = [f"{'quantity':{wide}}{'of limit':>10}  {'joint':{joint}}{'time [s]':>10}{'value':>13}{'limit':>13}"]
+        for name, r in zip(names, self.rows, strict=True):
             share = f"{100 * r.share:.2f} %" if np.isfinite(r.limit) else "no limit"
             limit = f"{r.limit:.6g}" if np.isfinite(r.limit) else "-"
             over = "  over" if r.share > 1.005 else ""
-            lines.append(f"{name:22}{share:>10}  {r.joint:20}{r.time:>10.4f}{r.value:>13.6g}{limit:>13}{over}")
+            lines.append(f"{name:{wide}}{share:>10}  {r.joint:{joint}}{r.time:>10.4f}{r.value:>13.6g}{limit:>13}{over}")
         lines.append("jumps at breakpoints: " + ", ".join(f"{k} {x:.1e}" for k, x in self.jumps.items()))
         if self.ends:
             lines.append("start and goal missed by: " + ", ".join(f"{k} {x:.1e}" for k, x in self.ends.items()))

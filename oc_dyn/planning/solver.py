@@ -1,7 +1,10 @@
 """Choice of the NLP solver: what this CasADi has, quiet options, checks before anything is built."""
 
 import contextlib
+import ctypes
 import io
+import os
+import sys
 import warnings
 
 import casadi as ca
@@ -16,12 +19,12 @@ _OF_CASADI = {
     "dump_out", "dump_dir", "show_eval_warnings", "structure_detection",
 }  # fmt: skip
 _QUIET = {  # options of CasADi, options of the solver
-    "ipopt": ({}, {"print_level": 0, "sb": "yes", "max_iter": 500, "mu_strategy": "adaptive"}),
+    "ipopt": ({}, {"print_level": 0, "sb": "yes", "max_iter": 500, "mu_strategy": "adaptive", "bound_relax_factor": 0.0}),
     "fatrop": ({"structure_detection": "auto"}, {"print_level": 0, "max_iter": 500}),
     "sqpmethod": (
         {
             "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 200,
-            "convexify_strategy": "regularize", "qpsol": "osqp", "qpsol_options": {"osqp": {"verbose": False}},
+            "convexify_strategy": "regularize", "qpsol": "piqp", "qpsol_options": {"error_on_fail": False},
         },
         {},
     ),
@@ -59,7 +62,7 @@ def _linear_solver(options):
     asked = options["linear_solver"]
     if asked not in _LINEAR_SOLVERS:
         raise UnknownName("linear solver of ipopt", asked, _LINEAR_SOLVERS)
-    if asked == "custom" or _loads(asked, options):
+    if asked in ("mumps", "custom") or _loads(asked, options):
         return asked
     there = [x for x in _LINEAR_SOLVERS[:-1] if x == "mumps" or (x != asked and _loads(x, options))]
     warnings.warn(
@@ -72,10 +75,13 @@ def _linear_solver(options):
 
 
 def _loads(linear_solver, options):
-    """Whether ipopt can solve a problem of one variable with this linear solver."""
-    libraries = {k: options[k] for k in ("hsllib", "pardisolib") if k in options}
+    """Whether ipopt finds this linear solver. Trying one that is not there can crash ipopt, so libraries are tried."""
+    if linear_solver.startswith("ma"):
+        return _library(options.get("hsllib", "libhsl"))
+    if linear_solver == "pardiso":
+        return _library(options.get("pardisolib", "libpardiso"))
     x = ca.MX.sym("x")
-    inner = {"print_level": 0, "sb": "yes", "linear_solver": linear_solver, **libraries}
+    inner = {"print_level": 0, "sb": "yes", "linear_solver": linear_solver}
     with contextlib.redirect_stdout(io.StringIO()):  # ipopt explains its options at length
         try:
             trial = ca.nlpsol("trial", "ipopt", {"x": x, "f": (x - 1) ** 2}, {"print_time": False, "ipopt": inner})
@@ -83,3 +89,14 @@ def _loads(linear_solver, options):
         except RuntimeError:
             return False
         return bool(trial.stats()["success"])
+
+
+def _library(name):
+    """Whether a shared library can be loaded; without an ending, this system's is added."""
+    endings = {"darwin": ".dylib", "win32": ".dll"}
+    name = name if "." in os.path.basename(name) else name + endings.get(sys.platform, ".so")
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True

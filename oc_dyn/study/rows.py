@@ -11,20 +11,13 @@ import casadi as ca
 from ..planning.files import write_text
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_ASIDE = (
-    "study",
-    "planning",
-    "codegen",
-    "elastic",
-    "cli.py",
-    "demo.py",
-    "interop.py",
-)  # no Function is built with these
+# no Function is built with these
+_ASIDE = ("study", "planning", "codegen", "elastic", "cli.py", "demo.py", "interop.py")
 
 
 @cache  # what is changed on the disk while this runs is not what is measured
 def fingerprint():
-    """Twelve hexadecimal digits that tell apart the versions of CasADi and of the code that Functions are built with."""
+    """Twelve digits (hexadecimal) that tell versions of CasADi and of the code that builds Functions apart."""
     digest = hashlib.sha256(ca.__version__.encode())
     for path in sorted(_PACKAGE.rglob("*.py"), key=lambda p: p.relative_to(_PACKAGE).as_posix()):
         name = path.relative_to(_PACKAGE)
