@@ -1,14 +1,36 @@
 """oc_dyn: rigid-body dynamics with analytic derivatives of any kind as CasADi Functions, and planning on top."""
 
 # the quantities register themselves, in the order in which the table shows them
-from . import inverse_dynamics, forward_dynamics, matrices, kinematics  # noqa: I001
-from . import interop, registry, robots
+from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics  # noqa: I001
+from . import partials, second_partials
+from . import regressor, matrix_partials, whole_body
+from . import elastic
+from . import identification, interop, registry, robots
 from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
 from .function import RobotFunction, function, ports
 from .model.builder import RobotBuilder
 from .model.inertia import Inertia
 from .model.robot import Robot
-from .model.urdf import load_urdf
+from .partials import design
+from .partials.sensitivity import sensitivity
+from .planning.limits import Limits
+from .planning.point_to_point import plan_point_to_point
+from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
+from .regressor.base_parameters import base_parameters
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name):
+    """load_urdf comes when it is first asked for: what reads XML takes a quarter of the time of the whole import."""
+    if name != "load_urdf":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .model.urdf import load_urdf
+
+    globals()[name] = load_urdf
+    return load_urdf
+
+
+def __dir__():
+    return sorted({*globals(), "load_urdf"})

@@ -108,7 +108,7 @@ def function(robot, quantity, *, order=0, method=None, name=None, **options):
     order = _checked_order(quantity, record, order)
     chosen = choose(quantity, robot, order, method)
     settings = _settings(record, options)
-    name = _checked_name(name or f"{quantity}_{order}")
+    name = checked_name(name or f"{quantity}_{order}")
     key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
     return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
 
@@ -167,7 +167,7 @@ def _build(robot, record, chosen, order, settings, name):
 
 
 def _read(record, robot):
-    """What the methods of a quantity read of `robot`, None for its canonical form; raises if it has no such quantity."""
+    """What the methods of a quantity read of `robot`, None for its canonical form; raises if it has none such."""
     if record.admit:
         return record.admit(robot)
     if not isinstance(robot, Robot):
@@ -196,7 +196,8 @@ def _settings(record, options):
     return {k: given.get(k, _OPTIONS[k]) for k in record.options}
 
 
-def _checked_name(name):
+def checked_name(name):
+    """The name, if casadi takes it for a Function; ShapeError otherwise."""
     if not re.fullmatch(r"[A-Za-z](?:_?[A-Za-z0-9])*", name):
         raise ShapeError(
             f"{name!r} cannot name a Function: letters, digits and single underscores, starting with a letter"

@@ -51,12 +51,12 @@ class Quantity:
 class Method:
     """One way to compute a quantity.
 
-    kind: "analytic", "closed_form", "ad" or "numeric". source: where the algorithm is published. max_order: None is any.
-    cannot: {feature of a robot: reason}. regroup: whether it reads the robot with base parameters.
-    cse: whether common subexpressions are taken out of the result; off where a baseline must stay as it is.
+    kind: "analytic", "closed_form", "ad" or "numeric". source: where the algorithm is published.
+    max_order: None is any. cannot: {feature of a robot: reason}. regroup: whether it reads the robot with base
+    parameters. cse: whether common subexpressions are taken out of the result; off where a baseline must stay as it is.
     graph: "sx", or "mx" for methods that call Functions instead of writing everything out. tolerance: how far its
-    results may be off, relative to the largest one; None for methods that are exact to rounding. numeric_parameters: why
-    it cannot take inertial parameters as symbols; None if it can.
+    results may be off, relative to the largest one; None for methods that are exact to rounding.
+    numeric_parameters: why it cannot take inertial parameters as symbols; None if it can.
     """
 
     quantity: str

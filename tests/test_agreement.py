@@ -20,6 +20,7 @@ ORDERS = {
     "gravity": (3, 1),
     "bias": (3, 1),
     "eom_coefficients": (2, 1),
+    "dynamic_matrices": (2, 1),
     "frame_pose": (5, 2),
     "frame_twist": (4, 2),
     "frame_jacobian": (3, 1),

@@ -130,7 +130,7 @@ def ten_random_motions(robot):
 @pytest.mark.parametrize("continuity, rate", [(3, 1.0), (2, 1.0), (3, 0.1)])
 def test_panda_keeps_all_limits_between_the_nodes(panda, continuity, rate):
     bound = 0
-    for start, goal in ten_random_motions(panda):
+    for start, goal in ten_random_motions(panda)[: None if rate == 1 else 6]:
         motion = plan(panda, start, goal, continuity=continuity, nodes=20, scale={"dtau": rate})
         report = motion.check(dt=1e-3)
         assert report.ok(0.005), f"{start} -> {goal}\n{report}"
@@ -143,7 +143,7 @@ def test_panda_keeps_all_limits_between_the_nodes(panda, continuity, rate):
         least = shortest_time(goal - start, motion.limits.v, motion.limits.dv, motion.limits.d2v)
         assert motion.duration >= least.max()
         bound += motion.info["torque_limits_needed"]
-    assert bound >= 5 if rate < 1 else True  # the case is there to make the torque rate bind
+    assert bound >= (4 if rate < 1 else 0)  # the third case is there to make the rate of torque bind
 
 
 def test_panda_with_default_settings_where_the_torque_rate_binds(panda):
@@ -154,18 +154,18 @@ def test_panda_with_default_settings_where_the_torque_rate_binds(panda):
     report = motion.check()
     assert report.ok(0.005), report
     assert max(report.shares["dtau"]) > 0.99
-    assert motion.duration > free.duration
+    assert motion.duration >= free.duration * (1 - 1e-5)
     assert motion.info["torque_limits_needed"] and not free.info["torque_limits_needed"]
 
 
-def test_coarse_grid_is_tightened_between_nodes(arm, limits):
-    # torque is bounded at 10 nodes only; where it binds the first solution exceeds it in between
-    tight = limits.scaled(tau=0.66, dtau=0.15)
-    motion = plan(arm, [-1.9, 1.5], [-1.0, -1.2], limits=tight, nodes=10)
-    assert motion.info["rounds"] > 2  # without torque, with torque, and at least once tightened
+def test_coarse_grid_is_tightened_between_nodes(arm):
+    # torque is bounded at the nodes only; where it binds the first solution exceeds it in between
+    motion = plan(arm, A, B, nodes=10)
     assert motion.check().ok(0.005)
-    finer = plan(arm, [-1.9, 1.5], [-1.0, -1.2], limits=tight, nodes=10, interior=2)
+    assert motion.check().shares["tau"].max() > 0.99
+    finer = plan(arm, A, B, nodes=10, interior=3)
     assert finer.check().ok(0.005)
+    assert finer.info["rounds"] < motion.info["rounds"]
     assert finer.duration == pytest.approx(motion.duration, rel=0.02)
 
 
@@ -261,7 +261,12 @@ def test_a_joint_with_a_limit_of_zero_is_held(arm, limits):
         ([-3.0, 0], B, {}, "q_start: joint 'shoulder' is -3, outside its limits -2.96706 to 2.96706"),
         (A, [0, 3.2], {}, "q_goal: joint 'elbow' is 3.2"),
         (A, [0, 0], {"scale": {"tau": 0.6}}, "q_goal: joint 'shoulder' needs tau = 98.1 for holding still, .* 90"),
-        (A, B, {"objective": "effort", "duration": 0.01}, "duration 0.01 s .* joint 'elbow' moves by -1.3, .* d2v of 200"),
+        (
+            A,
+            B,
+            {"objective": "effort", "duration": 0.01},
+            "duration 0.01 s .* 'elbow' moves by -1.3, .* d2v of 200",
+        ),
         (A, B, {"objective": "effort", "duration": 0.6}, "limits v, dv and d2v together asks for 0.6"),
         (A, B, {"v_start": [3.5, 0]}, "v_start: joint 'shoulder' has 3.5, over its limit 3"),
         (A, B, {"dv_goal": [0, -25]}, "dv_goal: joint 'elbow' has -25, over its limit 20"),
@@ -453,7 +458,7 @@ def test_limits_in_a_text_file(arm, limits, tmp_path):
 
 
 def test_a_velocity_limit_must_take_symbols(arm, limits):
-    bad = Limits(limits.joints, v=1.0, v_of_q=lambda q: (np.minimum(q, -1), np.sqrt(np.array(q, float))))
+    bad = Limits(limits.joints, v=1.0, v_of_q=lambda q: (-np.ones(2), [float(x) for x in np.asarray(q)]))
     with pytest.raises(ModelError, match="v_of_q cannot be called with CasADi symbols"):
         plan(arm, A, B, limits=bad)
     slow = Limits(limits.joints, v=3.0, dv=20.0, d2v=200.0, v_of_q=lambda q: ([-1, -1], [1, ca.fmin(1, 2 - q[1])]))

@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -16,7 +17,16 @@ import oc_dyn as od
 _FOLDER = Path(__file__).resolve().parents[1] / "problems"
 _FILES = {
     "panda_third_order": {"torques.csv", "torques.png", "joint_trajectory.png", "manifest.json"},
+    "panda_identification": {"parameters.csv", "prediction.png", "exciting_motion.png", "manifest.json"},
     "aerial_manipulator": {"efforts.csv", "efforts.png", "reference.png", "round_trip.png", "manifest.json"},
+    "sea_3r_table": {"table.csv", "errors.png", "manifest.json"},
+    "sea_2r_tracking": {
+        *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "limits.png", "manifest.json"),
+    },
+    "sea_arm_tracking": {
+        *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
+    },
+    "sea_codegen_controller": {"times.csv", "times.png", "manifest.json"},
 }
 
 
@@ -34,6 +44,8 @@ def results(tmp_path_factory):
     done = {}
 
     def run(name):
+        if name == "sea_codegen_controller" and shutil.which("gcc") is None:
+            pytest.skip("needs a C compiler")
         if name not in done:
             out = tmp_path_factory.mktemp(name) / "new"
             done[name] = out, load(name).main(["--quick", "--quiet", "--out", str(out)])
@@ -91,7 +103,12 @@ def test_efforts_of_the_aerial_manipulator(results):
 
 
 @pytest.mark.parametrize(
-    "name, wrong", [("panda_third_order", {"pinned": ((0.0,) * 7,) * 4}), ("aerial_manipulator", {"bound": 1e-13})]
+    "name, wrong",
+    [
+        ("panda_third_order", {"pinned": ((0.0,) * 7,) * 4}),
+        ("aerial_manipulator", {"bound": 1e-13}),
+        ("sea_2r_tracking", {"coupling": 0.03}),
+    ],
 )
 def test_notices_and_tells(name, wrong, tmp_path, capsys):
     module = load(name)

@@ -99,8 +99,10 @@ class Step:
 
 
 def cross(a, B):
-    """Cross product of a vector with every column of B."""
-    return so3.skew(a) @ B
+    """Cross product of a vector with every column of B; zeros that are structural stay so."""
+    if isinstance(a, ca.DM) or (isinstance(a, ca.SX) and a.is_constant()):
+        return ca.sparsify(ca.skew(ca.DM(a))) @ B  # the signs go into the constants
+    return ca.cross(a, B) if B.shape[1] == 1 else ca.cross(ca.repmat(a, 1, B.shape[1]), B, 1)
 
 
 def _mirrored(A):

@@ -11,11 +11,7 @@ _SMALL = 1e-2  # square of the angle below which series are used
 
 def skew(w):
     """Matrix of the cross product: skew(w) x = w x x. (3,) -> (3, 3)."""
-    return ca.vertcat(
-        ca.horzcat(0, -w[2], w[1]),
-        ca.horzcat(w[2], 0, -w[0]),
-        ca.horzcat(-w[1], w[0], 0),
-    )
+    return ca.skew(w)
 
 
 def rot_x(angle):

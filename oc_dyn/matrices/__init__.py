@@ -90,11 +90,30 @@ def _torque_derivative(order, ports, outputs):
     }
 
 
+_M = _outputs("M", _square, "kg m2, kg m, kg", "mass matrix")
+_C = _outputs("C", _square, "kg m2/s, kg m/s, kg/s", "Coriolis matrix")
+_G = _outputs("g", _vector, "Nm, N", "torques against gravity; wrench [moment; force] of a free joint")
+
+
+def _all_outputs(robot, order, options):
+    return [p for outputs in (_M, _C, _G) for p in outputs(robot, order, options)]
+
+
+def _call_all(function, model, order, ports, options):
+    found = zip("MCg", function(model, order, ports["q"], _velocities(ports)), strict=True)
+    return {derivative_name(name, k): x for name, values in found for k, x in enumerate(values)}
+
+
+def _all_that_is_unique(order, ports, outputs):
+    names = [derivative_name(x, k) for x in "Mg" for k in range(order + 1)]
+    return {n: outputs[n] for n in names} | _coriolis_torques(order, ports, outputs)
+
+
 quantity(
     name="mass_matrix",
     summary="joint-space mass matrix, full and symmetric, and its time derivatives along a motion",
     inputs=_at_configuration,
-    outputs=_outputs("M", _square, "kg m2, kg m, kg", "mass matrix"),
+    outputs=_M,
     call=_call("M"),
     options=("parameters",),
     default=("composite", "ad_composite"),
@@ -104,7 +123,7 @@ quantity(
     summary="a matrix C(q, v) with C v the Coriolis and centrifugal torques, and its time derivatives; unless a method "
     "says otherwise it is admissible: dM/dt = C + C^T",
     inputs=_at_state,
-    outputs=_outputs("C", _square, "kg m2/s, kg m/s, kg/s", "Coriolis matrix"),
+    outputs=_C,
     call=_call("C"),
     compare=_coriolis_torques,
     default=("composite", "ad_composite"),
@@ -113,7 +132,7 @@ quantity(
     name="gravity",
     summary="joint torques that hold the robot against gravity, and their time derivatives along a motion",
     inputs=_at_configuration,
-    outputs=_outputs("g", _vector, "Nm, N", "torques against gravity; wrench [moment; force] of a free joint"),
+    outputs=_G,
     call=_call("g"),
     options=("parameters",),
     default=("ad",),
@@ -137,6 +156,16 @@ quantity(
     default=("ad",),
 )
 
+quantity(
+    name="dynamic_matrices",
+    summary="mass matrix, admissible Coriolis matrix and gravity torques in one Function, and their time derivatives",
+    inputs=_at_state,
+    outputs=_all_outputs,
+    call=_call_all,
+    compare=_all_that_is_unique,
+    default=("composite",),
+)
+
 from . import (  # noqa: E402, F401  registers the methods
     by_ad,
     closed_form,
@@ -144,4 +173,5 @@ from . import (  # noqa: E402, F401  registers the methods
     composite_coriolis,
     jacobian_sum,
     spatial_admissible,
+    together,
 )

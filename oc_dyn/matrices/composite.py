@@ -2,8 +2,8 @@
 
 import casadi as ca
 
-from ..kinematics.step import Step, cross
-from ..model.inertia import casadi_value
+from ..kinematics.step import cross
+from ..kinematics.working_frames import hangs_on_parallel_axes, sparse, working_frames
 from ..registry import method
 
 
@@ -21,33 +21,44 @@ def composite_method(model, order, q, V):
 
 
 def composite(model, q):
-    """Mass matrix (nv, nv) at q (nq,). Cost O(n depth).
+    """Mass matrix (nv, nv) at q (nq,), in working axes. Cost O(n depth).
 
     Symbols: m, h, T mass, first moment and tensor of a composite body about its origin; n, f the wrench of a column.
     """
-    motions = model.subspaces(q, [], 0)
-    q = model.joint_q(q)
-    m = {i: model.inertia[i].mass for i in model.bodies}
-    h = {i: casadi_value(model.inertia[i].moment) for i in model.bodies}
-    T = {i: casadi_value(model.inertia[i].tensor) for i in model.bodies}
+    S = {i: (x[0][:3, :], x[0][3:, :]) for i, x in model.subspaces(q, [], 0).items()}
+    frames = working_frames(model, model.joint_q(q))
+    in_body, in_working = {}, {}  # sums of what hangs on the body's axes, and on its working axes
+    for i in model.bodies:
+        own = [model.inertia[i].mass, sparse(model.inertia[i].moment), sparse(model.inertia[i].tensor)]
+        zero = [0, ca.SX(3, 1), ca.SX(3, 3)]
+        early = hangs_on_parallel_axes(model, frames, i)
+        in_body[i], in_working[i] = (zero, _turned(frames[i], *own)) if early else (own, zero)
     entries = {}
-    step = {i: Step(model, i, q[i]) for i in model.bodies}
     for i in model.tips_first:
-        S = motions[i][0]
-        n = T[i] @ S[:3, :] + cross(h[i], S[3:, :])
-        f = m[i] * S[3:, :] - cross(h[i], S[:3, :])
-        j = i
-        block = S.T @ ca.vertcat(n, f) + model.armature[i] * ca.DM.eye(S.shape[1])
-        entries[i, i] = block
-        while model.parent[j]:
-            n, f = step[j].wrench(n, f)
-            j = model.parent[j]
-            entries[j, i] = motions[j][0].T @ ca.vertcat(n, f)
-        p = model.parent[i]
+        m, h, T = _added(_turned(frames[i], *in_body[i]), in_working[i])
+        a, b = S[i]
+        n, f = T @ a + cross(h, b), m * b - cross(h, a)
+        entries[i, i] = a.T @ n + b.T @ f + model.armature[i] * ca.DM.eye(a.shape[1])
+        frame, p = frames[i], model.parent[i]
         if p:
-            mass, moment, tensor = step[i].inertia(m[i], h[i], T[i])
-            m[p], h[p], T[p] = m[p] + mass, h[p] + moment, T[p] + tensor
+            side = in_working if frame.parallel else in_body
+            side[p] = _added(side[p], frame.inertia(m, h, T))
+        while p:
+            n, f = frame.wrench(n, f)
+            arrived, frame = frame.parallel, frames[p]
+            if not arrived and (model.parent[p] or not frame.along_z):
+                n, f = frame.turn.outward(n), frame.turn.outward(f)
+            entries[p, i] = S[p][0].T @ n + S[p][1].T @ f  # a screw along z is the same on both sides of the turn
+            p = model.parent[p]
     return _assemble(model, entries)
+
+
+def _turned(frame, m, h, T):
+    return [m, frame.turn.outward(h), frame.turn.symmetric(T)]
+
+
+def _added(a, b):
+    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def _assemble(model, entries):

@@ -21,7 +21,7 @@ def mass_matrix(model, order, q, V):
     Equation:  M^(k) = sum_i sum_l C(k,l) (J_i^(l))^T M_i J_i^(k-l)
     """
     J, _, _ = body_jacobians(model, order, q, V)
-    return [_mass_matrix(model, J, k) for k in range(order + 1)]
+    return [mass_matrix_from(model, J, k) for k in range(order + 1)]
 
 
 @method("coriolis_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6b")
@@ -31,7 +31,7 @@ def coriolis_matrix(model, order, q, V):
     Equation:  C = sum_i J_i^T ((M_i ad(V_i) - ad(V_i)^T M_i) J_i + M_i J_i')
     """
     J, twists, _ = body_jacobians(model, order + 1, q, V)
-    return _coriolis_matrices(model, order, J, twists)
+    return coriolis_from(model, order, J, twists)
 
 
 @method("gravity", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6c", regroup=True)
@@ -41,7 +41,7 @@ def gravity(model, order, q, V):
     Equation:  g = sum_i J_i^T M_i G_i;  G_i, the ground's acceleration against gravity, is seen from body i
     """
     J, _, G = body_jacobians(model, order, q, V)
-    return [_projected(model, J, n, lambda i, k: model.M[i] @ G[i][k]) for n in range(order + 1)]
+    return [gravity_from(model, J, G, n) for n in range(order + 1)]
 
 
 @method("bias", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eqs. 4, 6", regroup=True)
@@ -64,8 +64,8 @@ def bias(model, order, q, V):
 def eom_coefficients(model, order, q, V):
     """[P_1, ..., P_{order + 2}]; see the quantity. With the admissible Coriolis matrix of this file."""
     J, twists, _ = body_jacobians(model, order + 1, q, V)
-    C = _coriolis_matrices(model, order, J, twists)
-    return coefficients(order, lambda n: _mass_matrix(model, J, n), lambda n: C[n])
+    C = coriolis_from(model, order, J, twists)
+    return coefficients(order, lambda n: mass_matrix_from(model, J, n), lambda n: C[n])
 
 
 def body_jacobians(model, order, q, V):
@@ -95,14 +95,21 @@ def body_jacobians(model, order, q, V):
     return J, twists, G
 
 
-def _mass_matrix(model, J, k):
+def mass_matrix_from(model, J, k):
+    """Derivative k of the mass matrix from the Jacobians of the bodies."""
     M = ca.diag(armatures(model)) if k == 0 else ca.DM(model.robot.nv, model.robot.nv)
     for i in model.bodies:
         M = M + total(comb(k, l) * (J[i][l].T @ (model.M[i] @ J[i][k - l])) for l in range(k + 1))
     return M
 
 
-def _coriolis_matrices(model, order, J, twists):
+def gravity_from(model, J, G, n):
+    """Derivative n of the gravity torques from what body_jacobians gives."""
+    return _projected(model, J, n, lambda i, k: model.M[i] @ G[i][k])
+
+
+def coriolis_from(model, order, J, twists):
+    """Derivatives 0..order of the Coriolis matrix from what body_jacobians gives for one order more."""
     def wrenches(i, k):
         M = model.M[i]
         turning = [M @ ad(V) - ad(V).T @ M for V in twists[i][: k + 1]]

@@ -170,8 +170,8 @@ class Robot(ReadOnlyArrays):
 
     @property
     def parameter_names(self):
-        """Names of `parameters`: "link1.mass", "link1.mx", ..., "link1.Izz"; moments and tensors are about the origin of
-        the body's frame and in its axes, as its author wrote it."""
+        """Names of `parameters`: "link1.mass", "link1.mx", ..., "link1.Izz"; moments and tensors are about the origin
+        of the body's frame and in its axes, as its author wrote it."""
         return tuple(f"{b.name}.{x}" for b in self.bodies for x in PARAMETERS)
 
     @property

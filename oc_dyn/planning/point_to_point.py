@@ -20,6 +20,7 @@ from .trajectory import Samples, Trajectory, joint_units
 from .transcription import MARGINS, transcribe
 
 _TIGHTEN = 1.002  # share of a limit between nodes from which its bound is tightened
+_RELAX = 0.98  # share below which a bound that was tightened is loosened again
 _ROUNDS = 8
 # measured on the Panda with the rate of torque at a tenth: the adaptive barrier takes 35 iterations where the monotone
 # one takes 25 to 260, and from a solution whose bounds were tightened 3 to 20
@@ -124,6 +125,10 @@ class _Solver:
         self.iterations, self.status, self.objective = [], None, None
         self.begun = time.perf_counter()
 
+    @property
+    def seconds(self):
+        return time.perf_counter() - self.begun
+
     def run(self, problem, guess, margins, multipliers=None, careful=False):
         """(unknowns, multipliers) of the solution; raises SolveError. careful: the second try of ipopt."""
         opti, inner = problem.opti, dict(self.inner)
@@ -214,20 +219,25 @@ def _rounds(task, settings, solver, kinematic, initial):
     problem = transcribe(task, kinematic=kinematic, T=T, **settings)
     if guess is None:
         guess = problem.guess(derivatives, T)
-    for _ in range(_ROUNDS):
+    best = None
+    for left in range(_ROUNDS)[::-1]:
         guess, multipliers = _patient_run(task, settings, solver, problem, guess, margins, multipliers)
         motion = _trajectory(task, problem, guess, solver)
         motion.solver_state = _State(shape, kinematic, T, margins, guess, multipliers)
         checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
         motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
-        tight = np.concatenate([checked.shares.get(k, np.zeros(n)) for k in MARGINS])
+        reached = np.concatenate([checked.shares.get(k, np.zeros(n)) for k in MARGINS])
         if kinematic:
-            tight[: 2 * n] = 0.0  # torque is not in this problem
-        over = tight > _TIGHTEN
-        if not over.any():
+            reached[: 2 * n] = 0.0  # torque is not in this problem
+        over, under = reached > _TIGHTEN, (margins < 1) & (reached < _RELAX)
+        if not over.any() and (best is None or motion.info["objective_value"] < best.info["objective_value"]):
+            best = motion
+        if not (over | under).any() or (best is not None and left < _ROUNDS - 3):
             break
-        margins = np.where(over, margins / np.where(over, tight * 1.0002, 1.0), margins)
-    motion.info["rounds"] = len(solver.iterations)
+        change = np.where(over | under, 1 / np.maximum(reached * 1.0002, 0.5), 1.0)
+        margins = np.minimum(margins * change, 1.0)
+    motion = best or motion
+    motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
     return motion
 
 
@@ -306,8 +316,6 @@ def _trajectory(task, problem, values, solver):
         "objective_value": float(T) if problem.free_time else solver.objective,
         "solver": solver.name,
         "status": solver.status,
-        "iterations": sum(solver.iterations),
-        "seconds": time.perf_counter() - solver.begun,
         "nodes": problem.nodes,
         "torque_limits_needed": not problem.kinematic,
         "request": {"start": task.start.tolist(), "goal": task.goal.tolist()},

@@ -143,13 +143,13 @@ def _share(value, low, high):
 
 
 def _share_at_position(v, limit, low, high):
-    """Share of velocity limits that depend on position and may shrink to 0; the excess counts by the plain limit."""
-    unit = np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
+    """Share of velocity limits that depend on position; an excess counts by a quarter of the plain limit at least."""
+    least = 0.25 * np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
     bound = np.where(v >= 0, high, -low)
     over = np.abs(v) - bound
     with np.errstate(invalid="ignore", divide="ignore"):
         inside = np.where(bound > 0, np.abs(v) / bound, 1.0 * (v != 0))
-    return np.where(over > 0, 1 + over / unit, inside)
+    return np.where(over > 0, 1 + over / np.maximum(bound, least), inside)
 
 
 def _middle(low, high):

@@ -19,7 +19,11 @@ _OF_CASADI = {
     "dump_out", "dump_dir", "show_eval_warnings", "structure_detection",
 }  # fmt: skip
 _QUIET = {  # options of CasADi, options of the solver
-    "ipopt": ({}, {"print_level": 0, "sb": "yes", "max_iter": 500, "mu_strategy": "adaptive", "bound_relax_factor": 0.0}),
+    "ipopt": (
+        {},
+        # limits are kept exactly: ipopt would loosen them by 1e-8
+        {"print_level": 0, "sb": "yes", "max_iter": 500, "mu_strategy": "adaptive", "bound_relax_factor": 0.0},
+    ),
     "fatrop": ({"structure_detection": "auto"}, {"print_level": 0, "max_iter": 500}),
     "sqpmethod": (
         {

@@ -4,6 +4,7 @@ from ..errors import UnknownName
 from .aerial_manipulator import aerial_manipulator, propeller_poses, propellers
 from .chains import chain, double_pendulum, planar_2r, tree
 from .fr3 import fr3, fr3_limits, fr3_velocity_limits
+from .humanoid import humanoid
 from .panda import panda, panda_limits
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "fr3",
     "fr3_limits",
     "fr3_velocity_limits",
+    "humanoid",
     "names",
     "panda",
     "panda_limits",
@@ -23,7 +25,8 @@ __all__ = [
     "tree",
 ]
 
-_ROBOTS = {f.__name__: f for f in (panda, fr3, aerial_manipulator, planar_2r, double_pendulum, chain, tree)}
+_BUILT_IN = panda, fr3, aerial_manipulator, planar_2r, double_pendulum, humanoid, chain, tree
+_ROBOTS = {f.__name__: f for f in _BUILT_IN}
 _SIZED = ("chain", "tree")
 
 

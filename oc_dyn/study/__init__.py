@@ -8,7 +8,11 @@ from importlib import import_module
 
 from ..errors import UnknownName
 
-STUDIES = {"growth": "oc_dyn.study.growth:run"}
+STUDIES = {
+    "growth": "oc_dyn.study.growth:run",
+    "matrices": "oc_dyn.study.matrices:run",
+    "second_order": "oc_dyn.study.second_order:run",
+}
 
 
 def load(name):

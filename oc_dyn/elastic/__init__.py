@@ -1,0 +1,31 @@
+"""Robots with elastic joints: models, the flat map, control, simulation, and control laws as C."""
+
+from . import by_ad, flat_map, forward_dynamics, link_motion  # noqa: F401  registers the quantities
+from .build import elastic_robot
+from .collocation import collocation_equations, collocation_step
+from .control import (
+    Controller,
+    computed_torque,
+    feedback_linearization,
+    feedforward,
+    feedforward_pd,
+    gravity_pd,
+    pole_gains,
+)
+from .coupling import motor_coupling
+from .damping import MotorMotion, damped_motion
+from .generate import FLAGS, GeneratedController, generate_controller
+from .model import ElasticRobot
+from .plant import Plant, plant, plant_rates
+from .reference import Reference, reference, rest_to_rest
+from .simulate import Run, simulate
+from .springs import AntagonisticSprings, LinearSpring, NonlinearSpring, VariableSpring
+
+
+def __getattr__(name):
+    """plot_runs and animate_run come when they are first asked for: few programs draw."""
+    if name not in ("plot_runs", "animate_run"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import figures
+
+    return getattr(figures, name)

@@ -1,0 +1,54 @@
+"""The flat map by automatic differentiation of its order-0 equations along the motion of the links."""
+
+import casadi as ca
+
+from ..function import function
+from ..lie.along import time_derivatives
+from ..registry import method
+from .flat_map import QUANTITY
+from .motor_side import at_motors, motor_friction, sigma_forces, spring_torques
+
+
+@method(QUANTITY, "ad", kind="ad", source="AD: jtimes of theta(q, v, dv, sigma) along the jets, cse after each order")
+def ad(elastic, order, q, V, sigma):
+    """Motor positions and torques with all time derivatives by AD: order-0 inverse dynamics is all that is called."""
+    q_ = ca.SX.sym("q", *q.shape)
+    V_ = [ca.SX.sym("v", *x.shape) for x in V]
+    s_ = [ca.SX.sym("s", *x.shape) for x in sigma]
+    flow = [(q_, elastic.links.configuration_rate(q_, V_[0]))]
+    flow += [*zip(V_[:-1], V_[1:], strict=True), *zip(s_[:-1], s_[1:], strict=True)]
+
+    def along(x, k):
+        return time_derivatives(x, k, flow, cse=True)
+
+    tau = function(elastic.links, "inverse_dynamics")(q_, *V_[:2])
+    theta, z = {}, {}
+    for e in reversed(range(len(elastic.joints))):  # in the complete model those behind act on those before
+        j = elastic.joints[e]
+        torque = tau[j.v] + (_coupling_force(elastic, e, q_, V_, theta, along) if elastic.coupling else 0)
+        z[e] = j.spring.deflections([torque], [s_[0][j.sigma]] if j.sigma is not None else [])
+        theta[e] = [x[0] + q_[j.q] for x in z[e]]
+    motors = along(ca.vertcat(*(x for e in range(len(elastic.joints)) for x in theta[e])), 2)
+    speed = at_motors(elastic, V_[0], motors[1])
+    inertial = ca.DM(elastic.motor_inertia) @ motors[2] + spring_torques(elastic, 0, z, s_[:1])[0]
+    if elastic.coupling:
+        inertial = inertial + along(elastic.coupling.momentum(q_, V_[0]), 1)[1]
+    torques = at_motors(elastic, tau, inertial) + motor_friction(elastic, [speed])[0]
+    out = {"theta": along(motors[0], 2 + order), "tau_m": along(torques, order)}
+    if elastic.stiffness_driven:
+        drives = ca.DM(elastic.stiffness_inertia) * s_[2] + sigma_forces(elastic, 0, z, s_[:1])[0]
+        out["tau_sigma"] = along(drives, order)
+    return _put_in(out, [q_, *V_, *s_], [q, *V, *sigma])
+
+
+def _coupling_force(elastic, e, q, V, theta, along):
+    n = len(elastic.joints)
+    jets = [along(theta[i][0], 2) if i in theta else [ca.DM(1, 1)] * 3 for i in range(n)]
+    first, second = (ca.vertcat(*(jet[k] for jet in jets)) for k in (1, 2))
+    return elastic.coupling.forces(q, V[0], first, second)[e]
+
+
+def _put_in(out, symbols, values):
+    f = ca.Function("ad", symbols, [x for xs in out.values() for x in xs])
+    found = iter(f.call(values))
+    return {name: [next(found) for _ in xs] for name, xs in out.items()}

@@ -1,0 +1,116 @@
+"""The closed loop of robot, law and reference, as casadi Functions for integrators and for C."""
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ModelError, ShapeError, UnknownName
+from ..function import function
+from .plant import plant
+
+
+class Loop:
+    """The closed loop: the robot that is there, the law, the reference; state [robot; memory; work put in; taken]."""
+
+    def __init__(self, elastic, controller, reference, limit):
+        if controller.elastic.motor_names != elastic.motor_names or controller.elastic.nq != elastic.nq:
+            raise ModelError(elastic.name, [f"the controller is for {controller.elastic.name}, with other motors"])
+        missing = set(controller.reference_names) - set(reference.function.name_out())
+        if missing:
+            raise ShapeError(
+                f"simulate: the reference lacks {', '.join(sorted(missing))}; make it for the controller's model"
+            )
+        self.elastic, self.controller, self.reference, self.limit = elastic, controller, reference, limit
+        self.plant = plant(elastic)
+        self.memory = controller.memory
+        self.size = self.plant.size + self.memory + 2
+
+    def reference_at(self, t):
+        """{port: value} of the reference at time t."""
+        return dict(zip(self.reference.function.name_out(), self.reference.function.call([t]), strict=True))
+
+    def sigma(self, ref):
+        """Prescribed sigma and its rate; nothing where it is not prescribed."""
+        if not self.elastic.sigma_names:
+            return ca.DM(0, 1)
+        return ca.vertcat(ref["sigma"], ref["dsigma"])
+
+    def controls(self, ref, x, memory):
+        """(u, rate of the memory) of the law at measured robot state x."""
+        state = {name: x[part] for name, part in self.plant.parts.items()}
+        ports = {**{f"{n}_ref": ref[n] for n in self.controller.reference_names}, **state}
+        if self.memory:
+            ports["memory"] = memory
+        out = self.controller.function(**{n: ports[n] for n in self.controller.function.name_in()})
+        tau_m = out["tau_m"]
+        if self.limit is not None:
+            tau_m = ca.fmax(-self.limit, ca.fmin(self.limit, tau_m))
+        u = ca.vertcat(tau_m, out["tau_sigma"]) if "tau_sigma" in out else tau_m
+        return u, out.get("memory_rate", ca.DM(0, 1))
+
+    def rates(self):
+        """casadi.Function (t, x, p) -> rates of the whole closed loop; p is empty."""
+        t, x, p = ca.MX.sym("t"), ca.MX.sym("x", self.size), ca.MX.sym("p", 0)
+        ref = self.reference_at(t)
+        robot, memory = x[: self.plant.size], x[self.plant.size : self.plant.size + self.memory]
+        u, memory_rate = self.controls(ref, robot, memory)
+        arguments = [robot, u, self.sigma(ref)]
+        dx = ca.vertcat(self.plant.rates(*arguments), memory_rate, self.plant.powers(*arguments))
+        return ca.Function("rates", [t, x, p], [dx], ["t", "x", "p"], ["dx"])
+
+    def held_rates(self):
+        """casadi.Function (t, x, u) -> rates under held controls; the memory moves by the law's rates, held as well."""
+        t, x = ca.MX.sym("t"), ca.MX.sym("x", self.size)
+        u = ca.MX.sym("u", self.plant.controls + self.memory)
+        robot, tau = x[: self.plant.size], u[: self.plant.controls]
+        arguments = [robot, tau, self.sigma(self.reference_at(t))]
+        dx = ca.vertcat(self.plant.rates(*arguments), u[self.plant.controls :], self.plant.powers(*arguments))
+        return ca.Function("rates", [t, x, u], [dx], ["t", "x", "p"], ["dx"])
+
+    def law(self):
+        """casadi.Function (t, x, memory) -> [u; rate of the memory]."""
+        t, x, memory = ca.MX.sym("t"), ca.MX.sym("x", self.plant.size), ca.MX.sym("memory", self.memory)
+        return ca.Function("law", [t, x, memory], [ca.vertcat(*self.controls(self.reference_at(t), x, memory))])
+
+    def first_state(self, start):
+        """Whole state at time zero."""
+        ref = {n: np.ravel(x) for n, x in self.reference.at([0.0]).items()}
+        if isinstance(start, str) and start != "reference":
+            raise ShapeError(f'simulate: start is {start!r}, expected "reference", offsets by name, or a whole state')
+        if start is not None and not isinstance(start, (dict, str)):
+            robot = np.asarray(start, float).ravel()
+            if robot.shape != (self.plant.size,):
+                raise ShapeError(f"simulate: start has {robot.size} entries, expected {self.plant.size}")
+        else:
+            model = self.controller.elastic if start == "reference" else self.elastic
+            robot = self._flat_state(model, ref)
+            for name, offset in start.items() if isinstance(start, dict) else ():
+                if name not in self.plant.parts:
+                    raise UnknownName("part of the state", name, self.plant.parts)
+                robot[self.plant.parts[name]] += np.asarray(offset, float)
+        memory = np.zeros(0)
+        if self.memory:
+            f = self.controller.first_memory
+            memory = f(**{n: ref[n] for n in f.name_in()})["memory"].full().ravel()
+        return np.concatenate([robot, memory, [0.0, 0.0]])
+
+    def _flat_state(self, model, ref):
+        f = function(model.undamped(), "elastic_flat_map")
+        lacking = set(f.name_in()) - set(ref)
+        if lacking:
+            raise ShapeError(
+                f"simulate: the reference lacks {', '.join(sorted(lacking))}, needed for the state at the start; make "
+                "the reference for the robot that is there, or give the start"
+            )
+        flat = f(**{n: ref[n] for n in f.name_in()})
+        parts = {**ref, "theta": flat["theta"].full(), "dtheta": flat["dtheta"].full()}
+        return np.concatenate([np.ravel(parts[n]) for n in self.plant.parts])
+
+
+def torque_limits(controller, torque_limit):
+    """(motors,) from a number or one a motor; None for none."""
+    if torque_limit is None:
+        return None
+    limit = np.broadcast_to(np.asarray(torque_limit, float), len(controller.elastic.motor_names))
+    if not np.all(limit > 0):
+        raise ShapeError(f"simulate: torque_limit is {limit.tolist()}, expected positive numbers")
+    return ca.DM(limit)

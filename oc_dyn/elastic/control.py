@@ -1,0 +1,272 @@
+"""Laws of control for elastic robots, each a casadi.Function of reference and measured state.
+
+All take the same ports, whether they read them or not: the reference q_ref, v_ref, dv_ref, .. (as many as the flat map
+needs; sigma_ref, dsigma_ref, d2sigma_ref where the stiffness varies) and the state q, v, theta, dtheta (sigma, dsigma
+where it has drives); and give tau_m (and tau_sigma). A law with a memory takes it as port memory and gives its rate.
+"""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ModelError, OrderError, ShapeError
+from ..function import function
+from ..ports import derivative_name
+from .damping import damped_map
+from .motor_side import at_motors, deflections, joint_torques, motor_friction, sigma_forces, spring_torques
+from .ports import admit_flat
+
+
+@dataclass(frozen=True, eq=False)
+class Controller:
+    """A law of control. elastic: the model that it was made of. function: ports as told above. memory: size of its own
+    state; first_memory: casadi.Function of the reference ports that gives it at the start."""
+
+    name: str
+    elastic: object
+    function: ca.Function
+    memory: int = 0
+    first_memory: ca.Function | None = None
+
+    @property
+    def reference_names(self):
+        """Names of the reference's ports, without "_ref"."""
+        return tuple(n.removesuffix("_ref") for n in self.function.name_in() if n.endswith("_ref"))
+
+    def __repr__(self):
+        return f"<{self.name} of {self.elastic.name}: {self.function.n_instructions()} instructions>"
+
+
+def feedforward(elastic):
+    """Motor torques of the flat map at the reference; the state is not read."""
+    return _controller("feedforward", elastic, lambda ref, state: _flat(elastic, ref))
+
+
+def feedforward_pd(elastic, kp, kd, *, integrate_damping=False):
+    """Flat feedforward and a PD loop on each motor: tau_m = flat map + kp (theta_ref - theta) + kd (dtheta_ref -
+    dtheta).
+
+    kp [Nm/rad], kd [Nm s/rad]: numbers, {motor: value} or one a motor; on a rigid joint they act on q and v.
+    integrate_damping: for damped springs, which have no algebraic flat map: the law integrates their deflections along
+        the reference as its memory, by the equation D z' + phi(z) = tau; see damped_motion.
+    """
+    kp, kd = _gains(elastic, kp=kp, kd=kd)
+    dynamic = integrate_damping and elastic.damped
+    damped, start = damped_map(elastic) if dynamic else (None, None)
+
+    def law(ref, state):
+        out = damped(z=state["memory"], **{n: ref[n] for n in damped.name_in()[1:]}) if dynamic else _flat(elastic, ref)
+        tau_m = out["tau_m"] + _pd(elastic, kp, kd, ref, state, out["theta"], out["dtheta"])
+        return {**out, "tau_m": tau_m, **({"memory_rate": out["dz"]} if dynamic else {})}
+
+    def first(ref):
+        return start(**{n: ref[n] for n in start.name_in()})["z"]
+
+    return _controller(
+        "feedforward_pd", elastic, law, len(elastic.damped) if dynamic else 0, first if dynamic else None
+    )
+
+
+def gravity_pd(elastic, kp, kd):
+    """PD on each motor with the gravity torque g of the reference position: Tomei's regulator along the reference.
+
+    tau_m = g(q_ref) + kp (theta_g - theta) + kd (v_ref - dtheta), theta_g = q_ref + the deflection under g(q_ref).
+    """
+    kp, kd = _gains(elastic, kp=kp, kd=kd)
+    _without_drives("gravity_pd", elastic)
+
+    def law(ref, state):
+        zero = ca.DM.zeros(elastic.nv)
+        g = function(elastic.links, "inverse_dynamics")(ref["q"], zero, zero)
+        sigma = [ref["sigma"]] if elastic.sigma_names else []
+        theta, torques = _resting(elastic, ref["q"], g, sigma)
+        speed = ca.vertcat(*(ref["v"][j.v] for j in elastic.joints for _ in j.theta))
+        return {"tau_m": at_motors(elastic, g, torques) + _pd(elastic, kp, kd, ref, state, theta, speed)}
+
+    return _controller("gravity_pd", elastic, law)
+
+
+def computed_torque(elastic, kp, kd):
+    """The law of a rigid robot, elasticity ignored: inverse dynamics and motor inertia at the reference, PD of the
+    motors on q_ref. A baseline to compare with."""
+    kp, kd = _gains(elastic, kp=kp, kd=kd)
+    _without_drives("computed_torque", elastic)
+    if any(len(j.theta) > 1 for j in elastic.joints):
+        raise ModelError(elastic.name, ["computed_torque: a joint with two motors cannot be taken as rigid"])
+
+    def law(ref, state):
+        tau = function(elastic.links, "inverse_dynamics")(ref["q"], ref["v"], ref["dv"])
+        rows = [j.v for j in elastic.joints]
+        position, speed, rate = (ca.vertcat(*(ref[name][k] for k in rows)) for name in ("q", "v", "dv"))
+        motors = ca.vertcat(*(tau[k] for k in rows)) + ca.DM(elastic.motor_inertia) @ rate
+        return {"tau_m": at_motors(elastic, tau, motors) + _pd(elastic, kp, kd, ref, state, position, speed)}
+
+    return _controller("computed_torque", elastic, law)
+
+
+def feedback_linearization(elastic, poles, *, stiffness_poles=None, inverse_dynamics=None, forward_dynamics=None):
+    """Feedback linearisation through the links' positions: each joint's error e obeys e'''' + k3 e''' + .. + k0 e = 0.
+
+    poles [1/s]: of this equation: a positive number g for four at -g, four poles (complex in pairs) for all joints, or
+        four a joint (v, 4). stiffness_poles: the same, two, for sigma where the stiffness is varied; default those of
+    g. inverse_dynamics, forward_dynamics: methods.
+    The derivatives of q up to the third come from the measured state by forward dynamics of order 1, the torques from
+    inverse dynamics of order 2. With rigid joints the law is dynamic: their torques come through two integrators, the
+    law's memory (De Luca 1998). Raises OrderError for the complete model, which no static feedback linearises.
+    """
+    admit_flat("feedback_linearization")(elastic)
+    if elastic.coupling:
+        raise OrderError(
+            "feedback_linearization: no static feedback linearises the complete model; use feedforward_pd, or the law "
+            "of the reduced model on it"
+        )
+    gains = pole_gains(poles, 4, elastic.nv)
+    n_sigma = len(elastic.sigma_names)
+    default = np.min(-np.real(np.asarray(poles))) if np.ndim(poles) else poles
+    sigma_gains = pole_gains(default if stiffness_poles is None else stiffness_poles, 2, n_sigma)
+    inverse = function(elastic.links, "inverse_dynamics", order=2, method=inverse_dynamics)
+    forward = function(elastic.links, "forward_dynamics", order=1, method=forward_dynamics)
+    rigid = len(elastic.rigid)
+
+    def law(ref, state):
+        q, v, theta, dtheta = (state[name] for name in ("q", "v", "theta", "dtheta"))
+        z = deflections(elastic, [q, v], [theta, dtheta])
+        sigma = _sigma_jet(elastic, ref, state, z, sigma_gains)
+        springs = spring_torques(elastic, 1, z, sigma[:2])
+        memory = [state["memory"][:rigid], state["memory"][rigid:]] if rigid else [None, None]
+        a, j = forward.call([q, v, *(joint_torques(elastic, x, y) for x, y in zip(springs, memory, strict=True))])
+        e = [ref["q"] - q, ref["v"] - v, ref["dv"] - a, ref["d2v"] - j]
+        d3v = ref["d3v"] + sum(ca.DM(gains[:, k]) * x for k, x in enumerate(e))
+        tau = inverse.call([q, v, a, j, d3v])
+        second = []
+        for i, joint in enumerate(elastic.joints):
+            own = [x[joint.sigma] for x in sigma] if joint.sigma is not None else []
+            second += [x + a[joint.v] for x in joint.spring.deflection(2, z[i], [x[joint.v] for x in tau], own)]
+        motors = ca.DM(elastic.motor_inertia) @ ca.vertcat(*second) + springs[0]
+        links = joint_torques(elastic, motors, memory[0])
+        friction = motor_friction(elastic, [at_motors(elastic, v, dtheta)])[0]
+        out = {"tau_m": at_motors(elastic, links, motors) + friction}
+        if elastic.stiffness_driven:
+            out["tau_sigma"] = ca.DM(elastic.stiffness_inertia) * sigma[2] + sigma_forces(elastic, 0, z, sigma[:1])[0]
+        if rigid:
+            out["memory_rate"] = ca.vertcat(memory[1], *(tau[2][k] for k in elastic.rigid))
+        return out
+
+    first = None
+    if rigid:
+        one = function(elastic.links, "inverse_dynamics", order=1)
+
+        def first(ref):
+            tau = one.call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
+            return ca.vertcat(*(x[k] for x in tau for k in elastic.rigid))
+
+    return _controller("feedback_linearization", elastic, law, 2 * rigid, first)
+
+
+def pole_gains(poles, order, n):
+    """(n, order) gains k0 .. of s^order + .. + k1 s + k0 with these poles; see feedback_linearization."""
+    given = np.asarray(poles)
+    if given.ndim == 0:
+        given = np.full(order, -abs(given) if given > 0 else given)
+    if given.shape == (order,):
+        given = np.broadcast_to(given, (n, order))
+    if given.shape != (n, order):
+        raise ShapeError(f"poles: got shape {given.shape}, expected a number, ({order},) or ({n}, {order})")
+    gains = np.array([np.poly(row)[:0:-1] for row in given]).reshape(n, order)
+    if np.any(np.real(given) >= 0):
+        raise ShapeError(
+            f"poles: got {given.tolist()}, expected negative real parts (one positive number g: all at -g)"
+        )
+    if np.abs(np.imag(gains)).max(initial=0) > 1e-9 * np.abs(gains).max(initial=1):
+        raise ShapeError(f"poles: {given.tolist()}: complex poles must come in conjugate pairs")
+    return np.real(gains)
+
+
+def _controller(name, elastic, law, memory=0, first=None):
+    if elastic.nq != elastic.nv:
+        raise ModelError(elastic.name, [f"{name} is for robots with joints of one coordinate alone"])
+    ref, state = _symbols(elastic, memory)
+    out = law(ref, state)
+    names = [n for n in ("tau_m", "tau_sigma", "memory_rate") if n in out]
+    outputs = ca.cse([ca.densify(ca.SX(out[n])) for n in names])
+    ports = {**{f"{n}_ref": x for n, x in ref.items()}, **state}
+    f = ca.Function(name, list(ports.values()), outputs, list(ports), names)
+    start = first and ca.Function(f"{name}_start", list(ref.values()), [first(ref)], list(ref), ["memory"])
+    return Controller(name, elastic, f, memory, start)
+
+
+def _symbols(elastic, memory):
+    n, motors, sigmas = elastic.nv, len(elastic.elastic_motors), len(elastic.sigma_names)
+    ref = {derivative_name("v", k - 1) if k else "q": n for k in range(elastic.flat_order() + 1)}
+    ref |= {derivative_name("sigma", k): sigmas for k in range(3)} if sigmas else {}
+    state = {"q": n, "v": n, "theta": motors, "dtheta": motors}
+    state |= {"sigma": sigmas, "dsigma": sigmas} if elastic.stiffness_driven else {}
+    state |= {"memory": memory} if memory else {}
+    return tuple({name: ca.SX.sym(name, size) for name, size in part.items()} for part in (ref, state))
+
+
+def _flat(elastic, ref):
+    f = function(elastic, "elastic_flat_map")
+    return f(**{name: ref[name] for name in f.name_in()})
+
+
+def _pd(elastic, kp, kd, ref, state, theta, speed):
+    """kp (wanted - measured) + kd (the same of the speeds), on motors, and on the links where they are rigid."""
+    position = at_motors(elastic, ref["q"] - state["q"], theta - state["theta"])
+    return kp * position + kd * at_motors(elastic, ref["v"] - state["v"], speed - state["dtheta"])
+
+
+def _resting(elastic, q, g, sigma):
+    """Motor positions at rest under the joint torques g, and the springs' torques."""
+    theta, torques = [], []
+    for j in elastic.joints:
+        s = [x[j.sigma] for x in sigma] if j.sigma is not None else []
+        z = [jet[0] for jet in j.spring.deflections([g[j.v]], s)]
+        theta += [x + q[j.q] for x in z]
+        torques += j.spring.torques(z, s[0] if s else ca.DM(0, 1))
+    return ca.vertcat(*theta), ca.vertcat(*torques)
+
+
+def _sigma_jet(elastic, ref, state, z, gains):
+    """[sigma, sigma', wanted sigma''] of each joint of variable stiffness: prescribed, measured, or that of a pair."""
+    if not elastic.sigma_names:
+        return []
+    wanted = [ref[name] for name in ("sigma", "dsigma", "d2sigma")]
+    rows = {}
+    for i, j in enumerate(elastic.joints):
+        if j.sigma is None:
+            continue
+        k = j.sigma
+        if elastic.stiffness_driven:
+            now = [state["sigma"][k], state["dsigma"][k]]
+        elif j.spring.adjusted:
+            now = [wanted[0][k], wanted[1][k]]
+        else:
+            now = j.spring.stiffness_jet(z[i])
+        error = sum(float(g) * (x[k] - y) for g, x, y in zip(gains[k], wanted, now, strict=False))
+        rows[k] = [*now, wanted[2][k] + error]
+    return [ca.vertcat(*(rows[k][d] for k in sorted(rows))) for d in range(3)]
+
+
+def _gains(elastic, **gains):
+    out, names = [], elastic.motor_names
+    for what, value in gains.items():
+        if isinstance(value, dict):
+            unknown = [n for n in value if n not in names]
+            if unknown:
+                raise ShapeError(f"{what}: no motor {unknown[0]!r}; motors: {', '.join(names)}")
+            value = [value.get(n, 0.0) for n in names]
+        value = np.asarray(value, float).ravel()
+        value = np.full(len(names), value[0]) if value.size == 1 else value
+        if value.shape != (len(names),) or not np.all(np.isfinite(value)) or np.any(value < 0):
+            raise ShapeError(
+                f"{what}: got {value.tolist()}, expected {len(names)} numbers of at least 0: {', '.join(names)}"
+            )
+        out.append(ca.DM(value))
+    return out
+
+
+def _without_drives(name, elastic):
+    if elastic.stiffness_driven:
+        raise ModelError(elastic.name, [f"{name} says nothing about the drives of sigma; use feedback_linearization"])

@@ -1,0 +1,131 @@
+"""The complete model: inertial couplings between motors and links."""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ModelError
+from ..function import function
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """Kinetic energy q'^T S(q) theta' of motors carried along by the links before them.
+
+    matrix: casadi.Function q -> S (v, theta), strictly upper triangular. forces: casadi.Function (q, v, dtheta,
+    d2theta) -> what it adds on the link side, S theta'' + S' theta' - d(q'^T S theta')/dq; on the motors' side it adds
+    the time derivative of momentum(q, v) = S^T q'. needs: for each row of the links {j: 1 or 2}, the derivative of
+    theta_j in it.
+    """
+
+    matrix: ca.Function
+    forces: ca.Function
+    momentum: ca.Function
+    needs: tuple
+
+    @staticmethod
+    def of(robot, given, problems):
+        """From a matrix, a casadi.Function or a callable q -> S; None, with the problem noted, if it is not one."""
+        n = robot.nv
+        q, v, dtheta, d2theta = (ca.SX.sym(name, n) for name in ("q", "v", "dtheta", "d2theta"))
+        S = given(q) if callable(given) else ca.DM(np.array(given, float))
+        S = ca.sparsify(ca.SX(S[0] if isinstance(S, (tuple, list)) else S))
+        if S.shape != (n, n):
+            problems.append(f"coupling: S has shape {S.shape}, expected ({n}, {n})")
+            return None
+        if ca.tril(S).nnz():
+            i, j = (int(x[0]) for x in ca.tril(S).sparsity().get_triplet())
+            problems.append(
+                f"coupling: S has an entry in row {i + 1}, column {j + 1}, but must be strictly upper triangular: a "
+                "motor is carried by the links before its joint alone"
+            )
+            return None
+        momentum = S @ dtheta
+        forces = S @ d2theta + ca.jtimes(momentum, q, v) - ca.gradient(ca.dot(v, momentum), q)
+        forces = ca.cse(ca.simplify(forces))
+        first, second = (ca.jacobian_sparsity(forces, x) for x in (dtheta, d2theta))
+        needs = []
+        for i in range(n):
+            row = {j: 1 for j in range(n) if first.has_nz(i, j)}
+            row |= {j: 2 for j in range(n) if second.has_nz(i, j)}
+            needs.append(row)
+            if any(j <= i for j in row):
+                problems.append(f"coupling: the force on joint {i + 1} depends on motor {min(row) + 1}: S(q) of no arm")
+                return None
+        return Coupling(
+            ca.Function("coupling", [q], [S], ["q"], ["S"]),
+            ca.Function("coupling_forces", [q, v, dtheta, d2theta], [forces]),
+            ca.Function("coupling_momentum", [q, v], [S.T @ v]),
+            tuple(needs),
+        )
+
+    def scaled(self, factor):
+        """The same coupling, S times a factor."""
+        return Coupling.of(_Sized(self.matrix.size1_in(0)), lambda q: factor * self.matrix(q), [])
+
+    def check_energy(self, elastic):
+        """Raise ModelError unless the kinetic energy of links and motors is positive at some configurations."""
+        M = function(elastic.links, "mass_matrix")
+        for seed in range(5):
+            q = elastic.links.random_configuration(seed)
+            S = np.array(self.matrix(q))
+            whole = np.block([[np.array(M(q)), S], [S.T, elastic.motor_inertia]])
+            if np.linalg.eigvalsh(whole).min() <= 0:
+                text = (
+                    "coupling: the kinetic energy is not positive; S is too large for these masses and motor inertias"
+                )
+                raise ModelError(elastic.name, [text])
+
+
+@dataclass(frozen=True)
+class _Sized:
+    nv: int
+
+
+def motor_coupling(robot, rotor_inertia, gear_ratio):
+    """casadi.Function q -> S (v, theta) for motors whose stators stand on the link before the joint, turning about
+    axes parallel to the joint's.
+
+    rotor_inertia [kg m^2] about the rotor's axis, gear_ratio (rotor turns a joint turn, with sign): numbers, or one a
+    joint. Equation: S_kj = J_j r_j a_j^T w_k, a_j the axis of joint j and w_k the angular velocity of the link before
+    it at unit speed of joint k. The rotors' masses and their inertia without spin are taken as parts of those links.
+    """
+    n = robot.nv
+    if any(j.nv != 1 or j.kind not in ("revolute", "continuous") for j in robot.joints) or robot.mimics:
+        raise ModelError(robot.name, ["motor_coupling is for revolute joints alone"])
+    J, r = (np.broadcast_to(np.asarray(x, float), n) for x in (rotor_inertia, gear_ratio))
+    q = ca.SX.sym("q", n)
+    S = [None] * n
+    for b in robot.bodies:
+        k = b.joint.v_index
+        axis = b.rotation @ b.joint.axis  # in the frame of the body before
+        if b.parent == 0:
+            S[k] = ca.SX(n, 1)
+            continue
+        carrier = robot.bodies[b.parent - 1].name
+        jacobian = function(robot, "frame_jacobian", frame=carrier, representation="body")(q=q)["J"]
+        S[k] = ca.sparsify(J[k] * r[k] * (jacobian[:3, :].T @ ca.DM(axis)))
+    S = ca.simplify(ca.horzcat(*S))
+    return ca.Function("motor_coupling", [q], [_without_noise(S, q)], ["q"], ["S"])
+
+
+def _without_noise(S, q):
+    """S without the entries that are rounding errors, and with those that do not depend on q as numbers."""
+    f = ca.Function("S", [q], [ca.densify(S)])
+    rng = np.random.default_rng(0)
+    samples = np.array([np.array(f(rng.uniform(-3, 3, q.numel()))) for _ in range(8)])
+    scale = max(np.abs(samples).max(), 1e-300)
+    rows = []
+    for i in range(S.shape[0]):
+        row = []
+        for j in range(S.shape[1]):
+            x = samples[:, i, j]
+            if np.abs(x).max() < 1e-13 * scale:
+                row.append(ca.SX(1, 1))
+            elif np.ptp(x) < 1e-13 * scale:
+                row.append(ca.SX(float(x[0])))
+            else:
+                row.append(S[i, j])
+        rows.append(ca.horzcat(*row))
+    return ca.sparsify(ca.vertcat(*rows))

@@ -1,0 +1,118 @@
+"""Pictures of simulations, drawn without a screen: motions, torques and errors, and an animated stick figure."""
+
+import numpy as np
+
+from ..errors import ModelError, ShapeError
+from ..planning.animate import stick_figure
+from ..planning.files import replacing
+
+
+def plot_runs(runs, path=None, *, title=None):
+    """matplotlib Figure of simulations {name: Run} of one robot, the first in detail.
+
+    Panels: link and motor positions and the deflections, spring and motor torques of the first; the largest tracking
+    error of all joints over time of every run. Written to `path` if given.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if not runs:
+        raise ShapeError("plot_runs: no run to plot")
+    name, run = next(iter(runs.items()))
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(3, 2)
+    panels = [figure.add_subplot(grid[i]) for i in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    _lines(panels[0], run.t, run.q, "-", "joint {}")
+    _lines(panels[0], run.t, run.theta, "--")
+    panels[0].set(title="links (solid) and motors (dashed)", ylabel="position [rad]")
+    _lines(panels[1], run.t, run.deflection, "-")
+    panels[1].set(title="deflections of the springs", ylabel="theta - q [rad]")
+    _lines(panels[2], run.t, run.tau, "-")
+    panels[2].set(title="spring torques", ylabel="torque [Nm]")
+    _lines(panels[3], run.t, run.tau_m, "-")
+    panels[3].set(title="motor torques", ylabel="torque [Nm]")
+    panels[0].legend(fontsize="x-small", ncols=4)
+    errors = figure.add_subplot(grid[2, :])
+    for label, other in runs.items():
+        late = other.error[1:] if len(other.t) > 1 else other.error  # at the start it may be exactly zero
+        size = np.maximum(np.abs(late).max(axis=1), 1e-17)
+        errors.semilogy(other.t[-len(late) :], size, linewidth=1.2, label=label)
+    errors.set(title="largest tracking error of the joints", xlabel="time [s]", ylabel="|q - q_ref| [rad]")
+    errors.legend(fontsize="x-small", ncols=4)
+    for axis in (*panels, errors):
+        axis.grid(alpha=0.3)
+        axis.margins(x=0)
+    figure.suptitle(name if title is None else title)
+    if path is not None:
+        with replacing(path) as part:
+            figure.savefig(part, dpi=90)
+    return figure
+
+
+def _lines(axis, t, rows, style, label=None):
+    for i, y in enumerate(rows.T):
+        axis.plot(t, y, style, color=f"C{i % 10}", linewidth=1.2, label=label and label.format(i + 1))
+
+
+def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exaggerate=1.0):
+    """Write a GIF of a Run: the links, dashed where they would be if they followed their motors, q = theta, and the
+    wanted path of the tip.
+
+    Robots that move in a coordinate plane are drawn flat. slow: seconds of the animation for one of the motion.
+    exaggerate: factor of the deflections as drawn. Needs one motor a joint; returns the path.
+    """
+    from matplotlib.animation import PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if any(len(j.theta) > 1 for j in elastic.joints):
+        raise ModelError(elastic.name, ["animate_run draws robots with one motor a joint"])
+    f, sticks = stick_figure(elastic.robot)
+    times = np.arange(run.t[0], run.t[-1], 1 / (fps * slow))
+    frames = np.searchsorted(run.t, times)
+    rigid = run.q.copy()
+    rigid[:, [j.q for j in elastic.joints]] += exaggerate * run.deflection
+    links, motors, wanted = (_points(f, x[frames]) for x in (run.q, rigid, run.q_ref))
+    every = np.concatenate([links, motors], axis=1)
+    low, high = every.min(axis=(1, 2)), every.max(axis=(1, 2))
+    center, reach = (low + high) / 2, max(0.55 * (high - low).max(), 1e-3)
+    flat = (high - low).min() < 1e-9
+    axes = [k for k in range(3) if not (flat and k == np.argmin(high - low))]
+
+    dpi = 100
+    figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi, layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.add_subplot(**({} if flat else {"projection": "3d"}))
+    for k, letter in zip(axes, "xyz", strict=False):
+        getattr(axis, f"set_{letter}lim")(center[k] - reach, center[k] + reach)
+        getattr(axis, f"set_{letter}label")(f"{'xyz'[k]} [m]", fontsize="small")
+    axis.tick_params(labelsize="x-small")
+    if flat:
+        axis.set_aspect("equal")
+    axis.plot(*wanted[axes][:, :, -1], color="0.8", linewidth=0.8)
+    styles = ((motors, "--", "C1", 1.2), (links, "-o", "C0", 2.5))
+    drawn = [
+        (points, stick, axis.plot(*[[]] * len(axes), style, color=color, linewidth=width, markersize=4)[0])
+        for points, style, color, width in styles
+        for stick in sticks
+    ]
+    text = axis.set_title("links, and motors", fontsize="small")
+    factor = "" if exaggerate == 1 else f", deflections x {exaggerate:g}"
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # or else it would move a little from frame to frame
+    writer = PillowWriter(fps=fps)
+    with replacing(path) as part:
+        with writer.saving(figure, str(part), dpi):
+            for k, t in enumerate(times):
+                for points, stick, line in drawn:
+                    ends = points[axes][:, k, stick]
+                    line.set_data(*ends) if flat else line.set_data_3d(*ends)
+                text.set_text(f"links, and motors (dashed){factor}, t = {t:.2f} s")
+                writer.grab_frame()
+    return path
+
+
+def _points(f, q):
+    """(3, frames, points) of the stick figure."""
+    return f.map(len(q))(q.T).full().reshape(3, len(q), -1)

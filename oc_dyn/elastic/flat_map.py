@@ -1,0 +1,136 @@
+"""The flat map: motors' motion and torques from that of the links, algebraically.
+
+Link side   tau = inverse dynamics(q, v, dv, ..) with all its time derivatives, tau^(k) at every order needed;
+springs     phi(theta - q, sigma) = tau, solved for theta and differentiated;
+motor side  tau_m = B theta'' + (the springs' torques) + (the motors' friction).
+
+For the reduced model tau_m needs tau'', so q up to q^(4); each of its derivatives one more. In the complete model the
+motors' accelerations act on the links before them, so the joints are solved from the last to the first, each needing
+two derivatives more of the ones behind it: tau_m needs q up to q^(2(n + 1)). Sources: Spong 1987; De Luca and Lucibello
+1998; De Luca and Book 2008, section 13.1; Palli, Melchiorri and De Luca 2008 for variable stiffness.
+"""
+
+import casadi as ca
+
+from ..function import function
+from ..lie.along import time_derivatives
+from ..ports import derivative_name, motion_ports
+from ..registry import get_method, method, quantity
+from .motor_side import at_motors, carried_momentum, motor_friction, sigma_forces, spring_torques
+from .ports import admit_flat, column_ports, jet
+
+QUANTITY = "elastic_flat_map"
+
+
+def _inputs(elastic, order, options):
+    ports = motion_ports(elastic.links, elastic.flat_order(order) - 1)
+    return ports + (column_ports(elastic, "sigma", 2 + order) if elastic.sigma_names else [])
+
+
+def _outputs(elastic, order, options):
+    ports = column_ports(elastic, "theta", 2 + order) + column_ports(elastic, "tau_m", order)
+    return ports + (column_ports(elastic, "tau_sigma", order) if elastic.stiffness_driven else [])
+
+
+def _call(function, elastic, order, ports, options):
+    V = [ports[derivative_name("v", k)] for k in range(elastic.flat_order(order))]
+    sigma = jet(ports, "sigma", 2 + order) if elastic.sigma_names else []
+    found = function(elastic, order, ports["q"], V, sigma)
+    return {derivative_name(name, k): x for name, xs in found.items() for k, x in enumerate(xs)}
+
+
+quantity(
+    name=QUANTITY,
+    summary="motor positions and torques of an elastic robot, and their time derivatives, from the motion of its links",
+    inputs=_inputs,
+    outputs=_outputs,
+    call=_call,
+    default=("taylor",),
+    of="elastic robot",
+    admit=admit_flat(QUANTITY),
+)
+
+
+def flat_map(inverse_dynamics, elastic, order, q, V, sigma):
+    """{"theta": [theta .. d{2+order}theta], "tau_m": [..], "tau_sigma": [..]}, by a method of inverse dynamics."""
+    orders = [x + order for x in elastic.motor_orders]
+    top = max(orders)
+    f = function(elastic.links, "inverse_dynamics", order=top, method=inverse_dynamics)
+    tau = f.call([q, *V[: top + 2]])
+    position = [q, *V]
+    deflection, theta = {}, {}
+    for e in reversed(range(len(elastic.joints))):
+        j, need = elastic.joints[e], orders[e]
+        torque = [tau[k][j.v] for k in range(need + 1)]
+        if elastic.coupling:
+            extra = _coupling_forces(elastic, e, need, q, V, theta)
+            torque = [x + y for x, y in zip(torque, extra, strict=True)]
+        s = [x[j.sigma] for x in sigma] if j.sigma is not None else []
+        deflection[e] = j.spring.deflections(torque, s)
+        link = [x[j.v] if k else x[j.q] for k, x in enumerate(position[: need + 1])]
+        theta[e] = [[z + x for z, x in zip(jet, link, strict=True)] for jet in deflection[e]]
+    motors = [jet for e in range(len(elastic.joints)) for jet in theta[e]]
+    out = {"theta": [ca.vertcat(*(jet[k] for jet in motors)) for k in range(3 + order)]}
+    out["tau_m"] = _motor_torques(elastic, order, q, V, tau, out["theta"], deflection, sigma)
+    if elastic.stiffness_driven:
+        out["tau_sigma"] = _sigma_torques(elastic, order, deflection, sigma)
+    return out
+
+
+def _coupling_forces(elastic, e, order, q, V, theta):
+    """Derivatives 0..order of what the coupling adds to the torque of joint e; theta: {joint: [jet]} behind it."""
+    n = len(elastic.joints)
+    zero = ca.DM(1, 1)
+    motors = [theta[i][0] if i in theta else [zero] * (order + 3) for i in range(n)]
+    rates = [ca.vertcat(*(jet[k] if k < len(jet) else zero for jet in motors)) for k in range(1, order + 3)]
+    flow = [q, *V[: order + 1]], rates
+    symbols = [[ca.SX.sym("x", n) for _ in part] for part in flow]
+    pairs = [p for part in symbols for p in zip(part[:-1], part[1:], strict=True)]
+    force = elastic.coupling.forces(symbols[0][0], symbols[0][1], symbols[1][0], symbols[1][1])[e]
+    f = ca.Function("forces", [*symbols[0], *symbols[1]], time_derivatives(force, order, pairs, cse=True))
+    return f.call([*flow[0], *flow[1]])
+
+
+def _motor_torques(elastic, order, q, V, tau, theta, z, sigma):
+    """Derivatives 0..order of the torques of all motors."""
+    springs = spring_torques(elastic, order, z, sigma)
+    speeds = [at_motors(elastic, V[k], theta[k + 1]) for k in range(order + 1)]
+    friction = motor_friction(elastic, speeds)
+    inertial = [ca.DM(elastic.motor_inertia) @ theta[k + 2] + springs[k] for k in range(order + 1)]
+    if elastic.coupling:
+        inertial = [x + y for x, y in zip(inertial, carried_momentum(elastic, order, q, V), strict=True)]
+    return [at_motors(elastic, tau[k], inertial[k]) + friction[k] for k in range(order + 1)]
+
+
+def _sigma_torques(elastic, order, z, sigma):
+    """Derivatives 0..order of the forces of the drives of sigma."""
+    forces = sigma_forces(elastic, order, z, sigma)
+    return [ca.DM(elastic.stiffness_inertia) * sigma[k + 2] + forces[k] for k in range(order + 1)]
+
+
+def _register(name):
+    """The flat map by one method of inverse dynamics, under its name."""
+    of = get_method("inverse_dynamics", name)
+    only = " on reduced models alone" if of.max_order is not None else ""
+
+    def by(elastic, order, q, V, sigma):
+        return flat_map(name, elastic, order, q, V, sigma)
+
+    by.__doc__ = f"Motor positions and torques from inverse dynamics by {name}{only}; see flat_map."
+    method(
+        QUANTITY,
+        name,
+        kind=of.kind,
+        source=f"flat map of the elastic joint on inverse_dynamics/{name}",
+        max_order=None if of.max_order is None else of.max_order - 2,
+        cannot=of.cannot
+        | ({"coupling": "the complete model needs a higher order"} if of.max_order is not None else {}),
+        cse=of.cse,
+    )(by)
+
+
+for _name in (
+    *("taylor", "recursive_body", "recursive_spatial", "second_order_body"),
+    *("second_order_closed_form", "closed_form", "ad_jet_cse"),
+):
+    _register(_name)

@@ -1,0 +1,219 @@
+"""The elastic robot: links as before, and between each elastic joint and its motor a spring."""
+
+from dataclasses import dataclass, field, replace
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ModelError, UnknownName
+from ..model.inertia import Inertia
+from ..model.robot import ReadOnlyArrays, Robot, assemble
+from .springs import LinearSpring
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticJoint:
+    """A joint with a spring: its name, its rows in q and v, its spring, its motors' rows in theta and tau_m; its row
+    in sigma, None where the stiffness is not variable."""
+
+    name: str
+    q: int
+    v: int
+    spring: object
+    theta: tuple
+    tau: tuple
+    sigma: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticRobot(ReadOnlyArrays):
+    """A robot on springs; make it with elastic_robot, print it for a table.
+
+    Reduced model (Spong 1987), theta being the motor angles as seen at the joints, tau the springs' torques:
+        M(q) q'' + n(q, q') = tau(theta - q, theta' - q'),    B theta'' + tau = tau_m - friction(theta')
+    complete model: S(q) theta'' and S(q)^T q'' besides, with the terms of Coriolis that belong to them. A rigid joint
+    has no row in theta; its row of tau_m drives the link itself.
+
+    robot: as given. links: the same without what the motors carry; friction that the robot's joints have is left out.
+    motor_inertia B (theta, theta) [kg m^2 or kg]. gear (tau_m, tau_m): motor speeds = gear @ joint-side
+    speeds. motor_damping, motor_friction: one a row of tau_m. stiffness_inertia (sigma,): inertia of the drives of
+    sigma, empty where sigma is prescribed.
+    """
+
+    robot: Robot
+    links: Robot
+    joints: tuple  # of ElasticJoint, in the order of coordinates
+    rigid: tuple  # rows of v that have no spring
+    rigid_motors: tuple  # their rows of tau_m
+    motor_names: tuple  # of tau_m
+    motor_inertia: np.ndarray
+    gear: np.ndarray
+    motor_damping: np.ndarray
+    motor_friction: np.ndarray
+    stiffness_inertia: np.ndarray
+    coupling: object = None  # a Coupling of the complete model
+    _made: dict = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def name(self):
+        return self.robot.name
+
+    @property
+    def nq(self):
+        return self.links.nq
+
+    @property
+    def nv(self):
+        return self.links.nv
+
+    @property
+    def bodies(self):
+        return self.links.bodies
+
+    @property
+    def elastic_motors(self):
+        """Rows of tau_m, one a row of theta."""
+        return tuple(m for j in self.joints for m in j.tau)
+
+    @property
+    def theta_names(self):
+        """Names of the rows of theta: motors of the elastic joints."""
+        return tuple(self.motor_names[m] for m in self.elastic_motors)
+
+    @property
+    def sigma_names(self):
+        """Names of the rows of sigma: joints of variable stiffness."""
+        return tuple(j.name for j in self.joints if j.sigma is not None)
+
+    @property
+    def adjusted(self):
+        """Joints of variable stiffness whose sigma is a coordinate of the spring."""
+        return tuple(j for j in self.joints if j.spring.adjusted)
+
+    @property
+    def stiffness_driven(self):
+        """Whether sigma has drives of its own, and rows in the state; else it is prescribed."""
+        return self.stiffness_inertia.size > 0
+
+    @property
+    def damped(self):
+        """Names of the joints whose spring is damped."""
+        return tuple(j.name for j in self.joints if j.spring.damping)
+
+    @property
+    def features(self):
+        """What is special about the links, for methods that cannot do it; and "coupling" for the complete model."""
+        return self.links.features | ({"coupling"} if self.coupling else set())
+
+    @property
+    def motor_orders(self):
+        """For each elastic joint the derivative of its theta that the motor torques need: 2 for the reduced model."""
+        need = [2] * len(self.joints)
+        if self.coupling:
+            for i in range(len(self.joints)):  # row i of the links hands on what theta_i needs
+                for j, more in self.coupling.needs[i].items():
+                    need[j] = max(need[j], need[i] + more)
+        return tuple(need)
+
+    def flat_order(self, order=0):
+        """The highest time derivative of q in the motor torque's derivative of this order: 4 for the reduced model,
+        up to 2 (n + 1) for the complete one."""
+        return max(self.motor_orders) + 2 + order
+
+    def continuity(self, of="torque"):
+        """How many times q must be continuously differentiable for a bounded ("bounded torque") or continuous motor
+        torque ("torque"), or one whose rate is bounded and continuous ("torque_rate")."""
+        steps = {"bounded torque": -1, "torque": 0, "torque_rate": 1}
+        if of not in steps:
+            raise UnknownName("continuity of", of, steps)
+        return self.flat_order() + steps[of]
+
+    def rotor_torque(self, tau_m):
+        """Torques at the rotors (tau_m,) from joint-side ones: gear^-T tau_m."""
+        return np.linalg.solve(self.gear.T, np.asarray(tau_m, float))
+
+    def rotor_speed(self, speed):
+        """Rotor speeds (tau_m,) from joint-side ones: gear @ speed."""
+        return self.gear @ np.asarray(speed, float)
+
+    def linear_stiffness(self):
+        """(elastic joints,) stiffness [Nm/rad, N/m]; ModelError if a spring is not linear."""
+        other = [j.name for j in self.joints if not isinstance(j.spring, LinearSpring)]
+        if other:
+            raise ModelError(self.name, [f"the springs of {', '.join(other)} are not linear"])
+        return np.array([j.spring.stiffness for j in self.joints])
+
+    def undamped(self):
+        """The same robot without damping in its springs; itself where there is none."""
+        if not self.damped:
+            return self
+        return replace(self, joints=tuple(replace(j, spring=replace(j.spring, damping=0.0)) for j in self.joints))
+
+    def with_errors(self, stiffness=0.0, mass=0.0, motor_inertia=0.0):
+        """The robot that is there when this one is the model: relative errors, 0.1 is 10 % more.
+
+        stiffness: a number, or {joint: number}; mass: of all inertial parameters of links, a number or {link: number};
+        motor_inertia: a number.
+        """
+        names = [j.name for j in self.joints]
+        factor = {**dict.fromkeys(names, 1.0), **_factors(stiffness, names, f"elastic joint of {self.name}")}
+        joints = tuple(replace(j, spring=j.spring.scaled(factor[j.name])) for j in self.joints)
+        mass_of = _factors(mass, list(self.links.description[0]), f"link of {self.name}")
+        links = rebuilt(self.links, mass_of=mass_of)
+        m = 1.0 + float(motor_inertia)
+        return replace(
+            self,
+            joints=joints,
+            links=links,
+            motor_inertia=m * self.motor_inertia,
+            coupling=self.coupling and self.coupling.scaled(m),
+        )
+
+    def __getstate__(self):
+        return {**vars(self), "_made": {}}
+
+    def __str__(self):
+        kind = "complete" if self.coupling else "reduced"
+        lines = [f"elastic robot {self.name}: {self.nv} velocities, {len(self.joints)} elastic joints, {kind} model"]
+        for j in self.joints:
+            s = j.spring
+            what = f"stiffness {s.stiffness:g}" if isinstance(s, LinearSpring) else type(s).__name__
+            inertia = ", ".join(f"{self.motor_inertia[i, i]:g}" for i in j.theta)
+            lines.append(f"  {j.name}: {what}, damping {s.damping:g}, motor inertia {inertia}")
+        names = self.links.velocity_names
+        lines += [f"  {names[k]}: rigid" for k in self.rigid]
+        return "\n".join(lines)
+
+    def __repr__(self):
+        return f"<oc_dyn.ElasticRobot {self.name!r}: {len(self.joints)} elastic joints of {self.nv}>"
+
+
+def _factors(errors, names, what):
+    """{name: 1 + error}."""
+    if not isinstance(errors, dict):
+        return dict.fromkeys(names, 1.0 + float(errors)) if errors else {}
+    for name in errors:
+        if name not in names:
+            raise UnknownName(what, name, names)
+    return {name: 1.0 + float(x) for name, x in errors.items()}
+
+
+def rebuilt(robot, armature=None, mass_of=None):
+    """The robot with other armatures {joint: value}, inertial parameters of links times factors {link: factor}."""
+    links, raw, floating, held = robot.description
+    armature, mass_of = armature or {}, mass_of or {}
+    if all(robot.joint(n).armature == x for n, x in armature.items()) and not mass_of:
+        return robot
+    links = {name: x and _times(mass_of.get(name, 1.0), x) for name, x in links.items()}
+    raw = tuple(replace(j, armature=armature[j.name]) if j.name in armature else j for j in raw)
+    new = assemble(robot.name, links, raw, gravity=robot.gravity, floating_base=floating, lock=held)
+    return replace(new, velocity_limits=robot.velocity_limits, report=robot.report, snap_angles=robot.snap_angles)
+
+
+def _times(factor, inertia):
+    return Inertia(factor * inertia.mass, factor * inertia.moment, factor * inertia.tensor)
+
+
+def columns(x, rows):
+    """Entries of a column vector, by their rows."""
+    return ca.vertcat(*(x[k] for k in rows)) if len(rows) else ca.DM(0, 1)

@@ -1,0 +1,150 @@
+"""The full elastic state as one column, its rates, and its energies."""
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from ..function import function
+from .forward_dynamics import forces
+from .motor_side import (
+    at_motors,
+    deflections,
+    joint_torques,
+    motor_friction,
+    sigma_forces,
+    spring_damping,
+    spring_energy,
+    spring_torques,
+)
+
+ENERGIES = ("kinetic_links", "kinetic_motors", "springs", "gravity")
+
+
+@dataclass(frozen=True, eq=False)
+class Plant:
+    """An elastic robot as a system: parts {name: slice} of the state column, and Functions of it.
+
+    rates (x, u, sigma): time derivative of the state; sigma and its rate, (2 rows of sigma), count where the
+    stiffness is prescribed. u: tau_m, and tau_sigma where sigma has drives. powers (x, u, sigma): (what motors and
+    drives put in, what friction and dampers take) [W]. energies (x, sigma): ENERGIES [J]; that of the coupling counts
+    with the motors. springs (x, sigma): deflections theta - q (theta,) and torques (elastic joints,) of the springs
+    with their dampers. residual (x, accelerations, u, sigma): equations of motion solved for nothing, zero at the
+    accelerations.
+    """
+
+    parts: dict
+    size: int
+    controls: int
+    rates: ca.Function
+    powers: ca.Function
+    energies: ca.Function
+    springs: ca.Function
+    residual: ca.Function
+
+
+def plant_rates(elastic):
+    """casadi.Function (t, x, p) -> dx of the robot alone, p = [u; prescribed sigma and its rate]: for
+    collocation_equations, collocation_step and fixed_step. The parts of x are plant(elastic).parts."""
+    p = plant(elastic)
+    t, x, u = ca.MX.sym("t"), ca.MX.sym("x", p.size), ca.MX.sym("p", p.controls + p.rates.size1_in(2))
+    return ca.Function(
+        "plant_rates", [t, x, u], [p.rates(x, u[: p.controls], u[p.controls :])], ["t", "x", "p"], ["dx"]
+    )
+
+
+def plant(elastic):
+    """Plant of an elastic robot."""
+    if "plant" not in elastic._made:
+        elastic._made["plant"] = _build(elastic)
+    return elastic._made["plant"]
+
+
+def _build(elastic):
+    motors, sigmas = len(elastic.elastic_motors), len(elastic.sigma_names)
+    sizes = {"q": elastic.nq, "v": elastic.nv, "theta": motors, "dtheta": motors}
+    if elastic.stiffness_driven:
+        sizes |= {"sigma": sigmas, "dsigma": sigmas}
+    parts, size = {}, 0
+    for name, n in sizes.items():
+        parts[name] = slice(size, size + n)
+        size += n
+    controls = len(elastic.motor_names) + (sigmas if elastic.stiffness_driven else 0)
+    x, u, given = ca.SX.sym("x", size), ca.SX.sym("u", controls), ca.SX.sym("sigma", 2 * sigmas)
+    s = {name: x[part] for name, part in parts.items()}
+    sigma, dsigma = (s["sigma"], s["dsigma"]) if elastic.stiffness_driven else (given[:sigmas], given[sigmas:])
+    tau_m, tau_sigma = u[: len(elastic.motor_names)], u[len(elastic.motor_names) :]
+    ports = {**s, "tau_m": tau_m, "sigma": sigma, "tau_sigma": tau_sigma}
+
+    f = function(elastic, "elastic_forward_dynamics")
+    a = f(**{name: ports[name] for name in f.name_in()})
+    rates = [elastic.links.configuration_rate(s["q"], s["v"]), a["dv"], s["dtheta"], a["d2theta"]]
+    rates += [dsigma, a["d2sigma"]] if elastic.stiffness_driven else []
+
+    z = deflections(elastic, [s["q"]], [s["theta"]])
+    speed = at_motors(elastic, s["v"], s["dtheta"])
+    put_in = ca.dot(tau_m, speed)
+    if elastic.adjusted:
+        forces = tau_sigma if elastic.stiffness_driven else sigma_forces(elastic, 0, z, [sigma])[0]
+        rows = [j.sigma for j in elastic.adjusted]
+        put_in = put_in + ca.dot(forces, ca.vertcat(*(dsigma[k] for k in rows)))
+    damping = spring_damping(elastic, s["v"], s["dtheta"])
+    link_speed = ca.vertcat(*(s["v"][j.v] for j in elastic.joints for _ in j.theta))
+    taken = ca.dot(motor_friction(elastic, [speed])[0], speed) + ca.dot(damping, s["dtheta"] - link_speed)
+
+    energies = _energies(elastic, s, sigma, dsigma, z)
+    accelerations = ca.SX.sym("a", elastic.nv + motors + (sigmas if elastic.stiffness_driven else 0))
+    residual = _residual(elastic, s, accelerations, ports)
+    state = [x, u, given]
+    return Plant(
+        parts,
+        size,
+        controls,
+        ca.Function("plant", state, [ca.cse(ca.densify(ca.vertcat(*rates)))], ["x", "u", "sigma"], ["dx"]),
+        ca.Function("powers", state, [ca.vertcat(put_in, taken)]),
+        ca.Function("energies", [x, given], [ca.cse(ca.vertcat(*energies))]),
+        ca.Function("springs", [x, given], _springs(elastic, s, sigma, z)),
+        ca.Function("residual", [x, accelerations, u, given], [ca.cse(residual)]),
+    )
+
+
+def _energies(elastic, s, sigma, dsigma, z):
+    links, v, dtheta = elastic.links, s["v"], s["dtheta"]
+    M = function(links, "mass_matrix")(s["q"])
+    motors = 0.5 * ca.dot(dtheta, ca.DM(elastic.motor_inertia) @ dtheta)
+    if elastic.coupling:
+        motors = motors + ca.dot(elastic.coupling.momentum(s["q"], v), dtheta)
+    if elastic.stiffness_driven:
+        motors = motors + 0.5 * ca.dot(ca.DM(elastic.stiffness_inertia), dsigma**2)
+    height = ca.SX(0)
+    for b in links.bodies:
+        pose = function(links, "frame_pose", frame=b.name)(q=s["q"])
+        moment = b.inertia.mass * pose["p"] + pose["R"] @ ca.DM(b.inertia.moment)
+        height = height - ca.dot(ca.DM(links.gravity), moment)
+    deflected = {e: [x[0] for x in jets] for e, jets in z.items()}
+    return 0.5 * ca.dot(v, M @ v), motors, spring_energy(elastic, deflected, sigma), height
+
+
+def _springs(elastic, s, sigma, z):
+    deflection = ca.vertcat(*(jet[0] for jets in z.values() for jet in jets))
+    motors = spring_torques(elastic, 0, z, [sigma])[0] + spring_damping(elastic, s["v"], s["dtheta"])
+    joints = joint_torques(elastic, motors)
+    return [deflection, ca.vertcat(*(joints[j.v] for j in elastic.joints))]
+
+
+def _residual(elastic, s, accelerations, ports):
+    """Left sides of the equations of motion at given accelerations, by inverse dynamics: nothing is solved for."""
+    n, m = elastic.nv, len(elastic.elastic_motors)
+    dv, d2theta, d2sigma = accelerations[:n], accelerations[n : n + m], accelerations[n + m :]
+    sigma = [ports["sigma"]] if elastic.adjusted else []
+    link, motor = forces(elastic, s["q"], s["v"], s["theta"], s["dtheta"], sigma, ports["tau_m"])
+    link = function(elastic.links, "inverse_dynamics")(s["q"], s["v"], dv) - link
+    motor = ca.DM(elastic.motor_inertia) @ d2theta - motor
+    if elastic.coupling:
+        link = link + elastic.coupling.forces(s["q"], s["v"], s["dtheta"], d2theta)
+        momentum = elastic.coupling.momentum(s["q"], s["v"])
+        motor = motor + ca.jtimes(momentum, ca.vertcat(s["q"], s["v"]), ca.vertcat(s["v"], dv))
+    rows = [link, motor]
+    if elastic.stiffness_driven:
+        force = sigma_forces(elastic, 0, deflections(elastic, [s["q"]], [s["theta"]]), sigma)[0]
+        rows.append(ca.DM(elastic.stiffness_inertia) * d2sigma + force - ports["tau_sigma"])
+    return ca.vertcat(*rows)

@@ -1,0 +1,267 @@
+"""Simulation of the full elastic state under a law of control, continuous in time or sampled."""
+
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ShapeError, SolveError, UnknownName
+from .closed_loop import Loop, torque_limits
+from .collocation import collocation_step
+from .dop853 import fixed_step, integrate
+from .plant import ENERGIES
+
+METHODS = ("dop853", "cvodes", "idas")
+SAMPLED = ("dop853", "collocation", "cvodes")
+_SUNDIALS_STEPS = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a simulation gave, rows are times.
+
+    t (K,) [s]; q, v (K, n) of the links, theta, dtheta of the motors of elastic joints; sigma; q_ref, v_ref; tau_m
+    commanded motor torques, saturated; deflection theta - q and tau, the torques of the springs; energies
+    {kinetic_links, kinetic_motors, springs, gravity: (K,)} [J]; put_in, taken (K,): work of motors and drives, and
+    that of friction and dampers, since the start [J]; facts: method, tolerance, steps and more; states (K, size) whole.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    theta: np.ndarray
+    dtheta: np.ndarray
+    q_ref: np.ndarray
+    v_ref: np.ndarray
+    tau_m: np.ndarray
+    deflection: np.ndarray
+    tau: np.ndarray
+    energies: dict
+    put_in: np.ndarray
+    taken: np.ndarray
+    states: np.ndarray
+    sigma: np.ndarray | None = None
+    facts: dict = field(default_factory=dict)
+
+    @property
+    def error(self):
+        """(K, n) q - q_ref."""
+        return self.q - self.q_ref
+
+    @property
+    def largest_error(self):
+        """Largest absolute error of any joint at any time [rad, m]."""
+        return float(np.abs(self.error).max())
+
+    @property
+    def energy(self):
+        """(K,) total energy [J]."""
+        return sum(self.energies.values())
+
+    @property
+    def energy_balance(self):
+        """(K,) energy gained less work put in plus work taken [J]: zero but for errors of integration."""
+        return self.energy - self.energy[0] - self.put_in + self.taken
+
+
+def simulate(
+    elastic,
+    controller,
+    reference,
+    *,
+    duration=None,
+    dt=0.01,
+    method=None,
+    rtol=1e-10,
+    atol=None,
+    stiffness_error=0.0,
+    mass_error=0.0,
+    motor_inertia_error=0.0,
+    start=None,
+    torque_limit=None,
+    sample_time=None,
+    substeps=1,
+    noise=None,
+    seed=0,
+):
+    """Run of an elastic robot whose motors obey a Controller along a Reference.
+
+    elastic: the robot that is there. Its own model, in the controller, may differ; stiffness_error, mass_error,
+        motor_inertia_error change the robot that is there by relative errors, see ElasticRobot.with_errors.
+    duration [s]: default that of the reference. dt [s]: between the times that are kept.
+    method: "dop853" (the default; explicit, order 8), "cvodes" or "idas" (stiff springs; idas takes the equations of
+        motion as they stand, by inverse dynamics, with the accelerations as algebraic unknowns). rtol, atol: local
+        errors; atol default rtol / 100.
+    start: {"q": offset, "v": .., "theta": .., "dtheta": ..} added to the state that the flat map of the robot that is
+        there (without damping) asks for at the start; or "reference", the state that the controller's model asks for;
+        or a whole state.
+    torque_limit: (tau_m,) or a number [Nm]: motor torques are cut off there.
+    sample_time [s]: the law runs once in this time and its torques are held between; method is then "dop853"
+        (`substeps` fixed steps a period), "collocation" (the same, implicit, for stiff springs) or "cvodes".
+    noise: {"q", "v", "theta", "dtheta": standard deviation} of what a sampled law measures; seed: of the noise.
+    Raises SolveError when the integration fails, with the Run up to there as its `trajectory`.
+    """
+    real = elastic
+    if np.any([_nonzero(x) for x in (stiffness_error, mass_error, motor_inertia_error)]):
+        real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
+    duration = reference.duration if duration is None else float(duration)
+    if not 0 < duration < np.inf or (reference.breaks and duration > reference.duration * (1 + 1e-9)):
+        raise ShapeError(
+            f"simulate: duration {duration:g} s, expected up to {reference.duration:g}, that of the reference"
+        )
+    loop = Loop(real, controller, reference, torque_limits(controller, torque_limit))
+    x0 = loop.first_state(start)
+    times = np.append(np.arange(0.0, duration - 1e-9 * dt, dt), duration)
+    atol = rtol / 100 if atol is None else atol
+    if sample_time is None:
+        if noise:
+            raise ShapeError("simulate: noise is for a sampled law; give sample_time")
+        method = _known(method or "dop853", METHODS)
+        states, facts, failure = _continuous(loop, times, x0, method, rtol, atol)
+        controls = None
+    else:
+        method = _known(method or "dop853", SAMPLED)
+        times, states, controls, facts, failure = _sampled(
+            loop, duration, dt, x0, method, float(sample_time), int(substeps), noise or {}, seed, rtol, atol
+        )
+    done = np.isfinite(states).all(axis=0)
+    facts |= {"method": method, "rtol": rtol, "sample_time": sample_time}
+    run = _run(loop, times[done], states[:, done], None if controls is None else controls[:, done], facts)
+    if failure:
+        raise SolveError(f"simulate {elastic.name}, {controller.name}: {failure}", "failed", trajectory=run)
+    return run
+
+
+def _continuous(loop, times, x0, method, rtol, atol):
+    """(states (size, times), facts, failure)."""
+    breaks = tuple(b for b in loop.reference.breaks if times[0] < b < times[-1])
+    rates = loop.rates()
+    if method == "dop853":
+        try:
+            allowed = np.append(np.full(loop.size - 2, atol), [np.inf, np.inf])  # work is only looked at
+            states, facts = integrate(rates, times, x0, (), rtol, allowed, breaks)
+        except SolveError as error:
+            return error.trajectory, {}, str(error)
+        return states, facts, None
+    states, x, failure = np.full((x0.size, times.size), np.nan), x0, None
+    states[:, 0] = x0
+    edges = [times[0], *breaks, times[-1]]
+    for a, b in zip(edges[:-1], edges[1:], strict=True):
+        inside = (times > a) & (times <= b)
+        grid = [*times[inside], *([] if inside.any() and times[inside][-1] == b else [b])]
+        try:
+            found = _sundials(loop, rates, method, a, grid, rtol, atol)(x0=x)["xf"].full()
+        except RuntimeError as error:
+            reason = [line for line in str(error).splitlines() if line.strip()][-1]
+            return states, {}, f"{method} failed between t = {a:.6g} and {b:.6g}: {reason}"
+        states[:, inside] = found[:, : inside.sum()]
+        x = found[:, -1]
+    return states, {}, failure
+
+
+def _sundials(loop, rates, method, start, grid, rtol, atol):
+    options = {"reltol": rtol, "abstol": atol, "max_num_steps": _SUNDIALS_STEPS}
+    t, x = ca.MX.sym("t"), ca.MX.sym("x", loop.size)
+    if method == "cvodes":
+        dae = {"t": t, "x": x, "ode": rates(t, x, ca.DM(0, 1))}
+        return ca.integrator("simulation", "cvodes", dae, float(start), grid, options)
+    p = loop.plant
+    a = ca.MX.sym("a", p.residual.size1_in(1))
+    ref = loop.reference_at(t)
+    robot, memory = x[: p.size], x[p.size : p.size + loop.memory]
+    u, memory_rate = loop.controls(ref, robot, memory)
+    sigma = loop.sigma(ref)
+    n, m = loop.elastic.nv, len(loop.elastic.elastic_motors)
+    ode = [robot[p.parts["v"]], a[:n], robot[p.parts["dtheta"]], a[n : n + m]]
+    ode += [robot[p.parts["dsigma"]], a[n + m :]] if loop.elastic.stiffness_driven else []
+    ode = ca.vertcat(*ode, memory_rate, p.powers(robot, u, sigma))
+    dae = {"t": t, "x": x, "z": a, "ode": ode, "alg": p.residual(robot, a, u, sigma)}
+    return ca.integrator("simulation", "idas", dae, float(start), grid, {**options, "suppress_algebraic": True})
+
+
+def _sampled(loop, duration, dt, x0, method, h, substeps, noise, seed, rtol, atol):
+    """(times, states, controls, facts, failure): the law once in h, its results held."""
+    for name in noise:
+        if name not in loop.plant.parts:
+            raise UnknownName("measured part of the state", name, loop.plant.parts)
+    count = max(1, round(duration / h))
+    if abs(count * h - duration) > 1e-6 * h:
+        raise ShapeError(f"simulate: the duration {duration:g} is not a multiple of sample_time {h:g}")
+    keep = max(1, round(dt / h))
+    spread = np.zeros(loop.plant.size)
+    for name, deviation in noise.items():
+        spread[loop.plant.parts[name]] = deviation
+    rng = np.random.default_rng(seed)
+    law, step = loop.law(), _held_step(loop, method, h, substeps, rtol, atol)
+    times, states, controls = [], [], []
+    x, robot, memory = x0, slice(0, loop.plant.size), slice(loop.plant.size, loop.plant.size + loop.memory)
+    failure = None
+    for i in range(count + 1):
+        measured = x[robot] + spread * rng.standard_normal(loop.plant.size) if noise else x[robot]
+        u = law(i * h, measured, x[memory]).full().ravel()
+        if i % keep == 0 or i == count:
+            times.append(i * h)
+            states.append(x)
+            controls.append(u[: loop.plant.controls])
+        if i == count:
+            break
+        x = step(i * h, x, u)
+        if not np.all(np.isfinite(x)) or np.abs(x).max() > 1e6:
+            failure = f"the motion diverged at t = {(i + 1) * h:.6g}"
+            break
+    facts = {"steps": count * substeps}
+    return np.array(times), np.array(states).T, np.array(controls).T, facts, failure
+
+
+def _held_step(loop, method, h, substeps, rtol, atol):
+    rates = loop.held_rates()
+    if method == "cvodes":
+        t, x, u = (ca.MX.sym(n, rates.size1_in(i)) for i, n in enumerate("txu"))
+        start = ca.MX.sym("start")
+        dae = {"t": t, "x": x, "p": ca.vertcat(u, start), "ode": rates(start + t, x, u)}
+        options = {"reltol": rtol, "abstol": atol, "max_num_steps": _SUNDIALS_STEPS}
+        f = ca.integrator("hold", "cvodes", dae, 0.0, h, options)
+        return lambda t, x, u: f(x0=x, p=np.append(u, t))["xf"].full().ravel()
+    f = fixed_step(rates, substeps) if method == "dop853" else collocation_step(rates, degree=3, steps=substeps)
+    return lambda t, x, u: f(t, x, h, u).full().ravel()
+
+
+def _run(loop, times, states, controls, facts):
+    p, e = loop.plant, loop.elastic
+    robot = states[: p.size]
+    parts = {name: robot[part].T for name, part in p.parts.items()}
+    ref = loop.reference.at(times)
+    sigma = np.vstack([ref["sigma"], ref["dsigma"]]) if e.sigma_names else np.zeros((0, times.size))
+    if controls is None:
+        law = loop.law().map(times.size)
+        controls = law(times.reshape(1, -1), robot, states[p.size : p.size + loop.memory]).full()[: p.controls]
+    energies = p.energies.map(times.size)(robot, sigma).full()
+    deflection, tau = (x.full().T for x in p.springs.map(times.size)(robot, sigma))
+    return Run(
+        t=times,
+        q=parts["q"],
+        v=parts["v"],
+        theta=parts["theta"],
+        dtheta=parts["dtheta"],
+        q_ref=ref["q"].T,
+        v_ref=ref["v"].T,
+        tau_m=controls[: len(e.motor_names)].T,
+        deflection=deflection,
+        tau=tau,
+        energies=dict(zip(ENERGIES, energies, strict=True)),
+        put_in=states[-2],
+        taken=states[-1],
+        states=robot.T,
+        sigma=parts.get("sigma", ref["sigma"].T if e.sigma_names else None),
+        facts=facts,
+    )
+
+
+def _known(method, names):
+    if method not in names:
+        raise UnknownName("method of this kind of simulation", method, names)
+    return method
+
+
+def _nonzero(x):
+    return any(x.values()) if isinstance(x, dict) else bool(x)

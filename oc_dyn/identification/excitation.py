@@ -1,0 +1,220 @@
+"""Motions that tell base parameters apart: periodic, within the limits, the base regressor well conditioned."""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import LimitError, ModelError, ShapeError
+from ..model.inertia import ReadOnlyArrays
+from ..regressor.base_parameters import base_parameters
+
+_POWER = 4  # of the means of eigenvalues that stand for the largest and smallest one
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodicMotion(ReadOnlyArrays):
+    """q(t) = offset + sum_l (a_l sin(l w t) - b_l cos(l w t)) / (l w), w = 2 pi / period [s]; a, b (nv, harmonics) are
+    amplitudes of velocities [rad/s or m/s]."""
+
+    period: float
+    offset: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+
+    def sample(self, t):
+        """(q, v, dv), each (nv, times), at times t [s]."""
+        x = np.column_stack([self.offset, self.a, self.b])
+        return tuple(x @ B for B in _bases(self.period, self.a.shape[1], np.asarray(t, float)))
+
+
+def exciting_motion(robot, *, period=10.0, harmonics=5, samples=None, margin=0.05, seed=0, iterations=80):
+    """PeriodicMotion that starts and ends at rest and keeps the limits, its base regressor as well conditioned as IPOPT
+    makes it in `iterations` steps.
+
+    Limits: position (its range narrowed by `margin` of it on both sides), velocity and acceleration (`margin` below).
+    Where a position is not limited it stays within pi, or 1 m; a velocity that is not, within 2 a second.
+    samples: where along the period the limits and the regressor are taken, default 12 a harmonic.
+    Minimises log(largest / smallest singular value) of the base regressor, both by means of order 4 of the eigenvalues
+    of its Gram matrix, so that it is smooth. Raises ModelError for robots with joints of several coordinates.
+    """
+    if any(j.nq != 1 or j.nv != 1 for j in robot.joints):
+        raise ModelError(robot.name, ["exciting motions need joints of one coordinate each"])
+    if harmonics < 2 or period <= 0 or not 0 <= margin < 0.5:
+        got = f"harmonics {harmonics}, period {period}, margin {margin}"
+        raise ShapeError(f"exciting_motion: got {got}, expected at least 2, above 0, from 0 to 0.5")
+    nv, count = robot.nv, samples or 12 * harmonics
+    lower, upper, speed, acceleration = _limits(robot, margin)
+    bases = _bases(period, harmonics, period * np.arange(count) / count)
+    spread = _Spread(robot, bases)
+
+    opti = ca.Opti()
+    scale = np.minimum(speed, np.pi * (upper - lower) / period)
+    z = opti.variable(nv, 1 + 2 * harmonics)
+    x = ca.horzcat(z[:, 0], ca.DM(np.diag(scale)) @ z[:, 1:])
+    q, v, dv = (x @ ca.DM(B) for B in bases)
+    one = ca.DM.ones(1, count)
+    opti.subject_to(ca.vec(ca.DM(lower) @ one) <= (ca.vec(q) <= ca.vec(ca.DM(upper) @ one)))
+    opti.subject_to(opti.bounded(-1, ca.vec(ca.DM(np.diag(1 / speed)) @ v), 1))
+    if np.isfinite(acceleration).any():
+        k = np.flatnonzero(np.isfinite(acceleration)).tolist()
+        opti.subject_to(opti.bounded(-1, ca.vec(ca.DM(np.diag(1 / acceleration[k])) @ dv[k, :]), 1))
+    opti.subject_to(v[:, 0] == 0)
+    opti.subject_to(dv[:, 0] == 0)
+    opti.minimize(spread(ca.vec(x)))
+    opti.set_initial(z, _start(seed, spread, scale, lower, upper, speed, acceleration, bases))
+    ipopt = {"print_level": 0, "sb": "yes", "tol": 1e-3, "max_iter": iterations}
+    ipopt["hessian_approximation"] = "limited-memory"
+    opti.solver("ipopt", {"print_time": False, "expand": False}, ipopt)
+    solution = opti.solve_limited()
+    found = np.array(solution.value(x)).reshape(nv, -1)
+    motion = PeriodicMotion(float(period), found[:, 0], found[:, 1 : 1 + harmonics], found[:, 1 + harmonics :])
+    _check(robot, motion, lower, upper, speed, acceleration, margin)
+    return motion
+
+
+def condition(robot, motion, samples=400):
+    """Condition number of the base regressor along one period of a motion."""
+    q, v, dv = motion.sample(motion.period * np.arange(samples) / samples)
+    rows = stacked(base_parameters(robot).regressor(), q, v, dv)
+    s = np.linalg.svd(rows, compute_uv=False)
+    return float(s[0] / s[-1])
+
+
+def stacked(regressor, q, v, dv):
+    """(nv samples, rank) rows of the base regressor at samples (columns), sample after sample."""
+    count, (nv, rank) = q.shape[1], regressor.size_out(0)
+    out = np.array(regressor.map(count)(q, v, dv))
+    return out.reshape(nv, count, rank).transpose(1, 0, 2).reshape(-1, rank)
+
+
+def _bases(period, harmonics, t):
+    """Rows of q, v, dv, each (1 + 2 harmonics, times), by offset, a and b."""
+    w = 2 * np.pi / period * np.arange(1, harmonics + 1)[:, None]
+    s, c, one, none = np.sin(w * t), np.cos(w * t), np.ones((1, t.size)), np.zeros((1, t.size))
+    return np.vstack([one, s / w, -c / w]), np.vstack([none, c, s]), np.vstack([none, -w * s, w * c])
+
+
+def _limits(robot, margin):
+    reach = np.array([1.0 if j.kind == "prismatic" else np.pi for j in robot.joints])
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    lower = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * reach, -reach))
+    upper = np.where(np.isfinite(upper), upper, lower + 2 * reach)
+    room = margin * (upper - lower)
+    speed = robot.limit("velocity")
+    speed = np.where(np.isfinite(speed), speed, 2.0)
+    return lower + room, upper - room, (1 - margin) * speed, (1 - margin) * robot.limit("acceleration")
+
+
+def _start(seed, spread, scale, lower, upper, speed, acceleration, bases, tries=10):
+    """The best of a few random motions about the middle of the ranges, each made small enough."""
+    rng = np.random.default_rng(seed)
+    middle, best = 0.5 * (lower + upper), None
+    for _ in range(tries):
+        z = rng.normal(size=(lower.size, bases[0].shape[0]))
+        z[:, 0] = 0.0
+        amplitude = [np.abs((z * scale[:, None]) @ B).max(axis=1) for B in bases]
+        allowed = 0.5 * (upper - lower), speed, acceleration
+        room = np.min([x / y for x, y in zip(allowed, amplitude, strict=True)], axis=0)
+        z *= 0.9 * room[:, None]
+        z[:, 0] = middle
+        x = np.column_stack([middle, z[:, 1:] * scale[:, None]])
+        value = float(spread(x.ravel(order="F")))
+        if best is None or value < best[0]:
+            best = value, z
+    return best[1]
+
+
+def _check(robot, motion, lower, upper, speed, acceleration, margin):
+    """The limits proper, on a grid far finer than that of the constraints."""
+    fine = motion.period * np.arange(2000) / 2000
+    q, v, dv = motion.sample(fine)
+    room = margin * (upper - lower) / (1 - 2 * margin) + 1e-6
+    slack = 1 / (1 - margin) + 1e-6
+    bad = (q < (lower - room)[:, None]) | (q > (upper + room)[:, None]) | (np.abs(v) > (slack * speed)[:, None])
+    bad |= np.abs(dv) > (slack * acceleration)[:, None]
+    rows = np.flatnonzero(bad.any(axis=1))
+    if rows.size:
+        names = ", ".join(robot.joints[k].name for k in rows)
+        problem = f"no motion found within the limits of {names}; give a longer period or more iterations"
+        raise LimitError(f"exciting_motion of {robot.name}: {problem}")
+
+
+class _Spread(ca.Callback):
+    """Smooth logarithm of the base regressor's condition number by the coefficients of a motion, with its gradient.
+
+    The derivative of an eigenvalue e with eigenvector u of W^T W is 2 (W u)^T dW u, so that the gradient takes one
+    reverse sweep over all samples.
+    """
+
+    def __init__(self, robot, bases):
+        super().__init__()
+        regressor = base_parameters(robot).regressor()
+        nv, rank = regressor.size_out(0)
+        rows, count = bases[0].shape
+        self._size, self._shape = nv * rows, (nv, count, rank)
+        x = ca.MX.sym("x", self._size)
+        coefficients = ca.reshape(x, nv, rows)
+        W = regressor.map(count)(*(coefficients @ ca.DM(B) for B in bases))
+        seed = ca.MX.sym("seed", *W.shape)
+        self._rows = ca.Function("rows", [x], [W])
+        self._sweep = ca.Function("sweep", [x, seed], [ca.jtimes(W, x, seed, True)])
+        self.construct("spread", {})
+
+    def get_n_in(self):
+        return 1
+
+    def get_n_out(self):
+        return 1
+
+    def get_sparsity_in(self, i):
+        return ca.Sparsity.dense(self._size, 1)
+
+    def eval(self, arguments):
+        return [self._spectrum(arguments[0])[0]]
+
+    def has_jacobian(self):
+        return True
+
+    def get_jacobian(self, name, inputs, outputs, options):
+        self._slope = _Slope(name, self, options)
+        return self._slope
+
+    def gradient(self, x):
+        """(1, coefficients)"""
+        _, W, G = self._spectrum(x)
+        nv, count, rank = self._shape
+        seed = (2 * W @ G).reshape(nv, count * rank)
+        return self._sweep(x, seed).T
+
+    def _spectrum(self, x):
+        """Value, rows (nv samples, rank), and its derivative by their Gram matrix."""
+        W = np.array(self._rows(x)).reshape(-1, self._shape[2])
+        e, U = np.linalg.eigh(W.T @ W)
+        e = np.maximum(e, 1e-14 * e[-1])
+        high, low = (e / e[-1]) ** _POWER, (e / e[0]) ** -_POWER
+        value = 0.5 * (np.log(e[-1] / e[0]) + (np.log(high.sum()) + np.log(low.sum())) / _POWER)
+        g = 0.5 * (high / high.sum() - low / low.sum()) / e
+        return value, W, (U * g) @ U.T
+
+
+class _Slope(ca.Callback):
+    def __init__(self, name, spread, options):
+        super().__init__()
+        self._spread = spread
+        self.construct(name, options)
+
+    def get_n_in(self):
+        return 2
+
+    def get_n_out(self):
+        return 1
+
+    def get_sparsity_in(self, i):
+        return ca.Sparsity.dense(self._spread._size, 1) if i == 0 else ca.Sparsity(1, 1)
+
+    def get_sparsity_out(self, i):
+        return ca.Sparsity.dense(1, self._spread._size)
+
+    def eval(self, arguments):
+        return [self._spread.gradient(arguments[0])]

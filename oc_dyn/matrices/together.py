@@ -1,0 +1,43 @@
+"""Mass matrix, Coriolis matrix and gravity in one: kinematics shared, and dM = C + C^T taken from an admissible C."""
+
+import casadi as ca
+
+from ..lie.along import time_derivatives
+from ..registry import method
+from .by_ad import gravity as gravity_by_ad
+from .composite import composite
+from .composite_coriolis import composite_coriolis
+from .jacobian_sum import body_jacobians, coriolis_from, gravity_from, mass_matrix_from
+
+_RATE = "; dM/dt = C + C^T"
+
+
+@method(
+    "dynamic_matrices",
+    "jacobian_sum",
+    kind="closed_form",
+    source="Garofalo et al. 2013, eqs. 6, 25 and 26 to 29" + _RATE + " (remark 5)",
+)
+def jacobian_sum(model, order, q, V):
+    """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see the quantity."""
+    J, twists, G = body_jacobians(model, order + 1, q, V)
+    C = coriolis_from(model, order, J, twists)
+    M = [mass_matrix_from(model, J, 0), *(x + x.T for x in C[:order])]
+    return M, C, [gravity_from(model, J, G, n) for n in range(order + 1)]
+
+
+@method(
+    "dynamic_matrices",
+    "composite",
+    kind="ad",
+    source="AD: composite bodies, then jtimes along the motion with cse" + _RATE,
+    regroup=True,
+)
+def composite_bodies(model, order, q, V):
+    """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see the quantity."""
+    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)]
+    nv = model.robot.nv
+    here = ca.vertcat(ca.vec(ca.densify(composite_coriolis(model, q, V[0]))), gravity_by_ad(model, 0, q, [])[0])
+    found = time_derivatives(ca.cse(here), order, flow, cse=True)
+    C = [x[: nv * nv].reshape((nv, nv)) for x in found]
+    return [composite(model, q), *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in found]

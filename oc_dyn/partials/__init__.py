@@ -1,0 +1,262 @@
+"""Partial derivatives of the dynamics on the tangent space: by a step e of q (+) e, and by v, dv, tau.
+
+Names: the derivative of the output y by the input x is dy_dx. So dtau_dq is that of tau by q, and ddtau_dq that of
+dtau by q; dd2tau_dd3v is that of d2tau by d3v.
+
+Second derivatives by q are those of e -> f(q (+) e) at e = 0, which are symmetric. Applying the derivative by one
+direction after the other is not, where the directions of a joint do not commute; its symmetric part is what stands here.
+"""
+
+import casadi as ca
+
+from ..hybrid_dynamics import prescribed_rows
+from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
+from ..registry import Port, get, quantity
+from .friction_terms import friction_partials, friction_terms
+
+
+def _partial_ports(of, by):
+    """Ports of the partials of `of` by `by`, both lists of (Port, rows of its derivative)."""
+    return [
+        Port(f"d{y.name}_d{x.name}", (rows, columns), "", f"partial derivative of {y.name} by {_step(x)}", y.rows)
+        for y, rows in of
+        for x, columns in by
+    ]
+
+
+def _step(port):
+    return "a step on the tangent space of q" if port.name == "q" else port.name
+
+
+def _sized(robot, ports):
+    return [(p, robot.nv if p.name == "q" else p.shape[0]) for p in ports]
+
+
+def _without_wrenches(ports):
+    return [p for p in ports if not p.name.endswith("w_ext")]
+
+
+def _wrench(ports):
+    return ports.get("w_ext")
+
+
+# -- inverse dynamics ------------------------------------------------------------------------------------------
+
+
+def _inverse_inputs(robot, order, options):
+    return get("inverse_dynamics").inputs(robot, order, options)
+
+
+def _inverse_outputs(robot, order, options):
+    motion = _sized(robot, motion_ports(robot, order + 1))
+    torques = _sized(robot, torque_ports(robot, order))
+    return [p for r, tau in enumerate(torques) for p in _partial_ports([tau], motion[: r + 3])]
+
+
+def _call_inverse(function, model, order, ports, options):
+    V = [ports[derivative_name("v", k)] for k in range(order + 2)]
+    W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
+    rows = [list(row) for row in function(model, order, ports["q"], V, W)]
+    if options["friction"]:
+        for row, extra in zip(rows, friction_partials(model.robot, V[: order + 1]), strict=True):
+            row[1:] = [x + y for x, y in zip(row[1:], [*extra, 0, 0], strict=False)]
+    out = {}
+    for r, row in enumerate(rows):
+        names = ["q", *(derivative_name("v", k) for k in range(r + 2))]
+        out |= {f"d{derivative_name('tau', r)}_d{x}": y for x, y in zip(names, row, strict=True)}
+    return out
+
+
+# -- forward and hybrid dynamics -------------------------------------------------------------------------------
+
+
+def _forward_inputs(robot, order, options):
+    return get("forward_dynamics").inputs(robot, 0, options)
+
+
+def _forward_outputs(robot, order, options):
+    of = motion_ports(robot, 1)[2:]
+    return _partial_ports(_sized(robot, of), _sized(robot, _without_wrenches(_forward_inputs(robot, 0, options))))
+
+
+def _call_forward(function, model, order, ports, options):
+    q, v, tau = ports["q"], ports["v"], ports["tau"]
+    terms = friction_terms(model.robot, v, options["friction"])
+    found = function(model, q, v, tau - terms.torque, _wrench(ports), terms.damping)
+    return dict(zip(("ddv_dq", "ddv_dv", "ddv_dtau"), found, strict=True))
+
+
+def _hybrid_inputs(robot, order, options):
+    return get("hybrid_dynamics").inputs(robot, 0, options)
+
+
+def _hybrid_outputs(robot, order, options):
+    of = [p for p in get("hybrid_dynamics").outputs(robot, 0, options) if p.name in ("tau_p", "dv_f")]
+    return _partial_ports(_sized(robot, of), _sized(robot, _without_wrenches(_hybrid_inputs(robot, 0, options))))
+
+
+def _call_hybrid(function, model, order, ports, options):
+    rows = prescribed_rows(model.robot, options)
+    nv = model.robot.nv
+    a, tau = ca.SX(nv, 1), ca.SX(nv, 1)
+    others = [k for k in range(nv) if k not in rows]
+    a[list(rows)], tau[others] = ports["dv_p"], ports["tau_f"]
+    found = function(model, ports["q"], ports["v"], a, tau, rows, _wrench(ports))
+    return {f"d{y}_d{x}": value for (y, x), value in found.items()}
+
+
+def _inverse_matrix_call(function, model, order, ports, options):
+    return {"Minv": function(model, ports["q"])}
+
+
+# -- adjoints and Lagrangian Hessians --------------------------------------------------------------------------
+
+
+def _multiplied(inputs, of):
+    def with_multipliers(robot, order, options):
+        multipliers = Port("lam", (robot.nv, 1), "", f"multipliers of {of}", robot.velocity_names)
+        given = inputs(robot, 0, options)
+        free = _without_wrenches(given)
+        return [*free, multipliers, *given[len(free) :]]
+
+    return with_multipliers
+
+
+def _adjoint_outputs(inputs, of):
+    def outputs(robot, order, options):
+        return [
+            Port(f"adj_{x.name}", (robot.nv, 1), "", f"gradient of lam' {of} by {_step(x)}", robot.velocity_names)
+            for x in _without_wrenches(inputs(robot, 0, options))
+        ]
+
+    return outputs
+
+
+def _hessian_outputs(last):
+    def outputs(robot, order, options):
+        n = 3 * robot.nv
+        meaning = f"second derivatives of the product with lam by a step of q, by v, by {last}, in this order"
+        return [Port("H", (n, n), "", meaning, tuple(f"{x} {y}" for x in ("q", "v", last) for y in robot.velocity_names))]
+
+    return outputs
+
+
+def _call_inverse_adjoint(function, model, order, ports, options):
+    q, v, dv, lam = (ports[x] for x in ("q", "v", "dv", "lam"))
+    terms = friction_terms(model.robot, v, options["friction"])
+    by_q, by_v, by_dv = function(model, q, v, dv, lam, _wrench(ports))
+    return {"adj_q": by_q, "adj_v": by_v + terms.damping.T @ lam, "adj_dv": by_dv}
+
+
+def _call_forward_adjoint(function, model, order, ports, options):
+    q, v, tau, lam = (ports[x] for x in ("q", "v", "tau", "lam"))
+    terms = friction_terms(model.robot, v, options["friction"])
+    found = function(model, q, v, tau - terms.torque, lam, _wrench(ports), terms)
+    return dict(zip(("adj_q", "adj_v", "adj_tau"), found, strict=True))
+
+
+def _call_inverse_hessian(function, model, order, ports, options):
+    q, v, dv, lam = (ports[x] for x in ("q", "v", "dv", "lam"))
+    terms = friction_terms(model.robot, v, options["friction"])
+    QQ, QV, VV, QA = function(model, q, v, dv, lam, _wrench(ports))
+    return {"H": _symmetric(QQ, QV, VV + terms.curvature(lam), QA)}
+
+
+def _call_forward_hessian(function, model, order, ports, options):
+    q, v, tau, lam = (ports[x] for x in ("q", "v", "tau", "lam"))
+    terms = friction_terms(model.robot, v, options["friction"])
+    H = function(model, q, v, tau - terms.torque, lam, _wrench(ports), terms)
+    return {"H": _symmetric(H["q", "q"], H["q", "v"], H["v", "v"], H["q", "tau"])}
+
+
+def _symmetric(QQ, QV, VV, QA):
+    zero = ca.SX(*QQ.shape)
+    return ca.blockcat([[QQ, QV, QA], [QV.T, VV, zero], [QA.T, zero, zero]])
+
+
+_OPTIONS = {"options": ("external_wrenches", "friction"), "sparse": True}
+
+quantity(
+    name="inverse_dynamics_partials",
+    summary="partial derivatives of the joint torques, and of their time derivatives, by configuration and motion",
+    inputs=_inverse_inputs,
+    outputs=_inverse_outputs,
+    call=_call_inverse,
+    default=("composite", "ad"),
+    **_OPTIONS,
+)
+quantity(
+    name="forward_dynamics_partials",
+    summary="partial derivatives of the joint accelerations by configuration, velocities and torques",
+    inputs=_forward_inputs,
+    outputs=_forward_outputs,
+    call=_call_forward,
+    max_order=0,
+    default=("composite", "ad_via_inverse"),
+    **_OPTIONS,
+)
+quantity(
+    name="hybrid_dynamics_partials",
+    summary="partial derivatives of the torques of prescribed joints and of the accelerations of the others",
+    inputs=_hybrid_inputs,
+    outputs=_hybrid_outputs,
+    call=_call_hybrid,
+    options=("prescribed", "external_wrenches"),
+    max_order=0,
+    default=("composite", "ad"),
+    sparse=True,
+)
+quantity(
+    name="mass_matrix_inverse",
+    summary="inverse of the joint-space mass matrix, full and symmetric",
+    inputs=lambda robot, order, options: [configuration_port(robot)],
+    outputs=lambda robot, order, options: [
+        Port("Minv", (robot.nv, robot.nv), "1/(kg m2), 1/(kg m), 1/kg", "inverse of the mass matrix", robot.velocity_names)
+    ],
+    call=_inverse_matrix_call,
+    max_order=0,
+    default=("cholesky", "articulated"),
+    sparse=True,
+)
+quantity(
+    name="inverse_dynamics_adjoint",
+    summary="gradient of lam' tau by configuration and motion: the transposed partials times multipliers",
+    inputs=_multiplied(_inverse_inputs, "tau"),
+    outputs=_adjoint_outputs(_inverse_inputs, "tau"),
+    call=_call_inverse_adjoint,
+    max_order=0,
+    default=("composite", "ad"),
+    **_OPTIONS,
+)
+quantity(
+    name="forward_dynamics_adjoint",
+    summary="gradient of lam' dv by configuration, velocities and torques",
+    inputs=_multiplied(_forward_inputs, "dv"),
+    outputs=_adjoint_outputs(_forward_inputs, "dv"),
+    call=_call_forward_adjoint,
+    max_order=0,
+    default=("composite", "ad"),
+    **_OPTIONS,
+)
+quantity(
+    name="inverse_dynamics_lagrangian_hessian",
+    summary="second derivatives of lam' tau by configuration and motion: what an optimiser needs of the torques",
+    inputs=_multiplied(_inverse_inputs, "tau"),
+    outputs=_hessian_outputs("dv"),
+    call=_call_inverse_hessian,
+    max_order=0,
+    default=("composite", "ad"),
+    **_OPTIONS,
+)
+quantity(
+    name="forward_dynamics_lagrangian_hessian",
+    summary="second derivatives of lam' dv by configuration, velocities and torques",
+    inputs=_multiplied(_forward_inputs, "dv"),
+    outputs=_hessian_outputs("tau"),
+    call=_call_forward_hessian,
+    max_order=0,
+    default=("composite", "ad"),
+    **_OPTIONS,
+)
+
+from . import by_ad, composite, composite_adjoint, mass_inverse, recursive_scalar, spatial_vector  # noqa: E402, F401  registers the methods

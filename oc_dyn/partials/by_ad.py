@@ -1,0 +1,213 @@
+"""Derivatives by automatic differentiation of the functions of order 0 with the fewest instructions."""
+
+import casadi as ca
+
+from ..forward_dynamics.taylor import taylor as forward_dynamics
+from ..hybrid_dynamics.taylor import taylor as hybrid_dynamics
+from ..inverse_dynamics.taylor import taylor as inverse_dynamics
+from ..matrices.composite import composite
+from ..registry import method
+from . import implicit
+from .blocks import symmetrised
+from .composite_adjoint import adjoint as composite_adjoint
+from .recursive_scalar import inverse_adjoint as recursive_adjoint
+
+_ONE_CALL = "AD: one Jacobian by all arguments together, of the method taylor"
+_TANGENT = ", and the chain rule to the tangent space"
+_AD = {"kind": "ad", "regroup": True}
+
+
+@method("inverse_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
+def inverse_partials(model, order, q, V, W=None):
+    """Partials of derivatives 0..order of the torques; see the quantity. The strongest AD form found."""
+    torques = ca.cse(inverse_dynamics(model, order, q, V, W))
+    return [_jacobians(model, tau, q, V[: r + 2]) for r, tau in enumerate(torques)]
+
+
+@method("inverse_dynamics_partials", "ad_blocks", source="AD: one Jacobian an argument" + _TANGENT, **_AD)
+def inverse_partials_by_blocks(model, order, q, V, W=None):
+    """Partials of derivatives 0..order of the torques; see the quantity."""
+    torques = ca.cse(inverse_dynamics(model, order, q, V, W))
+    return [_jacobians(model, tau, q, V[: r + 2], together=False) for r, tau in enumerate(torques)]
+
+
+@method("forward_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
+def forward(model, q, v, tau, W, damping):
+    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
+
+    def jacobians(q, v, tau, *W):
+        return _jacobians(model, ca.cse(forward_dynamics(model, 0, q, v, [tau], W or None)[0]), q, [v, tau])
+
+    by_q, by_v, by_tau = _at(jacobians, q, v, tau, *_listed(W))
+    return by_q, by_v - by_tau @ damping, by_tau
+
+
+@method(
+    "forward_dynamics_partials",
+    "ad_via_inverse",
+    source="AD: one Jacobian of inverse dynamics, solved for the accelerations (Singh et al. 2023, eq. 45)",
+    **_AD,
+)
+def forward_via_inverse(model, q, v, tau, W, damping):
+    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
+    return implicit.forward_partials(model, q, v, tau, W, damping, _partials, _bias)
+
+
+def _partials(model, q, v, dv, W):
+    return _at(lambda q, v, dv, *W: inverse_partials(model, 0, q, [v, dv], W or None)[0], q, v, dv, *_listed(W))
+
+
+def _bias(model, q, v, W):
+    return inverse_dynamics(model, 0, q, [v, ca.DM.zeros(*v.shape)], _listed(W) or None)[0]
+
+
+@method("hybrid_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
+def hybrid(model, q, v, a, tau, prescribed, W):
+    """Partials of what is not prescribed; see the quantity."""
+    p = list(prescribed)
+    f = [k for k in range(model.robot.nv) if k not in prescribed]
+
+    def jacobians(q, v, a, tau, *W):
+        (dv,), (torque,) = hybrid_dynamics(model, 0, q, v, [a], [tau], prescribed, W or None)
+        rows = [_jacobians(model, ca.cse(x), q, [v, a, tau]) for x in (dv[f], torque[p])]
+        return [y for x in rows for y in (x[0], x[1], x[2][:, p], x[3][:, f])]
+
+    names = [(x, by) for x in ("dv_f", "tau_p") for by in ("q", "v", "dv_p", "tau_f")]
+    return dict(zip(names, _at(jacobians, q, v, a, tau, *_listed(W)), strict=True))
+
+
+@method("mass_matrix_inverse", "ad", source="AD: Jacobian of forward dynamics by the torques", **_AD)
+def mass_inverse(model, q):
+    """M^-1 (nv, nv); see the quantity."""
+    tau, rest = ca.SX.sym("tau", model.robot.nv), ca.DM.zeros(model.robot.nv)
+    return ca.jacobian(forward_dynamics(model, 0, q, rest, [tau])[0], tau)
+
+
+@method("inverse_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
+def inverse_adjoint(model, q, v, dv, lam, W=None):
+    """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam); see the quantity."""
+    power = ca.dot(lam, ca.cse(inverse_dynamics(model, 0, q, [v, dv], _listed(W) or None)[0]))
+    return _gradients(model, power, q, [v, dv])
+
+
+@method("forward_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
+def forward_adjoint(model, q, v, tau, lam, W, terms):
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see the quantity."""
+
+    def gradients(q, v, tau, lam, *W):
+        return _gradients(model, ca.dot(lam, ca.cse(forward_dynamics(model, 0, q, v, [tau], W or None)[0])), q, [v, tau])
+
+    by_q, by_v, by_tau = _at(gradients, q, v, tau, lam, *_listed(W))
+    return by_q, by_v - terms.damping.T @ by_tau, by_tau
+
+
+_VIA_INVERSE = "AD of inverse dynamics, solved for the accelerations"
+
+
+@method("forward_dynamics_adjoint", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+def forward_adjoint_via_inverse(model, q, v, tau, lam, W, terms):
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see the quantity."""
+
+    def adjoint(model, q, v, dv, lam, W):
+        return _at(lambda *x: inverse_adjoint(model, *x), q, v, dv, lam, *_listed(W))
+
+    return implicit.forward_adjoint(model, q, v, tau, lam, W, terms, composite, adjoint, _bias)
+
+
+_HESSIAN = "AD: gradient in reverse mode, of the method taylor, then its symmetric Jacobian"
+
+
+@method("inverse_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
+def inverse_hessian(model, q, v, dv, lam, W=None):
+    """Second derivatives of lam' tau, blocks (qq, q v, vv, q dv); see the quantity."""
+    step = ca.SX.sym("e", model.robot.nv)
+    moved = model.robot.integrate(q, step)
+    power = ca.dot(lam, ca.cse(inverse_dynamics(model, 0, moved, [v, dv], _listed(W) or None)[0]))
+    H = _hessian(power, step, [v, dv])
+    return H["q", "q"], H["q", 0], H[0, 0], H["q", 1]
+
+
+@method("forward_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
+def forward_hessian(model, q, v, tau, lam, W, terms):
+    """Second derivatives of lam' dv by blocks; see the quantity."""
+    step = ca.SX.sym("e", model.robot.nv)
+
+    def blocks(q, v, tau, lam, *W):
+        moved = model.robot.integrate(q, step)
+        power = ca.dot(lam, ca.cse(forward_dynamics(model, 0, moved, v, [tau], W or None)[0]))
+        H = _hessian(power, step, [v, tau])
+        (mu,) = ca.substitute([ca.gradient(power, tau)], [step], [ca.DM.zeros(*step.shape)])
+        return H["q", "q"], H["q", 0], H[0, 0], H["q", 1], mu
+
+    QQ, QV, VV, QT, mu = _at(blocks, q, v, tau, lam, *_listed(W))
+    friction = -terms.curvature(mu)
+    return {("q", "q"): QQ, ("q", "v"): QV - QT @ terms.damping, ("v", "v"): VV + friction, ("q", "tau"): QT}
+
+
+@method(
+    "inverse_dynamics_lagrangian_hessian",
+    "ad_of_adjoint",
+    source="AD: Jacobian of the analytic adjoint, by sums over subtrees or, for transform joints, by Kim's recursion",
+    **_AD,
+)
+def hessian_of_adjoint(model, q, v, dv, lam, W=None):
+    """Second derivatives of lam' tau, blocks (qq, q v, vv, q dv); see the quantity."""
+    analytic = recursive_adjoint if "transform" in model.robot.features else composite_adjoint
+    by_q, by_v, _ = analytic(model, q, v, dv, lam, W)
+    one_after_other, QV, QA = _jacobians(model, ca.cse(by_q), q, [v, dv])
+    return symmetrised(one_after_other), QV, ca.jacobian(by_v, v), QA
+
+
+@method("forward_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+def forward_hessian_via_inverse(model, q, v, tau, lam, W, terms):
+    """Second derivatives of lam' dv by blocks; see the quantity."""
+
+    def hessian(model, q, v, dv, lam, W):
+        return _at(lambda *x: inverse_hessian(model, *x), q, v, dv, lam, *_listed(W))
+
+    return implicit.forward_hessian(model, q, v, tau, lam, W, terms, _partials, hessian, _bias)
+
+
+def _jacobians(model, y, q, rest, together=True):
+    """Jacobians of y by a step on the tangent space of q, and by each of the symbols `rest`."""
+    T = _tangent(model, q)
+    if together:
+        J = ca.jacobian(y, ca.vertcat(q, *rest))
+        ends = [0]
+        for x in (q, *rest):
+            ends.append(ends[-1] + x.shape[0])
+        by_q, *others = ca.horzsplit(J, ends)
+    else:
+        by_q, *others = (ca.jacobian(y, x) for x in (q, *rest))
+    return tuple(ca.sparsify(x) for x in (by_q @ T, *others))
+
+
+def _gradients(model, y, q, rest):
+    """Gradients of a scalar y by a step on the tangent space of q, and by each of the symbols `rest`."""
+    g = ca.gradient(y, ca.vertcat(q, *rest))
+    nq, nv = q.shape[0], model.robot.nv
+    return _tangent(model, q).T @ g[:nq], g[nq : nq + nv], g[nq + nv :]
+
+
+def _tangent(model, q):
+    v = ca.SX.sym("v", model.robot.nv)
+    return ca.jacobian(model.configuration_rate(q, v), v)
+
+
+def _hessian(y, step, rest):
+    """Blocks of the Hessian of y by (step, *rest) at step zero: {("q", "q"): ..., ("q", 0): ..., (0, 0): ...}."""
+    H = ca.hessian(y, ca.vertcat(step, *rest))[0]
+    (H,) = ca.substitute([H], [step], [ca.DM.zeros(*step.shape)])
+    n, names = step.shape[0], ("q", *range(len(rest)))
+    parts = {x: slice(k * n, (k + 1) * n) for k, x in enumerate(names)}
+    return {(a, b): ca.sparsify(H[parts[a], parts[b]]) for a in names for b in names}
+
+
+def _listed(W):
+    return [] if W is None else [W]
+
+
+def _at(function, *values):
+    """function of fresh symbols, evaluated at values that may be expressions."""
+    symbols = [ca.SX.sym("x", *x.shape) for x in values]
+    return ca.Function("f", symbols, list(function(*symbols))).call([ca.SX(x) for x in values])

@@ -1,0 +1,227 @@
+"""Design parameters: lengths, angles, masses of a robot as a number p that its dynamics can be differentiated by.
+
+p is counted from the robot as it is: at 0 nothing changes. Parameters add and scale, so that one number may move
+several things: link_length("elbow") + 2.0 * mass("forearm").
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..errors import ModelError, ShapeError, UnknownName
+from ..lie import se3
+from ..model.inertia import Inertia
+from ..model.robot import assemble
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A design parameter; make it with the functions of this module. terms: (factor, function, its arguments)."""
+
+    terms: tuple
+
+    def __add__(self, other):
+        return Parameter(self.terms + other.terms) if isinstance(other, Parameter) else NotImplemented
+
+    def __mul__(self, factor):
+        return Parameter(tuple((float(factor) * s, f, arguments) for s, f, arguments in self.terms))
+
+    __rmul__ = __mul__
+
+    def changes(self, robot):
+        """The Changes that p = 1 stands for; UnknownName if a joint or link is not there."""
+        total = Changes()
+        for factor, function, arguments in self.terms:
+            total.add(function(robot, *arguments), factor)
+        return total
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a parameter changes, from p = 0 to p.
+
+    moves {joint: twist (6,)}: the joint and all that it carries is displaced by exp(p twist), in the joint's frame.
+    tilts {joint: (3,)}: its axis turns by p times this rotation vector, given in the joint's frame, but nothing that
+    rests. pitches {joint: rate}. inertias {(link, k): (10,)}: the link's parameters gain p^k times these.
+    """
+
+    moves: dict = field(default_factory=dict)
+    tilts: dict = field(default_factory=dict)
+    pitches: dict = field(default_factory=dict)
+    inertias: dict = field(default_factory=dict)
+
+    def add(self, other, factor):
+        """Add `other`, whose parameter is `factor` times this one's."""
+        for name in ("moves", "tilts", "pitches"):
+            for key, x in getattr(other, name).items():
+                getattr(self, name)[key] = getattr(self, name).get(key, 0.0) + factor * np.asarray(x, float)
+        for key, x in other.inertias.items():
+            self.inertias[key] = self.inertias.get(key, 0.0) + factor ** key[1] * np.asarray(x, float)
+
+
+def link_length(joint, direction=None, density=0.0):
+    """Shifts the place of a joint on its parent link by p [m] along `direction` (3,) in the parent link's frame.
+
+    Without a direction: away from the parent link's origin. density [kg/m]: the parent link gains a slender rod of this
+    mass per length between the old place and the new one.
+    """
+    direction = None if direction is None else _unit("direction", direction)
+    return _parameter(_shift, joint, direction, float(density))
+
+
+def joint_rotation(joint, about):
+    """Turns a joint, and all that it carries, by p [rad] about `about` (3,) through its origin, in its frame."""
+    return _parameter(_rotation, joint, _unit("about", about))
+
+
+def joint_axis(joint, about):
+    """Tilts the axis of a joint by p [rad] about `about` (3,), in its frame; what it carries rests where it did."""
+    return _parameter(_tilt, joint, _unit("about", about))
+
+
+def pitch(joint):
+    """The pitch of a helical joint [m/rad]."""
+    return _parameter(_pitch, joint)
+
+
+def mass(link, at=None):
+    """A point mass of p [kg] on a link, at `at` (3,) [m] in its frame; without it at the link's centre of mass."""
+    return _parameter(_point_mass, link, None if at is None else _tuple(_vector("at", at)))
+
+
+def inertial_parameter(link, index):
+    """One of the ten inertial parameters of a link, counted as in Robot.parameters: mass, moment x y z, tensor xx xy yy
+    xz yz zz about its frame."""
+    if index not in range(10):
+        raise ShapeError(f"inertial_parameter of {link}: index {index!r}, expected 0 to 9")
+    return _parameter(_one_parameter, link, int(index))
+
+
+def changed(robot, values):
+    """The robot with design parameters at other values than 0: {parameter: value}. All else is kept. Where several move
+    or tilt one joint, the later one is seen in the frame as moved by the earlier ones.
+
+    Raises UnknownName for joints and links that are not there, ModelError for locked joints and links of the ground.
+    """
+    links, joints, floating, lock = robot.description
+    links, joints = dict(links), {j.name: j for j in joints}
+    tilts = {}
+    for parameter, value in values.items():
+        changes, value = parameter.changes(robot), float(value)
+        for name, twist in changes.moves.items():
+            (R, p), j = displacement(value * twist), joints[name]
+            joints[name] = replace(j, rotation=j.rotation @ R, translation=j.rotation @ p + j.translation)
+        for name, turn in changes.tilts.items():
+            tilts[name] = tilts.get(name, np.eye(3)) @ displacement(np.r_[value * turn, 0.0, 0.0, 0.0])[0]
+        for name, rate in changes.pitches.items():
+            joints[name] = replace(joints[name], pitch=joints[name].pitch + value * float(rate))
+        for (link, k), rates in changes.inertias.items():
+            links[link] = (links[link] or Inertia.zero()) + from_parameters(value**k * rates)
+    for name, tilt in tilts.items():
+        joints[name] = replace(joints[name], axis=tilt @ joints[name].axis)
+    new = assemble(robot.name, links, joints.values(), gravity=robot.gravity, floating_base=floating, lock=lock)
+    return replace(new, report=robot.report, velocity_limits=robot.velocity_limits, snap_angles=robot.snap_angles)
+
+
+def displacement(twist):
+    """Pose (R, p) exp(twist) as numpy arrays."""
+    R, p = se3.exp_se3(twist)
+    return np.array(R, float), np.array(p, float).reshape(3)
+
+
+def from_parameters(x):
+    """Inertia from its ten parameters."""
+    tensor = np.array([[x[4], x[5], x[7]], [x[5], x[6], x[8]], [x[7], x[8], x[9]]])
+    return Inertia(float(x[0]), np.array(x[1:4], float), tensor)
+
+
+def _parameter(function, *arguments):
+    return Parameter(((1.0, function, arguments),))
+
+
+def _shift(robot, joint, direction, density):
+    j = _described(robot, joint)
+    if direction is None and not np.any(j.translation):
+        raise ShapeError(f"link_length of {joint}: it sits on its parent link's origin; give a direction")
+    r, along = j.translation, np.array(_unit("direction", j.translation if direction is None else direction))
+    out = Changes(moves={joint: np.r_[0.0, 0.0, 0.0, j.rotation.T @ along]})
+    if density:
+        _on_a_body(robot, j.parent)
+        # integrals of 1, r + s along, and its outer square over s = 0..p, by powers of p
+        moments = {1: r, 2: along / 2, 3: np.zeros(3)}
+        squares = {1: np.outer(r, r), 2: (np.outer(r, along) + np.outer(along, r)) / 2, 3: np.outer(along, along) / 3}
+        for k, P in squares.items():
+            tensor = np.trace(P) * np.eye(3) - P
+            out.inertias[j.parent, k] = density * Inertia(float(k == 1), moments[k], tensor).parameters
+    return out
+
+
+def _rotation(robot, joint, about):
+    return Changes(moves={_described(robot, joint).name: np.r_[about, 0.0, 0.0, 0.0]})
+
+
+def _tilt(robot, joint, about):
+    return Changes(tilts={_with_one_axis(robot, joint).name: np.array(about)})
+
+
+def _pitch(robot, joint):
+    kind = _described(robot, joint).kind
+    if kind != "helical":
+        raise ModelError(robot.name, [f"joint {joint} is {kind}: only helical joints have a pitch"])
+    return Changes(pitches={joint: 1.0})
+
+
+def _point_mass(robot, link, at):
+    point = (_on_a_body(robot, link) or Inertia.zero()).com if at is None else at
+    _on_a_body(robot, link)
+    return Changes(inertias={(link, 1): Inertia.from_com(1.0, point).parameters})
+
+
+def _one_parameter(robot, link, index):
+    _on_a_body(robot, link)
+    return Changes(inertias={(link, 1): np.eye(10)[index]})
+
+
+def _described(robot, name):
+    """The joint of this name as described, fixed ones too."""
+    known = {j.name: j for j in robot.description[1]}
+    if name not in known:
+        raise UnknownName(f"joint of {robot.name}", name, known)
+    if known[name].kind != "fixed" and all(b.joint.name != name for b in robot.bodies):
+        raise ModelError(robot.name, [f"joint {name} is locked: a design parameter of it needs the free robot"])
+    return known[name]
+
+
+def _with_one_axis(robot, name):
+    j = _described(robot, name)
+    if j.kind not in ("revolute", "continuous", "prismatic", "helical", "cylindrical"):
+        raise ModelError(robot.name, [f"joint {name} is {j.kind}: only an axis that a joint moves about or along tilts"])
+    return j
+
+
+def _on_a_body(robot, name):
+    """Inertia, perhaps None, of a link that moves."""
+    links = robot.description[0]
+    if name not in links:
+        raise UnknownName(f"link of {robot.name}", name, links)
+    if robot.frames[name].body == 0:
+        raise ModelError(robot.name, [f"link {name} is fixed to the ground: its inertia does not count"])
+    return links[name]
+
+
+def _vector(name, x):
+    x = np.asarray(x, float).reshape(-1)
+    if x.size != 3 or not np.all(np.isfinite(x)):
+        raise ShapeError(f"{name}: got {x.tolist()}, expected three finite numbers")
+    return x
+
+
+def _unit(name, x):
+    x = _vector(name, x)
+    if not np.any(x):
+        raise ShapeError(f"{name}: got zeros, expected a direction")
+    return _tuple(x / np.linalg.norm(x))
+
+
+def _tuple(x):
+    return tuple(float(y) for y in x)

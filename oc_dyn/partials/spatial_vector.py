@@ -1,0 +1,88 @@
+"""First partials in the ground frame by spatial vectors; joints of any size whose screws are constant in their body."""
+
+import casadi as ca
+
+from ..inverse_dynamics.recursive_spatial import spatial_inertia
+from ..inverse_dynamics.taylor import taylor as inverse_dynamics
+from ..kinematics.recursive_body import body_poses
+from ..lie.se3 import Ad, Ad_inv, ad
+from ..lie.so3 import skew
+from ..registry import method
+from .blocks import assembled
+from .implicit import forward_partials, hybrid_partials
+
+_SINGH = "Singh et al. 2023 (IDSVA), eqs. 12 to 15"
+_FACTS = {"kind": "analytic", "cannot": {"transform": "its screw changes with its coordinates"}, "regroup": True}
+
+
+@method("inverse_dynamics_partials", "spatial_vector", source=_SINGH, max_order=0, **_FACTS)
+def spatial_vector(model, order, q, V, W=None):
+    """Partials of the torques, [(dtau_dq, dtau_dv, dtau_ddv)]; see the quantity. Cost O(n depth)."""
+    return [idsva(model, q, V[0], V[1], W and W[0])]
+
+
+def idsva(model, q, v, dv, W=None):
+    """(dtau_dq, dtau_dv, dtau_ddv), sparse (nv, nv), at q, v, dv and applied wrenches W (6, bodies).
+
+    Symbols: all in {0}; Psi, Psi2 are the paper's Psi' and Psi''; I, B, f composite inertia, Coriolis matrix and force.
+    Deviations: applied wrenches and armature added; the sums of a pair are taken at the lower joint.
+    """
+    C, v, dv = body_poses(model, q), model.joint_v(v), model.joint_v(dv)
+    applied = None if W is None else model.wrenches(W)
+    V, A = {0: ca.DM.zeros(6)}, {0: ca.vertcat(0, 0, 0, -model.gravity)}
+    S, S_rate, Psi, Psi2, I, B, f = {}, {}, {}, {}, {}, {}, {}
+    for i in model.bodies:
+        p = model.parent[i]
+        S[i] = Ad(C[i]) @ model.S[i]
+        Psi[i] = ad(V[p]) @ S[i]  # (15)
+        Psi2[i] = ad(A[p]) @ S[i] + ad(V[p]) @ Psi[i]
+        V[i] = V[p] + S[i] @ v[i]
+        S_rate[i] = ad(V[i]) @ S[i]
+        A[i] = A[p] + S_rate[i] @ v[i] + S[i] @ dv[i]
+        I[i] = spatial_inertia(model.inertia[i], C[i])
+        momentum = I[i] @ V[i]
+        B[i] = 0.5 * (-ad(V[i]).T @ I[i] - I[i] @ ad(V[i]) + _force_cross(momentum))  # (14)
+        f[i] = I[i] @ A[i] - ad(V[i]).T @ momentum
+        if applied is not None:
+            f[i] = f[i] - Ad_inv(C[i]).T @ applied[i]
+    Q, D, M = {}, {}, {}
+    for i in model.tips_first:
+        p = model.parent[i]
+        by_a = I[i] @ S[i]
+        by_q = 2 * (B[i] @ Psi[i]) + I[i] @ Psi2[i]
+        by_v = 2 * (B[i] @ S[i]) + I[i] @ (Psi[i] + S_rate[i])
+        turned = by_q + _force_cross(f[i]) @ S[i]
+        G = 2 * (B[i].T @ S[i])
+        for j in model.support(i):
+            M[j, i] = S[j].T @ by_a
+            D[j, i] = S[j].T @ by_v  # (13b)
+            Q[j, i] = S[j].T @ (turned if j != i else by_q)  # (12b), (12a)
+            if j != i:
+                D[i, j] = G.T @ S[j] + by_a.T @ (Psi[j] + S_rate[j])  # (13a)
+                Q[i, j] = G.T @ Psi[j] + by_a.T @ Psi2[j]  # (12a)
+        M[i, i] = M[i, i] + model.armature[i] * ca.DM.eye(S[i].shape[1])
+        if p:
+            I[p], B[p], f[p] = I[p] + I[i], B[p] + B[i], f[p] + f[i]
+    return assembled(model, Q), assembled(model, D), assembled(model, M, mirrored=True)
+
+
+def _force_cross(f):
+    """Matrix of V -> V x* f."""
+    n, f = skew(f[:3]), skew(f[3:])
+    return -ca.vertcat(ca.horzcat(n, f), ca.horzcat(f, ca.DM.zeros(3, 3)))
+
+
+@method("forward_dynamics_partials", "spatial_vector", source="Singh et al. 2023 (FDSVA), eq. 45", **_FACTS)
+def forward(model, q, v, tau, W, damping):
+    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
+    return forward_partials(model, q, v, tau, W, damping, idsva, _bias)
+
+
+@method("hybrid_dynamics_partials", "spatial_vector", source=_SINGH + "; blocks as in Kim 2012, section 2", **_FACTS)
+def hybrid(model, q, v, a, tau, prescribed, W):
+    """Partials of what is not prescribed; see the quantity."""
+    return hybrid_partials(model, q, v, a, tau, prescribed, W, idsva, _bias)
+
+
+def _bias(model, q, v, W):
+    return inverse_dynamics(model, 0, q, [v, ca.DM.zeros(*v.shape)], None if W is None else [W])[0]

@@ -1,0 +1,72 @@
+"""Regressors: matrices that give the joint torques from the inertial parameters, which enter them linearly.
+
+Columns: 10 for each moving body, in the order of robot.parameters and robot.parameter_names. They belong to links and
+all that is fixed to them. Armature and friction are not among them: Y @ robot.parameters is what inverse dynamics says
+of the robot without either, and armature * dv adds to it.
+"""
+
+from dataclasses import replace
+
+from ..ports import configuration_port, derivative_name, motion_ports
+from ..registry import Port, quantity
+
+
+def _regressor_ports(name):
+    def outputs(robot, order, options):
+        shape = (robot.nv, 10 * len(robot.bodies))
+        meaning = "torques of unit parameters; columns are robot.parameter_names, without armature"
+        unit = "SI: Nm or N by kg, kg m, kg m2"
+        return [
+            Port(derivative_name(name, k), shape, unit, f"time derivative {k} of {name}" if k else meaning)
+            for k in range(order + 1)
+        ]
+
+    return outputs
+
+
+def _torque_inputs(robot, order, options):
+    return motion_ports(robot, order + 1)
+
+
+def _call_torque(function, model, order, ports, options):
+    V = [ports[derivative_name("v", k)] for k in range(order + 2)]
+    return {derivative_name("Y", k): x for k, x in enumerate(function(model, order, ports["q"], V))}
+
+
+def _reference_inputs(robot, order, options):
+    motion = motion_ports(robot, order)[1:]
+    reference = [
+        replace(p, name=derivative_name("vr", k), meaning=f"time derivative {k} of vr" if k else "reference velocities")
+        for k, p in enumerate(motion_ports(robot, order + 1)[1:])
+    ]
+    return [configuration_port(robot), *motion, *reference]
+
+
+def _call_reference(function, model, order, ports, options):
+    V = [ports[derivative_name("v", k)] for k in range(order + 1)]
+    Vr = [ports[derivative_name("vr", k)] for k in range(order + 2)]
+    found = function(model, order, ports["q"], V, Vr)
+    return {derivative_name("Ys", k): x for k, x in enumerate(found)}
+
+
+quantity(
+    name="joint_torque_regressor",
+    summary="matrix Y(q, v, dv) with joint torques Y @ robot.parameters, armature not included; its time derivatives",
+    inputs=_torque_inputs,
+    outputs=_regressor_ports("Y"),
+    call=_call_torque,
+    default=("recursive",),
+    sparse=True,
+)
+quantity(
+    name="slotine_li_regressor",
+    summary="matrix Ys with M dvr + C vr + g = Ys @ robot.parameters for a reference velocity vr, and its time "
+    "derivatives; C is the admissible matrix of coriolis_matrix/jacobian_sum; armature not included",
+    inputs=_reference_inputs,
+    outputs=_regressor_ports("Ys"),
+    call=_call_reference,
+    default=("recursive",),
+    sparse=True,
+)
+
+from . import by_ad, jacobian_sum, recursive  # noqa: E402, F401  registers the methods

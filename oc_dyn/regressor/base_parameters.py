@@ -1,0 +1,122 @@
+"""Base parameters: the combinations of inertial parameters that joint torques depend on, and no more than those.
+
+The rows of the regressor at all states span a space; its dimension is the number of base parameters. That space, and so
+the orthogonal projector on it, belongs to the robot and not to the states drawn, which is what makes both the rank
+and the choice of columns independent of them.
+"""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ModelError
+from ..model.inertia import ReadOnlyArrays
+from ..model.robot import cached
+
+TOLERANCE = 1e-9  # singular values below this part of the largest one are zero
+_TIE = 1e-6  # columns whose remaining length differs by less than this part are equal: the first is taken
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters(ReadOnlyArrays):
+    """Base parameters of a robot: base = matrix @ parameters, regressor Y = Y[:, columns] @ matrix at every state.
+
+    columns: which (rank,) columns of the regressor are kept; matrix (rank, 10 bodies), the unit matrix in those.
+    singular_values: of the stacked regressor, its columns scaled to unit length, in falling order.
+    """
+
+    robot: object
+    columns: tuple
+    matrix: np.ndarray
+    singular_values: np.ndarray
+
+    @property
+    def rank(self):
+        """Number of base parameters."""
+        return len(self.columns)
+
+    @property
+    def gap(self):
+        """(smallest singular value that counts, largest that does not); the second is 0 if all count."""
+        s, r = self.singular_values, self.rank
+        return float(s[r - 1]) if r else 0.0, float(s[r]) if r < s.size else 0.0
+
+    @property
+    def values(self):
+        """(rank,) base parameters of the robot's own parameters."""
+        return self.of(self.robot.parameters)
+
+    def of(self, parameters):
+        """(rank,) base parameters of (10 bodies,) parameters."""
+        return self.matrix @ np.asarray(parameters, float)
+
+    @property
+    def names(self):
+        """What each base parameter is: the parameter kept and those that joined it, with their factors."""
+        known = self.robot.parameter_names
+        out = []
+        for row, kept in zip(self.matrix, self.columns, strict=True):
+            others = [k for k in np.flatnonzero(row) if k != kept]
+            out.append(known[kept] + "".join(f" {row[k]:+.4g} {known[k]}" for k in others))
+        return tuple(out)
+
+    def regressor(self, order=0, method=None):
+        """casadi.Function (q, v, dv, ...) -> Y, dY, ... (nv, rank) of the base parameters."""
+        from ..function import function  # this file is read before it is complete
+
+        full = function(self.robot, "joint_torque_regressor", order=order, method=method)
+        ports = [ca.SX.sym(n, *full.size_in(k)) for k, n in enumerate(full.name_in())]
+        kept = [ca.cse(ca.densify(Y[:, list(self.columns)])) for Y in full.call(ports)]
+        return ca.Function(f"base_regressor_{order}", ports, kept, full.name_in(), full.name_out())
+
+
+def base_parameters(robot, tolerance=TOLERANCE, seed=0):
+    """BaseParameters of a robot.
+
+    tolerance: relative to the largest singular value; the gap found is kept in the result. seed: of the states drawn.
+    Raises ModelError where no gap separates what counts from what does not by a factor of at least 100.
+    """
+    return cached(robot, ("base_parameters", tolerance, seed), lambda: _base_parameters(robot, tolerance, seed))
+
+
+def _base_parameters(robot, tolerance, seed):
+    from ..function import function
+
+    Y = function(robot, "joint_torque_regressor")
+    rng = np.random.default_rng(seed)
+    count = 10 * len(robot.bodies)
+    states = 30 + 3 * count // robot.nv
+    q = np.column_stack([robot.random_configuration(int(s)) for s in rng.integers(0, 2**31, states)])
+    v, dv = rng.normal(size=(2, robot.nv, states)) * np.array([1.0, 3.0])[:, None, None]
+    rows = np.array(Y.map(states)(q, v, dv)).reshape(robot.nv, states, count).reshape(-1, count)
+    length = np.linalg.norm(rows, axis=0)
+    scale = np.where(length > 1e-12 * length.max(), length, 1.0)
+    rows = np.where(length > 1e-12 * length.max(), rows, 0.0) / scale
+    _, s, Vt = np.linalg.svd(rows, full_matrices=False)
+    rank = int(np.sum(s > tolerance * s[0]))
+    below = s[rank] if rank < s.size else 0.0
+    if below * 100 > s[rank - 1]:
+        problem = f"singular values {s[rank - 1]:.1e} and {below:.1e} of its regressor leave the rank open"
+        raise ModelError(robot.name, [problem + "; give another tolerance"])
+    # an orthonormal basis of the row space in true units: its Gram matrix is the projector
+    basis = np.linalg.qr((Vt[:rank] * scale).T)[0].T
+    columns = _independent(basis)
+    matrix = np.linalg.solve(basis[:, columns], basis)
+    matrix[np.abs(matrix) < 1e-9 * np.abs(matrix).max()] = 0.0
+    matrix[:, columns] = np.eye(rank)
+    return BaseParameters(robot, tuple(int(k) for k in columns), matrix, s)
+
+
+def _independent(basis):
+    """Columns of (rank, n) that make it square and well conditioned, in rising order: always the one with the longest
+    remainder, the first of those that are equally long."""
+    rest, columns = basis.copy(), []
+    for _ in range(basis.shape[0]):
+        length = np.linalg.norm(rest, axis=0)
+        k = int(np.flatnonzero(length > (1 - _TIE) * length.max())[0])
+        columns.append(k)
+        unit = rest[:, k] / length[k]
+        rest = rest - np.outer(unit, unit @ rest)
+        rest[:, columns] = 0.0
+    return sorted(columns)

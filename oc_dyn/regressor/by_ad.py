@@ -1,0 +1,39 @@
+"""Regressors by automatic differentiation: Jacobians of torques by the inertial parameters."""
+
+import casadi as ca
+
+from ..inverse_dynamics.taylor import taylor
+from ..lie.along import time_derivatives
+from ..matrices.composite import composite
+from ..matrices.spatial_admissible import spatial_admissible
+from ..model.canonical import with_parameters
+from ..registry import method
+
+_ALONG = " by the inertial parameters, then jtimes along the motion with cse"
+
+
+@method("joint_torque_regressor", "ad", kind="ad", source="AD: Jacobian of inverse_dynamics/taylor" + _ALONG)
+def joint_torque_regressor(model, order, q, V):
+    """Derivatives 0..order of Y (nv, 10 bodies); see the quantity."""
+    params = ca.SX.sym("params", 10 * len(model.robot.bodies))
+    torque = taylor(with_parameters(model, params), 0, q, V[:2])[0]
+    return _along(model, order, q, [V], ca.jacobian(torque, params))
+
+
+@method("slotine_li_regressor", "ad", kind="ad", source="AD: Jacobian of M dvr + C vr + g" + _ALONG)
+def slotine_li_regressor(model, order, q, V, Vr):
+    """Derivatives 0..order of Ys (nv, 10 bodies); see the quantity. M by composite bodies, C by the sum of spatial
+    twists, g by inverse dynamics at rest."""
+    params = ca.SX.sym("params", 10 * len(model.robot.bodies))
+    heavy = with_parameters(model, params)
+    rest = ca.DM.zeros(model.robot.nv)
+    C = spatial_admissible(heavy, 0, q, V[:1])[0]
+    force = composite(heavy, q) @ Vr[1] + C @ Vr[0] + taylor(heavy, 0, q, [rest, rest])[0]
+    return _along(model, order, q, [V, Vr], ca.jacobian(force, params))
+
+
+def _along(model, order, q, curves, Y):
+    flow = [(q, model.configuration_rate(q, curves[0][0]))]
+    flow += [pair for curve in curves for pair in zip(curve[:-1], curve[1:], strict=True)]
+    derivatives = time_derivatives(ca.cse(Y.nz[:] if Y.nnz() else ca.SX(0, 1)), order, flow, cse=True)
+    return [ca.SX(Y.sparsity(), x) for x in derivatives]

@@ -1,0 +1,154 @@
+"""Regressors by recursion: motion from the ground to the tips, the wrenches of unit parameters from tips to ground."""
+
+from math import comb
+
+import casadi as ca
+
+from ..inverse_dynamics.taylor import Passes
+from ..lie import jets, se3
+from ..lie.carry import carry
+from ..lie.jets import total
+from ..lie.so3 import skew
+from ..registry import method
+from .columns import author_frames, newton_euler_columns, to_author, wrench_columns
+
+
+@method(
+    "joint_torque_regressor",
+    "recursive",
+    kind="analytic",
+    source="Atkeson, An and Hollerbach 1986: Newton-Euler backward pass of unit parameters; Taylor coefficients: this "
+    "toolkit",
+)
+def joint_torque_regressor(model, order, q, V):
+    """Derivatives 0..order of Y (nv, 10 bodies); see the quantity. Cost O(n depth order^2).
+
+    The forward pass of inverse_dynamics/taylor gives the acceleration of each body's origin and its acceleration matrix
+    as jets; the wrenches of unit parameters are linear in them and go down the path to the ground as jets too.
+    """
+    V = jets.from_derivatives(V)
+    passes = Passes(model, q, V[0])
+    for k in range(order + 1):
+        passes.torque(V[k + 1])
+    columns = []
+    for _, i, (R, p) in author_frames(model):
+        forces, moments = [], []
+        for a, U in zip(passes.a[i], passes.U[i], strict=True):
+            U = R @ U @ R.T
+            f, n = newton_euler_columns(R @ a - U @ p, U)
+            shifted = n - ca.horzcat(skew(p) @ f[:, 1:], ca.DM(3, 6))
+            lever = -(skew(p) @ f[:, 0])
+            forces.append(R.T @ f)
+            moments.append(R.T @ ca.horzcat(lever, shifted))
+        columns.append(_down(model, passes.joint, i, forces, moments, order))
+    return [ca.horzcat(*x) for x in zip(*(jets.to_derivatives(c) for c in columns), strict=True)]
+
+
+def _down(model, joint, i, f, n, order):
+    """Jet of the joint torques (nv, 10) that hold jets of forces f (3, 4), moments n (3, 10) at body i."""
+    force = {}
+    while i:
+        full = [ca.horzcat(x, ca.DM(3, 6)) for x in f]
+        force[i] = [joint[i].force(n, full, k) for k in range(order + 1)]
+        p = model.parent[i]
+        if p:
+            f = _outward(joint[i], f)
+            arms = [jets.product_at(joint[i].p, f, k, lambda p, x: skew(p) @ x) for k in range(order + 1)]
+            turned = _outward(joint[i], n)
+            n = [x + ca.horzcat(y, ca.DM(3, 6)) for x, y in zip(turned, arms, strict=True)]
+        i = p
+    return [in_rows(model, {j: x[k] for j, x in force.items()}) for k in range(order + 1)]
+
+
+def _outward(joint, jet):
+    """Jet of columns of a body, in its parent's axes."""
+    width = jet[0].shape[1]
+    by_column = [[x[:, c] for x in jet] for c in range(width)]
+    return [ca.horzcat(*(joint.outward_at(column, k) for column in by_column)) for k in range(len(jet))]
+
+
+def in_rows(model, force):
+    """(nv, m) from {body: rows (nv_i, m) of its joint}; mimic joints add to their master."""
+    width = next(iter(force.values())).shape[1]
+    rows = [ca.DM(1, width)] * model.robot.nv
+    for i, x in force.items():
+        _, _, first, size = model.coordinates[i]
+        for a in range(size):
+            rows[first + a] = rows[first + a] + model.rule[i][0] * x[a, :]
+    return ca.vertcat(*rows)
+
+
+@method(
+    "slotine_li_regressor",
+    "recursive",
+    kind="analytic",
+    source="after Yuan and Yuan 1995: recursion in body frames, unit parameters in the backward pass",
+)
+def slotine_li_regressor(model, order, q, V, Vr):
+    """Derivatives 0..order of Ys (nv, 10 bodies); see the quantity. Cost O(n depth order^2).
+
+    Equation:  W_k = A(Vr' + ad(V) Vr + G) - ad(V)^T A(Vr) for each body, with
+               Vr_i = Ad Vr_p + S vr,  Ad' = -ad(S v) Ad, and down the path Ad^T W, whose rate is
+               (Ad^T W)' = Ad^T (W' - ad(S v)^T W)
+    """
+    S, Ad, rates, twist, reference, G = _motion(model, order, q, V, Vr)
+    columns = []
+    for _, i, pose in author_frames(model):
+        X = to_author(pose)
+        turning = [se3.ad(X @ x) for x in twist[i]]
+        seen = [X @ x for x in reference[i]]
+        alpha = [
+            seen[k + 1] + X @ G[i][k] + total(comb(k, l) * (turning[l] @ seen[k - l]) for l in range(k + 1))
+            for k in range(order + 1)
+        ]
+        W = [X.T @ wrench_columns(turning, seen, alpha, k) for k in range(order + 1)]
+        force = {}
+        while i:
+            force[i] = [
+                total(comb(n, k) * (S[i][n - k].T @ W[k]) for k in range(n + 1) if S[i][n - k] is not None)
+                for n in range(order + 1)
+            ]
+            W = _to_parent(Ad[i], rates[i], W) if model.parent[i] else W
+            i = model.parent[i]
+        columns.append([in_rows(model, {j: x[k] for j, x in force.items()}) for k in range(order + 1)])
+    return [ca.horzcat(*x) for x in zip(*columns, strict=True)]
+
+
+def _motion(model, order, q, V, Vr):
+    """Screws, adjoints, their rates, and by body the derivatives of twist, reference twist and gravity twist."""
+    top = order + 1
+    S, joint_q = model.subspaces(q, V, top), model.joint_q(q)
+    v, vr = [model.joint_v(x) for x in V], [model.joint_v(x) for x in Vr]
+    zero = ca.DM(6, 1)
+    Ad, rates = {}, {}
+    twist, reference = {0: [zero] * top}, {0: [zero] * (top + 1)}
+    G = {0: [ca.vertcat(0, 0, 0, -model.gravity)] + [None] * order}
+
+    def own(i, rate, count):
+        return [
+            total(comb(k, l) * (S[i][k - l] @ rate[l][i]) for l in range(k + 1) if S[i][k - l] is not None)
+            for k in range(count)
+        ]
+
+    for i in model.bodies:
+        p = model.parent[i]
+        Ad[i] = se3.Ad_inv(model.placement(i, joint_q[i]))
+        x = own(i, v, top)
+        rates[i] = [-se3.ad(y) for y in x]
+        twist[i] = [a + b for a, b in zip(carry(Ad[i], rates[i], twist[p]), x, strict=True)]
+        above = carry(Ad[i], rates[i], reference[p])
+        reference[i] = [a + b for a, b in zip(above, own(i, vr, top + 1), strict=True)]
+        G[i] = carry(Ad[i], rates[i], G[p])
+    return S, Ad, rates, twist, reference, G
+
+
+def _to_parent(Ad, rates, W):
+    """Derivatives of Ad^T W from those of W; each pass takes (d/dt + rate^T) of the list before."""
+    out, row = [Ad.T @ W[0]], W
+    while len(row) > 1:
+        row = [
+            row[k + 1] + total(comb(k, l) * (rates[l].T @ row[k - l]) for l in range(k + 1))
+            for k in range(len(row) - 1)
+        ]
+        out.append(Ad.T @ row[0])
+    return out

@@ -1,0 +1,122 @@
+"""Second partial derivatives of inverse and forward dynamics, on the tangent space, as tensors.
+
+d/dq_k is the Lie derivative along a step e_k of q (+) e, and the order of the letters in a name is the order of
+differentiation: d2tau_dqdq holds d/dq_k (dtau_i/dq_j), what the matrix of first partials gains as q follows coordinate
+k. Steps along two coordinates of one spherical, planar or free joint do not commute: there it is not symmetric,
+
+    d/dq_k (dtau_i/dq_j) - d/dq_j (dtau_i/dq_k) = sum_m c_kjm dtau_i/dq_m,    [S_k, S_j] = sum_m c_kjm S_m,
+
+S the joint's screws. Everywhere else it is, and so is d2tau_dvdv.
+"""
+
+import casadi as ca
+
+from ..friction import friction_torques
+from ..ports import configuration_port, motion_ports, torque_ports, wrench_ports
+from ..registry import Port, quantity
+
+_STORED = "(i, j, k) at row i + nv j, column k; first differentiated by the first letter"
+
+
+def _tensors(robot, names):
+    shape = (robot.nv * robot.nv, robot.nv)
+    return [Port(name, shape, "SI", f"{meaning}; {_STORED}") for name, meaning in names.items()]
+
+
+def _inverse_inputs(robot, order, options):
+    return motion_ports(robot, 1) + _wrenches(robot, options)
+
+
+def _forward_inputs(robot, order, options):
+    ports = [configuration_port(robot), motion_ports(robot, 0)[1], torque_ports(robot, 0)[0]]
+    return ports + _wrenches(robot, options)
+
+
+def _wrenches(robot, options):
+    return wrench_ports(robot, 0) if options["external_wrenches"] else []
+
+
+def _inverse_outputs(robot, order, options):
+    names = {
+        "d2tau_dqdq": "second partial of tau by a step of q and another one",
+        "d2tau_dvdv": "second partial of tau by v twice",
+        "d2tau_dqdv": "second partial of tau by a step of q, then by v",
+        "dM_dq": "second partial of tau by dv, then by a step of q: that of the mass matrix",
+    }
+    return _tensors(robot, names)
+
+
+def _forward_outputs(robot, order, options):
+    names = {
+        "d2dv_dqdq": "second partial of dv by a step of q and another one",
+        "d2dv_dvdv": "second partial of dv by v twice",
+        "d2dv_dqdv": "second partial of dv by a step of q, then by v",
+        "dMinv_dq": "second partial of dv by tau, then by a step of q: that of the inverse mass matrix",
+    }
+    return _tensors(robot, names)
+
+
+def _inverse_call(function, model, order, ports, options):
+    W = [ports["w_ext"]] if options["external_wrenches"] else None
+    qq, vv, qv, dM = function(model, order, ports["q"], [ports["v"], ports["dv"]], W)[0]
+    if options["friction"]:
+        vv = vv + _friction(model.robot)(ports["v"])[2]
+    return {"d2tau_dqdq": qq, "d2tau_dvdv": vv, "d2tau_dqdv": qv, "dM_dq": dM}
+
+
+def _forward_call(function, model, order, ports, options):
+    q, v, tau, nv = ports["q"], ports["v"], ports["tau"], model.robot.nv
+    W = [ports["w_ext"]] if options["external_wrenches"] else None
+    if not options["friction"]:
+        qq, vv, qv, dMinv, _ = function(model, order, q, v, [tau], W)[0]
+    else:  # the torques that are left depend on v, and the accelerations on them linearly
+        torque, slope, bend = _friction(model.robot)(v)
+        qq, vv, qv, dMinv, Minv = function(model, order, q, v, [tau - torque], W)[0]
+        pages = ca.horzsplit(dMinv, 1)
+        by_q = [ca.reshape(page, nv, nv) @ slope for page in pages]  # (i, k) of page j
+        qv = qv - ca.vertcat(*by_q)
+        vv = vv - ca.reshape(Minv @ ca.reshape(bend, nv, nv * nv), nv * nv, nv)
+    return {"d2dv_dqdq": qq, "d2dv_dvdv": vv, "d2dv_dqdv": qv, "dMinv_dq": dMinv}
+
+
+def _friction(robot):
+    """casadi.Function v -> (friction torques, their Jacobian, second partials)."""
+    v = ca.SX.sym("v", robot.nv)
+    torque = friction_torques(robot, [v])[0]
+    slope = ca.jacobian(torque, v)
+    return ca.Function("friction", [v], [torque, slope, ca.jacobian(ca.vec(ca.densify(slope)), v)])
+
+
+quantity(
+    name="inverse_dynamics_second_partials",
+    summary="second partial derivatives of the joint torques by q, v and dv",
+    inputs=_inverse_inputs,
+    outputs=_inverse_outputs,
+    call=_inverse_call,
+    options=("external_wrenches", "friction"),
+    max_order=0,
+    default=("composite", "ad_pure"),
+    sparse=True,
+)
+quantity(
+    name="forward_dynamics_second_partials",
+    summary="second partial derivatives of the joint accelerations by q, v and tau",
+    inputs=_forward_inputs,
+    outputs=_forward_outputs,
+    call=_forward_call,
+    options=("external_wrenches", "friction"),
+    max_order=0,
+    default=("composite", "ad"),
+    sparse=True,
+)
+
+from . import (  # noqa: E402, F401  registers the methods
+    by_ad,
+    chain_rule,
+    compact,
+    composite,
+    forward_composite,
+    forward_spatial_vector,
+    numeric,
+    spatial_vector,
+)

@@ -1,0 +1,110 @@
+"""Second partials by automatic differentiation."""
+
+import casadi as ca
+
+from ..forward_dynamics.taylor import taylor as forward_dynamics
+from ..inverse_dynamics.taylor import taylor as inverse_dynamics
+from ..partials.composite import composite as first_partials
+from ..partials.composite import forward as forward_first_partials
+from ..registry import method
+from .composite import CANNOT
+from .tensor import pattern
+
+
+@method(
+    "inverse_dynamics_second_partials",
+    "ad",
+    kind="ad",
+    source="AD: Jacobians of the analytic first partials (composite)",
+    cannot=CANNOT,
+    regroup=True,
+)
+def ad(model, order, q, V, W=None):
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity."""
+    by_q, by_v, M = ca.cse(list(first_partials(model, q, *V, W and W[0])))
+    step = tangent(model, q)
+    return [(_by(by_q, q) @ step, _by(by_v, V[0]), _by(by_q, V[0]), _by(M, q) @ step)]
+
+
+@method(
+    "inverse_dynamics_second_partials",
+    "ad_pure",
+    kind="ad",
+    source="AD of AD: the Hessian of every torque of the method taylor",
+    regroup=True,
+)
+def ad_pure(model, order, q, V, W=None):
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity. The strongest form found: Hessians are
+    symmetric, Jacobians of Jacobians do not know it."""
+    tau = ca.cse(inverse_dynamics(model, 0, q, V, W)[0])
+    every = pattern(model)  # the tree knows more zeros than the graph of a Hessian shows
+    return [tuple(ca.project(x, every.intersect(x.sparsity())) for x in _hessians(model, tau, q, V[0], V[1]))]
+
+
+@method(
+    "forward_dynamics_second_partials",
+    "ad",
+    kind="ad",
+    source="AD: Jacobians of the analytic first partials (composite)",
+    cannot=CANNOT,
+    regroup=True,
+)
+def forward_ad(model, order, q, v, T, W=None):
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity."""
+    tau = ca.SX.sym("tau", model.robot.nv)
+    none = ca.SX(model.robot.nv, model.robot.nv)
+    by_q, by_v, Minv = ca.cse(list(forward_first_partials(model, q, v, tau, W and W[0], none)))
+    step = tangent(model, q)
+    found = [_by(by_q, q) @ step, _by(by_v, v), _by(by_q, v), _by(Minv, q) @ step, Minv]
+    return [_at(q, v, tau, W, found, T[0])]
+
+
+@method(
+    "forward_dynamics_second_partials",
+    "ad_pure",
+    kind="ad",
+    source="AD of AD: the Hessian of every acceleration of the method taylor",
+    regroup=True,
+)
+def forward_ad_pure(model, order, q, v, T, W=None):
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity."""
+    tau = ca.SX.sym("tau", model.robot.nv)
+    dv = ca.cse(forward_dynamics(model, 0, q, v, [tau], W)[0])
+    found = [*_hessians(model, dv, q, v, tau), ca.jacobian(dv, tau)]
+    return [_at(q, v, tau, W, found, T[0])]
+
+
+def _at(q, v, tau, W, found, torques):
+    """What was found for the symbol tau at these torques, which may depend on v."""
+    arguments = [q, v, tau, *(W or [])]
+    return tuple(ca.Function("second", arguments, found).call([q, v, torques, *(W or [])]))
+
+
+def tangent(model, q):
+    """(nq, nv) what a step on the tangent space does to the coordinates."""
+    v = ca.SX.sym("v", model.robot.nv)
+    return ca.jacobian(model.configuration_rate(q, v), v)
+
+
+def _by(matrix, x):
+    return ca.jacobian(ca.vec(matrix), x)
+
+
+def _hessians(model, y, q, v, a):
+    """Second partials of y (nv,) by (q, q), (v, v), (q, v), (a, q).
+
+    Equation:  L_k L_j y = s_j^T (d2y/dq2) s_k + (dy/dq) (ds_j/dq) s_k,  s_j what a step along j does to q
+    """
+    nq, nv = model.robot.nq, model.robot.nv
+    step, x = tangent(model, q), ca.vertcat(q, v, a)
+    bend = ca.jacobian(ca.vec(step), q) @ step  # (nq nv, nv)
+    tensors = [[], [], [], []]
+    for i in range(nv):
+        H, gradient = ca.hessian(y[i], x)
+        Q, V, A = (slice(*x) for x in ((0, nq), (nq, nq + nv), (nq + nv, nq + 2 * nv)))
+        bent = ca.vertcat(*(gradient[Q].T @ x for x in ca.vertsplit(bend, nq)))
+        pages = step.T @ H[Q, Q] @ step + bent, H[V, V], step.T @ H[Q, V], H[A, Q] @ step
+        for tensor, page in zip(tensors, pages, strict=True):
+            tensor.append(page)
+    order = [i * nv + j for j in range(nv) for i in range(nv)]  # from rows j of page i to rows i + nv j
+    return [ca.vertcat(*tensor)[order, :] for tensor in tensors]

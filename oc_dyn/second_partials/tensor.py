@@ -1,0 +1,80 @@
+"""Tensors of second partials: entry (i, j, k) is kept at row i + nv j, column k of a matrix (nv nv, nv)."""
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ShapeError
+
+
+def as_tensor(matrix):
+    """numpy array (nv, nv, nv), axes (torque, first, second), of a matrix (nv nv, nv) of second partials.
+
+    matrix: numbers, as a Function of second partials gives them. Raises ShapeError for any other shape.
+    """
+    array = np.asarray(matrix, float)
+    n = array.shape[-1] if array.ndim == 2 else 0
+    if array.ndim != 2 or array.shape[0] != n * n:
+        raise ShapeError(f"as_tensor: got shape {array.shape}, expected (nv nv, nv), a matrix of second partials")
+    return array.reshape((n, n, n), order="F")
+
+
+class Tensor:
+    """A tensor that grows entry by entry; what is not put in is structurally zero.
+
+    Its places are (body, column of its joint); mimic joints add to their master.
+    """
+
+    def __init__(self, model):
+        self.model, self.entries = model, {}
+
+    def put(self, i, j, k, x):
+        """Add x to entry (i, j, k)."""
+        model, scale, place = self.model, 1.0, []
+        for body, column in (i, j, k):
+            place.append(model.coordinates[body][2] + column)
+            scale *= model.rule[body][0]
+        if ca.SX(x).is_zero():
+            return
+        x = scale * x if scale != 1.0 else x
+        place = place[0] + model.robot.nv * place[1], place[2]
+        self.entries[place] = self.entries[place] + x if place in self.entries else x
+
+    def put_both(self, i, j, k, x):
+        """Add x to the entries (i, j, k) and (i, k, j)."""
+        self.put(i, j, k, x)
+        self.put(i, k, j, x)
+
+    def matrix(self):
+        """The tensor as sparse SX (nv nv, nv)."""
+        nv = self.model.robot.nv
+        return sparse_matrix(nv * nv, nv, self.entries)
+
+
+def sparse_matrix(rows, columns, entries):
+    """Sparse SX (rows, columns) from {(row, column): scalar}."""
+    places = sorted(entries, key=lambda place: place[::-1])
+    pattern = ca.Sparsity.triplet(rows, columns, [r for r, _ in places], [c for _, c in places])
+    return ca.SX(pattern, ca.vertcat(ca.SX(0, 1), *(entries[place] for place in places)))
+
+
+def pattern(model):
+    """Sparsity (nv nv, nv) of what a tree leaves: entry (i, j, k) only where the three are on one path to a tip."""
+    nv, places = model.robot.nv, set()
+    columns = {i: range(model.coordinates[i][2], sum(model.coordinates[i][2:])) for i in model.bodies}
+    for i in model.bodies:
+        path = model.support(i)
+        for a in path:
+            for b in path:
+                for x, y, z in ((i, a, b), (a, i, b), (a, b, i)):
+                    places |= {(r + nv * s, t) for r in columns[x] for s in columns[y] for t in columns[z]}
+    rows, columns = zip(*places, strict=True) if places else ((), ())
+    return ca.Sparsity.triplet(nv * nv, nv, rows, columns)
+
+
+def pairs(model, a, b):
+    """Pairs (j, k) of coordinates to differentiate by, first by the letter a, "q" or "v", then by b; where both orders
+    are the same only j >= k."""
+    joint = [n for n, j in enumerate(model.robot.joints) for _ in range(j.nv)]
+    commute = [a == b and (a == "v" or j != k) for j in joint for k in joint]
+    nv = model.robot.nv
+    return [(j, k) for j in range(nv) for k in range(nv) if j >= k or not commute[nv * j + k]]

@@ -1,0 +1,38 @@
+"""Jacobian of the centre of mass from those of the bodies."""
+
+from math import comb
+
+import casadi as ca
+
+from ..kinematics.recursive_body import body_poses
+from ..lie.jets import total
+from ..lie.so3 import skew
+from ..matrices.jacobian_sum import body_jacobians
+from ..registry import method
+
+
+@method("com_jacobian", "jacobian_sum", kind="closed_form", source="Garofalo et al. 2013, eq. 7")
+def com_jacobian(model, order, q, V):
+    """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see the quantity.
+
+    Equation:  mass J = sum_i P_i^T M_i J_i, P_i the columns for linear accelerations of the adjoint to body i   (7)
+    Only the rotation of P_i^T enters: rows of the linear momentum of the body, turned to root axes.
+    """
+    poses = body_poses(model, q)
+    J, twists, _ = body_jacobians(model, order, q, V)
+    mass = total(model.inertia[i].mass for i in model.bodies)
+    out = [ca.DM(3, model.robot.nv)] * (order + 1)
+    for i in model.bodies:
+        linear = [model.M[i][3:, :] @ x for x in J[i]]
+        turned = _turned(poses[i][0], [skew(x[:3]) for x in twists[i]], linear)
+        out = [x + y for x, y in zip(out, turned, strict=True)]
+    return [x / mass for x in out]
+
+
+def _turned(R, W, X):
+    """Derivatives of R X for R' = R W[0], from those of W and X."""
+    out, row = [R @ X[0]], X
+    while len(row) > 1:
+        row = [row[k + 1] + total(comb(k, l) * (W[l] @ row[k - l]) for l in range(k + 1)) for k in range(len(row) - 1)]
+        out.append(R @ row[0])
+    return out

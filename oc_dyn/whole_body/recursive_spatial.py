@@ -1,0 +1,77 @@
+"""The whole robot from spatial twists: momenta of bodies seen from the root frame simply add."""
+
+from math import comb
+
+import casadi as ca
+
+from ..inverse_dynamics.recursive_spatial import next_inertia, spatial_inertia
+from ..kinematics.recursive_body import body_poses, jacobian, padded
+from ..kinematics.recursive_spatial import forward_kinematics
+from ..lie.jets import total
+from ..model.inertia import casadi_value
+from ..registry import method
+
+_SOURCE = "Ali et al. 2026, Algorithm 1 and eq. 61, inertias seen from the root frame"
+
+
+@method("momentum", "recursive_spatial", kind="analytic", source=_SOURCE)
+def momentum(model, order, q, V):
+    """Derivatives 0..order of the momentum (6,) about the root's origin; see the quantity.
+
+    Equation:  h^(k) = sum_i sum_l C(k,l) M_i^(k-l) V_i^(l)
+    """
+    C, _, twists = forward_kinematics(model, order, q, V)
+    out = [ca.DM(6, 1)] * (order + 1)
+    for i in model.bodies:
+        M = _inertias(model, i, C, twists, order)
+        own = [total(comb(k, l) * (M[k - l] @ twists[i][l]) for l in range(k + 1)) for k in range(order + 1)]
+        out = [x + y for x, y in zip(out, own, strict=True)]
+    return out
+
+
+@method("com", "recursive_spatial", kind="analytic", source=_SOURCE + "; momentum = mass times its velocity")
+def com(model, order, q, V):
+    """Derivatives 0..order of the centre of mass (3,); see the quantity."""
+    mass = total(model.inertia[i].mass for i in model.bodies)
+    return [x / mass for x in _first_moments(model, order, q, V)]
+
+
+@method("potential_energy", "recursive_spatial", kind="analytic", source=_SOURCE)
+def potential_energy(model, order, q, V):
+    """Derivatives 0..order of the potential energy; see the quantity."""
+    return [-ca.dot(model.gravity, x) for x in _first_moments(model, order, q, V)]
+
+
+@method("com_jacobian", "recursive_spatial", kind="analytic", source=_SOURCE + ", composite bodies")
+def com_jacobian(model, order, q, V):
+    """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see the quantity.
+
+    Equation:  column j of mass J is the linear part of MA_j S_j, MA_j the inertia of all bodies beyond joint j
+    """
+    C, S, twists = forward_kinematics(model, order, q, padded(model, V))
+    mass = total(model.inertia[i].mass for i in model.bodies)
+    M, columns = {}, [{} for _ in range(order + 1)]
+    for i in model.tips_first:
+        M[i] = _inertias(model, i, C, twists, order)
+        for c in model.children[i]:
+            M[i] = [x + y for x, y in zip(M[i], M[c], strict=True)]
+        for k in range(order + 1):
+            columns[k][i] = total(comb(k, l) * (M[i][k - l][3:, :] @ S[i][l]) for l in range(k + 1)) / mass
+    return [jacobian(model, {i: ca.vertcat(x, ca.DM(3, x.shape[1])) for i, x in c.items()})[:3, :] for c in columns]
+
+
+def _inertias(model, i, C, twists, order):
+    """Derivatives 0..order of the inertia (6, 6) of body i in the root frame."""
+    M = [spatial_inertia(model.inertia[i], C[i])]
+    for _ in range(order):
+        M.append(next_inertia(M, twists[i]))
+    return M
+
+
+def _first_moments(model, order, q, V):
+    """Derivatives of mass times centre of mass: the first from poses, the others from the linear momentum."""
+    poses = body_poses(model, q)
+    here = total(
+        poses[i][0] @ casadi_value(model.inertia[i].moment) + model.inertia[i].mass * poses[i][1] for i in model.bodies
+    )
+    return [here] + ([x[3:] for x in momentum(model, order - 1, q, V)] if order else [])

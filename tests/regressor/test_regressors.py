@@ -1,0 +1,198 @@
+"""Regressors: what they must satisfy, whatever method makes them."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from samples import ROBOTS, functions_of, random_ports, relative, robot
+
+import oc_dyn as od
+from oc_dyn.errors import ShapeError, UnknownName
+from oc_dyn.lie.jets import total
+from oc_dyn.matrices.system_matrices import armatures
+from oc_dyn.model.canonical import canonical
+
+SOME = ["serial", "floating", "planar", "mimic", "transform"]
+
+
+def rotors(r):
+    return np.array(armatures(canonical(r)))
+
+
+def test_parameter_names():
+    r = robot("serial")
+    assert len(set(r.parameter_names)) == r.parameters.size == 40
+    assert r.parameter_names[:10] == tuple(
+        f"link1.{x}" for x in ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+    )
+    T, p = r.bodies[1].inertia.tensor, dict(zip(r.parameter_names, r.parameters, strict=True))
+    assert (p["link2.Ixy"], p["link2.Iyy"], p["link2.Ixz"]) == (T[0, 1], T[1, 1], T[0, 2])
+    assert p["link2.my"] == r.bodies[1].inertia.moment[1]
+    rows = od.ports(r, "inverse_dynamics", parameters="symbolic")[0][-1].rows
+    assert rows == r.parameter_names
+
+
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_regressor_times_parameters_is_inverse_dynamics(name):
+    r = robot(name)
+    inverse = od.function(r, "inverse_dynamics", order=1)
+    x = random_ports(inverse, r, 2)
+    tau = inverse(**x)
+    for method, f in functions_of(r, "joint_torque_regressor", 1):
+        Y = f(**x)
+        for y, t, a in (("Y", "tau", "dv"), ("dY", "dtau", "d2v")):
+            assert relative(Y[y] @ r.parameters + rotors(r) * x[a], tau[t]) < 1e-12, (method, y)
+
+
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_slotine_li_regressor(name):
+    """Ys p = M dvr + C vr + g, and its derivative; at vr = v the classic regressor."""
+    r = robot(name)
+    for method, f in functions_of(r, "slotine_li_regressor", 0):
+        x = random_ports(f, r, 3)
+        Ys = np.array(f(**x)["Ys"])
+        M = np.array(od.function(r, "mass_matrix")(q=x["q"])["M"]) - np.diag(rotors(r).ravel())
+        C = np.array(od.function(r, "coriolis_matrix", method="jacobian_sum")(q=x["q"], v=x["v"])["C"])
+        g = np.array(od.function(r, "gravity")(q=x["q"])["g"])
+        assert relative(Ys @ r.parameters, (M @ x["dvr"] + C @ x["vr"] + g).ravel()) < 1e-12, method
+        Y = od.function(r, "joint_torque_regressor")(q=x["q"], v=x["v"], dv=x["dvr"])["Y"]
+        assert relative(f(**{**x, "vr": x["v"]})["Ys"], Y) < 1e-12, method
+
+
+@pytest.mark.parametrize("name", ["serial", "floating", "transform"])
+def test_derivatives_of_the_slotine_li_regressor(name):
+    r, order = robot(name), 2
+    f = od.function(r, "slotine_li_regressor", order=order)
+    x = random_ports(f, r, 4)
+    found = f(**x)
+    state = {n: x[n] for n in x if "r" not in n}
+    get = {
+        q: [
+            np.array(y)
+            for y in od.function(r, q, order=order, method="jacobian_sum").call(
+                [state[n] for n in od.function(r, q, order=order, method="jacobian_sum").name_in()]
+            )
+        ]
+        for q in ("mass_matrix", "coriolis_matrix", "gravity")
+    }
+    vr = [x[n] for n in ("vr", "dvr", "d2vr", "d3vr")]
+    for n, name in enumerate(f.name_out()):
+        M, C, g = get["mass_matrix"], get["coriolis_matrix"], get["gravity"]
+        want = g[n] + total(comb(n, k) * (M[n - k] @ vr[k + 1] + C[n - k] @ vr[k]) for k in range(n + 1))
+        assert relative(found[name] @ r.parameters + rotors(r) * vr[n + 1], want) < 1e-11
+
+
+@pytest.mark.parametrize("name", ["branching", "cylindrical", "floating"])
+def test_regressor_does_not_depend_on_parameters(name):
+    r = robot(name)
+    heavy = r.with_payload("link2", od.Inertia.from_com(1.5, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.25])))
+    f = od.function(r, "joint_torque_regressor")
+    x = random_ports(f, r, 5)
+    tau = od.function(heavy, "inverse_dynamics")(**x)["tau"]
+    assert relative(f(**x)["Y"] @ heavy.parameters + rotors(r) * x["dv"], tau) < 1e-12
+    assert np.abs(heavy.parameters - r.parameters).max() > 1
+
+
+# -- payloads and symbolic parameters ----------------------------------------------------------------------------
+
+
+def test_payload_is_taken_off_exactly():
+    r = od.robots.panda()
+    load = od.Inertia.from_com(2.0, (0.0, 0.01, 0.05), np.eye(3) * 0.01)
+    carrying = r.with_payload("panda_link8", load)
+    back = carrying.without_payload()
+    assert carrying.total_mass == pytest.approx(r.total_mass + 2)
+    assert np.array_equal(back.parameters, r.parameters) and back.coordinate_names == r.coordinate_names
+    assert "payload" in carrying.frames and "payload" not in back.frames
+    with pytest.raises(od.ModelError, match="another"):
+        carrying.with_payload("panda_link8", load)
+    with pytest.raises(UnknownName):
+        r.without_payload()
+    with pytest.raises(UnknownName):
+        r.with_payload("flange", load)
+
+
+QUANTITIES = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias", "gravity")
+
+
+@pytest.mark.parametrize("name", ["serial", "floating", "cylindrical", "transform"])
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_symbolic_parameters(quantity, name):
+    """With the robot's parameters the numeric Function, with those of a payload that of the robot that carries it."""
+    r = robot(name)
+    heavy = r.with_payload("link2", od.Inertia.from_com(1.5, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.25])))
+    numeric, loaded = od.function(r, quantity), od.function(heavy, quantity)
+    x = random_ports(numeric, r, 6)
+    for method in od.methods(quantity):
+        record = od.registry.get_method(quantity, method)
+        if record.refusal(r, 0):
+            continue
+        if record.numeric_parameters:
+            with pytest.raises(od.OrderError, match="symbolic"):
+                od.function(r, quantity, method=method, parameters="symbolic")
+            continue
+        f = od.function(r, quantity, method=method, parameters="symbolic")
+        for own, parameters in ((numeric, r.parameters), (loaded, heavy.parameters)):
+            got, want = f(**x, params=parameters), own(**x)
+            for port in f.name_out():
+                assert relative(got[port], want[port]) < 1e-10, (method, port)
+
+
+def test_symbolic_parameters_with_a_base_seen_from_the_root():
+    r = robot("floating")
+    options = {"order": 1, "representation": "spatial"}
+    f = od.function(r, "inverse_dynamics", **options)
+    x = random_ports(f, r)
+    g = od.function(r, "inverse_dynamics", parameters="symbolic", **options)
+    for port, value in g(**x, params=r.parameters).items():
+        assert relative(value, f(**x)[port]) < 1e-11
+
+
+def test_symbolic_parameters_must_be_given():
+    r = robot("serial")
+    f = od.function(r, "gravity", parameters="symbolic")
+    with pytest.raises(ShapeError, match="robot.parameters"):
+        f(q=np.zeros(4))
+    with pytest.raises(ShapeError, match="symbolic"):
+        od.function(r, "gravity", parameters="all")
+
+
+# -- partial derivatives of the matrices -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_matrix_partials_by_differences(name):
+    r, h = robot(name), 1e-6
+    f = od.function(r, "matrix_partials")
+    x = random_ports(f, r, 7)
+    found = {port: np.array(value) for port, value in f(**x).items()}
+
+    def matrices(q, v):
+        M = od.function(r, "mass_matrix")(q=q)["M"]
+        C = od.function(r, "coriolis_matrix", method="jacobian_sum")(q=q, v=v)["C"]
+        g = od.function(r, "gravity")(q=q)["g"]
+        return [np.array(y).ravel(order="F") for y in (M, C, g)]
+
+    def slopes(move):
+        steps = [(matrices(*move(h * e)), matrices(*move(-h * e))) for e in np.eye(r.nv)]
+        return [np.column_stack([(a[k] - b[k]) / (2 * h) for a, b in steps]) for k in range(3)]
+
+    by_q = slopes(lambda e: (r.integrate(x["q"], e), x["v"].ravel()))
+    by_v = slopes(lambda e: (x["q"], x["v"].ravel() + e))
+    for port, want in (("dM_dq", by_q[0]), ("dC_dq", by_q[1]), ("dg_dq", by_q[2]), ("dC_dv", by_v[1])):
+        assert relative(found[port], want) < 1e-7, port
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_matrices_are_linear_in_parameters(name):
+    r = robot(name)
+    f = od.function(r, "matrix_parameter_partials")
+    x = random_ports(f, r, 8)
+    found = f(**x)
+    n = r.nv
+    M = np.array(od.function(r, "mass_matrix")(q=x["q"])["M"]) - np.diag(rotors(r).ravel())
+    C = np.array(od.function(r, "coriolis_matrix", method="jacobian_sum")(**x)["C"])
+    g = np.array(od.function(r, "gravity")(q=x["q"])["g"])
+    for port, want in (("dM_dparams", M), ("dC_dparams", C)):
+        assert relative(np.array(found[port] @ r.parameters).reshape(n, n, order="F"), want) < 1e-12
+    assert relative(found["dg_dparams"] @ r.parameters, g) < 1e-12
