@@ -250,7 +250,7 @@ def _parser():
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of plan.csv [s] (%(default)s)")
 
-    sub = command("study", _study, "Measure something, as a table and figures with a manifest; resumes where it stopped.")
+    sub = command("study", _study, "Measure something: tables, figures, a manifest; resumes where it stopped.")
     sub.add_argument("name", metavar="NAME", help='the study; "list" prints the names')
     sub.add_argument("--quick", action="store_true", help="a small version that takes seconds")
     sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME)")

@@ -62,9 +62,9 @@ def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exagge
     Robots that move in a coordinate plane are drawn flat. slow: seconds of the animation for one of the motion.
     exaggerate: factor of the deflections as drawn. Needs one motor a joint; returns the path.
     """
-    from matplotlib.animation import PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from PIL import Image
 
     if any(len(j.theta) > 1 for j in elastic.joints):
         raise ModelError(elastic.name, ["animate_run draws robots with one motor a joint"])
@@ -101,15 +101,18 @@ def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exagge
     factor = "" if exaggerate == 1 else f", deflections x {exaggerate:g}"
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # or else it would move a little from frame to frame
-    writer = PillowWriter(fps=fps)
+    pictures = []
+    for k, t in enumerate(times):
+        for points, stick, line in drawn:
+            ends = points[axes][:, k, stick]
+            line.set_data(*ends) if flat else line.set_data_3d(*ends)
+        text.set_text(f"links, and motors (dashed){factor}, t = {t:.2f} s")
+        figure.canvas.draw()
+        picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[:, :, :3].copy())
+        # one palette and no dithering: what does not move stays the same, and the file small
+        pictures.append(picture.quantize(64, palette=pictures[0] if pictures else None, dither=Image.Dither.NONE))
     with replacing(path) as part:
-        with writer.saving(figure, str(part), dpi):
-            for k, t in enumerate(times):
-                for points, stick, line in drawn:
-                    ends = points[axes][:, k, stick]
-                    line.set_data(*ends) if flat else line.set_data_3d(*ends)
-                text.set_text(f"links, and motors (dashed){factor}, t = {t:.2f} s")
-                writer.grab_frame()
+        pictures[0].save(part, save_all=True, append_images=pictures[1:], duration=round(1000 / fps), loop=0)
     return path
 
 

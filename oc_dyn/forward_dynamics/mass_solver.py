@@ -51,8 +51,8 @@ def _depth(model, i):
 
 
 def by_articulated(model, q, known):
-    """Function (h, a, tau) -> (a, tau), all (nv,), that completes M a + h = tau where the rows `known` of a are given and
-    the others of tau: by the recursion of Kim 2012, Table 4, without velocities; no mimic joints. Cost O(n).
+    """Function (h, a, tau) -> (a, tau), all (nv,), that completes M a + h = tau where the rows `known` of a are given
+    and the others of tau: by the recursion of Kim 2012, Table 4, without velocities; no mimic joints. Cost O(n).
 
     Symbols: [[A, H], [H', B]] articulated inertia, U = inertia S, D = S^T U, n, f bias wrench, w, a motion.
     """

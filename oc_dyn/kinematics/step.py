@@ -82,7 +82,9 @@ class Step:
 
     def twist(self, w, a):
         """Columns of angular and linear parts of motions of the parent, of the body's origin in its axes."""
-        return self.inward(w), self.inward(a - cross(self.p, w))
+        # one column as the passes of taylor write it, so that CasADi sees what they share with a solver
+        carried = a + ca.cross(w, self.p) if w.shape[1] == 1 else a - cross(self.p, w)
+        return self.inward(w), self.inward(carried)
 
     def inertia(self, m, h, T):
         """Mass, first moment and tensor of the body, about the parent's origin in its axes."""

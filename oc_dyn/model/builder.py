@@ -82,10 +82,10 @@ class RobotBuilder:
         """A joint that carries link `child` on link `parent`.
 
         Args:
-            kind: revolute, continuous, prismatic, helical, cylindrical, universal, spherical, planar, free, transform or
-                fixed. "transform" may be left out when `transform` is given.
-            transform: for a joint given by its motion: a casadi.Function or callable q -> (R (3, 3), p (3,)), the pose of
-                the moved frame in the joint's frame, smooth in its `coordinates` (a callable needs their number).
+            kind: revolute, continuous, prismatic, helical, cylindrical, universal, spherical, planar, free, transform
+                or fixed. "transform" may be left out when `transform` is given.
+            transform: for a joint given by its motion: a casadi.Function or callable q -> (R (3, 3), p (3,)), the pose
+                of the moved frame in the joint's frame, smooth in its `coordinates` (a callable needs their number).
             xyz (3,) [m], rpy (3,) [rad] (fixed axes x, y, z in turn) or rotation (3, 3): pose of the joint's frame, and
                 of the child's at rest, in the parent's frame.
             axis (3,): direction in the joint's frame, default z; of a planar joint the normal of its plane. Spherical,

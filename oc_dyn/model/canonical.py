@@ -214,7 +214,10 @@ def _build(robot):
     for j, extra in zip(joints[1:], offset[1:], strict=True):
         m = j.mimic
         rule.append((m.multiplier, m.offset + extra) if m else (1.0, extra))
-    own = [None if b.own_frame is None else (b.own_frame @ R, b.own_frame @ p) for b, (R, p) in zip(bodies[1:], K[1:])]
+    own = [
+        None if b.own_frame is None else (b.own_frame @ R, b.own_frame @ p)
+        for b, (R, p) in zip(bodies[1:], K[1:], strict=True)
+    ]
     return Canonical(
         robot=robot,
         parent=parent,

@@ -28,8 +28,8 @@ def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0,
     floating_base: puts a free joint above the root link; the root's mass then counts.
     lock: {joint: value [rad or m]} holds joints; a planar or floating one takes its coordinates.
     gravity: (3,) [m/s^2] in the root link's frame. strict: what is doubtful is an error.
-    snap_angles: rotation entries this close to 0 or 1 are taken as exact, such as 1e-5 for a file that writes 1.5708 for
-    a quarter turn; fewer instructions, results that differ from the file's by as much.
+    snap_angles: rotation entries this close to 0 or 1 are taken as exact, such as 1e-5 for a file that writes 1.5708
+    for a quarter turn; fewer instructions, results that differ from the file's by as much.
 
     Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that

@@ -20,7 +20,6 @@ from .trajectory import Samples, Trajectory, joint_units
 from .transcription import MARGINS, transcribe
 
 _TIGHTEN = 1.002  # share of a limit between nodes from which its bound is tightened
-_RELAX = 0.98  # share below which a bound that was tightened is loosened again
 _ROUNDS = 8
 # measured on the Panda with the rate of torque at a tenth: the adaptive barrier takes 35 iterations where the monotone
 # one takes 25 to 260, and from a solution whose bounds were tightened 3 to 20
@@ -219,8 +218,7 @@ def _rounds(task, settings, solver, kinematic, initial):
     problem = transcribe(task, kinematic=kinematic, T=T, **settings)
     if guess is None:
         guess = problem.guess(derivatives, T)
-    best = None
-    for left in range(_ROUNDS)[::-1]:
+    for _ in range(_ROUNDS):
         guess, multipliers = _patient_run(task, settings, solver, problem, guess, margins, multipliers)
         motion = _trajectory(task, problem, guess, solver)
         motion.solver_state = _State(shape, kinematic, T, margins, guess, multipliers)
@@ -229,14 +227,10 @@ def _rounds(task, settings, solver, kinematic, initial):
         reached = np.concatenate([checked.shares.get(k, np.zeros(n)) for k in MARGINS])
         if kinematic:
             reached[: 2 * n] = 0.0  # torque is not in this problem
-        over, under = reached > _TIGHTEN, (margins < 1) & (reached < _RELAX)
-        if not over.any() and (best is None or motion.info["objective_value"] < best.info["objective_value"]):
-            best = motion
-        if not (over | under).any() or (best is not None and left < _ROUNDS - 3):
+        over = reached > _TIGHTEN
+        if not over.any():
             break
-        change = np.where(over | under, 1 / np.maximum(reached * 1.0002, 0.5), 1.0)
-        margins = np.minimum(margins * change, 1.0)
-    motion = best or motion
+        margins = margins / np.where(over, reached * 1.0002, 1.0)
     motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
     return motion
 

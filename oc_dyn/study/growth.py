@@ -174,12 +174,10 @@ def report(by_order, by_bodies, most, long):
     lines += [
         "",
         f"A method ends where more than {most[0]} (order) or {most[1]} (bodies) instructions are to be expected.",
+        "Next power: the highest term of a polynomial of one degree more, as a share of the last count.",
+        "Forward dynamics by taylor: small trees factorise the mass matrix, at a cost of bodies times depth; larger trees",
+        "and chains take articulated inertias.",
     ]
-    lines += ["Next power: the highest term of a polynomial of one degree more, as a share of the last count."]
-    lines += [
-        "Forward dynamics by taylor: small trees factorise the mass matrix, at a cost of bodies times depth, larger"
-    ]
-    lines += ["trees and chains take articulated inertias."]
     return "\n".join(lines)
 
 

@@ -31,9 +31,10 @@ FIELDS = (
 def run(out, quick=False, progress=None):
     """Measure and write matrices.csv and manifest.json to the folder `out`; returns the table as a text.
 
-    share: of one Function with M, C, g, dM, dC, dg, in two evaluations of M, C, g by the same method; share of the sums:
-    in two evaluations of M, C, g by the sums over Jacobians of the paper; share of separate Functions: in two
-    evaluations of the default Functions of M, of C and of g, each on its own. quick: the fixed base alone.
+    share: cost of one Function with M, C, g, dM, dC, dg over that of two evaluations of M, C, g by the same method;
+    share of the sums: over two evaluations of M, C, g by the sums over Jacobians of the paper; share of separate
+    Functions: over two evaluations of the default Functions of M, of C and of g, each on its own. quick: the fixed base
+    alone.
     """
     rows = []
     for floating in (False,) if quick else (False, True):
