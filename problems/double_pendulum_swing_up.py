@@ -21,6 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import oc_dyn as od
+from oc_dyn.second_partials.tensor import as_tensor
 from oc_dyn.study.manifest import manifest, write_json
 
 # -- data -----------------------------------------------------------------------------------------------------
@@ -29,7 +30,7 @@ from oc_dyn.study.manifest import manifest, write_json
 @dataclass(frozen=True)
 class Config:
     duration: float = 3.0  # [s]
-    h: float = 0.01  # step [s]
+    h: float = 0.005  # step [s]
     start: tuple = (0.0, 0.0, 0.0, 0.0)  # hanging at rest [rad, rad/s]
     goal: tuple = (np.pi, 0.0, 0.0, 0.0)  # standing at rest
     cases: tuple = ("both", "shoulder", "elbow")
@@ -37,15 +38,14 @@ class Config:
     stage: tuple = (0.1, 0.1, 0.01, 0.01)  # diagonal of Q [1/rad^2 s, s/rad^2]
     final: tuple = (500.0, 500.0, 50.0, 50.0)  # diagonal of F [1/rad^2, s^2/rad^2]
     guess: float = 1.0  # amplitude of the first torques [Nm]
-    tolerance: float = 1e-6  # of the largest dJ/du, per step and relative to R h (1 Nm)
-    iterations: int = 500
-    # checks
-    derivative_step: float = 1e-5
-    derivatives: float = 1e-7
-    standing: float = 0.05  # [rad, rad/s] at the end
-    agreement: float = 1e-8  # of the costs both solvers reach, if they reach the same
-    fine: int = 10  # smaller steps, of the integrator of order 4 that simulates the policy
-    tracking: float = 0.1  # [rad, rad/s] of the simulated end from the goal
+    tolerance: float = 1e-5  # of the largest dJ/du of a step, relative to R h 1 Nm
+    iterations: int = 300  # at most
+    step: float = 1e-5  # of the numerical derivatives that the analytic ones are checked with
+    derivatives: float = 1e-7  # relative error of those
+    faster: float = 0.1  # gradient of the last iteration of DDP, as a share of the one before
+    standing: float = 0.1  # distance from the goal at the end [rad, rad/s]
+    fine: int = 10  # steps of order 4 in one of h, to simulate the policy with
+    tracking: float = 0.2  # distance from the goal at the simulated end [rad, rad/s]
 
 
 ACTUATED = {"both": (0, 1), "shoulder": (0,), "elbow": (1,)}
@@ -75,7 +75,9 @@ class Pendulum:
 
     def _policy(self):
         """casadi.Function (x, reference x and u, step of u, gains) -> (next x, u)."""
-        x, xr, ur, du, K = (ca.SX.sym(*s) for s in (("x", 4), ("xr", 4), ("ur", self.m), ("du", self.m), ("K", self.m, 4)))
+        x, xr, ur, du, K = (
+            ca.SX.sym(*s) for s in (("x", 4), ("xr", 4), ("ur", self.m), ("du", self.m), ("K", self.m, 4))
+        )
         u = ur + du + K @ (x - xr)
         return ca.Function("policy", [x, xr, ur, du, K], [self.step(x, u), u])
 
@@ -116,7 +118,7 @@ def _pages(matrices, N):
 
 def _tensors(matrices, N):
     """(4, 2 N) as (N, 2, 2, 2), axes (output, first, second)."""
-    return np.stack([od.second_partials.tensor.as_tensor(matrices[:, 2 * k : 2 * k + 2]) for k in range(N)])
+    return np.stack([as_tensor(matrices[:, 2 * k : 2 * k + 2]) for k in range(N)])
 
 
 # -- objective ------------------------------------------------------------------------------------------------
@@ -208,3 +210,155 @@ def solve(cfg, pendulum, curvature):
                 break
     seconds = time.perf_counter() - begun
     return {"X": X, "U": U, "K": K, "cost": J, "history": history, "seconds": seconds, "derivatives": derivative_time}
+
+
+# -- checks ---------------------------------------------------------------------------------------------------
+
+
+def check(cfg, pendulums, solutions):
+    """{what: (error, bound)}."""
+    out = {}
+    for case, pendulum in pendulums.items():
+        ilqr, ddp = solutions[case, "iLQR"], solutions[case, "DDP"]
+        first, second = derivative_errors(cfg, pendulum, ddp)
+        gradients = [row["gradient"] for row in ddp["history"]]
+        out[f"{case}: derivatives of the step"] = first, cfg.derivatives
+        out[f"{case}: second partials"] = second, cfg.derivatives
+        out[f"{case}: gradient that DDP ends with"] = gradients[-1], cfg.tolerance
+        out[f"{case}: its last gradient over the one before"] = gradients[-1] / gradients[-2], cfg.faster
+        out[f"{case}: iterations of DDP over those of iLQR"] = len(gradients) / len(ilqr["history"]), 1.0
+        out[f"{case}: cost of DDP over that of iLQR"] = ddp["cost"] / ilqr["cost"], 1.05
+        out[f"{case}: not standing at the end"] = np.abs(ddp["X"][:, -1] - cfg.goal).max(), cfg.standing
+        out[f"{case}: not standing, simulated"] = np.abs(simulate(cfg, pendulum, ddp) - cfg.goal).max(), cfg.tracking
+    return out
+
+
+def derivative_errors(cfg, pendulum, solution):
+    """Largest errors of the step's derivatives and of the second partials along the motion, relative."""
+    X, U, h = solution["X"], solution["U"], cfg.step
+    step = ca.Function("step", (z := [ca.SX.sym("x", 4), ca.SX.sym("u", pendulum.m)]), [pendulum.step(*z)])
+    A, B, xx, ux = pendulum.derivatives(X, U, curvature=True)
+    sides = [[pendulum.derivatives(X + s * h * e, U, curvature=False) for s in (1, -1)] for e in np.eye(4)[:, :, None]]
+    ends = [[np.array(step(X[:, :-1] + s * h * e, U)) for s in (1, -1)] for e in np.eye(4)[:, :, None]]
+    first = np.stack([(a - b).T / (2 * h) for a, b in ends], axis=2)  # (N, 4, 4)
+    by_x = np.stack([(a[0] - b[0])[:, 2:] / (2 * h * cfg.h) for a, b in sides], axis=3)  # of dv by x
+    by_u = np.stack([(a[1] - b[1])[:, 2:] / (2 * h * cfg.h) for a, b in sides], axis=3)
+    pairs = ((xx, by_x), (ux, by_u))
+    second = max(np.abs(a - b).max() / np.abs(a).max() for a, b in pairs)
+    return np.abs(A - first).max() / np.abs(A).max(), second
+
+
+def simulate(cfg, pendulum, solution):
+    """Where the policy, held for h, takes the pendulum in fine steps of the integrator of Runge and Kutta."""
+    x, u = ca.SX.sym("x", 4), ca.SX.sym("u", pendulum.m)
+    dt = cfg.h / cfg.fine
+
+    def rate(y):
+        return ca.vertcat(y[2:], pendulum.dynamics(q=y[:2], v=y[2:], tau=pendulum.B @ u)["dv"])
+
+    k1 = rate(x)
+    k2 = rate(x + 0.5 * dt * k1)
+    k3 = rate(x + 0.5 * dt * k2)
+    k4 = rate(x + dt * k3)
+    step = ca.Function("step", [x, u], [x + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)])
+    X, U, K, y = solution["X"], solution["U"], solution["K"], np.array(cfg.start)
+    for k in range(pendulum.N):
+        held = U[:, k] + K[k] @ (y - X[:, k])
+        for _ in range(cfg.fine):
+            y = np.array(step(y, held)).ravel()
+    return y
+
+
+# -- figures and tables ---------------------------------------------------------------------------------------
+
+
+def plot(cfg, solutions, out):
+    """swing_up.png: angles and torques of DDP; convergence.png: gradients over the iterations of both solvers."""
+    figure = Figure(figsize=(4 * len(cfg.cases), 6), layout="constrained")
+    for (top, bottom), case in zip(figure.subplots(2, len(cfg.cases), squeeze=False).T, cfg.cases, strict=True):
+        solution = solutions[case, "DDP"]
+        t = cfg.h * np.arange(solution["U"].shape[1] + 1)
+        top.plot(t, solution["X"][:2].T, label=["shoulder", "elbow"])
+        bottom.step(t[:-1], solution["U"].T, where="post", label=[("shoulder", "elbow")[i] for i in ACTUATED[case]])
+        top.set(title=f"torques: {case}", ylabel="$q$ [rad]")
+        bottom.set(xlabel="$t$ [s]", ylabel=r"$\tau$ [Nm]")
+        for axes in (top, bottom):
+            axes.grid(alpha=0.3)
+            axes.legend(fontsize="small")
+    figure.suptitle("Swing-up of a double pendulum by DDP")
+    figure.savefig(out / "swing_up.png", dpi=85)
+
+    figure = Figure(figsize=(4 * len(cfg.cases), 4), layout="constrained")
+    for axes, case in zip(figure.subplots(1, len(cfg.cases), squeeze=False)[0], cfg.cases, strict=True):
+        for name in ("iLQR", "DDP"):
+            solution = solutions[case, name]
+            label = f"{name}: cost {solution['cost']:.4g}"
+            axes.semilogy([row["gradient"] for row in solution["history"]], linewidth=1.3, label=label)
+        axes.axhline(cfg.tolerance, color="k", linestyle=":", linewidth=1)
+        axes.set(title=f"torques: {case}", xlabel="iteration", ylabel="largest gradient")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    figure.savefig(out / "convergence.png", dpi=85)
+
+
+def write(cfg, solutions, out):
+    """swing_up.csv: the motions of DDP; convergence.csv: the iterations of both solvers."""
+    columns, header = [], []
+    for case in cfg.cases:
+        solution = solutions[case, "DDP"]
+        columns += [*solution["X"][:, :-1], *solution["U"]]
+        names = ["q1 [rad]", "q2 [rad]", "v1 [rad/s]", "v2 [rad/s]", *(f"tau{i + 1} [Nm]" for i in ACTUATED[case])]
+        header += [f"{case}: {name}" for name in names]
+    t = cfg.h * np.arange(len(columns[0]))
+    table = np.vstack([t, *columns]).T
+    np.savetxt(out / "swing_up.csv", table, fmt="%.9g", delimiter=",", header=",".join(["t [s]", *header]), comments="")
+    lines = ["case,solver,iteration,cost,gradient,regularisation"]
+    for (case, name), solution in solutions.items():
+        for k, row in enumerate(solution["history"]):
+            lines.append(f"{case},{name},{k},{row['cost']:.15g},{row['gradient']:.6g},{row['regularisation']:.6g}")
+    (out / "convergence.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--out", type=Path, default=Path("results/double_pendulum_swing_up"), help="folder (%(default)s)"
+    )
+    parser.add_argument("--quick", action="store_true", help="two cases, longer steps, fewer iterations")
+    parser.add_argument("--quiet", action="store_true", help="print nothing")
+    options = parser.parse_args(argv)
+    say = (lambda text: None) if options.quiet else print
+    quick = {"duration": 2.0, "h": 0.02, "cases": ("both", "shoulder"), "iterations": 60}
+    cfg = Config(**quick) if options.quick else Config()
+    options.out.mkdir(parents=True, exist_ok=True)
+
+    pendulums = {case: Pendulum(cfg, case) for case in cfg.cases}
+    solutions, facts = {}, []
+    for case, pendulum in pendulums.items():
+        for name in ("iLQR", "DDP"):
+            found = solutions[case, name] = solve(cfg, pendulum, curvature=name == "DDP")
+            row = {"case": case, "solver": name, "iterations": len(found["history"]), "cost": found["cost"]}
+            row |= {"gradient": found["history"][-1]["gradient"], "seconds": found["seconds"]}
+            row["share_of_derivatives"] = found["derivatives"] / found["seconds"]
+            facts.append(row)
+            say(
+                f"{case:9} {name:5} {row['iterations']:4} iterations  cost {row['cost']:9.6f}  gradient "
+                f"{row['gradient']:.1e}  {row['seconds']:6.2f} s, {100 * row['share_of_derivatives']:.0f} % derivatives"
+            )
+    checks = check(cfg, pendulums, solutions)
+    passed = all(error < bound for error, bound in checks.values())
+    for what, (error, bound) in checks.items():
+        say(f"{what:48} {error:8.1e}  {'is' if error < bound else 'IS NOT'} below {bound:.1e}")
+
+    write(cfg, solutions, options.out)
+    plot(cfg, solutions, options.out)
+    command = ["python", "problems/double_pendulum_swing_up.py", *(sys.argv[1:] if argv is None else argv)]
+    facts = {"config": asdict(cfg), "solvers": facts, "passed": passed}
+    facts["checks"] = {what: {"error": e, "bound": b} for what, (e, b) in checks.items()}
+    write_json(options.out / "manifest.json", manifest(command, **facts))
+    say(f"written to {options.out}")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -130,7 +130,7 @@ def ten_random_motions(robot):
 @pytest.mark.parametrize("continuity, rate", [(3, 1.0), (2, 1.0), (3, 0.1)])
 def test_panda_keeps_all_limits_between_the_nodes(panda, continuity, rate):
     bound = 0
-    for start, goal in ten_random_motions(panda)[: None if rate == 1 else 6]:
+    for start, goal in ten_random_motions(panda)[: None if rate == 1 else 5]:
         motion = plan(panda, start, goal, continuity=continuity, nodes=20, scale={"dtau": rate})
         report = motion.check(dt=1e-3)
         assert report.ok(0.005), f"{start} -> {goal}\n{report}"
@@ -143,7 +143,7 @@ def test_panda_keeps_all_limits_between_the_nodes(panda, continuity, rate):
         least = shortest_time(goal - start, motion.limits.v, motion.limits.dv, motion.limits.d2v)
         assert motion.duration >= least.max()
         bound += motion.info["torque_limits_needed"]
-    assert bound >= (4 if rate < 1 else 0)  # the third case is there to make the rate of torque bind
+    assert bound >= (3 if rate < 1 else 0)  # the third case is there to make the rate of torque bind
 
 
 def test_panda_with_default_settings_where_the_torque_rate_binds(panda):
@@ -156,6 +156,12 @@ def test_panda_with_default_settings_where_the_torque_rate_binds(panda):
     assert max(report.shares["dtau"]) > 0.99
     assert motion.duration >= free.duration * (1 - 1e-5)
     assert motion.info["torque_limits_needed"] and not free.info["torque_limits_needed"]
+    # what a controller sees at 1 kHz, standing still before and after: differences up to the third, and of the torque
+    dt = 1e-3
+    at = motion.sample(np.clip(dt * np.arange(-5, np.ceil(motion.duration / dt) + 6), 0, motion.duration))
+    for order, limit in ((1, motion.limits.v), (2, motion.limits.dv), (3, motion.limits.d2v)):
+        assert np.all(np.abs(np.diff(at.q, order, axis=0)) <= 1.005 * limit * dt**order)
+    assert np.all(np.abs(np.diff(at.tau, axis=0)) <= 1.005 * motion.limits.dtau * dt)
 
 
 def test_coarse_grid_is_tightened_between_nodes(arm, monkeypatch):
@@ -408,6 +414,10 @@ def test_warm_start_takes_fewer_iterations(arm, limits):
     assert again.duration == pytest.approx(first.duration, rel=1e-6)
     near = plan(arm, A, np.add(B, 0.01), limits=limits, nodes=20, initial=first)
     assert near.info["iterations"] < first.info["iterations"]
+    far = plan(arm, np.add(A, [0.5, 0.0]), np.add(B, [0.8, 0.3]), limits=limits, nodes=20, initial=first)
+    assert far.check().ok() and far.check().ends["q"] < 1e-9
+    fewer_limits = plan(arm, A, B, limits=limits.without("d2v"), nodes=20, initial=first)
+    assert fewer_limits.duration < first.duration
     other_grid = plan(arm, A, B, limits=limits, nodes=24, initial=first)
     assert other_grid.duration == pytest.approx(first.duration, rel=0.03)
 

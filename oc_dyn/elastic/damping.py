@@ -2,8 +2,7 @@
 
 With a damper D beside a spring the link side reads D z' + phi(z, sigma) = tau, z = theta - q. Where D = 0 the
 deflection z follows algebraically; where D > 0 it is the solution of this differential equation, which forgets its
-start like exp(-t K / D), and the motor torque needs one derivative less of q (relative degree 3). Source: De Luca and
-Book 2008, section 13.1.
+start like exp(-t K / D), and the motor torque needs one derivative less of q (relative degree 3).
 """
 
 from dataclasses import dataclass

@@ -110,7 +110,7 @@ def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exagge
         figure.canvas.draw()
         picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[:, :, :3].copy())
         # one palette and no dithering: what does not move stays the same, and the file small
-        pictures.append(picture.quantize(64, palette=pictures[0] if pictures else None, dither=Image.Dither.NONE))
+        pictures.append(picture.quantize(128, palette=pictures[0] if pictures else None, dither=Image.Dither.NONE))
     with replacing(path) as part:
         pictures[0].save(part, save_all=True, append_images=pictures[1:], duration=round(1000 / fps), loop=0)
     return path

@@ -91,7 +91,8 @@ def simulate(
     duration [s]: default that of the reference. dt [s]: between the times that are kept.
     method: "dop853" (the default; explicit, order 8), "cvodes" or "idas" (stiff springs; idas takes the equations of
         motion as they stand, by inverse dynamics, with the accelerations as algebraic unknowns). rtol, atol: local
-        errors; atol default rtol / 100.
+        errors; atol default rtol / 100. At rtol 1e-12 an arm of three joints is found to 2e-14 rad by dop853, to 4e-11
+        by the other two, which at their tightest, 1e-14, come to 1e-12.
     start: {"q": offset, "v": .., "theta": .., "dtheta": ..} added to the state that the flat map of the robot that is
         there (without damping) asks for at the start; or "reference", the state that the controller's model asks for;
         or a whole state.

@@ -3,8 +3,8 @@
 Names: the derivative of the output y by the input x is dy_dx. So dtau_dq is that of tau by q, and ddtau_dq that of
 dtau by q; dd2tau_dd3v is that of d2tau by d3v.
 
-Second derivatives by q are those of e -> f(q (+) e) at e = 0, which are symmetric. Applying the derivative by one
-direction after the other is not, where the directions of a joint do not commute; its symmetric part is what stands here.
+Second derivatives by q are those of e -> f(q (+) e) at e = 0, which are symmetric. Derivatives by one direction after
+the other are not, where the directions of a joint do not commute; their symmetric part is what stands here.
 """
 
 import casadi as ca
@@ -105,6 +105,11 @@ def _call_hybrid(function, model, order, ports, options):
     return {f"d{y}_d{x}": value for (y, x), value in found.items()}
 
 
+def _inverse_matrix_outputs(robot, order, options):
+    unit = "1/(kg m2), 1/(kg m), 1/kg"
+    return [Port("Minv", (robot.nv, robot.nv), unit, "inverse of the mass matrix", robot.velocity_names)]
+
+
 def _inverse_matrix_call(function, model, order, ports, options):
     return {"Minv": function(model, ports["q"])}
 
@@ -136,7 +141,8 @@ def _hessian_outputs(last):
     def outputs(robot, order, options):
         n = 3 * robot.nv
         meaning = f"second derivatives of the product with lam by a step of q, by v, by {last}, in this order"
-        return [Port("H", (n, n), "", meaning, tuple(f"{x} {y}" for x in ("q", "v", last) for y in robot.velocity_names))]
+        rows = tuple(f"{x} {y}" for x in ("q", "v", last) for y in robot.velocity_names)
+        return [Port("H", (n, n), "", meaning, rows)]
 
     return outputs
 
@@ -210,9 +216,7 @@ quantity(
     name="mass_matrix_inverse",
     summary="inverse of the joint-space mass matrix, full and symmetric",
     inputs=lambda robot, order, options: [configuration_port(robot)],
-    outputs=lambda robot, order, options: [
-        Port("Minv", (robot.nv, robot.nv), "1/(kg m2), 1/(kg m), 1/kg", "inverse of the mass matrix", robot.velocity_names)
-    ],
+    outputs=_inverse_matrix_outputs,
     call=_inverse_matrix_call,
     max_order=0,
     default=("cholesky", "articulated"),

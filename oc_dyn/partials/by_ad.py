@@ -95,7 +95,8 @@ def forward_adjoint(model, q, v, tau, lam, W, terms):
     """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see the quantity."""
 
     def gradients(q, v, tau, lam, *W):
-        return _gradients(model, ca.dot(lam, ca.cse(forward_dynamics(model, 0, q, v, [tau], W or None)[0])), q, [v, tau])
+        power = ca.dot(lam, ca.cse(forward_dynamics(model, 0, q, v, [tau], W or None)[0]))
+        return _gradients(model, power, q, [v, tau])
 
     by_q, by_v, by_tau = _at(gradients, q, v, tau, lam, *_listed(W))
     return by_q, by_v - terms.damping.T @ by_tau, by_tau

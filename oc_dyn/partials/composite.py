@@ -20,8 +20,8 @@ CANNOT = {"transform": "its screw changes with its coordinates"}
     "inverse_dynamics_partials",
     "composite",
     kind="analytic",
-    source="this toolkit: Singh et al. 2023, eqs. 12 and 13, in working axes with base parameters; then jtimes along the "
-    "motion with cse",
+    source="this toolkit: Singh et al. 2023, eqs. 12 and 13, in working axes with base parameters; time derivatives "
+    "by jtimes along the motion with cse",
     cannot=CANNOT,
     regroup=True,
 )
@@ -49,10 +49,10 @@ def composite(model, q, v, dv, W=None):
         D[i, i] = product(at.s, along_v)
         Q[i, i] = product(at.s, along_q)
         along_q = plus(along_q, turned_by(at.s, (sums.n, sums.f)))
-        for j, above, wrenches, [G] in trees.climb(i, [along_a, along_v, along_q], [G]):
+        for j, above, wrenches, turns in trees.climb(i, [along_a, along_v, along_q], [G]):
             M[j, i], D[j, i], Q[j, i] = (product(above.s, x) for x in wrenches)
-            D[i, j] = G.T @ above.s[0] + product(wrenches[0], above.rate)
-            Q[i, j] = G.T @ above.psi[0] + product(wrenches[0], above.psi2)
+            D[i, j] = turns[0].T @ above.s[0] + product(wrenches[0], above.rate)
+            Q[i, j] = turns[0].T @ above.psi[0] + product(wrenches[0], above.psi2)
     return assembled(model, Q), assembled(model, D), assembled(model, M, mirrored=True)
 
 

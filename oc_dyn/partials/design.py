@@ -195,7 +195,7 @@ def _described(robot, name):
 def _with_one_axis(robot, name):
     j = _described(robot, name)
     if j.kind not in ("revolute", "continuous", "prismatic", "helical", "cylindrical"):
-        raise ModelError(robot.name, [f"joint {name} is {j.kind}: only an axis that a joint moves about or along tilts"])
+        raise ModelError(robot.name, [f"joint {name} is {j.kind}: it has no axis to tilt"])
     return j
 
 

@@ -1,4 +1,4 @@
-"""The robot as a function of design parameters, in its author's frames, with all derivatives that Kim's tables ask for."""
+"""The robot as a function of design parameters, in its author's frames, with the derivatives that Kim's tables want."""
 
 from dataclasses import dataclass
 
@@ -58,7 +58,7 @@ def _exp(p, x):
 
 @dataclass
 class _Joint:
-    """A joint: home is displaced by `left` from the outside and by `right` from within, then axes are turned by `tilt`."""
+    """A joint: home is displaced by `left` from outside and by `right` from within; the axes are turned by `tilt`."""
 
     kind: str
     home: tuple
@@ -75,7 +75,7 @@ class _Joint:
 
 @dataclass
 class _Part:
-    """A link in its body: its inertia with the rates {(parameter, power): (10,)}, its pose, and how that is displaced."""
+    """A link in its body: inertia with its gains {(parameter, power): (10,)}, pose, and how that is displaced."""
 
     inertia: object
     pose: tuple
@@ -95,13 +95,17 @@ class DesignTree:
         self.armature = (None, *(b.joint.armature for b in robot.bodies))
         self.gravity = ca.DM(robot.gravity)
         carried = _carried(robot, changes)
-        links = {b.joint.name: b.joint.parent for b in robot.bodies}
-        self.joints = {b.index: _joint(b, changes, carried.get(links[b.joint.name], Displacement())) for b in robot.bodies}
+        self.joints = {b.index: _joint(b, changes, carried.get(b.joint.parent, Displacement())) for b in robot.bodies}
         self.coordinates = (None, *(self.joints[i].coordinates for i in self.bodies))
         self.parts = {i: [] for i in range(n + 1)}
         for link, inertia in robot.description[0].items():
             frame = robot.frames[link]
-            gains = {(k, power): x for k, c in enumerate(changes) for (where, power), x in c.inertias.items() if where == link}
+            gains = {
+                (k, power): x
+                for k, c in enumerate(changes)
+                for (where, power), x in c.inertias.items()
+                if where == link
+            }
             if inertia is not None or gains:
                 pose = ca.DM(frame.rotation), ca.DM(frame.translation)
                 self.parts[frame.body].append(_Part(inertia, pose, carried[link], gains))
@@ -135,8 +139,8 @@ class DesignTree:
         return kim.Mechanism(self, Ad, S, rate, I, applied, v)
 
     def change(self, m, k, q, dq, dv, a, tau, W=None):
-        """The Change of a Mechanism m by parameter k; the rest: q, and derivatives by the parameter of q (on the tangent
-        space), of velocities, accelerations, torques (nv,) and applied wrenches."""
+        """The Change of a Mechanism m by parameter k. The rest: q, and the derivatives by the parameter of q (on the
+        tangent space), of velocities, accelerations, torques (nv,) and applied wrenches."""
         steps = self.joint_v(dq)
         out = kim.Change(v=self.joint_v(dv), a=self.joint_v(a), tau=self.joint_v(tau))
         for i, j in self.joints.items():

@@ -1,4 +1,4 @@
-"""Partials of forward and hybrid dynamics from those of inverse dynamics, which both solve: d dv = M^-1 (d tau - d ID)."""
+"""Derivatives of forward and hybrid dynamics from those of inverse dynamics, whose equation both solve."""
 
 import casadi as ca
 
@@ -54,7 +54,7 @@ def forward_adjoint(model, q, v, tau, lam, W, terms, mass, adjoint, bias):
 
 
 def forward_hessian(model, q, v, tau, lam, W, terms, partials, hessian, bias):
-    """Second derivatives of lam' dv, blocks {("q", "q"): ..., ("q", "v"), ("v", "v"), ("q", "tau")}; the others are zero.
+    """Second derivatives of lam' dv, {("q", "q"): block, ("q", "v"), ("v", "v"), ("q", "tau")}; the others are zero.
 
     Equation:  with mu = M^-1 lam and H the Hessian of mu' ID, of which the block of dv is zero,
                -(H + H_a dv_u + (H_a dv_u)'),  H_a dv_u = -(M^-1 H_a')' (dID_u, dID_v, -1)

@@ -12,6 +12,8 @@ from ..lie.se3 import Ad_inv, ad
 from ..registry import method
 
 _KIM = "Kim 2012, Tables {} applied to every unit direction"
+_FACTS = {"kind": "analytic", "regroup": True}
+_INDEPENDENT = {"mimic": "its recursion needs joints that move independently"}
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,8 @@ def _inverse_change(m, a, V, A, F, d):
 
 
 def hybrid_dynamics(m, a, tau, given, changes):
-    """(a, tau, [(da/dp, dtau/dp) for every Change]), by body; a and its changes are known for the bodies `given`, tau and
-    its changes for the others. Forward dynamics: nothing is given.  (Tables 3, 4 and 6, 7)
+    """(a, tau, [(da/dp, dtau/dp) for every Change]), by body; a and its changes are known for the bodies `given`, tau
+    and its changes for the others. Forward dynamics: nothing is given.  (Tables 3, 4 and 6, 7)
 
     Symbols: Kim's I^, B^, Psi, Pi, eta are MA, WA, Y, P, zeta. Deviation: the armature adds to the inverse of Y.
     """
@@ -268,7 +270,9 @@ def _moved(model, q, v, by, parts):
         h[i], rate[i] = screws @ ca.densify(e), d_rate
         if by == "q":
             S[i] = dS
-    return Change(h=h, S=S, rate=rate) if by == "q" else Change(v={i: ca.densify(e) for i, e in parts.items()}, rate=rate)
+    if by == "q":
+        return Change(h=h, S=S, rate=rate)
+    return Change(v={i: ca.densify(e) for i, e in parts.items()}, rate=rate)
 
 
 def _screw_changes(model, i, by):
@@ -291,7 +295,7 @@ def _columns(model, found):
     return ca.sparsify(ca.horzcat(ca.SX(model.robot.nv, 0), *columns))
 
 
-@method("inverse_dynamics_partials", "recursive_scalar", kind="analytic", source=_KIM.format("2 and 5"), max_order=0, regroup=True)
+@method("inverse_dynamics_partials", "recursive_scalar", source=_KIM.format("2 and 5"), max_order=0, **_FACTS)
 def inverse_partials(model, order, q, V, W=None):
     """Partials of the torques, [(dtau_dq, dtau_dv, dtau_ddv)]; see the quantity. Cost O(n^2)."""
     m = mechanism(model, q, V[0], None if W is None else W[0])
@@ -301,17 +305,14 @@ def inverse_partials(model, order, q, V, W=None):
     return [tuple(_columns(model, found[k * nv : (k + 1) * nv]) for k in range(3))]
 
 
-@method("inverse_dynamics_adjoint", "recursive_scalar", kind="analytic", source=_KIM.format("2 and 5"), regroup=True)
+@method("inverse_dynamics_adjoint", "recursive_scalar", source=_KIM.format("2 and 5"), **_FACTS)
 def inverse_adjoint(model, q, v, dv, lam, W=None):
     """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam), from the partials; see the quantity. Cost O(n^2)."""
     (found,) = inverse_partials(model, 0, q, [v, dv], None if W is None else [W])
     return tuple(x.T @ lam for x in found)
 
 
-_INDEPENDENT = {"mimic": "its recursion needs joints that move independently"}
-
-
-@method("forward_dynamics_partials", "recursive_scalar", kind="analytic", source=_KIM.format("3 and 6"), cannot=_INDEPENDENT, regroup=True)
+@method("forward_dynamics_partials", "recursive_scalar", source=_KIM.format("3 and 6"), cannot=_INDEPENDENT, **_FACTS)
 def forward_partials(model, q, v, tau, W, damping):
     """(ddv_dq, ddv_dv, ddv_dtau); see the quantity. Cost O(n^2)."""
     changes = [state_changes(model, q, v, by) for by in ("q", "v", "tau")]
@@ -321,7 +322,7 @@ def forward_partials(model, q, v, tau, W, damping):
     return by_q, by_v - by_tau @ damping, by_tau
 
 
-@method("hybrid_dynamics_partials", "recursive_scalar", kind="analytic", source=_KIM.format("4 and 7"), cannot=_INDEPENDENT, regroup=True)
+@method("hybrid_dynamics_partials", "recursive_scalar", source=_KIM.format("4 and 7"), cannot=_INDEPENDENT, **_FACTS)
 def hybrid_partials(model, q, v, a, tau, prescribed, W):
     """Partials of what is not prescribed; see the quantity. Cost O(n^2)."""
     rows = {"tau_p": list(prescribed), "dv_f": [k for k in range(model.robot.nv) if k not in prescribed]}

@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from ..errors import ShapeError, UnknownName
+from ..errors import OrderError, ShapeError, UnknownName
 from ..function import RobotFunction, checked_name
 from ..hybrid_dynamics import prescribed_rows
 from ..model.robot import cached
@@ -18,25 +18,29 @@ def sensitivity(robot, quantity, parameter, *, method="recursive_scalar", name=N
     """Dynamics and their derivatives by design parameters, as casadi.Function with named ports.
 
     quantity: "inverse_dynamics", "forward_dynamics" or "hybrid_dynamics", at order 0; options external_wrenches and
-    prescribed as for od.function. parameter: one of oc_dyn.design, or a list of m. method: "recursive_scalar" (Kim 2012,
-    Tables 5 to 7) or "ad".
+    prescribed as for od.function. parameter: one of oc_dyn.design, or a list of m. method: "recursive_scalar" (Kim
+    2012, Tables 5 to 7) or "ad".
     Inputs: those of the quantity; p (m, 1), the parameters, counted from the robot as it is; for every input x its
     derivative dx_dp (its rows, its columns times m), for q on the tangent space (nv, m). Outputs: what the quantity
     computes and, for each y of that, dy_dp (rows, m). Ports left out count as zero: then the robot is as it is, and its
     motion does not depend on the parameters.
-    Raises UnknownName, ShapeError, ModelError.
+    Raises UnknownName, ShapeError, ModelError; OrderError for mimic joints but in inverse dynamics.
     """
     if quantity not in _OUTPUTS:
         raise UnknownName("quantity with sensitivities", quantity, _OUTPUTS)
     if method not in _METHODS:
         raise UnknownName("method of sensitivity", method, _METHODS)
-    parameters = (parameter,) if isinstance(parameter, Parameter) else tuple(parameter)
+    parameters = tuple(parameter) if isinstance(parameter, (list, tuple)) else (parameter,)
     if not parameters or not all(isinstance(x, Parameter) for x in parameters):
         raise ShapeError(f"sensitivity: got {parameter!r}, expected a parameter of oc_dyn.design, or a list of them")
     known = [x for x in ("external_wrenches", "prescribed") if x in get(quantity).options]
     for key in options:
         if key not in known:
             raise UnknownName(f"option of sensitivity of {quantity}", key, known)
+    if robot.mimics and quantity != "inverse_dynamics":
+        raise OrderError(
+            f"sensitivity of {quantity}: the recursions need joints that move independently, not mimic joints"
+        )
     named = options.get("prescribed", ())
     settings = {
         "external_wrenches": bool(options.get("external_wrenches", False)),
@@ -85,12 +89,10 @@ class _Dynamics:
         return x.get("dv", a), x.get("tau", tau)
 
     def evaluate(self, x, each=()):
-        """({output: value}, [{output: derivative}, ...]) at inputs x, one for every entry {input: derivative} of each."""
+        """({output: value}, [{output: derivative}, ...]) at inputs x; a list entry for each {input: derivative}."""
         tree = self.tree
         m = tree.mechanism(x["q"], x["v"], x.get("w_ext"))
-        changes = [
-            tree.change(m, k, x["q"], d["q"], d["v"], *self.full(d), d.get("w_ext")) for k, d in enumerate(each)
-        ]
+        changes = [tree.change(m, k, x["q"], d["q"], d["v"], *self.full(d), d.get("w_ext")) for k, d in enumerate(each)]
         a, tau = (tree.joint_v(y) for y in self.full(x))
         if self.quantity == "inverse_dynamics":
             tau, found = kim.inverse_dynamics(m, a, changes)

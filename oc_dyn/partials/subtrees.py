@@ -1,9 +1,9 @@
 """What a motion makes of a robot, and sums over its subtrees: what the derivatives of a torque are put together from.
 
 Velocities and accelerations are fields: a body with angular velocity w, whose origin moves with u, has velocity
-v(r) = u + w x r at r. Fields and sums are kept in working axes (kinematics/working_frames) at the body's origin, and velocities are
-those against the point of the parent that is there: torques do not change if all velocities gain a constant, so every
-joint is seen by an observer for whom it does not travel.
+v(r) = u + w x r at r. Fields and sums are kept in working axes (kinematics/working_frames) at the body's origin.
+Torques do not change if all velocities gain a constant, so every joint has its own observer, for whom it does not
+travel: velocities are those against the point of the parent that is where the body's origin is.
 """
 
 from dataclasses import dataclass, fields

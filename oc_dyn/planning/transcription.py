@@ -72,9 +72,9 @@ class Transcription:
 def transcribe(task, *, nodes, interior, kinematic, effort, smoothing, T, shortest):
     """Transcription of a Task.
 
-    interior: points between nodes where torque is bounded. kinematic: leave torque out. effort: minimise squared
-    torque in the fixed time T instead of the time, which is near T and at least `shortest`. smoothing: weight of the
-    mean square of u, scaled to about 1.
+    interior: points between nodes where torque is bounded. kinematic: leave limits of torque out. effort: minimise
+    squared torque in the fixed time T instead of the time, which is near T and at least `shortest`. smoothing: weight
+    of the mean square of u, scaled to about 1.
     """
     c, N, moving = task.continuity, nodes, task.moving
     m = int(moving.sum())
@@ -220,14 +220,15 @@ def _stage(problem, first, last, interior, effort):
                 limit((v - use * fastest) / unit, np.full(n, -np.inf), free)
                 limit((v - use * slowest) / unit, -free, np.full(n, np.inf))
     cost = ca.SX(0)
-    if not problem.kinematic:
+    if effort or not problem.kinematic:
+        bounded = not problem.kinematic
         points, weights = lobatto(interior)
         for s, weight in zip(points, weights, strict=True):
             tau, dtau = task.dynamics(*(derivative(d, s) for d in range(4)))
             fixed = at_start if s == 0 else at_end if s == 1 else -1
-            if fixed < 2 and (s < 1 or last):
+            if bounded and fixed < 2 and (s < 1 or last):
                 share(tau, limits.tau, 0, "all")
-            if fixed < 3 and (s < 1 or last or c == 2):  # with c = 2 the rate jumps at nodes: both sides
+            if bounded and fixed < 3 and (s < 1 or last or c == 2):  # with c = 2 the rate jumps at nodes: both sides
                 share(dtau, limits.dtau, 1, "all")
             if effort and (s < 1 or last):
                 both = weights[0] + weights[-1] if s == 0 and not first else weight

@@ -175,8 +175,8 @@ def report(by_order, by_bodies, most, long):
         "",
         f"A method ends where more than {most[0]} (order) or {most[1]} (bodies) instructions are to be expected.",
         "Next power: the highest term of a polynomial of one degree more, as a share of the last count.",
-        "Forward dynamics by taylor: small trees factorise the mass matrix, at a cost of bodies times depth; larger trees",
-        "and chains take articulated inertias.",
+        "Forward dynamics by taylor: small trees factorise the mass matrix, which costs bodies times depth; larger",
+        "trees and chains take articulated inertias.",
     ]
     return "\n".join(lines)
 

@@ -33,7 +33,7 @@ from .manifest import manifest, write_json
 from .rows import Rows
 
 INVERSE, FORWARD = "inverse_dynamics_second_partials", "forward_dynamics_second_partials"
-ROBOTS = ("panda", "ur5", "hyq", "talos")
+ROBOTS, QUICK = ("panda", "ur5", "hyq", "talos"), "double_pendulum"
 FILES = {  # of the wheel example-robot-data: file, floating base
     "ur5": ("ur_description/urdf/ur5_robot.urdf", False),
     "hyq": ("hyq_description/robots/hyq_no_sensors.urdf", True),
@@ -67,10 +67,12 @@ def run(out, quick=False, progress=None):
     from .second_order_figures import plot_accuracy
 
     out = Path(out)
-    found = [name for name in ROBOTS[: 1 if quick else None] if robot(name)]
+    found = [QUICK] if quick else [name for name in ROBOTS if robot(name)]
     plans = [(INVERSE, name) for name in found] + [(FORWARD, name) for name in found if name != "talos"]
     sizes = SIZES[:2] if quick else SIZES
-    programs = [(name, m) for name, m in PROGRAMS if name == "panda" or (not quick and robot(name))]
+    programs = [(name, m) for name, m in PROGRAMS if robot(name)]
+    if quick:
+        programs = [(QUICK, m) for m in ("composite", "compact")]
     with _bar(progress, len(plans) + 2 * len(sizes) + len(programs)) as bar:
         counts = _counts(out / "instructions.csv", plans, bar)
         errors = _errors(out / "accuracy.csv", sizes, bar)
@@ -256,11 +258,11 @@ def _programs(path, programs, bar):
     return out
 
 
-def program(r, method, flags=("-O2",)):
+def program(r, method, flags=("-O2",), compiled=True):
     """C code of the second partials: {"dof", "bytes", "compile_seconds", "microseconds"}; the last two are empty where
-    there is no C compiler."""
+    there is no C compiler, or it is not to be `compiled`."""
     f = function(r, INVERSE, method=method, name="second_partials")
-    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    compiler = compiled and (shutil.which("gcc") or shutil.which("cc") or shutil.which("clang"))
     with tempfile.TemporaryDirectory() as folder:
         generator = ca.CodeGenerator("second_partials.c")
         generator.add(ca.Function(f))

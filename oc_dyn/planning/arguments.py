@@ -1,0 +1,86 @@
+"""Arguments of plan_point_to_point: what does not fit is named."""
+
+import numpy as np
+
+from ..errors import ModelError, OrderError, ShapeError, UnknownName
+from .limits import Limits, order_name
+from .trajectory import Trajectory
+
+
+def check_robot(robot):
+    unfit = [f"{j.name} ({j.kind})" for j in robot.joints if j.kind in ("spherical", "planar", "free")]
+    if unfit or robot.nq == 0:
+        problem = f"it has {', '.join(unfit)}" if unfit else "it has no moving joint"
+        rule = "point-to-point planning is for joints with one coordinate each, whose rates are the velocities"
+        raise ModelError(robot.name, [f"{rule}; {problem}"])
+
+
+def chosen_limits(robot, limits, scale, ignore):
+    limits = Limits.of(robot) if limits is None else limits
+    if not isinstance(limits, Limits):
+        raise ShapeError(f"limits: got {type(limits).__name__}, expected Limits, as Limits.of(robot)")
+    if limits.joints != robot.coordinate_names:
+        raise ShapeError(
+            f"limits are of joints {', '.join(limits.joints)}, but {robot.name} has {', '.join(robot.coordinate_names)}"
+        )
+    return limits.scaled(**(scale or {})).without(*((ignore,) if isinstance(ignore, str) else ignore))
+
+
+def vector(what, value, names):
+    try:
+        value = np.array(value, float).reshape(-1)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{what}: got {value!r}, expected {len(names)} numbers") from None
+    if value.size != len(names):
+        raise ShapeError(f"{what}: got {value.size} values, expected {len(names)}: {', '.join(names)}")
+    if not np.all(np.isfinite(value)):
+        raise ShapeError(f"{what}: joint {names[int(np.argmin(np.isfinite(value)))]!r} is not a finite number")
+    return value
+
+
+def check_numbers(continuity, nodes, interior, smoothing, limits):
+    for what, value, least in (("continuity", continuity, 2), ("nodes", nodes, 1), ("interior", interior, 0)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            why = "; below 2 the torque itself would jump" if what == "continuity" else ""
+            raise OrderError(f"plan_point_to_point: {what} is {value!r}, expected an integer of at least {least}{why}")
+    if continuity > 8:
+        raise OrderError(f"plan_point_to_point: continuity is {continuity}, it goes up to 8")
+    if nodes < 2 * continuity + 2:
+        raise OrderError(
+            f"plan_point_to_point: {nodes} nodes cannot meet start and goal with continuity {continuity}; "
+            f"give at least {2 * continuity + 2}"
+        )
+    if not (np.isfinite(smoothing) and smoothing >= 0):
+        raise OrderError(f"plan_point_to_point: smoothing is {smoothing!r}, expected a number of at least 0")
+    if continuity < 3 and np.isfinite(limits.d3v).any():
+        raise OrderError("plan_point_to_point: with continuity 2 the jerk jumps; limits of d3v need continuity 3")
+
+
+def end_state(where, q, given, continuity, names):
+    """(k, n) the fixed derivatives at one end."""
+    given = [None if x is None else vector(f"{order_name(k + 1)}_{where}", x, names) for k, x in enumerate(given)]
+    if given[2] is not None and continuity < 3:
+        raise OrderError(f"plan_point_to_point: d2v_{where} needs continuity 3 or more, with 2 the jerk jumps")
+    if all(x is None or not np.any(x) for x in given):
+        return np.array([q] + [np.zeros_like(q)] * continuity)
+    last = 3 if given[2] is not None else 2
+    return np.array([q] + [np.zeros_like(q) if x is None else x for x in given[:last]])
+
+
+def checked_duration(objective, duration):
+    if objective not in ("time", "effort"):
+        raise UnknownName("objective", objective, ("time", "effort"))
+    if objective == "time":
+        if duration is not None:
+            raise ShapeError("objective 'time' finds the duration; leave it out, or use objective='effort'")
+        return None
+    if duration is None or not (np.isfinite(duration) and duration > 0):
+        raise ShapeError(f"objective 'effort' needs a duration in seconds, got {duration!r}")
+    return float(duration)
+
+
+def check_initial(initial, names):
+    if not isinstance(initial, Trajectory):
+        raise ShapeError(f"initial: got {type(initial).__name__}, expected a Trajectory")
+    if initial.joints != tuple(names):
+        raise ShapeError(f"initial is of joints {', '.join(initial.joints)}, expected {', '.join(names)}")
