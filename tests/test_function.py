@@ -190,7 +190,7 @@ def test_every_method_names_its_source_and_default_exists():
         assert record.default and set(record.default) <= set(od.methods(quantity))
         for method in od.methods(quantity):
             m = get_method(quantity, method)
-            assert m.source and m.kind in ("analytic", "closed_form", "ad") and m.function.__doc__
+            assert m.source and m.kind in ("analytic", "closed_form", "ad", "numeric") and m.function.__doc__
 
 
 def test_a_robot_without_joints_has_no_dynamics_but_floats():

@@ -92,5 +92,5 @@ def _sum(*angles):
 
 
 def sparse(x):
-    """An array as sparse SX, so that its zeros cost nothing."""
-    return ca.SX(ca.sparsify(casadi_value(x)))
+    """An array as a sparse casadi value, so that its zeros cost nothing."""
+    return ca.sparsify(casadi_value(x))

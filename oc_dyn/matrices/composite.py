@@ -30,7 +30,7 @@ def composite(model, q):
     in_body, in_working = {}, {}  # sums of what hangs on the body's axes, and on its working axes
     for i in model.bodies:
         own = [model.inertia[i].mass, sparse(model.inertia[i].moment), sparse(model.inertia[i].tensor)]
-        zero = [0, ca.SX(3, 1), ca.SX(3, 3)]
+        zero = [0, ca.DM(3, 1), ca.DM(3, 3)]
         early = hangs_on_parallel_axes(model, frames, i)
         in_body[i], in_working[i] = (zero, _turned(frames[i], *own)) if early else (own, zero)
     entries = {}

@@ -5,7 +5,6 @@ import casadi as ca
 from ..forward_dynamics.taylor import taylor as forward_dynamics
 from ..hybrid_dynamics.taylor import taylor as hybrid_dynamics
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
-from ..matrices.composite import composite
 from ..registry import method
 from . import implicit
 from .blocks import symmetrised
@@ -50,7 +49,7 @@ def forward(model, q, v, tau, W, damping):
 )
 def forward_via_inverse(model, q, v, tau, W, damping):
     """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
-    return implicit.forward_partials(model, q, v, tau, W, damping, _partials, _bias)
+    return implicit.forward_partials(model, q, v, tau, W, damping, _partials, _bias, shared=False)
 
 
 def _partials(model, q, v, dv, W):
@@ -112,7 +111,7 @@ def forward_adjoint_via_inverse(model, q, v, tau, lam, W, terms):
     def adjoint(model, q, v, dv, lam, W):
         return _at(lambda *x: inverse_adjoint(model, *x), q, v, dv, lam, *_listed(W))
 
-    return implicit.forward_adjoint(model, q, v, tau, lam, W, terms, composite, adjoint, _bias)
+    return implicit.forward_adjoint(model, q, v, tau, lam, W, terms, adjoint, _bias)
 
 
 _HESSIAN = "AD: gradient in reverse mode, of the method taylor, then its symmetric Jacobian"

@@ -10,7 +10,7 @@ import casadi as ca
 
 from ..registry import method
 from .blocks import along_motion, assembled
-from .implicit import forward_partials, hybrid_partials
+from .implicit import forward_partials, hybrid_partials, mass_matrix  # noqa: F401  mass_matrix: for second_partials
 from .subtrees import Subtrees, plus, product, turned_by
 
 CANNOT = {"transform": "its screw changes with its coordinates"}
@@ -54,12 +54,6 @@ def composite(model, q, v, dv, W=None):
             D[i, j] = turns[0].T @ above.s[0] + product(wrenches[0], above.rate)
             Q[i, j] = turns[0].T @ above.psi[0] + product(wrenches[0], above.psi2)
     return assembled(model, Q), assembled(model, D), assembled(model, M, mirrored=True)
-
-
-def mass_matrix(model, q):
-    """M (nv, nv), sparse where the robot branches."""
-    rest = ca.DM.zeros(model.robot.nv)
-    return composite(model, q, rest, rest)[2]
 
 
 def bias(model, q, v, W=None):

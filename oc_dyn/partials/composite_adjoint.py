@@ -7,7 +7,7 @@ in their forces, so its derivatives need, beside the sums that the partials need
 from ..kinematics.step import cross
 from ..registry import method
 from .blocks import assembled
-from .composite import CANNOT, bias, composite, mass_matrix
+from .composite import CANNOT, bias, composite
 from .implicit import forward_adjoint, forward_hessian
 from .subtrees import Subtrees, plus, product, turned_by
 
@@ -76,7 +76,7 @@ def lagrangian_hessian(model, q, v, dv, lam, W=None):
 @method("forward_dynamics_adjoint", "composite", **_FACTS)
 def of_forward_dynamics(model, q, v, tau, lam, W, terms):
     """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see the quantity."""
-    return forward_adjoint(model, q, v, tau, lam, W, terms, mass_matrix, adjoint, bias)
+    return forward_adjoint(model, q, v, tau, lam, W, terms, adjoint, bias)
 
 
 @method("forward_dynamics_lagrangian_hessian", "composite", **_FACTS)

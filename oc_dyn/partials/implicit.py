@@ -3,16 +3,17 @@
 import casadi as ca
 
 from ..forward_dynamics.mass_solver import factor_tips_first, solve_tips_first
+from ..matrices.composite import composite
 
 
-def forward_partials(model, q, v, tau, W, damping, partials, bias):
+def forward_partials(model, q, v, tau, W, damping, partials, bias, shared=True):
     """(ddv_dq, ddv_dv, ddv_dtau) at torques tau. partials(model, q, v, dv, W), bias(model, q, v, W): of inverse
-    dynamics; damping (nv, nv) adds to dtau_dv.
+    dynamics; damping (nv, nv) adds to dtau_dv. shared: whether what makes the mass matrix is a part of the partials.
 
     Equation:  ddv/du = -M^-1 dID/du at dv = M^-1 (tau - bias)     Singh et al. 2023, eq. 45
     """
     nv = model.robot.nv
-    solve = mass_solver(partials(model, q, v, ca.DM.zeros(nv), W)[2])
+    solve = mass_solver(mass_matrix(model, q) if shared else partials(model, q, v, ca.DM.zeros(nv), W)[2])
     Q, D, _ = partials(model, q, v, solve(tau - bias(model, q, v, W)), W)
     found = -solve(ca.horzcat(Q, D + damping))
     return found[:, :nv], found[:, nv:], inverse(solve, nv)
@@ -26,7 +27,7 @@ def hybrid_partials(model, q, v, a, tau, prescribed, W, partials, bias):
     """
     nv, p = model.robot.nv, list(prescribed)
     f = [k for k in range(nv) if k not in prescribed]
-    M = partials(model, q, v, ca.DM.zeros(nv), W)[2]
+    M = mass_matrix(model, q)
     known = selected(nv, p) @ a[p] if p else ca.DM.zeros(nv)
     solve = mass_solver(M[f, f])
     if f:
@@ -42,12 +43,12 @@ def hybrid_partials(model, q, v, a, tau, prescribed, W, partials, bias):
     return out
 
 
-def forward_adjoint(model, q, v, tau, lam, W, terms, mass, adjoint, bias):
+def forward_adjoint(model, q, v, tau, lam, W, terms, adjoint, bias):
     """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam) from those of inverse dynamics; `terms`: see FrictionTerms.
 
     Equation:  ddv_du' lam = -dID_du' (M^-1 lam)
     """
-    solve = mass_solver(mass(model, q))
+    solve = mass_solver(mass_matrix(model, q))
     solved = solve(ca.horzcat(tau - bias(model, q, v, W), lam))
     by_q, by_v, _ = adjoint(model, q, v, solved[:, 0], solved[:, 1], W)
     return -by_q, -(by_v + terms.damping.T @ solved[:, 1]), solved[:, 1]
@@ -59,9 +60,7 @@ def forward_hessian(model, q, v, tau, lam, W, terms, partials, hessian, bias):
     Equation:  with mu = M^-1 lam and H the Hessian of mu' ID, of which the block of dv is zero,
                -(H + H_a dv_u + (H_a dv_u)'),  H_a dv_u = -(M^-1 H_a')' (dID_u, dID_v, -1)
     """
-    nv = model.robot.nv
-    rest = ca.DM.zeros(nv)
-    solve = mass_solver(partials(model, q, v, rest, W)[2])
+    solve = mass_solver(mass_matrix(model, q))
     solved = solve(ca.horzcat(tau - bias(model, q, v, W), lam))
     dv, mu = solved[:, 0], solved[:, 1]
     Q, D, _ = partials(model, q, v, dv, W)
@@ -75,6 +74,11 @@ def forward_hessian(model, q, v, tau, lam, W, terms, partials, hessian, bias):
         ("v", "v"): -VV - terms.curvature(mu),
         ("q", "tau"): -X,
     }
+
+
+def mass_matrix(model, q):
+    """M (nv, nv), sparse where the robot branches."""
+    return ca.sparsify(composite(model, q))
 
 
 def mass_solver(M):

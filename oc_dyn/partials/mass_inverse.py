@@ -6,8 +6,7 @@ from ..forward_dynamics.articulated_body import factor, solve
 from ..kinematics.step import Step
 from ..registry import method
 from .blocks import assembled
-from .composite import CANNOT, mass_matrix
-from .implicit import inverse, mass_solver
+from .implicit import inverse, mass_matrix, mass_solver
 
 
 @method(
@@ -15,7 +14,6 @@ from .implicit import inverse, mass_solver
     "cholesky",
     kind="analytic",
     source="factors of the mass matrix from the tips to the base (Featherstone 2005); Singh et al. 2023, section VI",
-    cannot=CANNOT,
     regroup=True,
 )
 def cholesky(model, q):

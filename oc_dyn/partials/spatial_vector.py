@@ -75,7 +75,7 @@ def _force_cross(f):
 @method("forward_dynamics_partials", "spatial_vector", source="Singh et al. 2023 (FDSVA), eq. 45", **_FACTS)
 def forward(model, q, v, tau, W, damping):
     """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
-    return forward_partials(model, q, v, tau, W, damping, idsva, _bias)
+    return forward_partials(model, q, v, tau, W, damping, idsva, _bias, shared=False)
 
 
 @method("hybrid_dynamics_partials", "spatial_vector", source=_SINGH + "; blocks as in Kim 2012, section 2", **_FACTS)

@@ -61,7 +61,7 @@ def test_directions_of_one_joint_do_not_commute():
 
 @pytest.mark.parametrize("name", ["floating", "spherical"])
 def test_quadratic_model(name):
-    """The Hessian is that of e -> lam' tau(q (+) e, v + w, dv + z): its error falls with the third power of the step."""
+    """Of e, w, z -> lam' tau(q (+) e, v + w, dv + z): its error falls with the third power of the step."""
     r = robot(name)
     f = od.function(r, "inverse_dynamics")
     h, g = (od.function(r, f"inverse_dynamics_{x}") for x in ("lagrangian_hessian", "adjoint"))

@@ -45,7 +45,7 @@ def test_not_above(name, quantity):
 SHARES = [
     ("inverse_dynamics_partials", 0, 0.63, ("panda", "ur5", "hyq")),
     ("inverse_dynamics_partials", 1, 0.60, ("panda", "ur5")),
-    ("forward_dynamics_partials", 0, 0.80, ("panda", "ur5", "hyq")),
+    ("forward_dynamics_partials", 0, 0.80, ("panda", "ur5")),
     ("inverse_dynamics_adjoint", 0, 0.99, ("panda", "ur5", "hyq")),
     ("inverse_dynamics_lagrangian_hessian", 0, 0.78, ("panda", "ur5", "hyq")),
 ]
@@ -67,6 +67,6 @@ def test_default_is_the_smallest(quantity):
 
 def test_pairs_of_joints_are_all_that_grows_faster():
     """O(n depth): the second difference of the count, that of a pair of joints, does not grow with the chain."""
-    counts = [count(od.robots.chain(n), "inverse_dynamics_partials") for n in (5, 10, 15, 20)]
+    counts = [count(od.robots.chain(n), "inverse_dynamics_partials") for n in (4, 8, 12, 16)]
     first, second = counts[2] - 2 * counts[1] + counts[0], counts[3] - 2 * counts[2] + counts[1]
     assert second == pytest.approx(first, rel=0.05)
