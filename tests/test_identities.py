@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 import pytest
-from samples import ROBOTS, functions_of, random_ports, relative, robot
+from samples import ROBOTS, SMALL, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
 
@@ -19,6 +19,18 @@ def test_forward_after_inverse(name):
     for method, forward in functions_of(r, "forward_dynamics", 0, external_wrenches=True):
         dv = forward(q=ports["q"], v=ports["v"], tau=tau, w_ext=ports["w_ext"])["dv"]
         assert relative(dv, ports["dv"]) < 1e-10, method
+
+
+@pytest.mark.parametrize("method", ["taylor", "articulated_spatial", "closed_form", "ad_via_inverse"])
+@pytest.mark.parametrize("name", list(SMALL))
+def test_forward_after_inverse_at_every_order(name, method):
+    r, order = robot(name), 5
+    f = od.function(r, "inverse_dynamics", order=order)
+    ports = random_ports(f, r)
+    tau = f(**ports)
+    back = od.function(r, "forward_dynamics", order=order, method=method)(q=ports["q"], v=ports["v"], **tau)
+    for port, value in back.items():
+        assert relative(value, ports[port]) < 1e-9, port
 
 
 @pytest.mark.parametrize("name", list(ROBOTS))
