@@ -1,4 +1,4 @@
-"""Motion of all bodies, screws of their joints, and sums over subtrees, in working axes (partials/frames).
+"""Motion of all bodies, screws of their joints, and sums over subtrees, in working axes (kinematics/working_frames).
 
 Velocities and accelerations are fields, pairs (angular, linear): a body with angular velocity w, whose origin moves
 with u, has velocity u + w x r at r. Those of a body are seen from the ground, in axes at the body's origin.
