@@ -9,7 +9,7 @@ from functools import cache
 import casadi as ca
 
 from ..kinematics.step import Turn
-from ..partials.frames import WorkingFrame, working_frames
+from ..kinematics.working_frames import WorkingFrame, working_frames
 from .composite import Meeting
 from .effects import Effect
 from .effects import effect as effect_of

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..inverse_dynamics.taylor import newton_euler
 from ..kinematics.step import cross
+from ..kinematics.working_frames import sparse, working_frames
 from ..lie.so3 import skew
-from ..partials.frames import sparse, working_frames
 
 
 @dataclass

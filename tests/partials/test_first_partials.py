@@ -65,7 +65,7 @@ def test_partials_of_derivatives_are_slopes(name):
             assert relative(found[f"d{out}_d{x}"], difference(r, f, ports, x, out)) < 1e-6, (out, x)
 
 
-@pytest.mark.parametrize("name", ["floating", "mimic", "planar"])
+@pytest.mark.parametrize("name", ["floating", "mimic"])
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 @pytest.mark.parametrize("kind", ["partials", "adjoint", "lagrangian_hessian"])
 def test_methods_agree_with_wrenches_and_friction(kind, quantity, name):

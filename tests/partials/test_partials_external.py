@@ -11,7 +11,7 @@ pin = pytest.importorskip("pinocchio")
 TOLERANCE = 1e-9
 
 
-@pytest.mark.parametrize("name", list(ROBOTS))
+@pytest.mark.parametrize("name", [n for n in ROBOTS if n not in ("romeo", "icub")])  # large, and like the others
 def test_partials_equal_pinocchio(name):
     robot, model, theirs = load(name)
     data, rng = model.createData(), np.random.default_rng(2)
