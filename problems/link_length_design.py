@@ -80,14 +80,19 @@ def parameters(cfg):
     ]
 
 
+def hand(cfg, t):
+    """Place (x, z) of the hand at time t."""
+    s = ca.if_else(t < cfg.time, t, 2 * cfg.time - t) / cfg.time
+    s = s**3 * (10 - 15 * s + 6 * s**2)  # at rest at both ends
+    return (1 - s) * ca.DM(cfg.start) + s * ca.DM(cfg.goal) + ca.vertcat(0, 4 * cfg.lift * s * (1 - s))
+
+
 def motion(cfg):
     """casadi.Function (t, p) -> q, v, dv (2,), their Jacobians by p (2, 4), and the square of the share of the reach
     that is used, with its gradient (1, 4)."""
     t, p = ca.SX.sym("t"), ca.SX.sym("p", 4)
-    s = ca.if_else(t < cfg.time, t, 2 * cfg.time - t) / cfg.time
-    s = s**3 * (10 - 15 * s + 6 * s**2)  # at rest at both ends
-    hand = (1 - s) * ca.DM(cfg.start) + s * ca.DM(cfg.goal) + ca.vertcat(0, 4 * cfg.lift * s * (1 - s))
-    x, z = hand[0], hand[1] - p[0]
+    place = hand(cfg, t)
+    x, z = place[0], place[1] - p[0]
     l1, l2 = cfg.upper + p[1], cfg.forearm + p[2]
     square = x**2 + z**2
     elbow = -ca.acos((square - l1**2 - l2**2) / (2 * l1 * l2))  # above the line from shoulder to hand
@@ -197,10 +202,23 @@ def _merit(problem, p):
 # -- checks ---------------------------------------------------------------------------------------------------
 
 
+def rebuilt(problem, p):
+    """The arm built anew with design p."""
+    return od.design.changed(problem.robot, dict(zip(parameters(problem.cfg), p, strict=True)))
+
+
+def hand_error(problem, p):
+    """How far the hand of an arm built anew with design p is from where it should be, at worst [m]."""
+    n = problem.times.size
+    q, *_ = problem.motion.map(n)(problem.times.reshape(1, -1), ca.repmat(p, 1, n))
+    places = np.array(od.function(rebuilt(problem, p), "frame_pose", frame="hand").map(n)(q)[2])
+    wanted = np.array([np.array(hand(problem.cfg, t)).ravel() for t in problem.times]).T
+    return float(np.abs(places[[0, 2]] - wanted).max())
+
+
 def rebuilt_torques(problem, p):
     """The same torques by default inverse dynamics of an arm built anew with design p."""
-    n = problem.times.size
-    robot = od.design.changed(problem.robot, dict(zip(parameters(problem.cfg), p, strict=True)))
+    n, robot = problem.times.size, rebuilt(problem, p)
     q, v, dv, *_ = problem.motion.map(n)(problem.times.reshape(1, -1), ca.repmat(p, 1, n))
     return np.array(ca.vec(od.function(robot, "inverse_dynamics").map(n)(q, v, dv))).ravel()
 
@@ -219,6 +237,7 @@ def check(problem, designs, objectives, last):
         out[f"derivatives and differences of arms built anew, {when}"] = error, cfg.differences
         error = np.abs(rebuilt_torques(problem, p) - tau).max() / np.abs(tau).max()
         out[f"torques and those of an arm built anew, {when}"] = error, 1e-10
+        out[f"hand of an arm built anew off its way [m], {when}"] = hand_error(problem, p), 1e-12
     p = designs[-1]
     out["reach used beyond what may be"] = max(0.0, np.sqrt(problem.shares(p)[0].max()) - cfg.reach), 1e-6
     excess = np.maximum(np.array(cfg.lower) - p, p - np.array(cfg.upper_bound)).max()

@@ -15,6 +15,7 @@ ORDERS = {
     "inverse_dynamics": (5, 2),
     "forward_dynamics": (5, 1),
     "hybrid_dynamics": (5, 1),
+    "inverse_dynamics_partials": (2, 0),
     "mass_matrix": (3, 2),
     "coriolis_matrix": (2, 1),
     "gravity": (3, 1),
@@ -37,6 +38,7 @@ OPTIONS = {
     "frame_twist": {"frame": "link2", "representation": "hybrid"},
     "frame_jacobian": {"frame": "link2", "representation": "spatial"},
     "hybrid_dynamics": {"prescribed": ("joint1",)},
+    "hybrid_dynamics_partials": {"prescribed": ("joint1",)},
 }
 TOLERANCE = 1e-9
 QUANTITIES = od.quantities("robot")

@@ -17,6 +17,7 @@ import oc_dyn as od
 _FOLDER = Path(__file__).resolve().parents[1] / "problems"
 _FILES = {
     "double_pendulum_swing_up": {"swing_up.csv", "swing_up.png", "convergence.csv", "convergence.png", "manifest.json"},
+    "link_length_design": {"steps.csv", "design.png", "manifest.json"},
     "panda_third_order": {"torques.csv", "torques.png", "joint_trajectory.png", "manifest.json"},
     "panda_identification": {"parameters.csv", "prediction.png", "exciting_motion.png", "manifest.json"},
     "aerial_manipulator": {"efforts.csv", "efforts.png", "reference.png", "round_trip.png", "manifest.json"},
