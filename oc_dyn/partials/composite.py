@@ -10,7 +10,7 @@ import casadi as ca
 
 from ..registry import method
 from .blocks import along_motion, assembled
-from .implicit import forward_partials, hybrid_partials, mass_matrix  # noqa: F401  mass_matrix: for second_partials
+from .implicit import forward_partials, hybrid_partials
 from .subtrees import Subtrees, plus, product, turned_by
 
 CANNOT = {"transform": "its screw changes with its coordinates"}

@@ -2,9 +2,9 @@
 
 import casadi as ca
 
-from ..partials.composite import bias, mass_matrix
+from ..partials.composite import bias
 from ..partials.composite import composite as first_partials
-from ..partials.implicit import inverse, mass_solver
+from ..partials.implicit import inverse, mass_matrix, mass_solver
 from ..registry import method
 from .composite import CANNOT, composite
 from .tensor import pairs, sparse_matrix

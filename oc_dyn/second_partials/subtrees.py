@@ -5,6 +5,7 @@ with u, has velocity u + w x r at r. Those of a body are seen from the ground, i
 """
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -24,11 +25,11 @@ class Flow:
 
     def coriolis(self, w):
         """Wrench of twice the acceleration w x y: 2 B(I, y) of Singh et al., which needs the turn w only."""
-        return spread(self.K) @ w, ca.cross(w, self.l)
+        return self._spread @ w, ca.cross(w, self.l)
 
     def transposed(self, s):
         """Vector whose product with w is that of the motion s with coriolis(w)."""
-        return spread(self.K).T @ s[0] + ca.cross(self.l, s[1])
+        return self._spread.T @ s[0] + ca.cross(self.l, s[1])
 
     def momentum(self):
         """Twice the momentum of y: moment, force."""
@@ -37,8 +38,16 @@ class Flow:
 
     def inertia_change(self, x):
         """Wrench of the acceleration field x over the change of the inertia as the subtree moves by y."""
-        half, G = 0.5 * self.l, spread(self.K)
-        return 0.5 * (G + G.T) @ x[0] + ca.cross(half, x[1]), ca.cross(x[0], half)
+        half = 0.5 * self.l
+        return self._symmetric @ x[0] + ca.cross(half, x[1]), ca.cross(x[0], half)
+
+    @cached_property
+    def _spread(self):
+        return spread(self.K)
+
+    @cached_property
+    def _symmetric(self):
+        return 0.5 * (self._spread + self._spread.T)
 
     def moved(self, frame):
         """The same about the parent's origin, in the axes of it that `frame` hangs on."""
@@ -71,7 +80,11 @@ class Sums:
     def __add__(self, other):
         return Sums(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))
 
-    @property
+    @cached_property
+    def _spread(self):
+        return spread(self.P)
+
+    @cached_property
     def velocity(self):
         return Flow(self.K, self.l)
 
@@ -82,7 +95,7 @@ class Sums:
 
     def inertia(self, a):
         """Wrench that gives the subtree, as one body, the acceleration field a."""
-        return spread(self.P) @ a[0] + ca.cross(self.h, a[1]), self.m * a[1] + ca.cross(a[0], self.h)
+        return self._spread @ a[0] + ca.cross(self.h, a[1]), self.m * a[1] + ca.cross(a[0], self.h)
 
     def moved(self, frame):
         """The same about the parent's origin, in the axes of it that `frame` hangs on."""

@@ -1,7 +1,9 @@
 """Instructions of the default methods of the partials, not above these figures, and against the strongest AD."""
 
+from functools import cache
+
 import pytest
-from test_instructions import load
+from test_instructions import load as read
 
 import oc_dyn as od
 from oc_dyn.registry import get_method
@@ -31,6 +33,9 @@ FIGURES = {  # zeros that the tree makes are not counted
     },
     "talos": {"inverse_dynamics_partials": 23750},
 }
+
+
+load = cache(read)  # Functions live as long as their robot
 
 
 def count(robot, quantity, order=0, method=None):
