@@ -18,6 +18,7 @@ from .planning.point_to_point import plan_point_to_point
 from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters
+from .second_partials.tensor import as_tensor
 
 __version__ = "0.1.0"
 

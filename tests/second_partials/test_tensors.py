@@ -204,3 +204,11 @@ def test_mass_matrix_partials_are_those_of_the_matrices(name):
     ports = random_ports(f, r)
     got = f(**ports)["dM_dq"]
     assert relative(got, matrices(q=ports["q"], v=ports["v"])["dM_dq"]) < 1e-10
+
+
+def test_as_tensor_is_a_public_name():
+    """Entry (i, j, k) stands at row i + n j, column k."""
+    matrix = np.arange(27.0).reshape(9, 3)
+    tensor = od.as_tensor(matrix)
+    assert tensor.shape == (3, 3, 3)
+    assert all(tensor[i, j, k] == matrix[i + 3 * j, k] for i in range(3) for j in range(3) for k in range(3))
