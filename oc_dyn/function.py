@@ -6,14 +6,15 @@ import casadi as ca
 import numpy as np
 
 from .errors import ModelError, OrderError, ShapeError, UnknownName
-from .model.canonical import canonical, with_parameters
+from .model.canonical import canonical
+from .model.parameters import checked_parts, with_values
 from .model.robot import Robot, cached
 from .ports import parameter_port
 from .registry import choose, get
 from .representation import converted, converts, described
 
 _OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
-_OPTIONS |= {"parameters": None}
+_OPTIONS |= {"parameters": None, "columns": None}
 
 
 class RobotFunction(ca.Function):
@@ -36,7 +37,8 @@ class RobotFunction(ca.Function):
         given = zip(self.name_in(), args, strict=True) if args else ports.items()
         checked = {name: self._check(name, value) for name, value in given}
         if not args and "params" in self.name_in() and "params" not in checked:
-            raise ShapeError(f"{self.name()}: port params is missing; robot.parameters holds the robot's own")
+            own = "robot.parameter_values(parts), for the inertia alone robot.parameters"
+            raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
         return super().__call__(*checked.values()) if args else super().__call__(**checked)
 
     def _signature(self):
@@ -98,8 +100,10 @@ def function(robot, quantity, *, order=0, method=None, name=None, **options):
     derivatives; friction=True counts viscous damping and smoothed Coulomb friction; frame="name" picks a frame;
     prescribed=("joint", ...) names joints that move as told; representation says how a twist is seen: "body",
     "spatial" or "hybrid", for dynamics that of a floating base in every port of v and tau, default "body";
-    parameters="symbolic" adds the port params (10 bodies,), the inertial parameters as in robot.parameters, which is
-    what to pass for the robot's own; armature and friction stay the robot's.
+    parameters adds the port params: "symbolic" the inertial parameters (10 bodies,) as in robot.parameters; or some of
+    "inertia", "armature" and "viscous", in this order, the last two (nv,) each and viscous with friction=True alone;
+    robot.parameter_values(parts) are the robot's own, robot.parameter_rows(parts) their names. columns of a regressor:
+    the same parts, default the inertia.
     Ports, shapes and units: od.ports(robot, quantity, order).
     Raises UnknownName, OrderError, ShapeError, each listing what would be right.
     """
@@ -113,6 +117,12 @@ def function(robot, quantity, *, order=0, method=None, name=None, **options):
     return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
 
 
+def instructions(robot, quantity, model):
+    """How many the default method of a quantity takes where it reads `model` for the robot's canonical form."""
+    record = get(quantity)
+    return _build(robot, record, choose(quantity, robot, 0), 0, _settings(record, {}), quantity, model).n_instructions()
+
+
 def ports(robot, quantity, order=0, **options):
     """(inputs, outputs): the Port records of a quantity, in order."""
     record = get(quantity)
@@ -124,28 +134,30 @@ def _ports(robot, record, order, settings):
     both = record.inputs(robot, order, settings), record.outputs(robot, order, settings)
     if converts(record, robot, settings):
         both = tuple(described(robot, x, settings) for x in both)
-    return ([*both[0], parameter_port(robot)], both[1]) if _symbolic(record, settings) else both
+    parts = _symbolic(record, settings)
+    return ([*both[0], parameter_port(robot, parts)], both[1]) if parts else both
 
 
 def _symbolic(record, settings):
-    """Whether the inertial parameters are an input."""
-    found = settings.get("parameters")
-    if found not in (None, "symbolic"):
-        raise ShapeError(f'{record.name}: parameters is {found!r}, expected "symbolic" or None')
-    return found is not None
+    """The parts of the robot's parameters that are an input."""
+    parts = checked_parts(f"{record.name}: parameters", settings.get("parameters"))
+    if "viscous" in parts and not settings.get("friction"):
+        known = "give friction=True" if "friction" in record.options else "leave it out"
+        raise ShapeError(f"{record.name}: 'viscous' is a parameter only where friction counts; {known}")
+    return parts
 
 
-def _build(robot, record, chosen, order, settings, name):
+def _build(robot, record, chosen, order, settings, name, model=None):
     inputs, outputs = _ports(robot, record, order, settings)
     matrix = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
     symbols = {p.name: matrix.sym(p.name, *p.shape) for p in inputs}
-    symbolic = _symbolic(record, settings)
-    if symbolic and chosen.numeric_parameters:
+    parts = _symbolic(record, settings)
+    if parts and chosen.numeric_parameters:
         problem = f"{record.name}/{chosen.name} cannot take symbolic parameters: {chosen.numeric_parameters}"
         raise OrderError(problem)
-    model = _read(record, robot) or canonical(robot, chosen.regroup and not symbolic)
-    if symbolic:
-        model = with_parameters(model, symbols["params"])
+    model = model or _read(record, robot) or canonical(robot, chosen.regroup and "inertia" not in parts)
+    if parts:
+        model = with_values(model, parts, symbols["params"])
 
     def run(values):
         given = {name: x for name, x in values.items() if name != "params"}

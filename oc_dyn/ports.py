@@ -56,7 +56,15 @@ def wrench_ports(robot, order):
     ]
 
 
-def parameter_port(robot):
-    """params, the inertial parameters of all moving bodies."""
-    meaning = "mass, moment, tensor about the body's origin, body after body; robot.parameters are the robot's own"
-    return Port("params", (10 * len(robot.bodies), 1), "kg, kg m, kg m2", meaning, robot.parameter_names)
+def parameter_port(robot, parts):
+    """params, the parameters of the parts named; see model/parameters."""
+    units = {"inertia": "kg, kg m, kg m2", "armature": "kg m2, kg", "viscous": "Nm s/rad, N s/m"}
+    meaning = {
+        "inertia": "mass, moment, tensor about the body's origin, body after body",
+        "armature": "inertia of the drive at each velocity",
+        "viscous": "damping at each velocity",
+    }
+    said = "; ".join(meaning[x] for x in parts)
+    unit = ", ".join(dict.fromkeys(u for x in parts for u in units[x].split(", ")))
+    rows = robot.parameter_rows(parts)
+    return Port("params", (len(rows), 1), unit, f"{said}; robot.parameter_values({parts}) are the robot's own", rows)

@@ -93,6 +93,15 @@ def test_two_independent_methods(quantity):
     assert len(kinds) >= 2 and any(k != "ad" for k in kinds)
 
 
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_two_methods_where_screws_change(quantity):
+    """On a robot of transform joints too, and one of them is not AD. Lagrangian Hessians have AD of two formulations
+    there, which test_lagrangian_hessian compares with differences."""
+    able = [m for m in od.methods(quantity) if get_method(quantity, m).refusal(robot("transform"), 0) is None]
+    kinds = {get_method(quantity, m).kind for m in able}
+    assert len(able) >= 2 and (kinds - {"ad"} or quantity.endswith("lagrangian_hessian")), able
+
+
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 def test_methods_agree_with_wrenches(quantity, name):

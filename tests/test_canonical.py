@@ -1,5 +1,6 @@
 """The canonical form: same results in the author's frames, exact zeros, snapped angles only when asked."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from samples import ROBOTS, random_ports, relative, robot
@@ -49,8 +50,6 @@ def test_axes_are_z_and_regrouping_only_moves_parameters(name):
     f = od.function(robot(name), "inverse_dynamics", order=1)
     ports = random_ports(f, robot(name))
     q, *V = [np.array(x) for x in ports.values()]
-    import casadi as ca
-
     tau = method(model, 1, ca.DM(q), [ca.DM(x) for x in V])
     assert relative(tau[1], f(**ports)["dtau"]) < 1e-12
 
@@ -82,6 +81,64 @@ def test_report_counts():
     text = od.robots.panda().canonical_report()
     assert "7 of 7 rotations are quarter turns" in text
     assert "70, 56 where only joint torques" in text
+    assert "frames moved onto the joint axes (turned, shifted): none" in text
+    assert "panda_link7: mass mz Ixx Iyy to panda_link6; keeps mx my Ixx Ixy Iyy Ixz Iyz Izz" in text
+    assert "panda_link1: mass mz Ixx Iyy to the ground, where they vanish" in text
+
+
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_report_says_what_was_done_and_what_it_saves(name):
+    r = robot(name)
+    lines = r.canonical_report().splitlines()
+    for quantity in ("inverse_dynamics", "forward_dynamics", "mass_matrix"):
+        counts = next(line.split()[1:] for line in lines if line.split()[0] == quantity)
+        written, aligned, regrouped = map(int, counts)
+        assert written >= aligned >= regrouped > 0
+        best = od.function(r, quantity)
+        assert od.registry.choose(quantity, r, 0).regroup and best.n_instructions() == regrouped
+    model = canonical(r)
+    turned = {line.split(":")[0].strip() for line in section(lines, "frames moved")}
+    identity = np.eye(3), np.zeros(3)
+    moved = [not all(np.allclose(a, b) for a, b in zip(model.to_body[i], identity, strict=True))
+             for i in model.number[1:]]  # fmt: skip
+    assert turned == {b.name for b, x in zip(r.bodies, moved, strict=True) if x}
+    # what a body does not keep is zero in the regrouped form
+    rows = section(lines, "parameters that go")
+    kept = {line.split(":")[0].strip(): line.split("keeps ")[1].split() for line in rows}
+    regrouped = canonical(r, regroup=True)
+    for i, b in zip(model.number[1:], r.bodies, strict=True):
+        if b.name in kept:
+            left = np.count_nonzero(regrouped.inertia[i].parameters)
+            assert left == (0 if kept[b.name] == ["nothing"] else len(kept[b.name]))
+
+
+def section(lines, title):
+    start = next(k for k, line in enumerate(lines) if line.strip().startswith(title)) + 1
+    rest = lines[start:]
+    return rest[: next((k for k, line in enumerate(rest) if not line.startswith("    ")), len(rest))]
+
+
+def test_report_of_rounded_rotations():
+    """A quarter turn of 10 digits is made exact, and said to be."""
+    b = od.RobotBuilder("ten digits")
+    b.add_link("base")
+    b.add_body("arm", "revolute", "base", joint="j", mass=1, rpy=(1.5707963267, 0, 0))
+    lines = b.build().canonical_report().splitlines()
+    (row,) = section(lines, "rotations made exact")
+    assert row.strip().startswith("arm: 2, 9.5e-11")
+
+
+def test_results_of_frames_as_written():
+    """The form without any alignment gives the same torques: it is a fair one to count against."""
+    from oc_dyn.model.canonical import as_written
+
+    r = robot("mimic")
+    f = od.function(r, "inverse_dynamics")
+    x = random_ports(f, r)
+    q, v, dv = (np.array(y).reshape(-1, 1) for y in x.values())
+    method = od.registry.get_method("inverse_dynamics", "taylor").function
+    tau = method(as_written(r), 0, ca.DM(q), [ca.DM(v), ca.DM(dv)])[0]
+    assert relative(tau, f(**x)["tau"]) < 1e-12
 
 
 def test_a_file_with_few_digits_is_snapped_only_when_asked():

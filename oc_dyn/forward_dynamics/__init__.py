@@ -20,7 +20,7 @@ def _call(function, model, order, ports, options):
     if options["friction"]:
         if order:
             raise OrderError(f"forward_dynamics: friction=True goes up to order 0, got order {order}")
-        T = [T[0] - friction_torques(model.robot, [ports["v"]])[0]]
+        T = [T[0] - friction_torques(model.robot, [ports["v"]], model.viscous)[0]]
     W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
     accelerations = function(model, order, ports["q"], ports["v"], T, W)
     return {derivative_name("v", k + 1): x for k, x in enumerate(accelerations)}

@@ -42,7 +42,7 @@ def articulated_body(model, order, q, v, T, W=None):
     for i in model.tips_first:
         S, p = motions[i][0], model.parent[i]
         U[i] = MA[i] @ S
-        D[i] = factor(S.T @ U[i] + model.armature[i] * ca.DM.eye(S.shape[1]))
+        D[i] = factor(S.T @ U[i] + model.rotor(i))
         u[i] = tau[i] - S.T @ WA[i]
         if p:
             projected = MA[i] - U[i] @ solve(D[i], U[i].T)

@@ -31,7 +31,7 @@ def articulated_spatial(model, order, q, v, T, W=None):
     for i in model.tips_first:  # once: Lemma 2
         p = model.parent[i]
         U[i] = MA[i] @ S[i]
-        D[i] = factor(S[i].T @ U[i] + model.armature[i] * ca.DM.eye(S[i].shape[1]))
+        D[i] = factor(S[i].T @ U[i] + model.rotor(i))
         if p:
             K[i] = solve(D[i], U[i].T).T
             P[i] = MA[i] - K[i] @ U[i].T

@@ -66,7 +66,7 @@ def by_articulated(model, q, known):
     U, V, D = {}, {}, {}
     for i in model.tips_first:
         U[i] = A[i] @ S[i][:3, :] + H[i] @ S[i][3:, :], H[i].T @ S[i][:3, :] + B[i] @ S[i][3:, :]
-        D[i] = S[i].T @ ca.vertcat(*U[i]) + model.armature[i] * ca.DM.eye(S[i].shape[1])
+        D[i] = S[i].T @ ca.vertcat(*U[i]) + model.rotor(i)
         passed = A[i], H[i], B[i]
         if i not in given:
             D[i] = factor(D[i])

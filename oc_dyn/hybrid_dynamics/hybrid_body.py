@@ -43,7 +43,7 @@ def hybrid_body(model, order, q, v, A, T, prescribed, W=None):
             passed = WA[i] + MA[i] @ (zeta[i] + S[i] @ a[i])
         else:
             U[i] = MA[i] @ S[i]
-            D[i] = factor(S[i].T @ U[i] + model.armature[i] * ca.DM.eye(S[i].shape[1]))
+            D[i] = factor(S[i].T @ U[i] + model.rotor(i))
             u[i] = tau[i] - S[i].T @ WA[i]
             P = MA[i] - U[i] @ solve(D[i], U[i].T)
             passed = WA[i] + P @ zeta[i] + U[i] @ solve(D[i], u[i])

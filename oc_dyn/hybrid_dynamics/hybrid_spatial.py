@@ -30,7 +30,7 @@ def hybrid_spatial(model, order, q, v, A, T, prescribed, W=None):
         P[i] = MA[i]
         if i not in given:
             U[i] = MA[i] @ S[i]
-            D[i] = factor(S[i].T @ U[i] + model.armature[i] * ca.DM.eye(S[i].shape[1]))
+            D[i] = factor(S[i].T @ U[i] + model.rotor(i))
             if p:
                 K[i] = solve(D[i], U[i].T).T
                 P[i] = MA[i] - K[i] @ U[i].T

@@ -19,7 +19,7 @@ def _call(function, model, order, ports, options):
     W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
     tau = function(model, order, ports["q"], V, W)
     if options["friction"]:
-        tau = [x + y for x, y in zip(tau, friction_torques(model.robot, V[: order + 1]), strict=True)]
+        tau = [x + y for x, y in zip(tau, friction_torques(model.robot, V[: order + 1], model.viscous), strict=True)]
     return {derivative_name("tau", k): x for k, x in enumerate(tau)}
 
 

@@ -68,7 +68,7 @@ class Passes:
         tau = {}
         for i in model.tips_first:
             tau[i] = self.joint[i].force(self.n[i], self.f[i], k)
-            if model.armature[i] and dv is not None:
+            if dv is not None:
                 tau[i] = tau[i] + model.armature[i] * ((k + 1) * dv[i])
             p = model.parent[i]
             if p:

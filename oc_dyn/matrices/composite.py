@@ -1,9 +1,13 @@
 """Mass matrix by composite bodies: each column is the wrench that moves all bodies beyond a joint, as one."""
 
+from dataclasses import dataclass
+
 import casadi as ca
 
+from ..kinematics.fields import product
 from ..kinematics.step import cross
-from ..kinematics.working_frames import hangs_on_parallel_axes, sparse, working_frames
+from ..kinematics.subtrees import Collected, Sums, constants
+from ..kinematics.working_frames import working_frames
 from ..registry import method
 
 
@@ -27,38 +31,41 @@ def composite(model, q):
     """
     S = {i: (x[0][:3, :], x[0][3:, :]) for i, x in model.subspaces(q, [], 0).items()}
     frames = working_frames(model, model.joint_q(q))
-    in_body, in_working = {}, {}  # sums of what hangs on the body's axes, and on its working axes
-    for i in model.bodies:
-        own = [model.inertia[i].mass, sparse(model.inertia[i].moment), sparse(model.inertia[i].tensor)]
-        zero = [0, ca.DM(3, 1), ca.DM(3, 3)]
-        early = hangs_on_parallel_axes(model, frames, i)
-        in_body[i], in_working[i] = (zero, _turned(frames[i], *own)) if early else (own, zero)
-    entries = {}
+
+    def own(i, early):
+        alone = _Inertia(*constants(model.inertia[i])[:3])
+        return alone.turned(frames[i].turn) if early else alone
+
+    inertias, entries = Collected(model, frames, _Inertia.zero(), own), {}
     for i in model.tips_first:
-        m, h, T = _added(_turned(frames[i], *in_body[i]), in_working[i])
-        a, b = S[i]
-        n, f = T @ a + cross(h, b), m * b - cross(h, a)
-        entries[i, i] = a.T @ n + b.T @ f + model.armature[i] * ca.DM.eye(a.shape[1])
+        n, f = inertias.sum(i).momentum(*S[i])
+        entries[i, i] = product(S[i], (n, f)) + model.rotor(i)
         frame, p = frames[i], model.parent[i]
-        if p:
-            side = in_working if frame.parallel else in_body
-            side[p] = _added(side[p], frame.inertia(m, h, T))
         while p:
             n, f = frame.wrench(n, f)
             arrived, frame = frame.parallel, frames[p]
             if not arrived and (model.parent[p] or not frame.along_z):
                 n, f = frame.turn.outward(n), frame.turn.outward(f)
-            entries[p, i] = S[p][0].T @ n + S[p][1].T @ f  # a screw along z is the same on both sides of the turn
+            entries[p, i] = product(S[p], (n, f))  # a screw along z is the same on both sides of the turn
             p = model.parent[p]
     return _assemble(model, entries)
 
 
-def _turned(frame, m, h, T):
-    return [m, frame.turn.outward(h), frame.turn.symmetric(T)]
+@dataclass
+class _Inertia(Sums):
+    m: object
+    h: object
+    T: object
 
+    VECTORS, SYMMETRIC = "h", "T"
 
-def _added(a, b):
-    return [x + y for x, y in zip(a, b, strict=True)]
+    def moved(self, frame):
+        """The same about the parent's origin, in the axes of it that `frame` hangs on."""
+        return _Inertia(*frame.inertia(self.m, self.h, self.T))
+
+    def momentum(self, a, b):
+        """Moments and forces of columns of angular and linear velocities."""
+        return self.T @ a + cross(self.h, b), self.m * b - cross(self.h, a)
 
 
 def _assemble(model, entries):

@@ -1,10 +1,20 @@
-"""Coriolis matrix by composite bodies: all bodies beyond a joint act as one, whose shape changes with time."""
+"""Coriolis matrix, with M and g on the way, by composite bodies: all points beyond a joint, by an observer who does not
+turn.
+
+The motion of a joint and its rate are fields over the points of all bodies beyond it. Momenta and forces of a field go
+from body to body as wrenches do, both alike: nothing turns with the bodies. M and C do not change if all velocities
+gain a constant, so every body has its own observer, who goes along with its origin.
+"""
+
+from dataclasses import dataclass
 
 import casadi as ca
 
-from ..kinematics.step import Step, cross
+from ..kinematics import subtrees
+from ..kinematics.fields import plus, product, spread
+from ..kinematics.step import cross
+from ..kinematics.working_frames import sparse, working_frames
 from ..lie.so3 import skew
-from ..model.inertia import casadi_value
 from ..registry import method
 from .system_matrices import assemble
 
@@ -23,77 +33,117 @@ def composite(model, order, q, V):
 
 
 def composite_coriolis(model, q, v):
-    """Coriolis matrix (nv, nv) at q (nq,), v (nv,). Cost O(n depth).
+    """Coriolis matrix (nv, nv) at q (nq,), v (nv,)."""
+    return composite_matrices(model, q, v)[1]
 
-    Equation:  C = sum over points of mass m of m J^T J', J the Jacobian of the point. With the Jacobians J_i, J_k of
-               a body's twist, C_ik = J_i^T (M J_k' + N J_k) summed over composite bodies, and
-               N = [[skew(P w) - G + tr(G) 1, H W], [-(W H + D), m W]],  W = skew(w), H = skew(h), D = skew(d)
-    Symbols:   seen from a body, at points r that move at r' in it: m mass, h first moment, T tensor, P = sum m r r^T,
-               d = h', G = sum m r' r^T; w its angular velocity. F = N S is the wrench for the column of a joint,
-               A = M S and B = N^T S make its row: C_ik = A^T J_k' + B^T J_k.
+
+def composite_matrices(model, q, v):
+    """(M, C, g) at q (nq,), v (nv,). Cost O(n depth).
+
+    Equation:  C = sum over points of mass m of m J^T J', J the Jacobian of the point. With y = u + w x r the field of a
+               joint's screw (w, u), and sums over the points beyond joint i,
+               A = sum m (r x y, y),  F = sum m (r x y', y'),  b = sum m r' x y,  and for a joint j on the path
+               M_ji = S_j^T A,  C_ji = S_j^T F,  C_ij = A^T S_j' + b^T w_j,  g_i = -(force of A)^T gravity
     """
-    S = model.subspaces(q, [v], 1)
-    q, v = model.joint_q(q), model.joint_v(v)
-    step, w, twist = {}, {0: ca.DM.zeros(3)}, {}
-    for i in model.bodies:  # ground to tips
-        step[i] = Step(model, i, q[i])
-        twist[i] = S[i][0] @ v[i]
-        w[i] = step[i].inward(w[model.parent[i]]) + twist[i][:3]
-    m = {i: model.inertia[i].mass for i in model.bodies}
-    h = {i: casadi_value(model.inertia[i].moment) for i in model.bodies}
-    T = {i: casadi_value(model.inertia[i].tensor) for i in model.bodies}
-    d = {i: ca.DM.zeros(3) for i in model.bodies}
-    G = {i: ca.DM.zeros(3, 3) for i in model.bodies}
-    blocks = {}
+    bodies = _Bodies(model, q, v)
+    M, C, g = {}, {}, {}
     for i in model.tips_first:
-        turn, rate = S[i]
-        F, A, B = _wrenches(turn[:3, :], turn[3:, :], m[i], h[i], T[i], d[i], G[i], w[i])
-        if rate is not None:
-            F = _sum(F, _momentum(rate[:3, :], rate[3:, :], m[i], h[i], T[i]))
-        blocks[i, i] = turn.T @ ca.vertcat(*F)
-        j = i
-        while model.parent[j]:
-            F, A, B = step[j].wrench(*F), step[j].wrench(*A), step[j].wrench(*_turned(twist[j], A, B))
-            j = model.parent[j]
-            above, rate = S[j]
-            blocks[j, i] = above.T @ ca.vertcat(*F)
-            blocks[i, j] = ca.vertcat(*B).T @ above
-            if rate is not None:
-                blocks[i, j] = blocks[i, j] + ca.vertcat(*A).T @ rate
-        p = model.parent[i]
-        if p:
-            P = 0.5 * ca.trace(T[i]) * ca.DM.eye(3) - T[i]
-            along = twist[i][3:]
-            moving = d[i] + ca.cross(twist[i][:3], h[i]) + m[i] * along  # sum m u, u the velocity of a point in p
-            spread = G[i] + cross(twist[i][:3], P) + along @ h[i].T  # sum m u r^T
-            mass, moment, tensor = step[i].inertia(m[i], h[i], T[i])
-            moving = step[i].outward(moving)
-            m[p], h[p], T[p] = m[p] + mass, h[p] + moment, T[p] + tensor
-            d[p], G[p] = d[p] + moving, G[p] + step[i].square(spread) + moving @ step[i].p.T
-    return assemble(model, blocks)
+        S, dS = bodies.screws(i, bodies.working[i])
+        A, F, b = bodies.sum(i).wrenches(S, dS)
+        M[i, i], C[i, i] = product(S, A) + model.rotor(i), product(S, F)
+        g[i] = -(A[1].T @ bodies.working[i].gravity)
+        frame, drift, p = bodies.frames[i], bodies.drift[i], model.parent[i]
+        while p:
+            A, F, b = frame.wrench(*A), frame.wrench(*F), frame.outward(b)
+            b = b + cross(drift, A[1])
+            arrived, frame, drift = frame.parallel, bodies.frames[p], bodies.drift[p]
+            if not arrived and model.parent[p]:
+                A, F = (tuple(frame.turn.outward(x) for x in pair) for pair in (A, F))
+                b, arrived = frame.turn.outward(b), True
+            S, dS = bodies.screws(p, bodies.working[p] if arrived else bodies.body[p])
+            M[p, i], C[p, i] = product(S, A), product(S, F)
+            M[i, p], C[i, p] = M[p, i].T, product(A, dS) + b.T @ S[0]
+            p = model.parent[p]
+    return assemble(model, M), assemble(model, C), model.stack(g)
 
 
-def _momentum(Sw, Sv, m, h, T):
-    """Moments and forces M S."""
-    return T @ Sw + cross(h, Sv), m * Sv - cross(h, Sw)
+@dataclass
+class _Motion:
+    """Angular velocity of a body, and gravity, in some axes."""
+
+    w: object
+    gravity: object
 
 
-def _wrenches(Sw, Sv, m, h, T, d, G, w):
-    """(moments, forces) of F = N S, A = M S and B = N^T S."""
-    W, H = skew(w), skew(h)
-    Pw = 0.5 * ca.trace(T) * w - T @ w
-    spread = ca.trace(G) * ca.DM.eye(3) - G
-    HW = H @ W
-    F = (skew(Pw) + spread) @ Sw + HW @ Sv, m * (W @ Sv) - (HW.T + skew(d)) @ Sw
-    B = (spread.T - skew(Pw)) @ Sw - (HW - skew(d)) @ Sv, HW.T @ Sw - m * (W @ Sv)
-    return F, _momentum(Sw, Sv, m, h, T), B
+@dataclass
+class _Sums(subtrees.Sums):
+    """Sums over the points r of a subtree about one origin: m, h = m r, P = m r r^T; of its velocities l = m r',
+    K = m r' r^T."""
+
+    m: object
+    h: object
+    P: object
+    l: object
+    K: object
+
+    VECTORS, SYMMETRIC, SQUARE = "hl", "P", "K"
+
+    def moved(self, frame, drift):
+        """The same about the parent's origin, in the axes of it that `frame` hangs on, by its observer, for whom the
+        body's own one moves with `drift`."""
+        R, p = frame.R, frame.p
+        h, l = R @ self.h, R @ self.l
+        across = h @ p.T
+        P = R @ self.P @ R.T + across + across.T + self.m * (p @ p.T)
+        h, K = h + self.m * p, R @ self.K @ R.T + l @ p.T
+        return _Sums(self.m, h, ca.triu2symm(ca.triu(P)), l + self.m * drift, K + drift @ h.T)
+
+    def wrenches(self, S, dS):
+        """(A, F, b) of the screws S and their rates."""
+        n, f = self._momentum(dS)
+        F = n + spread(self.K) @ S[0], f - cross(self.l, S[0])
+        return self._momentum(S), F, spread(self.K).T @ S[0] + cross(self.l, S[1])
+
+    def _momentum(self, S):
+        return spread(self.P) @ S[0] + cross(self.h, S[1]), self.m * S[1] - cross(self.h, S[0])
 
 
-def _turned(twist, A, B):
-    """B - ad(twist)^T A: what B becomes beside A on the way to the parent."""
-    (An, Af), (Bn, Bf) = A, B
-    return Bn + cross(twist[:3], An) + cross(twist[3:], Af), Bf + cross(twist[:3], Af)
+class _Bodies:
+    """Motion of all bodies at q, v; then sum(i), tips first, once for every body."""
 
+    def __init__(self, model, q, v):
+        self.model, self.S = model, model.subspaces(q, [v], 1)
+        self.frames = working_frames(model, model.joint_q(q))
+        ground = _Motion(ca.DM(3, 1), sparse(model.gravity))
+        self.working, self.body = {0: ground}, {0: ground}  # the motion, in the axes of both
+        self.drift = {}  # velocity of a body's origin for the observer of its parent, in the axes it hangs on
+        for i, x in model.joint_v(v).items():
+            self._move(i, self.S[i][0] @ x)
+        self._collected = subtrees.Collected(model, self.frames, _Sums.zero(), self._own)
 
-def _sum(A, B):
-    return tuple(a + b for a, b in zip(A, B, strict=True))
+    def _move(self, i, twist):
+        frame, p = self.frames[i], self.model.parent[i]
+        above = self.working[p] if frame.parallel else self.body[p]
+        self.drift[i] = cross(above.w, frame.p) + frame.outward(twist[3:])
+        w, gravity = frame.inward(above.w), frame.inward(above.gravity)
+        self.working[i] = self.body[i] = _Motion(w + twist[:3], gravity)
+        if frame.angle is not None:
+            self.body[i] = _Motion(frame.turn.inward(w) + twist[:3], frame.turn.inward(gravity))
+
+    def _own(self, i, early):
+        """Sums of one body, in its working axes if `early`, else in its own."""
+        w = (self.working[i] if early else self.body[i]).w
+        m, h, _, P = subtrees.constants(self.model.inertia[i])
+        if early:
+            h, P = self.frames[i].turn.outward(h), self.frames[i].turn.symmetric(P)
+        return _Sums(m, h, P, cross(w, h), skew(w) @ P)
+
+    def screws(self, i, motion):
+        """Screws of joint i and their rates, pairs (angular, linear) of columns, in the axes of `motion`."""
+        S, bent = ((x[:3, :], x[3:, :]) if x is not None else None for x in self.S[i])
+        rate = cross(motion.w, S[0]), cross(motion.w, S[1])
+        return S, rate if bent is None else plus(rate, bent)
+
+    def sum(self, i):
+        """Sums of the subtree of body i in its working axes; hands them on to the parent."""
+        return self._collected.sum(i, self.drift[i])

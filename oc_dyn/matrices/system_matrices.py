@@ -170,5 +170,5 @@ def armatures(model):
     for i in model.bodies:
         _, _, first, size = model.coordinates[i]
         for a in range(size):
-            total[first + a] += model.rule[i][0] ** 2 * model.armature[i]
-    return ca.DM(total)
+            total[first + a] += model.rule[i][0] ** 2 * model.rotor(i)[a, a]
+    return ca.vertcat(ca.DM(0, 1), *total)

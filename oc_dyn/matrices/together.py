@@ -4,9 +4,7 @@ import casadi as ca
 
 from ..lie.along import time_derivatives
 from ..registry import method
-from .by_ad import gravity as gravity_by_ad
-from .composite import composite
-from .composite_coriolis import composite_coriolis
+from .composite_coriolis import composite_matrices
 from .jacobian_sum import body_jacobians, coriolis_from, gravity_from, mass_matrix_from
 
 _RATE = "; dM/dt = C + C^T"
@@ -37,7 +35,7 @@ def composite_bodies(model, order, q, V):
     """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see the quantity."""
     flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)]
     nv = model.robot.nv
-    here = ca.vertcat(ca.vec(ca.densify(composite_coriolis(model, q, V[0]))), gravity_by_ad(model, 0, q, [])[0])
-    found = time_derivatives(ca.cse(here), order, flow, cse=True)
+    M, C, g = composite_matrices(model, q, V[0])
+    found = time_derivatives(ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True)
     C = [x[: nv * nv].reshape((nv, nv)) for x in found]
-    return [composite(model, q), *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in found]
+    return [M, *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in found]

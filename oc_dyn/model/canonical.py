@@ -29,8 +29,9 @@ class Canonical:
 
     parent, children: tree. kind, pitch, motion, S (6, nv): the joint; S is None for a transform joint, see
     subspaces(). R (3, 3), p (3,): resting placement of the joint frame in the parent's frame. inertia, M (6, 6): the
-    body's inertia in its frame. armature [kg m^2 or kg]. A joint of two simple ones (joints.SPLIT) has a body
-    without mass between, so numbers are not the robot's: `number` maps the robot's to these.
+    body's inertia in its frame; of the ground, what regrouping moved there. armature [kg m^2 or kg]: one for all
+    velocities of a joint, or one for each. A joint of two simple ones (joints.SPLIT) has a body without mass between,
+    so numbers are not the robot's: `number` maps the robot's to these.
     """
 
     robot: object
@@ -50,6 +51,8 @@ class Canonical:
     rule: tuple  # (scale, offset): joint coordinate from the robot's coordinate
     number: tuple  # body number here of the robot's body 0, 1, 2, ...
     gravity: ca.DM
+    rounded: tuple = ()  # (entries, largest change) of R that was made exact
+    viscous: object = None  # (nv,) damping, where it is not the robot's own
 
     @property
     def n(self):
@@ -72,6 +75,11 @@ class Canonical:
             path.append(i)
             i = self.parent[i]
         return path[::-1]
+
+    def rotor(self, i):
+        """(nv_i, nv_i) what the armature of joint i adds to its inertia."""
+        own, size = self.armature[i], self.coordinates[i][3]
+        return ca.diag(own) if isinstance(own, (ca.SX, ca.MX)) else own * ca.DM.eye(size)
 
     def joint_q(self, q):
         """{body: its joint's coordinates} from the robot's q (nq,)."""
@@ -148,6 +156,11 @@ def canonical(robot, regroup=False):
     return cached(robot, ("canonical", regroup), lambda: _regrouped(canonical(robot)) if regroup else _build(robot))
 
 
+def as_written(robot):
+    """As the canonical form, but frames are not turned, shifted or made exact: z on the joint axis is all."""
+    return cached(robot, ("as_written",), lambda: _build(robot, exact=False))
+
+
 def with_parameters(model, params):
     """The canonical form, not regrouped, with casadi values for the robot's parameters (10 bodies,); the frames do not
     depend on them."""
@@ -194,18 +207,19 @@ def _simple_bodies(robot):
     return out, tuple(number)
 
 
-def _build(robot):
+def _build(robot, exact=True):
     bodies, number = _simple_bodies(robot)
     bodies = _hung_on_turned_frames(bodies)
     n = len(bodies) - 1
     parent = (None, *(b.parent for b in bodies[1:]))
     children = tuple(tuple(i for i in range(1, n + 1) if parent[i] == k) for k in range(n + 1))
-    tolerance = robot.snap_angles or _CLEAN
+    tolerance = (robot.snap_angles or _CLEAN) if exact else 0.0
     K = [(np.eye(3), np.zeros(3))]  # canonical frame in the simple body's frame
     offset = [0.0] * (n + 1)
     home, inertia = [None], [Inertia.zero()]
     for i in range(1, n + 1):
-        K.append(_choose_frame(bodies, i, K, children[i], offset, tolerance))
+        written = _axis_on_z(bodies[i].joint), np.zeros(3)
+        K.append(_choose_frame(bodies, i, K, children[i], offset, tolerance) if exact else written)
         home.append(_home(K[parent[i]], bodies[i], K[i], offset[i], tolerance))
         R, p = K[i]
         inertia.append(bodies[i].inertia.expressed_in(R.T, -R.T @ p))
@@ -236,6 +250,7 @@ def _build(robot):
         rule=tuple(rule),
         number=number,
         gravity=ca.DM(robot.gravity),
+        rounded=(None, *(h[2] for h in home[1:])),
     )
 
 
@@ -265,13 +280,14 @@ def clean_rotation(R, tolerance=_CLEAN):
 
 
 def _home(K_parent, body, K, offset, tolerance):
-    """Resting placement of the joint frame of a body in its parent's canonical frame."""
+    """Resting placement of the joint frame of a body in its parent's canonical frame, and what was rounded."""
     Rp, pp = K_parent
     back = _turn(-offset)  # the part of the frame's turn that the coordinate's offset makes
-    R = clean_rotation(Rp.T @ body.rotation @ K[0] @ back, tolerance)
+    given = Rp.T @ body.rotation @ K[0] @ back
+    R = clean_rotation(given, tolerance)
     p = Rp.T @ (body.rotation @ K[1] + body.translation - pp)
     p[np.abs(p) < 1e-12] = 0.0
-    return R, p
+    return R, p, (int(np.sum(R != given)), float(np.abs(R - given).max()))
 
 
 def _turn(angle):
@@ -281,28 +297,31 @@ def _turn(angle):
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def _is_permutation(R, tolerance=_CLEAN):
+def is_permutation(R, tolerance=_CLEAN):
+    """Whether the rotation, made exact, takes axes to axes."""
     return bool(np.all(np.isin(clean_rotation(R, tolerance), (0.0, 1.0, -1.0))))
+
+
+def _axis_on_z(joint):
+    return np.eye(3) if joint.kind in ("spherical", "free", "transform") else axis_frame(joint.axis)
 
 
 def _choose_frame(bodies, i, K, children, offset, tolerance):
     """Canonical frame of a body in the author's frame: z on the axis, turned and shifted to make placements sparse."""
     body = bodies[i]
     j = body.joint
-    if j.kind in ("spherical", "free", "transform"):
-        return np.eye(3), np.zeros(3)
-    A = axis_frame(j.axis)
+    A = _axis_on_z(j)
     if j.kind not in _ONE_AXIS:
         return A, np.zeros(3)
     Rp, pp = K[body.parent]
     G = Rp.T @ body.rotation @ A
-    if not _is_permutation(G, tolerance):
+    if not is_permutation(G, tolerance):
         A = A @ _turn(-_last_angle(G))
     if j.kind in _ROTARY and len(children) == 1:
         # a turn about this axis in the placement of the only child joins this joint's coordinate
         child = bodies[children[0]]
         H = A.T @ child.rotation @ axis_frame(child.joint.axis)
-        if child.joint.kind in _ONE_AXIS and not _is_permutation(H, tolerance):
+        if child.joint.kind in _ONE_AXIS and not is_permutation(H, tolerance):
             angle = _first_angle(H)
             if abs(angle) > _CLEAN:
                 offset[i] = angle
@@ -340,15 +359,19 @@ def _shift(bodies, body, A, pp, Rp, children):
 
 def _regrouped(model):
     """The model with parameters moved to the parents wherever the joint cannot tell them apart."""
-    inertia = list(model.inertia)
-    for i in model.tips_first:
-        part = _movable_part(model.kind[i], inertia[i])
-        inertia[i] = inertia[i] - part
-        if model.parent[i]:
-            inertia[model.parent[i]] = inertia[model.parent[i]] + part.expressed_in(model.R[i], model.p[i])
-    inertia = [_without_noise(new, old) for new, old in zip(inertia, model.inertia, strict=True)]
+    inertia = moved_inertia(model)[0]
     M = tuple(ca.sparsify(ca.DM(x.matrix)) for x in inertia)
     return Canonical(**{**vars(model), "inertia": tuple(inertia), "M": M})
+
+
+def moved_inertia(model):
+    """(inertia, moved): lists by body of what it has after regrouping, and of what went to its parent."""
+    inertia, moved = list(model.inertia), [None] * (model.n + 1)
+    for i in model.tips_first:
+        moved[i] = part = _movable_part(model.kind[i], inertia[i])
+        inertia[i] = inertia[i] - part
+        inertia[model.parent[i]] = inertia[model.parent[i]] + part.expressed_in(model.R[i], model.p[i])
+    return [_without_noise(new, old) for new, old in zip(inertia, model.inertia, strict=True)], moved
 
 
 def _movable_part(kind, body):
@@ -374,28 +397,6 @@ def _without_noise(new, old):
     return Inertia(new.mass, new.moment, tensor)
 
 
-def canonical_report(robot):
-    """Text: what the canonical form of a robot aligns, makes exact and regroups, and whether snapping would help."""
-    model, regrouped = canonical(robot), canonical(robot, regroup=True)
-    turned = [b.name for i, b in zip(model.number[1:], robot.bodies, strict=True) if _moved(model.to_body[i])]
-    zeros = sum(int(np.sum(R == 0)) + int(np.sum(p == 0)) for R, p in _placements(model))
-    exact = sum(_is_permutation(R) for R, _ in _placements(model))
-    before, after = (sum(np.count_nonzero(x.parameters) for x in m.inertia[1:]) for m in (model, regrouped))
-    lines = [
-        f"canonical form of {robot.name}: {model.n} bodies",
-        f"  frames moved onto the joint axes: {', '.join(turned) or 'none'}",
-        f"  placements: {exact} of {model.n} rotations are quarter turns, {zeros} of {12 * model.n} entries are zero",
-        f"  inertial parameters that are not zero: {before}, {after} where only joint torques come out",
-    ]
-    near = almost_quarter_turns(robot)
-    if near:
-        lines.append(
-            f"  angles written with few digits at {', '.join(near)}: load with snap_angles=1e-5 to take them as exact "
-            "(fewer instructions; results then differ from the file's by as much)"
-        )
-    return "\n".join(lines)
-
-
 def almost_quarter_turns(robot, tolerance=1e-5):
     """Names of joints whose resting rotation has entries within `tolerance` of 0 or 1 that are not cleaned."""
     names = []
@@ -404,11 +405,3 @@ def almost_quarter_turns(robot, tolerance=1e-5):
         if not np.array_equal(R, clean_rotation(b.rotation, tolerance)):
             names.append(b.joint.name)
     return tuple(names)
-
-
-def _placements(model):
-    return list(zip(model.R[1:], model.p[1:], strict=True))
-
-
-def _moved(pose):
-    return not (np.array_equal(pose[0], np.eye(3)) and not np.any(pose[1]))

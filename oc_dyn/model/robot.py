@@ -174,6 +174,19 @@ class Robot(ReadOnlyArrays):
         of the body's frame and in its axes, as its author wrote it."""
         return tuple(f"{b.name}.{x}" for b in self.bodies for x in PARAMETERS)
 
+    def parameter_values(self, parts="symbolic"):
+        """The robot's own values for the port params of a Function with parameters=parts: "symbolic" (the same as
+        `parameters`) or some of "inertia", "armature" (nv,) [kg m2, kg], "viscous" (nv,) [Nm s/rad, N s/m]."""
+        from .parameters import checked_parts, values  # made of robots, as the canonical form is
+
+        return values(self, checked_parts("parameter_values: parts", parts))
+
+    def parameter_rows(self, parts="symbolic"):
+        """Names of parameter_values(parts): those of `parameter_names`, "joint1.armature", "joint1.viscous"."""
+        from .parameters import checked_parts, names
+
+        return names(self, checked_parts("parameter_rows: parts", parts))
+
     @property
     def features(self):
         """What is special about this robot: kinds of joints, "mimic", "floating"."""
@@ -313,10 +326,11 @@ class Robot(ReadOnlyArrays):
         return replace(self, snap_angles=float(tolerance))
 
     def canonical_report(self):
-        """Text: what the canonical form that the algorithms read aligns, makes exact and regroups."""
-        from .canonical import canonical_report  # the canonical form is made of robots, not the other way round
+        """Text: what the canonical form that the algorithms read aligns, makes exact and regroups, body by body, and
+        what that saves in instructions."""
+        from .canonical_report import report  # the canonical form is made of robots, not the other way round
 
-        return canonical_report(self)
+        return report(self)
 
     def __str__(self):
         from .describe import table  # the one view, kept out of the data

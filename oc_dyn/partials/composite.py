@@ -8,10 +8,11 @@ bodies hang on them.
 
 import casadi as ca
 
+from ..kinematics.fields import plus, product, turned_by
 from ..registry import method
 from .blocks import along_motion, assembled
 from .implicit import forward_partials, hybrid_partials
-from .subtrees import Subtrees, plus, product, turned_by
+from .subtrees import Subtrees
 
 CANNOT = {"transform": "its screw changes with its coordinates"}
 
@@ -45,7 +46,7 @@ def composite(model, q, v, dv, W=None):
         along_v = plus(sums.coriolis(at.s[0]), sums.inertia(at.rate))
         along_q = plus(sums.coriolis(at.psi[0]), sums.inertia(at.psi2))
         G = sums.coriolis_transposed(at.s)
-        M[i, i] = product(at.s, along_a) + model.armature[i] * ca.DM.eye(G.shape[1])
+        M[i, i] = product(at.s, along_a) + model.rotor(i)
         D[i, i] = product(at.s, along_v)
         Q[i, i] = product(at.s, along_q)
         along_q = plus(along_q, turned_by(at.s, (sums.n, sums.f)))

@@ -4,12 +4,13 @@ lam' tau is the power of the torques on a virtual velocity lam. It is linear in 
 in their forces, so its derivatives need, beside the sums that the partials need, those of the virtual momentum.
 """
 
+from ..kinematics.fields import plus, product, turned_by
 from ..kinematics.step import cross
 from ..registry import method
 from .blocks import assembled
 from .composite import CANNOT, bias, composite
 from .implicit import forward_adjoint, forward_hessian
-from .subtrees import Subtrees, plus, product, turned_by
+from .subtrees import Subtrees
 
 _FACTS = {
     "kind": "analytic",

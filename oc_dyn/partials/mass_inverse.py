@@ -42,7 +42,7 @@ def articulated(model, q):
     U, K, D, rows = {}, {}, {}, {}
     for i in model.tips_first:
         U[i] = MA[i] @ S[i]
-        D[i] = factor(S[i].T @ U[i] + model.armature[i] * ca.DM.eye(S[i].shape[1]))
+        D[i] = factor(S[i].T @ U[i] + model.rotor(i))
         K[i] = solve(D[i], U[i].T)
         rows[i] = {j: -solve(D[i], S[i].T @ wrench) for j, wrench in F[i].items()}
         rows[i][i] = solve(D[i], ca.DM.eye(S[i].shape[1]))

@@ -322,6 +322,12 @@ def forward_partials(model, q, v, tau, W, damping):
     return by_q, by_v - by_tau @ damping, by_tau
 
 
+@method("forward_dynamics_adjoint", "recursive_scalar", source=_KIM.format("3 and 6"), cannot=_INDEPENDENT, **_FACTS)
+def forward_adjoint(model, q, v, tau, lam, W, terms):
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam), from the partials; see the quantity. Cost O(n^2)."""
+    return tuple(x.T @ lam for x in forward_partials(model, q, v, tau, W, terms.damping))
+
+
 @method("hybrid_dynamics_partials", "recursive_scalar", source=_KIM.format("4 and 7"), cannot=_INDEPENDENT, **_FACTS)
 def hybrid_partials(model, q, v, a, tau, prescribed, W):
     """Partials of what is not prescribed; see the quantity. Cost O(n^2)."""

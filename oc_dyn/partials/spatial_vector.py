@@ -60,7 +60,7 @@ def idsva(model, q, v, dv, W=None):
             if j != i:
                 D[i, j] = G.T @ S[j] + by_a.T @ (Psi[j] + S_rate[j])  # (13a)
                 Q[i, j] = G.T @ Psi[j] + by_a.T @ Psi2[j]  # (12a)
-        M[i, i] = M[i, i] + model.armature[i] * ca.DM.eye(S[i].shape[1])
+        M[i, i] = M[i, i] + model.rotor(i)
         if p:
             I[p], B[p], f[p] = I[p] + I[i], B[p] + B[i], f[p] + f[i]
     return assembled(model, Q), assembled(model, D), assembled(model, M, mirrored=True)

@@ -1,7 +1,7 @@
 """What a motion makes of a robot, and sums over its subtrees: what the derivatives of a torque are put together from.
 
-Velocities and accelerations are fields: a body with angular velocity w, whose origin moves with u, has velocity
-v(r) = u + w x r at r. Fields and sums are kept in working axes (kinematics/working_frames) at the body's origin.
+Velocities and accelerations are fields (kinematics/fields). They and the sums are kept in working axes
+(kinematics/working_frames) at the body's origin.
 Torques do not change if all velocities gain a constant, so every joint has its own observer, for whom it does not
 travel: velocities are those against the point of the parent that is where the body's origin is.
 """
@@ -11,14 +11,16 @@ from dataclasses import dataclass, fields
 import casadi as ca
 
 from ..inverse_dynamics.taylor import newton_euler
+from ..kinematics import fields as of_bodies
+from ..kinematics import subtrees
+from ..kinematics.fields import acceleration_matrix
 from ..kinematics.step import cross
-from ..kinematics.working_frames import hangs_on_parallel_axes, sparse, working_frames
+from ..kinematics.working_frames import sparse, working_frames
 from ..lie.so3 import skew
-from ..model.inertia import casadi_value
 
 
 @dataclass
-class Sums:
+class Sums(subtrees.Sums):
     """Sums over the bodies of a subtree, about one origin; integrals over their mass.
 
     m, h, T: mass, first moment, tensor. l, K: twice the integrals of v and v r^T, v the velocity. n, f: moment and
@@ -38,18 +40,7 @@ class Sums:
     k: object
     g: object
 
-    @staticmethod
-    def zero():
-        vector, matrix = ca.SX(3, 1), ca.SX(3, 3)
-        return Sums(0, vector, matrix, vector, matrix, vector, vector, vector, matrix, vector, vector)
-
-    def __add__(self, other):
-        return Sums(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))
-
-    def turned(self, turn):
-        """The same in the axes from which `turn` turns."""
-        vectors = {x: turn.outward(getattr(self, x)) for x in "hlnfLkg"}
-        return Sums(m=self.m, T=turn.symmetric(self.T), K=turn.square(self.K), J=turn.square(self.J), **vectors)
+    VECTORS, SYMMETRIC, SQUARE = "hlnfLkg", "T", "KJ"
 
     def moved(self, frame, drift):
         """The same about the parent's origin, in the axes of it that `frame` hangs on; twice the velocities gain
@@ -91,15 +82,9 @@ def _moment(K, w):
 
 
 @dataclass
-class Motion:
-    """Fields of one body: w, u velocity; wd derivative of w in the body's axes; a acceleration of the origin less
-    gravity, U acceleration matrix (see inverse_dynamics/taylor); x, y virtual velocity, angular and linear."""
+class Motion(of_bodies.Motion):
+    """Fields of one body, and x, y its virtual velocity, angular and linear."""
 
-    w: object
-    u: object
-    wd: object
-    a: object
-    U: object
     x: object
     y: object
 
@@ -138,12 +123,9 @@ class Subtrees:
         ground = Motion(zero, zero, zero, sparse(-model.gravity), ca.SX(3, 3), zero, zero)
         self.working, self.body = {0: ground}, {0: ground}  # the motion, in the axes of both
         self.screws, self.drift = {}, {}  # drift: twice the velocity of the origin for the parent's observer
-        self.in_body, self.in_working = {}, {}  # sums of a body and of the children that hang on its axes
         for i in model.bodies:
             self._move(i, v[i], dv[i], lam[i])
-            early = hangs_on_parallel_axes(model, self.frames, i)
-            self.in_working[i] = self._own_early(i) if early else Sums.zero()
-            self.in_body[i] = Sums.zero() if early else self._own(i)
+        self._collected = subtrees.Collected(model, self.frames, Sums.zero(), self._own)
 
     def _move(self, i, v, dv, lam):
         frame, p = self.frames[i], self.model.parent[i]
@@ -157,7 +139,7 @@ class Subtrees:
             w = c + jw
             wd = wd + cross(c, jw) + s[0] @ dv
             a = a + s[1] @ dv + cross(c + w, ju)
-            return Motion(w, ju, wd, a, _acceleration_matrix(w, wd), x + s[0] @ lam, y + s[1] @ lam)
+            return Motion(w, ju, wd, a, acceleration_matrix(w, wd), x + s[0] @ lam, y + s[1] @ lam)
 
         self.working[i] = self.body[i] = moved(c, wd, a, x, y)
         if frame.angle is not None:
@@ -172,34 +154,22 @@ class Subtrees:
         zeta = cross(x, s[0]), cross(x, s[1]) + cross(y, s[0])
         self.screws[i] = Screws(s, psi, (turning, sliding + cross(a, s[0])), rate, zeta)
 
-    def _own(self, i):
-        """Sums of one body, in its axes."""
-        inertia, motion = self.model.inertia[i], self.body[i]
-        h, T = sparse(inertia.moment), sparse(inertia.tensor)
-        P = ca.sparsify(_second_moment(inertia, T))
-        doubled = (2 * inertia.mass, 2 * h, 2 * P), (motion.w, motion.u)
+    def _own(self, i, early):
+        """Sums of one body, in its working axes if `early`, else in its own."""
+        inertia, motion, turn = self.model.inertia[i], self.working[i] if early else self.body[i], self.frames[i].turn
+        m, h, T, P = subtrees.constants(inertia)
         wrench = (0, 0) if self.applied is None else ca.vertsplit(self.applied[i], 3)
-        return _body_sums(inertia.mass, h, T, P, motion, doubled, wrench)
-
-    def _own_early(self, i):
-        """Sums of one body, in its working axes."""
-        inertia, motion, turn = self.model.inertia[i], self.working[i], self.frames[i].turn
-        h, T = turn.outward(sparse(inertia.moment)), turn.symmetric(sparse(inertia.tensor))
-        P = _second_moment(inertia, T)
-        doubled = (inertia.mass, h, P), (2 * motion.w, 2 * motion.u)
-        wrench = (0, 0)
-        if self.applied is not None:
-            wrench = [turn.outward(x) for x in ca.vertsplit(self.applied[i], 3)]
-        return _body_sums(inertia.mass, h, T, P, motion, doubled, wrench)
+        doubled = (2 * m, 2 * h, 2 * P), (motion.w, motion.u)  # constants, where they still are
+        if early:
+            h, T = turn.outward(h), turn.symmetric(T)
+            P = subtrees.second_moments(inertia, T)
+            wrench = wrench if self.applied is None else [turn.outward(x) for x in wrench]
+            doubled = (m, h, P), (2 * motion.w, 2 * motion.u)
+        return _body_sums(m, h, T, P, motion, doubled, wrench)
 
     def sum(self, i):
         """Sums of the subtree of body i in its working axes; hands them on to the parent."""
-        frame, p = self.frames[i], self.model.parent[i]
-        sums = self.in_body[i].turned(frame.turn) + self.in_working[i]
-        if p:
-            side = self.in_working if frame.parallel else self.in_body
-            side[p] = side[p] + sums.moved(frame, self.drift[i])
-        return sums
+        return self._collected.sum(i, self.drift[i])
 
     def climb(self, i, wrenches, turns):
         """From body i to the root: wrenches, pairs of columns (moment, force), and vectors `turns` carried from body to
@@ -231,34 +201,3 @@ def _body_sums(m, h, T, P, motion, doubled, wrench):
     # as coriolis_transposed((x, y)), by (a x r) x (b x r) = r r^T (a x b)
     g = 2 * (P @ cross(w, x) + cross(motion.u, L)) + cross(cross(w2, h2), y)
     return Sums(m, h, T, l, K, n - wrench[0], f - wrench[1], L, J, k, g)
-
-
-def _second_moment(inertia, T):
-    """Integral of r r^T in the axes of the tensor T."""
-    return 0.5 * ca.trace(casadi_value(inertia.tensor)) * ca.DM.eye(3) - T
-
-
-def product(s, wrench):
-    """Generalised force of wrenches (moments, forces) on the motions s."""
-    return s[0].T @ wrench[0] + s[1].T @ wrench[1]
-
-
-def plus(a, b):
-    """Sum of two pairs."""
-    return a[0] + b[0], a[1] + b[1]
-
-
-def turned_by(s, wrench):
-    """What a wrench (moment, force) gains as the subtree it belongs to is moved by s."""
-    n, f = wrench
-    return -cross(n, s[0]) - cross(f, s[1]), -cross(f, s[0])
-
-
-def _acceleration_matrix(w, wd):
-    x, y, z = w[0], w[1], w[2]
-    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
-    return ca.vertcat(
-        ca.horzcat(-(yy + zz), xy - wd[2], xz + wd[1]),
-        ca.horzcat(xy + wd[2], -(xx + zz), yz - wd[0]),
-        ca.horzcat(xz - wd[1], yz + wd[0], -(xx + yy)),
-    )

@@ -2,19 +2,24 @@
 
 Columns: 10 for each moving body, in the order of robot.parameters and robot.parameter_names. They belong to links and
 all that is fixed to them. Armature and friction are not among them: Y @ robot.parameters is what inverse dynamics says
-of the robot without either, and armature * dv adds to it.
+of the robot without either, and armature * dv adds to it. The option columns=("inertia", "armature", "viscous") of
+joint_torque_regressor, or some of these, appends one column a velocity for each of the last two: robot.parameter_rows
+and robot.parameter_values of the same parts name and multiply them.
 """
 
 from dataclasses import replace
 
+import casadi as ca
+
+from ..model.parameters import checked_parts
 from ..ports import configuration_port, derivative_name, motion_ports
 from ..registry import Port, quantity
 
 
 def _regressor_ports(name):
     def outputs(robot, order, options):
-        shape = (robot.nv, 10 * len(robot.bodies))
-        meaning = "torques of unit parameters; columns are robot.parameter_names, without armature"
+        shape = (robot.nv, len(robot.parameter_rows(_parts(options))))
+        meaning = f"torques of unit parameters; columns are robot.parameter_rows({_parts(options)})"
         unit = "SI: Nm or N by kg, kg m, kg m2"
         return [
             Port(derivative_name(name, k), shape, unit, f"time derivative {k} of {name}" if k else meaning)
@@ -24,13 +29,20 @@ def _regressor_ports(name):
     return outputs
 
 
+def _parts(options):
+    return checked_parts("regressor: columns", options.get("columns") or "symbolic")
+
+
 def _torque_inputs(robot, order, options):
     return motion_ports(robot, order + 1)
 
 
 def _call_torque(function, model, order, ports, options):
     V = [ports[derivative_name("v", k)] for k in range(order + 2)]
-    return {derivative_name("Y", k): x for k, x in enumerate(function(model, order, ports["q"], V))}
+    parts = _parts(options)
+    inertia = function(model, order, ports["q"], V) if "inertia" in parts else [None] * (order + 1)
+    of = [{"inertia": x, "armature": ca.diag(V[k + 1]), "viscous": ca.diag(V[k])} for k, x in enumerate(inertia)]
+    return {derivative_name("Y", k): ca.horzcat(*(x[part] for part in parts)) for k, x in enumerate(of)}
 
 
 def _reference_inputs(robot, order, options):
@@ -51,10 +63,12 @@ def _call_reference(function, model, order, ports, options):
 
 quantity(
     name="joint_torque_regressor",
-    summary="matrix Y(q, v, dv) with joint torques Y @ robot.parameters, armature not included; its time derivatives",
+    summary="matrix Y(q, v, dv) with joint torques Y @ robot.parameters, its time derivatives; on request columns for "
+    "armature and viscous friction",
     inputs=_torque_inputs,
     outputs=_regressor_ports("Y"),
     call=_call_torque,
+    options=("columns",),
     default=("recursive",),
     sparse=True,
 )

@@ -9,9 +9,10 @@ others, since dM/dq makes the Christoffel symbols of d2tau/dvdv, and d(M v)/dq i
 
 import casadi as ca
 
+from ..kinematics.fields import plus, turned_by
 from ..registry import method
 from .effects import effect
-from .subtrees import Subtrees, plus, turned_by
+from .subtrees import Subtrees
 from .tensor import Tensor
 from .views import Views
 

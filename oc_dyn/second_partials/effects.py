@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from ..kinematics.fields import plus, turned_by
 from ..lie.so3 import skew
-from .subtrees import Flow, plus, turned_by
+from .subtrees import Flow
 
 
 @dataclass

@@ -8,25 +8,14 @@ from functools import cache
 
 import casadi as ca
 
+from ..kinematics.fields import Motion, acceleration_matrix, plus, turned_by
 from ..kinematics.step import Turn
+from ..kinematics.subtrees import constants
 from ..kinematics.working_frames import WorkingFrame, working_frames
 from .composite import Meeting
 from .effects import Effect
 from .effects import effect as effect_of
-from .subtrees import (
-    Flow,
-    Motion,
-    Screws,
-    Sums,
-    acceleration_matrix,
-    body_sums,
-    carried,
-    constants,
-    moved,
-    plus,
-    screws,
-    turned_by,
-)
+from .subtrees import Flow, Screws, Sums, body_sums, carried, moved, screws
 
 _MOTION, _SCREW = (3, 3, 3, 3), (3,) * 8
 _SUMS, _EFFECT = (1, 3, 9, 9, 3, 3, 3), (9, 3, 9, 3, 3, 3, 3, 3, 3)
@@ -49,7 +38,7 @@ def bodies(model, W):
     for i in model.bodies:
         frame, turn = frames[i], frames[i].turn
         above = Turn() if frame.parallel or not model.parent[i] else frames[model.parent[i]].turn
-        m, h, P = constants(model, i)
+        m, h, _, P = constants(model.inertia[i])
         wrench = (turn.outward(x) for x in ca.vertsplit(wrenches[i], 3))
         rates = (model.S[i] @ x[i] for x in joint)
         parts = above.outward(frame.R), above.outward(frame.p), m, turn.outward(h), turn.symmetric(P), *wrench, *rates

@@ -1,16 +1,17 @@
 """Motion of all bodies, screws of their joints, and sums over subtrees, in working axes (kinematics/working_frames).
 
-Velocities and accelerations are fields, pairs (angular, linear): a body with angular velocity w, whose origin moves
-with u, has velocity u + w x r at r. Those of a body are seen from the ground, in axes at the body's origin.
+Velocities and accelerations are fields (kinematics/fields). Those of a body are seen from the ground, in axes at the
+body's origin.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
-import numpy as np
 
 from ..inverse_dynamics.taylor import newton_euler
+from ..kinematics import subtrees
+from ..kinematics.fields import Motion, acceleration_matrix, spread
 from ..kinematics.step import cross
 from ..kinematics.working_frames import sparse, working_frames
 from ..lie.so3 import skew
@@ -60,7 +61,7 @@ class Flow:
 
 
 @dataclass
-class Sums:
+class Sums(subtrees.Sums):
     """Sums over the bodies of a subtree, about one origin: m, h, P mass, first moment, second moments r r^T; K, l
     the Flow of the velocity; n, f moment and force."""
 
@@ -72,13 +73,7 @@ class Sums:
     n: object
     f: object
 
-    @staticmethod
-    def zero():
-        vector, matrix = ca.SX(3, 1), ca.SX(3, 3)
-        return Sums(0, vector, matrix, matrix, vector, vector, vector)
-
-    def __add__(self, other):
-        return Sums(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))
+    VECTORS, SYMMETRIC, SQUARE = "hlnf", "P", "K"
 
     @cached_property
     def _spread(self):
@@ -105,23 +100,6 @@ class Sums:
         P = R @ self.P @ R.T + across + across.T + self.m * (p @ p.T)
         K, n = R @ self.K @ R.T + l @ p.T, R @ self.n + cross(p, f)
         return Sums(self.m, h + self.m * p, ca.triu2symm(ca.triu(P)), K, l, n, f)
-
-    def turned(self, turn):
-        """The same in the axes from which `turn` turns."""
-        h, l, n, f = (turn.outward(x) for x in (self.h, self.l, self.n, self.f))
-        return Sums(self.m, h, turn.symmetric(self.P), turn.square(self.K), l, n, f)
-
-
-@dataclass
-class Motion:
-    """Fields of one body: w, u velocity; wd derivative of w in the body's axes; a acceleration of the origin less
-    gravity, U acceleration matrix (see inverse_dynamics/taylor)."""
-
-    w: object
-    u: object
-    wd: object
-    a: object
-    U: object
 
 
 @dataclass
@@ -164,9 +142,9 @@ class Subtrees:
         zero = ca.SX(3, 1)
         ground = Motion(zero, zero, zero, sparse(-model.gravity), ca.SX(3, 3))
         self.working, self.body, self.screws = {0: ground}, {0: ground}, {}
-        self.in_body, self.in_working = {}, {}  # sums of a body and the children that hang on its axes
         for i in model.bodies:
             self._move(i, v[i], dv[i])
+        self.sum = subtrees.Collected(model, self.frames, Sums.zero(), self._own).sum
 
     def _move(self, i, v, dv):
         model, frame, p = self.model, self.frames[i], self.model.parent[i]
@@ -175,42 +153,20 @@ class Subtrees:
         joint = [x @ y for y in (v, dv) for x in s]
         before = carried(frame, above)
         now = self.working[i] = self.body[i] = moved(before, joint)
-        turned = frame.angle is not None
-        if turned:
+        if frame.angle is not None:
             self.body[i] = moved(tuple(frame.turn.inward(x) for x in before), joint)
         twisted = tuple(frame.inward(above.U @ frame.outward(x)) for x in s)
         self.screws[i] = screws(before, now, s, twisted, single=s[0].shape[1] == 1)
 
-        # a body that only parallel axes hang on is turned into the working axes at once: its constants are sparse
-        early = turned and all(self.frames[k].parallel for k in model.children[i])
-        own = self._own(i, early)
-        self.in_working[i], self.in_body[i] = (own, Sums.zero()) if early else (Sums.zero(), own)
-
     def _own(self, i, early):
         """Sums of one body, in its working axes if `early`, else in its own."""
-        m, h, P = constants(self.model, i)
+        m, h, _, P = subtrees.constants(self.model.inertia[i])
         wrench = (0, 0) if self.applied is None else ca.vertsplit(self.applied[i], 3)
         if early:
             turn = self.frames[i].turn
             h, P = turn.outward(h), turn.symmetric(P)
             wrench = wrench if self.applied is None else [turn.outward(x) for x in wrench]
         return body_sums(m, h, P, self.working[i] if early else self.body[i], wrench)
-
-    def sum(self, i):
-        """Sums of the subtree of body i in its working axes; hands them on to the parent."""
-        frame, p = self.frames[i], self.model.parent[i]
-        sums = self.in_body[i].turned(frame.turn) + self.in_working[i]
-        if p:
-            side = self.in_working if frame.parallel else self.in_body
-            side[p] = side[p] + sums.moved(frame)
-        return sums
-
-
-def constants(model, i):
-    """Mass, first moment and second moments of body i, in its axes."""
-    inertia = model.inertia[i]
-    P = 0.5 * np.trace(inertia.tensor) * np.eye(3) - inertia.tensor
-    return inertia.mass, sparse(inertia.moment), sparse(P)
 
 
 def carried(frame, above):
@@ -243,32 +199,3 @@ def body_sums(m, h, P, motion, wrench):
     velocity = own.flow((motion.w, motion.u))
     f, n = newton_euler(m, h, P, motion.a, motion.U)
     return Sums(m, h, P, velocity.K, velocity.l, n - wrench[0], f - wrench[1])
-
-
-def spread(K):
-    """trace(K) 1 - K."""
-    xx, yy, zz = K[1, 1] + K[2, 2], K[0, 0] + K[2, 2], K[0, 0] + K[1, 1]
-    return ca.vertcat(
-        ca.horzcat(xx, -K[0, 1], -K[0, 2]), ca.horzcat(-K[1, 0], yy, -K[1, 2]), ca.horzcat(-K[2, 0], -K[2, 1], zz)
-    )
-
-
-def plus(a, b):
-    """Sum of two pairs."""
-    return a[0] + b[0], a[1] + b[1]
-
-
-def turned_by(s, wrench):
-    """What a wrench (moment, force) gains as the points it acts on are moved by s."""
-    n, f = wrench
-    return ca.cross(s[0], n) + ca.cross(s[1], f), ca.cross(s[0], f)
-
-
-def acceleration_matrix(w, wd):
-    x, y, z = w[0], w[1], w[2]
-    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
-    return ca.vertcat(
-        ca.horzcat(-(yy + zz), xy - wd[2], xz + wd[1]),
-        ca.horzcat(xy + wd[2], -(xx + zz), yz - wd[0]),
-        ca.horzcat(xz - wd[1], yz + wd[0], -(xx + yy)),
-    )

@@ -1,20 +1,25 @@
 """What M, C, g and their time derivatives cost together, against the matrices alone at two instants.
 
 Garofalo et al. 2013 report 0.71 of the time, for their sums over Jacobians on a humanoid with 25 joints, 100 runs
-on average. Counted here are CasADi instructions, after common subexpressions are taken out: the same on every machine.
+on average. Counted here are CasADi instructions, after common subexpressions are taken out: the same on every machine;
+and the time of the compiled code, as ratios of runs that alternate.
 """
 
 import csv
 import io
 from pathlib import Path
 
+import numpy as np
+
 from .. import robots
 from ..function import function
 from ..planning.files import write_text
 from ..registry import methods
 from .manifest import manifest, write_json
+from .native import compiler, times
 
 SUMS = "jacobian_sum"  # the method of the paper
+LARGEST = 50_000  # instructions: larger Functions, which compilers need minutes for, are counted and not timed
 SEPARATE = ("mass_matrix", "coriolis_matrix", "gravity")
 FIELDS = (
     "robot",
@@ -25,6 +30,9 @@ FIELDS = (
     "share",
     "share of the sums",
     "share of separate Functions",
+    "time [us]",
+    "share of time",
+    "share of time of separate Functions",
 )
 
 
@@ -33,19 +41,22 @@ def run(out, quick=False, progress=None):
 
     share: cost of one Function with M, C, g, dM, dC, dg over that of two evaluations of M, C, g by the same method;
     share of the sums: over two evaluations of M, C, g by the sums over Jacobians of the paper; share of separate
-    Functions: over two evaluations of the default Functions of M, of C and of g, each on its own. quick: the fixed base
-    alone.
+    Functions: over two evaluations of the default Functions of M, of C and of g, each on its own. Shares are of
+    instructions, and of the time of compiled code: medians of ratios within a round. quick: the fixed base alone, not
+    compiled.
     """
     rows = []
     for floating in (False,) if quick else (False, True):
         robot = robots.humanoid(floating_base=floating)
         alone = {m: _count(robot, "dynamic_matrices", m, 0) for m in methods("dynamic_matrices")}
         separate = sum(_count(robot, quantity, None, 0) for quantity in SEPARATE)
+        small = [m for m in alone if _count(robot, "dynamic_matrices", m, 1) < LARGEST]
+        timed = {} if quick or not compiler() else _times(robot, small)
         for m, before in alone.items():
             both = _count(robot, "dynamic_matrices", m, 1)
             shares = (both / (2 * x) for x in (before, alone[SUMS], separate))
             name = "floating base" if floating else "fixed base"
-            rows.append((name, robot.nv, m, before, both, *(f"{x:.2f}" for x in shares)))
+            rows.append((name, robot.nv, m, before, both, *(f"{x:.2f}" for x in shares), *timed.get(m, ("", "", ""))))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([FIELDS, *rows])
@@ -58,6 +69,26 @@ def run(out, quick=False, progress=None):
 
 def _count(robot, quantity, method, order):
     return function(robot, quantity, order=order, method=method).n_instructions()
+
+
+def _times(robot, names):
+    """{method: (time of all six [us], share of time, share of time of separate Functions)}"""
+    pairs = [[_named(robot, "dynamic_matrices", m, order) for order in (0, 1)] for m in names]
+    parts = [_named(robot, quantity, None, 0) for quantity in SEPARATE]
+    ports = dict(zip(("v", "dv"), np.random.default_rng(0).normal(size=(2, robot.nv)), strict=True))
+    ports["q"] = robot.random_configuration(0)
+    found = times([*(f for pair in pairs for f in pair), *parts], ports)
+    separate, out = 2 * found[:, -len(parts) :].sum(axis=1), {}
+    for k, m in enumerate(names):
+        before, both = found[:, 2 * k], found[:, 2 * k + 1]
+        shares = (np.median(both / x) for x in (2 * before, separate))
+        out[m] = f"{1e6 * np.median(both):.3g}", *(f"{x:.2f}" for x in shares)
+    return out
+
+
+def _named(robot, quantity, method, order):
+    name = f"{quantity}_{method}_{order}" if method else quantity
+    return function(robot, quantity, order=order, method=method, name=name)
 
 
 def _table(rows):

@@ -27,7 +27,7 @@ def momentum(model, order, q, V):
     return along(model, order, q, V, here)
 
 
-@method("potential_energy", "ad", kind="ad", source="AD: potential from poses, then " + _ALONG)
+@method("potential_energy", "ad", kind="ad", source="AD: potential from poses, then " + _ALONG, regroup=True)
 def potential_energy(model, order, q, V):
     """Derivatives 0..order of the potential energy; see the quantity."""
     return along(model, order, q, V, -ca.dot(model.gravity, _first_moment(model, q)))
@@ -51,6 +51,7 @@ def _com(model, q):
 
 def _first_moment(model, q):
     poses = body_poses(model, q)
-    return total(
+    moving = total(
         poses[i][0] @ casadi_value(model.inertia[i].moment) + model.inertia[i].mass * poses[i][1] for i in model.bodies
     )
+    return moving + casadi_value(model.inertia[0].moment)  # what regrouping moved to the ground

@@ -9,7 +9,13 @@ from ..lie.jets import total
 from ..registry import method
 
 
-@method("kinetic_energy", "recursive_body", kind="analytic", source="sum over bodies of V' M V / 2, differentiated")
+@method(
+    "kinetic_energy",
+    "recursive_body",
+    kind="analytic",
+    source="sum over bodies of V' M V / 2, differentiated",
+    regroup=True,
+)
 def kinetic_energy(model, order, q, V):
     """Derivatives 0..order of the kinetic energy; see the quantity.
 

@@ -14,11 +14,12 @@ from ..registry import method
 _SOURCE = "Ali et al. 2026, Algorithm 1 and eq. 61, inertias seen from the root frame"
 
 
-@method("momentum", "recursive_spatial", kind="analytic", source=_SOURCE)
+@method("momentum", "recursive_spatial", kind="analytic", source=_SOURCE, regroup=True)
 def momentum(model, order, q, V):
     """Derivatives 0..order of the momentum (6,) about the root's origin; see the quantity.
 
     Equation:  h^(k) = sum_i sum_l C(k,l) M_i^(k-l) V_i^(l)
+    What regrouping moves to the parent has the same momentum there, whatever the joint does.
     """
     C, _, twists = forward_kinematics(model, order, q, V)
     out = [ca.DM(6, 1)] * (order + 1)
@@ -29,27 +30,33 @@ def momentum(model, order, q, V):
     return out
 
 
-@method("com", "recursive_spatial", kind="analytic", source=_SOURCE + "; momentum = mass times its velocity")
+@method(
+    "com",
+    "recursive_spatial",
+    kind="analytic",
+    source=_SOURCE + "; momentum = mass times its velocity",
+    regroup=True,
+)
 def com(model, order, q, V):
     """Derivatives 0..order of the centre of mass (3,); see the quantity."""
-    mass = total(model.inertia[i].mass for i in model.bodies)
+    mass = total(x.mass for x in model.inertia)
     return [x / mass for x in _first_moments(model, order, q, V)]
 
 
-@method("potential_energy", "recursive_spatial", kind="analytic", source=_SOURCE)
+@method("potential_energy", "recursive_spatial", kind="analytic", source=_SOURCE, regroup=True)
 def potential_energy(model, order, q, V):
     """Derivatives 0..order of the potential energy; see the quantity."""
     return [-ca.dot(model.gravity, x) for x in _first_moments(model, order, q, V)]
 
 
-@method("com_jacobian", "recursive_spatial", kind="analytic", source=_SOURCE + ", composite bodies")
+@method("com_jacobian", "recursive_spatial", kind="analytic", source=_SOURCE + ", composite bodies", regroup=True)
 def com_jacobian(model, order, q, V):
     """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see the quantity.
 
     Equation:  column j of mass J is the linear part of MA_j S_j, MA_j the inertia of all bodies beyond joint j
     """
     C, S, twists = forward_kinematics(model, order, q, padded(model, V))
-    mass = total(model.inertia[i].mass for i in model.bodies)
+    mass = total(x.mass for x in model.inertia)
     M, columns = {}, [{} for _ in range(order + 1)]
     for i in model.tips_first:
         M[i] = _inertias(model, i, C, twists, order)
@@ -69,9 +76,11 @@ def _inertias(model, i, C, twists, order):
 
 
 def _first_moments(model, order, q, V):
-    """Derivatives of mass times centre of mass: the first from poses, the others from the linear momentum."""
+    """Derivatives of mass times centre of mass: the first from poses, the others from the linear momentum. What
+    regrouping moved to the ground counts."""
     poses = body_poses(model, q)
     here = total(
         poses[i][0] @ casadi_value(model.inertia[i].moment) + model.inertia[i].mass * poses[i][1] for i in model.bodies
     )
+    here = here + casadi_value(model.inertia[0].moment)
     return [here] + ([x[3:] for x in momentum(model, order - 1, q, V)] if order else [])

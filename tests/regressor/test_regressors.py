@@ -1,5 +1,6 @@
 """Regressors: what they must satisfy, whatever method makes them."""
 
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -11,6 +12,7 @@ from oc_dyn.errors import ShapeError, UnknownName
 from oc_dyn.lie.jets import total
 from oc_dyn.matrices.system_matrices import armatures
 from oc_dyn.model.canonical import canonical
+from oc_dyn.model.robot import assemble
 
 SOME = ["serial", "floating", "planar", "mimic", "transform"]
 
@@ -196,3 +198,120 @@ def test_matrices_are_linear_in_parameters(name):
     for port, want in (("dM_dparams", M), ("dC_dparams", C)):
         assert relative(np.array(found[port] @ r.parameters).reshape(n, n, order="F"), want) < 1e-12
     assert relative(found["dg_dparams"] @ r.parameters, g) < 1e-12
+
+
+# -- armature and viscous friction as parameters -----------------------------------------------------------------
+
+PARTS = ("inertia", "armature", "viscous")
+
+
+def driven(name, armature, damping):
+    """The robot `name` built anew with these at every joint, times 1, 2, ...; Coulomb friction at the first one."""
+    r = robot(name)
+    links, joints, floating, held = r.description
+    new = [
+        replace(j, armature=armature * k, damping=damping * k, friction=0.3 if k == 1 else 0.0)
+        for k, j in enumerate(joints, 1)
+    ]
+    return assemble(r.name, links, new, gravity=r.gravity, floating_base=floating, lock=held)
+
+
+def with_option(quantity):
+    known = od.registry.get(quantity).options
+    return {"friction": True} if "friction" in known else {}, PARTS if "friction" in known else PARTS[:2]
+
+
+TAKING = [q for q in od.quantities("robot") if "parameters" in od.registry.get(q).options]
+
+
+@pytest.mark.parametrize("name", ["serial", "floating", "spherical", "cylindrical", "mimic", "transform"])
+@pytest.mark.parametrize("quantity", TAKING)
+def test_armature_and_damping_as_parameters(quantity, name):
+    """One Function with the values of a robot is the Function of the robot that has them."""
+    one, two = driven(name, 0.05, 0.4), driven(name, 0.3, 0.1)
+    options, parts = with_option(quantity)
+    plain = {r: od.function(r, quantity, **options) for r in (one, two)}
+    x = random_ports(plain[one], one, 3)
+    assert len(one.parameter_rows(parts)) == one.parameter_values(parts).size
+    for some in (parts, parts[1:]):
+        for method in od.methods(quantity):
+            record = od.registry.get_method(quantity, method)
+            if record.refusal(one, 0) or record.numeric_parameters:
+                continue
+            f = od.function(one, quantity, method=method, parameters=some, **options)
+            for r in (one, two):
+                for port, want in plain[r](**x).items():
+                    got = f(**x, params=r.parameter_values(some))[port]
+                    assert relative(got, want) < 1e-10, (method, port, some)
+
+
+@pytest.mark.parametrize("name", ["serial", "floating", "spherical", "mimic"])
+@pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics", "mass_matrix"])
+def test_slopes_by_parameters(quantity, name):
+    """AD by the port params equals differences of robots built anew, to the accuracy of those."""
+    r, h = driven(name, 0.2, 0.4), 1e-5
+    options, parts = with_option(quantity)
+    f = od.function(r, quantity, parameters=parts, **options)
+    x = random_ports(f, r, 4)
+    x["params"] = r.parameter_values(parts)
+    column = f.name_in().index("params")
+    slope = np.array(f.jacobian()(*x.values(), *(0 for _ in range(f.n_out())))[column])
+    rows = r.parameter_rows(parts)
+    for part, field in (("armature", {"armature": h}), ("viscous", {"damping": h}))[: len(parts) - 1]:
+        joint = r.joints[-1]
+        ends = [np.array(od.function(moved(r, joint.name, field, s), quantity, **options)(*list(x.values())[:-1]))
+                for s in (1, -1)]  # fmt: skip
+        which = [k for k, n in enumerate(rows) if n.startswith(joint.name) and n.endswith(part)]
+        assert len(which) == joint.nv
+        difference = (ends[0] - ends[1]).ravel(order="F") / (2 * h)
+        assert relative(slope[:, which].sum(axis=1), difference) < 1e-8
+
+
+def moved(r, name, field, sign):
+    links, joints, floating, held = r.description
+    new = [
+        replace(j, **{k: getattr(j, k) + sign * h for k, h in field.items()}) if j.name == name else j for j in joints
+    ]
+    return assemble(r.name, links, new, gravity=r.gravity, floating_base=floating, lock=held)
+
+
+def test_derivatives_with_all_parts_and_a_base_seen_from_the_root():
+    one, two = driven("floating", 0.05, 0.4), driven("floating", 0.3, 0.1)
+    options = {"order": 2, "representation": "spatial", "friction": True}
+    f = od.function(one, "inverse_dynamics", parameters=PARTS, **options)
+    g = od.function(two, "inverse_dynamics", **options)
+    x = random_ports(g, two, 8)
+    for port, want in g(**x).items():
+        assert relative(f(**x, params=two.parameter_values(PARTS))[port], want) < 1e-11
+
+
+@pytest.mark.parametrize("name", ["serial", "floating", "spherical", "mimic"])
+def test_regressor_with_armature_and_damping(name):
+    r = driven(name, 0.05, 0.4)
+    still = assemble(r.name, r.description[0], [replace(j, friction=0.0) for j in r.description[1]],
+                     gravity=r.gravity, floating_base=r.description[2], lock=r.description[3])  # fmt: skip
+    inverse = od.function(still, "inverse_dynamics", order=2, friction=True)
+    x = random_ports(inverse, r, 5)
+    tau = inverse(**x)
+    for method in od.methods("joint_torque_regressor"):
+        Y = od.function(r, "joint_torque_regressor", order=2, method=method, columns=PARTS)(**x)
+        for y, t in zip(("Y", "dY", "d2Y"), ("tau", "dtau", "d2tau"), strict=True):
+            assert relative(Y[y] @ r.parameter_values(PARTS), tau[t]) < 1e-11
+    drives = od.function(r, "joint_torque_regressor", columns=("viscous",))
+    assert np.array_equal(np.array(drives(**{k: x[k] for k in drives.name_in()})["Y"]), np.diag(x["v"].ravel()))
+
+
+def test_parts_that_make_no_sense():
+    r = robot("serial")
+    with pytest.raises(ShapeError, match="friction=True"):
+        od.function(r, "inverse_dynamics", parameters=PARTS)
+    with pytest.raises(ShapeError, match="leave it out"):
+        od.function(r, "mass_matrix", parameters=PARTS)
+    with pytest.raises(ShapeError, match="'viscous'"):
+        r.parameter_values(("inertia", "friction"))
+    with pytest.raises(ShapeError, match="columns"):
+        od.function(r, "joint_torque_regressor", columns=("mass",))
+    assert np.array_equal(r.parameter_values(), r.parameters) and r.parameter_rows() == r.parameter_names
+    assert r.parameter_rows(("armature", "viscous"))[:5] == (
+        "joint1.armature", "joint2.armature", "joint3.armature", "joint4.armature", "joint1.viscous"
+    )  # fmt: skip

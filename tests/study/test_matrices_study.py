@@ -2,7 +2,11 @@
 
 import csv
 
-from oc_dyn.study import load
+import numpy as np
+import pytest
+
+import oc_dyn as od
+from oc_dyn.study import load, native
 
 
 def test_matrices(tmp_path):
@@ -15,3 +19,16 @@ def test_matrices(tmp_path):
     assert float(rows["composite"]["share of the sums"]) < 0.5
     # products have two terms in their derivative: a method against itself saves nothing
     assert 1.0 < float(rows["jacobian_sum"]["share"]) < 1.2 and 1.0 < float(rows["composite"]["share"]) < 1.3
+    # and no more than the three of its matrices, each by the Function that counts fewest, at two instants
+    assert float(rows["composite"]["share of separate Functions"]) < 1.05
+
+
+@pytest.mark.skipif(native.compiler() is None, reason="needs a C compiler")
+def test_time_of_compiled_code():
+    """Runs that alternate: more work takes longer, in every round but for a disturbed one."""
+    arm = od.robots.by_name("panda")
+    small, large = (od.function(arm, "inverse_dynamics", order=k) for k in (0, 3))
+    ports = {name: np.ones(large.size_in(name)) for name in large.name_in()}
+    found = native.times([small, large], ports, rounds=9, flags=("-O1",))
+    assert found.shape == (9, 2) and np.all(found > 0)
+    assert np.median(found[:, 1] / found[:, 0]) > 2

@@ -1,0 +1,62 @@
+"""Time of Functions as compiled C, without what a call from Python costs."""
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+_TIMER = """
+double seconds_{name}(const double** arg, double** res, int calls) {{
+  static casadi_int iw[{iw} + 1];
+  static double w[{w} + 1];
+  struct timespec start, end;
+  int k;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  for (k = 0; k < calls; ++k) {name}(arg, res, iw, w, 0);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  return ((end.tv_sec - start.tv_sec) + 1e-9 * (end.tv_nsec - start.tv_nsec)) / calls;
+}}
+"""
+
+
+def compiler():
+    """Path of a C compiler; None if there is none."""
+    return shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+
+
+def times(functions, ports, rounds=21, calls=40, flags=("-O2", "-march=native")):
+    """(rounds, functions) seconds of a call of each Function, in runs of `calls` that alternate between them.
+
+    functions: casadi.Functions of different names. ports: {port: numbers}. Needs a C compiler.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder) / "timed.c", Path(folder) / "timed.so"
+        generator = ca.CodeGenerator("timed.c")
+        for f in functions:
+            generator.add(ca.Function(f))
+        generator.generate(f"{folder}/")
+        text = source.read_text()
+        text += "".join(_TIMER.format(name=f.name(), iw=f.sz_iw(), w=f.sz_w()) for f in functions)
+        source.write_text("#define _POSIX_C_SOURCE 199309L\n#include <time.h>\n" + text)
+        subprocess.run([compiler(), *flags, "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
+        loaded = ctypes.CDLL(str(library))
+        runs = [_run(loaded, f, ports) for f in functions]
+        return np.array([[run(calls) for run in runs] for _ in range(rounds)])
+
+
+def _run(loaded, f, ports):
+    pointer = ctypes.POINTER(ctypes.c_double)
+    timer = getattr(loaded, f"seconds_{f.name()}")
+    timer.restype = ctypes.c_double
+    given = [np.ascontiguousarray(ports[name], float).ravel(order="F") for name in f.name_in()]
+    results = [np.zeros(max(1, f.nnz_out(k))) for k in range(f.n_out())]
+    arguments, out = (pointer * f.sz_arg())(), (pointer * f.sz_res())()
+    for slots, arrays in ((arguments, given), (out, results)):
+        for k, x in enumerate(arrays):
+            slots[k] = x.ctypes.data_as(pointer)
+    arguments.kept, out.kept = given, results  # the memory lives as long as what points to it
+    return lambda calls: timer(arguments, out, calls)
