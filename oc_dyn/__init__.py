@@ -6,6 +6,8 @@ from . import partials, second_partials
 from . import regressor, matrix_partials, whole_body
 from . import elastic
 from . import identification, interop, registry, robots
+from .codegen import batch, codegen, compile, numpy_call
+from .derivatives import check_derivatives
 from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
 from .function import RobotFunction, function, ports
 from .model.builder import RobotBuilder

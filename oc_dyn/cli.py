@@ -1,4 +1,4 @@
-"""The command oc-dyn: demo, plan, list, study."""
+"""The command oc-dyn: demo, plan, list, study, codegen."""
 
 import argparse
 import contextlib
@@ -10,9 +10,13 @@ import threading
 import warnings
 from pathlib import Path
 
+import numpy as np
+
 import oc_dyn as od
 
+from .codegen.build import find_compiler
 from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
+from .model.robot import assemble
 
 _OURS = (ModelError, ShapeError, OrderError, UnknownName, LimitError, SolveError)
 _VECTORS = ("--from", "--to")
@@ -158,6 +162,52 @@ def _study(options):
     return 0
 
 
+def _codegen(options):
+    out = _writable(options.out)
+    robot = _robot(options.robot, options.lock, options.floating)
+    if options.compile_test:
+        find_compiler()  # before any work is done
+    functions, points = [], {}
+    for wanted in options.quantity:
+        quantity, order, method = (wanted.get(k) for k in ("quantity", "order", "method"))
+        twice = sum(w["quantity"] == quantity and w.get("order") == order for w in options.quantity) > 1
+        name = f"{quantity}_{order or 0}_{method or 'default'}" if twice else None
+        f = od.function(robot, quantity, order=order or 0, method=method, name=name, **wanted.get("options", {}))
+        functions.append(f)
+        parts = wanted.get("options", {}).get("parameters")
+        points[f.name()] = [_random_point(robot, f, parts, seed) for seed in (1, 2)]
+        _print(options, f"{f.name()}: {f.n_instructions()} instructions")
+    made = od.codegen(
+        functions,
+        out,
+        name=options.name,
+        precision="single" if options.single else "double",
+        separate=options.separate,
+        points=points,
+    )
+    _print(options, f"written to {out}: {', '.join(path.name for path in made.files)}")
+    if options.compile_test:
+        try:
+            _print(options, made.test().strip())
+        except SolveError as error:
+            if error.status is None:
+                raise
+            _complain(f"oc-dyn: {_one_line(error)}")
+            return 1
+    return 0
+
+
+def _random_point(robot, function, parts, seed):
+    """{port: numbers} at which the self-test compares: quaternions of unit length, parameters of the robot."""
+    rng = np.random.default_rng(seed)
+    point = {name: rng.uniform(-1, 1, function.size_in(i)) for i, name in enumerate(function.name_in())}
+    if "q" in point:
+        point["q"] = robot.random_configuration(seed)
+    if "params" in point:
+        point["params"] = robot.parameter_values(parts)
+    return point
+
+
 def _headline(plan):
     info = plan.info
     solved = (
@@ -195,6 +245,28 @@ def _write(options, out, stem, plan, facts, animated=False):
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(2, f"{self.prog}: error: {message} ({self.prog} --help tells more)\n")
+
+
+class _OfQuantity(argparse.Action):
+    """Collects [{"quantity": ..., "order": ..., "method": ..., "options": {...}}]."""
+
+    def __call__(self, parser, space, value, option):
+        wanted, what = list(getattr(space, self.dest) or []), option.lstrip("-")
+        if what == "quantity":
+            wanted.append({"quantity": value})
+        elif not wanted:
+            parser.error(f"{option} must stand behind the --quantity it belongs to")
+        elif what == "option":
+            name, equals, text = value.partition("=")
+            if not (name and equals and text):
+                parser.error(f"--option: got {value!r}, expected NAME=VALUE")
+            words = tuple(text.split(",")) if "," in text or name == "prescribed" else text
+            wanted[-1].setdefault("options", {})[name] = {"true": True, "false": False}.get(text, words)
+        elif what in wanted[-1]:
+            parser.error(f"{option} is given twice for {wanted[-1]['quantity']}")
+        else:
+            wanted[-1][what] = value
+        setattr(space, self.dest, wanted)
 
 
 def _parser():
@@ -255,6 +327,27 @@ def _parser():
     sub.add_argument("--quick", action="store_true", help="a small version that takes seconds")
     sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME)")
 
+    sub = command(
+        "codegen",
+        _codegen,
+        "Write quantities of a robot as C99, with header, example, self-test and CMakeLists.txt.",
+        "--order, --method and --option belong to the --quantity before them.",
+    )
+    sub.add_argument("robot", metavar="URDF|NAME", help=f"URDF file, or one of: {', '.join(od.robots.names())}")
+    many_of = {"dest": "quantity", "action": _OfQuantity}
+    sub.add_argument("--quantity", **many_of, required=True, metavar="NAME", help="what to compute; may be repeated")
+    sub.add_argument("--order", **many_of, type=_whole, metavar="R", help="time derivatives 0..R of it (0)")
+    sub.add_argument("--method", **many_of, metavar="NAME", help="way to compute it (the default one)")
+    help = "option of it, as frame=NAME, friction=true or prescribed=JOINT,JOINT"
+    sub.add_argument("--option", **many_of, metavar="NAME=VALUE", help=help)
+    sub.add_argument("--out", required=True, metavar="DIR", help="folder for the files; it is made")
+    sub.add_argument("--name", metavar="NAME", help="of the files, and the start of all C names (that of the folder)")
+    sub.add_argument("--single", action="store_true", help="numbers are float instead of double")
+    sub.add_argument("--separate", action="store_true", help="one .c file for each quantity")
+    sub.add_argument("--floating", action="store_true", help="let the root link float")
+    sub.add_argument("--lock", **many, metavar="JOINT=X", help="hold joints at these positions [rad or m]")
+    sub.add_argument("--compile-test", action="store_true", help="compile the self-test and run it")
+
     sub = command("list", _list, "Print all quantities and the methods that compute them.")
     sub.add_argument("--markdown", action="store_true", help="as a Markdown table")
     marks = f"{_TABLE_START} and {_TABLE_END}"
@@ -310,12 +403,15 @@ def _positions(robot, end, text):
     return values
 
 
-def _robot(name, lock):
+def _robot(name, lock, floating=False):
     held = _numbers_by_name("--lock", lock)
     looks_like_file = name.lower().endswith((".urdf", ".xml", ".xacro")) or os.sep in name or "/" in name
     if looks_like_file or Path(name).is_file():
-        return od.load_urdf(Path(name), lock=held)
+        return od.load_urdf(Path(name), lock=held, floating_base=floating)
     robot = od.robots.by_name(name)
+    if floating:
+        links, joints, _, fixed = robot.description
+        robot = assemble(robot.name, links, joints, gravity=robot.gravity, floating_base=True, lock=fixed)
     return robot.locked(held) if held else robot
 
 
@@ -341,6 +437,10 @@ def _count(text):
     return value
 
 
+def _whole(text):
+    return int(text)
+
+
 def _positive(text):
     value = float(text)
     if not (math.isfinite(value) and value > 0):
@@ -348,7 +448,8 @@ def _positive(text):
     return value
 
 
-_count.__name__, _positive.__name__ = "whole number", "number"  # argparse: invalid whole number value: 'x'
+_count.__name__ = _whole.__name__ = "whole number"
+_positive.__name__ = "number"  # argparse: invalid whole number value: 'x'
 
 
 # -- the terminal and the disk --------------------------------------------------------------------------------

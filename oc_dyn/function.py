@@ -5,12 +5,13 @@ import re
 import casadi as ca
 import numpy as np
 
+from .derivatives import analytic
 from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .model.canonical import canonical
 from .model.parameters import checked_parts, with_values
 from .model.robot import Robot, cached
 from .ports import parameter_port
-from .registry import choose, get
+from .registry import choose, get, quantities
 from .representation import converted, converts, described
 
 _OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
@@ -24,10 +25,15 @@ class RobotFunction(ca.Function):
     rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Ports left out count as zero, as in CasADi.
     """
 
-    def __init__(self, base, names=None, columns=None):
+    def __init__(self, base, names=None, columns=None, twin=None):
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
         self._columns = columns or {}  # columns of a port: bodies
+        self.twin = twin  # the same without registered derivatives, where there are any
+
+    def with_base(self, base):
+        """`base`, a Function of the same ports, checked and named like this one, which is its twin."""
+        return RobotFunction(base, self._names, self._columns, self)
 
     def __call__(self, *args, **ports):
         if args and ports:
@@ -82,7 +88,7 @@ class RobotFunction(ca.Function):
 
     def __setstate__(self, state):
         super().__setstate__(state["base"])
-        self._names, self._columns = state["names"], state["columns"]
+        self._names, self._columns, self.twin = state["names"], state["columns"], None
 
 
 def _as_column(x):
@@ -91,7 +97,7 @@ def _as_column(x):
     return ca.vec(ca.DM(x) if isinstance(x, np.ndarray) else x)
 
 
-def function(robot, quantity, *, order=0, method=None, name=None, **options):
+def function(robot, quantity, *, order=0, method=None, name=None, derivatives="ad", **options):
     """Quantity of a robot as casadi.Function with named ports.
 
     robot: Robot. quantity, method: names, see od.table(); without a method the default one is taken.
@@ -104,8 +110,11 @@ def function(robot, quantity, *, order=0, method=None, name=None, **options):
     "inertia", "armature" and "viscous", in this order, the last two (nv,) each and viscous with friction=True alone;
     robot.parameter_values(parts) are the robot's own, robot.parameter_rows(parts) their names. columns of a regressor:
     the same parts, default the inertia.
+    derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
+    Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
+    generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
     Ports, shapes and units: od.ports(robot, quantity, order).
-    Raises UnknownName, OrderError, ShapeError, each listing what would be right.
+    Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
     record = get(quantity)
     _read(record, robot)
@@ -114,7 +123,27 @@ def function(robot, quantity, *, order=0, method=None, name=None, **options):
     settings = _settings(record, options)
     name = checked_name(name or f"{quantity}_{order}")
     key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
-    return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
+    if derivatives == "ad":
+        return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
+    if derivatives != "analytic":
+        raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
+    _check_analytic(record, settings)
+
+    def differentiated():
+        plain = _build(robot, record, chosen, order, settings, name)
+        kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction")}
+        return plain.with_base(analytic(robot, quantity, order, plain, kept, function))
+
+    return cached(robot, ("analytic", *key), differentiated)
+
+
+def _check_analytic(record, settings):
+    able = [x for x in quantities() if f"{x}_lagrangian_hessian" in quantities()]
+    if record.name not in able:
+        raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {', '.join(able)}")
+    other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction")]
+    if other:
+        raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
 
 
 def instructions(robot, quantity, model):

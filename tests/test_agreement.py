@@ -16,6 +16,8 @@ ORDERS = {
     "forward_dynamics": (5, 1),
     "hybrid_dynamics": (5, 1),
     "inverse_dynamics_partials": (2, 0),
+    "inverse_dynamics_adjoint": (2, 1),
+    "inverse_dynamics_lagrangian_hessian": (2, 1),
     "mass_matrix": (3, 2),
     "coriolis_matrix": (2, 1),
     "gravity": (3, 1),

@@ -1,7 +1,5 @@
 """Laws of control as C99: the complete law, a plain interface, and a harness that runs it against the simulation."""
 
-import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from importlib.resources import files
@@ -11,7 +9,12 @@ from string import Template
 import casadi as ca
 import numpy as np
 
+from ..codegen.build import find_compiler, run_compiler
+from ..codegen.disk import write_texts
+from ..codegen.source import c_source, prepared
+from ..codegen.texts import header
 from ..errors import ModelError, ShapeError, SolveError
+from ..function import checked_name
 from .closed_loop import Loop, torque_limits
 from .dop853 import fixed_step
 
@@ -68,7 +71,7 @@ def generate_controller(
     reference=None,
     elastic=None,
     substeps=1,
-    compiler="gcc",
+    compiler=None,
     flags=FLAGS,
 ):
     """GeneratedController: the complete law of a Controller as C99 in `folder`, compiled if there is a compiler.
@@ -77,42 +80,38 @@ def generate_controller(
     torque_limit: (motors,) or a number [Nm], where motor torques are cut off.
     reference, elastic: a Reference and the robot that is there (default the controller's model), for the harness: it
         runs the law against the robot, integrated in `substeps` steps of order 8 a sample time, as simulate does.
-    compiler: command of the compiler, or None; flags: its options.
+    compiler: command of the C compiler; None for $CC, cc, gcc or clang, whichever is there. flags: its options.
     Files: <name>.h, <name>.c (interface, static work arrays), <name>_law.c, .h (the law), <name>_loop.c, .h (reference
     and robot, for the harness alone), harness.c, and the program harness.
     Raises ShapeError, ModelError; SolveError with the compiler's words if it refuses.
     """
     name = controller.name if name is None else name
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        raise ShapeError(f"generate_controller: {name!r} cannot name C functions")
+    checked_name(name)
     if not (np.isfinite(sample_time) and sample_time > 0):
         raise ShapeError(f"generate_controller: sample_time is {sample_time!r}, expected a positive number of seconds")
     if elastic is not None and reference is None:
         raise ModelError("generate_controller", ["a robot is given without a reference; give both or none"])
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     law = _law(controller, sample_time, torque_limits(controller, torque_limit), f"{name}_law")
     functions = [law] + ([_first(controller, f"{name}_first")] if controller.memory else [])
-    _generate(folder, f"{name}_law", functions)
+    texts = _generated(f"{name}_law", functions)
     loop, parts = None, []
     if reference is not None:
         loop = Loop(elastic or controller.elastic, controller, reference, None)
         parts = _loop_functions(loop, controller, name, substeps)
-        _generate(folder, f"{name}_loop", parts)
+        texts |= _generated(f"{name}_loop", parts)
     words = _words(controller, name, sample_time, law, functions[1:])
     words |= _loop_words(controller, name, loop, parts)
-    texts = {f"{name}.h": "law.h.in", f"{name}.c": "law.c.in", "harness.c": "harness.c.in"}
-    for file, template in texts.items():
-        text = Template((files(__package__) / template).read_text(encoding="utf-8")).substitute(words)
-        (folder / file).write_text(text, encoding="utf-8")
+    for file, template in {f"{name}.h": "law.h.in", f"{name}.c": "law.c.in", "harness.c": "harness.c.in"}.items():
+        texts[file] = Template((files(__package__) / template).read_text(encoding="utf-8")).substitute(words)
+    write_texts("generate_controller", folder, texts)
     sources = [f"{name}.c", f"{name}_law.c"]
     compiled = [*sources, "harness.c"] + ([f"{name}_loop.c"] if loop else [])
-    headers = [f.replace(".c", ".h") for f in compiled if f != "harness.c"]
     return GeneratedController(
         name=name,
         folder=folder,
         sources=tuple(folder / f for f in sources),
-        files=tuple(folder / f for f in (*compiled, *headers)),
+        files=tuple(folder / f for f in texts),
         program=_compile(folder, compiled, compiler, flags),
         inputs=_sizes(law, "in", "memory"),
         outputs=_sizes(law, "out", "memory_next"),
@@ -152,11 +151,13 @@ def _loop_functions(loop, controller, name, substeps):
     ]
 
 
-def _generate(folder, name, functions):
-    generator = ca.CodeGenerator(f"{name}.c", {"with_header": True, "casadi_int": "int"})
-    for f in functions:
-        generator.add(f)
-    generator.generate(f"{folder.as_posix()}/")
+def _generated(stem, functions):
+    """{file: text} of the C functions and their header."""
+    written = [prepared(f, f.name(), parts=0) for f in functions]
+    return {
+        f"{stem}.c": c_source(written, stem, integer="int"),
+        f"{stem}.h": header(stem, functions, written, integer="int"),
+    }
 
 
 def _sizes(f, which, apart):
@@ -187,7 +188,7 @@ def _words(controller, name, sample_time, law, first):
         start = [
             f"    static const double *arg[{f.sz_arg()}];",
             f"    static double *res[{f.sz_res()}];",
-            f"    static casadi_int iw[{max(1, f.sz_iw())}];",
+            f"    static int iw[{max(1, f.sz_iw())}];",
             f"    static double w[{max(1, f.sz_w())}];",
             *(f"    arg[{i}] = in->{n}_ref;" for i, n in enumerate(f.name_in())),
             "    res[0] = memory->x;",
@@ -247,12 +248,11 @@ def _loop_words(controller, name, loop, functions):
 
 def _compile(folder, sources, compiler, flags):
     """The compiled harness; None without a compiler."""
-    if compiler is None or shutil.which(compiler) is None:
+    try:
+        words = find_compiler(compiler)
+    except SolveError:
         return None
-    command = [compiler, *flags, "-o", "harness", *sources, "-lm"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SolveError(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stderr.strip()[:2000]}")
+    run_compiler([*words, *flags, "-o", "harness", *sources, "-lm"], folder)
     return folder / ("harness.exe" if (folder / "harness.exe").exists() else "harness")
 
 

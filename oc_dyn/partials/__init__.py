@@ -12,7 +12,7 @@ import casadi as ca
 from ..hybrid_dynamics import prescribed_rows
 from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import Port, get, quantity
-from .friction_terms import friction_partials, friction_terms
+from .friction_terms import friction_curvature, friction_partials, friction_terms
 
 
 def _partial_ports(of, by):
@@ -117,12 +117,20 @@ def _inverse_matrix_call(function, model, order, ports, options):
 # -- adjoints and Lagrangian Hessians --------------------------------------------------------------------------
 
 
+def _multipliers(robot, of, order=0):
+    """Ports lam, lam_dtau, lam_d2tau, ... of `of` and its derivatives."""
+    names = [derivative_name(of, k) for k in range(order + 1)]
+    return [
+        Port("lam" if k == 0 else f"lam_{y}", (robot.nv, 1), "", f"multipliers of {y}", robot.velocity_names)
+        for k, y in enumerate(names)
+    ]
+
+
 def _multiplied(inputs, of):
     def with_multipliers(robot, order, options):
-        multipliers = Port("lam", (robot.nv, 1), "", f"multipliers of {of}", robot.velocity_names)
-        given = inputs(robot, 0, options)
+        given = inputs(robot, order, options)
         free = _without_wrenches(given)
-        return [*free, multipliers, *given[len(free) :]]
+        return [*free, *_multipliers(robot, of, order), *given[len(free) :]]
 
     return with_multipliers
 
@@ -131,27 +139,37 @@ def _adjoint_outputs(inputs, of):
     def outputs(robot, order, options):
         return [
             Port(f"adj_{x.name}", (robot.nv, 1), "", f"gradient of lam' {of} by {_step(x)}", robot.velocity_names)
-            for x in _without_wrenches(inputs(robot, 0, options))
+            for x in _without_wrenches(inputs(robot, order, options))
         ]
 
     return outputs
 
 
-def _hessian_outputs(last):
+def _hessian_outputs(inputs):
     def outputs(robot, order, options):
-        n = 3 * robot.nv
-        meaning = f"second derivatives of the product with lam by a step of q, by v, by {last}, in this order"
-        rows = tuple(f"{x} {y}" for x in ("q", "v", last) for y in robot.velocity_names)
-        return [Port("H", (n, n), "", meaning, rows)]
+        by = [x.name for x in _without_wrenches(inputs(robot, order, options))]
+        n = len(by) * robot.nv
+        meaning = f"second derivatives of the product with lam by a step of q, by {', '.join(by[1:])}, in this order"
+        return [Port("H", (n, n), "", meaning, tuple(f"{x} {y}" for x in by for y in robot.velocity_names))]
 
     return outputs
 
 
+def _lagrangian_arguments(order, ports, options):
+    V = [ports[derivative_name("v", k)] for k in range(order + 2)]
+    lams = [ports["lam"], *(ports[f"lam_{derivative_name('tau', k)}"] for k in range(1, order + 1))]
+    W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
+    return V, lams, W
+
+
 def _call_inverse_adjoint(function, model, order, ports, options):
-    q, v, dv, lam = (ports[x] for x in ("q", "v", "dv", "lam"))
-    terms = friction_terms(model.robot, v, options["friction"])
-    by_q, by_v, by_dv = function(model, q, v, dv, lam, _wrench(ports))
-    return {"adj_q": by_q, "adj_v": by_v + terms.damping.T @ lam, "adj_dv": by_dv}
+    V, lams, W = _lagrangian_arguments(order, ports, options)
+    found = list(function(model, order, ports["q"], V, lams, W))
+    if options["friction"]:
+        for rows, lam in zip(friction_partials(model.robot, V[: order + 1]), lams, strict=True):
+            found[1:-1] = [x + J.T @ lam for x, J in zip(found[1:-1], rows, strict=True)]
+    names = ["q", *(derivative_name("v", k) for k in range(order + 2))]
+    return {f"adj_{x}": y for x, y in zip(names, found, strict=True)}
 
 
 def _call_forward_adjoint(function, model, order, ports, options):
@@ -162,22 +180,27 @@ def _call_forward_adjoint(function, model, order, ports, options):
 
 
 def _call_inverse_hessian(function, model, order, ports, options):
-    q, v, dv, lam = (ports[x] for x in ("q", "v", "dv", "lam"))
-    terms = friction_terms(model.robot, v, options["friction"])
-    QQ, QV, VV, QA = function(model, q, v, dv, lam, _wrench(ports))
-    return {"H": _symmetric(QQ, QV, VV + terms.curvature(lam), QA)}
+    V, lams, W = _lagrangian_arguments(order, ports, options)
+    H = dict(function(model, order, ports["q"], V, lams, W))
+    if options["friction"]:
+        for (i, j), x in friction_curvature(model.robot, V[: order + 1], lams).items():
+            H[i + 1, j + 1] = H.get((i + 1, j + 1), 0) + x
+    return {"H": _symmetric(H, order + 3, model.robot.nv)}
 
 
 def _call_forward_hessian(function, model, order, ports, options):
     q, v, tau, lam = (ports[x] for x in ("q", "v", "tau", "lam"))
     terms = friction_terms(model.robot, v, options["friction"])
     H = function(model, q, v, tau - terms.torque, lam, _wrench(ports), terms)
-    return {"H": _symmetric(H["q", "q"], H["q", "v"], H["v", "v"], H["q", "tau"])}
+    H = {(0, 0): H["q", "q"], (0, 1): H["q", "v"], (1, 1): H["v", "v"], (0, 2): H["q", "tau"]}
+    return {"H": _symmetric(H, 3, model.robot.nv)}
 
 
-def _symmetric(QQ, QV, VV, QA):
-    zero = ca.SX(*QQ.shape)
-    return ca.blockcat([[QQ, QV, QA], [QV.T, VV, zero], [QA.T, zero, zero]])
+def _symmetric(H, count, nv):
+    """Matrix of count x count blocks from those on and above the diagonal."""
+    zero = ca.SX(nv, nv)
+    full = {**{(j, i): x.T for (i, j), x in H.items()}, **H}
+    return ca.blockcat([[full.get((i, j), zero) for j in range(count)] for i in range(count)])
 
 
 _OPTIONS = {"options": ("external_wrenches", "friction"), "sparse": True}
@@ -224,11 +247,10 @@ quantity(
 )
 quantity(
     name="inverse_dynamics_adjoint",
-    summary="gradient of lam' tau by configuration and motion: the transposed partials times multipliers",
+    summary="gradient of lam' tau + lam_dtau' dtau + ... by configuration and motion: transposed partials times multipliers",
     inputs=_multiplied(_inverse_inputs, "tau"),
     outputs=_adjoint_outputs(_inverse_inputs, "tau"),
     call=_call_inverse_adjoint,
-    max_order=0,
     default=("composite", "ad"),
     **_OPTIONS,
 )
@@ -244,19 +266,18 @@ quantity(
 )
 quantity(
     name="inverse_dynamics_lagrangian_hessian",
-    summary="second derivatives of lam' tau by configuration and motion: what an optimiser needs of the torques",
+    summary="second derivatives of lam' tau + lam_dtau' dtau + ...: what an optimiser needs of the torques",
     inputs=_multiplied(_inverse_inputs, "tau"),
-    outputs=_hessian_outputs("dv"),
+    outputs=_hessian_outputs(_inverse_inputs),
     call=_call_inverse_hessian,
-    max_order=0,
-    default=("composite", "ad"),
+    default=("composite", "composite_along_motion", "ad"),
     **_OPTIONS,
 )
 quantity(
     name="forward_dynamics_lagrangian_hessian",
     summary="second derivatives of lam' dv by configuration, velocities and torques",
     inputs=_multiplied(_forward_inputs, "dv"),
-    outputs=_hessian_outputs("tau"),
+    outputs=_hessian_outputs(_forward_inputs),
     call=_call_forward_hessian,
     max_order=0,
     default=("composite", "ad"),

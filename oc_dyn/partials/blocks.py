@@ -35,19 +35,21 @@ def _add(entries, row, column, x):
     entries[row, column] = entries[row, column] + x if (row, column) in entries else x
 
 
-def along_motion(model, order, q, V, W, partials):
+def along_motion(model, order, q, V, W, partials, flow=None):
     """Partials of the derivatives 0..order of the torques by q, v, .., [(by q, v, dv), (by q, v, dv, d2v), ...], from
     those of the torques, by jtimes along the motion V = [v, dv, ...] with cse.
 
     Equation:  a step e of q with the step z of v goes with e' = z - [v, e], so that for the row (P, P_0, P_1, ...) of
     one order the next one has P' - P ad(v), P + P_0', P_0 + P_1', ...
+    partials may have any number of rows; flow: [(symbol, its rate)] of what else they depend on, default that of W.
     """
-    nv = model.robot.nv
-    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)]
-    flow += [] if W is None else list(zip(W[:-1], W[1:], strict=True))
+    nv, height = model.robot.nv, partials[0].shape[0]
+    if flow is None:
+        flow = [] if W is None else list(zip(W[:-1], W[1:], strict=True))
+    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True), *flow]
     stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in partials)))
     found = time_derivatives(stacked, order, flow, cse=True)
-    split = [[ca.sparsify(x.reshape((nv, nv))) for x in ca.vertsplit(d, nv * nv)] for d in found]
+    split = [[ca.sparsify(x.reshape((height, nv))) for x in ca.vertsplit(d, height * nv)] for d in found]
     row = [list(x) for x in zip(*split, strict=True)]  # matrix by matrix: its time derivatives
     ad = [velocity_brackets(model, v) for v in V]
     rows = [row]

@@ -5,8 +5,10 @@ import casadi as ca
 from ..forward_dynamics.taylor import taylor as forward_dynamics
 from ..hybrid_dynamics.taylor import taylor as hybrid_dynamics
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
+from ..lie.jets import total
 from ..registry import method
 from . import implicit
+from .along_motion import blocks
 from .blocks import symmetrised
 from .composite_adjoint import adjoint as composite_adjoint
 from .recursive_scalar import inverse_adjoint as recursive_adjoint
@@ -83,10 +85,19 @@ def mass_inverse(model, q):
 
 
 @method("inverse_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
+def inverse_adjoint_method(model, order, q, V, lams, W=None):
+    """Gradients of lam' tau + lam_dtau' dtau + ...; see the quantity."""
+    return _gradients(model, _lagrangian(model, order, q, V, lams, W), q, V)
+
+
 def inverse_adjoint(model, q, v, dv, lam, W=None):
-    """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam); see the quantity."""
-    power = ca.dot(lam, ca.cse(inverse_dynamics(model, 0, q, [v, dv], _listed(W) or None)[0]))
-    return _gradients(model, power, q, [v, dv])
+    """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam)."""
+    return inverse_adjoint_method(model, 0, q, [v, dv], [lam], _listed(W) or None)
+
+
+def _lagrangian(model, order, q, V, lams, W):
+    torques = ca.cse(inverse_dynamics(model, order, q, V, W))
+    return total(ca.dot(lam, tau) for lam, tau in zip(lams, torques, strict=True))
 
 
 @method("forward_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
@@ -118,13 +129,19 @@ _HESSIAN = "AD: gradient in reverse mode, of the method taylor, then its symmetr
 
 
 @method("inverse_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
-def inverse_hessian(model, q, v, dv, lam, W=None):
-    """Second derivatives of lam' tau, blocks (qq, q v, vv, q dv); see the quantity."""
+def inverse_hessian_method(model, order, q, V, lams, W=None):
+    """Second derivatives of lam' tau + lam_dtau' dtau + ... by blocks; see the quantity."""
     step = ca.SX.sym("e", model.robot.nv)
     moved = model.robot.integrate(q, step)
-    power = ca.dot(lam, ca.cse(inverse_dynamics(model, 0, moved, [v, dv], _listed(W) or None)[0]))
-    H = _hessian(power, step, [v, dv])
-    return H["q", "q"], H["q", 0], H[0, 0], H["q", 1]
+    H = _hessian(_lagrangian(model, order, moved, V, lams, W), step, V)
+    number = {"q": 0, **{k: k + 1 for k in range(len(V))}}
+    return {(number[a], number[b]): x for (a, b), x in H.items() if number[a] <= number[b]}
+
+
+def inverse_hessian(model, q, v, dv, lam, W=None):
+    """Second derivatives of lam' tau, blocks (qq, q v, vv, q dv)."""
+    H = inverse_hessian_method(model, 0, q, [v, dv], [lam], _listed(W) or None)
+    return H[0, 0], H[0, 1], H[1, 1], H[0, 2]
 
 
 @method("forward_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
@@ -148,14 +165,15 @@ def forward_hessian(model, q, v, tau, lam, W, terms):
     "inverse_dynamics_lagrangian_hessian",
     "ad_of_adjoint",
     source="AD: Jacobian of the analytic adjoint, by sums over subtrees or, for transform joints, by Kim's recursion",
+    max_order=0,
     **_AD,
 )
-def hessian_of_adjoint(model, q, v, dv, lam, W=None):
-    """Second derivatives of lam' tau, blocks (qq, q v, vv, q dv); see the quantity."""
+def hessian_of_adjoint(model, order, q, V, lams, W=None):
+    """Second derivatives of lam' tau by blocks; see the quantity."""
     analytic = recursive_adjoint if "transform" in model.robot.features else composite_adjoint
-    by_q, by_v, _ = analytic(model, q, v, dv, lam, W)
-    one_after_other, QV, QA = _jacobians(model, ca.cse(by_q), q, [v, dv])
-    return symmetrised(one_after_other), QV, ca.jacobian(by_v, v), QA
+    by_q, by_v, _ = analytic(model, q, *V, *lams, W and W[0])
+    one_after_other, QV, QA = _jacobians(model, ca.cse(by_q), q, V)
+    return blocks((symmetrised(one_after_other), QV, ca.jacobian(by_v, V[0]), QA))
 
 
 @method("forward_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
@@ -186,7 +204,7 @@ def _gradients(model, y, q, rest):
     """Gradients of a scalar y by a step on the tangent space of q, and by each of the symbols `rest`."""
     g = ca.gradient(y, ca.vertcat(q, *rest))
     nq, nv = q.shape[0], model.robot.nv
-    return _tangent(model, q).T @ g[:nq], g[nq : nq + nv], g[nq + nv :]
+    return _tangent(model, q).T @ g[:nq], *ca.vertsplit(g[nq:], nv)
 
 
 def _tangent(model, q):

@@ -7,6 +7,7 @@ in their forces, so its derivatives need, beside the sums that the partials need
 from ..kinematics.fields import plus, product, turned_by
 from ..kinematics.step import cross
 from ..registry import method
+from .along_motion import blocks, gradients_along_motion, hessians_along_motion
 from .blocks import assembled
 from .composite import CANNOT, bias, composite
 from .implicit import forward_adjoint, forward_hessian
@@ -20,9 +21,23 @@ _FACTS = {
 }
 
 
-@method("inverse_dynamics_adjoint", "composite", **_FACTS)
+_ALONG = {**_FACTS, "source": _FACTS["source"] + "; time derivatives by jtimes along the motion with cse"}
+
+
+@method("inverse_dynamics_adjoint", "composite", max_order=0, **_FACTS)
+def adjoint_method(model, order, q, V, lams, W=None):
+    """Gradients of lam' tau; see the quantity. Cost O(n)."""
+    return adjoint(model, q, *V, *lams, W and W[0])
+
+
+@method("inverse_dynamics_adjoint", "composite_along_motion", **_ALONG)
+def adjoint_along_motion(model, order, q, V, lams, W=None):
+    """Gradients of lam' tau + lam_dtau' dtau + ...; see the quantity. AD of `taylor` takes as many instructions."""
+    return gradients_along_motion(model, order, q, V, lams, W, adjoint)
+
+
 def adjoint(model, q, v, dv, lam, W=None):
-    """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam); see the quantity. Cost O(n)."""
+    """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam) at q, v, dv and applied wrenches W (6, bodies)."""
     trees = Subtrees(model, q, v, dv, W, lam)
     by_q, by_v, by_a, lam = {}, {}, {}, model.joint_v(lam)
     for i in model.tips_first:
@@ -34,9 +49,24 @@ def adjoint(model, q, v, dv, lam, W=None):
     return tuple(model.stack(x) for x in (by_q, by_v, by_a))
 
 
-@method("inverse_dynamics_lagrangian_hessian", "composite", **_FACTS)
+@method("inverse_dynamics_lagrangian_hessian", "composite", max_order=0, **_FACTS)
+def hessian_method(model, order, q, V, lams, W=None):
+    """Second derivatives of lam' tau by blocks; see the quantity. Cost O(n depth)."""
+    return blocks(lagrangian_hessian(model, q, *V, *lams, W and W[0]))
+
+
+_TURNS = "its velocities are not rates of coordinates"
+_RATES = {**CANNOT, "spherical": _TURNS, "planar": _TURNS, "free": _TURNS}
+
+
+@method("inverse_dynamics_lagrangian_hessian", "composite_along_motion", **{**_ALONG, "cannot": _RATES})
+def hessian_along_motion(model, order, q, V, lams, W=None):
+    """Second derivatives of lam' tau + lam_dtau' dtau + ... by blocks; see the quantity."""
+    return hessians_along_motion(model, order, q, V, lams, W, lagrangian_hessian)
+
+
 def lagrangian_hessian(model, q, v, dv, lam, W=None):
-    """Second derivatives of lam' tau, blocks (qq, q v, vv, q dv); see the quantity. Cost O(n depth).
+    """Second derivatives of lam' tau, blocks (qq, q v, vv, q dv).
 
     Symbols: joint i below joint j. along_q, along_v, along_a: derivative, by a virtual velocity of the whole subtree of
     i, of that by q_i, v_i, dv_i; pushed: by an acceleration, of that by q_i; turn_q, turn_v: by an angular velocity.

@@ -38,3 +38,13 @@ def friction_partials(robot, V):
     x = [ca.SX.sym("v", robot.nv) for _ in V]
     found = [[ca.jacobian(r, s) for s in x] for r in friction_torques(robot, x)]
     return [ca.Function("friction", x, row).call(V) for row in found]
+
+
+def friction_curvature(robot, V, lams):
+    """{(i, j): (nv, nv)}, i <= j: second derivatives of the sum of lam_k' times the k-th derivative of the friction
+    torque, by the arguments i, j of V = [v, dv, ...]."""
+    x, mu = ([ca.SX.sym("x", robot.nv) for _ in V] for _ in range(2))
+    y = sum(ca.dot(m, r) for m, r in zip(mu, friction_torques(robot, x), strict=True))
+    places = [(i, j) for j in range(len(V)) for i in range(j + 1)]
+    found = [ca.jacobian(ca.gradient(y, x[i]), x[j]) for i, j in places]
+    return dict(zip(places, ca.Function("curvature", [*x, *mu], found).call([*V, *lams]), strict=True))

@@ -305,9 +305,14 @@ def inverse_partials(model, order, q, V, W=None):
     return [tuple(_columns(model, found[k * nv : (k + 1) * nv]) for k in range(3))]
 
 
-@method("inverse_dynamics_adjoint", "recursive_scalar", source=_KIM.format("2 and 5"), **_FACTS)
+@method("inverse_dynamics_adjoint", "recursive_scalar", source=_KIM.format("2 and 5"), max_order=0, **_FACTS)
+def inverse_adjoint_method(model, order, q, V, lams, W=None):
+    """Gradients of lam' tau; see the quantity. Cost O(n^2)."""
+    return inverse_adjoint(model, q, *V, *lams, W and W[0])
+
+
 def inverse_adjoint(model, q, v, dv, lam, W=None):
-    """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam), from the partials; see the quantity. Cost O(n^2)."""
+    """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam), from the partials."""
     (found,) = inverse_partials(model, 0, q, [v, dv], None if W is None else [W])
     return tuple(x.T @ lam for x in found)
 

@@ -1,0 +1,95 @@
+"""The files around generated code: header, example, self-test, CMakeLists.txt."""
+
+from importlib.resources import files
+from string import Template
+
+import numpy as np
+
+INTEGER = "long long int"
+
+
+def filled(template, **words):
+    return Template((files(__package__) / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
+
+
+def header(name, given, written, real="double", integer=INTEGER):
+    """Header of the C functions `written`, which are the Functions `given` under other names, or in parts."""
+    declarations = []
+    for f, w in zip(given, written, strict=True):
+        sizes = {x: getattr(w, f"sz_{x}")() for x in ("arg", "res", "iw", "w")}
+        more = {"inputs": _ports(f, "in"), "outputs": _ports(f, "out"), "instructions": f.n_instructions()}
+        declarations.append(filled("function.h", f=w.name(), real=real, integer=integer, **sizes, **more))
+    title = f"{name}: {len(given)} function{'s' * (len(given) > 1)} as C99, in {real}"
+    words = {"real": real, "integer": integer, "declarations": "".join(declarations)}
+    return filled("header.h", title=title, NAME=name.upper(), **words)
+
+
+def _ports(f, which):
+    names, sparsity = (f.name_in(), f.sparsity_in) if which == "in" else (f.name_out(), f.sparsity_out)
+    return ",\n *          ".join(f"{n} {_shape(sparsity(i))}" for i, n in enumerate(names)) or "nothing"
+
+
+def _shape(sparsity):
+    shape = f"({sparsity.size1()}, {sparsity.size2()})"
+    return shape if sparsity.is_dense() else f"{shape} with {sparsity.nnz()} nonzeros"
+
+
+def example(name, f, points, real):
+    """Program that calls the C function f at the first of its points."""
+    ins = [(f"in_{n}", points[0][0][i]) for i, n in enumerate(f.name_in())]
+    outs = [(f"out_{n}", f.nnz_out(i)) for i, n in enumerate(f.name_out())]
+    return filled(
+        "example.c",
+        f=f.name(),
+        header=f"{name}.h",
+        real=real,
+        integer=INTEGER,
+        inputs="\n".join(f"    static const {real} {n}[] = {_array(x, real)};" for n, x in ins),
+        outputs="\n".join(f"    static {real} {n}[{max(1, size)}];" for n, size in outs),
+        arg=", ".join(n for n, _ in ins) or "0",
+        res=", ".join(n for n, _ in outs) or "0",
+        prints="\n".join(f'    print("{n[4:]}", {n}, {size});' for n, size in outs),
+    )
+
+
+def selftest(name, written, data, real, tolerance):
+    """Program that compares the C functions with the stored points of each, [(inputs, outputs)]."""
+    arrays, checks = [], []
+    for f, points in zip(written, data, strict=True):
+        n = f.name()
+        sizes = [[f.nnz_in(i) for i in range(f.n_in())] + [-1], [f.nnz_out(i) for i in range(f.n_out())] + [-1]]
+        for which, size in zip(("n_in", "n_out"), sizes, strict=True):
+            arrays.append(f"static const int {n}_{which}_of[] = {{{', '.join(map(str, size))}}};")
+        for which, k in (("in", 0), ("out", 1)):
+            numbers = np.concatenate([np.zeros(0), *(x for point in points for x in point[k])])
+            arrays.append(f"static const {real} {n}_{which}_at[] = {_array(numbers, real)};")
+        checks.append(
+            f"    mem = {n}_checkout();\n"
+            f'    failed += check("{n}", {n}, mem, {len(points)}, {n}_n_in_of, {n}_in_at, '
+            f"{n}_n_out_of, {n}_out_at, tolerance);\n"
+            f"    {n}_release(mem);"
+        )
+    return filled(
+        "selftest.c",
+        name=name,
+        tolerance=f"{tolerance:g}",
+        real=real,
+        integer=INTEGER,
+        **{x: max(1, *(getattr(f, f"sz_{x}")() for f in written)) for x in ("arg", "res", "iw", "w")},
+        out=max(1, *(f.nnz_out() for f in written)),
+        data="\n" + "\n".join(arrays) + "\n",
+        checks="\n".join(checks),
+        count=len(written),
+    )
+
+
+def _array(numbers, real):
+    words = [_literal(x, real) for x in numbers] or ["0"]
+    lines = [", ".join(words[k : k + 4]) for k in range(0, len(words), 4)]
+    return "{\n    " + ",\n    ".join(lines) + "}"
+
+
+def _literal(x, real):
+    if not np.isfinite(x):
+        return "NAN" if np.isnan(x) else "INFINITY" if x > 0 else "-INFINITY"
+    return f"{x:.9e}f" if real == "float" else f"{x:.17g}"

@@ -1,0 +1,154 @@
+"""od.codegen: C99 sources of Functions in a folder, with header, CMake file, example and self-test."""
+
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ShapeError, SolveError
+from ..function import checked_name
+from .build import FLAGS, find_compiler, library, run_compiler
+from .disk import write_texts
+from .source import REALS, c_source, checked_functions, checked_precision, prepared
+from .texts import example, filled, header, selftest
+
+TOLERANCE = {"double": 1e-10, "single": 1e-3}  # of the self-test: room for other compilers, and for fused operations
+_TAKEN = (  # headers of C, libraries that every program links, targets that CMake keeps for itself
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef "
+    "stdint stdio stdlib string tgmath time wchar wctype c m all clean help install package test"
+).split()
+
+
+@dataclass(frozen=True)
+class GeneratedCode:
+    """What codegen wrote. sources: the .c files to compile into a program of one's own; header: their header; files:
+    all that was written; functions: {name of the Function: name of the C function}."""
+
+    name: str
+    folder: Path
+    sources: tuple
+    header: Path
+    files: tuple
+    functions: dict
+
+    def test(self, *, flags=("-std=c99", "-O2"), compiler=None, tolerance=None):
+        """Compile the self-test and run it; returns what it prints, raises SolveError if it does not pass."""
+        words, flags = find_compiler(compiler), [flags] if isinstance(flags, str) else list(flags)
+        with tempfile.TemporaryDirectory(prefix="oc_dyn_", ignore_cleanup_errors=True) as place:
+            program = str(Path(place, "selftest"))
+            sources = [x.name for x in self.sources] + [f"{self.name}_selftest.c"]
+            run_compiler([*words, *flags, "-o", program, *sources, "-lm"], self.folder)
+            command = [program] + ([] if tolerance is None else [repr(float(tolerance))])
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode:
+            said = f"{done.stdout.strip()} {done.stderr.strip()}".strip()
+            raise SolveError(f"{self.name}: the self-test did not pass: {said}", status=done.returncode)
+        return done.stdout
+
+    def load(self, *, flags=FLAGS, compiler=None, cache=None):
+        """{name of the Function: casadi.Function} of the sources compiled, in double precision; see od.compile."""
+        texts = {x.name: x.read_text(encoding="utf-8") for x in self.sources}
+        if any("#define casadi_real float" in text for text in texts.values()):
+            raise ShapeError(f"{self.name} is in single precision, which CasADi cannot load")
+        path = library(texts, flags, compiler, cache)
+        return {name: ca.external(c_name, str(path)) for name, c_name in self.functions.items()}
+
+
+def codegen(functions, folder, *, name=None, precision="double", separate=False, parts=None, points=None):
+    """Write Functions as C99 into `folder`, which is made; returns GeneratedCode, the record of what was written.
+
+    functions: a casadi.Function, or several. name: of the files, and the start of every symbol, so that codes of
+        several robots go into one program; default the name of the folder. The Function f becomes <name>_f.
+    precision: "double", or "single" for float. separate: one .c file for each Function.
+    parts: instructions after which long Functions are split, see split; 0 for never, None for where it pays.
+    points: where the self-test compares: a list of {port: numbers} for every Function, or {Function's name: such a
+        list}; default two random points.
+    Files: <name>.c (or <name>_<f>.c for each), <name>.h, <name>_example.c, <name>_selftest.c, CMakeLists.txt. They take
+    their place when all are complete; files of these names are replaced, others stay.
+    Raises ModelError for what is not a Function, cannot be written as C, or a folder that cannot be written to;
+    ShapeError for names and options.
+    """
+    given = checked_functions("codegen", functions)
+    folder = Path(folder)
+    name = _checked(folder.resolve().name if name is None else name, "give another name=")
+    real = REALS[checked_precision("codegen", precision)]
+    c_names = [f.name() if f.name().startswith(f"{name}_") else f"{name}_{f.name()}" for f in given]
+    for c_name in c_names:
+        if c_names.count(c_name) > 1:
+            twice = " and ".join(f.name() for f, n in zip(given, c_names, strict=True) if n == c_name)
+            problem = f"{twice} would have one name, {c_name}"
+            raise ShapeError(f"codegen: {problem}; give them names of their own, as od.function(..., name=...)")
+    written = [prepared(f, n, parts) for f, n in zip(given, c_names, strict=True)]
+    data = [_points(f, real, points) for f in given]
+
+    texts = {f"{n}.c": [f] for n, f in zip(c_names, written, strict=True)} if separate else {f"{name}.c": written}
+    sources = list(texts)
+    texts = {file: c_source(fs, file[:-2], precision=precision) for file, fs in texts.items()}
+    programs = {
+        f"{name}.h": header(name, given, written, real),
+        f"{name}_example.c": example(name, written[0], data[0], real),
+        f"{name}_selftest.c": selftest(name, written, data, real, TOLERANCE[precision]),
+        "CMakeLists.txt": filled("CMakeLists.txt", name=name, sources="\n  ".join(sources)),
+    }
+    clash = texts.keys() & programs.keys()
+    if clash:
+        raise ShapeError(f"codegen: {', '.join(clash)} would be written twice; name that Function differently")
+    texts |= programs
+    write_texts("codegen", folder, texts)
+    return GeneratedCode(
+        name=name,
+        folder=folder,
+        sources=tuple(folder / x for x in sources),
+        header=folder / f"{name}.h",
+        files=tuple(folder / x for x in texts),
+        functions={f.name(): n for f, n in zip(given, c_names, strict=True)},
+    )
+
+
+def _checked(name, hint):
+    try:
+        checked_name(name)
+    except (ShapeError, TypeError):
+        problem = f"{name!r} cannot start names in C: letters, digits and single underscores, starting with a letter"
+        raise ShapeError(f"codegen: {problem}; {hint}") from None
+    if name.lower() in _TAKEN:
+        raise ShapeError(f"codegen: {name!r} is taken by C or CMake; {hint}")
+    return name
+
+
+def _points(f, real, points):
+    """[(inputs, outputs)] of the self-test: nonzeros of each port, the inputs rounded to the precision of the code."""
+    if isinstance(points, dict):
+        points = points.get(f.name())
+    if points is not None:
+        return [_at(f, [_given(f, i, point) for i in range(f.n_in())], real) for point in points]
+    rng, out = np.random.default_rng(0), []
+    for left in range(20, 0, -1):
+        point = _at(f, [rng.uniform(-1, 1, f.nnz_in(i)) for i in range(f.n_in())], real)
+        if left <= 2 - len(out) or all(np.all(np.isfinite(x)) for x in point[1]):
+            out.append(point)
+        if len(out) == 2:
+            break
+    return out
+
+
+def _given(f, i, point):
+    if not isinstance(point, dict) or set(point) - set(f.name_in()):
+        raise ShapeError(f"codegen: a point of {f.name()} is {point!r}, expected numbers by port: {f.name_in()}")
+    value = ca.DM(point.get(f.name_in(i), 0))
+    if value.is_scalar():
+        value = ca.repmat(value, *f.size_in(i))
+    if value.shape != tuple(f.size_in(i)):
+        got = f"port {f.name_in(i)} got shape {value.shape}, expected {f.size_in(i)}"
+        raise ShapeError(f"codegen: point of {f.name()}: {got}")
+    return np.array(ca.project(value, f.sparsity_in(i)).nonzeros())
+
+
+def _at(f, inputs, real):
+    inputs = [x.astype(np.float32).astype(float) if real == "float" else x for x in inputs]
+    outputs = ca.Function.call(f, [ca.DM(f.sparsity_in(i), x) for i, x in enumerate(inputs)])
+    outputs = [ca.project(x, f.sparsity_out(i)).nonzeros() for i, x in enumerate(outputs)]
+    return inputs, [np.array(x, float) for x in outputs]

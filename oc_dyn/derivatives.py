@@ -1,0 +1,173 @@
+"""Analytic derivatives registered with a casadi.Function, so that CasADi uses them wherever it differentiates it.
+
+What has to be registered together, and why (CasADi 3.8): the Jacobian `jac_f` (option custom_jacobian); the adjoint
+`adj1_f` with its own Jacobian, which holds the Hessian of lam' f, else CasADi differentiates the Jacobian again, which
+is many times slower; adjoints of several seeds `adj<k>_f`, else `map` differentiates the body; never_inline and
+enable_forward=False, else `map` and expand=True lose them; and jac_penalty = 1.5 / outputs, with which one seed goes to
+adj1_f and more go to the Jacobian.
+"""
+
+import casadi as ca
+import numpy as np
+
+from .errors import ModelError, OrderError, ShapeError
+
+_TURNS = ("spherical", "planar", "free")
+
+
+def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_names, output_names):
+    """casadi.Function of SX symbols `inputs` (columns) and expressions `outputs` (columns) with given derivatives.
+
+    jacobian: {(output, input): block}, by index. adjoint(seeds) -> [gradient by each input of the sum of seed' output].
+    hessian(seeds) -> {(i, j): block} second derivatives of that sum, i and j any order; blocks left out are zero.
+    """
+    many = sum(y.numel() for y in outputs)
+    dummies = [ca.SX(*y.shape) for y in outputs]  # what the outputs are is not used; no entries, no cost
+    seeds = [ca.SX.sym("seed", *y.shape) for y in outputs]
+    J = {
+        (o, i): jacobian.get((o, i), ca.SX(outputs[o].numel(), x.numel()))
+        for o in range(len(outputs))
+        for i, x in enumerate(inputs)
+    }
+    own = {"never_inline": False}
+    protected = {"jac_penalty": 0, "enable_forward": False, "enable_reverse": False, "never_inline": True}
+    jac = ca.Function(f"jac_{name}", [*inputs, *dummies], _cse(list(J.values())), own)
+    gradient, H = adjoint(seeds), hessian(seeds)
+    blocks, gradient_dummies = [], [ca.SX(*x.shape) for x in inputs]
+    for i, x in enumerate(inputs):
+        blocks += [H.get((i, j), ca.SX(x.numel(), y.numel())) for j, y in enumerate(inputs)]
+        blocks += [ca.SX(x.numel(), y.numel()) for y in outputs]
+        blocks += [J[o, i].T for o in range(len(outputs))]
+    given = [*inputs, *dummies, *seeds]
+    jac_of_adjoint = ca.Function(f"jac_adj1_{name}", [*given, *gradient_dummies], _cse(blocks), own)
+    gradient = _cse([ca.densify(g) for g in gradient])
+    one = ca.Function(f"adj1_{name}", given, gradient, {"custom_jacobian": jac_of_adjoint, **protected})
+    cache = {f"adj1_{name}": one}
+    for k in range(2, many + 1):
+        cache[f"adj{k}_{name}"] = _several_seeds(f"adj{k}_{name}", k, jac, inputs, outputs)
+    options = {"custom_jacobian": jac, "cache": cache, "jac_penalty": 1.5 / many}
+    options |= {"never_inline": True, "enable_forward": False}
+    return ca.Function(name, inputs, outputs, input_names, output_names, options)
+
+
+def _several_seeds(name, k, jac, inputs, outputs):
+    """Adjoint of k seeds at once: products with the Jacobian."""
+    x = [ca.MX.sym("x", *y.shape) for y in inputs]
+    dummies = [ca.MX.sym("y", ca.Sparsity(*y.shape)) for y in outputs]
+    seeds = [ca.MX.sym("seed", y.shape[0], k) for y in outputs]
+    J = jac.call([*x, *dummies])
+    n = len(inputs)
+    found = [sum(J[o * n + i].T @ seed for o, seed in enumerate(seeds)) for i in range(n)]
+    return ca.Function(name, [*x, *dummies, *seeds], [ca.densify(y) for y in found])
+
+
+def _cse(expressions):
+    return ca.cse([ca.SX(x) for x in expressions])
+
+
+def analytic(robot, quantity, order, base, options, make):
+    """`base`, a Function of the quantity, with its registered partials, adjoint and Lagrangian Hessian attached.
+
+    make: od.function. Ports that those do not know, as w_ext, are differentiated by AD.
+    Raises ModelError for robots whose q is not on a vector space, OrderError where a derivative is not registered.
+    """
+    unfit = sorted(set(_TURNS) & robot.features)
+    if unfit:
+        problem = (
+            f"derivatives='analytic' needs joints whose velocities are the rates of their coordinates; it has {unfit} joints. "
+            f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
+        )
+        raise ModelError(f"{quantity} of {robot.name}", [problem])
+    J, A, H = (
+        make(robot, f"{quantity}_{x}", order=order, **options) for x in ("partials", "adjoint", "lagrangian_hessian")
+    )
+    names, results = base.name_in(), base.name_out()
+    symbols = [ca.SX.sym(n, *base.size_in(n)) for n in names]
+    by_name = dict(zip(names, symbols, strict=True))
+    columns = [ca.vec(x) for x in symbols]
+    values = [ca.SX(y) for y in base.call(symbols)]
+    known = [n for n in names if n in H.name_in() and not n.endswith("w_ext")]
+    others = [n for n in names if n not in known]
+    partials = J(**{n: by_name[n] for n in J.name_in()})
+    jacobian = {}
+    for o, y in enumerate(results):
+        for i, x in enumerate(names):
+            block = partials.get(f"d{y}_d{x}") if x in known else ca.jacobian(values[o], columns[i]) if others else None
+            if block is not None and block.nnz():
+                jacobian[o, i] = block
+    numbers = {n: names.index(n) for n in names}
+
+    def multiplied(function, seeds):
+        lams = [n for n in function.name_in() if n.startswith("lam")]
+        given = {n: by_name[n] for n in function.name_in() if n in by_name}
+        return function(**given, **dict(zip(lams, seeds, strict=True)))
+
+    def adjoint(seeds):
+        found = multiplied(A, seeds)
+        power = sum(ca.dot(s, y) for s, y in zip(seeds, values, strict=True)) if others else None
+        return [found[f"adj_{n}"] if n in known else ca.gradient(power, by_name[n]) for n in names]
+
+    def hessian(seeds):
+        full, nv = multiplied(H, seeds)["H"], robot.nv
+        blocks = {
+            (numbers[a], numbers[b]): full[i * nv : (i + 1) * nv, j * nv : (j + 1) * nv]
+            for i, a in enumerate(known)
+            for j, b in enumerate(known)
+        }
+        gradients = adjoint(seeds) if others else []
+        for a in others:
+            for b in names:
+                block = ca.jacobian(ca.vec(gradients[numbers[b]]), by_name[a])
+                blocks[numbers[b], numbers[a]], blocks[numbers[a], numbers[b]] = block, block.T
+        return blocks
+
+    return with_derivatives(base.name(), symbols, values, jacobian, adjoint, hessian, names, results)
+
+
+def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
+    """{"jacobian": e, "gradient": e, "hessian": e}: how far the derivatives CasADi takes of f are from AD of `reference`,
+    relative to the largest entry, at random points.
+
+    f: casadi.Function with columns or matrices as ports. reference: a Function of the same ports without registered
+    derivatives; default the twin of a Function made by od.function, and central differences of f for others (whose own
+    error is about 1e-7 for the Hessian). Raises OrderError, naming the worst derivative, above the tolerance.
+    """
+    reference = getattr(f, "twin", None) if reference is None else reference
+    rng = np.random.default_rng(seed)
+    x = [ca.MX.sym(n, f.size1_in(k) * f.size2_in(k)) for k, n in enumerate(f.name_in())]
+    lam = ca.MX.sym("lam", sum(f.numel_out(k) for k in range(f.n_out())))
+    if reference is not None and (reference.name_in() != f.name_in() or reference.name_out() != f.name_out()):
+        raise ShapeError(f"{f.name()}: the reference has other ports: {reference}")
+    made = _derivatives(f, x, lam)
+    expected = None if reference is None else _derivatives(reference, x, lam)
+    worst = dict.fromkeys(("jacobian", "gradient", "hessian"), 0.0)
+    for _ in range(points):
+        at, multipliers = rng.uniform(-1, 1, sum(y.numel() for y in x)), rng.normal(size=lam.numel())
+        got = [np.array(y) for y in made(at, multipliers)]
+        want = _differences(made, at, multipliers) if expected is None else [np.array(y) for y in expected(at, multipliers)]
+        for what, a, b in zip(worst, got[1:], want[1:], strict=True):
+            worst[what] = max(worst[what], float(np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0))))
+    name = max(worst, key=worst.get)
+    if worst[name] > tolerance:
+        raise OrderError(f"{f.name()}: the {name} differs from the reference by {worst[name]:.1e}, tolerance {tolerance:g}")
+    return worst
+
+
+def _derivatives(f, x, lam):
+    """(z, lam) -> value, Jacobian, gradient of lam' value, Hessian of it, z all inputs in one column."""
+    z = ca.MX.sym("z", sum(y.numel() for y in x))
+    parts = ca.vertsplit(z, np.cumsum([0, *(y.numel() for y in x)]).tolist())
+    given = [ca.reshape(part, *f.size_in(k)) for k, part in enumerate(parts)]
+    value = ca.vertcat(*(ca.vec(y) for y in ca.Function(f).call(given)))
+    H, gradient = ca.hessian(ca.dot(lam, value), z)
+    outputs = [ca.densify(y) for y in (value, ca.jacobian(value, z), gradient, H)]
+    return ca.Function("derivatives", [z, lam], outputs)
+
+
+def _differences(made, z, lam):
+    """Value, Jacobian, gradient and Hessian by central differences of values and gradients."""
+    steps = 1e-6 * np.eye(z.size)
+    ends = [(made(z + h, lam), made(z - h, lam)) for h in steps]
+    J = np.column_stack([np.array(a[0] - b[0]).ravel() / 2e-6 for a, b in ends])
+    H = np.column_stack([np.array(a[2] - b[2]).ravel() / 2e-6 for a, b in ends])
+    return [np.array(made(z, lam)[0]), J, J.T @ lam[:, None], H]

@@ -1,0 +1,76 @@
+"""Derivatives of lam' tau + lam_dtau' dtau + ... from those of lam' tau, by jtimes along the motion.
+
+With multipliers that move too, mu(t) with mu^(r-k) = lam_k k! (r-k)! / r! now, that sum is the r-th time derivative of
+F = mu' tau, so that derivatives of F by q, v, dv are all that an algorithm has to give.
+"""
+
+from math import comb, factorial
+
+import casadi as ca
+
+from ..lie.along import time_derivatives
+from ..lie.jets import total
+from .blocks import along_motion
+
+
+def gradients_along_motion(model, order, q, V, lams, W, adjoint):
+    """[by q, v, ..., V[-1]] of the sum, from adjoint(model, q, v, dv, lam, W) -> (by q, by v, by dv)."""
+
+    def gradients(q, V, M, W, flow):
+        found = adjoint(model, q, V[0], V[1], M[0], W and W[0])
+        return [x.T for x in along_motion(model, order, q, V, W, [y.T for y in found], flow)[-1]]
+
+    return _with_moving_multipliers(order, q, V, lams, W, gradients)
+
+
+def hessians_along_motion(model, order, q, V, lams, W, hessian):
+    """{(i, j): (nv, nv)}, i <= j, second derivatives of the sum by the arguments i, j of q, v, dv, ..., from
+    hessian(model, q, v, dv, lam, W) -> (qq, q v, vv, q dv); where v is the rate of q.
+
+    Equation:  with D the derivative along the motion, (D^r F)_ij = sum of r! / (k! l! (r-k-l)!) D^(r-k-l) F_(i-k)(j-l).
+    """
+    nv, places = model.robot.nv, _places(order)
+
+    def found(q, V, M, W, flow):
+        F = blocks(hessian(model, q, V[0], V[1], M[0], W and W[0]))
+        stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in F.values())))
+        motion = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True), *flow]
+        D = []
+        for derived in time_derivatives(stacked, order, motion, cse=True):
+            upper = [ca.sparsify(x.reshape((nv, nv))) for x in ca.vertsplit(derived, nv * nv)]
+            upper = dict(zip(F, upper, strict=True))
+            D.append({**{(j, i): x.T for (i, j), x in upper.items()}, **upper})
+        return [total(w * D[d][of] for w, d, of in terms) for terms in places.values()]
+
+    return dict(zip(places, _with_moving_multipliers(order, q, V, lams, W, found), strict=True))
+
+
+def _places(order):
+    """{(i, j): [(factor, derivative along the motion, (i, j) of the second derivative of F)]} where there are any."""
+    known = {(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0)}
+    out = {}
+    for j in range(order + 3):
+        for i in range(j + 1):
+            for k in range(min(i, order) + 1):
+                for l in range(min(j, order - k) + 1):
+                    if (i - k, j - l) in known:
+                        factor = factorial(order) // (factorial(k) * factorial(l) * factorial(order - k - l))
+                        out.setdefault((i, j), []).append((factor, order - k - l, (i - k, j - l)))
+    return out
+
+
+def blocks(of_torque):
+    """{(i, j): block} of (qq, q v, vv, q dv), arguments numbered q, v, dv."""
+    return dict(zip(((0, 0), (0, 1), (1, 1), (0, 2)), of_torque, strict=True))
+
+
+def _with_moving_multipliers(order, q, V, lams, W, derivatives):
+    """derivatives(q, V, mu and its derivatives, W, flow of mu and W) on symbols, at the multipliers given."""
+    if order == 0:
+        return derivatives(q, V, lams, W, [])
+    mu = [ca.SX.sym("mu", *lam.shape) for lam in lams]
+    flow = [*zip(mu[:-1], mu[1:], strict=True)]
+    flow += [] if W is None else list(zip(W[:-1], W[1:], strict=True))
+    out = derivatives(q, V, mu, W, flow)
+    given = [ca.SX(lams[order - k]) / comb(order, k) for k in range(order + 1)]
+    return ca.substitute([ca.SX(x) for x in out], mu, given)
