@@ -17,6 +17,7 @@ from .partials import design
 from .partials.sensitivity import sensitivity
 from .planning.limits import Limits
 from .planning.point_to_point import plan_point_to_point
+from .planning.problem import Problem
 from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters

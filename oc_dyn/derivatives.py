@@ -74,7 +74,7 @@ def analytic(robot, quantity, order, base, options, make):
     unfit = sorted(set(_TURNS) & robot.features)
     if unfit:
         problem = (
-            f"derivatives='analytic' needs joints whose velocities are the rates of their coordinates; it has {unfit} joints. "
+            f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "
             f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
         )
         raise ModelError(f"{quantity} of {robot.name}", [problem])
@@ -125,8 +125,8 @@ def analytic(robot, quantity, order, base, options, make):
 
 
 def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
-    """{"jacobian": e, "gradient": e, "hessian": e}: how far the derivatives CasADi takes of f are from AD of `reference`,
-    relative to the largest entry, at random points.
+    """{"jacobian": e, "gradient": e, "hessian": e}: how far the derivatives CasADi takes of f are from AD of the
+    reference, relative to the largest entry, at random points.
 
     f: casadi.Function with columns or matrices as ports. reference: a Function of the same ports without registered
     derivatives; default the twin of a Function made by od.function, and central differences of f for others (whose own
@@ -144,12 +144,18 @@ def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
     for _ in range(points):
         at, multipliers = rng.uniform(-1, 1, sum(y.numel() for y in x)), rng.normal(size=lam.numel())
         got = [np.array(y) for y in made(at, multipliers)]
-        want = _differences(made, at, multipliers) if expected is None else [np.array(y) for y in expected(at, multipliers)]
+        want = (
+            _differences(made, at, multipliers)
+            if expected is None
+            else [np.array(y) for y in expected(at, multipliers)]
+        )
         for what, a, b in zip(worst, got[1:], want[1:], strict=True):
             worst[what] = max(worst[what], float(np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0))))
     name = max(worst, key=worst.get)
     if worst[name] > tolerance:
-        raise OrderError(f"{f.name()}: the {name} differs from the reference by {worst[name]:.1e}, tolerance {tolerance:g}")
+        raise OrderError(
+            f"{f.name()}: the {name} differs from the reference by {worst[name]:.1e}, tolerance {tolerance:g}"
+        )
     return worst
 
 

@@ -84,3 +84,12 @@ def check_initial(initial, names):
         raise ShapeError(f"initial: got {type(initial).__name__}, expected a Trajectory")
     if initial.joints != tuple(names):
         raise ShapeError(f"initial is of joints {', '.join(initial.joints)}, expected {', '.join(names)}")
+
+
+def check_derivatives(solver, hessian, derivatives):
+    if hessian not in ("exact", "limited_memory"):
+        raise UnknownName("hessian", hessian, ("exact", "limited_memory"))
+    if hessian == "limited_memory" and solver != "ipopt":
+        raise UnknownName("solver for hessian='limited_memory'", solver, ("ipopt",))
+    if derivatives not in ("ad", "analytic"):
+        raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))

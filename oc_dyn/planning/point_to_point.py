@@ -8,14 +8,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..codegen import compile
 from ..errors import LimitError, ModelWarning, SolveError
 from ..function import function
-from .arguments import check_initial, check_numbers, check_robot, checked_duration, chosen_limits, end_state, vector
+from .arguments import (
+    check_derivatives,
+    check_initial,
+    check_numbers,
+    check_robot,
+    checked_duration,
+    chosen_limits,
+    end_state,
+    vector,
+)
 from .feasibility import Task, refuse, shortest_time
 from .guess import resampled, smooth_motion
 from .limits import QUANTITIES
 from .motion import failure, solved, still
-from .solver import checked_options
+from .solver import checked_options, solve
 from .transcription import MARGINS, transcribe
 
 _TIGHTEN = 1.002  # share of a limit between nodes from which its bound is tightened
@@ -53,6 +63,9 @@ def plan_point_to_point(
     initial=None,
     solver="ipopt",
     solver_options=None,
+    hessian="exact",
+    derivatives="analytic",
+    compiled=False,
     progress=None,
 ):
     """Motion from q_start to q_goal within the limits of the robot, as a Trajectory.
@@ -75,6 +88,10 @@ def plan_point_to_point(
             1; it picks one motion for joints that have time to spare. 0 leaves it out.
         initial: a Trajectory to start the solver from; by default a smooth motion within the limits.
         solver, solver_options: an NLP solver of CasADi and its options, flat: {"max_iter": 100}.
+        hessian: "exact" or "limited_memory" (ipopt only).
+        derivatives: of the torques, "analytic" or "ad".
+        compiled: compile the functions of a stage, once for a robot and kind of task; needs a C compiler. It pays where
+            the same robot is planned for again, see od.compile for where they are kept.
         progress: show a bar of iterations on stderr; default only on a terminal.
     Returns:
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
@@ -107,18 +124,21 @@ def plan_point_to_point(
         "interior": interior,
         "effort": objective == "effort",
         "smoothing": smoothing,
+        "derivatives": derivatives,
+        "compiler": compile if compiled else None,
     }
+    check_derivatives(solver, hessian, derivatives)
     if initial is not None:
         check_initial(initial, names)
     with _bar(progress) as bar:
-        return _plan(task, settings, _Solver(solver, *options, bar), initial)
+        return _plan(task, settings, _Solver(solver, *options, hessian, bar), initial)
 
 
 class _Solver:
     """The solver with its options, the bar it moves, and a log of what it did."""
 
-    def __init__(self, name, outer, inner, bar):
-        self.name, self.outer, self.inner, self.bar = name, outer, inner, bar
+    def __init__(self, name, outer, inner, hessian, bar):
+        self.name, self.outer, self.inner, self.hessian, self.bar = name, outer, inner, hessian, bar
         self.iterations, self.status = [], None
         self.begun = time.perf_counter()
 
@@ -128,35 +148,20 @@ class _Solver:
 
     def run(self, problem, guess, margins, multipliers=None, careful=False):
         """(unknowns, multipliers) of the solution; raises SolveError. careful: the second try of ipopt."""
-        opti, inner = problem.opti, dict(self.inner)
+        inner = dict(self.inner)
         if self.name == "ipopt" and (multipliers is not None or careful):
             inner.update(_WARM if multipliers is not None else _CAREFUL)
-        if problem.options != inner:  # the solver, with its Hessian, is built anew for new options
-            opti.solver(self.name, dict(self.outer), inner)
-            problem.options = inner
-        if self.bar is not None:
-            opti.callback(lambda i: self.bar.update())
-        opti.set_value(problem.margin, margins)
-        opti.set_initial(opti.x, guess)
+        given = {"x0": guess, "p": problem.parameters(margins), **problem.bounds, **problem.constraint_bounds(margins)}
         if multipliers is not None:
-            opti.set_initial(opti.lam_g, multipliers)
-        error = None
-        try:
-            opti.solve()
-        except RuntimeError as caught:
-            error = str(caught)
-        try:
-            stats = opti.stats()
-        except RuntimeError:  # it did not even start
-            reason = str(error).strip().splitlines()[-1]
-            raise SolveError(f"solver {self.name!r} refused the problem or an option: {reason}") from None
-        self.status = str(stats.get("return_status", stats.get("unified_return_status")))
-        self.iterations.append(int(stats.get("iter_count", 0)))
-        values = np.array(opti.debug.value(opti.x)).ravel()
-        done = error is None and stats.get("success", False) and np.all(np.isfinite(values))
+            given |= dict(zip(("lam_x0", "lam_g0"), multipliers, strict=True))
+        found = solve(problem.assembly, self.name, self.hessian, self.outer, inner, given, self.bar)
+        self.status, self.seconds_of = found.status, found.seconds
+        self.iterations.append(found.iterations)
+        values = found.x
+        done = found.success and np.all(np.isfinite(values))
         if not done or problem.unpack(values)[0] <= 0:
             raise failure(problem, values, self.status, self.iterations)
-        return values, np.array(opti.value(opti.lam_g)).ravel()
+        return values, (found.lam_x, found.lam_g)
 
 
 def _plan(task, settings, solver, initial):
@@ -197,11 +202,12 @@ class _State:
 
     shape: tuple
     kinematic: bool
+    both_sides: bool
     ends: np.ndarray  # q at start and goal
     T: float  # that the unknowns are scaled by
     margins: np.ndarray
     values: np.ndarray
-    multipliers: np.ndarray
+    multipliers: tuple
 
 
 def _rounds(task, settings, solver, kinematic, initial):
@@ -216,13 +222,14 @@ def _rounds(task, settings, solver, kinematic, initial):
         start = smooth_motion(task, settings, kinematic) if initial is None else resampled(initial, task, settings)
         T, derivatives = start
         margins, guess, multipliers = np.ones(len(MARGINS) * n), None, None
-    problem = transcribe(task, kinematic=kinematic, T=T, **settings)
+    both_sides = task.continuity == 2 and state is not None and state.both_sides
+    problem = transcribe(task, kinematic=kinematic, T=T, both_sides=both_sides, **settings)
     if guess is None:
         guess = problem.guess(derivatives, T)
     for _ in range(_ROUNDS):
         guess, multipliers = _patient_run(task, settings, solver, problem, guess, margins, multipliers)
         motion = solved(task, problem, guess, solver)
-        motion.solver_state = _State(shape, kinematic, ends, T, margins, guess, multipliers)
+        motion.solver_state = _State(shape, kinematic, both_sides, ends, T, margins, guess, multipliers)
         checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
         motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
         reached = np.concatenate([checked.shares.get(k, np.zeros(n)) for k in MARGINS])
@@ -231,6 +238,11 @@ def _rounds(task, settings, solver, kinematic, initial):
         over = reached > _TIGHTEN
         if not over.any():
             break
+        if task.continuity == 2 and not (kinematic or both_sides) and over[n : 2 * n].any():
+            both_sides, before = True, problem  # the rate jumps at nodes, and is too high in front of one
+            problem = transcribe(task, kinematic=kinematic, T=T, both_sides=True, **settings)
+            multipliers = problem.carried(multipliers, before)
+            continue
         margins = margins / np.where(over, reached * 1.0002, 1.0)
     motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
     return motion

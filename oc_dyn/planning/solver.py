@@ -6,10 +6,12 @@ import io
 import os
 import sys
 import warnings
+from dataclasses import dataclass
 
 import casadi as ca
+import numpy as np
 
-from ..errors import ModelWarning, UnknownName
+from ..errors import ModelWarning, SolveError, UnknownName
 
 _HAVE_OWN_OPTIONS = ("ipopt", "fatrop", "alpaqa", "uno", "sleqp", "bonmin")  # a dictionary of their own inside CasADi's
 _OF_CASADI = {
@@ -52,8 +54,7 @@ def checked_options(name, options, free_time):
     if name not in solvers():
         raise UnknownName("NLP solver", name, solvers())
     outer, inner = (dict(x) for x in _QUIET.get(name, ({}, {})))
-    # not expanded: the Panda with torque limits, 50 pieces, takes 1.9 s, expanded to SX 4.3 s and twice the memory
-    outer = {"print_time": False, "detect_simple_bounds": True, **outer}
+    outer = {"print_time": False, **outer}
     if name == "ipopt" and free_time:
         # on the Panda with the rate of torque at a tenth 35 iterations, against 25 to 260 with the monotone barrier,
         # and 3 to 20 from a solution whose bounds were tightened; in a fixed time the monotone one needs half as many
@@ -65,6 +66,85 @@ def checked_options(name, options, free_time):
     if name == "ipopt" and "linear_solver" in inner:
         inner["linear_solver"] = _linear_solver(inner)
     return outer, inner
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a solver came back with."""
+
+    x: np.ndarray
+    lam_x: np.ndarray
+    lam_g: np.ndarray
+    objective: float
+    status: str
+    success: bool
+    iterations: int
+    seconds: dict  # in the functions of the program, by name
+
+
+def solve(assembly, name, hessian, outer, inner, given, bar=None):
+    """Found, from a run of an NLP solver on an Assembly.
+
+    hessian: "exact", "gauss_newton" or "limited_memory". outer, inner: options as checked_options returns them. given:
+    {x0, p, lbx, ubx, lbg, ubg, ...}. The solver is kept with the assembly. Raises SolveError if it refuses the problem.
+    """
+    options, inner = dict(outer), dict(inner)
+    if hessian == "limited_memory":
+        inner["hessian_approximation"] = "limited-memory"
+    if name == "fatrop":
+        options["equality"] = [bool(x) for x in assembly.dynamics]
+    if inner:
+        options[name] = inner
+    watch = None if bar is None else _Watch(assembly.size, bar)
+    if watch is not None:
+        options["iteration_callback"] = watch
+    key = (name, hessian, repr(sorted(options.items(), key=lambda x: x[0])))
+    try:
+        if key not in assembly.solvers:
+            cache = assembly.cache(name, hessian) if "cache" not in options else options["cache"]
+            assembly.solvers[key] = ca.nlpsol("planner", name, assembly.nlp, {**options, "cache": cache})
+        solver = assembly.solvers[key]
+        out = solver(**given)
+        stats = solver.stats()
+    except RuntimeError as error:
+        lines = [line for line in str(error).strip().splitlines() if line.strip()]
+        raise SolveError(f"solver {name!r} refused the problem or an option: {lines[-1]}") from None
+    seconds = {k.removeprefix("t_wall_"): v for k, v in stats.items() if k.startswith("t_wall_")}
+    return Found(
+        *(np.array(out[k]).ravel() for k in ("x", "lam_x", "lam_g")),
+        float(out["f"]),
+        str(stats.get("return_status", stats.get("unified_return_status"))),
+        bool(stats.get("success", False)),
+        int(stats.get("iter_count", 0)),
+        seconds,
+    )
+
+
+class _Watch(ca.Callback):
+    """Moves a bar at every iteration."""
+
+    def __init__(self, size, bar):
+        super().__init__()
+        self.size, self.bar = size, bar
+        self.construct("watch", {})
+
+    def get_n_in(self):
+        return ca.nlpsol_n_out()
+
+    def get_n_out(self):
+        return 1
+
+    def get_name_in(self, i):
+        return ca.nlpsol_out(i)
+
+    def get_sparsity_in(self, i):
+        n, m = self.size
+        rows = {"f": 1, "x": n, "lam_x": n, "g": m, "lam_g": m}.get(ca.nlpsol_out(i), 0)
+        return ca.Sparsity.dense(rows, 1)
+
+    def eval(self, arg):
+        self.bar.update()
+        return [0]
 
 
 def _linear_solver(options):

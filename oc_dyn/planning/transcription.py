@@ -1,13 +1,17 @@
-"""The optimisation problem of a point-to-point motion, as a casadi.Opti.
+"""The optimisation problem of a point-to-point motion, stage by stage.
 
 The motion has N pieces of equal length h = T / N, polynomials of degree c + 1, c times continuously differentiable.
 Unknown in piece k are its Taylor coefficients x_j = q^(j) h^j / j! at its start, j = 0..c, and u = x_(c+1), which is
 free in every piece: a chain of integrators. From piece to piece they obey Pascal's triangle, a constant linear map;
-time enters the limits alone. h is one more state, equal in all pieces, so that no unknown couples all of them, and
-unknowns and constraints are ordered piece by piece, which solvers for this structure (fatrop) need.
+time enters the limits alone. h is one more state, equal in all pieces, so that no unknown couples all of them.
 
 Limits of q, v, dv, d2v, d3v bound the Bernstein coefficients of each piece: they hold everywhere, not only at nodes.
 Torque and torque rate are bounded at nodes, on both sides where they jump, and at points between them.
+
+One kind of stage serves all pieces, or all but the last where the goal leaves derivatives free. Rows that only depend
+on what is fixed at an end are left out: they cannot be changed, and a limit just met there would leave the solver no
+room; they are checked before. What differs between tasks on one robot, positions, limits and scales, are parameters,
+so the stages are built once a robot.
 """
 
 from dataclasses import dataclass
@@ -16,10 +20,33 @@ from math import factorial
 import casadi as ca
 import numpy as np
 
+from ..function import function
+from ..model.robot import cached
+from .assembly import Group, assemble
 from .limits import QUANTITIES, velocity_bounds
 from .polynomials import at, bernstein, lobatto, shift
+from .stages import kind
 
 MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
+_BOUNDED = QUANTITIES[1:]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A bounded row of a stage: of which quantity ("tie" for a derivative fixed at an end) and joint.
+
+    fixed: numbers of derivatives at the (start, end) of the piece that it depends on alone, None where on others too.
+    margin: number of the margin that shrinks it. side: of v_of_q, 1 the upper, -1 the lower bound. order: of a tie.
+    place: number of the Bernstein coefficient, or point in the piece.
+    """
+
+    quantity: str
+    joint: int
+    fixed: tuple = (None, None)
+    margin: int | None = None
+    side: int = 0
+    order: int = 0
+    place: float = 0
 
 
 @dataclass(eq=False)
@@ -27,18 +54,19 @@ class Transcription:
     """The problem and what is needed to talk about it in physical units.
 
     nodes: number of pieces N. scale (c + 2, m): x_j = scale_j times the unknown, m moving joints. step: length of a
-    piece that the unknown 1 stands for. margin: parameter (3 n,), shares of the limits MARGINS that may be used.
+    piece that the unknown 1 stands for. assembly: the nonlinear program. rows: [(stage, Row, number among the
+    constraints)]. bounds: {lbx, ubx}.
     """
 
-    opti: ca.Opti
     task: object
     nodes: int
     scale: np.ndarray
     step: float
-    margin: ca.MX
     free_time: bool
     kinematic: bool
-    options: dict | None = None  # the solver is built with
+    assembly: object
+    rows: list
+    bounds: dict
 
     def guess(self, derivatives, T):
         """Unknowns from derivatives (c + 2, N + 1, n) of q at the nodes of a motion of duration T."""
@@ -68,48 +96,271 @@ class Transcription:
         T = table[-1, size] * self.step * self.nodes if self.free_time else self.step * self.nodes
         return T, x, u
 
+    def parameters(self, margins):
+        """Values of the parameters of the program; margins (3 n,): shares of the limits MARGINS that may be used."""
+        task = self.task
+        unit = [_unit(getattr(task.limits, k)) for k in _BOUNDED]
+        rates = np.zeros((2, task.continuity, len(task.names)))
+        for end, state in zip(rates, (task.start, task.goal), strict=True):
+            end[: len(state) - 1] = state[1:]
+        p = np.concatenate([task.start[0], self.scale.ravel(), [self.step], *unit, margins, rates.ravel()])
+        return self.assembly.parameters(p, np.full(self.nodes + 1, 1 / self.nodes))
 
-def transcribe(task, *, nodes, interior, kinematic, effort, smoothing, T, shortest):
+    def constraint_bounds(self, margins):
+        """{lbg, ubg}: zero for the dynamics, one for limits, shrunk by the margins."""
+        lower, upper = np.zeros((2, self.assembly.size[1]))
+        limits = self.task.limits
+        for _, row, number in self.rows:
+            use = 1.0 if row.margin is None else margins[row.margin]
+            if row.quantity == "q":
+                lower[number], upper[number] = (bound[row.joint] for bound in limits.q)
+            elif row.quantity == "v_of_q":
+                lower[number], upper[number] = (-np.inf, 0.0) if row.side > 0 else (0.0, np.inf)
+            elif row.quantity != "tie":
+                lower[number], upper[number] = -use, use
+        return {"lbg": lower, "ubg": upper}
+
+    def carried(self, multipliers, other):
+        """Multipliers of another problem with the same unknowns as multipliers of this one, zero where rows are new."""
+        lam_x, lam_g = multipliers
+        known = {(k, row): lam_g[number] for k, row, number in other.rows}
+        out = np.zeros(self.assembly.size[1])
+        out[self.assembly.dynamics] = lam_g[other.assembly.dynamics]
+        for k, row, number in self.rows:
+            out[number] = known.get((k, row), 0.0)
+        return lam_x, out
+
+
+def transcribe(
+    task, *, nodes, interior, kinematic, effort, smoothing, T, shortest, both_sides, derivatives="ad", compiler=None
+):
     """Transcription of a Task.
 
     interior: points between nodes where torque is bounded. kinematic: leave limits of torque out. effort: minimise
     squared torque in the fixed time T instead of the time, which is near T and at least `shortest`. smoothing: weight
-    of the mean square of u, scaled to about 1.
+    of the mean square of u, scaled to about 1. both_sides: with c = 2, where the torque rate jumps at nodes, bound it
+    on both sides, not on the one behind them alone. derivatives: of the dynamics, "ad" or "analytic". compiler: for
+    the stage functions, [Functions] -> [Functions].
     """
-    c, N, moving = task.continuity, nodes, task.moving
-    m = int(moving.sum())
-    opti = ca.Opti()
-    margin = opti.parameter(len(MARGINS) * len(task.names))
-    problem = Transcription(opti, task, N, _scale(task, N), T / N, margin, not effort, kinematic)
+    c, N, free_time = task.continuity, nodes, not effort
+    tied = [free_time and bool(np.any(state[1:])) for state in (task.start, task.goal)]
+    kept = (c, task.moving.tobytes(), _present(task.limits), interior, kinematic, effort, smoothing, task.limits.v_of_q)
 
-    X, H, U = [], [], []
-    for k in range(N + 1):
-        X.append(opti.variable(m * (c + 1)))
-        H.append(ca.MX(1) if effort else opti.variable())
-        U += [opti.variable(m)] if k < N else []
-    path, cost = _path_rows(problem, X, H, U, interior, effort)
-    P = shift(c + 1)[: c + 1] * problem.scale[None, :, 0] / problem.scale[: c + 1, :1]  # the joints' scales cancel
-    step = ca.sparsify(ca.kron(ca.DM(P), ca.DM.eye(m)))
-    following = ca.horzsplit(step @ ca.vertcat(ca.horzcat(*X[:-1]), ca.horzcat(*U)))
-    lower, upper = ((bound[moving] - task.start[0][moving]) / problem.scale[0] for bound in task.limits.q)
+    def stage(last):
+        key = ("planning", *kept, both_sides, tied[0], last, derivatives, compiler)
+        made = (task, interior, kinematic, effort, smoothing, both_sides, tied[0], last, derivatives, compiler)
+        return cached(task.robot, key, lambda: _piece(*made))
 
-    for k in range(N):
-        opti.subject_to(X[k + 1] - following[k] == 0)
-        if not effort:
-            opti.subject_to(H[k + 1] - H[k] == 0)
-        if k == 0:
-            pinned = _pinned(problem, task.start, H[0])
-            opti.subject_to(X[0][: pinned.numel()] == pinned)
-            if not effort:
-                opti.subject_to(opti.bounded(max(0.5 * shortest / T, 1e-4), H[0], 1e4))
-        else:
-            _bounded(opti, lower, X[k][:m], upper)
-        _bounded(opti, *path[k])
-    pinned = _pinned(problem, task.goal, H[N])
-    opti.subject_to(X[N][: pinned.numel()] == pinned)
-    objective = ca.sum2(cost) if effort else H[N]
-    opti.minimize(objective + smoothing * ca.sumsqr(ca.horzcat(*U)) / (N * m) if smoothing else objective)
-    return problem
+    last_differs = len(task.goal) <= c
+    groups = [(*stage(False), N - last_differs), *([(*stage(True), 1)] if last_differs else [])]
+    end, end_rows = cached(task.robot, ("planning", "end", *kept[:2], effort), lambda: _end(task, effort))
+    stages = [rows for _, rows, count in groups for _ in range(count)]
+    keep = [[_keeps(task, row, k, N, tied) for row in rows] for k, rows in enumerate([*stages, end_rows])]
+    made, start = [], 0
+    for of, rows, count in groups:
+        made.append(Group(of, count, np.array(keep[start : start + count], bool).reshape(count, len(rows))))
+        start += count
+    made.append(Group(end, 1, np.array(keep[-1:], bool).reshape(1, len(end_rows))))
+    assembly = assemble(made, n_p=sum(_sizes(task)), n_s=1)
+    numbered = [
+        (k, row, int(number))
+        for k, (rows, numbers) in enumerate(zip([*stages, end_rows], assembly.stage_rows, strict=True))
+        for row, number in zip(rows, numbers, strict=True)
+        if number >= 0
+    ]
+    scale = _scale(task, N)
+    bounds = _bounds(task, scale, N, T / N, free_time, tied, shortest / T)
+    return Transcription(task, N, scale, T / N, free_time, kinematic, assembly, numbered, bounds)
+
+
+# -- stages ---------------------------------------------------------------------------------------------------
+
+
+def _piece(task, interior, kinematic, effort, smoothing, both_sides, tied, last, derivatives, compiler):
+    """(Kind, rows) of a piece: of the last one, or of the others."""
+    m = int(task.moving.sum())
+    rows = []
+
+    def build(x, u, p, s):
+        rows.clear()
+        values = []
+
+        def bounded(value, row):
+            values.append(value)
+            rows.append(row)
+
+        piece = _Polynomial(task, x, u, p, effort)
+        _hull_rows(task, piece, last, bounded)
+        if task.limits.v_of_q is not None:
+            _velocity_rows(task, piece, bounded)
+        cost = 0
+        if effort or not kinematic:
+            points = interior, last, both_sides
+            cost = _torque_rows(task, piece, points, not kinematic, effort, derivatives, bounded)
+        if tied:
+            _ties(task, piece, 0, bounded)
+        if smoothing:
+            cost = cost + smoothing * s * ca.sumsqr(u) / m
+        return {"next": piece.following(), "rows": ca.vertcat(type(x)(0, 1), *values), "cost": cost}
+
+    nx = m * (task.continuity + 1) + (not effort)
+    graph = "mx" if derivatives == "analytic" and not kinematic else "sx"
+    made = kind("last_piece" if last else "piece", nx, m, build, sum(_sizes(task)), 1, graph)
+    return made.compiled(compiler) if compiler else made, tuple(rows)
+
+
+def _end(task, effort):
+    """(Kind, rows) of the node at the goal: the time, and derivatives that are fixed there and depend on it."""
+    m, rows = int(task.moving.sum()), []
+
+    def build(x, u, p, s):
+        values = []
+        if effort:
+            return {}
+        _ties(task, _Polynomial(task, x, None, p, effort), 1, lambda y, row: (values.append(y), rows.append(row)))
+        return {"rows": ca.vertcat(*values), "cost": x[-1]}
+
+    nx = m * (task.continuity + 1) + (not effort)
+    return kind("end", nx, 0, build, sum(_sizes(task)), 1), tuple(rows)
+
+
+class _Polynomial:
+    """A piece as casadi expressions: Taylor coefficients (n,) of all joints in physical units, length, parameters."""
+
+    def __init__(self, task, x, u, p, effort):
+        c, n, m = task.continuity, len(task.names), int(task.moving.sum())
+        parts = ca.vertsplit(p, np.cumsum([0, *_sizes(task)]).tolist())
+        self.start, self.scale, self.step = parts[0], parts[1 : c + 3], parts[c + 3]
+        self.unit = dict(zip(_BOUNDED, parts[c + 4 :], strict=False))
+        self.margin = parts[c + 4 + len(_BOUNDED)]
+        rates = parts[c + 5 + len(_BOUNDED) :]
+        self.rates = rates[:c], rates[c:]  # at the start and the goal, by order from v on
+        self.x, self.h = x[: m * (c + 1)], 1 if effort else x[m * (c + 1)]
+        self.unknowns = [*ca.vertsplit(self.x, m), *([] if u is None else [u])]
+        place = ca.DM(np.eye(n)[:, task.moving])
+        self.taylor = [place @ (k * y) for k, y in zip(self.scale, self.unknowns, strict=False)]
+        self.taylor[0] = self.taylor[0] + self.start
+        self.length, self.order, self.free_time = self.h * self.step, c + 1, not effort
+
+    def combined(self, weights, d):
+        """The d-th derivative by time from weights of the Taylor coefficients."""
+        terms = [weights[j] * self.taylor[j] for j in range(d, self.order + 1) if weights[j]]
+        return sum(terms[1:], terms[0]) / self.length**d if d else sum(terms[1:], terms[0])
+
+    def derivative(self, d, s):
+        return self.combined(at(self.order, d, s), d)
+
+    def following(self):
+        """Unknown state of the piece behind it: Pascal's triangle; the joints' scales differ by common factors."""
+        P = shift(self.order)
+        rows = []
+        for i in range(self.order):
+            terms = [P[i, j] * (self.scale[j] / self.scale[i]) * self.unknowns[j] for j in range(i, self.order + 1)]
+            rows.append(sum(terms[1:], terms[0]))
+        return ca.vertcat(*rows, *([self.h] if self.free_time else []))
+
+
+def _hull_rows(task, piece, last, bounded):
+    c, limits = task.continuity, task.limits
+    for d, quantity in enumerate(QUANTITIES[: min(5, c + 2)]):
+        limit = limits.q if d == 0 else getattr(limits, quantity)
+        some = np.isfinite(limit[0]) | np.isfinite(limit[1]) if d == 0 else np.isfinite(limit)
+        degree = c + 1 - d
+        for i, weights in enumerate(bernstein(c + 1, d)):
+            is_next_start, is_node = i == degree and d <= c and not last, d == 0 and i == 0
+            if is_next_start or is_node:  # nodes are bounded as unknowns
+                continue
+            b = piece.combined(weights, d)
+            for joint in np.flatnonzero(some & task.moving):
+                value = b[int(joint)] if d == 0 else b[int(joint)] / piece.unit[quantity][int(joint)]
+                bounded(value, Row(quantity, int(joint), (i + d, degree - i + d), place=i))
+
+
+def _velocity_rows(task, piece, bounded):
+    limits, n = task.limits, len(task.names)
+    bounds = velocity_bounds(limits)
+    use = piece.margin[2 * n :]
+    for s in (0.0, 0.5):
+        slowest, fastest = bounds(piece.derivative(0, s))
+        v = piece.derivative(1, s)
+        for joint in np.flatnonzero(task.moving):
+            i = int(joint)
+            for side, bound in ((1, fastest[i]), (-1, slowest[i])):
+                value = (v[i] - use[i] * bound) / piece.unit["v"][i]
+                bounded(value, Row("v_of_q", i, (0, None) if s == 0 else (None, None), 2 * n + i, side=side, place=s))
+
+
+def _torque_rows(task, piece, points, limited, effort, derivatives, bounded):
+    """Rows of torque and its rate at points of the piece; returns the integral of squared torque over the piece."""
+    f = function(task.robot, "inverse_dynamics", order=1, derivatives=derivatives)
+    limits, n = task.limits, len(task.names)
+    unit = {"tau": piece.unit["tau"], "dtau": piece.unit["dtau"]}
+    interior, last, both_sides = points
+    cost = 0
+    points, weights = lobatto(interior)
+    for s, weight in zip(points, weights, strict=True):
+        # the end is the start of the next piece, but for what jumps there; fixed ends have a torque that is fixed
+        asked = {"tau": limited and s < 1, "dtau": limited and (s < 1 or last or both_sides)}
+        asked = {k: x and np.isfinite(getattr(limits, k)).any() for k, x in asked.items()}
+        summed = effort and s < 1
+        if not (any(asked.values()) or summed):
+            continue
+        found = dict(zip(("tau", "dtau"), f(*(piece.derivative(d, s) for d in range(4))), strict=True))
+        for margin, quantity in enumerate(("tau", "dtau")):
+            if asked[quantity]:
+                share, orders = found[quantity] / unit[quantity], 2 + margin
+                fixed = (orders, None) if s == 0 else (None, orders) if s == 1 else (None, None)
+                for joint in np.flatnonzero(np.isfinite(getattr(limits, quantity))):
+                    bounded(
+                        share[int(joint)], Row(quantity, int(joint), fixed, margin * n + int(joint), place=float(s))
+                    )
+        if summed:
+            both = weights[0] + weights[-1] if s == 0 else weight
+            cost = cost + both * piece.length * ca.sumsqr(found["tau"] / unit["tau"])
+    return cost
+
+
+def _ties(task, piece, end, bounded):
+    """Rows that are zero where derivatives are as fixed at an end; the unknowns stand for them times powers of h."""
+    moving = [int(i) for i in np.flatnonzero(task.moving)]
+    for j in range(1, task.continuity + 1):
+        there = piece.rates[end][j - 1][moving] * piece.length**j / factorial(j) / piece.scale[j]
+        for k, i in enumerate(moving):
+            bounded(piece.unknowns[j][k] - there[k], Row("tie", i, (None, None), order=j))
+
+
+# -- numbers --------------------------------------------------------------------------------------------------
+
+
+def _keeps(task, row, k, N, tied):
+    """Whether a row of stage k is a constraint."""
+    if row.quantity == "tie":
+        start = k == 0
+        return tied[0 if start else 1] and (start or k == N) and row.order < len(task.start if start else task.goal)
+    at_start = len(task.start) - 1 if k == 0 else -1
+    at_end = len(task.goal) - 1 if k == N - 1 else -1
+    return not any(x is not None and x <= known for x, known in zip(row.fixed, (at_start, at_end), strict=True))
+
+
+def _sizes(task):
+    """Sizes of the parameters, as Transcription.parameters puts them together."""
+    c, n, m = task.continuity, len(task.names), int(task.moving.sum())
+    return [n, *[m] * (c + 2), 1, *[n] * len(_BOUNDED), n * len(MARGINS), *[n] * (2 * c)]
+
+
+def _present(limits):
+    """Which limits there are: rows are built for those alone."""
+    return np.isfinite([*limits.q, *(getattr(limits, k) for k in _BOUNDED)]).tobytes()
+
+
+def _unit(limit):
+    """(n,) what a quantity is measured in: its limit, or 1 where there is none."""
+    return np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
+
+
+def effort_unit(limits):
+    """(n,) what torque is measured in by the objective "effort": its limit, or 1 where there is none."""
+    return _unit(limits.tau)
 
 
 def _scale(task, N):
@@ -122,122 +373,17 @@ def _scale(task, N):
     return np.array(orders)[:, None] * reach
 
 
-def _pinned(problem, state, H):
-    """What the first unknowns of a node are where q, v, dv, ... of `state` are fixed; free of H where it rests."""
-    task, moving = problem.task, problem.task.moving
-    out = []
-    for j, x in enumerate(state):
-        x = x[moving] - (task.start[0][moving] if j == 0 else 0.0)
-        x = ca.sparsify(ca.DM(x / problem.scale[j] * problem.step**j / factorial(j)))
-        out.append(x * H**j if j and x.nnz() else x)
-    return ca.densify(ca.vertcat(*out))
-
-
-def _bounded(opti, lower, g, upper):
-    """lower <= g <= upper for the rows that have a bound."""
-    lower, upper = ca.MX(lower), ca.MX(upper)
-    if g.numel():
-        opti.subject_to(opti.bounded(lower, g, upper))
-
-
-def _path_rows(problem, X, H, U, interior, effort):
-    """[(lower, rows, upper)] of the limits piece by piece, and the cost (1, N) of the pieces.
-
-    One mapped Function serves all pieces but the first and the last, whose ends may be fixed.
-    """
-    N = problem.nodes
-    path, costs = [], []
-    groups = ([0], list(range(1, N - 1)), [N - 1])
-    for group in groups:
-        stage, lower, upper, margins = _stage(problem, group[0] == 0, group[-1] == N - 1, interior, effort)
-        x, h, u = (ca.horzcat(*(V[k] for k in group)) for V in (X, H, U))
-        rows, cost = stage.map(len(group))(x, h, u, ca.repmat(problem.margin, 1, len(group)))
-        use = ca.vertcat(1, problem.margin)[margins]
-        path += [(lower * use, column, upper * use) for column in ca.horzsplit(rows)]
-        costs.append(cost)
-    return path, ca.horzcat(*costs)
-
-
-def _stage(problem, first, last, interior, effort):
-    """Limits of one piece: Function (x, h, u, margin) -> (rows, cost), bounds, and the margin of each row (0: none).
-
-    Rows that only depend on what is fixed at an end are left out: they cannot be changed, and a limit just met there
-    would leave the solver no room. They are checked before.
-    """
-    task, limits, c = problem.task, problem.task.limits, problem.task.continuity
-    m, n = int(task.moving.sum()), len(task.names)
-    x, h, u = ca.SX.sym("x", m * (c + 1)), ca.SX.sym("h"), ca.SX.sym("u", m)
-    margin = ca.SX.sym("margin", len(MARGINS) * n)
-    place = ca.DM(np.eye(n)[:, task.moving])
-    taylor = [place @ (problem.scale[j] * y) for j, y in enumerate([*ca.vertsplit(x, m), u])]
-    taylor[0] = taylor[0] + task.start[0]
-    length = h * problem.step
-    # orders up to these are fixed at the ends of this piece
-    at_start = len(task.start) - 1 if first else -1
-    at_end = len(task.goal) - 1 if last else -1
-    rows, lower, upper, margins = [], [], [], []
-
-    def limit(value, low, high, margin_index=None):
-        used = np.isfinite(low) | np.isfinite(high)
-        for i in np.flatnonzero(used):
-            rows.append(value[int(i)])
-            lower.append(low[i])
-            upper.append(high[i])
-            margins.append(0 if margin_index is None else 1 + margin_index * n + i)
-
-    def derivative(d, s):
-        weights = at(c + 1, d, s)
-        return sum(taylor[j] * weights[j] for j in range(d, c + 2) if weights[j]) / length**d
-
-    def share(value, bound, margin_index=None, only=None):
-        bound = np.where(task.moving, bound, np.inf) if only is None else bound
-        unit = np.where(np.isfinite(bound), bound, 1.0)
-        ones = np.where(np.isfinite(bound), 1.0, np.inf)
-        limit(value / unit, -ones, ones, margin_index)
-
-    for d, quantity in enumerate(QUANTITIES[: min(5, c + 2)]):
-        degree = c + 1 - d
-        for i, weights in enumerate(bernstein(c + 1, d)):
-            is_next_start = i == degree and d <= c and not last
-            is_node = d == 0 and i == 0  # bounded as unknowns
-            if is_next_start or is_node or i + d <= at_start or degree - i + d <= at_end:
-                continue
-            b = sum(taylor[j] * weights[j] for j in range(d, c + 2) if weights[j])
-            if d == 0:
-                free = np.where(task.moving, 0.0, np.inf)
-                limit(b, limits.q[0] - free, limits.q[1] + free)
-            else:
-                share(b / length**d, getattr(limits, quantity))
-    if limits.v_of_q is not None:
-        bounds = velocity_bounds(limits)
-        use = margin[2 * n :]
-        for s in (0.0, 0.5):
-            if s > 0 or not first:
-                slowest, fastest = bounds(derivative(0, s))
-                v = derivative(1, s)
-                unit = np.where(np.isfinite(limits.v) & (limits.v > 0), limits.v, 1.0)
-                free = np.where(task.moving, 0.0, np.inf)
-                limit((v - use * fastest) / unit, np.full(n, -np.inf), free)
-                limit((v - use * slowest) / unit, -free, np.full(n, np.inf))
-    cost = ca.SX(0)
-    if effort or not problem.kinematic:
-        bounded = not problem.kinematic
-        points, weights = lobatto(interior)
-        for s, weight in zip(points, weights, strict=True):
-            tau, dtau = task.dynamics(*(derivative(d, s) for d in range(4)))
-            fixed = at_start if s == 0 else at_end if s == 1 else -1
-            if bounded and fixed < 2 and (s < 1 or last):
-                share(tau, limits.tau, 0, "all")
-            if bounded and fixed < 3 and (s < 1 or last or c == 2):  # with c = 2 the rate jumps at nodes: both sides
-                share(dtau, limits.dtau, 1, "all")
-            if effort and (s < 1 or last):
-                both = weights[0] + weights[-1] if s == 0 and not first else weight
-                unit = effort_unit(limits)
-                cost += both * length * ca.sumsqr(tau / unit)
-    stage = ca.Function("limits", [x, h, u, margin], ca.cse([ca.vertcat(ca.SX(0, 1), *rows), cost]))
-    return stage, ca.DM(lower), ca.DM(upper), margins
-
-
-def effort_unit(limits):
-    """(n,) what torque is measured in by the objective "effort": its limit, or 1 where there is none."""
-    return np.where(np.isfinite(limits.tau), limits.tau, 1.0)
+def _bounds(task, scale, N, step, free_time, tied, shortest):
+    """{lbx, ubx}: positions of the nodes within their limits, both ends as fixed, the time positive."""
+    c, moving, origin = task.continuity, task.moving, task.start[0]
+    m = int(moving.sum())
+    size = m * (c + 1) + free_time + m
+    lower, upper = np.full((N + 1, size), -np.inf), np.full((N + 1, size), np.inf)
+    lower[1:N, :m], upper[1:N, :m] = (((bound - origin)[moving] / scale[0]) for bound in task.limits.q)
+    for k, state, is_tied in ((0, task.start, tied[0]), (N, task.goal, tied[1])):
+        for j, value in enumerate(state[: 1 if is_tied else None]):
+            x = (value - (origin if j == 0 else 0.0))[moving] * step**j / factorial(j) / scale[j]
+            lower[k, j * m : (j + 1) * m] = upper[k, j * m : (j + 1) * m] = x
+    if free_time:
+        lower[0, m * (c + 1)], upper[0, m * (c + 1)] = max(0.5 * shortest, 1e-4), 1e4
+    return {"lbx": lower.ravel()[:-m], "ubx": upper.ravel()[:-m]}

@@ -1,0 +1,234 @@
+"""A nonlinear program from stages: values, Jacobian and Hessian are put together from those of the kinds.
+
+Unknowns are z_0, z_1, ..., z_N, constraints stage by stage: x_(k+1) - next_k = 0, then the rows that are kept. That is
+the order solvers for this structure (fatrop) need. Derivatives reach the solver through the option `cache` of nlpsol:
+blocks are evaluated with `map` and their entries placed by index, so nothing is differentiated for more stages.
+"""
+
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ShapeError
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """`count` stages of one kind in a row. keep (count, ng): which rows are constraints, all by default."""
+
+    kind: object
+    count: int
+    keep: np.ndarray | None = None
+
+    def kept(self):
+        shape = (self.count, self.kind.ng)
+        keep = np.ones(shape, bool) if self.keep is None else np.asarray(self.keep, bool)
+        if keep.shape != shape:
+            raise ShapeError(f"stages {self.kind.name}: keep has shape {keep.shape}, expected {shape}")
+        return keep
+
+
+@dataclass(eq=False)
+class Assembly:
+    """The nonlinear program. nlp: {x, p, f, g}; dynamics (m,): which constraints are x_(k+1) - next_k = 0.
+
+    stage_rows: for every stage the numbers (ng,) of its rows among the constraints, -1 where left out. first: number of
+    the first unknown of every stage.
+    """
+
+    groups: list
+    nlp: dict
+    first: np.ndarray
+    dynamics: np.ndarray
+    stage_rows: list
+    parts: dict = field(repr=False)
+    solvers: dict = field(default_factory=dict, repr=False)  # made for this program, by name and options
+
+    @property
+    def size(self):
+        return self.nlp["x"].numel(), self.nlp["g"].numel()
+
+    def parameters(self, p, s=None):
+        """Values of the parameter of the program: p, then the parameters (n_s, stages) of the stages."""
+        return np.concatenate([np.ravel(p), np.ravel(np.zeros(0) if s is None else s, order="F")])
+
+    def opti(self, given):
+        """The same program as a casadi.Opti, all derivatives by AD: what an Assembly is tested against. given: {p, lbx,
+        ubx, lbg, ubg, x0}."""
+        opti = ca.Opti()
+        x, p = opti.variable(self.size[0]), opti.parameter(self.nlp["p"].numel())
+        f = ca.Function("nlp", [self.nlp["x"], self.nlp["p"]], [self.nlp["f"], self.nlp["g"]])
+        objective, g = f.call([x, p], True, False)
+        opti.minimize(objective)
+        for lower, value, upper in ((given["lbx"], x, given["ubx"]), (given["lbg"], g, given["ubg"])):
+            used = np.flatnonzero(np.isfinite(lower) | np.isfinite(upper)).tolist()
+            opti.subject_to(opti.bounded(ca.DM(lower)[used], value[used], ca.DM(upper)[used]))
+        opti.set_initial(x, given["x0"])
+        opti.set_value(p, ca.DM(np.reshape(given["p"], (-1, 1))))
+        return opti
+
+    def cache(self, solver, hessian):
+        """Functions by the names that nlpsol looks for; empty where the solver takes other ones."""
+        x, p, g, f = (self.nlp[k] for k in ("x", "p", "g", "f"))
+        lam_f, lam_g = self.parts["lam_f"], self.parts["lam_g"]
+        J, gradient, H = self.parts["jacobian"], self.parts["gradient"], self.parts.get(hessian)
+        if solver not in ("ipopt", "fatrop", "sqpmethod"):
+            return {}
+        xp, both = ["x", "p"], [x, p]
+        made = {"nlp_f": ([f], ["f"]), "nlp_g": ([g], ["g"]), "nlp_jac_g": ([g, J], ["g", "jac_g_x"])}
+        made["nlp_grad_f"] = ([f, gradient], ["f", "grad_f_x"])
+        if solver == "fatrop":
+            made["nlp_grad_f"] = ([gradient], ["grad_f_x"])
+        if solver == "sqpmethod":
+            made = {"nlp_fg": ([f, g], ["f", "g"])}
+            made["nlp_jac_fg"] = ([f, gradient, g, J], ["f", "grad_f_x", "g", "jac_g_x"])
+        out = {n: ca.Function(n, both, e, xp, names) for n, (e, names) in made.items()}
+        of_lagrangian = lam_f * gradient + ca.mtimes(J.T, lam_g)
+        given, names = [x, p, lam_f, lam_g], ["x", "p", "lam_f", "lam_g"]
+        if H is not None:
+            what = {"ipopt": ([H], ["triu_hess_gamma_x_x"])}
+            what["fatrop"] = ([of_lagrangian, ca.triu2symm(H)], ["grad_gamma_x", "hess_gamma_x_x"])
+            what["sqpmethod"] = ([ca.triu2symm(H)], ["hess_gamma_x_x"])
+            expressions, outputs = what[solver]
+            out["nlp_hess_l"] = ca.Function("nlp_hess_l", given, expressions, names, outputs)
+        return out
+
+
+def assemble(groups, n_p=0, n_s=0, threads=1):
+    """Assembly of groups of stages; next of every stage but the last must have the size of the state behind it.
+
+    n_p: size of the parameters of the problem, n_s: of those of each stage. threads: stages are evaluated by so many.
+    """
+    stages = [g.kind for g in groups for _ in range(g.count)]
+    _check(groups, stages)
+    sizes = np.array([k.nx + k.nu for k in stages])
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    x = ca.MX.sym("x", int(first[-1]))
+    p = ca.MX.sym("p", n_p + n_s * len(stages))
+    common, own = p[:n_p], ca.reshape(p[n_p:], n_s, len(stages))
+    numbers, dynamics = _numbers(groups, stages)
+    m = int(sum(r.size for r in dynamics) + sum((r >= 0).sum() for r in numbers))
+    lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", m)
+    multipliers = ca.vertcat(lam_g, 0)
+    f, start = ca.MX(0), 0
+    sources = {k: [] for k in ("g", "jacobian", "gradient", "exact", "gauss_newton")}
+    places = {k: [] for k in sources}
+
+    for group in groups:
+        of, count = group.kind, group.count
+        evaluated = _mapped(count, threads)
+        span = range(start, start + count)
+        z = ca.reshape(x[int(first[start]) : int(first[start + count])], of.nx + of.nu, count)
+        s = own[:, start : start + count]
+        inputs = [z, ca.repmat(common, 1, count), s]
+        following, rows = evaluated(of.value, *inputs)
+        f = f + ca.sum2(*evaluated(of.cost, *inputs))
+        if of.n_next:
+            ends = np.array([first[k + 1] + np.arange(of.n_next) for k in span])
+            sources["g"].append(_entries(x, ends) - ca.vec(following))
+            places["g"].append(np.concatenate([dynamics[k] for k in span]))
+        kept = np.concatenate([numbers[k] for k in span]) if of.ng else np.zeros(0, int)
+        if np.any(kept >= 0):
+            sources["g"].append(ca.vec(rows)[np.flatnonzero(kept >= 0).tolist()])
+            places["g"].append(kept[kept >= 0])
+        # Jacobian: entries of -d next and d rows by z, and 1 by the state behind
+        row, column = (np.array(c, int) for c in of.jacobian.sparsity_out(0).get_triplet())
+        (J,) = evaluated(of.jacobian, *inputs)
+        targets = [np.concatenate([dynamics[k], numbers[k]]).astype(int) for k in span]
+        target = np.concatenate([t[row] for t in targets]) if row.size else np.zeros(0, int)
+        columns = np.concatenate([first[k] + column for k in span]) if row.size else np.zeros(0, int)
+        use = np.flatnonzero(target >= 0)
+        if use.size:
+            sign = np.tile(np.where(row < of.n_next, -1.0, 1.0), count)[use]
+            sources["jacobian"].append(_entries_of(J, of.jacobian, count)[use.tolist()] * ca.DM(sign))
+            places["jacobian"].append(np.stack([target[use], columns[use]]))
+        if of.n_next:
+            sources["jacobian"].append(ca.MX(ca.DM.ones(ends.size)))
+            places["jacobian"].append(np.stack([np.concatenate([dynamics[k] for k in span]), ends.ravel()]))
+        (gradient,) = evaluated(of.gradient, *inputs)
+        sources["gradient"].append(ca.vec(gradient))
+        # Hessian
+        lam_next = ca.MX(0, count)
+        if of.n_next:
+            lam_next = -ca.reshape(lam_g[np.concatenate([dynamics[k] for k in span]).tolist()], of.n_next, count)
+        lam_rows = ca.MX(0, count)
+        if of.ng:
+            lam_rows = ca.reshape(multipliers[np.where(kept >= 0, kept, m).tolist()], of.ng, count)
+        for which, function in (("exact", of.hessian), ("gauss_newton", of.gauss_newton)):
+            row, column = (np.array(c, int) for c in function.sparsity_out(0).get_triplet())
+            if row.size:
+                (H,) = evaluated(function, *inputs, ca.repmat(lam_f, 1, count), lam_next, lam_rows)
+                sources[which].append(_entries_of(H, function, count))
+                places[which].append(
+                    np.concatenate([np.stack([first[k] + row, first[k] + column]) for k in span], axis=1)
+                )
+        start += count
+    n = int(first[-1])
+    order = np.argsort(np.concatenate(places["g"]), kind="stable") if places["g"] else np.zeros(0, int)
+    g = ca.vertcat(ca.MX(0, 1), *sources["g"])[order.tolist()]
+    parts = {
+        "lam_f": lam_f,
+        "lam_g": lam_g,
+        "gradient": ca.densify(ca.vertcat(*sources["gradient"])),  # solvers read it as dense
+        "jacobian": _sparse(m, n, sources["jacobian"], places["jacobian"]),
+        "exact": _sparse(n, n, sources["exact"], places["exact"]),
+        "gauss_newton": _sparse(n, n, sources["gauss_newton"], places["gauss_newton"]),
+    }
+    equality = np.zeros(m, bool)
+    equality[np.concatenate([*dynamics, np.zeros(0, int)]).astype(int)] = True
+    return Assembly(list(groups), {"x": x, "p": p, "f": f, "g": g}, first, equality, numbers, parts)
+
+
+def _mapped(count, threads):
+    """(Function, *inputs) -> its outputs for `count` stages side by side."""
+
+    def evaluated(function, *inputs):
+        if count > 1:
+            function = function.map(count, "thread", threads) if threads > 1 else function.map(count)
+        return function.call(inputs)
+
+    return evaluated
+
+
+def _check(groups, stages):
+    for a, b in zip(stages[:-1], stages[1:], strict=True):
+        if a.n_next != b.nx:
+            raise ShapeError(f"stage {a.name} gives a next state of {a.n_next}, stage {b.name} behind it has {b.nx}")
+    if stages[-1].n_next:
+        raise ShapeError(f"the last stage {stages[-1].name} gives a next state, but no stage is behind it")
+
+
+def _numbers(groups, stages):
+    """Numbers of the constraints: of the rows of each stage, -1 where left out, and of its dynamics."""
+    kept = [row for g in groups for row in g.kept()]
+    numbers, dynamics, at = [], [], 0
+    for k, keep in zip(stages, kept, strict=True):
+        dynamics.append(np.arange(at, at + k.n_next))
+        at += k.n_next
+        row = np.full(k.ng, -1)
+        row[keep] = at + np.arange(keep.sum())
+        at += int(keep.sum())
+        numbers.append(row)
+    return numbers, dynamics
+
+
+def _entries(x, indices):
+    return x[np.ravel(indices).astype(int).tolist()]
+
+
+def _entries_of(matrices, function, count):
+    """Column of the stored entries of the first output of a Function for `count` stages side by side."""
+    pattern = ca.repmat(function.sparsity_out(0), 1, count)  # where all are zero, CasADi drops them from the call
+    return ca.vec(ca.project(matrices, pattern).nz[:])
+
+
+def _sparse(rows, columns, sources, places):
+    """Sparse MX (rows, columns) of the entries `sources` at `places`, (2, k) rows and columns each, no two alike."""
+    if not sources:
+        return ca.MX(rows, columns)
+    row, column = np.concatenate(places, axis=1)
+    order = np.lexsort((row, column))
+    start = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=columns))])
+    pattern = ca.Sparsity(rows, columns, start.tolist(), row[order].tolist())
+    return ca.MX(pattern, ca.vertcat(*sources)[order.tolist()])

@@ -1,0 +1,102 @@
+"""Ways to turn rates into steps, for Problem.solve(method=...): what a stage gets besides its state and controls.
+
+A method is a function (dynamics, cost, x, u, h, matrix) -> Step. dynamics(x, u) -> dx/dt and cost(x, u) -> cost rate
+are casadi expressions of any x, u; h is the length of the interval.
+"""
+
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+
+from ..errors import UnknownName
+
+
+@dataclass(eq=False)
+class Step:
+    """following: state at the end of the interval. cost: integral over it. extra: further unknowns. rows: zero.
+
+    guesses: for every unknown of `extra`, (what it is like: "x" or "u", share of the interval where). u_next: controls
+    at the next node, where they are states.
+    """
+
+    following: object
+    cost: object
+    extra: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    guesses: list = field(default_factory=list)
+    u_next: object = None
+
+
+def rk4(dynamics, cost, x, u, h, symbol):
+    """Classic Runge-Kutta step of order 4, u constant over the interval; exact for chains of up to four integrators."""
+    k1 = dynamics(x, u)
+    k2 = dynamics(x + h / 2 * k1, u)
+    k3 = dynamics(x + h / 2 * k2, u)
+    k4 = dynamics(x + h * k3, u)
+    l1, l2, l3, l4 = (cost(y, u) for y in (x, x + h / 2 * k1, x + h / 2 * k2, x + h * k3))
+    return Step(x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), h / 6 * (l1 + 2 * l2 + 2 * l3 + l4))
+
+
+def euler(dynamics, cost, x, u, h, symbol):
+    """Explicit Euler step, of order 1."""
+    return Step(x + h * dynamics(x, u), h * cost(x, u))
+
+
+def collocation(degree=3):
+    """Orthogonal collocation at `degree` Legendre points, u constant over the interval; of order 2 degree."""
+
+    def step(dynamics, cost, x, u, h, symbol):
+        tau = np.append(0, ca.collocation_points(degree, "legendre"))
+        C, D, B = ca.collocation_coeff(tau[1:].tolist())
+        inner = [symbol(f"x_{j}", x.numel()) for j in range(degree)]
+        Z = ca.horzcat(x, *inner)
+        slopes = Z @ C
+        rows = [slopes[:, j] - h * dynamics(y, u) for j, y in enumerate(inner)]
+        integral = sum(h * float(B[j]) * cost(y, u) for j, y in enumerate(inner))
+        return Step(Z @ D, integral, inner, rows, [("x", float(t)) for t in tau[1:]])
+
+    return step
+
+
+def _by_nodes(midpoint):
+    """Trapezoidal or Hermite-Simpson, u linear or quadratic between nodes: the controls of a node are states."""
+
+    def step(dynamics, cost, x, u, h, symbol):
+        following, u_next = symbol("x_next", x.numel()), symbol("u_next", u.numel())
+        extra, guesses = [following, u_next], [("x", 1.0), ("u", 1.0)]
+        f0, f1 = dynamics(x, u), dynamics(following, u_next)
+        if midpoint:
+            u_mid = symbol("u_mid", u.numel())
+            extra, guesses = [*extra, u_mid], [*guesses, ("u", 0.5)]
+            x_mid = (x + following) / 2 + h / 8 * (f0 - f1)
+            middle, weights = dynamics(x_mid, u_mid), (1 / 6, 4 / 6, 1 / 6)
+            rows = [following - x - h * (weights[0] * f0 + weights[1] * middle + weights[2] * f1)]
+            integral = h * (
+                weights[0] * cost(x, u) + weights[1] * cost(x_mid, u_mid) + weights[2] * cost(following, u_next)
+            )
+        else:
+            rows = [following - x - h / 2 * (f0 + f1)]
+            integral = h / 2 * (cost(x, u) + cost(following, u_next))
+        return Step(following, integral, extra, rows, guesses, u_next)
+
+    step.controls_are_states = True
+    return step
+
+
+METHODS = {
+    "rk4": rk4,
+    "euler": euler,
+    "collocation": collocation(3),
+    "trapezoidal": _by_nodes(False),
+    "hermite_simpson": _by_nodes(True),
+}
+
+
+def chosen_method(method):
+    """A method by name, or a function of the caller's own."""
+    if callable(method):
+        return method
+    if method not in METHODS:
+        raise UnknownName("method of transcription", method, METHODS)
+    return METHODS[method]

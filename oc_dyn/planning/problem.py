@@ -1,0 +1,284 @@
+"""od.Problem: an optimal-control problem as it is written down, solved stage by stage.
+
+ocp = od.Problem(nodes=50, duration=2.0)
+q, v = ocp.state("q", 2, lower=-3, upper=3), ocp.state("v", 2)
+tau = ocp.control("tau", 2, lower=-20, upper=20)
+ocp.rate(q, v)
+ocp.rate(v, forward_dynamics(q, v, tau))
+ocp.start({q: q0, v: 0})
+ocp.goal({q: q1, v: 0})
+ocp.minimize(integral=ca.sumsqr(tau))
+found = ocp.solve(method="collocation")
+found[q]                                    # (51, 2)
+"""
+
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+
+from ..errors import LimitError, ShapeError, SolveError, UnknownName
+from .integrators import chosen_method
+from .solver import checked_options, solve
+from .transcribed import Solution, Transcribed
+
+
+@dataclass(eq=False)
+class Variable:
+    """A state or control: symbol, bounds (n,), guess, value at start and goal or None."""
+
+    name: str
+    symbol: ca.MX
+    lower: np.ndarray
+    upper: np.ndarray
+    scale: np.ndarray
+    guess: object = 0.0
+    start: np.ndarray | None = None
+    goal: np.ndarray | None = None
+
+    @property
+    def size(self):
+        return self.symbol.numel()
+
+
+@dataclass(eq=False)
+class Row:
+    """An expression and its bounds."""
+
+    expression: ca.MX
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+@dataclass(eq=False)
+class Phase:
+    """Nodes of one stretch of time, with the dynamics, limits and costs that hold there."""
+
+    nodes: int
+    number: int
+    rates: dict = field(default_factory=dict)  # number of a state: rate
+    steps: dict = field(default_factory=dict)  # number of a state: value at the next node
+    rows: list = field(default_factory=list)
+    integrals: list = field(default_factory=list)
+    squares: list = field(default_factory=list)
+    join: dict = field(default_factory=dict)  # number of a state: value at the start of the next phase
+
+
+class Problem:
+    """Optimal-control problem on `nodes` intervals of equal length; see the module for how it is written.
+
+    duration: of the (first) phase [s], a number, or (lower, upper) for a free one. Symbols are casadi.MX, and
+    expressions of them may call any Function; the derivatives registered with those are used.
+    """
+
+    def __init__(self, nodes, duration):
+        self._states, self._controls, self._parameters = [], [], []
+        self._durations, self._phases = [], []
+        self._start_rows, self._goal_rows, self._terminal = [], [], []
+        self._made = {}
+        self.phase(nodes, duration)
+
+    # -- what there is --------------------------------------------------------------------------------------
+
+    def state(self, name, size=1, *, lower=-np.inf, upper=np.inf, scale=1.0, guess=0.0):
+        """Symbol (size, 1) of a state. lower, upper: bounds at all nodes. scale: size of a typical value. guess:
+        (size,), (nodes + 1, size), or a function of the share of the time passed."""
+        return self._variable(self._states, name, size, lower, upper, scale, guess)
+
+    def control(self, name, size=1, *, lower=-np.inf, upper=np.inf, scale=1.0, guess=0.0):
+        """Symbol (size, 1) of what may be chosen freely on every interval, as state."""
+        return self._variable(self._controls, name, size, lower, upper, scale, guess)
+
+    def parameter(self, name, size=1):
+        """Symbol (size, 1) whose value is given to solve."""
+        self._parameters.append((name, ca.MX.sym(name, size)))
+        return self._parameters[-1][1]
+
+    def chain(self, name, size, order, *, bounds=(), scale=None, guess=0.0):
+        """[q, dq, ..., d^order q]: states and, last, a control that is constant on every interval, stepped exactly.
+
+        bounds: largest absolute value of dq, d2q, ..., None for none; scale: typical values of all, q first.
+        """
+        scale = [1.0] * (order + 1) if scale is None else list(scale)
+        limits = [np.inf if b is None else b for b in bounds] + [np.inf] * (order - len(bounds))
+        guesses = guess if isinstance(guess, (list, tuple)) else [guess] + [0.0] * order
+        made = [self.state(name, size, scale=scale[0], guess=guesses[0])]
+        for j in range(1, order + 1):
+            add = self.state if j < order else self.control
+            made.append(
+                add(
+                    f"d{j}{name}",
+                    size,
+                    lower=-np.array(limits[j - 1]),
+                    upper=limits[j - 1],
+                    scale=scale[j],
+                    guess=guesses[j],
+                )
+            )
+        h, factorials = self.step, np.cumprod([1.0, *range(1, order + 1)])
+        for j in range(order):
+            terms = [made[k] * h ** (k - j) / factorials[k - j] for k in range(j, order + 1)]
+            self.next(made[j], sum(terms[1:], terms[0]))
+        return made
+
+    @property
+    def duration(self):
+        """Symbol or number: duration of the phase now described."""
+        return self._durations[self._phase.number][0]
+
+    @property
+    def step(self):
+        """Length of an interval of the phase now described."""
+        return self.duration / self._phase.nodes
+
+    def phase(self, nodes, duration):
+        """From here on rates, limits and costs are those of one more phase behind the ones there are."""
+        if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 1:
+            raise ShapeError(f"Problem: nodes is {nodes!r}, expected an integer of at least 1")
+        number = len(self._phases)
+        free = not np.isscalar(duration)
+        bounds = tuple(float(x) for x in duration) if free else (float(duration),) * 2
+        if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
+            raise ShapeError(f"Problem: duration is {duration!r}, expected a positive number or (lower, upper)")
+        symbol = ca.MX.sym(f"T{number}") if free else bounds[0]
+        self._durations.append((symbol, bounds, free))
+        self._phase = Phase(int(nodes), number)
+        self._phases.append(self._phase)
+        return self
+
+    # -- what holds -----------------------------------------------------------------------------------------
+
+    def rate(self, state, expression):
+        """Time derivative of a state."""
+        self._phase.rates[self._number(state)] = self._column(expression, state)
+
+    def next(self, state, expression):
+        """Value of a state at the next node, instead of its rate: a step on a manifold, an exact step, a map."""
+        self._phase.steps[self._number(state)] = self._column(expression, state)
+
+    def join(self, state, expression):
+        """Value of a state at the start of the next phase, by default what it is at the end of this one."""
+        self._phase.join[self._number(state)] = self._column(expression, state)
+
+    def limit(self, lower, expression, upper):
+        """lower <= expression <= upper at every node of the phase, at the last node of all if it is free of controls.
+
+        Bounds are numbers or arrays; a bound that depends on parameters belongs into the expression.
+        """
+        expression = ca.vec(ca.MX(expression))
+        self._phase.rows.append(Row(expression, *self._bounds("limit", lower, upper, expression.numel())))
+
+    def start(self, values):
+        """{state or expression: value} at the first node; values may be parameters."""
+        self._ends(values, self._start_rows, "start")
+
+    def goal(self, values):
+        """{state or expression: value, or (lower, upper)} at the last node; values may be parameters."""
+        self._ends(values, self._goal_rows, "goal")
+
+    def minimize(self, *, integral=None, terminal=None, squares=None):
+        """Add to the cost: the integral of a rate, a cost of the last node, or the integral of half the sum of squares
+        of `squares`, which hessian="gauss_newton" makes use of."""
+        if integral is not None:
+            self._phase.integrals.append(ca.MX(integral))
+        if squares is not None:
+            self._phase.squares.append(ca.vec(ca.MX(squares)))
+        if terminal is not None:
+            self._terminal.append(ca.MX(terminal))
+
+    # -- solving --------------------------------------------------------------------------------------------
+
+    def solve(
+        self, *, method="rk4", solver="ipopt", hessian="exact", parameters=None, initial=None, solver_options=None,
+        compiled=None, raises=True,
+    ):  # fmt: skip
+        """Solution of the problem.
+
+        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", or one of integrators.py made by hand.
+        solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
+        parameters: {symbol: value}. initial: a Solution to start from, with its multipliers where nothing else changed.
+        compiled: [Functions] -> [Functions] for the stages, as od.compile. raises: SolveError if the solver fails.
+        """
+        if hessian not in ("exact", "gauss_newton", "limited_memory"):
+            raise UnknownName("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
+        key = (method, compiled, self._stamp())
+        if key not in self._made:
+            self._made[key] = Transcribed(self, chosen_method(method), compiled)
+        made = self._made[key]
+        outer, inner = checked_options(solver, solver_options, free_time=any(d[2] for d in self._durations))
+        given = {"p": made.parameters(parameters or {}), **made.bounds, "x0": made.guess(initial)}
+        if initial is not None and initial.transcribed is made:
+            given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
+        found = solve(made.assembly, solver, hessian, outer, inner, given)
+        solution = Solution(self, made, found, given["p"])
+        if raises and not found.success:
+            raise SolveError(
+                f"the solver stopped with {found.status!r} after {found.iterations} iterations", found.status
+            )
+        return solution
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    def _stamp(self):
+        sizes = [len(x) for p in self._phases for x in (p.rates, p.steps, p.rows, p.integrals, p.squares, p.join)]
+        return (*sizes, len(self._start_rows), len(self._goal_rows), len(self._terminal), len(self._states))
+
+    def _variable(self, into, name, size, lower, upper, scale, guess):
+        if any(v.name == name for v in self._states + self._controls):
+            raise ShapeError(f"Problem: there is a state or control {name!r} already")
+        lower, upper = self._bounds(name, lower, upper, size)
+        scale = np.broadcast_to(np.asarray(scale, float), size)
+        into.append(Variable(name, ca.MX.sym(name, size), lower, upper, scale, guess))
+        return into[-1].symbol
+
+    @staticmethod
+    def _bounds(what, lower, upper, size):
+        try:
+            both = [
+                np.array(np.broadcast_to(np.asarray(b, float).ravel() if np.ndim(b) else float(b), size))
+                for b in (lower, upper)
+            ]
+        except (TypeError, ValueError):
+            raise ShapeError(
+                f"{what}: bounds {lower!r}, {upper!r} do not fit {size} rows; give numbers or arrays"
+            ) from None
+        if np.any(both[0] > both[1]) or np.any(np.isnan(both)):
+            i = int(np.argmax(~(both[0] <= both[1])))
+            raise LimitError(f"{what}: row {i} has the lower bound {both[0][i]:g} above the upper one {both[1][i]:g}")
+        return both
+
+    def _number(self, symbol):
+        for k, v in enumerate(self._states):
+            if v.symbol is symbol:
+                return k
+        raise UnknownName("state of the problem", str(symbol), [v.name for v in self._states])
+
+    def _column(self, expression, state):
+        expression = ca.vec(ca.MX(expression))
+        size = state.numel()
+        if expression.numel() == 1 and size > 1:
+            expression = ca.repmat(expression, size, 1)
+        if expression.numel() != size:
+            raise ShapeError(f"{state}: got {expression.numel()} rows, expected {size}")
+        return expression
+
+    def _ends(self, values, rows, where):
+        for symbol, value in values.items():
+            known = next((v for v in self._states if v.symbol is symbol), None)
+            if isinstance(value, tuple):
+                expression = ca.vec(ca.MX(symbol))
+                rows.append(Row(expression, *self._bounds(where, *value, expression.numel())))
+            elif isinstance(value, ca.MX):
+                rows.append(
+                    Row(ca.vec(ca.MX(symbol)) - ca.vec(value), *self._bounds(where, 0, 0, ca.MX(symbol).numel()))
+                )
+            elif known is not None:
+                fixed, _ = self._bounds(f"{where} of {known.name}", value, value, known.size)
+                for i, x in enumerate(fixed):
+                    if not known.lower[i] - 1e-9 <= x <= known.upper[i] + 1e-9:
+                        bounds = f"{known.lower[i]:g} to {known.upper[i]:g}"
+                        raise LimitError(f"{where}: {known.name}[{i}] is {x:g}, outside its bounds {bounds}")
+                setattr(known, where, fixed)
+            else:
+                expression = ca.vec(ca.MX(symbol))
+                rows.append(Row(expression, *self._bounds(where, value, value, expression.numel())))

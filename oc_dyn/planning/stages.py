@@ -1,0 +1,124 @@
+"""Stage functions: an optimal-control problem at one of its points in time, with first and second derivatives.
+
+A stage has unknowns z = [x; u], its state and the rest, and gives the state of the stage behind it, rows that are
+bounded, a cost, and residuals whose squares are costs. Kinds of stages are few, stages are many: derivatives are built
+once a kind, as Functions, and evaluated for all its stages.
+"""
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from ..errors import ShapeError, UnknownName
+
+_INPUTS = ["z", "p", "s"]
+_MULTIPLIERS = ["lam_cost", "lam_next", "lam_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """Functions of one kind of stage; z (nx + nu,), p parameters of the problem, s those of the stage.
+
+    value: (z, p, s) -> next (n_next,), rows (ng,). jacobian: (z, p, s) -> J, sparse derivative of [next; rows] by z.
+    cost: (z, p, s) -> cost. gradient: (z, p, s) -> that of the cost. hessian: (z, p, s, lam_cost, lam_next, lam_rows)
+    -> upper triangle of the Hessian of lam_cost cost + lam_next' next + lam_rows' rows. gauss_newton: the same, with
+    J_r' J_r for the residuals r and without the curvature of next and rows.
+    """
+
+    name: str
+    nx: int
+    nu: int
+    value: ca.Function
+    jacobian: ca.Function
+    cost: ca.Function
+    gradient: ca.Function
+    hessian: ca.Function
+    gauss_newton: ca.Function
+
+    @property
+    def n_next(self):
+        return self.value.size1_out(0)
+
+    @property
+    def ng(self):
+        return self.value.size1_out(1)
+
+    def compiled(self, compiler):
+        """The same with its Functions passed through `compiler`, as [Functions] -> [Functions]."""
+        names = ("value", "jacobian", "cost", "gradient", "hessian", "gauss_newton")
+        made = compiler([getattr(self, n) for n in names])
+        return Kind(self.name, self.nx, self.nu, *made)
+
+
+def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
+    """Kind of stage from build(x, u, p, s) -> {"next": (n_next,), "rows": (ng,), "cost": (), "residuals": (nr,)}.
+
+    Entries left out are empty; the cost gains half the sum of squares of the residuals. graph: "sx" or "mx", the
+    symbols that build is given. With "mx", derivatives registered with the Functions it calls are used, as those of
+    od.function(..., derivatives="analytic"), and what comes out is written as SX where that is possible.
+    """
+    matrix = {"sx": ca.SX, "mx": ca.MX}[graph]
+    z, p, s = matrix.sym("z", nx + nu), matrix.sym("p", n_p), matrix.sym("s", n_s)
+    built = build(z[:nx], z[nx:], p, s)
+    unknown = sorted(set(built) - {"next", "rows", "cost", "residuals"})
+    if unknown:
+        raise UnknownName(f"entry of stage {name}", unknown[0], ("next", "rows", "cost", "residuals"))
+    following, rows, residuals = (matrix(built.get(k, matrix(0, 1))) for k in ("next", "rows", "residuals"))
+    cost = matrix(built.get("cost", 0))
+    for what, y, shape in (("next", following, "(n, 1)"), ("rows", rows, "(n, 1)"), ("cost", cost, "(1, 1)")):
+        if y.shape[1] != 1 or (what == "cost" and y.shape[0] != 1):
+            raise ShapeError(f"stage {name}: {what} has shape {y.shape}, expected {shape}")
+    following, rows, cost, residuals = (ca.densify(y) for y in (following, rows, cost, residuals))
+    if graph == "sx":  # once, before differentiating: derivatives share what the values share
+        following, rows, cost, residuals = ca.cse([following, rows, cost, residuals])
+    total = cost + ca.sumsqr(residuals) / 2 if residuals.numel() else cost
+    sizes = (1, following.numel(), rows.numel())
+    lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
+    curved = ca.dot(lam[1], following) + ca.dot(lam[2], rows)
+    exact = _upper_hessian(lam[0] * total + curved, z)
+    R = ca.jacobian(residuals, z)
+    approximate = ca.triu(lam[0] * (R.T @ R)) + _upper_hessian(lam[0] * cost, z)
+
+    def made(what, outputs, names, multipliers=()):
+        inputs = [z, p, s, *multipliers]
+        input_names = _INPUTS + (_MULTIPLIERS if multipliers else [])
+        f = ca.Function(f"{name}_{what}", inputs, outputs, input_names, names)
+        return _written_out(f, sparse=what in ("jacobian", "hessian", "gauss_newton"))
+
+    return Kind(
+        name,
+        nx,
+        nu,
+        made("value", [following, rows], ["next", "rows"]),
+        made("jacobian", [_jacobian(ca.vertcat(following, rows), z)], ["J"]),
+        made("cost", [total], ["cost"]),
+        made("gradient", [ca.densify(ca.gradient(total, z))], ["grad_cost"]),
+        made("hessian", [exact], ["H"], lam),
+        made("gauss_newton", [approximate], ["H"], lam),
+    )
+
+
+def _jacobian(y, z):
+    """Jacobian in the mode that takes fewer instructions: CasADi's own choice counts directions alone."""
+    tried = [ca.jacobian(y, z)]
+    if isinstance(z, ca.SX):
+        tried.append(ca.jacobian(y, z, {"helper_options": {"enable_forward": False}}))
+    return min(tried, key=lambda J: ca.Function("J", [*ca.symvar(J)], [J]).n_instructions() if len(tried) > 1 else 0)
+
+
+def _upper_hessian(y, z):
+    return ca.triu(ca.jacobian(ca.gradient(y, z), z, {"symmetric": True}))
+
+
+def _written_out(f, sparse):
+    """f as SX, which is evaluated faster, or as it is where that cannot be. sparse: drop zeros of the outputs."""
+    if f.is_a("MXFunction"):
+        try:
+            f = f.expand()
+        except RuntimeError:  # it calls something that has no SX form
+            return f
+    if not sparse:
+        return f
+    inputs = f.sx_in()
+    outputs = [ca.sparsify(y) for y in f.call(inputs)]  # registered derivatives are asked for in dense blocks
+    return ca.Function(f.name(), inputs, outputs, f.name_in(), f.name_out())

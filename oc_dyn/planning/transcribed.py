@@ -1,0 +1,358 @@
+"""A Problem as stages for a method of integration, and the way back from its unknowns to its symbols.
+
+State of a stage: the problem's states, each divided by its scale, the free durations, and the controls where the method
+has them at nodes. Its other unknowns: the controls elsewhere, and what the method adds.
+"""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import OrderError, ShapeError, UnknownName
+from .assembly import Group, assemble
+from .stages import kind
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Stages of one phase, the last of them with the join to the next one. extras: what the method adds, [(like "x" or
+    "u", share of the interval)], with sizes and scales."""
+
+    count: int
+    extras: list
+    extra_scales: list
+
+
+class Transcribed:
+    """Nonlinear program of a Problem: assembly, bounds {lbx, ubx, lbg, ubg}, guess, parameters, values."""
+
+    def __init__(self, problem, method, compiled):
+        self.problem, self.method = problem, method
+        self.nodal = getattr(method, "controls_are_states", False)
+        self.states, self.controls = list(problem._states), list(problem._controls)
+        self.x_scale, self.u_scale = (_joined(v.scale for v in some) for some in (self.states, self.controls))
+        self.times = [k for k, (_, _, free) in enumerate(problem._durations) if free]
+        self.T_scale = np.array([np.sqrt(np.prod(problem._durations[k][1])) for k in self.times])
+        self.nx = self.x_scale.size + len(self.times) + (self.u_scale.size if self.nodal else 0)
+        self.p = [symbol for _, symbol in problem._parameters]
+        self.n_p = sum(s.numel() for s in self.p)
+        self.symbols = [v.symbol for v in (*self.states, *self.controls)]
+        self.symbols += [problem._durations[k][0] for k in self.times] + self.p
+        self.groups, self.row_bounds, self.stretches = [], [], []
+        for phase in problem._phases:
+            self._add_phase(phase, compiled)
+        self._add_end(problem._phases[-1], compiled)
+        self.assembly = assemble(self.groups, n_p=self.n_p)
+        self.bounds = self._bounds()
+
+    # -- stages ---------------------------------------------------------------------------------------------
+
+    def _physical(self, x, u, p):
+        """(states, controls or None, durations, parameters) from the unknowns of a stage."""
+        n, k = self.x_scale.size, len(self.times)
+        T = ca.vertsplit(self.T_scale * x[n : n + k]) if k else []
+        parts = ca.vertsplit(p, _ends(self.p)) if self.p else []
+        controls = (
+            self.u_scale * (x[n + k :] if self.nodal else u[: self.u_scale.size])
+            if u is not None or self.nodal
+            else None
+        )
+        return self.x_scale * x[:n], controls, T, parts
+
+    def _at(self, expressions, x, u, T, p):
+        """Expressions of the problem at values of states (one column), controls, durations, parameters."""
+        if not expressions:
+            return []
+        columns = [
+            ca.vertsplit(y, _ends([v.symbol for v in some])) if some else []
+            for y, some in ((x, self.states), (u, self.controls))
+        ]
+        f = ca.Function("f", self.symbols, [ca.MX(e) for e in expressions])
+        return f.call([*columns[0], *columns[1], *T, *p], True, False)
+
+    def _add_phase(self, phase, compiled):
+        name = f"phase{phase.number}"
+        missing = [v.name for k, v in enumerate(self.states) if k not in phase.rates and k not in phase.steps]
+        if missing:
+            raise OrderError(f"Problem: in {name} state {missing[0]!r} has neither a rate nor a next value; give one")
+        start_rows = self.problem._start_rows if phase.number == 0 else []
+        rows = [*phase.rows, *start_rows]
+        extras, scales = self._extras(phase)
+        defects = []
+
+        def build(x, u, p, s, join=False):
+            X, U, T, parts = self._physical(x, u, p)
+            step, following = self._step(phase, X, U, T, parts, u[0 if self.nodal else self.u_scale.size :], scales)
+            if join:
+                ks = list(phase.join)
+                found = dict(zip(ks, self._at([phase.join[k] for k in ks], following, U, T, parts), strict=True))
+                own = ca.vertsplit(following, _ends([v.symbol for v in self.states]))
+                following = ca.vertcat(*(found.get(k, y) for k, y in enumerate(own)))
+            rest = [x[self.x_scale.size : self.x_scale.size + len(self.times)]]
+            rest += [step.u_next / self.u_scale] if self.nodal else []
+            zero = [r / self.x_scale[self._rated(phase)[1]] for r in step.rows]
+            defects[:] = [sum(r.numel() for r in zero)]
+            h = self._length(phase, X, U, T, parts)
+            residuals = self._at(phase.squares, X, U, T, parts)
+            return {
+                "next": ca.vertcat(following / self.x_scale, *rest),
+                "rows": ca.vertcat(ca.MX(0, 1), *zero, *self._at([r.expression for r in rows], X, U, T, parts)),
+                "cost": step.cost,
+                "residuals": ca.vertcat(ca.MX(0, 1), *(ca.sqrt(h) * r for r in residuals)),
+            }
+
+        nu = (0 if self.nodal else self.u_scale.size) + sum(x.size for x in scales)
+        made = [(kind(name, self.nx, nu, build, self.n_p, 0, "mx"), phase.nodes - bool(phase.join))]
+        if phase.join:
+
+            def joining(*z):
+                return build(*z, join=True)
+
+            made.append((kind(f"{name}_join", self.nx, nu, joining, self.n_p, 0, "mx"), 1))
+        lower, upper = (
+            np.concatenate([np.zeros(defects[0]), *(getattr(r, b) for r in rows)]) for b in ("lower", "upper")
+        )
+        own, at = lower.size - sum(r.lower.size for r in start_rows), 0
+        for of, count in made:
+            keep = np.tile(np.isfinite(lower) | np.isfinite(upper), (count, 1))
+            keep[:, own:] &= (np.arange(count) + at == 0)[:, None]
+            if count:
+                self.groups.append(Group(of.compiled(compiled) if compiled else of, count, keep))
+            self.row_bounds += [(lower, upper)] * count
+            at += count
+        self.stretches.append(Stretch(phase.nodes, extras, scales))
+
+    def _rated(self, phase):
+        """Numbers of the states that have rates, and of their rows."""
+        ks = [k for k in range(len(self.states)) if k not in phase.steps]
+        ends = _ends([v.symbol for v in self.states])
+        return ks, [i for k in ks for i in range(ends[k], ends[k + 1])]
+
+    def _length(self, phase, X, U, T, parts):
+        return self._at([self.problem._durations[phase.number][0]], X, U, T, parts)[0] / phase.nodes
+
+    def _step(self, phase, X, U, T, parts, more, scales):
+        """(Step, states at the next node). States that are stepped stay as they are while the others are integrated."""
+        ks, rows = self._rated(phase)
+        sizes = _ends([self.states[k].symbol for k in ks])
+        own = ca.vertsplit(X, _ends([v.symbol for v in self.states]))
+        h = self._length(phase, X, U, T, parts)
+
+        def merged(y):
+            moving = dict(zip(ks, ca.vertsplit(y, sizes), strict=True)) if ks else {}
+            return ca.vertcat(*(moving.get(k, x) for k, x in enumerate(own)))
+
+        def dynamics(y, w):
+            return ca.vertcat(ca.MX(0, 1), *self._at([phase.rates[k] for k in ks], merged(y), w, T, parts))
+
+        def cost(y, w):
+            return sum(self._at(phase.integrals, merged(y), w, T, parts), ca.MX(0))
+
+        unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
+        factors = iter(scales)
+        step = self.method(dynamics, cost, X[rows], U, h, lambda name, size: next(factors) * next(unknowns))
+        moved = dict(zip(ks, ca.vertsplit(step.following, sizes), strict=True)) if ks else {}
+        stepped = list(phase.steps)
+        moved |= dict(zip(stepped, self._at([phase.steps[k] for k in stepped], X, U, T, parts), strict=True))
+        return step, ca.vertcat(*(moved[k] for k in range(len(self.states))))
+
+    def _extras(self, phase):
+        """(what the method adds, their scales), from a step on symbols."""
+        rows = self._rated(phase)[1]
+        x, u = ca.MX.sym("x", len(rows)), ca.MX.sym("u", self.u_scale.size)
+        step = self.method(
+            lambda y, w: 0 * y, lambda y, w: ca.MX(0), x, u, ca.MX(1), lambda name, size: ca.MX.sym(name, size)
+        )
+        guesses = [(like, share, rows) for like, share in step.guesses]
+        return guesses, [self.x_scale[rows] if like == "x" else self.u_scale for like, _ in step.guesses]
+
+    def _add_end(self, phase, compiled):
+        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.controls))
+
+        def controlled(expression):
+            return not self.nodal and bool(self.controls) and ca.depends_on(ca.MX(expression), u)
+
+        goal, terminal = self.problem._goal_rows, self.problem._terminal
+        if any(controlled(r.expression) for r in goal) or any(controlled(t) for t in terminal):
+            raise OrderError("Problem: a goal or terminal cost depends on controls, which end before the last node")
+        rows = [*(r for r in phase.rows if not controlled(r.expression)), *goal]
+
+        def build(x, _, p, s):
+            X, U, T, parts = self._physical(x, None, p)
+            U = ca.MX.zeros(self.u_scale.size) if U is None else U
+            found = self._at([r.expression for r in rows], X, U, T, parts)
+            cost = sum(self._at(terminal, X, U, T, parts), ca.MX(0))
+            return {"rows": ca.vertcat(ca.MX(0, 1), *found), "cost": cost}
+
+        end = kind("end", self.nx, 0, build, self.n_p, 0, "mx")
+        lower, upper = (_joined(getattr(r, b) for r in rows) for b in ("lower", "upper"))
+        keep = (np.isfinite(lower) | np.isfinite(upper))[None, :]
+        self.groups.append(Group(end.compiled(compiled) if compiled else end, 1, keep))
+        self.row_bounds.append((lower, upper))
+
+    # -- numbers --------------------------------------------------------------------------------------------
+
+    @property
+    def total(self):
+        """Number of intervals."""
+        return sum(s.count for s in self.stretches)
+
+    def _stages(self):
+        """[(Stretch or None at the last node, share of its interval number k)]."""
+        return [(s, k) for s in self.stretches for k in range(s.count)] + [(None, 0)]
+
+    def _bounds(self):
+        sides = {"lbx": [], "ubx": []}
+        for k, (stretch, _) in enumerate(self._stages()):
+            fixed = "start" if k == 0 else "goal" if stretch is None else None
+            for side, bound, free in (("lbx", "lower", -np.inf), ("ubx", "upper", np.inf)):
+                ends = [
+                    getattr(v, fixed) if fixed and getattr(v, fixed) is not None else getattr(v, bound)
+                    for v in self.states
+                ]
+                T = [self.problem._durations[t][1][bound == "upper"] if k == 0 else free for t in self.times]
+                controls = _joined(getattr(v, bound) for v in self.controls) / self.u_scale
+                row = [_joined(ends) / self.x_scale, np.array(T) / self.T_scale]
+                row += [controls] if self.nodal or stretch else []
+                row += [np.full(x.size, free) for x in stretch.extra_scales] if stretch else []
+                sides[side].append(np.concatenate(row))
+        m = self.assembly.size[1]
+        lower, upper = np.zeros((2, m))
+        for numbers, (low, high) in zip(self.assembly.stage_rows, self.row_bounds, strict=True):
+            kept = numbers >= 0
+            lower[numbers[kept]], upper[numbers[kept]] = low[kept], high[kept]
+        return {**{k: np.concatenate(x) for k, x in sides.items()}, "lbg": lower, "ubg": upper}
+
+    def parameters(self, given):
+        """Values of the parameters from {symbol: value}."""
+        out = []
+        for name, symbol in self.problem._parameters:
+            value = next((x for k, x in given.items() if k is symbol or (isinstance(k, str) and k == name)), None)
+            if value is None:
+                raise ShapeError(f"Problem: parameter {name!r} has no value; give parameters={{...}} to solve")
+            out.append(_sized(f"parameter {name!r}", value, symbol.numel()))
+        known = [name for name, _ in self.problem._parameters]
+        for k in given:
+            if isinstance(k, str) and k not in known:
+                raise UnknownName("parameter of the problem", k, known)
+        return _joined(out)
+
+    def guess(self, initial):
+        """Unknowns from the guesses of the variables, or from a Solution."""
+        if initial is not None and initial.transcribed is self:
+            return initial.unknowns
+        counts = [s.count for s in self.stretches]
+        ends = np.concatenate([[0], np.cumsum(counts)]) / self.total
+        x, u = (
+            _guessed(some, ends, initial, self.total) for some in (self.states, self.controls)
+        )  # functions of the share of all intervals
+        rows = []
+        for k, (stretch, _) in enumerate(self._stages()):
+            share = k / self.total
+            durations = [np.sqrt(np.prod(self.problem._durations[t][1])) for t in self.times]
+            if initial is not None:
+                durations = [initial.durations[t] for t in self.times]
+            row = [x(share) / self.x_scale, np.array(durations) / self.T_scale]
+            row += [u(share) / self.u_scale] if self.nodal or stretch else []
+            for like, at, which in stretch.extras if stretch else []:
+                there = share + at / self.total
+                row.append(x(there)[which] / self.x_scale[which] if like == "x" else u(there) / self.u_scale)
+            rows.append(np.concatenate([np.zeros(0), *row]))
+        return np.concatenate(rows)
+
+    def values(self, unknowns):
+        """(states (N + 1, n), controls (N or N + 1, n), durations of the phases) from the unknowns."""
+        n, k = self.x_scale.size, len(self.times)
+        stages = np.split(unknowns, self.assembly.first[1:-1])
+        x = np.array([z[:n] * self.x_scale for z in stages])
+        free = dict(zip(self.times, stages[0][n : n + k] * self.T_scale, strict=True))
+        T = [float(free.get(t, bounds[0])) for t, (_, bounds, _) in enumerate(self.problem._durations)]
+        size = self.u_scale.size
+        controls = [z[n + k : n + k + size] * self.u_scale for z in (stages if self.nodal else stages[:-1])]
+        return x, np.array(controls).reshape(len(controls), size), T
+
+
+class Solution:
+    """What solve found. found[symbol or expression] -> values (N + 1, size) at the nodes, (N, size) for what depends on
+    controls that are constant on intervals. t (N + 1,): times of the nodes. objective, status, success, iterations,
+    seconds: {part: seconds} in the functions of the program, from the solver.
+    """
+
+    def __init__(self, problem, transcribed, found, p):
+        self.problem, self.transcribed, self.parameters = problem, transcribed, p
+        self.unknowns, self.multipliers = found.x, (found.lam_x, found.lam_g)
+        self.objective, self.status, self.success = found.objective, found.status, found.success
+        self.iterations, self.seconds = found.iterations, found.seconds
+        self.x, self.u, self.durations = transcribed.values(found.x)
+        steps = [
+            T / s.count for T, s in zip(self.durations, transcribed.stretches, strict=True) for _ in range(s.count)
+        ]
+        self.t = np.concatenate([[0.0], np.cumsum(steps)])
+
+    @property
+    def duration(self):
+        """Time from start to end [s]."""
+        return float(self.t[-1])
+
+    def __getitem__(self, expression):
+        made, expression = self.transcribed, ca.vec(ca.MX(expression))
+        f = ca.Function("value", made.symbols, [expression])
+        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls))
+        count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
+        controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
+        given = [
+            np.split(y[:count], np.cumsum([v.size for v in some])[:-1], axis=1)
+            for y, some in ((self.x, made.states), (controls, made.controls))
+            if some
+        ]
+        columns = [y.T for some in given for y in some]
+        columns += [np.full((1, count), self.durations[k]) for k in made.times]
+        parts = np.split(self.parameters, np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
+        columns += [np.tile(x[:, None], (1, count)) for x in parts]
+        return np.array(f.map(count)(*columns)).T if columns else np.tile(np.array(f()["o0"]).T, (count, 1))
+
+
+def _joined(arrays):
+    return np.concatenate([np.zeros(0), *arrays])
+
+
+def _ends(symbols):
+    return np.cumsum([0, *(s.numel() for s in symbols)]).tolist()
+
+
+def _sized(what, value, size):
+    value = np.asarray(value, float).ravel()
+    if value.size not in (1, size):
+        raise ShapeError(f"{what}: got {value.size} values, expected {size}")
+    return np.broadcast_to(value, size)
+
+
+def _guessed(variables, ends, initial, total):
+    """Function share of all intervals -> guess of the variables, one after the other."""
+    if initial is not None:
+        nodes = np.linspace(0, 1, len(initial.x))
+        table = (
+            initial.x
+            if variables is initial.transcribed.states or variables == initial.transcribed.states
+            else initial.u
+        )
+        at = nodes if len(table) == len(nodes) else nodes[:-1]
+        return lambda share: np.array([np.interp(share, at, column) for column in table.T])
+
+    def one(v):
+        guess = v.guess
+        if callable(guess):
+            return lambda share: _sized(f"guess of {v.name}", guess(share), v.size)
+        table = np.asarray(guess, float)
+        if table.ndim < 2:
+            return lambda share: _sized(f"guess of {v.name}", table, v.size)
+        if table.shape[1] != v.size or table.shape[0] not in (total, total + 1):
+            raise ShapeError(
+                f"guess of {v.name}: got shape {table.shape}, expected ({total + 1}, {v.size}) or ({v.size},)"
+            )
+        at = np.arange(table.shape[0]) / total
+        return lambda share: np.array([np.interp(share, at, column) for column in table.T])
+
+    parts = [one(v) for v in variables]
+    return lambda share: _joined(part(share) for part in parts)

@@ -1,0 +1,175 @@
+"""od.Problem and the stages under it: known optima, derivatives, all methods and solvers, refusals."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import oc_dyn as od
+from oc_dyn.planning.assembly import Group, assemble
+from oc_dyn.planning.stages import kind
+
+CART_POLE = {25: 58.80543, 50: 58.80764, 100: 58.80767}  # integral of u^2 by Hermite-Simpson, Kelly 2017's swing-up
+
+
+def cart_pole(nodes):
+    """Swing-up of Kelly, SIAM Review 2017: m 1 and 0.3 kg, l 0.5 m, 2 s, 1 m, 20 N."""
+    ocp = od.Problem(nodes, 2.0)
+    q = ocp.state("q", 2, lower=[-2, -np.inf], upper=[2, np.inf], guess=lambda s: [s, np.pi * s])
+    v, u = ocp.state("v", 2), ocp.control("u", lower=-20, upper=20)
+    sin, cos, dq = ca.sin(q[1]), ca.cos(q[1]), v[1]
+    ddx = (0.15 * sin * dq**2 + u + 0.3 * 9.81 * cos * sin) / (1 + 0.3 * sin**2)
+    ddq = -(0.15 * cos * sin * dq**2 + u * cos + 1.3 * 9.81 * sin) / (0.5 + 0.15 * sin**2)
+    ocp.rate(q, v)
+    ocp.rate(v, ca.vertcat(ddx, ddq))
+    ocp.start({q: 0, v: 0})
+    ocp.goal({q: [1, np.pi], v: 0})
+    ocp.minimize(integral=u**2)
+    return ocp, q, v, u
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
+@pytest.mark.parametrize("nodes", list(CART_POLE))
+def test_cart_pole_has_the_known_optimum(nodes, solver):
+    ocp, q, v, u = cart_pole(nodes)
+    found = ocp.solve(method="hermite_simpson", solver=solver)
+    assert abs(found.objective - CART_POLE[nodes]) < 6e-6
+    assert found[q].shape == (nodes + 1, 2) and found[u].shape == (nodes + 1, 1)
+    assert np.abs(found[u]).max() <= 20 + 1e-6 and np.abs(found.t - np.linspace(0, 2, nodes + 1)).max() < 1e-12
+
+
+def test_results_do_not_depend_on_the_run():
+    counts = {(f := cart_pole(25)[0].solve(method="hermite_simpson")).iterations for _ in range(6)}
+    assert len(counts) == 1 and f.success
+
+
+@pytest.mark.parametrize("method", ["rk4", "collocation"])
+def test_methods_converge_to_the_same_motion(method):
+    """Controls constant on intervals: the cost falls towards the optimum of continuous ones with the square of h."""
+    gaps = [cart_pole(n)[0].solve(method=method).objective - 58.80767 for n in (25, 50)]
+    assert 0 < gaps[1] < 0.3 * gaps[0]
+
+
+def test_derivatives_are_those_of_ad():
+    ocp, *_ = cart_pole(4)
+    for method in ("hermite_simpson", "collocation", "rk4"):
+        assembly = ocp.solve(method=method, raises=False, solver_options={"max_iter": 0}).transcribed.assembly
+        _equal_to_ad(assembly)
+
+
+def _equal_to_ad(assembly):
+    x, p, f, g = (assembly.nlp[k] for k in ("x", "p", "f", "g"))
+    lam_f, lam_g = assembly.parts["lam_f"], assembly.parts["lam_g"]
+    H = ca.triu(ca.hessian(lam_f * f + ca.dot(lam_g, g), x)[0])
+    expected = ca.Function("ad", [x, p, lam_f, lam_g], [ca.gradient(f, x), ca.jacobian(g, x), H])
+    made = ca.Function("made", [x, p, lam_f, lam_g], [assembly.parts[k] for k in ("gradient", "jacobian", "exact")])
+    rng = np.random.default_rng(0)
+    at = [rng.normal(size=y.numel()) for y in (x, p, lam_f, lam_g)]
+    for a, b in zip(made(*at), expected(*at), strict=True):
+        assert np.abs(np.array(a) - np.array(b)).max() < 1e-9 * max(1, np.abs(np.array(b)).max())
+
+
+def test_rows_that_are_left_out_and_several_kinds():
+    a = kind(
+        "a",
+        2,
+        1,
+        lambda x, u, p, s: {"next": x * u + p, "rows": ca.vertcat(x[0] * u, x[1] ** 3), "cost": s * u**2},
+        1,
+        1,
+    )
+    b = kind("b", 2, 0, lambda x, u, p, s: {"rows": ca.sin(x), "residuals": x - p}, 1, 1)
+    keep = np.array([[True, False], [False, True], [True, True]])
+    assembly = assemble([Group(a, 3, keep), Group(b, 1)], n_p=1, n_s=1)
+    assert assembly.size == (3 * 3 + 2, 3 * 2 + 4 + 2)
+    _equal_to_ad(assembly)
+    with pytest.raises(od.ShapeError, match="no stage is behind"):
+        assemble([Group(a, 3)], n_p=1, n_s=1)
+
+
+def test_gauss_newton_finds_the_same():
+    arm = od.robots.panda()
+    q0, q1 = np.array([0, -0.8, 0, -2.4, 0, 1.6, 0.8]), np.array([0.3, -0.5, 0.2, -2.0, 0.1, 1.8, 0.6])
+    found = {}
+    for hessian in ("exact", "gauss_newton"):
+        ocp = od.Problem(10, 0.4)
+        q, v, dv = ocp.chain("q", 7, 2, guess=[lambda s: q0 + s * (q1 - q0), 0.0, 0.0])
+        tau = od.function(arm, "inverse_dynamics", derivatives="analytic")(q, v, dv)
+        ocp.limit(-1, tau / arm.limit("effort"), 1)
+        ocp.start({q: q0, v: 0})
+        ocp.minimize(squares=ca.vertcat(q - q1, 0.05 * tau / arm.limit("effort")))
+        found[hessian] = ocp.solve(hessian=hessian)
+    assert abs(found["gauss_newton"].objective - found["exact"].objective) < 1e-6
+
+
+def test_limited_memory_finds_the_same():
+    ocp, *_ = cart_pole(10)
+    exact, limited = (ocp.solve(method="trapezoidal", hessian=h) for h in ("exact", "limited_memory"))
+    assert limited.objective == pytest.approx(exact.objective, rel=1e-5) and limited.iterations > exact.iterations
+
+
+def test_free_time_phases_and_joins():
+    """A mass brought to rest after 1 m, its velocity halved on the way: known times of bang-bang motions."""
+    ocp = od.Problem(20, (0.1, 5.0))
+    x, v, u = ocp.state("x", guess=lambda s: s), ocp.state("v", lower=-9, upper=9), ocp.control("u", lower=-1, upper=1)
+    for last in (False, True):
+        if last:
+            ocp.phase(20, (0.1, 5.0))
+        ocp.rate(x, v)
+        ocp.rate(v, u)
+        ocp.minimize(terminal=ocp.duration)
+        if not last:
+            ocp.join(v, v / 2)
+            ocp.limit(-9, x, 1)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 1, v: 0})
+    found = ocp.solve()
+    # up to V, down to w, which is halved, then to rest: 2 V - w / 2 in time, V^2 - 3/8 w^2 = 1; best with w = 2/3 V
+    assert np.sqrt(10 / 3) - 1e-6 < found.duration < np.sqrt(10 / 3) + 1e-2
+    assert found.duration == pytest.approx(sum(found.durations))
+
+
+def test_warm_start_and_parameters():
+    ocp = od.Problem(20, 1.0)
+    x, v, u = ocp.chain("x", 1, 2)
+    target = ocp.parameter("target")
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: target, v: 0})
+    ocp.minimize(integral=u**2)
+    first = ocp.solve(parameters={target: 1.0})
+    again = ocp.solve(parameters={"target": 1.0}, initial=first)
+    assert again.iterations <= first.iterations and abs(again.objective - first.objective) < 1e-8
+    assert abs(first[x][-1, 0] - 1) < 1e-8
+    twice = ocp.solve(parameters={target: 2.0}, initial=first)
+    assert twice.objective == pytest.approx(4 * first.objective, rel=1e-6)
+    with pytest.raises(od.ShapeError, match="target"):
+        ocp.solve()
+
+
+def test_opti_finds_the_same():
+    ocp, *_ = cart_pole(20)
+    found = ocp.solve(method="hermite_simpson")
+    made = found.transcribed
+    opti = made.assembly.opti({**made.bounds, "x0": made.guess(None), "p": []})
+    opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes"})
+    assert opti.solve().value(opti.f) == pytest.approx(found.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        (lambda o, q, v, u: o.rate(u, 0), od.UnknownName, "state of the problem"),
+        (lambda o, q, v, u: o.rate(q, ca.MX.zeros(3)), od.ShapeError, "expected 2"),
+        (lambda o, q, v, u: o.state("q", 2), od.ShapeError, "already"),
+        (lambda o, q, v, u: o.limit(1, q, -1), od.LimitError, "above"),
+        (lambda o, q, v, u: o.start({q: [5, 0]}), od.LimitError, "outside its bounds"),
+        (lambda o, q, v, u: o.goal({u: 0}) or o.solve(), od.OrderError, "controls"),
+        (lambda o, q, v, u: o.solve(method="magic"), od.UnknownName, "magic"),
+        (lambda o, q, v, u: o.solve(hessian="none"), od.UnknownName, "none"),
+        (lambda o, q, v, u: o.state("z") is None or o.solve(), od.OrderError, "'z'"),
+        (lambda o, q, v, u: od.Problem(0, 1.0), od.ShapeError, "nodes"),
+        (lambda o, q, v, u: od.Problem(5, -1.0), od.ShapeError, "duration"),
+    ],
+)
+def test_mistakes_are_named(wrong, error, words):
+    with pytest.raises(error, match=words):
+        wrong(*cart_pole(5))
