@@ -11,6 +11,7 @@ from ..errors import UnknownName
 STUDIES = {
     "growth": "oc_dyn.study.growth:run",
     "matrices": "oc_dyn.study.matrices:run",
+    "peers": "oc_dyn.study.peers:run",
     "second_order": "oc_dyn.study.second_order:run",
 }
 

@@ -5,7 +5,6 @@ metrics of Singh et al. 2023, eqs. 40 to 43, for chains and binary trees. Progra
 there is a compiler, and timed.
 """
 
-import importlib.metadata
 import shutil
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from ..second_partials import numeric
 from ..second_partials.by_ad import tangent
 from ..second_partials.differences import from_bicomplex, from_values
 from ..second_partials.tensor import pattern
+from .example_robots import example_file
 from .manifest import manifest, write_json
 from .rows import Rows
 
@@ -91,16 +91,12 @@ def robot(name):
     if name not in FILES:
         return robots.by_name(name)
     path, floating = FILES[name]
-    try:
-        files = importlib.metadata.files("example-robot-data") or ()
-    except importlib.metadata.PackageNotFoundError:
+    file = example_file(path)
+    if file is None:
         return None
-    for file in files:
-        if str(file).endswith(f"/robots/{path}"):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ModelWarning)
-                return load_urdf(file.locate(), floating_base=floating)
-    return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        return load_urdf(file, floating_base=floating)
 
 
 LIMBS = {  # where it starts, then its joints: axis and how far [m] below the one before

@@ -1,0 +1,130 @@
+"""The benchmark against Pinocchio's own routines: built against its headers, run on generated C.
+
+Its headers come with the wheel of Pinocchio, those of Eigen with the wheel of CasADi or of cmeel-eigen, or with the
+system.
+"""
+
+import csv
+import hashlib
+import io
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import casadi as ca
+
+from ...codegen.build import cache_folder, find_compiler, run_compiler
+from ...codegen.source import c_source, prepared
+from ...errors import SolveError
+from .robots import model_text
+
+FAST = ("-O3", "-march=native")
+BOOST = (  # what Pinocchio's own build asks of Boost: it has more kinds of joints than the defaults allow
+    "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
+    "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+    "-DBOOST_FUSION_INVOKE_MAX_ARITY=12",
+)
+SOURCES = ("benchmark.cpp", "model.hpp", "timed.hpp")
+
+
+def _cxx():
+    own = shlex.split(os.environ.get("CXX", ""))
+    for words in (*([own] if own else []), ["c++"], ["g++"], ["clang++"]):
+        if shutil.which(words[0]):
+            return words
+    raise SolveError("no C++ compiler was found; looked for $CXX, c++, g++, clang++")
+
+
+def compiler_version():
+    """First line of what the C compiler says about itself."""
+    return run_compiler([*find_compiler(), "--version"]).splitlines()[0]
+
+
+def includes():
+    """Folders of the headers of Pinocchio, Boost and Eigen; SolveError that says which are not there."""
+    try:
+        import pinocchio
+    except ImportError:
+        raise SolveError("Pinocchio is not installed (pip install pin)") from None
+    prefixes = [Path(pinocchio.__file__).resolve(), Path(ca.__file__).resolve()]
+    near = [parent / "include" for path in prefixes for parent in path.parents[:6]]
+    out = []
+    for what, header in (
+        ("Pinocchio", "pinocchio/algorithm/rnea-second-order-derivatives.hpp"),
+        ("Boost", "boost/variant.hpp"),
+        ("Eigen", "unsupported/Eigen/CXX11/Tensor"),
+    ):
+        places = near + [Path("/usr/include"), Path("/usr/local/include")]
+        places = [p / "eigen3" for p in places] + places if what == "Eigen" else places
+        found = next((p for p in places if (p / header).is_file()), None)
+        if found is None:
+            raise SolveError(f"the headers of {what} were not found ({header})")
+        out.append(found)
+    return list(dict.fromkeys(out))
+
+
+def built():
+    """Path of the benchmark: compiled, in minutes, where the cache of compiled code does not hold it.
+
+    Raises SolveError that says what is missing, or what the compiler says.
+    """
+    find_compiler()
+    here, words, places = Path(__file__).parent, _cxx(), includes()
+    import pinocchio
+
+    texts = {name: (here / name).read_text(encoding="utf-8") for name in SOURCES}
+    version = run_compiler([*words, *FAST, "-dM", "-E", "-x", "c++", os.devnull])
+    key = "\0".join([*texts.values(), *words, version, pinocchio.__version__, *map(str, places)])
+    path = cache_folder() / f"peers_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix="build_") as folder:
+            for name, text in texts.items():
+                Path(folder, name).write_text(text, encoding="utf-8")
+            given = [word for place in places for word in ("-isystem", str(place))]
+            options = ["-std=c++17", *FAST, "-DNDEBUG", "-w", *BOOST, *given]
+            run_compiler([*words, *options, SOURCES[0], "-o", path.name, "-ldl"], folder)
+            os.replace(Path(folder, path.name), path)
+    return path
+
+
+def compiled(function, folder, name, flags=FAST, parts=None):
+    """C code of a Function as a shared library `folder`/name.so: {"library", "bytes", "seconds", "library_bytes"}."""
+    text = c_source([prepared(function, name, parts)], name)
+    source, library = Path(folder, f"{name}.c"), Path(folder, f"{name}.so")
+    source.write_text(text, encoding="utf-8")
+    start = time.perf_counter()
+    run_compiler([*find_compiler(), *flags, "-fPIC", "-shared", "-o", str(library), str(source), "-lm"])
+    seconds = time.perf_counter() - start
+    return {"library": library, "bytes": len(text), "seconds": seconds, "library_bytes": library.stat().st_size}
+
+
+def times(robot, model, functions, milliseconds=2.0, rounds=101):
+    """Rows of the benchmark, {column: text}: those of Pinocchio's routines, then those of the functions.
+
+    functions: [(label, library, symbol, routine)]. One process on one core, if the system lets one choose.
+    """
+    program = built()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "model.txt").write_text(model_text(robot, model), encoding="utf-8")
+        lines = (" ".join(map(str, words)) for words in functions)
+        Path(folder, "functions.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        done = subprocess.run(
+            [program, "model.txt", "functions.txt", str(milliseconds), str(rounds)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=_stay_on_one_core if hasattr(os, "sched_setaffinity") else None,
+        )
+    if done.returncode:
+        raise SolveError(f"the benchmark of {robot.name} ended with status {done.returncode}: {done.stderr.strip()}")
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def _stay_on_one_core():
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
