@@ -64,6 +64,30 @@ def test_kinematic_limits_alone_reach_the_known_shortest_time(panda):
     assert motion.check().worst <= 1 + 1e-6
 
 
+@pytest.mark.parametrize(("nodes", "ratio"), [(25, 1.006), (50, 1.0015)])
+def test_free_mesh_comes_closer_to_the_shortest_time(panda, nodes, ratio):
+    """Equal pieces reach 1.0409 and 1.0185 of the time of the seven phases, which only the slowest joint needs."""
+    motion = od.plan_point_to_point(panda, START, GOAL, continuity=2, nodes=nodes, mesh="free", ignore=("tau", "dtau"))
+    assert 1 - 1e-9 < motion.duration / 0.9289646728 < ratio
+    assert motion.check().worst < 1 + 1e-6 and np.ptp(np.diff(motion.t)) > 0.1 * motion.duration / nodes
+
+
+def test_free_mesh_keeps_torque_limits(arm, limits):
+    even, free = (
+        od.plan_point_to_point(arm, A, B, limits=limits, nodes=16, mesh=mesh, continuity=2)
+        for mesh in ("uniform", "free")
+    )
+    assert free.duration < even.duration and free.check().worst < 1.005
+
+
+@pytest.mark.parametrize("derivatives", ["ad", "analytic"])
+def test_kinds_of_derivatives_and_compiled_stages_find_the_same(arm, limits, derivatives):
+    ways = [{"derivatives": derivatives}, {"derivatives": derivatives, "compiled": True}]
+    ways += [{"derivatives": derivatives, "hessian": "limited_memory"}]
+    times = [od.plan_point_to_point(arm, A, B, limits=limits, nodes=12, **way).duration for way in ways]
+    assert np.ptp(times) < 1e-6
+
+
 def test_shortest_time_of_single_joints_agrees_with_ruckig():
     rng = np.random.default_rng(3)
     for _ in range(30):

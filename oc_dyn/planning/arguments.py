@@ -93,3 +93,10 @@ def check_derivatives(solver, hessian, derivatives):
         raise UnknownName("solver for hessian='limited_memory'", solver, ("ipopt",))
     if derivatives not in ("ad", "analytic"):
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
+
+
+def check_mesh(mesh, objective):
+    if mesh not in ("uniform", "free"):
+        raise UnknownName("mesh", mesh, ("uniform", "free"))
+    if mesh == "free" and objective != "time":
+        raise UnknownName("mesh for objective='effort'", mesh, ("uniform",))

@@ -86,6 +86,9 @@ class Assembly:
         out = {n: ca.Function(n, both, e, xp, names) for n, (e, names) in made.items()}
         of_lagrangian = lam_f * gradient + ca.mtimes(J.T, lam_g)
         given, names = [x, p, lam_f, lam_g], ["x", "p", "lam_f", "lam_g"]
+        # derivatives by the parameters are not known: solve() does not ask for their multipliers
+        every = [f, g, of_lagrangian, ca.MX.zeros(*p.shape)]
+        out["nlp_grad"] = ca.Function("nlp_grad", given, every, names, ["f", "g", "grad_gamma_x", "grad_gamma_p"])
         if H is not None:
             what = {"ipopt": ([H], ["triu_hess_gamma_x_x"])}
             what["fatrop"] = ([of_lagrangian, ca.triu2symm(H)], ["grad_gamma_x", "hess_gamma_x_x"])

@@ -5,7 +5,7 @@ from math import factorial
 import numpy as np
 
 from ..errors import SolveError
-from .polynomials import lobatto, shift
+from .polynomials import lobatto
 from .report import Violation, quantities
 from .trajectory import Trajectory, joint_units
 from .transcription import effort_unit
@@ -13,9 +13,10 @@ from .transcription import effort_unit
 
 def solved(task, problem, values, solver):
     """The Trajectory of a solution, its joins and ends exact."""
-    T, x, u = problem.unpack(values)
-    pieces = _joined(T, *_continuous(task, T, x, u))
+    h, x, u = problem.unpack(values)
+    pieces = _joined(*_continuous(task, h, x, u))
     pieces[0, : len(task.start)] = task.start
+    T = float(h.sum())
     info = {
         "robot": task.robot.name,
         "objective": "time" if problem.free_time else "effort",
@@ -26,7 +27,7 @@ def solved(task, problem, values, solver):
         "request": {"start": task.start.tolist(), "goal": task.goal.tolist()},
     }
     motion = Trajectory(
-        np.linspace(0.0, T, problem.nodes + 1),
+        _times(h),
         pieces,
         joints=task.names,
         units=joint_units(task.robot),
@@ -41,42 +42,53 @@ def solved(task, problem, values, solver):
 def _effort(motion):
     """Integral of the squared torque, each divided by its limit."""
     points, weights = lobatto(3)
-    h = motion.duration / len(motion.pieces)
-    times = (motion.t[:-1, None] + points * h).ravel()
+    h = np.diff(motion.t)
+    times = (motion.t[:-1, None] + points * h[:, None]).ravel()
     share = motion.sample(times).tau / effort_unit(motion.limits)
-    return float(np.tile(weights, len(motion.pieces)) @ np.sum(share**2, axis=1) * h)
+    return float((weights * h[:, None]).ravel() @ np.sum(share**2, axis=1))
 
 
-def _joined(T, x, u):
-    """Pieces (N, c + 2, n): q and its derivatives at the start of each, from Taylor coefficients."""
-    h = T / len(u)
-    pieces = np.concatenate([x[:-1], u[:, None]], axis=1)
-    return pieces * np.array([factorial(j) / h**j for j in range(pieces.shape[1])])[None, :, None]
+def _times(h):
+    """Breakpoints; of equal pieces as linspace has them."""
+    if np.ptp(h) == 0:
+        return np.linspace(0.0, len(h) * h[0], len(h) + 1)
+    return np.concatenate([[0.0], np.cumsum(h)])
 
 
-def _continuous(task, T, x, u):
+def _joined(x, u):
+    """Pieces (N, c + 2, n): q and its derivatives at the start of each."""
+    return np.concatenate([x[:-1], u[:, None]], axis=1)
+
+
+def _continuous(task, h, x, u):
     """The same x, u with the joins and both ends exact, which the solver meets to its tolerance: the smallest
     change of u that does it."""
-    c, N = task.continuity, len(u)
-    h = T / N
-    A, b = shift(c + 1)[: c + 1, : c + 1], shift(c + 1)[: c + 1, c + 1]
-    ends = (task.start, task.goal)
-    start, goal = (np.array([s * h**j / factorial(j) for j, s in enumerate(state)]) for state in ends)
-    x, u = x.copy(), u.copy()
+    c, N, T = task.continuity, len(u), float(h.sum())
+    # derivatives in units of T: what goes from piece to piece
+    powers = [(h / T) ** j / factorial(j) for j in range(c + 2)]
+    A, b = np.zeros((N, c + 1, c + 1)), np.zeros((N, c + 1))
+    for i in range(c + 1):
+        b[:, i] = powers[c + 1 - i]
+        for j in range(i, c + 1):
+            A[:, i, j] = powers[j - i]
+    unit = T ** np.arange(c + 2.0)
+    start, goal = (np.array([s * unit[j] for j, s in enumerate(state)]) for state in (task.start, task.goal))
+    x, u = x * unit[: c + 1, None], u * unit[c + 1]
     x[0, : len(start)] = start
     effect = np.zeros((N, c + 1))  # of u in each piece on the end
-    effect[-1] = b
+    effect[-1] = b[-1]
+    carry = np.eye(c + 1)
     for k in range(N - 2, -1, -1):
-        effect[k] = A @ effect[k + 1]
-    rows = float(N) ** np.arange(len(goal))
+        carry = carry @ A[k + 1]
+        effect[k] = carry @ b[k]
     for _ in range(3):
         for k in range(N):
-            x[k + 1] = A @ x[k] + np.outer(b, u[k])
+            x[k + 1] = A[k] @ x[k] + np.outer(b[k], u[k])
         miss = goal - x[-1, : len(goal)]
-        u += np.linalg.lstsq(effect[:, : len(goal)].T * rows[:, None], miss * rows[:, None], rcond=None)[0]
+        u += np.linalg.lstsq(effect[:, : len(goal)].T, miss, rcond=None)[0]
     for k in range(N):
-        x[k + 1] = A @ x[k] + np.outer(b, u[k])
-    return x, u
+        x[k + 1] = A[k] @ x[k] + np.outer(b[k], u[k])
+    return x / unit[: c + 1, None], u / unit[c + 1]
 
 
 def still(task):
@@ -95,12 +107,13 @@ def failure(problem, values, status, iterations):
     """SolveError that tells what the last iterate, its pieces joined, violates, worst first."""
     task = problem.task
     message = f"the solver stopped with {status!r} after {sum(iterations)} iterations"
-    T, x, u = problem.unpack(values)
-    if not (np.all(np.isfinite(values)) and T > 0):
+    h, x, u = problem.unpack(values)
+    T = float(h.sum())
+    if not (np.all(np.isfinite(values)) and np.all(h > 0)):
         return SolveError(f"{message}; the last iterate is no motion", status)
     motion = Trajectory(
-        np.linspace(0.0, T, problem.nodes + 1),
-        _joined(T, *_continuous(task, T, x, u)),
+        _times(h),
+        _joined(*_continuous(task, h, x, u)),
         joints=task.names,
         units=joint_units(task.robot),
         robot=task.robot,

@@ -13,6 +13,7 @@ from ..errors import LimitError, ModelWarning, SolveError
 from ..function import function
 from .arguments import (
     check_derivatives,
+    check_mesh,
     check_initial,
     check_numbers,
     check_robot,
@@ -59,6 +60,7 @@ def plan_point_to_point(
     d2v_goal=None,
     nodes=50,
     interior=0,
+    mesh="uniform",
     smoothing=1e-5,
     initial=None,
     solver="ipopt",
@@ -84,6 +86,8 @@ def plan_point_to_point(
             higher ones free within the limits unless given.
         nodes: number of pieces N. interior: points between nodes where torque and its rate are bounded, and that the
             effort is summed over.
+        mesh: "uniform" for pieces of equal length, "free" for lengths chosen with the motion, which then switches where
+            it should: for the shortest time alone.
         smoothing: weight of the mean square of the highest derivative against the objective, both scaled to about
             1; it picks one motion for joints that have time to spare. 0 leaves it out.
         initial: a Trajectory to start the solver from; by default a smooth motion within the limits.
@@ -122,11 +126,12 @@ def plan_point_to_point(
     settings = {
         "nodes": nodes,
         "interior": interior,
-        "effort": objective == "effort",
+        "mesh": "fixed" if objective == "effort" else mesh,
         "smoothing": smoothing,
         "derivatives": derivatives,
         "compiler": compile if compiled else None,
     }
+    check_mesh(mesh, objective)
     check_derivatives(solver, hessian, derivatives)
     if initial is not None:
         check_initial(initial, names)
@@ -159,7 +164,7 @@ class _Solver:
         self.iterations.append(found.iterations)
         values = found.x
         done = found.success and np.all(np.isfinite(values))
-        if not done or problem.unpack(values)[0] <= 0:
+        if not done or np.any(problem.unpack(values)[0] <= 0):
             raise failure(problem, values, self.status, self.iterations)
         return values, (found.lam_x, found.lam_g)
 
@@ -193,7 +198,7 @@ def _torque_can_wait(task, settings, initial):
     limits = task.limits
     bounded = np.any([np.isfinite(getattr(limits, k)) for k in ("v", "dv", "d2v", "d3v")], axis=0)
     known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
-    return not known and (settings["effort"] or bool(np.all(bounded[task.moving])))
+    return not known and (settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +263,7 @@ def _shape(task, settings, kinematic):
     """What makes unknowns and constraints the same in number and meaning."""
     limits = task.limits
     finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in QUANTITIES[1:])])
-    kept = tuple(settings[k] for k in ("nodes", "interior", "effort"))
+    kept = tuple(settings[k] for k in ("nodes", "interior", "mesh"))
     ends = (len(task.start), len(task.goal), limits.v_of_q is None)
     return (task.continuity, kinematic, *kept, *ends, task.moving.tobytes(), finite.tobytes())
 

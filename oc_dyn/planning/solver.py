@@ -54,7 +54,7 @@ def checked_options(name, options, free_time):
     if name not in solvers():
         raise UnknownName("NLP solver", name, solvers())
     outer, inner = (dict(x) for x in _QUIET.get(name, ({}, {})))
-    outer = {"print_time": False, **outer}
+    outer = {"print_time": False, "calc_lam_p": False, **outer}
     if name == "ipopt" and free_time:
         # on the Panda with the rate of torque at a tenth 35 iterations, against 25 to 260 with the monotone barrier,
         # and 3 to 20 from a solution whose bounds were tightened; in a fixed time the monotone one needs half as many

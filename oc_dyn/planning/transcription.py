@@ -4,6 +4,8 @@ The motion has N pieces of equal length h = T / N, polynomials of degree c + 1, 
 Unknown in piece k are its Taylor coefficients x_j = q^(j) h^j / j! at its start, j = 0..c, and u = x_(c+1), which is
 free in every piece: a chain of integrators. From piece to piece they obey Pascal's triangle, a constant linear map;
 time enters the limits alone. h is one more state, equal in all pieces, so that no unknown couples all of them.
+With a free mesh every piece has its own length instead, within bounds of the mean: switches of a motion at its limits
+then fall on nodes. Coefficients are those of a piece of the nominal length there.
 
 Limits of q, v, dv, d2v, d3v bound the Bernstein coefficients of each piece: they hold everywhere, not only at nodes.
 Torque and torque rate are bounded at nodes, on both sides where they jump, and at points between them.
@@ -28,6 +30,7 @@ from .polynomials import at, bernstein, lobatto, shift
 from .stages import kind
 
 MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
+SHORTEST_PIECE, LONGEST_PIECE = 0.1, 4.0  # of a free mesh, in nominal lengths
 _BOUNDED = QUANTITIES[1:]
 
 
@@ -62,39 +65,54 @@ class Transcription:
     nodes: int
     scale: np.ndarray
     step: float
-    free_time: bool
+    mesh: str  # "fixed" step, "uniform" or "free"
     kinematic: bool
     assembly: object
     rows: list
     bounds: dict
 
+    @property
+    def free_time(self):
+        return self.mesh != "fixed"
+
     def guess(self, derivatives, T):
-        """Unknowns from derivatives (c + 2, N + 1, n) of q at the nodes of a motion of duration T."""
+        """Unknowns from derivatives (c + 2, N + 1, n) of q at equally spaced nodes of a motion of duration T."""
         c, m = self.task.continuity, self.task.moving
         h = T / self.nodes
-        x = np.array([derivatives[j][:, m] * h**j / factorial(j) for j in range(c + 1)])
-        u = np.diff(x[c], axis=0) / (c + 1)
+        length = self.step if self.mesh == "free" else h
+        x = np.array([derivatives[j][:, m] * length**j / factorial(j) for j in range(c + 1)])
+        u = np.diff(x[c], axis=0) / (c + 1) * (length / h)
         x[0] -= self.task.start[0][m]
         x, u = x / self.scale[: c + 1, None], u / self.scale[c + 1]
+        share = [h / self.step]
         rows = []
         for k in range(self.nodes + 1):
-            rows += [x[:, k].ravel(), [h / self.step] if self.free_time else []]
-            rows += [u[k]] if k < self.nodes else []
+            rows += [x[:, k].ravel(), share if self.mesh == "uniform" else []]
+            rows += [u[k], share if self.mesh == "free" else []] if k < self.nodes else []
         return np.concatenate(rows)
 
     def unpack(self, values):
-        """(T, x (N + 1, c + 1, n), u (N, n)) in physical units from the unknowns."""
-        c, m, start = self.task.continuity, self.task.moving, self.task.start[0]
-        size = m.sum() * (c + 1)
-        stage = size + self.free_time + m.sum()
-        table = np.append(values, np.zeros(m.sum())).reshape(self.nodes + 1, stage)
-        x = np.zeros((self.nodes + 1, c + 1, len(start)))
-        u = np.zeros((self.nodes, len(start)))
-        x[:, :, m] = table[:, :size].reshape(self.nodes + 1, c + 1, -1) * self.scale[: c + 1]
-        u[:, m] = table[:-1, size + self.free_time :] * self.scale[c + 1]
+        """(h (N,), x (N + 1, c + 1, n), u (N, n)): lengths of the pieces [s], derivatives 0..c of q at the nodes and
+        the next one in the pieces."""
+        c, moving, start, N = self.task.continuity, self.task.moving, self.task.start[0], self.nodes
+        m = int(moving.sum())
+        size, timed = m * (c + 1), self.mesh == "uniform"
+        width = size + timed + m + (self.mesh == "free")
+        table = np.append(values, np.zeros(width - size - timed)).reshape(N + 1, width)
+        share = np.ones(N + 1)
+        if self.free_time:
+            share = table[:, size] if timed else np.append(table[:N, -1], 1.0)
+        h = share * self.step
+        length = np.full(N + 1, self.step) if self.mesh == "free" else h
+        with np.errstate(all="ignore"):  # an iterate that failed may have no length
+            to_rates = np.array([factorial(j) / length**j for j in range(c + 2)])
+        x, u = np.zeros((N + 1, c + 1, len(start))), np.zeros((N, len(start)))
+        x[:, :, moving] = (
+            table[:, :size].reshape(N + 1, c + 1, m) * self.scale[: c + 1] * to_rates[: c + 1].T[:, :, None]
+        )
+        u[:, moving] = table[:-1, size + timed :][:, :m] * self.scale[c + 1] * to_rates[c + 1, :-1, None]
         x[:, 0] += start
-        T = table[-1, size] * self.step * self.nodes if self.free_time else self.step * self.nodes
-        return T, x, u
+        return h[:-1], x, u
 
     def parameters(self, margins):
         """Values of the parameters of the program; margins (3 n,): shares of the limits MARGINS that may be used."""
@@ -132,28 +150,39 @@ class Transcription:
 
 
 def transcribe(
-    task, *, nodes, interior, kinematic, effort, smoothing, T, shortest, both_sides, derivatives="ad", compiler=None
+    task,
+    *,
+    nodes,
+    interior,
+    kinematic,
+    mesh,
+    smoothing,
+    T,
+    shortest,
+    both_sides,
+    derivatives="ad",
+    compiler=None,
 ):
     """Transcription of a Task.
 
-    interior: points between nodes where torque is bounded. kinematic: leave limits of torque out. effort: minimise
-    squared torque in the fixed time T instead of the time, which is near T and at least `shortest`. smoothing: weight
-    of the mean square of u, scaled to about 1. both_sides: with c = 2, where the torque rate jumps at nodes, bound it
-    on both sides, not on the one behind them alone. derivatives: of the dynamics, "ad" or "analytic". compiler: for
-    the stage functions, [Functions] -> [Functions].
+    interior: points between nodes where torque is bounded. kinematic: leave limits of torque out. mesh: "uniform" or
+    "free" pieces, the time, which is near T and at least `shortest`, minimised; or "fixed" ones in the time T, the
+    squared torque minimised. smoothing: weight of the mean square of u, scaled to about 1. both_sides: with c = 2,
+    where the torque rate jumps at nodes, bound it on both sides, not on the one behind them alone. derivatives: of the
+    dynamics, "ad" or "analytic". compiler: for the stage functions, [Functions] -> [Functions].
     """
-    c, N, free_time = task.continuity, nodes, not effort
-    tied = [free_time and bool(np.any(state[1:])) for state in (task.start, task.goal)]
-    kept = (c, task.moving.tobytes(), _present(task.limits), interior, kinematic, effort, smoothing, task.limits.v_of_q)
+    c, N = task.continuity, nodes
+    tied = [mesh == "uniform" and bool(np.any(state[1:])) for state in (task.start, task.goal)]
+    kept = (c, task.moving.tobytes(), _present(task.limits), interior, kinematic, mesh, smoothing, task.limits.v_of_q)
 
     def stage(last):
         key = ("planning", *kept, both_sides, tied[0], last, derivatives, compiler)
-        made = (task, interior, kinematic, effort, smoothing, both_sides, tied[0], last, derivatives, compiler)
+        made = (task, interior, kinematic, mesh, smoothing, both_sides, tied[0], last, derivatives, compiler)
         return cached(task.robot, key, lambda: _piece(*made))
 
     last_differs = len(task.goal) <= c
     groups = [(*stage(False), N - last_differs), *([(*stage(True), 1)] if last_differs else [])]
-    end, end_rows = cached(task.robot, ("planning", "end", *kept[:2], effort), lambda: _end(task, effort))
+    end, end_rows = cached(task.robot, ("planning", "end", *kept[:2], mesh), lambda: _end(task, mesh))
     stages = [rows for _, rows, count in groups for _ in range(count)]
     keep = [[_keeps(task, row, k, N, tied) for row in rows] for k, rows in enumerate([*stages, end_rows])]
     made, start = [], 0
@@ -169,14 +198,14 @@ def transcribe(
         if number >= 0
     ]
     scale = _scale(task, N)
-    bounds = _bounds(task, scale, N, T / N, free_time, tied, shortest / T)
-    return Transcription(task, N, scale, T / N, free_time, kinematic, assembly, numbered, bounds)
+    bounds = _bounds(task, scale, N, T / N, mesh, tied, shortest / T)
+    return Transcription(task, N, scale, T / N, mesh, kinematic, assembly, numbered, bounds)
 
 
 # -- stages ---------------------------------------------------------------------------------------------------
 
 
-def _piece(task, interior, kinematic, effort, smoothing, both_sides, tied, last, derivatives, compiler):
+def _piece(task, interior, kinematic, mesh, smoothing, both_sides, tied, last, derivatives, compiler):
     """(Kind, rows) of a piece: of the last one, or of the others."""
     m = int(task.moving.sum())
     rows = []
@@ -189,45 +218,45 @@ def _piece(task, interior, kinematic, effort, smoothing, both_sides, tied, last,
             values.append(value)
             rows.append(row)
 
-        piece = _Polynomial(task, x, u, p, effort)
+        piece, effort = _Polynomial(task, x, u, p, mesh), mesh == "fixed"
         _hull_rows(task, piece, last, bounded)
         if task.limits.v_of_q is not None:
             _velocity_rows(task, piece, bounded)
-        cost = 0
+        cost = piece.share * s if mesh == "free" else 0
         if effort or not kinematic:
             points = interior, last, both_sides
-            cost = _torque_rows(task, piece, points, not kinematic, effort, derivatives, bounded)
+            cost = cost + _torque_rows(task, piece, points, not kinematic, effort, derivatives, bounded)
         if tied:
             _ties(task, piece, 0, bounded)
         if smoothing:
-            cost = cost + smoothing * s * ca.sumsqr(u) / m
+            cost = cost + smoothing * s * ca.sumsqr(u[:m]) / m
         return {"next": piece.following(), "rows": ca.vertcat(type(x)(0, 1), *values), "cost": cost}
 
-    nx = m * (task.continuity + 1) + (not effort)
+    nx, nu = m * (task.continuity + 1) + (mesh == "uniform"), m + (mesh == "free")
     graph = "mx" if derivatives == "analytic" and not kinematic else "sx"
-    made = kind("last_piece" if last else "piece", nx, m, build, sum(_sizes(task)), 1, graph)
+    made = kind("last_piece" if last else "piece", nx, nu, build, sum(_sizes(task)), 1, graph)
     return made.compiled(compiler) if compiler else made, tuple(rows)
 
 
-def _end(task, effort):
+def _end(task, mesh):
     """(Kind, rows) of the node at the goal: the time, and derivatives that are fixed there and depend on it."""
     m, rows = int(task.moving.sum()), []
 
     def build(x, u, p, s):
         values = []
-        if effort:
+        if mesh != "uniform":
             return {}
-        _ties(task, _Polynomial(task, x, None, p, effort), 1, lambda y, row: (values.append(y), rows.append(row)))
+        _ties(task, _Polynomial(task, x, None, p, mesh), 1, lambda y, row: (values.append(y), rows.append(row)))
         return {"rows": ca.vertcat(*values), "cost": x[-1]}
 
-    nx = m * (task.continuity + 1) + (not effort)
+    nx = m * (task.continuity + 1) + (mesh == "uniform")
     return kind("end", nx, 0, build, sum(_sizes(task)), 1), tuple(rows)
 
 
 class _Polynomial:
     """A piece as casadi expressions: Taylor coefficients (n,) of all joints in physical units, length, parameters."""
 
-    def __init__(self, task, x, u, p, effort):
+    def __init__(self, task, x, u, p, mesh):
         c, n, m = task.continuity, len(task.names), int(task.moving.sum())
         parts = ca.vertsplit(p, np.cumsum([0, *_sizes(task)]).tolist())
         self.start, self.scale, self.step = parts[0], parts[1 : c + 3], parts[c + 3]
@@ -235,12 +264,19 @@ class _Polynomial:
         self.margin = parts[c + 4 + len(_BOUNDED)]
         rates = parts[c + 5 + len(_BOUNDED) :]
         self.rates = rates[:c], rates[c:]  # at the start and the goal, by order from v on
-        self.x, self.h = x[: m * (c + 1)], 1 if effort else x[m * (c + 1)]
-        self.unknowns = [*ca.vertsplit(self.x, m), *([] if u is None else [u])]
+        self.mesh, self.order = mesh, c + 1
+        self.share = {
+            "fixed": lambda: 1,
+            "uniform": lambda: x[m * (c + 1)],
+            "free": lambda: u[m] if u is not None else 1,
+        }[mesh]()
+        self.unknowns = [*ca.vertsplit(x[: m * (c + 1)], m), *([] if u is None else [u[:m]])]
         place = ca.DM(np.eye(n)[:, task.moving])
         self.taylor = [place @ (k * y) for k, y in zip(self.scale, self.unknowns, strict=False)]
+        if mesh == "free":
+            self.taylor = [y * self.share**j for j, y in enumerate(self.taylor)]
         self.taylor[0] = self.taylor[0] + self.start
-        self.length, self.order, self.free_time = self.h * self.step, c + 1, not effort
+        self.length = self.share * self.step
 
     def combined(self, weights, d):
         """The d-th derivative by time from weights of the Taylor coefficients."""
@@ -256,8 +292,10 @@ class _Polynomial:
         rows = []
         for i in range(self.order):
             terms = [P[i, j] * (self.scale[j] / self.scale[i]) * self.unknowns[j] for j in range(i, self.order + 1)]
+            if self.mesh == "free":
+                terms = [y * self.share**k for k, y in enumerate(terms)]
             rows.append(sum(terms[1:], terms[0]))
-        return ca.vertcat(*rows, *([self.h] if self.free_time else []))
+        return ca.vertcat(*rows, *([self.share] if self.mesh == "uniform" else []))
 
 
 def _hull_rows(task, piece, last, bounded):
@@ -373,17 +411,20 @@ def _scale(task, N):
     return np.array(orders)[:, None] * reach
 
 
-def _bounds(task, scale, N, step, free_time, tied, shortest):
+def _bounds(task, scale, N, step, mesh, tied, shortest):
     """{lbx, ubx}: positions of the nodes within their limits, both ends as fixed, the time positive."""
     c, moving, origin = task.continuity, task.moving, task.start[0]
     m = int(moving.sum())
-    size = m * (c + 1) + free_time + m
+    size = m * (c + 1) + (mesh != "fixed") + m
     lower, upper = np.full((N + 1, size), -np.inf), np.full((N + 1, size), np.inf)
     lower[1:N, :m], upper[1:N, :m] = (((bound - origin)[moving] / scale[0]) for bound in task.limits.q)
     for k, state, is_tied in ((0, task.start, tied[0]), (N, task.goal, tied[1])):
         for j, value in enumerate(state[: 1 if is_tied else None]):
             x = (value - (origin if j == 0 else 0.0))[moving] * step**j / factorial(j) / scale[j]
             lower[k, j * m : (j + 1) * m] = upper[k, j * m : (j + 1) * m] = x
-    if free_time:
+    if mesh == "uniform":
         lower[0, m * (c + 1)], upper[0, m * (c + 1)] = max(0.5 * shortest, 1e-4), 1e4
-    return {"lbx": lower.ravel()[:-m], "ubx": upper.ravel()[:-m]}
+    if mesh == "free":
+        lower[:, -1], upper[:, -1] = SHORTEST_PIECE, LONGEST_PIECE
+    left_out = size - m * (c + 1) - (mesh == "uniform")
+    return {"lbx": lower.ravel()[:-left_out], "ubx": upper.ravel()[:-left_out]}
