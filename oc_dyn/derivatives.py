@@ -31,7 +31,7 @@ def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_na
     }
     own = {"never_inline": False}
     protected = {"jac_penalty": 0, "enable_forward": False, "enable_reverse": False, "never_inline": True}
-    jac = ca.Function(f"jac_{name}", [*inputs, *dummies], _cse(list(J.values())), own)
+    jac = ca.Function(f"jac_{name}", [*inputs, *dummies], list(J.values()), own)
     gradient, H = adjoint(seeds), hessian(seeds)
     blocks, gradient_dummies = [], [ca.SX(*x.shape) for x in inputs]
     for i, x in enumerate(inputs):
@@ -39,8 +39,8 @@ def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_na
         blocks += [ca.SX(x.numel(), y.numel()) for y in outputs]
         blocks += [J[o, i].T for o in range(len(outputs))]
     given = [*inputs, *dummies, *seeds]
-    jac_of_adjoint = ca.Function(f"jac_adj1_{name}", [*given, *gradient_dummies], _cse(blocks), own)
-    gradient = _cse([ca.densify(g) for g in gradient])
+    jac_of_adjoint = ca.Function(f"jac_adj1_{name}", [*given, *gradient_dummies], blocks, own)
+    gradient = [ca.densify(g) for g in gradient]
     one = ca.Function(f"adj1_{name}", given, gradient, {"custom_jacobian": jac_of_adjoint, **protected})
     cache = {f"adj1_{name}": one}
     for k in range(2, many + 1):
@@ -59,10 +59,6 @@ def _several_seeds(name, k, jac, inputs, outputs):
     n = len(inputs)
     found = [sum(J[o * n + i].T @ seed for o, seed in enumerate(seeds)) for i in range(n)]
     return ca.Function(name, [*x, *dummies, *seeds], [ca.densify(y) for y in found])
-
-
-def _cse(expressions):
-    return ca.cse([ca.SX(x) for x in expressions])
 
 
 def analytic(robot, quantity, order, base, options, make):

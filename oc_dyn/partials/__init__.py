@@ -10,6 +10,7 @@ the other are not, where the directions of a joint do not commute; their symmetr
 import casadi as ca
 
 from ..hybrid_dynamics import prescribed_rows
+from ..matrices.massless import require_inertia
 from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import Port, get, quantity
 from .friction_terms import friction_curvature, friction_partials, friction_terms
@@ -80,6 +81,7 @@ def _forward_outputs(robot, order, options):
 
 
 def _call_forward(function, model, order, ports, options):
+    require_inertia(model, "forward_dynamics_partials")
     q, v, tau = ports["q"], ports["v"], ports["tau"]
     terms = friction_terms(model.robot, v, options["friction"])
     found = function(model, q, v, tau - terms.torque, _wrench(ports), terms.damping)
@@ -98,6 +100,7 @@ def _hybrid_outputs(robot, order, options):
 def _call_hybrid(function, model, order, ports, options):
     rows = prescribed_rows(model.robot, options)
     nv = model.robot.nv
+    require_inertia(model, "hybrid_dynamics_partials", rows)
     a, tau = ca.SX(nv, 1), ca.SX(nv, 1)
     others = [k for k in range(nv) if k not in rows]
     a[list(rows)], tau[others] = ports["dv_p"], ports["tau_f"]
@@ -111,6 +114,7 @@ def _inverse_matrix_outputs(robot, order, options):
 
 
 def _inverse_matrix_call(function, model, order, ports, options):
+    require_inertia(model, "mass_matrix_inverse")
     return {"Minv": function(model, ports["q"])}
 
 
@@ -173,6 +177,7 @@ def _call_inverse_adjoint(function, model, order, ports, options):
 
 
 def _call_forward_adjoint(function, model, order, ports, options):
+    require_inertia(model, "forward_dynamics_adjoint")
     q, v, tau, lam = (ports[x] for x in ("q", "v", "tau", "lam"))
     terms = friction_terms(model.robot, v, options["friction"])
     found = function(model, q, v, tau - terms.torque, lam, _wrench(ports), terms)
@@ -189,6 +194,7 @@ def _call_inverse_hessian(function, model, order, ports, options):
 
 
 def _call_forward_hessian(function, model, order, ports, options):
+    require_inertia(model, "forward_dynamics_lagrangian_hessian")
     q, v, tau, lam = (ports[x] for x in ("q", "v", "tau", "lam"))
     terms = friction_terms(model.robot, v, options["friction"])
     H = function(model, q, v, tau - terms.torque, lam, _wrench(ports), terms)

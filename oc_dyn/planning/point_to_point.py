@@ -13,8 +13,8 @@ from ..errors import LimitError, ModelWarning, SolveError
 from ..function import function
 from .arguments import (
     check_derivatives,
-    check_mesh,
     check_initial,
+    check_mesh,
     check_numbers,
     check_robot,
     checked_duration,
@@ -194,11 +194,31 @@ def _plan(task, settings, solver, initial):
 
 
 def _torque_can_wait(task, settings, initial):
-    """Whether to try without limits of torque: not where nothing else bounds the time, or a warm start has them."""
+    """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
+    where they are sure to bind."""
     limits = task.limits
     bounded = np.any([np.isfinite(getattr(limits, k)) for k in ("v", "dv", "d2v", "d3v")], axis=0)
     known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
-    return not known and (settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving])))
+    free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
+    return free and not known and not _rate_binds(task, settings)
+
+
+def _rate_binds(task, settings):
+    """Whether the joint that needs longest, leaving at rest as fast as it may, exceeds its limit of the torque rate.
+
+    From rest the rate of torque is M(q) times the jerk, which gets as high as a change of acceleration in a piece lets
+    it. Only a guess of whether the search without torques is worth its time: both ways end in the same motion.
+    """
+    limits = task.limits
+    if not task.rests or settings["mesh"] == "fixed" or task.continuity > 2:
+        return False
+    joint = int(np.argmax(shortest_time(task.distance, limits.v, limits.dv, limits.d2v)))
+    jerk = min(limits.d2v[joint], limits.dv[joint] * settings["nodes"] / max(settings["shortest"], 1e-6))
+    d2v = np.zeros(len(task.names))
+    d2v[joint] = jerk if np.isfinite(jerk) else 0.0
+    rest = np.zeros(len(task.names))
+    rates = [np.abs(np.array(task.dynamics(state[0], rest, rest, d2v)[1])).ravel() for state in (task.start, task.goal)]
+    return bool(max(rate[joint] for rate in rates) > limits.dtau[joint])
 
 
 @dataclass(frozen=True, eq=False)
