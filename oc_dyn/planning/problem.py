@@ -201,10 +201,7 @@ class Problem:
         """
         if hessian not in ("exact", "gauss_newton", "limited_memory"):
             raise UnknownName("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
-        key = (method, compiled, self._stamp())
-        if key not in self._made:
-            self._made[key] = Transcribed(self, chosen_method(method), compiled)
-        made = self._made[key]
+        made = self.transcribed(method, compiled)
         outer, inner = checked_options(solver, solver_options, free_time=any(d[2] for d in self._durations))
         given = {"p": made.parameters(parameters or {}), **made.bounds, "x0": made.guess(initial)}
         if initial is not None and initial.transcribed is made:
@@ -216,6 +213,13 @@ class Problem:
                 f"the solver stopped with {found.status!r} after {found.iterations} iterations", found.status
             )
         return solution
+
+    def transcribed(self, method="rk4", compiled=None):
+        """The nonlinear program of the problem by a method of integration, made once; see solve."""
+        key = (method, compiled, self._stamp())
+        if key not in self._made:
+            self._made[key] = Transcribed(self, chosen_method(method), compiled)
+        return self._made[key]
 
     # -- inside ---------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ STUDIES = {
     "matrices": "oc_dyn.study.matrices:run",
     "peers": "oc_dyn.study.peers:run",
     "second_order": "oc_dyn.study.second_order:run",
+    "solvers": "oc_dyn.study.solvers:run",
 }
 
 
