@@ -173,3 +173,50 @@ def test_opti_finds_the_same():
 def test_mistakes_are_named(wrong, error, words):
     with pytest.raises(error, match=words):
         wrong(*cart_pole(5))
+
+
+def test_a_spline_and_taylor_coefficients_are_the_same_motions():
+    """Both span the splines with equal knots: with bounds that do not bind, the same optimum."""
+    found = {}
+    for basis in ("taylor", "b_spline"):
+        ocp = od.Problem(12, 1.5)
+        q, dq, ddq, jerk = ocp.chain("q", 2, 3, basis=basis, guess=lambda s: [s, -s])
+        ocp.start({q: [0, 0], dq: 0, ddq: 0})
+        ocp.goal({q: [1, -1], dq: 0, ddq: 0})
+        ocp.minimize(integral=ca.sumsqr(jerk))
+        solution = ocp.solve()
+        found[basis] = solution.objective, solution[q], solution[ddq]
+    (a, *x), (b, *y) = found.values()
+    assert a == pytest.approx(b, rel=1e-7) and all(np.abs(i - j).max() < 1e-6 for i, j in zip(x, y, strict=True))
+
+
+def test_bounds_of_a_spline_hold_between_nodes():
+    ocp = od.Problem(15, (0.2, 5.0))
+    q, dq, ddq, jerk = ocp.chain("q", 1, 3, basis="b_spline", bounds=(1.0, 4.0, 60.0), guess=lambda s: s)
+    ocp.start({q: 0, dq: 0, ddq: 0})
+    ocp.goal({q: 1, dq: 0, ddq: 0})
+    ocp.minimize(terminal=ocp.duration)
+    found = ocp.solve()
+    h = found.duration / 15
+    s = np.linspace(0, h, 20)[:, None]
+    v = found[dq][:-1, 0] + found[ddq][:-1, 0] * s + found[jerk][:, 0] * s**2 / 2
+    a = found[ddq][:-1, 0] + found[jerk][:, 0] * s
+    assert np.abs(v).max() < 1 + 1e-6 and np.abs(a).max() < 4 + 1e-6 and np.abs(found[jerk]).max() < 60 + 1e-6
+    assert found.duration > 1.0
+
+
+def test_inverse_and_forward_transcription_are_the_same_problem():
+    """By Hermite-Simpson exactly: accelerations and torques at the same points, each from the other."""
+    arm, found = od.robots.planar_2r(), {}
+    for transcription in ("inverse", "forward"):
+        ocp = od.Problem(20, 0.4)
+        q, v, dv, tau = ocp.rigid_body(arm, transcription, guess=lambda s: [s, -0.5 * s], scale=(1, 1, 10))
+        ocp.start({q: [0, 0], v: 0})
+        ocp.goal({q: [1, -0.5], v: 0})
+        ocp.minimize(integral=ca.sumsqr(tau) / 100)
+        solution = ocp.solve(method="hermite_simpson")
+        found[transcription] = solution.objective, solution[dv], solution[tau]
+    for a, b in zip(*found.values(), strict=True):
+        assert np.allclose(a, b, rtol=1e-5, atol=1e-4)
+    with pytest.raises(od.UnknownName, match="sideways"):
+        od.Problem(3, 1.0).rigid_body(arm, "sideways")

@@ -38,8 +38,9 @@ def vector(what, value, names):
     return value
 
 
-def check_numbers(continuity, nodes, interior, smoothing, limits):
-    for what, value, least in (("continuity", continuity, 2), ("nodes", nodes, 1), ("interior", interior, 0)):
+def check_numbers(continuity, nodes, interior, refinements, smoothing, limits):
+    counts = (("continuity", continuity, 2), ("nodes", nodes, 1), ("interior", interior, 0))
+    for what, value, least in (*counts, ("refinements", refinements, 0)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             why = "; below 2 the torque itself would jump" if what == "continuity" else ""
             raise OrderError(f"plan_point_to_point: {what} is {value!r}, expected an integer of at least {least}{why}")

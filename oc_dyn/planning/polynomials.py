@@ -38,6 +38,22 @@ def bernstein(degree, d):
     )
 
 
+def uniform_b_spline(degree):
+    """(degree + 1, degree + 1) matrix: coefficients by powers of s in [0, 1] of a piece of a spline with equal knots,
+    from the control points that bear on it."""
+    M = np.ones((1, 1))
+    for k in range(1, degree + 1):  # de Boor: P_i of the level below comes from P_i and P_(i+1), by (s + k - 1 - i) / k
+        new = np.zeros((k + 1, k + 1))
+        for i in range(k):
+            share = (k - 1 - i) / k
+            new[:k, i] += (1 - share) * M[:, i]
+            new[1:, i] -= M[:, i] / k
+            new[:k, i + 1] += share * M[:, i]
+            new[1:, i + 1] += M[:, i] / k
+        M = new
+    return M
+
+
 def lobatto(interior):
     """Points of Gauss-Lobatto quadrature on [0, 1] with so many interior points, and their weights."""
     m = interior + 1

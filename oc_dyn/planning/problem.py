@@ -13,12 +13,15 @@ found[q]                                    # (51, 2)
 """
 
 from dataclasses import dataclass, field
+from math import factorial
 
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, ShapeError, SolveError, UnknownName
+from ..errors import LimitError, ModelError, ShapeError, SolveError, UnknownName
+from ..function import function
 from .integrators import chosen_method
+from .polynomials import uniform_b_spline
 from .solver import checked_options, solve
 from .transcribed import Solution, Transcribed
 
@@ -80,12 +83,12 @@ class Problem:
 
     # -- what there is --------------------------------------------------------------------------------------
 
-    def state(self, name, size=1, *, lower=-np.inf, upper=np.inf, scale=1.0, guess=0.0):
-        """Symbol (size, 1) of a state. lower, upper: bounds at all nodes. scale: size of a typical value. guess:
-        (size,), (nodes + 1, size), or a function of the share of the time passed."""
+    def state(self, name, size=1, *, lower=-np.inf, upper=np.inf, scale=None, guess=0.0):
+        """Symbol (size, 1) of a state. lower, upper: bounds at all nodes. scale: size of a typical value, by default
+        the larger bound, or 1. guess: (size,), (nodes + 1, size), or a function of the share of the time passed."""
         return self._variable(self._states, name, size, lower, upper, scale, guess)
 
-    def control(self, name, size=1, *, lower=-np.inf, upper=np.inf, scale=1.0, guess=0.0):
+    def control(self, name, size=1, *, lower=-np.inf, upper=np.inf, scale=None, guess=0.0):
         """Symbol (size, 1) of what may be chosen freely on every interval, as state."""
         return self._variable(self._controls, name, size, lower, upper, scale, guess)
 
@@ -94,32 +97,84 @@ class Problem:
         self._parameters.append((name, ca.MX.sym(name, size)))
         return self._parameters[-1][1]
 
-    def chain(self, name, size, order, *, bounds=(), scale=None, guess=0.0):
-        """[q, dq, ..., d^order q]: states and, last, a control that is constant on every interval, stepped exactly.
+    def chain(self, name, size, order, *, bounds=(), scale=None, guess=0.0, basis="taylor"):
+        """[q, dq, ..., d^order q], q a polynomial on every interval whose derivative of that order is constant, stepped
+        exactly.
 
-        bounds: largest absolute value of dq, d2q, ..., None for none; scale: typical values of all, q first.
+        bounds: largest absolute values of dq, d2q, ..., None for none. scale: typical values of all, q first. guess: of
+        q, or a list of those of q, dq, ...; see state.
+        basis: "taylor": states are q and its derivatives at nodes, where their bounds hold; the last is a control.
+        "b_spline": states are control points of a spline, and bounds hold for those of its derivatives, so everywhere;
+        the guess is that of q.
         """
-        scale = [1.0] * (order + 1) if scale is None else list(scale)
-        limits = [np.inf if b is None else b for b in bounds] + [np.inf] * (order - len(bounds))
+        limits = [None if b is None else np.broadcast_to(np.asarray(b, float), size) for b in bounds]
+        limits += [None] * (order - len(bounds))
+        if basis == "b_spline":
+            return self._spline(name, size, order, limits, scale, guess)
+        if basis != "taylor":
+            raise UnknownName("basis of a chain", basis, ("taylor", "b_spline"))
+        scale = [None] * (order + 1) if scale is None else list(scale)
         guesses = guess if isinstance(guess, (list, tuple)) else [guess] + [0.0] * order
         made = [self.state(name, size, scale=scale[0], guess=guesses[0])]
         for j in range(1, order + 1):
             add = self.state if j < order else self.control
-            made.append(
-                add(
-                    f"d{j}{name}",
-                    size,
-                    lower=-np.array(limits[j - 1]),
-                    upper=limits[j - 1],
-                    scale=scale[j],
-                    guess=guesses[j],
-                )
-            )
-        h, factorials = self.step, np.cumprod([1.0, *range(1, order + 1)])
+            bound = np.inf if limits[j - 1] is None else limits[j - 1]
+            made.append(add(f"d{j}{name}", size, lower=-bound, upper=bound, scale=scale[j], guess=guesses[j]))
+        h = self.step
         for j in range(order):
-            terms = [made[k] * h ** (k - j) / factorials[k - j] for k in range(j, order + 1)]
+            terms = [made[k] * h ** (k - j) / factorial(k - j) for k in range(j, order + 1)]
             self.next(made[j], sum(terms[1:], terms[0]))
         return made
+
+    def _spline(self, name, size, order, limits, scale, guess):
+        """The chain whose states are the control points that bear on the start of an interval, all but the last one."""
+        scale = None if scale is None else scale[0]
+        guess = guess[0] if isinstance(guess, (list, tuple)) else guess
+        points = [self.state(f"{name}_{j}", size, scale=scale, guess=guess) for j in range(order)]
+        points.append(self.control(f"{name}_{order}", size, scale=scale, guess=guess))
+        for j in range(order):
+            self.next(points[j], points[j + 1])
+        h, differences = self.step, points
+        for d in range(1, order + 1):
+            differences = [b - a for a, b in zip(differences[:-1], differences[1:], strict=True)]
+            if limits[d - 1] is not None:
+                # those behind the first are bounded by the intervals before; the first interval bounds its own
+                self.limit(-1, differences[-1] / h**d / limits[d - 1], 1)
+                for x in differences[:-1]:
+                    self._start_rows.append(Row(x / h**d / limits[d - 1], -np.ones(size), np.ones(size)))
+        weights = uniform_b_spline(order)
+        out = []
+        for j in range(order + 1):
+            terms = [float(w) * p for w, p in zip(weights[j], points, strict=True) if abs(w) > 1e-14]
+            out.append(factorial(j) * sum(terms[1:], terms[0]) / h**j)
+        return out
+
+    def rigid_body(self, robot, transcription="inverse", *, derivatives="analytic", guess=0.0, scale=None):
+        """(q, v, dv, tau) of a robot whose v is the rate of q, as states, controls and the dynamics between them.
+
+        transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
+        takes fewer iterations as a rule and bears coarser grids. Bounds are for the caller to add by limit.
+        scale: typical values of q, v and the control. derivatives: as those of od.function.
+        """
+        unfit = sorted({"spherical", "planar", "free"} & robot.features)
+        if unfit:
+            problem = f"it has {unfit} joints; write their steps by next(...) with robot.integrate"
+            raise ModelError(f"rigid_body of {robot.name}", [problem])
+        n, scale = robot.nv, (None,) * 3 if scale is None else scale
+        guesses = guess if isinstance(guess, (list, tuple)) else [guess, 0.0, 0.0]
+        q = self.state("q", n, guess=guesses[0], scale=scale[0])
+        v = self.state("v", n, guess=guesses[1], scale=scale[1])
+        self.rate(q, v)
+        if transcription == "inverse":
+            dv = self.control("dv", n, guess=guesses[2], scale=scale[2])
+            tau = function(robot, "inverse_dynamics", derivatives=derivatives)(q, v, dv)
+        elif transcription == "forward":
+            tau = self.control("tau", n, guess=guesses[2], scale=scale[2])
+            dv = function(robot, "forward_dynamics", derivatives=derivatives)(q, v, tau)
+        else:
+            raise UnknownName("transcription", transcription, ("inverse", "forward"))
+        self.rate(v, dv)
+        return q, v, dv, tau
 
     @property
     def duration(self):
@@ -231,6 +286,9 @@ class Problem:
         if any(v.name == name for v in self._states + self._controls):
             raise ShapeError(f"Problem: there is a state or control {name!r} already")
         lower, upper = self._bounds(name, lower, upper, size)
+        if scale is None:
+            larger = np.maximum(np.abs(lower), np.abs(upper))
+            scale = np.where(np.isfinite(larger) & (larger > 0), larger, 1.0)
         scale = np.broadcast_to(np.asarray(scale, float), size)
         into.append(Variable(name, ca.MX.sym(name, size), lower, upper, scale, guess))
         return into[-1].symbol
