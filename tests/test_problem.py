@@ -149,7 +149,7 @@ def test_opti_finds_the_same():
     ocp, *_ = cart_pole(20)
     found = ocp.solve(method="hermite_simpson")
     made = found.transcribed
-    opti = made.assembly.opti({**made.bounds, "x0": made.guess(None), "p": []})
+    opti = made.assembly.opti({**made.bounds, "x0": made.guess(None), "p": made.parameters({})})
     opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes"})
     assert opti.solve().value(opti.f) == pytest.approx(found.objective, rel=1e-6)
 

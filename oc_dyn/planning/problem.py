@@ -18,6 +18,7 @@ from math import factorial
 import casadi as ca
 import numpy as np
 
+from ..codegen import compile
 from ..errors import LimitError, ModelError, ShapeError, SolveError, UnknownName
 from ..function import function
 from .integrators import chosen_method
@@ -77,6 +78,9 @@ class Problem:
     def __init__(self, nodes, duration):
         self._states, self._controls, self._parameters = [], [], []
         self._durations, self._phases = [], []
+        self._share = ca.MX.sym(
+            "share"
+        )  # of the duration of a phase that an interval takes: stages do not depend on it
         self._start_rows, self._goal_rows, self._terminal = [], [], []
         self._made = {}
         self.phase(nodes, duration)
@@ -184,7 +188,7 @@ class Problem:
     @property
     def step(self):
         """Length of an interval of the phase now described."""
-        return self.duration / self._phase.nodes
+        return self.duration * self._share
 
     def phase(self, nodes, duration):
         """From here on rates, limits and costs are those of one more phase behind the ones there are."""
@@ -245,14 +249,15 @@ class Problem:
 
     def solve(
         self, *, method="rk4", solver="ipopt", hessian="exact", parameters=None, initial=None, solver_options=None,
-        compiled=None, raises=True,
+        compiled=False, raises=True,
     ):  # fmt: skip
         """Solution of the problem.
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", or one of integrators.py made by hand.
         solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol: value}. initial: a Solution to start from, with its multipliers where nothing else changed.
-        compiled: [Functions] -> [Functions] for the stages, as od.compile. raises: SolveError if the solver fails.
+        compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
+        SolveError if the solver fails.
         """
         if hessian not in ("exact", "gauss_newton", "limited_memory"):
             raise UnknownName("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
@@ -269,8 +274,9 @@ class Problem:
             )
         return solution
 
-    def transcribed(self, method="rk4", compiled=None):
+    def transcribed(self, method="rk4", compiled=False):
         """The nonlinear program of the problem by a method of integration, made once; see solve."""
+        compiled = compile if compiled is True else compiled or None
         key = (method, compiled, self._stamp())
         if key not in self._made:
             self._made[key] = Transcribed(self, chosen_method(method), compiled)

@@ -38,21 +38,21 @@ class Transcribed:
         self.p = [symbol for _, symbol in problem._parameters]
         self.n_p = sum(s.numel() for s in self.p)
         self.symbols = [v.symbol for v in (*self.states, *self.controls)]
-        self.symbols += [problem._durations[k][0] for k in self.times] + self.p
+        self.symbols += [problem._durations[k][0] for k in self.times] + self.p + [problem._share]
         self.groups, self.row_bounds, self.stretches = [], [], []
         for phase in problem._phases:
             self._add_phase(phase, compiled)
         self._add_end(problem._phases[-1], compiled)
-        self.assembly = assemble(self.groups, n_p=self.n_p)
+        self.assembly = assemble(self.groups, n_p=self.n_p, n_s=1)
         self.bounds = self._bounds()
 
     # -- stages ---------------------------------------------------------------------------------------------
 
-    def _physical(self, x, u, p):
-        """(states, controls or None, durations, parameters) from the unknowns of a stage."""
+    def _physical(self, x, u, p, s):
+        """(states, controls or None, durations, parameters and the share of an interval) of a stage."""
         n, k = self.x_scale.size, len(self.times)
         T = ca.vertsplit(self.T_scale * x[n : n + k]) if k else []
-        parts = ca.vertsplit(p, _ends(self.p)) if self.p else []
+        parts = [*(ca.vertsplit(p, _ends(self.p)) if self.p else []), s]
         controls = (
             self.u_scale * (x[n + k :] if self.nodal else u[: self.u_scale.size])
             if u is not None or self.nodal
@@ -82,7 +82,7 @@ class Transcribed:
         defects = []
 
         def build(x, u, p, s, join=False):
-            X, U, T, parts = self._physical(x, u, p)
+            X, U, T, parts = self._physical(x, u, p, s)
             step, following = self._step(phase, X, U, T, parts, u[0 if self.nodal else self.u_scale.size :], scales)
             if join:
                 ks = list(phase.join)
@@ -103,13 +103,13 @@ class Transcribed:
             }
 
         nu = (0 if self.nodal else self.u_scale.size) + sum(x.size for x in scales)
-        made = [(kind(name, self.nx, nu, build, self.n_p, 0, "mx"), phase.nodes - bool(phase.join))]
+        made = [(kind(name, self.nx, nu, build, self.n_p, 1, "mx"), phase.nodes - bool(phase.join))]
         if phase.join:
 
             def joining(*z):
                 return build(*z, join=True)
 
-            made.append((kind(f"{name}_join", self.nx, nu, joining, self.n_p, 0, "mx"), 1))
+            made.append((kind(f"{name}_join", self.nx, nu, joining, self.n_p, 1, "mx"), 1))
         lower, upper = (
             np.concatenate([np.zeros(defects[0]), *(getattr(r, b) for r in rows)]) for b in ("lower", "upper")
         )
@@ -130,7 +130,7 @@ class Transcribed:
         return ks, [i for k in ks for i in range(ends[k], ends[k + 1])]
 
     def _length(self, phase, X, U, T, parts):
-        return self._at([self.problem._durations[phase.number][0]], X, U, T, parts)[0] / phase.nodes
+        return self._at([self.problem._durations[phase.number][0] * self.problem._share], X, U, T, parts)[0]
 
     def _step(self, phase, X, U, T, parts, more, scales):
         """(Step, states at the next node). States that are stepped stay as they are while the others are integrated."""
@@ -179,13 +179,13 @@ class Transcribed:
         rows = [*(r for r in phase.rows if not controlled(r.expression)), *goal]
 
         def build(x, _, p, s):
-            X, U, T, parts = self._physical(x, None, p)
+            X, U, T, parts = self._physical(x, None, p, s)
             U = ca.MX.zeros(self.u_scale.size) if U is None else U
             found = self._at([r.expression for r in rows], X, U, T, parts)
             cost = sum(self._at(terminal, X, U, T, parts), ca.MX(0))
             return {"rows": ca.vertcat(ca.MX(0, 1), *found), "cost": cost}
 
-        end = kind("end", self.nx, 0, build, self.n_p, 0, "mx")
+        end = kind("end", self.nx, 0, build, self.n_p, 1, "mx")
         lower, upper = (_joined(getattr(r, b) for r in rows) for b in ("lower", "upper"))
         keep = (np.isfinite(lower) | np.isfinite(upper))[None, :]
         self.groups.append(Group(end.compiled(compiled) if compiled else end, 1, keep))
@@ -236,7 +236,13 @@ class Transcribed:
         for k in given:
             if isinstance(k, str) and k not in known:
                 raise UnknownName("parameter of the problem", k, known)
-        return _joined(out)
+        return self.assembly.parameters(_joined(out), self.shares)
+
+    @property
+    def shares(self):
+        """(N + 1,) share of its phase's duration that an interval takes; at the last node that of the last interval."""
+        shares = [1 / s.count for s in self.stretches for _ in range(s.count)]
+        return np.array([*shares, shares[-1]])
 
     def guess(self, initial):
         """Unknowns from the guesses of the variables, or from a Solution."""
@@ -308,9 +314,9 @@ class Solution:
         ]
         columns = [y.T for some in given for y in some]
         columns += [np.full((1, count), self.durations[k]) for k in made.times]
-        parts = np.split(self.parameters, np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
+        parts = np.split(self.parameters[: made.n_p], np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
         columns += [np.tile(x[:, None], (1, count)) for x in parts]
-        return np.array(f.map(count)(*columns)).T if columns else np.tile(np.array(f()["o0"]).T, (count, 1))
+        return np.array(f.map(count)(*columns, made.shares[None, :count])).T
 
 
 def _joined(arrays):

@@ -13,7 +13,6 @@ import casadi as ca
 import numpy as np
 
 from .. import robots
-from ..codegen import compile
 from ..codegen.build import find_compiler
 from ..errors import SolveError
 from ..function import function
@@ -169,7 +168,7 @@ def _row(name, way, reference):
             return ["no compiler", *[""] * 6]
     begun = time.perf_counter()
     ocp, method = PROBLEMS[name](derivatives)
-    made = ocp.transcribed(method, compile if compiled else None)
+    made = ocp.transcribed(method, compiled)
     if hessian == "gauss_newton" and not any(p.squares for p in ocp._phases):
         return ["costs are no squares", *[""] * 6]
     outer, inner = checked_options(solver, {"max_iter": MOST}, any(d[2] for d in ocp._durations))
