@@ -248,11 +248,9 @@ class Transcribed:
         """Unknowns from the guesses of the variables, or from a Solution."""
         if initial is not None and initial.transcribed is self:
             return initial.unknowns
-        counts = [s.count for s in self.stretches]
-        ends = np.concatenate([[0], np.cumsum(counts)]) / self.total
-        x, u = (
-            _guessed(some, ends, initial, self.total) for some in (self.states, self.controls)
-        )  # functions of the share of all intervals
+        known = (None, None) if initial is None else (initial.x, initial.u)
+        x = _guessed(self.states, known[0], self.total)  # functions of the share of all intervals
+        u = _guessed(self.controls, known[1], self.total)
         rows = []
         for k, (stretch, _) in enumerate(self._stages()):
             share = k / self.total
@@ -334,17 +332,14 @@ def _sized(what, value, size):
     return np.broadcast_to(value, size)
 
 
-def _guessed(variables, ends, initial, total):
-    """Function share of all intervals -> guess of the variables, one after the other."""
-    if initial is not None:
-        nodes = np.linspace(0, 1, len(initial.x))
-        table = (
-            initial.x
-            if variables is initial.transcribed.states or variables == initial.transcribed.states
-            else initial.u
-        )
-        at = nodes if len(table) == len(nodes) else nodes[:-1]
-        return lambda share: np.array([np.interp(share, at, column) for column in table.T])
+def _guessed(variables, known, total):
+    """Function share of all intervals -> guess of the variables, one after the other, or what is known of them.
+
+    known: None, or values at the nodes, or at all but the last, of a problem with any number of them.
+    """
+    if known is not None:
+        at = np.linspace(0, 1, len(known))  # controls of intervals are stretched by one: it is a guess
+        return lambda share: np.array([np.interp(share, at, column) for column in known.T])
 
     def one(v):
         guess = v.guess
