@@ -28,6 +28,8 @@ _FILES = {
     "sea_arm_tracking": {
         *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
     },
+    "sea_throw": {"throw.csv", "throw.png", "throw.gif", "manifest.json"},
+    "vsa_stiffness_plan": {"plan.csv", "plan.png", "manifest.json"},
     "sea_codegen_controller": {"times.csv", "times.png", "manifest.json"},
 }
 
@@ -110,6 +112,7 @@ def test_efforts_of_the_aerial_manipulator(results):
         ("panda_third_order", {"pinned": ((0.0,) * 7,) * 4}),
         ("aerial_manipulator", {"bound": 1e-13}),
         ("sea_2r_tracking", {"coupling": 0.03}),
+        ("sea_throw", {"motor_speed": (40.0, 40.0)}),
     ],
 )
 def test_notices_and_tells(name, wrong, tmp_path, capsys):
