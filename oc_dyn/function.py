@@ -8,6 +8,7 @@ import numpy as np
 from .derivatives import analytic
 from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .model.canonical import canonical
+from .model.numbers import as_floats
 from .model.parameters import checked_parts, with_values
 from .model.robot import Robot, cached
 from .ports import parameter_port
@@ -45,6 +46,8 @@ class RobotFunction(ca.Function):
         if not args and "params" in self.name_in() and "params" not in checked:
             own = "robot.parameter_values(parts), for the inertia alone robot.parameters"
             raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
+        if {ca.SX, ca.MX} <= {type(x) for x in checked.values()}:
+            raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
         return super().__call__(*checked.values()) if args else super().__call__(**checked)
 
     def _signature(self):
@@ -58,13 +61,15 @@ class RobotFunction(ca.Function):
             value = self._by_body(name, value)
         if not isinstance(value, (ca.SX, ca.MX, ca.DM)):
             try:
-                value = np.asarray(value, float)
-            except (TypeError, ValueError) as error:
-                raise ShapeError(f"{self.name()}: port {name}: {error}; give numbers, SX or MX") from None
+                value = as_floats(f"{self.name()}: port {name}", value)
+            except ShapeError as error:
+                raise ShapeError(f"{error}, SX or MX") from None
             if value.ndim < 2:
                 value = value.reshape(-1, 1) if columns == 1 or value.size == rows else value.reshape(1, -1)
         got = tuple(value.shape)
-        fits = got == (1, 1) or (columns == 1 and got == (1, rows)) or (got[0] == rows and got[1] % columns == 0)
+        fits = len(got) == 2 and (
+            got == (1, 1) or (columns == 1 and got == (1, rows)) or (got[0] == rows and got[1] % columns == 0)
+        )
         if not fits:
             called = self._names.get(name)
             hint = f" for {', '.join(called)}" if called and len(called) <= 40 else ""
@@ -121,7 +126,7 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     order = _checked_order(quantity, record, order)
     chosen = choose(quantity, robot, order, method)
     settings = _settings(record, options)
-    name = checked_name(name or f"{quantity}_{order}")
+    name = checked_name(f"{quantity}_{order}" if name is None else name)
     key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
     if derivatives == "ad":
         return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
@@ -140,7 +145,9 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
 def _check_analytic(record, settings):
     able = [x for x in quantities() if f"{x}_lagrangian_hessian" in quantities()]
     if record.name not in able:
-        raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {', '.join(able)}")
+        raise OrderError(
+            f"{record.name} has no registered derivatives; derivatives='analytic' is for {', '.join(able)}"
+        )
     other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction")]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
@@ -156,7 +163,7 @@ def ports(robot, quantity, order=0, **options):
     """(inputs, outputs): the Port records of a quantity, in order."""
     record = get(quantity)
     _read(record, robot)
-    return _ports(robot, record, order, _settings(record, options))
+    return _ports(robot, record, _checked_order(quantity, record, order), _settings(record, options))
 
 
 def _ports(robot, record, order, settings):
@@ -234,12 +241,17 @@ def _settings(record, options):
         if key not in record.options:
             raise UnknownName(f"option of {record.name!r}", key, record.options)
     given = {k: tuple(x) if isinstance(x, (list, set, frozenset)) else x for k, x in options.items()}
+    for key, value in given.items():
+        if isinstance(_OPTIONS[key], bool) and not isinstance(value, (bool, np.bool_)):
+            raise ShapeError(f"{record.name}: {key} is {value!r}, expected True or False")
+        if not all(x is None or isinstance(x, (bool, str)) for x in (value if isinstance(value, tuple) else (value,))):
+            raise UnknownName(f"value of option {key} of {record.name!r}", value, ("a name", "a list of names"))
     return {k: given.get(k, _OPTIONS[k]) for k in record.options}
 
 
 def checked_name(name):
     """The name, if casadi takes it for a Function; ShapeError otherwise."""
-    if not re.fullmatch(r"[A-Za-z](?:_?[A-Za-z0-9])*", name):
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z](?:_?[A-Za-z0-9])*", name):
         raise ShapeError(
             f"{name!r} cannot name a Function: letters, digits and single underscores, starting with a letter"
         )

@@ -112,7 +112,7 @@ def quantities(of=None):
 
 def get(name):
     """The Quantity of this name; UnknownName lists near ones."""
-    if name not in _QUANTITIES:
+    if not isinstance(name, str) or name not in _QUANTITIES:
         raise UnknownName("quantity", name, _QUANTITIES)
     return _QUANTITIES[name]
 
@@ -125,7 +125,7 @@ def methods(quantity):
 def get_method(quantity, name):
     """The Method of this name; UnknownName lists near ones."""
     table = _METHODS[get(quantity).name]
-    if name not in table:
+    if not isinstance(name, str) or name not in table:
         raise UnknownName(f"method of {quantity!r}", name, table)
     return table[name]
 

@@ -14,7 +14,12 @@ import oc_dyn as od
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = _ROOT / "oc_dyn"
-_MODULE_OF = {"urdf-parser-py": "urdf_parser_py"}  # where a project and its module differ in name
+_MODULE_OF = {  # where a project and its module differ in name
+    "urdf-parser-py": "urdf_parser_py",
+    "pin": "pinocchio",
+    "adam-robotics": "adam",
+    "dask": "distributed",  # dask[distributed]
+}
 _BY_MATPLOTLIB = {"PIL", "mpl_toolkits"}  # it depends on the first and brings the second
 
 
@@ -57,6 +62,14 @@ def test_import_leaves_heavy_modules_alone():
     code = "import sys, oc_dyn; print(*(m for m in ('matplotlib', 'lxml', 'yaml', 'tqdm', 'PIL') if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=_ROOT, check=True)
     assert done.stdout.split() == []
+
+
+def test_import_takes_half_a_second_more_than_that_of_casadi_at_most():
+    """The least of three, as other processes may take the processor; compiled files are there after the first."""
+    code = "import time, casadi, numpy; t = time.perf_counter(); import oc_dyn; print(time.perf_counter() - t)"
+    run = [sys.executable, "-c", code]
+    seconds = [float(subprocess.run(run, capture_output=True, cwd=_ROOT, check=True).stdout) for _ in range(3)]
+    assert min(seconds) < 0.5
 
 
 def test_names_that_come_later_are_there():

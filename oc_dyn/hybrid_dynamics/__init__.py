@@ -1,8 +1,10 @@
 """Hybrid dynamics: some joints move as prescribed and their torques are wanted, at the others it is the reverse."""
 
 import casadi as ca
+import numpy as np
 
 from ..errors import UnknownName
+from ..matrices.massless import require_inertia
 from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import Port, quantity
 
@@ -10,10 +12,10 @@ from ..registry import Port, quantity
 def prescribed_rows(robot, options):
     """Tuple of the indexes in v, ascending, of the joints named in the option `prescribed`."""
     names = options["prescribed"]
-    names = (names,) if isinstance(names, str) else names
+    names = (names,) if isinstance(names, str) or not np.iterable(names) else tuple(names)
     known = {j.name: j for j in robot.joints}
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise UnknownName(f"joint of {robot.name} with a coordinate of its own", name, known)
     chosen = [known[name] for name in dict.fromkeys(names)]
     return tuple(sorted(row for j in chosen for row in range(j.v_index, j.v_index + j.nv)))
@@ -60,6 +62,7 @@ def _part(robot, ports, letter, rows):
 
 def _call(function, model, order, ports, options):
     nv, rows = model.robot.nv, prescribed_rows(model.robot, options)
+    require_inertia(model, "hybrid_dynamics", rows)
     others = _others(model.robot, rows)
     A = [_spread(ports[derivative_name("v", k + 1) + "_p"], rows, nv) for k in range(order + 1)]
     T = [_spread(ports[derivative_name("tau", k) + "_f"], others, nv) for k in range(order + 1)]

@@ -87,7 +87,7 @@ def checked_representation(where, name):
             f"{where}: give representation=..., one of 'body' (body axes, at the frame), 'spatial' (root axes, at the "
             "root's origin), 'hybrid' (root axes, at the frame)"
         )
-    if name not in REPRESENTATIONS:
+    if not isinstance(name, str) or name not in REPRESENTATIONS:
         raise UnknownName("representation", name, REPRESENTATIONS)
     return name
 

@@ -9,6 +9,7 @@ from ..errors import ModelError, ModelWarning, ShapeError
 from ..lie import so3
 from . import joints as jt
 from .inertia import Inertia
+from .numbers import HUGE, are_sane, as_floats
 from .robot import Joint, Mimic, assemble
 
 _LIMITS = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
@@ -41,7 +42,7 @@ class RobotBuilder:
         self._new("link", name, self._links)
         where = f"{self.name}: link {name!r}"
         mass = self._number(f"link {name!r}: mass", mass)
-        if not 0 <= mass < _INF:
+        if not 0 <= mass < HUGE:
             self._refuse(f"link {name!r}: mass is {mass:g}, expected a finite number of at least 0")
         com = _vector(f"{where}: com", com)
         tensor = np.zeros((3, 3)) if inertia is None else self._tensor(name, inertia)
@@ -103,7 +104,7 @@ class RobotBuilder:
         where = f"{self.name}: joint {name!r}"
         self._new("joint", name, self._joints)
         kind = "transform" if kind is None and transform is not None else kind
-        if kind != "fixed" and kind not in jt.KINDS:
+        if not isinstance(kind, str) or kind not in ("fixed", *jt.KINDS):
             self._refuse(f"joint {name!r} has kind {kind!r}; supported: fixed, {', '.join(jt.KINDS)}")
         for end, link in (("parent", parent), ("child", child)):
             if not isinstance(link, str) or not link:
@@ -173,12 +174,12 @@ class RobotBuilder:
     def _number(self, what, value):
         """A float that is not NaN."""
         try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
-        if np.isnan(number):
+            number = as_floats(what, value)
+        except ShapeError:
+            number = np.array(np.nan)
+        if number.size != 1 or np.isnan(number).any():
             self._refuse(f"{what} is {value!r}, expected a number")
-        return number
+        return float(number.reshape(-1)[0])
 
     def _tensor(self, name, value):
         where = f"{self.name}: link {name!r}: inertia"
@@ -191,7 +192,7 @@ class RobotBuilder:
                 f"{where}: got shape {value.shape}, expected (3, 3) or six numbers xx, xy, xz, yy, yz, zz; "
                 "np.diag makes a matrix of three principal moments"
             )
-        if not np.all(np.isfinite(value)):
+        if not are_sane(value):
             self._refuse(f"link {name!r}: inertia is {value.tolist()}, expected finite numbers")
         if np.max(np.abs(value - value.T)) > 1e-9 * np.max(np.abs(value)):
             self._refuse(f"link {name!r}: inertia is not symmetric: {value.tolist()}")
@@ -206,8 +207,7 @@ class RobotBuilder:
         R = _array(f"{where}: rotation", rotation)
         if R.shape != (3, 3):
             raise ShapeError(f"{where}: rotation: got shape {R.shape}, expected (3, 3)")
-        # "not <=" so that NaN is caught as well
-        if not np.max(np.abs(R @ R.T - np.eye(3))) <= 1e-9 or np.linalg.det(R) < 0:
+        if not are_sane(R) or np.max(np.abs(R @ R.T - np.eye(3))) > 1e-9 or np.linalg.det(R) < 0:
             self._refuse(f"joint {name!r}: rotation is not a rotation matrix: {R.tolist()}")
         return R
 
@@ -252,7 +252,7 @@ class RobotBuilder:
             if pitch is None:
                 self._refuse(f"joint {name!r} is helical and needs pitch [m/rad]")
             pitch = self._number(f"joint {name!r}: pitch", pitch)
-            if not np.isfinite(pitch):
+            if not are_sane(pitch):
                 self._refuse(f"joint {name!r}: pitch is {pitch}, expected a finite number")
             return pitch
         if pitch is not None:
@@ -279,13 +279,13 @@ class RobotBuilder:
         values = {"armature": armature, "rotor_inertia": rotor_inertia, "damping": damping, "friction": friction}
         values = {key: self._number(f"joint {name!r}: {key}", 0.0 if x is None else x) for key, x in values.items()}
         for key, value in values.items():
-            if not 0 <= value < _INF:
+            if not 0 <= value < HUGE:
                 self._refuse(f"joint {name!r}: {key} is {value:g}, expected a finite number of at least 0")
         if any(values.values()) and kind in ("fixed", "planar", "free"):
             named = ", ".join(key for key, value in values.items() if value)
             self._refuse(f"joint {name!r} is {kind} and cannot have {named}")
         ratio = self._number(f"joint {name!r}: gear_ratio", 1.0 if gear_ratio is None else gear_ratio)
-        if not np.isfinite(ratio):
+        if not are_sane(ratio):
             self._refuse(f"joint {name!r}: gear_ratio is {ratio:g}, expected a finite number")
         values["armature"] += values.pop("rotor_inertia") * ratio**2
         return values
@@ -297,21 +297,18 @@ class RobotBuilder:
         if not 1 <= len(rule) <= 3 or not isinstance(rule[0], str):
             self._refuse(f"joint {name!r}: mimic is {rule!r}, expected (joint, multiplier, offset)")
         numbers = [self._number(f"joint {name!r}: mimic", x) for x in rule[1:]]
-        if not np.all(np.isfinite(numbers)):
+        if not are_sane(numbers):
             self._refuse(f"joint {name!r}: mimic is {rule!r}, expected finite numbers")
         return Mimic(rule[0], *numbers)
 
 
 def _array(where, value):
-    try:
-        return np.array(value, float)
-    except (TypeError, ValueError):
-        raise ShapeError(f"{where}: got {value!r}, expected numbers") from None
+    return np.array(as_floats(where, value))
 
 
 def _vector(where, value):
     value = _array(where, value).reshape(-1)
-    if value.size != 3 or not np.all(np.isfinite(value)):
+    if value.size != 3 or not are_sane(value):
         raise ShapeError(f"{where}: got {value.tolist()}, expected three finite numbers")
     return value
 

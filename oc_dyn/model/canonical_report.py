@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..errors import ModelError
 from .canonical import almost_quarter_turns, as_written, canonical, is_permutation, moved_inertia
 from .robot import PARAMETERS
 
@@ -83,6 +84,9 @@ def _counts(robot):
     forms = {"as written": as_written(robot), "canonical": canonical(robot), "regrouped": _regrouped(robot)}
     lines = ["  instructions, order 0" + "".join(f"{name:>12}" for name in forms)]
     for quantity in _COUNTED:
-        counts = (instructions(robot, quantity, model) for model in forms.values())
-        lines.append(f"    {quantity:19}" + "".join(f"{x:12}" for x in counts))
+        try:
+            counts = [instructions(robot, quantity, model) for model in forms.values()]
+        except ModelError:  # a joint that moves no inertia has no forward dynamics
+            counts = ["none"] * len(forms)
+        lines.append(f"    {quantity:19}" + "".join(f"{x:>12}" for x in counts))
     return lines

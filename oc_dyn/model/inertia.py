@@ -5,12 +5,23 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from ..errors import ShapeError
 from ..lie.so3 import skew
+from .numbers import are_sane, as_floats
 
 
 def np_skew(p):
     """numpy matrix of the cross product."""
     return np.array([[0.0, -p[2], p[1]], [p[2], 0.0, -p[0]], [-p[1], p[0], 0.0]])
+
+
+def _finite(name, value, shape):
+    """Numpy array of this shape; ShapeError for anything else."""
+    value = as_floats(f"Inertia: {name}", value)
+    if value.shape != shape or not are_sane(value):
+        expected = f"finite numbers of shape {shape}" if shape else "a finite number"
+        raise ShapeError(f"Inertia: {name} is {value.tolist()}, expected {expected}")
+    return value
 
 
 class ReadOnlyArrays:
@@ -38,8 +49,11 @@ class Inertia(ReadOnlyArrays):
 
     @staticmethod
     def from_com(mass, com=(0.0, 0.0, 0.0), tensor=((0, 0, 0), (0, 0, 0), (0, 0, 0))):
-        """From mass [kg], centre of mass (3,) [m] and tensor (3, 3) [kg m^2] about the centre of mass."""
-        com, tensor = np.asarray(com, float), np.asarray(tensor, float)
+        """From mass [kg], centre of mass (3,) [m] and tensor (3, 3) [kg m^2] about the centre of mass.
+
+        Raises ShapeError for other shapes and for numbers that are not finite or above 1e30.
+        """
+        mass, com, tensor = _finite("mass", mass, ()), _finite("com", com, (3,)), _finite("tensor", tensor, (3, 3))
         S = np_skew(com)
         return Inertia(float(mass), mass * com, tensor - mass * S @ S)
 

@@ -20,9 +20,9 @@ def checked_parts(where, parts):
     """Tuple of the parts named, in the order of PARTS; "symbolic" is the inertia, None nothing."""
     if parts is None:
         return ()
-    given = (parts,) if isinstance(parts, str) else tuple(parts)
-    given = ("inertia",) if given == ("symbolic",) else given
-    if not given or any(x not in PARTS for x in given):
+    given = (parts,) if isinstance(parts, str) or not np.iterable(parts) else tuple(parts)
+    given = ("inertia",) if len(given) == 1 and isinstance(given[0], str) and given[0] == "symbolic" else given
+    if not given or any(not isinstance(x, str) or x not in PARTS for x in given):
         raise ShapeError(f'{where} is {parts!r}, expected "symbolic" or some of {", ".join(map(repr, PARTS))}')
     return tuple(x for x in PARTS if x in given)
 

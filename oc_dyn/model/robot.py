@@ -5,6 +5,7 @@ fixed, and numbers bodies depth first from the root, children in the order given
 class; they read its canonical form (canonical.py).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -15,8 +16,10 @@ from ..errors import ModelError, ShapeError, UnknownName
 from . import joints as jt
 from .check import tree_problems
 from .inertia import Inertia, ReadOnlyArrays
+from .numbers import are_sane, as_floats
 
 _INF = float("inf")
+LIMITS = ("lower", "upper", "velocity", "effort", "acceleration", "jerk", "effort_rate")
 PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
 
@@ -128,20 +131,20 @@ class Robot(ReadOnlyArrays):
     def joint(self, name):
         """The joint of this exact name; UnknownName lists near ones."""
         for j in self.joints + self.mimics:
-            if j.name == name:
+            if isinstance(name, str) and j.name == name:
                 return j
         raise UnknownName(f"joint of {self.name}", name, [j.name for j in self.joints + self.mimics])
 
     def frame(self, name):
         """The frame of this exact name; UnknownName lists near ones."""
-        if name not in self.frames:
+        if not isinstance(name, str) or name not in self.frames:
             raise UnknownName(f"frame of {self.name}", name, self.frames)
         return self.frames[name]
 
     def body(self, name):
         """The moving body of this exact name; UnknownName lists near ones."""
         for b in self.bodies:
-            if b.name == name:
+            if isinstance(name, str) and b.name == name:
                 return b
         raise UnknownName(f"moving body of {self.name}", name, [b.name for b in self.bodies])
 
@@ -204,6 +207,8 @@ class Robot(ReadOnlyArrays):
 
         lower and upper belong to the nq coordinates; joints of several coordinates have no limits (infinite).
         """
+        if not isinstance(kind, str) or kind not in LIMITS:
+            raise UnknownName("kind of limit", kind, LIMITS)
         out = []
         for j in self.joints:
             out += [getattr(j, kind)] * (j.nq if kind in ("lower", "upper") else j.nv)
@@ -281,7 +286,7 @@ class Robot(ReadOnlyArrays):
         Joints held before stay so, unless they are named again.
         """
         links, raw, floating, held = self.description
-        joints = dict(joints)
+        joints = _checked_lock(joints)
         new = assemble(self.name, links, raw, gravity=self.gravity, floating_base=floating, lock={**held, **joints})
         again = [repr(name) for name in joints if name in held]
         if again and self.velocity_limits:
@@ -297,6 +302,10 @@ class Robot(ReadOnlyArrays):
         not the robot, pass the difference of the two `parameters` to a Function with the port params instead.
         """
         frame = self.frame(frame).name
+        if not isinstance(inertia, Inertia):
+            raise ShapeError(f"payload of {self.name}: got a {type(inertia).__name__}, expected an Inertia")
+        if not isinstance(name, str) or not name:
+            raise ModelError(self.name, [f"the name of a payload is {name!r}, expected text"])
         links, joints, floating, held = self.description
         if name in links or any(j.name == name for j in joints):
             raise ModelError(self.name, [f"payload {name!r}: there is a link or joint of this name; give another one"])
@@ -306,8 +315,9 @@ class Robot(ReadOnlyArrays):
     def without_payload(self, name="payload"):
         """The same robot without what with_payload(..., name) put on it, exactly as before."""
         links, joints, floating, held = self.description
-        if not any(j.name == name and j.child == name and j.kind == "fixed" for j in joints):
-            raise UnknownName(f"payload of {self.name}", name, [j.name for j in joints if j.name == j.child])
+        welds = [j.name for j in joints if j.kind == "fixed" and j.child == j.name]
+        if not isinstance(name, str) or name not in welds:
+            raise UnknownName(f"payload of {self.name}", name, welds)
         links = {link: x for link, x in links.items() if link != name}
         return self._assembled(links, [j for j in joints if j.name != name], floating, held)
 
@@ -323,7 +333,7 @@ class Robot(ReadOnlyArrays):
     def with_snapped_angles(self, tolerance=1e-5):
         """The same robot, rotation entries within `tolerance` of 0 or 1 taken as exact: for files that write 1.5708 for
         a quarter turn. Results differ by as much from those of the robot as written."""
-        return replace(self, snap_angles=float(tolerance))
+        return replace(self, snap_angles=checked_tolerance("with_snapped_angles", tolerance))
 
     def canonical_report(self):
         """Text: what the canonical form that the algorithms read aligns, makes exact and regroups, body by body, and
@@ -361,15 +371,35 @@ def _component_names(name, kind, n, suffixes):
 
 def _column(name, value, n):
     if not isinstance(value, (ca.SX, ca.MX)):
-        value = ca.DM(np.asarray(value, float).reshape(-1))
+        value = ca.DM(_numbers(name, value))
     if value.numel() != n:
         raise ShapeError(f"{name}: got {value.numel()} entries, expected {n}")
     return ca.vec(value)
 
 
+def _numbers(name, value):
+    """Flat numpy array; ShapeError for what is none."""
+    return as_floats(name, value).reshape(-1)
+
+
+def checked_tolerance(where, value):
+    """A float of at least 0 and below 1; ShapeError for anything else."""
+    number = _numbers(where, value)
+    if number.size != 1 or not 0 <= number[0] < 1:
+        raise ShapeError(f"{where}: got {value!r}, expected a number from 0 to 1")
+    return float(number[0])
+
+
+def _checked_lock(lock):
+    """{joint: value} as a dict; ShapeError for what is none."""
+    if not isinstance(lock, Mapping):
+        raise ShapeError(f"lock: got {lock!r}, expected {{joint: value}}")
+    return dict(lock)
+
+
 def _vector3(name, value):
-    value = np.asarray(value, float).reshape(-1)
-    if value.size != 3 or not np.all(np.isfinite(value)):
+    value = _numbers(name, value)
+    if value.size != 3 or not are_sane(value):
         raise ShapeError(f"{name}: got {value.tolist()}, expected three finite numbers")
     return value
 
@@ -389,8 +419,9 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
     root = next(link for link in links if link not in moved_links)
     raw = joints
     joints = _direct_mimics(joints)
+    lock = {} if lock is None else _checked_lock(lock)
     if lock:
-        joints = _hold(name, joints, dict(lock))
+        joints = _hold(name, joints, lock)
     children = {link: [] for link in links}
     for j in joints:
         children[j.parent].append(j)
@@ -452,7 +483,7 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
         nq=nq,
         nv=nv,
         root=root,
-        description=(dict(links), raw, floating_base, dict(lock or {})),
+        description=(dict(links), raw, floating_base, lock),
         base_parts=fixed,
         report=tuple(report),
     )
@@ -488,18 +519,17 @@ def _hold(name, joints, lock):
     for key in lock:
         if key not in by_name:
             raise UnknownName(f"joint to lock in {name}", key, by_name)
-    values = dict(lock)
+    values = {key: _numbers(f"lock: joint {key}", x) for key, x in lock.items()}
     for j in joints:
         if j.mimic is not None and j.mimic.joint in lock and j.name not in values:
-            master = np.asarray(lock[j.mimic.joint], float).reshape(-1)
-            values[j.name] = j.mimic.multiplier * master + j.mimic.offset
+            values[j.name] = j.mimic.multiplier * values[j.mimic.joint] + j.mimic.offset
     out = []
     for j in joints:
         if j.name not in values or j.kind == "fixed":
             out.append(j)
             continue
-        q = np.asarray(values[j.name], float).reshape(-1)
-        if q.size != j.nq or not np.all(np.isfinite(q)):
+        q = values[j.name]
+        if q.size != j.nq or not are_sane(q):
             raise ShapeError(f"lock: joint {j.name} ({j.kind}) got {q.tolist()}, expected {j.nq} finite number(s)")
         R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch, j.motion))
         A = np.eye(3) if j.kind in ("spherical", "free") else axis_frame(j.axis)  # those have no axis

@@ -13,7 +13,7 @@ from ..lie import so3
 from .canonical import almost_quarter_turns
 from .check import joint_problems, tree_problems
 from .inertia import Inertia
-from .robot import Joint, Mimic, assemble
+from .robot import Joint, Mimic, assemble, checked_tolerance
 from .xml_clean import Findings, clean
 from .xml_read import read_xml
 
@@ -42,6 +42,7 @@ def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0,
     and of tags and attributes that look misspelt.
     Source: URDF specification (wiki.ros.org/urdf/XML), version 1.2 included.
     """
+    snap_angles = checked_tolerance("load_urdf: snap_angles", snap_angles)
     source, stem, root, offset = read_xml(path_or_xml)
     found = Findings(strict, offset)
     xml, extras, lines = clean(root, stem, found)
@@ -63,7 +64,7 @@ def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0,
     if near and not snap_angles:
         hint = f"angles written with few digits at {', '.join(near)}; snap_angles=1e-5 would take them as exact"
         robot = replace(robot, report=(*robot.report, hint))
-    robot = replace(robot, snap_angles=float(snap_angles))
+    robot = replace(robot, snap_angles=snap_angles)
     for p in found.warnings:
         warnings.warn(f"{source}: {_sentence(p)}", ModelWarning, stacklevel=2)
     return robot

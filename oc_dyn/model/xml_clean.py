@@ -13,6 +13,8 @@ from collections import Counter
 import numpy as np
 from lxml import etree
 
+from .numbers import HUGE
+
 MAX_PARTS = 10_000  # links and joints
 TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _ONE_COORDINATE = ("revolute", "continuous", "prismatic")
@@ -24,7 +26,6 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _MACRO = re.compile(r"\$[{(]")
 _INF = math.inf
-_HUGE = 1e30  # no length, mass or angle reaches it, and products of what is smaller do not overflow
 _TOLERANCE = 1e-6  # of the largest principal moment, below which an impossible inertia is rounding
 
 
@@ -217,7 +218,7 @@ def _limits(out, joint, e, kind, who, f):
     for k in wanted + _MORE_LIMITS:
         if k in given:
             (x,) = _numbers(e, k, who, f, default=[-_INF if k == "lower" else _INF], infinite=True)
-            value[k] = x if abs(x) < _HUGE else math.copysign(_INF, x)  # files write the largest number for no limit
+            value[k] = x if abs(x) < HUGE else math.copysign(_INF, x)  # files write the largest number for no limit
     missing = [k for k in wanted if k not in given]
     if e is None and kind != "continuous":
         f.doubt(joint, f"{who}: no <limit>; all its limits are taken as infinite")
@@ -317,7 +318,7 @@ def _fault(token, key, infinite):
         return None if outward else f"{token!r} leaves no room"
     if _NUMBER.fullmatch(token):
         size = abs(float(token))
-        fits = math.isfinite(size) if infinite else size < _HUGE
+        fits = math.isfinite(size) if infinite else size < HUGE
         return None if fits else f"{_short(token)!r} is too large"
     if _INFINITE.fullmatch(token) or token.lower().lstrip("+-") == "nan":
         return f"{token!r} is not a finite number"

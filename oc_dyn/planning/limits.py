@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
+from ..model.numbers import as_floats
 from ..ports import derivative_name
 from .files import write_text
 
@@ -39,7 +40,7 @@ class Limits:
     def __post_init__(self):
         names = tuple(self.joints)
         object.__setattr__(self, "joints", names)
-        if not isinstance(self.q, (tuple, list, np.ndarray)) or len(self.q) != 2:
+        if not _is_pair(self.q):
             raise ShapeError("limits: q is a pair (lower, upper)")
         lower, upper = (_row(f"q {end}", x, names) for end, x in zip(("lower", "upper"), self.q, strict=True))
         object.__setattr__(self, "q", (lower, upper))
@@ -86,12 +87,12 @@ class Limits:
         """The limits with the named ones lifted: without("tau", "dtau"). Without v, v_of_q is lifted too."""
         new = {}
         for quantity in quantities:
+            if not isinstance(quantity, str) or quantity not in (*QUANTITIES, "v_of_q"):
+                raise UnknownName("limit to leave out", quantity, (*QUANTITIES, "v_of_q"))
             if quantity == "v_of_q":
                 new["v_of_q"] = None
-            elif quantity in QUANTITIES:
-                new[quantity] = (-np.inf, np.inf) if quantity == "q" else np.inf
             else:
-                raise UnknownName("limit to leave out", quantity, (*QUANTITIES, "v_of_q"))
+                new[quantity] = (-np.inf, np.inf) if quantity == "q" else np.inf
             if quantity == "v":
                 new["v_of_q"] = None
         return replace(self, **new)
@@ -102,6 +103,8 @@ class Limits:
         Raises UnknownName for a joint or a quantity that is not there.
         """
         new = {k: np.array(getattr(self, k)) for k in QUANTITIES}  # q as (2, n)
+        if not isinstance(by_joint, dict):
+            raise ShapeError(f"limits: got {by_joint!r}, expected {{joint: {{quantity: number}}}}")
         for joint, entries in by_joint.items():
             if joint not in self.joints:
                 raise UnknownName("joint of these limits", joint, self.joints)
@@ -166,10 +169,7 @@ class Limits:
 
 
 def _row(what, value, names):
-    try:
-        value = np.array(value, float).reshape(-1)
-    except (TypeError, ValueError):
-        raise ShapeError(f"limits: {what} is {value!r}, expected numbers") from None
+    value = np.array(as_floats(f"limits: {what}", value)).reshape(-1)
     if value.size == 1 and len(names) != 1:
         value = np.full(len(names), value[0])
     if value.size != len(names):
@@ -183,11 +183,20 @@ def _row(what, value, names):
 def _number(joint, quantity, value):
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ShapeError(f"limits: joint {joint!r}: {quantity} is {value!r}, expected a number")
-    return float(value)
+    return float(as_floats(f"limits: joint {joint!r}: {quantity}", value))
+
+
+def _is_pair(value):
+    return (
+        isinstance(value, (tuple, list))
+        and len(value) == 2
+        or isinstance(value, np.ndarray)
+        and value.shape[:1] == (2,)
+    )
 
 
 def _pair(joint, value):
-    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+    if not _is_pair(value):
         raise ShapeError(f"limits: joint {joint!r}: q is {value!r}, expected [lower, upper]")
     ends = (-np.inf, np.inf)
     return [end if x is None else _number(joint, "q", x) for x, end in zip(value, ends, strict=True)]

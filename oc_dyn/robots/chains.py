@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from ..errors import ShapeError
 from ..lie import so3
 from ..model.builder import RobotBuilder
+
+_MOST = 10_000  # bodies: more would take all memory long before they were of use
 
 
 def double_pendulum():
@@ -49,19 +52,21 @@ def tree(n=7, branching=2, seed=0):
     Joints joint1 .. n, links link1 .. n in that order of filling (coordinates are numbered depth first as ever), frame
     "tip" on the last. Joint frames are turned at random and lie 0.2 to 0.4 m from the one before, their axis is z;
     links weigh 0.5 to 2 kg. Limits: pi rad, 3 rad/s, 100 Nm. The same seed gives the same robot, and link i of a seed
-    is the same in chains and trees of every size. Raises ValueError for a size below 1.
+    is the same in chains and trees of every size. Raises ShapeError for a size below 1.
     """
     return _grow("tree", n, branching, seed)
 
 
 def _grow(name, n, branching, seed):
-    if int(n) != n or n < 1 or int(branching) != branching or branching < 1:
-        raise ValueError(f"{name}: got n = {n}, branching = {branching}; expected whole numbers of at least 1")
+    if not all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) and x >= 1 for x in (n, branching)):
+        raise ShapeError(f"{name}: got n = {n!r}, branching = {branching!r}; expected whole numbers of at least 1")
+    if n > _MOST:
+        raise ShapeError(f"{name}: n is above {_MOST}, the most there can be")
     b = RobotBuilder(f"{name}_{n}" if branching == 1 else f"{name}_{n}_{branching}")
     b.add_link("base")
-    for i in range(1, int(n) + 1):
+    for i in range(1, n + 1):
         rng = np.random.default_rng((int(seed), i))  # a body of its own stream: independent of n
-        parent = (i - 1 + branching - 1) // int(branching) if i > 1 else 0
+        parent = (i - 1 + branching - 1) // branching if i > 1 else 0
         direction = rng.normal(size=3)
         b.add_body(
             f"link{i}",
@@ -76,7 +81,7 @@ def _grow(name, n, branching, seed):
             effort=100.0,
             **_random_inertia(rng),
         )
-    b.add_frame("tip", f"link{int(n)}", xyz=(0.0, 0.0, 0.2))
+    b.add_frame("tip", f"link{n}", xyz=(0.0, 0.0, 0.2))
     return b.build()
 
 
