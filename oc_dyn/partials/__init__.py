@@ -253,7 +253,7 @@ quantity(
 )
 quantity(
     name="inverse_dynamics_adjoint",
-    summary="gradient of lam' tau + lam_dtau' dtau + ... by configuration and motion: transposed partials times multipliers",
+    summary="gradient of lam' tau + lam_dtau' dtau + ... by configuration and motion",
     inputs=_multiplied(_inverse_inputs, "tau"),
     outputs=_adjoint_outputs(_inverse_inputs, "tau"),
     call=_call_inverse_adjoint,
