@@ -22,6 +22,7 @@ from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters
 from .second_partials.tensor import as_tensor
+from .sweeps import sweep
 
 __version__ = "0.1.0"
 

@@ -155,9 +155,10 @@ def _study(options):
     if options.name == "list":
         _print(options, "\n".join(study.STUDIES))
         return 0
-    run = study.load(options.name)
-    out = _writable(options.out or Path("results") / options.name)
-    _print(options, run(out, quick=options.quick, progress=False if options.quiet else None))
+    study.load(options.name)
+    out = _writable(options.out or study.folder(options.name))
+    progress = False if options.quiet else None
+    _print(options, study.run(options.name, out, options.quick, options.executor, progress))
     _print(options, f"written to {out}")
     return 0
 
@@ -325,6 +326,8 @@ def _parser():
     sub = command("study", _study, "Measure something: tables, figures, a manifest; resumes where it stopped.")
     sub.add_argument("name", metavar="NAME", help='the study; "list" prints the names')
     sub.add_argument("--quick", action="store_true", help="a small version that takes seconds")
+    help = "where points are computed: serial, processes:N, dask:ADDRESS (%(default)s)"
+    sub.add_argument("--executor", default="serial", metavar="WHERE", help=help)
     sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME)")
 
     sub = command(

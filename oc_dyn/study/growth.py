@@ -6,17 +6,21 @@ robot's description on, is noted beside them.
 """
 
 import math
-import sys
 import time
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from .. import robots
+from ..executors import completed
 from ..function import function
 from ..registry import get, get_method, methods
+from .functions import made
 from .manifest import manifest, write_json
+from .points import bar as _bar
+from .points import measured, named
 from .rows import Rows
 
 QUANTITIES = ("inverse_dynamics", "forward_dynamics")
@@ -41,20 +45,21 @@ class Series:
     fits: dict = field(default_factory=dict)  # by degree, see fit()
 
 
-def run(out, quick=False, progress=None):
+def run(out, quick=False, progress=None, executor="serial"):
     """Measure, fit and draw; returns the report as a text.
 
     out: folder for growth.csv, bodies.csv (rows that the same code left there are not measured again), growth.png,
     bodies.png, manifest.json. quick: few orders and bodies. progress: show a bar on stderr; default on a terminal only.
+    executor: where Functions are built, see oc_dyn.executors.
     """
     from .growth_figures import plot_bodies, plot_orders
 
     out = Path(out)
     orders, sizes, most, long = (range(4), (2, 4, 6), (9000, 3000), 0) if quick else (ORDERS, SIZES, MOST, LONG)
     plans = _over_orders(orders), _over_bodies(sizes)
-    with _bar(progress, sum(len(points) for plan in plans for _, points in plan)) as bar:
-        by_order = _measure(out / "growth.csv", plans[0], most[0], bar)
-        by_bodies = _measure(out / "bodies.csv", plans[1], most[1], bar)
+    with _bar(progress, sum(len(points) for plan in plans for _, points in plan), "growth", " Functions") as bar:
+        by_order = _measure(out / "growth.csv", plans[0], most[0], bar, executor)
+        by_bodies = _measure(out / "bodies.csv", plans[1], most[1], bar, executor)
     for s in by_order:
         s.fits = {degree: fit(s.places, s.instructions, degree) for degree in (2, 3)}
     for s in by_bodies:
@@ -95,34 +100,63 @@ def _over_bodies(sizes):
     return out
 
 
-def _measure(path, plan, most, bar):
-    """Fill the series of a plan; every row is written to the table at once."""
-    table = Rows(path, KEYS, VALUES)
-    for s, points in plan:
-        for bodies, order in points:
-            place = order if s.order is None else bodies
-            row = {"quantity": s.quantity, "method": s.method, "robot": s.robot, "bodies": bodies, "order": order}
-            bar.set_postfix_str(f"{s.quantity} {s.method}, {s.robot} of {bodies}, order {order}")
-            bar.update()
-            if _expected(s, place) > most:
-                table.add(**row, note=f"left out: more than {most} instructions to expect")
-                continue
+def _measure(path, plan, most, bar, executor="serial"):
+    """Fill the series of a plan; every row is written to the table at once. Series go side by side, where the executor
+    has room, and each from one place to the next, which tells what the following one will cost."""
+    table, tasks, whose = Rows(path, KEYS, VALUES), [], []
+    table.begin()
+    rest = [list(points) for _, points in plan]
+
+    def go_on(number):
+        """Take what is known or too large; have the next point of the series built."""
+        s = plan[number][0]
+        while rest[number]:
+            bodies, order = rest[number].pop(0)
+            row = _keys(s, bodies, order)
             known = table.known(**row)
-            if known and known["instructions"]:
-                count, seconds = int(known["instructions"]), float(known["seconds"])
+            if _expected(s, _place(s, row)) > most:
+                note(row, note=f"left out: more than {most} instructions to expect")
+            elif known and known["instructions"]:
+                keep(s, row, int(known["instructions"]), float(known["seconds"]))
             else:
-                count, seconds = _build(**row)
-            table.add(**row, instructions=count, seconds=f"{seconds:.3f}")
-            s.places.append(place)
-            s.instructions.append(count)
-            s.seconds.append(seconds)
-    table.close()
+                tasks.append((_build, row))
+                whose.append(number)
+                return
+
+    def keep(s, row, count, seconds):
+        note(row, instructions=count, seconds=f"{seconds:.3f}")
+        s.places.append(_place(s, row))
+        s.instructions.append(count)
+        s.seconds.append(seconds)
+
+    def note(row, **values):
+        table.add(**row, **values)
+        bar.set_postfix_str(named(row))
+        bar.update()
+
+    for number in range(len(plan)):
+        go_on(number)
+    with closing(completed(measured, tasks, executor, lambda k: named(tasks[k][1]))) as done:
+        for k, found, error in done:
+            if error is not None:
+                raise error
+            keep(plan[whose[k]][0], tasks[k][1], *found)
+            go_on(whose[k])
+    table.close([_keys(s, *point) for s, points in plan for point in points])
     return [s for s, _ in plan]
+
+
+def _keys(s, bodies, order):
+    return {"quantity": s.quantity, "method": s.method, "robot": s.robot, "bodies": bodies, "order": order}
+
+
+def _place(s, row):
+    return row["order"] if s.order is None else row["bodies"]
 
 
 def _build(quantity, method, robot, bodies, order):
     """Instructions and build time [s] of a Function, on a robot made anew: Functions are kept with their robot."""
-    robot = robots.panda() if robot == "panda" else robots.by_name(f"{robot}:{bodies}")
+    robot = made(robot, bodies)
     start = time.perf_counter()
     f = function(robot, quantity, order=order, method=method)
     return f.n_instructions(), time.perf_counter() - start
@@ -198,11 +232,3 @@ def _told(s, degree, x):
 def _row(name, a, b, c, d, *rest):
     cells = zip(rest[:3], (12, 9, 11), strict=True)
     return f"{name:47}{a:>6}{b:>7}{c:>7}{d:>8}{''.join(f'{x:>{w}}' for x, w in cells)}  {rest[3]}".rstrip()
-
-
-def _bar(progress, total):
-    from tqdm import tqdm
-
-    if progress is None:
-        progress = sys.stderr is not None and sys.stderr.isatty()
-    return tqdm(total=total, desc="growth", unit=" Functions", file=sys.stderr, disable=not progress)

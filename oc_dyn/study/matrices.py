@@ -18,6 +18,7 @@ from ..registry import methods
 from .manifest import manifest, write_json
 from .native import compiler, times
 
+REPORTED = 0.71
 SUMS = "jacobian_sum"  # the method of the paper
 LARGEST = 50_000  # instructions: larger Functions, which compilers need minutes for, are counted and not timed
 SEPARATE = ("mass_matrix", "coriolis_matrix", "gravity")
@@ -37,7 +38,7 @@ FIELDS = (
 
 
 def run(out, quick=False, progress=None):
-    """Measure and write matrices.csv and manifest.json to the folder `out`; returns the table as a text.
+    """Measure, write matrices.csv, matrices.png and manifest.json to the folder `out`; returns the table as a text.
 
     share: cost of one Function with M, C, g, dM, dC, dg over that of two evaluations of M, C, g by the same method;
     share of the sums: over two evaluations of M, C, g by the sums over Jacobians of the paper; share of separate
@@ -45,6 +46,8 @@ def run(out, quick=False, progress=None):
     instructions, and of the time of compiled code: medians of ratios within a round. quick: the fixed base alone, not
     compiled.
     """
+    from .paper_figures import plot_shares
+
     rows = []
     for floating in (False,) if quick else (False, True):
         robot = robots.humanoid(floating_base=floating)
@@ -63,7 +66,8 @@ def run(out, quick=False, progress=None):
     write_text(Path(out) / "matrices.csv", text.getvalue())
     command = ["oc-dyn", "study", "matrices", *(["--quick"] if quick else []), "--out", out]
     facts = [dict(zip(FIELDS, row, strict=True)) for row in rows]
-    write_json(Path(out) / "manifest.json", manifest(command, reported_share_of_time=0.71, rows=facts))
+    plot_shares(facts, [name for name in FIELDS if "share" in name], REPORTED, Path(out) / "matrices.png")
+    write_json(Path(out) / "manifest.json", manifest(command, reported_share_of_time=REPORTED, rows=facts))
     return _table(rows)
 
 

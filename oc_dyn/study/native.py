@@ -4,6 +4,7 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import casadi as ca
@@ -60,3 +61,32 @@ def _run(loaded, f, ports):
             slots[k] = x.ctypes.data_as(pointer)
     arguments.kept, out.kept = given, results  # the memory lives as long as what points to it
     return lambda calls: timer(arguments, out, calls)
+
+
+def interpreted(functions, ports, rounds=21, calls=40):
+    """(rounds, functions) seconds of a call of each Function by CasADi's virtual machine, in runs of `calls` that
+    alternate between them; what a call from Python costs is within it. ports: {port: numbers}."""
+    runs = [_buffered(f, ports) for f in functions]
+    out = np.empty((rounds, len(runs)))
+    for row in out:
+        for k, run in enumerate(runs):
+            start = time.perf_counter()
+            for _ in range(calls):
+                run()
+            row[k] = (time.perf_counter() - start) / calls
+    return out
+
+
+def _buffered(f, ports):
+    buffer, call = f.buffer()
+    given = [np.ascontiguousarray(np.asarray(ports[name], float).ravel(order="F")) for name in f.name_in()]
+    results = [np.zeros(max(1, f.nnz_out(k))) for k in range(f.n_out())]
+    for k, x in enumerate(given):
+        buffer.set_arg(k, memoryview(x))
+    for k, x in enumerate(results):
+        buffer.set_res(k, memoryview(x))
+
+    def run(kept=(buffer, given, results)):  # the memory lives as long as what points to it
+        call()
+
+    return run

@@ -20,6 +20,7 @@ from ..planning.files import write_text
 from ..planning.problem import Problem
 from ..planning.solver import checked_options, solve
 from .manifest import manifest, write_json
+from .points import bar
 
 START = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])
 GOAL = np.array([1.5, 0.6, -0.8, -1.2, 0.9, 2.4, -0.6])
@@ -118,17 +119,19 @@ def run(out, quick=False, progress=None):
 
     Every problem is solved by Opti with ipopt and AD first: the reference of this run. build: from the problem written
     down to the solver at hand, solve: the first solution, again: a second one from the same guess. quick: the two
-    small problems.
+    small problems. progress: show a bar on stderr; default on a terminal only.
     """
     names = ["panda tracking", "acrobot"] if quick else list(PROBLEMS)
+    ways = WAYS[:2] + WAYS[5:] if quick else WAYS
     rows = []
-    for name in names:
-        reference = _reference(name)
-        rows.append([name, "ipopt by Opti", "exact", "ad", "", *_numbers(reference), "1.00", "1.00"])
-        for way in WAYS[:2] + WAYS[5:] if quick else WAYS:
-            if progress:
-                progress(f"{name}: {', '.join(str(x) for x in way)}")
-            rows.append([name, *way[:3], "yes" if way[3] else "", *_row(name, way, reference)])
+    with bar(progress, len(names) * (1 + len(ways)), "solvers", " runs") as shown:
+        for name in names:
+            reference = _reference(name)
+            rows.append([name, "ipopt by Opti", "exact", "ad", "", *_numbers(reference), "1.00", "1.00"])
+            shown.update()
+            for way in ways:
+                rows.append([name, *way[:3], "yes" if way[3] else "", *_row(name, way, reference)])
+                shown.update()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)

@@ -1,0 +1,209 @@
+"""Where many points are computed: here, by processes, by Dask, or by any concurrent.futures.Executor.
+
+A point is a plain tuple of arguments for a function that can be pickled; results come as they are done. Processes are
+spawned anew, so that a script which starts them needs `if __name__ == "__main__":` around what it does.
+"""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections import Counter, deque
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+
+from .errors import ShapeError, SolveError
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+TRIES = 3  # runs of a point whose worker ends before it is done
+
+
+def checked(executor):
+    """The executor as ("serial", None), ("processes", number), ("dask", address) or ("given", Executor)."""
+    if isinstance(executor, Executor):
+        return "given", executor
+    kind, _, rest = str(executor).partition(":")
+    if isinstance(executor, str):
+        if kind == "serial" and not rest:
+            return kind, None
+        if kind == "processes" and rest.isdecimal() and int(rest) > 0:
+            return kind, int(rest)
+        if kind == "dask" and rest:
+            return kind, rest
+    expected = 'expected "serial", "processes:N", "dask:ADDRESS" or a concurrent.futures.Executor'
+    raise ShapeError(f"executor: got {executor!r}, {expected}")
+
+
+def completed(function, points, executor="serial", name=None, tries=TRIES):
+    """Yield (number, result, error) for every point, as they are done: function(*points[number]), or its exception.
+
+    function: of a module, or else picklable. points: list of tuples; those appended to it while results are taken are
+    computed too. executor: "serial"; "processes:N"; "dask:ADDRESS"
+    of a scheduler (extra distributed), whose workers must be able to import the function; or any Executor, which is not
+    shut down. name: what a point is called in messages, a function of its number.
+    A point whose worker process ends before it is done (killed, out of memory) runs again, alone the last times; after
+    `tries` runs its error is a SolveError. Dask runs such points again by its own rules. Close the generator to stop:
+    the workers of processes:N end at once.
+    """
+    kind, what = checked(executor)
+    name = name or (lambda number: f"point {number}")
+    if kind == "serial":
+        return _serial(function, points)
+    if kind == "processes":
+        return _processes(function, points, name, what, tries)
+    if kind == "dask":
+        return _dask(function, points, name, what)
+    return _submitted(function, points, name, what)
+
+
+def _serial(function, points):
+    for number, point in enumerate(points):
+        try:
+            result, error = function(*point), None
+        except Exception as raised:
+            result, error = None, raised
+        yield number, result, error
+
+
+def _guarded(function, point):
+    """(result, None) or (None, exception), by a worker: an exception that cannot travel would end the whole pool."""
+    try:
+        return function(*point), None
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+            return None, error
+        except Exception:
+            return None, SolveError(f"{type(error).__name__}: {error}")
+
+
+def _outcome(future):
+    """What _guarded returned; or the exception of the executor, unless it is broken."""
+    try:
+        return future.result()
+    except BrokenExecutor:
+        raise
+    except Exception as error:  # what cannot be pickled, or a worker of Dask that is lost again and again
+        return None, error
+
+
+# -- processes of our own ------------------------------------------------------------------------------------------
+
+
+def _processes(function, points, name, workers, tries):
+    waiting, alone, lost, running, seen = deque(), deque(), Counter(), {}, 0
+    pool = _pool(workers)
+    try:
+        while waiting or alone or running or seen < len(points):
+            waiting.extend(range(seen, len(points)))
+            seen = len(points)
+            # what was there twice when a worker ended runs alone, so that the third time tells who did it
+            some, room = (waiting, workers) if waiting else (alone, 1)
+            try:
+                with _one_thread():
+                    while some and len(running) < room:
+                        running[pool.submit(_guarded, function, points[some[0]])] = some[0]
+                        some.popleft()
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                broken = False
+            except BrokenExecutor:
+                done, broken = set(running), True
+            for future in done:
+                try:
+                    result, error = _outcome(future)
+                except BrokenExecutor:
+                    broken = True
+                    continue
+                yield running.pop(future), result, error
+            if broken:
+                pool.shutdown(wait=True, cancel_futures=True)
+                pool = _pool(workers)
+                for number in running.values():
+                    lost[number] += 1
+                    if lost[number] < tries:
+                        (waiting if lost[number] < 2 else alone).append(number)
+                    else:
+                        yield number, None, SolveError(_lost(name(number), lost[number]))
+                running = {}
+    finally:
+        _end(pool)
+
+
+def _pool(workers):
+    context = multiprocessing.get_context("spawn")  # a fork would copy threads of solvers and of Dask half-way
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
+
+
+@contextmanager
+def _one_thread():
+    """Workers started here, as they are with their first points, use one thread each, or what the user has set: solvers
+    whose threads wait for each other on busy cores take twice as long."""
+    added = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def _begin_worker():
+    """Ctrl-C is for the parent, which ends its workers; one whose parent is gone ends too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
+
+
+def _end_with(parent):
+    parent.join()
+    os._exit(1)
+
+
+def _end(pool):
+    """Shut down without waiting for points in progress."""
+    workers = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for worker in workers:
+        worker.terminate()
+
+
+def _lost(name, times):
+    return (
+        f"{name}: its worker process ended {times} times before it was done (killed, out of memory, or a crash of "
+        "compiled code); run it with executor='serial' to see more"
+    )
+
+
+# -- executors of others -------------------------------------------------------------------------------------------
+
+
+def _submitted(function, points, name, pool):
+    running, seen = {}, 0
+    try:
+        while running or seen < len(points):
+            while seen < len(points):
+                running[pool.submit(_guarded, function, points[seen])] = seen
+                seen += 1
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                number = running.pop(future)
+                try:
+                    yield number, *_outcome(future)
+                except BrokenExecutor as error:
+                    hint = "the executor that was given is broken; what is done is kept, start again for the rest"
+                    raise SolveError(f"{name(number)}: {error or type(error).__name__}; {hint}") from error
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _dask(function, points, name, address):
+    try:
+        from distributed import Client
+    except ImportError:
+        raise SolveError("executor dask: distributed is not installed; pip install 'oc-dyn[distributed]'") from None
+    try:
+        client = Client(address, timeout=20, set_as_default=False)
+    except (OSError, ValueError) as error:  # TimeoutError is an OSError
+        raise SolveError(f"executor dask:{address}: no scheduler answers there: {error}") from error
+    with client, client.get_executor(pure=False) as pool:
+        yield from _submitted(function, points, name, pool)

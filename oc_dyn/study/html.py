@@ -1,0 +1,61 @@
+"""report.html of a study: its text, figures, tables and manifest in one file that needs no other."""
+
+import base64
+import csv
+import json
+from pathlib import Path
+
+from ..planning.files import write_text
+
+_TEMPLATE = Path(__file__).with_name("report.html")
+_MOST = 400  # rows of a table that are shown
+
+
+def write_report(folder, name, told):
+    """Write report.html of what a study left in its folder; returns a note where it could not.
+
+    told: the study's report as a text. Needs Jinja2 (extra report).
+    """
+    try:
+        from jinja2 import Environment
+    except ImportError:
+        return "no report.html: Jinja2 is not installed; pip install 'oc-dyn[report]'"
+    folder = Path(folder)
+    text = (folder / "manifest.json").read_text(encoding="utf-8")
+    template = Environment(autoescape=True, trim_blocks=True).from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    page = template.render(
+        name=name,
+        told=told,
+        figures=[{"name": p.name, "data": _encoded(p)} for p in sorted(folder.glob("*.png"))],
+        tables=[_table(p) for p in sorted(folder.glob("*.csv"))],
+        manifest=json.loads(text),
+        manifest_text=text,
+    )
+    write_text(folder / "report.html", page)
+    return None
+
+
+def _encoded(path):
+    return base64.b64encode(path.read_bytes()).decode("ascii")
+
+
+def _table(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    fields = rows[0] if rows else []
+    kept = [k for k, field in enumerate(fields) if field != "code"]  # which version of the code: of no use to a reader
+    shown = [[_cell(row[k]) for k in kept] for row in rows[1 : 1 + _MOST]]
+    return {
+        "name": path.name,
+        "fields": [fields[k] for k in kept],
+        "rows": shown,
+        "more": len(rows) - 1 - len(shown),
+    }
+
+
+def _cell(text):
+    try:
+        float(text)
+    except ValueError:
+        return {"text": text, "number": False}
+    return {"text": text, "number": True}

@@ -1,0 +1,223 @@
+"""Second partials over the number of bodies: slopes of time and instructions, size of the code, and differences.
+
+Singh, Russell and Wensing 2023, Table III and figures 7 to 9 (inverse dynamics), 16 and 17, 20 (forward dynamics): time
+is fitted by log(t) = A log(N) + B. Here t are microseconds of CasADi's virtual machine, so that B is another one than
+that of the paper's Fortran, and instructions, the same everywhere. The four error metrics of inverse dynamics and
+programs of robots are the study second_order.
+"""
+
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from .. import robots
+from ..function import function
+from ..registry import get_method
+from .functions import random_ports, summary
+from .manifest import manifest, write_json
+from .native import interpreted
+from .points import bar, fill
+from .rows import Rows
+from .second_order import FORWARD, INVERSE, METRICS, metrics
+
+MOST = {  # ways, and the numbers of bodies up to which they are built in seconds
+    INVERSE: {
+        "composite": 24,
+        "compact": 32,
+        "spatial_vector": 16,
+        "chain_rule": 12,
+        "ad": 12,
+        "ad_pure": 12,
+        "bicomplex": 24,
+        "finite_difference_1": 24,
+        "finite_difference_2": 32,
+    },
+    FORWARD: {"composite": 12, "ad": 8, "ad_pure": 8},
+}
+PUBLISHED = {  # Table III: (A of chains, A of trees)
+    (INVERSE, "spatial_vector"): (3.08, 1.45),
+    (INVERSE, "chain_rule"): (3.05, 3.17),
+    (INVERSE, "bicomplex"): (2.98, 2.98),
+    (INVERSE, "finite_difference_1"): (3.02, 3.03),
+    (INVERSE, "finite_difference_2"): (2.38, 2.15),
+}
+KINDS, SIZES, QUICK = ("chain", "tree"), (2, 4, 6, 8, 12, 16, 24, 32), (2, 3, 4)
+ROUNDS, CALLS = 15, 4
+FIRST = 4  # bodies from which on slopes are fitted: before, joints near the base save too much
+REFERENCE = "ad_pure"  # of forward dynamics: AD of AD
+
+
+def run(out, quick=False, progress=None, executor="serial"):
+    """Measure, fit and draw; returns the report as a text.
+
+    out: folder for sizes.csv, differences.csv (rows that the same code left there are not measured again), times.csv,
+    slopes.csv, singh.png, manifest.json. quick: up to four bodies. executor: where Functions are built, counted and
+    compared; times are measured here.
+    """
+    from .paper_figures import plot_series
+
+    out, sizes = Path(out), QUICK if quick else SIZES
+    plan = [
+        {"quantity": q, "robot": kind, "method": m, "bodies": n}
+        for q, ways in MOST.items()
+        for kind in KINDS
+        for m, most in ways.items()
+        for n in sizes
+        if n <= most
+    ]
+    compared = [
+        {"robot": kind, "bodies": n, "method": m}
+        for kind in KINDS
+        for n in sizes
+        for m, most in MOST[FORWARD].items()
+        if n <= min(most, MOST[FORWARD][REFERENCE]) and m != REFERENCE
+    ]
+    table = Rows(out / "sizes.csv", ("quantity", "robot", "method", "bodies"), ("instructions", "bytes", "lines"))
+    differences = Rows(out / "differences.csv", ("robot", "bodies", "method"), METRICS)
+    with bar(progress, 2 * len(plan) + len(compared), "singh") as shown:
+        counts = fill(table, plan, _size, executor, shown)
+        table.close(plan)
+        errors = fill(differences, compared, _difference, executor, shown)
+        differences.close(compared)
+        times = _times(out / "times.csv", plan, quick, shown)
+    slopes = _slopes(out / "slopes.csv", counts, times, 2 if quick else FIRST)
+    plot_series(_panels(counts, times), out / "singh.png", _TITLE)
+    command = ["oc-dyn", "study", "singh", *(["--quick"] if quick else []), "--out", out]
+    write_json(out / "manifest.json", manifest(command, slopes=slopes, slopes_from_bodies=FIRST))
+    return report(slopes, counts, errors)
+
+
+_TITLE = "Second partials over the number of bodies (full: chains, dashed: binary trees)"
+
+
+def _size(quantity, robot, method, bodies):
+    """{"instructions", "bytes", "lines"} of a Function and its C code; no instructions where it calls Functions."""
+    f = _built(quantity, robot, method, bodies)
+    straight = get_method(quantity, method).graph == "sx"
+    generator = ca.CodeGenerator("second_partials.c")
+    generator.add(ca.Function(f))
+    code = generator.dump()
+    return {
+        "instructions": f.n_instructions() if straight else "",
+        "bytes": len(code.encode()),
+        "lines": code.count("\n"),
+    }
+
+
+def _built(quantity, robot, method, bodies):
+    return function(robots.by_name(f"{robot}:{bodies}"), quantity, method=method, name="second_partials")
+
+
+def _difference(robot, bodies, method):
+    """The four metrics of a way to second partials of forward dynamics, against AD of AD."""
+    r = robots.by_name(f"{robot}:{bodies}")
+    q, (v, tau) = r.random_configuration(bodies), np.random.default_rng(bodies).normal(size=(2, bodies))
+    got, want = ([np.array(x) for x in function(r, FORWARD, method=m).call([q, v, tau])] for m in (method, REFERENCE))
+    return {k: f"{x:.3e}" for k, x in metrics(got, want).items()}
+
+
+def _times(path, plan, quick, shown):
+    """Rows of times.csv: microseconds of a call of every Function of the plan; all sizes of a way take turns, so that
+    a machine that changes its speed does so for all of them."""
+    names = ("microseconds", "spread", "steady")
+    table = Rows(path, ("quantity", "robot", "method", "bodies"), names)
+    for way in dict.fromkeys((keys["quantity"], keys["robot"], keys["method"]) for keys in plan):
+        sizes = [keys for keys in plan if (keys["quantity"], keys["robot"], keys["method"]) == way]
+        found = [table.known(**keys) for keys in sizes]
+        if None in found:
+            found = _timed(sizes, 3 if quick else ROUNDS)
+        for keys, row in zip(sizes, found, strict=True):
+            table.add(**keys, **{name: row[name] for name in names})
+        shown.update(len(sizes))
+    table.close(plan)
+    return table.rows
+
+
+def _timed(sizes, rounds):
+    """What summary says of Functions that differ in size, at random arguments of their own robots."""
+    runs = [(_built(**keys), robots.by_name(f"{keys['robot']}:{keys['bodies']}")) for keys in sizes]
+    ports = [random_ports(r, [f]) for f, r in runs]
+    times = [
+        [interpreted([f], x, rounds=1, calls=CALLS)[0, 0] for (f, _), x in zip(runs, ports, strict=True)]
+        for _ in range(rounds)
+    ]
+    return summary(np.array(times), list(range(len(sizes))))
+
+
+def _slopes(path, counts, times, first):
+    """Rows of slopes.csv: A and B of time, how many of its points are not steady, A of instructions and of bytes, and
+    what the paper says of A."""
+    names = ("largest", "A", "B", "unsteady", "published A", "A of instructions", "A of bytes")
+    table = Rows(path, ("quantity", "robot", "method"), names)
+    for key in dict.fromkeys((row["quantity"], row["robot"], row["method"]) for row in times):
+        quantity, robot, method = key
+        t, c = (
+            [row for row in rows if (row["quantity"], row["robot"], row["method"]) == key] for rows in (times, counts)
+        )
+        found = {"largest": max(int(row["bodies"]) for row in t)}
+        found["unsteady"] = sum(row["steady"] == "no" for row in t if int(row["bodies"]) >= first)
+        for name, rows, value in (
+            ("A", t, "microseconds"),
+            ("A of instructions", c, "instructions"),
+            ("A of bytes", c, "bytes"),
+        ):
+            points = [(int(row["bodies"]), float(row[value])) for row in rows if row[value]]
+            points = [point for point in points if point[0] >= first]
+            if len(points) > 1:
+                A, B = np.polyfit(*np.log(np.array(points).T), 1)
+                found[name] = f"{A:.2f}"
+                if name == "A":
+                    found["B"] = f"{B:.2f}"
+        if (quantity, method) in PUBLISHED:
+            found["published A"] = PUBLISHED[quantity, method][KINDS.index(robot)]
+        table.add(quantity=quantity, robot=robot, method=method, **found)
+    table.close()
+    return table.rows
+
+
+def _panels(counts, times):
+    panels = []
+    for quantity, ways in MOST.items():
+        for rows, value, y in (
+            (times, "microseconds", "µs of a call"),
+            (counts, "instructions", "instructions"),
+            (counts, "bytes", "bytes of C"),
+        ):
+            lines = []
+            for number, m in enumerate(ways):
+                for kind, style in zip(KINDS, ("-", "--"), strict=True):
+                    of = [row for row in rows if (row["quantity"], row["method"], row["robot"]) == (quantity, m, kind)]
+                    points = [(int(row["bodies"]), float(row[value])) for row in of if row[value]]
+                    if points:
+                        label = m if kind == KINDS[0] else None
+                        lines.append((label, *zip(*points, strict=True), f"C{number}{style}"))
+            told = quantity.replace("_", " ")
+            panels.append((f"{told}: {y}", "bodies N", y, "log", lines))
+    return panels
+
+
+def report(slopes, counts, errors):
+    """The tables as a text."""
+    names = ("largest", "A", "B", "unsteady", "published A", "A of instructions", "A of bytes")
+    lines = [
+        "Slopes: log(microseconds) = A log(N) + B; largest: bodies",
+        f"{'':53}" + "".join(f"{x:>19}" for x in names),
+    ]
+    for row in slopes:
+        head = f"{row['quantity'].split('_')[0]:9}{row['robot']:8}{row['method']:36}"
+        lines.append(head + "".join(f"{row[x] or '-':>19}" for x in names))
+    lines += ["", "C code: bytes of the largest Functions"]
+    for quantity, ways in MOST.items():
+        for m in ways:
+            row = [x for x in counts if (x["quantity"], x["method"], x["robot"]) == (quantity, m, "chain")][-1]
+            told = f"{int(row['bytes']) / 1e6:8.2f} MB, {row['lines']} lines"
+            lines.append(f"{quantity.split('_')[0]:9}{m:24}chain of {row['bodies']:>3}{told}")
+    lines += [
+        "",
+        "Second partials of forward dynamics against AD of AD: largest and root mean square, absolute, relative",
+    ]
+    for row in errors:
+        cells = "".join(f"{float(row[k]):10.1e}" for k in METRICS)
+        lines.append(f"{row['robot']:7}{row['bodies']:>4}  {row['method']:12}{cells}")
+    return "\n".join(lines)
