@@ -76,7 +76,7 @@ class Problem:
     """
 
     def __init__(self, nodes, duration):
-        self._states, self._controls, self._parameters = [], [], []
+        self._states, self._controls, self._parameters, self._varying = [], [], [], []
         self._durations, self._phases = [], []
         self._share = ca.MX.sym(
             "share"
@@ -100,6 +100,12 @@ class Problem:
         """Symbol (size, 1) whose value is given to solve."""
         self._parameters.append((name, ca.MX.sym(name, size)))
         return self._parameters[-1][1]
+
+    def varying(self, name, size=1):
+        """Symbol (size, 1) whose values (N + 1, size), or (size,) for all nodes, are given to solve with those of the
+        parameters: one row for every node of all phases, that of an interval being the row of its start."""
+        self._varying.append((name, ca.MX.sym(name, size)))
+        return self._varying[-1][1]
 
     def chain(self, name, size, order, *, bounds=(), scale=None, guess=0.0, basis="taylor"):
         """[q, dq, ..., d^order q], q a polynomial on every interval whose derivative of that order is constant, stepped
@@ -255,7 +261,8 @@ class Problem:
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", or one of integrators.py made by hand.
         solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
-        parameters: {symbol: value}. initial: a Solution to start from, with its multipliers where nothing else changed.
+        parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
+        from, with its multipliers where nothing else changed.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
         SolveError if the solver fails.
         """
@@ -286,7 +293,7 @@ class Problem:
 
     def _stamp(self):
         sizes = [len(x) for p in self._phases for x in (p.rates, p.steps, p.rows, p.integrals, p.squares, p.join)]
-        return (*sizes, len(self._start_rows), len(self._goal_rows), len(self._terminal), len(self._states))
+        return (*sizes, len(self._start_rows), len(self._goal_rows), len(self._terminal), len(self._states), len(self._varying))
 
     def _variable(self, into, name, size, lower, upper, scale, guess):
         if any(v.name == name for v in self._states + self._controls):

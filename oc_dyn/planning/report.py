@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from .limits import QUANTITIES, order_name, velocity_bounds
-from .polynomials import derivatives_at
 
 _MEANING = {
     "q": "position",
@@ -102,7 +101,7 @@ def report(trajectory, limits, dt):
         bound = high[k, i] if upper_side else low[k, i]
         row = (float(share[k, i]), samples.joints[i], float(samples.t[k]), float(value[k, i]))
         rows.append(Row(quantity, *row, float(bound)))
-    return Report(tuple(rows), _jumps(trajectory), _ends(trajectory), shares, samples.joints, dt)
+    return Report(tuple(rows), trajectory.jumps(), _ends(trajectory), shares, samples.joints, dt)
 
 
 def quantities(samples, limits):
@@ -155,16 +154,6 @@ def _share_at_position(v, limit, low, high):
 def _middle(low, high):
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(low) & np.isfinite(high), (low + high) / 2, 0.0)
-
-
-def _jumps(trajectory):
-    smooth = trajectory.continuity + 1
-    after = derivatives_at(trajectory.pieces, np.diff(trajectory.t), smooth)
-    out = {}
-    for k, name in enumerate(map(order_name, range(smooth))):
-        jump = np.abs(after[k][:-1] - trajectory.pieces[1:, k])
-        out[name] = float(jump.max(initial=0.0))
-    return out
 
 
 def _ends(trajectory):

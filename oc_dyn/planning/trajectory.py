@@ -6,6 +6,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..function import function
 from . import storage
+from .limits import order_name
 from .polynomials import derivatives_at
 from .report import report
 
@@ -145,6 +146,14 @@ class Trajectory(Samples):
             np.concatenate([a, b, c])[order] for a, b, c in zip(grid.derivatives, before, self.derivatives, strict=True)
         ]
         return Samples(times[order], derivatives, **self._context(), continuity=self.continuity)
+
+    def jumps(self):
+        """{quantity: largest jump at the breakpoints} of q and the derivatives that should be continuous."""
+        smooth = self.continuity + 1
+        after = derivatives_at(self.pieces, np.diff(self.t), smooth)
+        return {
+            order_name(k): float(np.abs(after[k][:-1] - self.pieces[1:, k]).max(initial=0.0)) for k in range(smooth)
+        }
 
     def _context(self):
         return {

@@ -38,21 +38,23 @@ class Transcribed:
         self.p = [symbol for _, symbol in problem._parameters]
         self.n_p = sum(s.numel() for s in self.p)
         self.symbols = [v.symbol for v in (*self.states, *self.controls)]
-        self.symbols += [problem._durations[k][0] for k in self.times] + self.p + [problem._share]
+        self.own = [problem._share, *(symbol for _, symbol in problem._varying)]  # parameters of a stage
+        self.n_s = sum(s.numel() for s in self.own)
+        self.symbols += [problem._durations[k][0] for k in self.times] + self.p + self.own
         self.groups, self.row_bounds, self.stretches = [], [], []
         for phase in problem._phases:
             self._add_phase(phase, compiled)
         self._add_end(problem._phases[-1], compiled)
-        self.assembly = assemble(self.groups, n_p=self.n_p, n_s=1)
+        self.assembly = assemble(self.groups, n_p=self.n_p, n_s=self.n_s)
         self.bounds = self._bounds()
 
     # -- stages ---------------------------------------------------------------------------------------------
 
     def _physical(self, x, u, p, s):
-        """(states, controls or None, durations, parameters and the share of an interval) of a stage."""
+        """(states, controls or None, durations, parameters of the problem and of the stage) of a stage."""
         n, k = self.x_scale.size, len(self.times)
         T = ca.vertsplit(self.T_scale * x[n : n + k]) if k else []
-        parts = [*(ca.vertsplit(p, _ends(self.p)) if self.p else []), s]
+        parts = [*(ca.vertsplit(p, _ends(self.p)) if self.p else []), *ca.vertsplit(s, _ends(self.own))]
         controls = (
             self.u_scale * (x[n + k :] if self.nodal else u[: self.u_scale.size])
             if u is not None or self.nodal
@@ -103,13 +105,13 @@ class Transcribed:
             }
 
         nu = (0 if self.nodal else self.u_scale.size) + sum(x.size for x in scales)
-        made = [(kind(name, self.nx, nu, build, self.n_p, 1, "mx"), phase.nodes - bool(phase.join))]
+        made = [(kind(name, self.nx, nu, build, self.n_p, self.n_s, "mx"), phase.nodes - bool(phase.join))]
         if phase.join:
 
             def joining(*z):
                 return build(*z, join=True)
 
-            made.append((kind(f"{name}_join", self.nx, nu, joining, self.n_p, 1, "mx"), 1))
+            made.append((kind(f"{name}_join", self.nx, nu, joining, self.n_p, self.n_s, "mx"), 1))
         lower, upper = (
             np.concatenate([np.zeros(defects[0]), *(getattr(r, b) for r in rows)]) for b in ("lower", "upper")
         )
@@ -185,7 +187,7 @@ class Transcribed:
             cost = sum(self._at(terminal, X, U, T, parts), ca.MX(0))
             return {"rows": ca.vertcat(ca.MX(0, 1), *found), "cost": cost}
 
-        end = kind("end", self.nx, 0, build, self.n_p, 1, "mx")
+        end = kind("end", self.nx, 0, build, self.n_p, self.n_s, "mx")
         lower, upper = (_joined(getattr(r, b) for r in rows) for b in ("lower", "upper"))
         keep = (np.isfinite(lower) | np.isfinite(upper))[None, :]
         self.groups.append(Group(end.compiled(compiled) if compiled else end, 1, keep))
@@ -225,18 +227,21 @@ class Transcribed:
         return {**{k: np.concatenate(x) for k, x in sides.items()}, "lbg": lower, "ubg": upper}
 
     def parameters(self, given):
-        """Values of the parameters from {symbol: value}."""
-        out = []
-        for name, symbol in self.problem._parameters:
-            value = next((x for k, x in given.items() if k is symbol or (isinstance(k, str) and k == name)), None)
-            if value is None:
-                raise ShapeError(f"Problem: parameter {name!r} has no value; give parameters={{...}} to solve")
-            out.append(_sized(f"parameter {name!r}", value, symbol.numel()))
-        known = [name for name, _ in self.problem._parameters]
+        """Values of the parameter of the program from {symbol or name: value}."""
+        named = self.problem._parameters + self.problem._varying
+        known = [name for name, _ in named]
         for k in given:
             if isinstance(k, str) and k not in known:
                 raise UnknownName("parameter of the problem", k, known)
-        return self.assembly.parameters(_joined(out), self.shares)
+        values = {}
+        for name, symbol in named:
+            value = next((x for k, x in given.items() if k is symbol or (isinstance(k, str) and k == name)), None)
+            if value is None:
+                raise ShapeError(f"Problem: parameter {name!r} has no value; give parameters={{...}} to solve")
+            values[name] = value
+        common = [_sized(f"parameter {n!r}", values[n], symbol.numel()) for n, symbol in self.problem._parameters]
+        rows = [_rows(f"parameter {n!r}", values[n], self.total + 1, s.numel()) for n, s in self.problem._varying]
+        return self.assembly.parameters(_joined(common), np.vstack([self.shares, *(r.T for r in rows)]))
 
     @property
     def shares(self):
@@ -314,7 +319,9 @@ class Solution:
         columns += [np.full((1, count), self.durations[k]) for k in made.times]
         parts = np.split(self.parameters[: made.n_p], np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
         columns += [np.tile(x[:, None], (1, count)) for x in parts]
-        return np.array(f.map(count)(*columns, made.shares[None, :count])).T
+        rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T
+        columns += np.split(rows, np.cumsum([s.numel() for s in made.own])[:-1])
+        return np.array(f.map(count)(*columns)).T
 
 
 def _joined(arrays):
@@ -330,6 +337,15 @@ def _sized(what, value, size):
     if value.size not in (1, size):
         raise ShapeError(f"{what}: got {value.size} values, expected {size}")
     return np.broadcast_to(value, size)
+
+
+def _rows(what, value, count, size):
+    value = np.asarray(value, float)
+    if value.ndim < 2 and (value.size == size or value.ndim == 0):
+        return np.broadcast_to(value.ravel(), (count, size))
+    if value.shape != (count, size) and not (size == 1 and value.shape == (count,)):
+        raise ShapeError(f"{what}: got shape {value.shape}, expected ({count}, {size}), a row for every node")
+    return value.reshape(count, size)
 
 
 def _guessed(variables, known, total):
