@@ -293,7 +293,8 @@ class Problem:
 
     def _stamp(self):
         sizes = [len(x) for p in self._phases for x in (p.rates, p.steps, p.rows, p.integrals, p.squares, p.join)]
-        return (*sizes, len(self._start_rows), len(self._goal_rows), len(self._terminal), len(self._states), len(self._varying))
+        lists = (self._start_rows, self._goal_rows, self._terminal, self._states, self._varying)
+        return (*sizes, *(len(x) for x in lists))
 
     def _variable(self, into, name, size, lower, upper, scale, guess):
         if any(v.name == name for v in self._states + self._controls):
