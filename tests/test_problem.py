@@ -145,6 +145,18 @@ def test_warm_start_and_parameters():
         ocp.solve()
 
 
+def test_ends_can_be_changed_between_solutions():
+    ocp = od.Problem(10, 1.0)
+    x, v, u = ocp.chain("x", 1, 2)
+    ocp.start({x: 0, v: 0})
+    ocp.minimize(integral=u**2)
+    costs = []
+    for goal in (1.0, 2.0):
+        ocp.goal({x: goal, v: 0})
+        costs.append(ocp.solve().objective)
+    assert costs[1] == pytest.approx(4 * costs[0], rel=1e-6)
+
+
 def test_opti_finds_the_same():
     ocp, *_ = cart_pole(20)
     found = ocp.solve(method="hermite_simpson")

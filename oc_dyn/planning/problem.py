@@ -78,9 +78,7 @@ class Problem:
     def __init__(self, nodes, duration):
         self._states, self._controls, self._parameters, self._varying = [], [], [], []
         self._durations, self._phases = [], []
-        self._share = ca.MX.sym(
-            "share"
-        )  # of the duration of a phase that an interval takes: stages do not depend on it
+        self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._start_rows, self._goal_rows, self._terminal = [], [], []
         self._made = {}
         self.phase(nodes, duration)

@@ -46,7 +46,6 @@ class Transcribed:
             self._add_phase(phase, compiled)
         self._add_end(problem._phases[-1], compiled)
         self.assembly = assemble(self.groups, n_p=self.n_p, n_s=self.n_s)
-        self.bounds = self._bounds()
 
     # -- stages ---------------------------------------------------------------------------------------------
 
@@ -204,7 +203,9 @@ class Transcribed:
         """[(Stretch or None at the last node, share of its interval number k)]."""
         return [(s, k) for s in self.stretches for k in range(s.count)] + [(None, 0)]
 
-    def _bounds(self):
+    @property
+    def bounds(self):
+        """{lbx, ubx, lbg, ubg}, with the ends as they are fixed now."""
         sides = {"lbx": [], "ubx": []}
         for k, (stretch, _) in enumerate(self._stages()):
             fixed = "start" if k == 0 else "goal" if stretch is None else None
