@@ -28,6 +28,7 @@ _FILES = {
     "sea_arm_tracking": {
         *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
     },
+    "panda_path_following": {"motion.csv", "motion.gif", "path.png", "manifest.json"},
     "cart_pole_swing_up": {"swing_up.csv", "swing_up.png", "swing_up.gif", "manifest.json"},
     "sea_throw": {"throw.csv", "throw.png", "throw.gif", "manifest.json"},
     "vsa_stiffness_plan": {"plan.csv", "plan.png", "manifest.json"},

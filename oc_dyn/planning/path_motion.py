@@ -1,0 +1,138 @@
+"""A motion along a geometric path: a law s(t) of polynomial pieces, and the path q(s)."""
+
+import numpy as np
+
+from .limits import order_name
+from .polynomials import derivatives_at
+from .trajectory import ORDERS, Samples, Trajectory
+
+
+def bell(order, x):
+    """[B_(m,j) for j = 1..m] for m = 0..order: d^m q / dt^m = sum_j d^j q / ds^j B_(m,j)(s', s'', ...).
+
+    x: [s', s'', ...], at least `order` of them, numbers, arrays or casadi expressions. These are the partial Bell
+    polynomials (formula of Faa di Bruno), by B' = d/dt B: B_(m+1,j) = s' B_(m,j-1) + dB_(m,j)/dt.
+    """
+    # every polynomial as {exponents of (s', s'', ...): factor}
+    table = [{0: {(): 1.0}}]
+    for _ in range(order):
+        new = {}
+        for j, terms in table[-1].items():
+            for powers, factor in terms.items():
+                _add(new.setdefault(j + 1, {}), _times(powers, 0), factor)
+                for i, p in enumerate(powers):
+                    if p:
+                        less = tuple(e - (k == i) for k, e in enumerate(powers))
+                        _add(new.setdefault(j, {}), _times(less, i + 1), factor * p)
+        table.append(new)
+    return [[_value(table[m][j], x) for j in range(1, m + 1)] for m in range(order + 1)]
+
+
+def _add(terms, powers, factor):
+    terms[powers] = terms.get(powers, 0.0) + factor
+
+
+def _times(powers, i):
+    powers = list(powers) + [0] * (i + 1 - len(powers))
+    powers[i] += 1
+    return tuple(powers)
+
+
+def _value(terms, x):
+    total = 0
+    for powers, factor in terms.items():
+        product = factor
+        for i, p in enumerate(powers):
+            for _ in range(p):
+                product = product * x[i]
+        total = total + product
+    return total
+
+
+def composed(path, law):
+    """(count, K, n) time derivatives of q from those of the path by s and (count, K) those of s by t."""
+    count = len(path)
+    B = bell(count - 1, law[1:])
+    out = [path[0]]
+    for m in range(1, count):
+        out.append(sum(path[j] * B[m][j - 1][:, None] for j in range(1, m + 1)))
+    return np.array(out)
+
+
+class PathMotion(Samples):
+    """A planned motion along a path. t (N + 1,): breakpoints [s]; law (N, c + 2): s and its time derivatives at the
+    start of each piece of s(t), a polynomial; curve: the path. The attributes of Samples are values at the breakpoints.
+    """
+
+    def __init__(self, t, law, curve, *, joints, units, robot=None, limits=None, info=None):
+        self.law, self.curve = np.asarray(law, float), curve
+        continuity = self.law.shape[1] - 2
+        super().__init__(
+            np.asarray(t, float), None, joints=joints, units=units, robot=robot, limits=limits, info=info,
+            continuity=continuity,
+        )  # fmt: skip
+        self.derivatives = self._at(self.t)
+
+    duration = Trajectory.duration
+    sample = Trajectory.sample
+    check = Trajectory.check
+    animate = Trajectory.animate
+    _context = Trajectory._context
+
+    @property
+    def s(self):
+        """(N + 1,) share of the path passed at the breakpoints."""
+        return self.shares(self.t)[0]
+
+    def shares(self, times):
+        """(c + 2, K): s and its time derivatives at times [s]."""
+        piece = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.law) - 1)
+        return self._law(piece, times - self.t[piece], self.law.shape[1])
+
+    def _law(self, piece, u, count):
+        return derivatives_at(self.law[piece][:, :, None], u, count)[:, :, 0]
+
+    def _evaluated(self, law, before=False):
+        s = np.clip(law[0], 0.0, 1.0)
+        return list(composed(self.curve.at(s, ORDERS, before), law))
+
+    def _at(self, times):
+        piece = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.law) - 1)
+        law = self._law(piece, times - self.t[piece], ORDERS)
+        on = times == self.t[piece]
+        law[0] = np.where(on, self.law[piece, 0], law[0])  # exactly at a knot, not a rounding in front of it
+        return self._evaluated(law)
+
+    def before(self):
+        """Derivatives in front of the breakpoints t[1:]: list of (N, n)."""
+        N = len(self.law)
+        law = self._law(np.arange(N), np.diff(self.t), ORDERS)
+        law[0] = np.append(self.law[1:, 0], 1.0)
+        return self._evaluated(law, before=True)
+
+    def both_sides(self, dt):
+        """Samples every dt [s] and on both sides of each breakpoint, where derivatives may jump; times repeat."""
+        grid = self.sample(dt)
+        times = np.concatenate([grid.t, self.t[1:], self.t])
+        order = np.argsort(times, kind="stable")
+        parts = zip(grid.derivatives, self.before(), self.derivatives, strict=True)
+        derivatives = [np.concatenate(x)[order] for x in parts]
+        return Samples(times[order], derivatives, **self._context(), continuity=self.continuity)
+
+    def jumps(self):
+        """{quantity: largest jump at the breakpoints} of q and the derivatives that should be continuous."""
+        before, after = self.before(), self.derivatives
+        count = self.continuity + 1
+        return {order_name(k): float(np.abs(before[k][:-1] - after[k][1:-1]).max(initial=0.0)) for k in range(count)}
+
+    def save(self, path, dt=1e-3):
+        """Write .csv, .npz or .json, by the ending of `path`, sampled every dt [s]; read it by Trajectory.load."""
+        super().save(path, dt)
+
+    def __str__(self):
+        return (
+            f"Motion of {self.robot_name or 'a robot'} along a path: {len(self.joints)} joints, {self.duration:.6g} s, "
+            f"{len(self.law)} pieces, {self.continuity} times continuously differentiable"
+        )
+
+    __repr__ = Trajectory.__repr__
