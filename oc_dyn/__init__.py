@@ -16,6 +16,7 @@ from .model.robot import Robot
 from .partials import design
 from .partials.sensitivity import sensitivity
 from .planning.limits import Limits
+from .planning.mpc import mpc
 from .planning.path import plan_along_path
 from .planning.point_to_point import plan_point_to_point
 from .planning.problem import Problem

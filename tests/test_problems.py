@@ -29,6 +29,7 @@ _FILES = {
         *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
     },
     "panda_path_following": {"motion.csv", "motion.gif", "path.png", "manifest.json"},
+    "panda_nmpc": {"loop.csv", "loop.gif", "loop.png", "manifest.json"},
     "cart_pole_swing_up": {"swing_up.csv", "swing_up.png", "swing_up.gif", "manifest.json"},
     "sea_throw": {"throw.csv", "throw.png", "throw.gif", "manifest.json"},
     "vsa_stiffness_plan": {"plan.csv", "plan.png", "manifest.json"},
@@ -50,7 +51,7 @@ def results(tmp_path_factory):
     done = {}
 
     def run(name):
-        if name == "sea_codegen_controller" and shutil.which("gcc") is None:
+        if name in ("sea_codegen_controller", "panda_nmpc") and shutil.which("gcc") is None:
             pytest.skip("needs a C compiler")
         if name not in done:
             out = tmp_path_factory.mktemp(name) / "new"

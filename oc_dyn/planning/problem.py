@@ -267,6 +267,8 @@ class Problem:
         if hessian not in ("exact", "gauss_newton", "limited_memory"):
             raise UnknownName("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
         made = self.transcribed(method, compiled)
+        if solver == "sqpmethod" and hessian == "gauss_newton":  # never indefinite: what is added would slow it down
+            solver_options = {"convexify_strategy": "none", **(solver_options or {})}
         outer, inner = checked_options(solver, solver_options, free_time=any(d[2] for d in self._durations))
         given = {"p": made.parameters(parameters or {}), **made.bounds, "x0": made.guess(initial)}
         if initial is not None and initial.transcribed is made:

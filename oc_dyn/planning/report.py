@@ -15,6 +15,10 @@ _MEANING = {
     "tau": "torque",
     "dtau": "torque rate",
     "v_of_q": "velocity at position",
+    "tau_m": "motor torque",
+    "dtau_m": "motor torque rate",
+    "dtheta": "motor speed",
+    "deflection": "spring",
 }
 
 

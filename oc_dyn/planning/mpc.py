@@ -1,0 +1,277 @@
+"""od.mpc: model-predictive control, a Problem that is solved again and again from where the last solution left off.
+
+ocp = od.Problem(nodes=20, duration=0.4)
+q_now = ocp.parameter("q_now", 7)              # what is measured
+...                                            # states, controls, limits, costs as for any Problem
+control = od.mpc(ocp, outputs={"tau": tau})
+tau = control.step({"q_now": q})["tau"]        # of the first node
+control.codegen("controller")                  # the same as C
+"""
+
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from ..codegen.build import find_compiler, run_compiler
+from ..errors import ShapeError, SolveError, UnknownName
+from .loop_in_c import program
+from .solver import checked_options
+
+_QP = {
+    "qrqp": ({"print_iter": False, "print_header": False}, ()),
+    "osqp": ({"osqp": {"verbose": False, "eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 20000}}, ("osqp",)),
+    "daqp": ({}, ("daqp",)),
+}
+
+
+def mpc(
+    problem, *, outputs=None, method="rk4", hessian="gauss_newton", qpsol="qrqp", iterations=10, shift=1, name="mpc",
+    solver_options=None,
+):  # fmt: skip
+    """Controller from a Problem of fixed size: sequential quadratic programming, warm-started, its work bounded.
+
+    problem: its parameters are what is measured and what is wanted; the first node is the present. Durations are fixed.
+    outputs: {name: expression} of the first node that step gives, by default all controls.
+    method, hessian: as those of Problem.solve; "gauss_newton" needs the squares of minimize and is never indefinite.
+    qpsol: "qrqp" (its C needs nothing else), "osqp" or "daqp" (their C needs headers and libraries of CasADi's wheel).
+    iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more.
+    shift: intervals that pass from one step to the next; the last solution is moved by as many.
+    Raises ShapeError, UnknownName, OrderError for what does not fit.
+    """
+    if any(free for _, _, free in problem._durations):
+        raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
+    if qpsol not in _QP:
+        raise UnknownName("solver of quadratic programs with C code", qpsol, tuple(_QP))
+    if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
+        raise ShapeError(f"mpc: iterations is {iterations!r}, expected an integer of at least 1")
+    made = problem.transcribed(method)
+    if not isinstance(shift, (int, np.integer)) or not 0 <= shift < made.total:
+        raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
+    outputs = {v.name: v.symbol for v in made.controls} if outputs is None else dict(outputs)
+    if not outputs:
+        raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
+    if hessian not in ("exact", "gauss_newton"):
+        raise UnknownName("hessian of mpc", hessian, ("exact", "gauss_newton"))
+    quiet = {"qpsol": qpsol, "qpsol_options": {**_QP[qpsol][0], "error_on_fail": False}, "max_iter": int(iterations)}
+    quiet["convexify_strategy"] = "none" if hessian == "gauss_newton" else "regularize"
+    quiet["error_on_fail"] = False
+    options, inner = checked_options("sqpmethod", {**quiet, **(solver_options or {})}, free_time=False)
+    return Controller(made, outputs, {**options, **inner}, hessian, qpsol, int(shift), name)
+
+
+class Controller:
+    """What od.mpc made.
+
+    function: casadi.Function (memory, *parameters) -> (*outputs, memory, objective, violation), all that a step does.
+    memory: unknowns and multipliers, where the next step starts; reset() forgets them.
+    """
+
+    def __init__(self, made, outputs, options, hessian, qpsol, shift, name):
+        self.made, self.qpsol, self.name = made, qpsol, name
+        self.names = [n for n, _ in made.problem._parameters + made.problem._varying]
+        self.outputs = {k: ca.MX(x).numel() for k, x in outputs.items()}
+        assembly = made.assembly
+        solver = ca.nlpsol(
+            f"{name}_nlp", "sqpmethod", assembly.nlp, {**options, "cache": assembly.cache("sqpmethod", hessian)}
+        )
+        n, m = assembly.size
+        memory = ca.MX.sym("memory", 2 * n + m)
+        p, parts = self._parameters()
+        bounds = {k: ca.DM(x) for k, x in made.bounds.items()}
+        found = solver(x0=memory[:n], lam_x0=memory[n : 2 * n], lam_g0=memory[2 * n :], p=p, **bounds)
+        lower, upper = bounds["lbg"], bounds["ubg"]
+        over = ca.vertcat(
+            lower - found["g"], found["g"] - upper, bounds["lbx"] - found["x"], found["x"] - bounds["ubx"]
+        )
+        kept = np.flatnonzero(np.isfinite(np.concatenate([made.bounds[k] for k in ("lbg", "ubg", "lbx", "ubx")])))
+        violation = ca.mmax(ca.vertcat(0, over[kept.tolist()]))
+        first = self._first(outputs, found["x"], p)
+        moved = self._moved(found, shift)
+        self.function = ca.Function(
+            name, [memory, *parts], [*first, moved, found["f"], violation], ["memory", *self.names],
+            [*outputs, "next_memory", "objective", "violation"],
+        )  # fmt: skip
+        self.solver = solver
+        self.reset()
+
+    def _parameters(self):
+        """(parameter of the program, [symbols of each])."""
+        problem, made = self.made.problem, self.made
+        common = [ca.MX.sym(n, s.numel()) for n, s in problem._parameters]
+        rows = [ca.MX.sym(n, s.numel(), made.total + 1) for n, s in problem._varying]
+        own = ca.vertcat(ca.DM(made.shares[None, :]), *rows)
+        return ca.vertcat(ca.MX(0, 1), *common, ca.vec(own)), [*common, *rows]
+
+    def _first(self, outputs, unknowns, p):
+        made = self.made
+        x = made.x_scale * unknowns[: made.x_scale.size]
+        at = made.x_scale.size
+        u = made.u_scale * unknowns[at : at + made.u_scale.size]
+        columns = []
+        for y, some in ((x, made.states), (u, made.controls)):
+            columns += ca.vertsplit(y, np.cumsum([0, *(v.size for v in some)]).tolist()) if some else []
+        sizes = [s.numel() for s in (*made.p, *made.own)]
+        columns += ca.vertsplit(p[: made.n_p + made.n_s], np.cumsum([0, *sizes]).tolist())
+        f = ca.Function("first", made.symbols, [ca.vec(ca.MX(e)) for e in outputs.values()])
+        return f.call(columns, True, False)
+
+    def _moved(self, found, shift):
+        """Memory for the next step: stages one interval on, those that have none behind them as they are."""
+        assembly = self.made.assembly
+        n, m = assembly.size
+        of, to = np.arange(n), np.arange(m)
+        stages = [np.arange(a, b) for a, b in zip(assembly.first[:-1], assembly.first[1:], strict=True)]
+        for k, rows in enumerate(stages):
+            ahead = stages[min(k + shift, len(stages) - 1)]
+            both = min(rows.size, ahead.size)
+            of[rows[:both]] = ahead[:both]
+        starts = np.cumsum([0, *(r.size for r in self._rows())])
+        blocks = [to[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        for k, rows in enumerate(blocks):
+            ahead = blocks[min(k + shift, len(blocks) - 1)]
+            if rows.size == ahead.size:
+                to[rows] = ahead
+        return ca.vertcat(found["x"][of.tolist()], found["lam_x"][of.tolist()], found["lam_g"][to.tolist()])
+
+    def _rows(self):
+        """Numbers of the constraints, stage by stage."""
+        assembly = self.made.assembly
+        counts = [int((rows >= 0).sum()) for rows in assembly.stage_rows]
+        following = [g.kind.n_next for g in assembly.groups for _ in range(g.count)]
+        return [np.zeros(a + b) for a, b in zip(counts, following, strict=True)]
+
+    def reset(self):
+        """Back to the guesses of the problem."""
+        n, m = self.made.assembly.size
+        self.memory = np.concatenate([self.made.guess(None), np.zeros(n + m)])
+        return self
+
+    def values(self, parameters):
+        """[values of the parameters], in the order of function, from {symbol or name: value}."""
+        made = self.made
+        p = made.parameters(parameters)
+        common = np.split(p[: made.n_p], np.cumsum([s.numel() for s in made.p])) if made.p else [np.zeros(0)]
+        rows = np.split(p[made.n_p :].reshape(-1, made.n_s).T, np.cumsum([s.numel() for s in made.own]))
+        return [*common[:-1], *rows[1:-1]]
+
+    def step(self, parameters):
+        """{output: value (size,)} of the first node, with "objective", "violation" (largest of a scaled constraint) and
+        "seconds"; the next step starts from this solution."""
+        given = self.values(parameters)
+        begun = time.perf_counter()
+        found = self.function(self.memory, *given)
+        seconds = time.perf_counter() - begun
+        *first, memory, objective, violation = (np.array(x).ravel() for x in found)
+        self.memory = memory
+        out = dict(zip(self.outputs, first, strict=True))
+        return out | {"objective": float(objective[0]), "violation": float(violation[0]), "seconds": seconds}
+
+    def closed_loop(self, plant, x, steps, parameters, measured):
+        """Loop of so many steps: x_next = plant(x, *outputs), a casadi.Function, from x (nx,).
+
+        measured: a casadi.Function x -> (*parameters), its outputs named like those parameters, (size, 1), or
+        (size, N + 1) where they vary along the nodes: what is measured, and what is wanted if x holds the time.
+        parameters: {name: value} of the others.
+        """
+        plant, measured = self._checked(plant, measured)
+        x, rows = np.array(x, float).ravel(), []
+        for _ in range(steps):
+            seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
+            found = self.step({**parameters, **{k: np.array(v).T for k, v in seen.items()}})
+            u = [found[k] for k in self.outputs]
+            rows.append((x, np.concatenate(u), found["objective"], found["violation"], found["seconds"]))
+            x = np.array(plant.call([x, *u])[0]).ravel()
+        return Loop(*(np.array(y) for y in zip(*rows, strict=True)))
+
+    def _checked(self, plant, measured):
+        if plant.n_in() != 1 + len(self.outputs) or plant.numel_out(0) != plant.numel_in(0):
+            raise ShapeError(f"plant: {plant} should take x and {', '.join(self.outputs)}, and give the next x")
+        for k in measured.name_out():
+            if k not in self.names:
+                raise UnknownName("parameter of the problem that is measured", k, self.names)
+        return plant, measured
+
+    def codegen(self, folder, plant=None, measured=None, parameters=None, x=None, steps=0, rate=None):
+        """Write the controller as C, <name>.c and <name>.h; with a plant, also loop.c, a program that closes the loop.
+
+        The program prints a line a step, as Loop has it, and takes the rate [1/s] at which it runs from `rate`, as fast
+        as it can without. Returns the list of files.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        functions = [self.function]
+        if plant is not None:
+            plant, measured = self._checked(plant, measured)
+            functions += [_named(plant, "plant"), _named(measured, "measured")]
+        code = ca.CodeGenerator(f"{self.name}.c", {"with_header": True})
+        for f in functions:
+            code.add(f)
+        code.generate(f"{folder}/")
+        files = [folder / f"{self.name}.c", folder / f"{self.name}.h"]
+        if plant is not None:
+            seen = measured.name_out()
+            given = {**{k: 0.0 for k in seen}, **(parameters or {})}
+            values = dict(zip(self.names, self.values(given), strict=True))
+            text = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
+            files.append(folder / "loop.c")
+            files[-1].write_text(text, encoding="utf-8")
+        return files
+
+    def build(self, folder, flags=("-O2",), compiler=None):
+        """Path of the program that the files of codegen in a folder make."""
+        folder, root = Path(folder), Path(ca.__file__).parent
+        words = [*find_compiler(compiler), *flags, "-o", "loop", "loop.c", f"{self.name}.c"]
+        for library in _QP[self.qpsol][1]:
+            words += [
+                f"-I{root}/include",
+                f"-I{root}/include/{library}",
+                f"-L{root}",
+                f"-Wl,-rpath,{root}",
+                f"-l{library}",
+            ]
+        run_compiler([*words, "-lm"], folder)
+        return folder / "loop"
+
+    def run_in_c(self, folder, seconds=600):
+        """Loop that the program in a folder ran, without Python."""
+        program_ = Path(folder).resolve() / "loop"
+        done = subprocess.run([str(program_)], capture_output=True, text=True, timeout=seconds, env={}, check=False)
+        if done.returncode:
+            raise SolveError(f"{program_} ended with status {done.returncode}: {done.stderr.strip()[:500]}")
+        rows = np.array([[float(x) for x in line.split(",")] for line in done.stdout.split()])
+        nu = sum(self.outputs.values())
+        nx = rows.shape[1] - nu - 3
+        return Loop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
+
+
+def _named(function, name):
+    inputs = function.mx_in()
+    return ca.Function(name, inputs, function.call(inputs), function.name_in(), function.name_out())
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A closed loop: states x (steps, nx), outputs u (steps, nu), objective, violation, seconds (steps,) of solving."""
+
+    x: np.ndarray
+    u: np.ndarray
+    objective: np.ndarray
+    violation: np.ndarray
+    seconds: np.ndarray
+
+    def deadlines(self, deadline, bins=12):
+        """Text: how long steps took against a deadline [s], with a histogram."""
+        ms, late = 1e3 * self.seconds, int(np.sum(self.seconds > deadline))
+        edges = np.geomspace(max(ms.min(), 1e-6), max(ms.max(), ms.min() * 1.01, 1e-5) * (1 + 1e-9), bins + 1)
+        counts, _ = np.histogram(ms, edges)
+        lines = [f"{len(ms)} steps, deadline {1e3 * deadline:g} ms, {late} late"]
+        marks = zip(("median", "99 %", "longest"), np.percentile(ms, [50, 99, 100]), strict=True)
+        lines.append(", ".join(f"{what} {x:.3f} ms" for what, x in marks))
+        widest = max(counts.max(), 1)
+        for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True):
+            lines.append(f"{a:9.3f} to {b:9.3f} ms {n:6} {'#' * int(np.ceil(40 * n / widest))}")
+        return "\n".join(lines)

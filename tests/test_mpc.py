@@ -1,0 +1,138 @@
+"""od.mpc: the same as solving the Problem, C equal to Python and on its own, refusals."""
+
+import shutil
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import oc_dyn as od
+
+needs_compiler = pytest.mark.skipif(
+    not any(shutil.which(c) for c in ("cc", "gcc", "clang")), reason="needs a C compiler"
+)
+H = 0.05
+
+
+def pendulum(nodes=15):
+    """(Problem, Function of the plant, of what is measured): swing to a moving angle, torque limited."""
+    robot = od.robots.planar_2r()
+    dynamics = od.function(robot, "inverse_dynamics", derivatives="analytic")
+    ocp = od.Problem(nodes, nodes * H)
+    q, v, a = ocp.state("q", 2, scale=1), ocp.state("v", 2, scale=1), ocp.control("a", 2, scale=10)
+    q_now, v_now, r = ocp.parameter("q_now", 2), ocp.parameter("v_now", 2), ocp.varying("r", 2)
+    ocp.next(q, q + H * v + H**2 / 2 * a)
+    ocp.next(v, v + H * a)
+    most = 1.3 * np.abs(np.array(dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0]))).max() + 1
+    tau = dynamics(q, v, a)
+    ocp.limit(-1, tau / most, 1)
+    ocp.start({q: q_now, v: v_now})
+    ocp.minimize(squares=ca.vertcat(q - r, 0.1 * v, 0.1 * tau / most))
+    ocp.minimize(terminal=ca.sumsqr(q - r) + 0.1 * ca.sumsqr(v))
+    x, u = ca.SX.sym("x", 5), ca.SX.sym("u", 2)
+    f = od.function(robot, "forward_dynamics")
+    rate = ca.Function("rate", [x, u], [ca.vertcat(x[2:4], f(x[:2], x[2:4], u), 1)])
+    plant = ca.Function("pl", [x, u], [ca.simpleRK(rate, 2)(x, u, H)])
+    times = x[4] + H * ca.DM(range(nodes + 1)).T
+    wanted = ca.vertcat(0.3 * ca.sin(2 * times), -0.2 * ca.sin(3 * times))
+    seen = ca.Function("seen", [x], [x[:2], x[2:4], wanted], ["x"], ["q_now", "v_now", "r"])
+    return ocp, tau, plant, seen
+
+
+def test_a_step_is_the_solution_of_the_problem():
+    ocp, tau, _, _ = pendulum()
+    given = {"q_now": [0.1, -0.2], "v_now": 0.3, "r": np.linspace(0, 0.2, 32).reshape(16, 2)}
+    for hessian in ("gauss_newton", "exact"):
+        control = od.mpc(
+            ocp, outputs={"tau": tau, "three": ocp.step * 3}, method="euler", hessian=hessian, iterations=100
+        )
+        made, found = control.step(given), ocp.solve(method="euler", parameters=given)
+        assert made["objective"] == pytest.approx(found.objective, abs=1e-6) and made["violation"] < 1e-9
+        assert made["tau"] == pytest.approx(found[tau][0], rel=1e-2 if hessian == "exact" else 2e-4) and made[
+            "three"
+        ] == pytest.approx(3 * H)
+
+
+def test_memory_makes_later_steps_shorter_and_can_be_forgotten():
+    ocp, tau, plant, seen = pendulum()
+    control = od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=1)
+    best = od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=50)
+    start = np.zeros(5)
+    one, many = (c.closed_loop(plant, start, 25, {}, seen) for c in (control, best))
+    # one quadratic program a step follows the converged solution
+    assert np.abs(one.x - many.x)[10:].max() < 5e-3
+    again = control.reset().closed_loop(plant, start, 25, {}, seen)
+    assert np.array_equal(again.x, one.x)
+
+
+@needs_compiler
+@pytest.mark.parametrize("qpsol", ["qrqp", "osqp", "daqp"])
+def test_c_closes_the_loop_as_python_does(qpsol, tmp_path):
+    ocp, tau, plant, seen = pendulum(10)
+    control = od.mpc(ocp, outputs={"tau": tau}, method="euler", qpsol=qpsol, iterations=4, name="arm")
+    start, steps = np.array([0.2, -0.1, 0, 0, 0]), 40
+    python = control.closed_loop(plant, start, steps, {}, seen)
+    files = control.reset().codegen(tmp_path, plant, seen, x=start, steps=steps, rate=200)
+    assert [f.name for f in files] == ["arm.c", "arm.h", "loop.c"]
+    assert str(tmp_path) not in files[2].read_text() and "oc_dyn" not in files[2].read_text()
+    control.build(tmp_path, flags=("-O1", "-Wall", "-Werror=implicit-function-declaration"))
+    c = control.run_in_c(tmp_path)
+    for what in ("x", "u", "objective", "violation"):
+        assert np.abs(getattr(c, what) - getattr(python, what)).max() < 1e-9
+    assert c.x.shape == (steps, 5) and c.u.shape == (steps, 2) and c.violation.max() < 1e-6
+    wanted = np.column_stack([0.3 * np.sin(2 * c.x[:, 4]), -0.2 * np.sin(3 * c.x[:, 4])])
+    assert np.abs(c.x[15:, :2] - wanted[15:]).max() < 0.1
+    text = c.deadlines(1 / 200)
+    assert f"{steps} steps" in text and f"{int(np.sum(c.seconds > 1 / 200))} late" in text
+    counts = [int(line.split()[4]) for line in text.splitlines()[2:]]
+    assert sum(counts) == steps
+
+
+def test_a_step_that_cannot_be_kept_says_so():
+    ocp = od.Problem(5, 0.5)
+    x, v, u = ocp.chain("x", 1, 2, bounds=(1.0, 1.0))
+    ocp.start({x: ocp.parameter("x_now"), v: 0})
+    ocp.limit(-1, x, 1)
+    ocp.minimize(squares=ca.vertcat(x, 0.1 * u))
+    control = od.mpc(ocp)
+    assert control.step({"x_now": 0.5})["violation"] < 1e-8
+    assert control.step({"x_now": 5.0})["violation"] > 0.1
+
+
+def free():
+    ocp = od.Problem(5, (0.1, 1.0))
+    x, v, _ = ocp.chain("x", 1, 2)
+    ocp.start({x: 0, v: 0})
+    return ocp
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: od.mpc(free()), od.ShapeError, "free duration"),
+        (lambda: od.mpc(pendulum()[0], method="euler", qpsol="piqp"), od.UnknownName, "C code"),
+        (lambda: od.mpc(pendulum()[0], method="euler", iterations=0), od.ShapeError, "iterations"),
+        (lambda: od.mpc(pendulum()[0], method="euler", shift=15), od.ShapeError, "shift"),
+        (lambda: od.mpc(pendulum()[0], method="euler", outputs={}), od.ShapeError, "no outputs"),
+        (lambda: od.mpc(pendulum()[0], method="euler", hessian="limited_memory"), od.UnknownName, "limited_memory"),
+        (lambda: od.mpc(pendulum()[0], method="euler").step({"q_now": 0}), od.ShapeError, "'v_now' has no value"),
+        (
+            lambda: od.mpc(pendulum()[0], method="euler").step({"q_now": 0, "v_now": 0, "r": np.zeros((3, 2))}),
+            od.ShapeError,
+            r"expected \(16, 2\)",
+        ),
+    ],
+)
+def test_mistakes_are_named(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_plants_and_measurements_are_checked():
+    ocp, tau, plant, seen = pendulum()
+    control = od.mpc(ocp, outputs={"tau": tau}, method="euler")
+    with pytest.raises(od.ShapeError, match="should take x and tau"):
+        control.closed_loop(seen, np.zeros(5), 3, {}, seen)
+    x = ca.SX.sym("x", 5)
+    with pytest.raises(od.UnknownName, match="speed"):
+        control.closed_loop(plant, np.zeros(5), 3, {}, ca.Function("m", [x], [x[2:4]], ["x"], ["speed"]))
