@@ -24,7 +24,7 @@ from .solver import checked_options
 _QP = {
     "qrqp": ({"print_iter": False, "print_header": False}, ()),
     "osqp": ({"osqp": {"verbose": False, "eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 20000}}, ("osqp",)),
-    "daqp": ({}, ("daqp",)),
+    "daqp": ({"daqp": {"eps_prox": 1e-6}}, ("daqp",)),  # without it a singular Hessian ends in u = 0
 }
 
 
@@ -49,7 +49,7 @@ def mpc(
     if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
         raise ShapeError(f"mpc: iterations is {iterations!r}, expected an integer of at least 1")
     made = problem.transcribed(method)
-    if not isinstance(shift, (int, np.integer)) or not 0 <= shift < made.total:
+    if isinstance(shift, bool) or not isinstance(shift, (int, np.integer)) or not 0 <= shift < made.total:
         raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
     outputs = {v.name: v.symbol for v in made.controls} if outputs is None else dict(outputs)
     if not outputs:
@@ -193,6 +193,9 @@ class Controller:
         for k in measured.name_out():
             if k not in self.names:
                 raise UnknownName("parameter of the problem that is measured", k, self.names)
+            got, expected = measured.numel_out(k), self.function.numel_in(k)
+            if got != expected:
+                raise ShapeError(f"measured: {k} has {got} values, expected {expected}")
         return plant, measured
 
     def codegen(self, folder, plant=None, measured=None, parameters=None, x=None, steps=0, rate=None):
