@@ -151,7 +151,11 @@ def test_ctrl_c_and_kill_leave_what_is_done(tmp_path, executor):
     for how in (signal.SIGINT, signal.SIGKILL):
         before = len(out.read_text().splitlines()) if out.exists() else 1
         process = subprocess.Popen(
-            [sys.executable, script, out, executor], env=environment(), stderr=subprocess.PIPE, start_new_session=True
+            [sys.executable, script, out, executor],
+            env=environment(),
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it is ignored in background jobs
         )
         wait_until(lambda before=before: out.exists() and len(out.read_text().splitlines()) >= before + 3)
         os.kill(process.pid, how)
