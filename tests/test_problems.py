@@ -29,6 +29,7 @@ _FILES = {
         *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
     },
     "panda_path_following": {"motion.csv", "motion.gif", "path.png", "manifest.json"},
+    "panda_point_to_point": {"manifest.json", "motion.csv", "motion.gif", "times.png"},
     "panda_nmpc": {"loop.csv", "loop.gif", "loop.png", "manifest.json"},
     "cart_pole_swing_up": {"swing_up.csv", "swing_up.png", "swing_up.gif", "manifest.json"},
     "sea_throw": {"throw.csv", "throw.png", "throw.gif", "manifest.json"},
