@@ -16,7 +16,8 @@ from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
 from .generate import FLAGS, GeneratedController, generate_controller
 from .model import ElasticRobot
-from .planning import ElasticPlan, FlatMotion, flat_motion, plan_elastic
+from .plan import ElasticPlan, outputs_along
+from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
 from .reference import Reference, reference, rest_to_rest
 from .simulate import Run, simulate

@@ -1,25 +1,29 @@
 """Planning of elastic robots through the flat map: the links' motion is chosen, what springs and motors do follows.
 
 The motion is a chain of integrators, q continuously differentiable as often as the motor torque needs; limits of motor
-torque, its rate, motor speed and spring deflection are limits of the flat map's outputs. All hold at nodes and are
-checked between them.
+torque, its rate, motor speed and spring deflection are limits of the flat map's outputs. All hold at nodes and at
+points between them, and are checked everywhere else.
 """
 
+import warnings
 from dataclasses import dataclass
 from math import factorial
 
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, OrderError, ShapeError, SolveError, UnknownName
+from ..errors import LimitError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
 from ..function import function
-from ..planning.limits import Limits
+from ..planning.feasibility import shortest_time
+from ..planning.limits import Limits, order_name, velocity_bounds
 from ..planning.polynomials import derivatives_at, hermite
 from ..planning.problem import Problem
 from ..planning.trajectory import Trajectory, joint_units
+from .plan import OUTPUTS, ElasticPlan, deflected, flat_outputs
 
-LIMITS = ("motor_torque", "motor_torque_rate", "motor_speed", "deflection")
-_TIGHTEN, _ROUNDS = 1.002, 6
+_TIGHTEN, _CLEAN, _ROUNDS = 1.002, 1.005, 8
+# weights, one after the other, of the highest derivative, which would else be undetermined where no limit binds
+_SMOOTH = (1e-7, 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +58,11 @@ def flat_motion(problem, elastic, *, continuity=4, rate=False, guess=0.0, scale=
     if elastic.nq != elastic.nv:
         raise ShapeError(f"planning {elastic.name}: it is for joints of one coordinate, whose rates are the velocities")
     q = problem.chain("q", elastic.nq, continuity + 1, guess=guess, scale=scale)
+    return flat_expressions(elastic, q, sigma, rate)
+
+
+def flat_expressions(elastic, q, sigma=None, rate=False):
+    """FlatMotion of expressions [q, v, ...] and [sigma, dsigma, ...]."""
     flat = function(elastic, "elastic_flat_map", order=int(rate))
     given = dict(zip([n for n in flat.name_in() if "sigma" not in n], q, strict=False))
     sigma = list(sigma or [])
@@ -62,72 +71,14 @@ def flat_motion(problem, elastic, *, continuity=4, rate=False, guess=0.0, scale=
     if missing:
         raise ShapeError(f"planning {elastic.name}: the flat map needs {', '.join(missing)} besides; give sigma=[...]")
     out = flat(**given)
-    rows = [j.q for j in elastic.joints for _ in j.theta]
-    deflection = out["theta"] - ca.vertcat(*(q[0][i] for i in rows))
+    deflection = out["theta"] - ca.vertcat(*(q[0][i] for i in deflected(elastic)))
     return FlatMotion(q, out["theta"], out["dtheta"], out["tau_m"], out["dtau_m"] if rate else None, deflection, sigma)
 
 
-@dataclass(eq=False)
-class ElasticPlan:
-    """A planned motion of an elastic robot.
-
-    motion: Trajectory of the links. objective, shares {limit: largest share between nodes}, info. Sampled by
-    sample(dt): t (K,), q, v, dv, ... of the links, theta, dtheta, tau_m, dtau_m, deflection (K, ...).
-    """
-
-    elastic: object
-    motion: Trajectory
-    limits: dict
-    objective: float
-    info: dict
-
-    @property
-    def duration(self):
-        return self.motion.duration
-
-    def sample(self, dt=1e-3):
-        """{"t": (K,), "q", "v", ..., "theta", "dtheta", "tau_m", "dtau_m", "deflection": (K, n)} every dt [s]."""
-        t = self.motion.sample(dt).t
-        return {"t": t, **outputs_along(self.elastic, self.motion, t)}
-
-    def shares(self, dt=1e-3):
-        """{limit: largest share that is reached} along the motion, every dt [s]."""
-        return _shares(self.sample(dt), self.limits)
-
-    def save(self, path, dt=1e-3):
-        """Write a CSV of the samples: a column a joint or motor, SI units. The file appears complete or not at all."""
-        from ..planning.files import write_text
-
-        samples = self.sample(dt)
-        names = {"q": self.elastic.links.coordinate_names, "motor": self.elastic.motor_names}
-        header, columns = ["t [s]"], [samples["t"]]
-        for quantity, values in samples.items():
-            if quantity == "t":
-                continue
-            for k, column in enumerate(values.T):
-                rows = {"theta": self.elastic.theta_names, "dtheta": self.elastic.theta_names}
-                rows |= {"deflection": self.elastic.theta_names, "tau_m": names["motor"], "dtau_m": names["motor"]}
-                header.append(f"{quantity} {rows.get(quantity, names['q'])[k]}")
-                columns.append(column)
-        lines = [",".join(header)] + [",".join(repr(float(x)) for x in row) for row in zip(*columns, strict=True)]
-        write_text(path, "\n".join(lines) + "\n")
-
-
-def outputs_along(elastic, motion, t, sigma=None):
-    """Outputs of the flat map along a Trajectory of the links at times t (K,); sigma: [sigma, dsigma, ...] (K, n)."""
-    order = 1 if motion.continuity >= elastic.continuity("torque_rate") - 1 else 0
-    flat = function(elastic, "elastic_flat_map", order=order)
-    derivatives = motion.sample(np.asarray(t, float)).derivatives
-    names = [n for n in flat.name_in() if "sigma" not in n]
-    zeros = np.zeros_like(derivatives[0])
-    given = {n: (derivatives[k] if k < len(derivatives) else zeros).T for k, n in enumerate(names)}
-    given |= {n: x.T for n, x in zip([n for n in flat.name_in() if "sigma" in n], sigma or [], strict=False)}
-    found = flat(**given)
-    out = {n: x for n, x in zip(names, derivatives, strict=False)}
-    out |= {n: np.array(found[n]).T for n in ("theta", "dtheta", "tau_m", "dtau_m") if n in found}
-    rows = [j.q for j in elastic.joints for _ in j.theta]
-    out["deflection"] = out["theta"] - out["q"][:, rows]
-    return out
+def between(x, t):
+    """[x, x', ...] a time t later, from those whose last one is constant."""
+    orders = range(len(x))
+    return [sum(x[j] * t ** (j - d) / factorial(j - d) for j in orders if j >= d) for d in orders]
 
 
 def plan_elastic(
@@ -143,7 +94,9 @@ def plan_elastic(
     motor_speed=None,
     deflection=None,
     limits=None,
+    sigma=None,
     nodes=40,
+    interior=2,
     solver="ipopt",
     solver_options=None,
 ):
@@ -153,17 +106,19 @@ def plan_elastic(
     objective: "time" for the shortest time; "energy" for the least integral of the squared motor torques, each divided
         by its limit, the loss in motors' windings, in the given `duration` [s].
     motor_torque [Nm], motor_torque_rate [Nm/s], motor_speed [rad/s], deflection [rad]: numbers or one a motor (one a
-        row of theta for the last two), None for none. limits: Limits of the links, default those of the robot, without
-        their torques.
-    nodes: number of pieces. Limits hold at nodes; where they are exceeded between them by more than 0.2 % they are
-        tightened and the problem solved again.
+        row of theta for the last two), None for none. limits: Limits of the links, default those of the robot; torques
+        in them are left out, as the motors have their own.
+    sigma: stiffnesses of the joints that vary theirs, held constant; to plan them, too, use flat_motion in a Problem.
+    nodes: number of pieces. Limits hold at nodes and `interior` points inside each piece; where they are exceeded
+        elsewhere by more than 0.2 % they are tightened and the problem is solved again. What is still over by more than
+        0.5 % after that is a ModelWarning.
     Raises OrderError for a continuity that is too low, and for springs with damping, as the flat map does; LimitError
-    before solving for ends that no motion can meet; SolveError.
+    before solving for ends that no motion can meet and where nothing bounds the time; SolveError.
     """
     rate = motor_torque_rate is not None
     continuity = elastic.continuity("torque_rate" if rate else "torque") if continuity is None else continuity
     names = elastic.links.coordinate_names
-    ends = [_vector(what, x, len(names), names) for what, x in (("q_start", q_start), ("q_goal", q_goal))]
+    ends = [_vector(what, x, names) for what, x in (("q_start", q_start), ("q_goal", q_goal))]
     given = {
         "motor_torque": _limit("motor_torque", motor_torque, elastic.motor_names),
         "motor_torque_rate": _limit("motor_torque_rate", motor_torque_rate, elastic.motor_names),
@@ -171,146 +126,273 @@ def plan_elastic(
         "deflection": _limit("deflection", deflection, elastic.theta_names),
     }
     given = {k: x for k, x in given.items() if x is not None}
-    limits = Limits.of(elastic.links) if limits is None else limits
+    limits = (Limits.of(elastic.links) if limits is None else limits).without("tau", "dtau")
     if objective not in ("time", "energy"):
         raise UnknownName("objective", objective, ("time", "energy"))
     if (objective == "energy") != (duration is not None):
         raise ShapeError("plan_elastic: give a duration with objective='energy', and with it alone")
-    flat_motion(Problem(2, 1.0), elastic, continuity=continuity, rate=rate)  # refuses what cannot be, at once
-    _refuse(elastic, ends, given, limits, objective)
-    T, guess, scale = _smooth(elastic, ends, continuity, given, limits, duration)
-    margins = {k: np.ones_like(x) for k, x in given.items()}
-    initial, iterations = None, 0
+    if isinstance(interior, bool) or not isinstance(interior, (int, np.integer)) or interior < 0:
+        raise ShapeError(f"plan_elastic: interior is {interior!r}, expected an integer of at least 0")
+    if sigma is not None or elastic.sigma_names:
+        if sigma is None or not elastic.sigma_names:
+            have = ", ".join(elastic.sigma_names) or "none"
+            raise ShapeError(f"planning {elastic.name}: give sigma for the joints that vary their stiffness: {have}")
+        sigma = _vector("sigma", sigma, elastic.sigma_names)
+    task = _Task(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
+    task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
+    _refuse(task)
+    return _rounds(task, solver, solver_options)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is asked of plan_elastic."""
+
+    elastic: object
+    ends: list
+    continuity: int
+    rate: bool
+    given: dict
+    limits: Limits
+    objective: str
+    duration: float | None
+    sigma: np.ndarray | None
+    nodes: int
+    interior: int
+
+    @property
+    def jets(self):
+        """[sigma, 0, ...], None where no stiffness varies."""
+        return None if self.sigma is None else [self.sigma] + [np.zeros_like(self.sigma)] * (2 + self.rate)
+
+    def flat(self, problem, **options):
+        """The FlatMotion in a problem."""
+        jets = None if self.sigma is None else [ca.MX(ca.DM(x)) for x in self.jets]
+        return flat_motion(
+            problem, self.elastic, **{"rate": self.rate, "sigma": jets, "continuity": self.continuity, **options}
+        )
+
+    def outputs(self, derivatives):
+        """Outputs of the flat map at derivatives of q (K, n)."""
+        jets = self.jets and [np.tile(x, (len(derivatives[0]), 1)) for x in self.jets]
+        return flat_outputs(self.elastic, derivatives, int(self.rate), jets)
+
+    @property
+    def of_links(self):
+        """{quantity: (order of the derivative of q, limit)} of the links' finite limits."""
+        found = {order_name(k): (k, getattr(self.limits, order_name(k))) for k in range(1, 5)}
+        return {name: x for name, x in found.items() if np.isfinite(x[1]).any()}
+
+
+def _rounds(task, solver, solver_options):
+    """The plan, its bounds tightened where limits are exceeded between the points where they hold."""
+    T, guess, scale = _smooth(task)
+    span = (0.2 * T, 5 * T)
+    margins, plan, ocp, initial, iterations, slower, settled = {}, None, None, None, 0, 1.0, 0
     for round_ in range(_ROUNDS):
-        ocp = Problem(nodes, duration if duration else (0.2 * T, 5 * T))
-        flat = flat_motion(ocp, elastic, continuity=continuity, rate=rate, guess=guess, scale=scale)
-        values = {"motor_torque": flat.tau_m, "motor_torque_rate": flat.dtau_m}
-        values |= {"motor_speed": flat.dtheta, "deflection": flat.deflection}
-        for k, bound in given.items():
-            ocp.limit(-margins[k], values[k] / bound, margins[k])
-        for order, bound in enumerate((limits.v, limits.dv, limits.d2v)):
-            if np.isfinite(bound).any():
-                ocp.limit(-1, flat.q[order + 1] / np.where(np.isfinite(bound), bound, 1e6), 1)
-        if np.isfinite(limits.q).any():
-            ocp.limit(limits.q[0], flat.q[0], limits.q[1])
-        rest = {x: 0 for x in flat.q[1 : continuity + 1]}
-        ocp.start({flat.q[0]: ends[0], **rest})
-        ocp.goal({flat.q[0]: ends[1], **rest})
-        unit = given.get("motor_torque", np.ones(len(elastic.motor_names)))
-        smooth = 1e-6 * ca.sumsqr(flat.q[-1] / scale[-1]) / ocp.duration
-        if objective == "time":
-            ocp.minimize(terminal=ocp.duration, integral=smooth)
-        else:
-            ocp.minimize(integral=ca.sumsqr(flat.tau_m / unit) + smooth)
-        found = ocp.solve(solver=solver, initial=initial, solver_options=solver_options, raises=False)
+        if ocp is None:
+            ocp, flat, loss, parameters = _problem(task, task.duration or span, guess, scale)
+            margins = margins or {name: np.ones(p.numel()) for name, p in parameters.items()}
+        values = {parameters[name]: m for name, m in margins.items()} | {"smooth": _SMOOTH[min(settled, 1)]}
+        found = ocp.solve(
+            solver=solver, solver_options=solver_options, initial=initial, parameters=values, raises=False
+        )
         iterations += found.iterations
+        if not found.success and plan is not None and max(plan.info["shares"].values()) <= _CLEAN:
+            break  # a little smoother than it would have to be
         if not found.success:
-            raise SolveError(f"planning {elastic.name}: the solver stopped with {found.status!r}", found.status)
-        motion = _trajectory(elastic, found, flat, limits)
-        plan = ElasticPlan(elastic, motion, given, found.objective, {"iterations": iterations, "rounds": round_ + 1})
-        reached = _shares_by_row(plan.sample(min(1e-3, motion.duration / nodes / 8)), given)
-        if all(np.max(x, initial=0) <= _TIGHTEN for x in reached.values()):
-            break
-        margins = {k: m / np.maximum(reached[k] * 1.0002, 1.0) for k, m in margins.items()}
+            if slower > 2 or task.duration is not None:
+                raise SolveError(
+                    f"planning {task.elastic.name}: the solver stopped with {found.status!r}", found.status
+                )
+            slower *= 1.6  # again from a slower guess
+            _, guess, scale = _smooth(task, slower)
+            ocp = initial = None
+            continue
+        motion = _trajectory(task, found, flat)
+        objective = motion.duration if loss is None else float(np.sum(found[loss]))
+        plan = ElasticPlan(task.elastic, motion, task.given, objective, {}, task.sigma)
+        shares = plan.check(min(1e-3, motion.duration / task.nodes / 8)).shares
+        plan.info |= {"iterations": iterations, "rounds": round_ + 1}
+        plan.info["shares"] = {k: float(np.max(x, initial=0)) for k, x in shares.items()}
         initial = found
-    plan.info["shares"] = {k: float(np.max(x, initial=0)) for k, x in reached.items()}
+        if task.duration is None and not 1.01 * span[0] < motion.duration < 0.99 * span[1]:
+            span, ocp = (0.2 * motion.duration, 5 * motion.duration), None
+            continue
+        settled += 1
+        if max(plan.info["shares"].values()) <= _TIGHTEN and settled > 1:
+            break
+        for name, m in margins.items():
+            reached = shares[name]
+            margins[name] = m / np.where(reached > _TIGHTEN, reached * 1.0002, 1.0)
+    over = max(plan.info["shares"], key=plan.info["shares"].get)
+    if plan.info["shares"][over] > _CLEAN:
+        share = 100 * plan.info["shares"][over]
+        text = f"between nodes {over} reaches {share:.1f} % of its limit; use more nodes or interior points"
+        warnings.warn(text, ModelWarning, stacklevel=3)
     return plan
 
 
-def _trajectory(elastic, found, flat, limits):
+def _problem(task, duration, guess, scale):
+    """(Problem, FlatMotion, loss of an interval or None, {quantity: parameter its bounds are multiplied by})."""
+    elastic, limits, start, goal = task.elastic, task.limits, *task.ends
+    ocp = Problem(task.nodes, duration)
+    flat = task.flat(ocp, guess=guess, scale=scale)
+    names = [OUTPUTS[k] for k in task.given] + list(task.of_links)
+    names += ["q"] * bool(np.isfinite(limits.q).any()) + ["v_of_q"] * (limits.v_of_q is not None)
+    sizes = {OUTPUTS[k]: len(x) for k, x in task.given.items()}
+    margin = {name: ocp.parameter(f"margin of {name}", sizes.get(name, elastic.nv)) for name in names}
+    bounds = limits.v_of_q and velocity_bounds(limits)
+
+    def at(part):
+        if part == 0:
+            return flat
+        return flat_expressions(elastic, between(flat.q, part * ocp.step), flat.sigma, task.rate)
+
+    for part in np.arange(task.interior + 1) / (task.interior + 1):
+        here = at(part)
+        for name, bound in task.given.items():
+            ocp.limit(-1, getattr(here, OUTPUTS[name]) / bound / margin[OUTPUTS[name]], 1)
+        for name, (order, bound) in task.of_links.items():
+            kept = np.flatnonzero(np.isfinite(bound))
+            ocp.limit(-1, ca.vertcat(*(here.q[order][i] / margin[name][i] / max(bound[i], 1e-9) for i in kept)), 1)
+        if "q" in margin:
+            for i in np.flatnonzero(np.isfinite(limits.q).any(axis=0)):
+                low, high = limits.q[0][i], limits.q[1][i]
+                half = (high - low) / 2 if np.isfinite(high - low) else 1.0
+                inset = half * (1 - margin["q"][i])  # never past the ends, which may lie at the limit
+                top, bottom = max(start[i], goal[i]), min(start[i], goal[i])
+                if np.isfinite(high):
+                    ocp.limit(-np.inf, here.q[0][i] - ca.fmax(high - inset, top), 0)
+                if np.isfinite(low):
+                    ocp.limit(0, here.q[0][i] - ca.fmin(low + inset, bottom), np.inf)
+        if bounds:
+            low, high = bounds(here.q[0])
+            for i in range(elastic.nv):
+                ocp.limit(-np.inf, here.q[1][i] - margin["v_of_q"][i] * high[i], 0)
+                ocp.limit(0, here.q[1][i] - margin["v_of_q"][i] * low[i], np.inf)
+    rest = {x: 0 for x in flat.q[1 : task.continuity + 1]}
+    ocp.start({flat.q[0]: start, **rest})
+    ocp.goal({flat.q[0]: goal, **rest})
+    smooth = ocp.parameter("smooth") * ca.sumsqr(flat.q[-1] / scale[-1]) / ocp.duration
+    if task.objective == "time":
+        ocp.minimize(terminal=ocp.duration, integral=smooth)
+        return ocp, flat, None, margin
+    unit = task.given.get("motor_torque", np.ones(len(elastic.motor_names)))
+    unit = np.where(np.isfinite(unit), unit, 1.0)
+    # within an interval the motion is a polynomial, whose values are known at the points of Gauss' rule, too
+    points, weights = np.polynomial.legendre.leggauss(3)
+    shares = zip((1 + points) / 2, weights / 2, strict=True)
+    loss = sum(float(w) * ca.sumsqr(at(float(s)).tau_m / unit) for s, w in shares)
+    ocp.minimize(integral=loss + smooth)
+    return ocp, flat, ocp.step * loss, margin
+
+
+def _trajectory(task, found, flat):
     """The links' motion as polynomial pieces."""
     pieces = np.stack([found[x][: len(found.t) - 1] for x in flat.q], axis=1)
+    ends = {
+        side: [x.tolist()] + [[0.0] * len(x)] * task.continuity
+        for side, x in zip(("start", "goal"), task.ends, strict=True)
+    }
     return Trajectory(
         found.t,
         pieces,
-        joints=elastic.links.coordinate_names,
-        units=joint_units(elastic.links),
-        robot=elastic.links,
-        limits=limits.without("tau", "dtau"),
-        info={"robot": elastic.name, "solver_status": found.status, "iterations": found.iterations},
+        joints=task.elastic.links.coordinate_names,
+        units=joint_units(task.elastic.links),
+        robot=task.elastic.links,
+        limits=task.limits,
+        info={
+            "robot": task.elastic.name,
+            "solver_status": found.status,
+            "iterations": found.iterations,
+            "request": ends,
+        },
     )
 
 
-def _smooth(elastic, ends, continuity, given, limits, duration):
+def _smooth(task, slower=1.0):
     """(T, guesses of q, dq, ... by the share of the time, scales of them): a polynomial near the limits."""
-    shape = np.zeros((continuity + 1, len(ends[0])))
+    shape = np.zeros((task.continuity + 1, len(task.ends[0])))
     start, goal = shape.copy(), shape.copy()
-    start[0], goal[0] = ends
+    start[0], goal[0] = task.ends
     s = np.linspace(0, 1, 41)
-    count = continuity + 2
+    count = task.continuity + 2
 
     def derivatives(T, at):
         polynomial = hermite(start, goal, T)
         d = polynomial * np.array([factorial(j) for j in range(len(polynomial))])[:, None]
         return derivatives_at(np.repeat(d[None], len(at), axis=0), at * T, count)
 
-    best = (np.inf, None)
-    for T in [duration] if duration else 0.2 * 1.2 ** np.arange(30):
+    best = (np.inf, task.duration)
+    for T in [task.duration] if task.duration else 0.05 * 1.2 ** np.arange(40):
         found = derivatives(T, s)
-        worst = max((float(np.max(x)) for x in _along(elastic, found, given).values()), default=0.0)
-        for order, bound in enumerate((limits.v, limits.dv, limits.d2v)):
-            worst = max(worst, float(np.max(np.abs(found[order + 1]) / bound)))
+        outputs = task.outputs(found)
+        worst = max((np.abs(outputs[OUTPUTS[k]] / x).max(initial=0) for k, x in task.given.items()), default=0.0)
+        for order, bound in task.of_links.values():
+            worst = max(worst, np.max(np.abs(found[order]) / np.maximum(bound, 1e-9)))
+        if task.limits.v_of_q is not None:
+            low, high = (np.array(x).T for x in velocity_bounds(task.limits)(found[0].T))
+            worst = max(
+                worst,
+                np.max(np.where(found[1] >= 0, found[1] / np.maximum(high, 1e-9), found[1] / np.minimum(low, -1e-9))),
+            )
         if worst < 0.999 * best[0]:
             best = (worst, T)
         if worst <= 1:
             break
-    T = best[1]
+    T = best[1] * slower if task.duration is None else best[1]
     sizes = [np.maximum(np.abs(x).max(axis=0), 1e-2 * np.abs(x).max() + 1e-6) for x in derivatives(T, s)]
     return T, [lambda share, k=k: derivatives(T, np.array([share]))[k, 0] for k in range(count)], sizes
 
 
-def _along(elastic, derivatives, given):
-    """Shares of the limits by row along derivatives (count, K, n) of q."""
-    flat = function(elastic, "elastic_flat_map", order=int("motor_torque_rate" in given))
-    names = flat.name_in()
-    zeros = np.zeros_like(derivatives[0])
-    found = flat(**{n: (derivatives[k] if k < len(derivatives) else zeros).T for k, n in enumerate(names)})
-    rows = [j.q for j in elastic.joints for _ in j.theta]
-    out = {n: np.array(found[n]).T for n in ("theta", "dtheta", "tau_m", "dtau_m") if n in found}
-    out["deflection"] = out["theta"] - derivatives[0][:, rows]
-    return _shares_by_row(out, given)
-
-
-_SAMPLED = dict(zip(LIMITS, ("tau_m", "dtau_m", "dtheta", "deflection"), strict=True))
-
-
-def _shares_by_row(samples, given):
-    return {k: np.abs(samples[_SAMPLED[k]]).max(axis=0) / bound for k, bound in given.items()}
-
-
-def _shares(samples, given):
-    return {k: float(np.max(x, initial=0)) for k, x in _shares_by_row(samples, given).items()}
-
-
-def _refuse(elastic, ends, given, limits, objective):
-    flat = function(elastic, "elastic_flat_map")
-    for where, q in zip(("q_start", "q_goal"), ends, strict=True):
-        for i, name in enumerate(elastic.links.coordinate_names):
+def _refuse(task):
+    """Raise LimitError, naming limit and joint, for what no motion can do."""
+    elastic, limits, given = task.elastic, task.limits, task.given
+    names = elastic.links.coordinate_names
+    if limits.joints != names:
+        raise ShapeError(f"limits are of the joints {limits.joints}, expected {names}")
+    held = []
+    for where, q in zip(("q_start", "q_goal"), task.ends, strict=True):
+        for i, name in enumerate(names):
             if not limits.q[0][i] - 1e-9 <= q[i] <= limits.q[1][i] + 1e-9:
                 bounds = f"{limits.q[0][i]:.6g} to {limits.q[1][i]:.6g}"
                 raise LimitError(f"{where}: joint {name!r} is {q[i]:.6g}, outside its limits {bounds}")
-        held = flat(q=q)
-        torque = np.array(held["tau_m"]).ravel()
-        rows = [j.q for j in elastic.joints for _ in j.theta]
-        bent = np.array(held["theta"]).ravel() - q[rows]
-        for what, value, names in (
-            ("motor_torque", torque, elastic.motor_names),
-            ("deflection", bent, elastic.theta_names),
-        ):
-            for i, name in enumerate(names) if what in given else ():
+        held.append({k: x[0] for k, x in task.outputs([q[None]]).items()})
+        for what, of in (("motor_torque", elastic.motor_names), ("deflection", elastic.theta_names)):
+            value = held[-1][OUTPUTS[what]]
+            for i, name in enumerate(of) if what in given else ():
                 if abs(value[i]) > given[what][i] * (1 + 1e-9):
                     raise LimitError(
                         f"{where}: motor {name!r} needs {what} = {value[i]:.6g} for holding still, "
                         f"over its limit {given[what][i]:.6g}"
                     )
-    if objective == "time" and np.abs(ends[1] - ends[0]).max() < 1e-12:
-        raise LimitError("q_start and q_goal are the same: there is nothing to plan in the shortest time")
+    distance = np.abs(task.ends[1] - task.ends[0])
+    if task.objective == "time":
+        if distance.max() < 1e-12:
+            raise LimitError("q_start and q_goal are the same: there is nothing to plan in the shortest time")
+        own = [getattr(limits, order_name(k)) for k in range(1, 5)]
+        bounded = np.isfinite(own).any(axis=0) | (limits.v_of_q is not None)
+        if not bounded[distance > 1e-12].any() and not any(np.isfinite(x).any() for x in given.values()):
+            raise LimitError("nothing bounds the time: give motor_torque, motor_speed or another limit")
+    needs = [
+        ("velocity, acceleration and jerk of joint", names, shortest_time(distance, limits.v, limits.dv, limits.d2v))
+    ]
+    if "motor_speed" in given:
+        far = np.abs(held[1]["theta"] - held[0]["theta"])
+        never = np.full(len(far), np.inf)
+        needs.append(("motor_speed of", elastic.theta_names, shortest_time(far, given["motor_speed"], never, never)))
+    for what, of, least in needs:
+        for i, name in enumerate(of):
+            if not np.isfinite(least[i]) or (task.duration and least[i] > task.duration * (1 + 1e-9)):
+                allowed = "" if task.duration is None else f", and the duration is {task.duration:g} s"
+                raise LimitError(f"the limits of {what} {name!r} ask for at least {least[i]:.6g} s{allowed}")
 
 
-def _vector(what, value, size, names):
+def _vector(what, value, names):
     value = np.asarray(value, float).ravel()
-    if value.size != size or not np.all(np.isfinite(value)):
-        raise ShapeError(f"{what}: got {value.tolist()}, expected {size} finite numbers: {', '.join(names)}")
+    if value.size != len(names) or not np.all(np.isfinite(value)):
+        raise ShapeError(f"{what}: got {value.tolist()}, expected {len(names)} finite numbers: {', '.join(names)}")
     return value
 
 

@@ -110,6 +110,7 @@ def gravity_from(model, J, G, n):
 
 def coriolis_from(model, order, J, twists):
     """Derivatives 0..order of the Coriolis matrix from what body_jacobians gives for one order more."""
+
     def wrenches(i, k):
         M = model.M[i]
         turning = [M @ ad(V) - ad(V).T @ M for V in twists[i][: k + 1]]
