@@ -19,6 +19,7 @@ from .planning.limits import Limits
 from .planning.mpc import mpc
 from .planning.path import plan_along_path
 from .planning.point_to_point import plan_point_to_point
+from .planning.pose_path import pose_path
 from .planning.problem import Problem
 from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table

@@ -19,7 +19,7 @@ from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError
 from .model.robot import assemble
 
 _OURS = (ModelError, ShapeError, OrderError, UnknownName, LimitError, SolveError)
-_VECTORS = ("--from", "--to")
+_VECTORS = ("--from", "--via", "--to")
 _DEMO_OUT = "results/demo"
 _TABLE_START, _TABLE_END = "<!-- table -->", "<!-- /table -->"
 
@@ -107,6 +107,9 @@ def _list(options):
 def _plan(options):
     out = _writable(options.out)
     robot = _robot(options.robot, options.lock)
+    if options.path is not None or options.via:
+        return _plan_along_path(options, out, robot)
+    _require_ends(options)
     start, goal = (_positions(robot, end, getattr(options, end)) for end in ("from", "to"))
     limits = None if options.limits is None else od.Limits.read(options.limits, robot)
     plan = od.plan_point_to_point(
@@ -131,6 +134,65 @@ def _plan(options):
         _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
         return 1
     return 0
+
+
+def _require_ends(options):
+    for end in ("from", "to"):
+        if getattr(options, end) is None:
+            raise ShapeError(f"plan: --{end} is missing; give --from and --to, or --path FILE")
+
+
+def _plan_along_path(options, out, robot):
+    if options.objective != "time" or options.duration is not None:
+        raise ShapeError("plan: along a path the time is least; leave out --objective and --duration")
+    if options.path is None:
+        _require_ends(options)
+        way = [_positions(robot, "from", getattr(options, "from"))]
+        way += [_positions(robot, "via", text) for text in options.via]
+        way.append(_positions(robot, "to", options.to))
+    else:
+        if options.via or options.to is not None or getattr(options, "from") is not None:
+            raise ShapeError("plan: --path has all way points; leave out --from, --via and --to")
+        way = _way_points(robot, options.path)
+    plan = od.plan_along_path(
+        robot,
+        way,
+        continuity=options.continuity,
+        limits=None if options.limits is None else od.Limits.read(options.limits, robot),
+        scale=_numbers_by_name("--scale", options.scale),
+        ignore=options.ignore,
+        nodes=options.nodes,
+        solver=options.solver,
+    )
+    report = plan.check()
+    _print(options, f"{_headline(plan)}\n\n{report}\n")
+    facts = {"way": [list(q) for q in way], "continuity": options.continuity, "plan": _facts(plan, report)}
+    _write(options, out, "plan", plan, facts)
+    if not report.ok():
+        _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
+        return 1
+    return 0
+
+
+def _way_points(robot, path):
+    """Rows of a CSV file, one a way point, below a heading or without one."""
+    rows = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            values = _parsed(line)
+        except ValueError as error:
+            if not rows and number == 1:
+                continue  # the heading
+            raise ShapeError(f"{path}:{number}: expected numbers with blanks or commas between: {error}") from None
+        if len(values) != robot.nq:
+            names = ", ".join(robot.coordinate_names)
+            raise ShapeError(f"{path}:{number}: got {len(values)} numbers, expected {robot.nq}: {names}")
+        rows.append(values)
+    if len(rows) < 2:
+        raise ShapeError(f"{path}: got {len(rows)} way points, expected at least two lines of numbers")
+    return rows
 
 
 def _demo(options):
@@ -299,14 +361,17 @@ def _parser():
     sub = command(
         "plan",
         _plan,
-        "Plan a motion from rest to rest between two configurations, within the robot's limits.",
-        "Writes plan.csv (sampled), plan.npz (exact), plan.png and manifest.json.",
+        "Plan a motion from rest to rest between two configurations, or along a path, within the robot's limits.",
+        "Writes plan.csv (sampled), plan.npz (exact; along a path sampled), plan.png and manifest.json.",
     )
     sub.add_argument("robot", metavar="URDF|NAME", help=f"URDF file, or one of: {', '.join(od.robots.names())}")
     many = {"nargs": "+", "action": "extend", "default": []}
-    for option, what in zip(_VECTORS, ("first", "last"), strict=True):
+    for option, what in (("--from", "first"), ("--to", "last")):
         help = f"{what} position of each joint [rad or m]: numbers with blanks or commas between, or a file of them"
-        sub.add_argument(option, required=True, metavar="Q", help=help)
+        sub.add_argument(option, metavar="Q", help=help)
+    help = "a position to pass between these, on a spline; may be repeated"
+    sub.add_argument("--via", action="append", default=[], metavar="Q", help=help)
+    sub.add_argument("--path", metavar="FILE", help="CSV file of all way points, a line each, instead of these three")
     sub.add_argument("--out", required=True, metavar="DIR", help="folder for the results; it is made")
     sub.add_argument("--continuity", type=_count, default=3, metavar="C", help="times differentiable (%(default)s)")
     sub.add_argument("--objective", choices=("time", "effort"), default="time", help="what is least (%(default)s)")

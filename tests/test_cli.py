@@ -162,7 +162,8 @@ PLAN = ["plan", "panda", f"--from={START}", "--to", *GOAL]
     [
         ([], "COMMAND"),
         (["dem"], "dem"),
-        (["plan", "panda"], "--from"),
+        (["plan", "panda"], "--out"),
+        (["plan", "panda", "--out", "o"], "--from is missing"),
         ([*PLAN], "--out"),
         ([*PLAN, "--out", "o", "--node", "3"], "--node"),
         ([*PLAN, "--out", "o", "--nodes", "0"], "at least 1"),

@@ -146,3 +146,68 @@ S = ca.SX.sym("s")
 def test_impossible_paths_are_refused(panda, path, options, error, words):
     with pytest.raises(error, match=words):
         od.plan_along_path(panda, path, **options)
+
+
+def run(words):
+    from oc_dyn.cli import main
+
+    return main([str(w) for w in words])
+
+
+def test_command_plans_along_a_file_and_through_points(tmp_path, capsys):
+    file = tmp_path / "way.csv"
+    file.write_text("shoulder,elbow\n0.1,0.2\n0.4,-0.3\n0.9,0.1\n")
+    out = tmp_path / "a"
+    limits = tmp_path / "limits.json"
+    robot = od.robots.planar_2r()
+    names = robot.coordinate_names
+    limits.write_text("{" + ", ".join(f'"{n}": {{"v": 2.0, "dv": 8.0, "d2v": 200.0}}' for n in names) + "}")
+    common = ["--limits", limits, "--continuity", 2, "--nodes", 40]
+    assert run(["plan", "planar_2r", "--path", file, "--out", out, *common]) == 0
+    assert {p.name for p in out.iterdir()} == {"plan.csv", "plan.npz", "plan.png", "manifest.json"}
+    along = od.Trajectory.load(out / "plan.csv", robot)
+    assert np.abs(along.q[0] - [0.1, 0.2]).max() < 1e-9 and np.abs(along.q[-1] - [0.9, 0.1]).max() < 1e-9
+    words = ["--from", 0.1, 0.2, "--via", 0.4, -0.3, "--to", 0.9, 0.1, "--out", tmp_path / "b"]
+    assert run(["plan", "planar_2r", *words, *common]) == 0
+    through = od.Trajectory.load(tmp_path / "b" / "plan.csv", robot)
+    assert np.array_equal(through.q, along.q)
+    capsys.readouterr()
+    for wrong, said in (
+        (["--path", file, "--via", "0,0"], "leave out --from"),
+        (["--from", "0,0", "--via", "0,1"], "--to is missing"),
+        (["--to", "0,1"], "--from is missing"),
+        (["--path", file, "--duration", "2"], "leave out --objective"),
+    ):
+        assert run(["plan", "planar_2r", *wrong, "--out", tmp_path / "c", *common]) == 2
+        assert said in capsys.readouterr().err
+    file.write_text("0.1,0.2\n0.4\n")
+    assert run(["plan", "planar_2r", "--path", file, "--out", tmp_path / "c", *common]) == 2
+    assert "way.csv:2: got 1 numbers" in capsys.readouterr().err
+
+
+def circle(panda, radius):
+    """Function s -> (R, p): once round a circle from where the flange is at HOME, its direction kept."""
+    at = od.function(panda, "frame_pose", frame="panda_link8")(q=HOME)
+    angle = 2 * np.pi * S
+    way = ca.vertcat(0, radius * (1 - ca.cos(angle)), radius * ca.sin(angle))
+    return ca.Function("circle", [S], [ca.SX(ca.DM(at["R"])), ca.DM(at["p"]) + way])
+
+
+def test_a_frame_follows_a_path_of_poses(panda):
+    pose = circle(panda, 0.12)
+    way, at, degree = od.pose_path(panda, "panda_link8", pose, HOME + 0.02, tolerance=1e-5)
+    motion = od.plan_along_path(panda, way, at=at, degree=degree, nodes=120, scale={"dtau": 0.3})
+    assert motion.check().ok(0.005)
+    fine = motion.sample(2e-3)
+    seen = od.function(panda, "frame_pose", frame="panda_link8")
+    for s, q in zip(motion.shares(fine.t)[0], fine.q, strict=True):
+        R, p = (np.array(x) for x in pose(s))
+        found = seen(q=q)
+        assert np.abs(np.array(found["p"]) - p).max() < 1e-5 and np.abs(np.array(found["R"]) - R).max() < 2e-5
+
+
+def test_poses_out_of_reach_are_refused(panda):
+    with pytest.raises(od.LimitError, match="panda_link8.*(cannot get|singularity)"):
+        od.pose_path(panda, "panda_link8", circle(panda, 0.8), HOME)
+    with pytest.raises(od.ShapeError, match="R .3, 3. and p"):
+        od.pose_path(panda, "panda_link8", ca.Function("f", [S], [S]), HOME)

@@ -28,6 +28,9 @@ _FILES = {
     "sea_arm_tracking": {
         *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
     },
+    "panda_pick_and_place": {"motion.csv", "motion.gif", "motion.png", "manifest.json"},
+    "aerial_manipulator_tracking": {"passive.csv", "passive.gif", "tracking.png", "manifest.json"},
+    "quadruped_jump": {"jump.csv", "jump.gif", "jump.png", "manifest.json"},
     "panda_path_following": {"motion.csv", "motion.gif", "path.png", "manifest.json"},
     "panda_point_to_point": {"manifest.json", "motion.csv", "motion.gif", "times.png"},
     "panda_nmpc": {"loop.csv", "loop.gif", "loop.png", "manifest.json"},
