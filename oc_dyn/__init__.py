@@ -10,11 +10,14 @@ from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
 from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
 from .function import RobotFunction, function, ports
+from .kinematics.contact import contact_wrenches
+from .kinematics.inverse import inverse_kinematics
 from .model.builder import RobotBuilder
 from .model.inertia import Inertia
 from .model.robot import Robot
 from .partials import design
 from .partials.sensitivity import sensitivity
+from .planning.animate import animate
 from .planning.limits import Limits
 from .planning.mpc import mpc
 from .planning.path import plan_along_path
@@ -25,6 +28,7 @@ from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters
 from .second_partials.tensor import as_tensor
+from .study.script import script
 from .sweeps import sweep
 
 __version__ = "0.1.0"

@@ -298,6 +298,9 @@ def _write(options, out, stem, plan, facts, animated=False):
     if animated:
         plan.animate(out / f"{stem}.gif")
         names.append(f"{stem}.gif")
+    else:
+        plan.save(out / "joint_trajectory.json", options.dt, layout="joint_trajectory")
+        names.append("joint_trajectory.json")
     write_json(out / "manifest.json", manifest(options.command, **facts))
     _print(options, f"written to {out}: {', '.join(names)}, manifest.json")
 
@@ -362,7 +365,8 @@ def _parser():
         "plan",
         _plan,
         "Plan a motion from rest to rest between two configurations, or along a path, within the robot's limits.",
-        "Writes plan.csv (sampled), plan.npz (exact; along a path sampled), plan.png and manifest.json.",
+        "Writes plan.csv (sampled), plan.npz (exact; along a path sampled), joint_trajectory.json (the fields of ROS's "
+        "trajectory_msgs/JointTrajectory, sampled), plan.png and manifest.json.",
     )
     sub.add_argument("robot", metavar="URDF|NAME", help=f"URDF file, or one of: {', '.join(od.robots.names())}")
     many = {"nargs": "+", "action": "extend", "default": []}
@@ -386,7 +390,7 @@ def _parser():
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'
     )
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
-    sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of plan.csv [s] (%(default)s)")
+    sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of what is sampled [s] (%(default)s)")
 
     sub = command("study", _study, "Measure something: tables, figures, a manifest; resumes where it stopped.")
     sub.add_argument("name", metavar="NAME", help='the study; "list" prints the names')

@@ -88,7 +88,9 @@ def test_plan_writes_what_it_says(capsys, tmp_path):
     out = tmp_path / "new" / "plan"
     status, text, err = run(capsys, "plan", "panda", f"--from={START}", "--to", *GOAL, *QUICK, "--out", out)
     assert (status, err) == (0, "")
-    assert sorted(p.name for p in out.iterdir()) == ["manifest.json", "plan.csv", "plan.npz", "plan.png"]
+    assert sorted(p.name for p in out.iterdir()) == [
+        *("joint_trajectory.json", "manifest.json", "plan.csv", "plan.npz", "plan.png"),
+    ]
     assert all(name in text for name in ("plan.csv", "plan.npz", "plan.png", "manifest.json"))
     assert "velocity v" in text and "within all limits" in text
 

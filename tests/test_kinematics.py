@@ -262,3 +262,67 @@ def test_frames_equal_pinocchio(path, frame):
         rate = pin.getFrameClassicalAcceleration if representation == "hybrid" else pin.getFrameAcceleration
         assert relative(np.array(V["V"]).ravel(), twist) < 1e-12
         assert relative(np.array(V["dV"]).ravel(), rate(model, data, number, seen).vector[order]) < 1e-12
+
+
+# -- contacts, inverse kinematics -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", od.methods("inverse_dynamics"))
+def test_contact_forces_count_as_transposed_jacobians(method):
+    robot, frames, rng = od.robots.quadruped(), ["LF_foot", "RH_foot", "RH_shank", "RH_foot"], np.random.default_rng(4)
+    q, (v, dv), f = robot.random_configuration(3), rng.normal(size=(2, robot.nv)), 100 * rng.normal(size=(3, 4))
+    try:
+        inverse = od.function(robot, "inverse_dynamics", method=method, external_wrenches=True)
+    except od.ModelError:
+        pytest.skip("the method is not for this robot")
+    w = od.contact_wrenches(robot, frames)(q, f)
+    tau = np.array(inverse(q=q, v=v, dv=dv, w_ext=w)["tau"]).ravel()
+    want = np.array(od.function(robot, "inverse_dynamics")(q, v, dv)).ravel()
+    for name, force in zip(frames, f.T, strict=True):
+        J = od.function(robot, "frame_jacobian", frame=name, representation="hybrid")(q=q)["J"]
+        want -= np.array(J)[3:].T @ force
+    assert relative(tau, want) < 1e-12
+
+
+def test_contact_on_the_ground_and_unknown_frame():
+    robot = od.robots.panda()
+    f = od.contact_wrenches(robot, ["panda_link0"])
+    assert not np.array(f(np.zeros(7), [1, 2, 3])).any()
+    with pytest.raises(od.UnknownName, match="panda_link9"):
+        od.contact_wrenches(robot, ["panda_link9"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name, frame", [("panda", "panda_link8"), ("quadruped", "LH_foot"), ("humanoid", None)])
+def test_inverse_kinematics_finds_what_forward_kinematics_gives(name, frame, seed):
+    robot = od.robots.by_name(name)
+    frame = frame or list(robot.frames)[-1]
+    there = robot.random_configuration(seed)
+    pose = od.function(robot, "frame_pose", frame=frame)
+    at = pose(q=there)
+    R, p = np.array(at["R"]), np.array(at["p"]).ravel()
+    start = robot.integrate(there, 0.3 * np.random.default_rng(seed).normal(size=robot.nv))
+    q = od.inverse_kinematics(robot, frame, p=p, R=R, q_start=start)
+    found = pose(q=q)
+    assert np.abs(np.array(found["p"]).ravel() - p).max() < 1e-9 and np.abs(np.array(found["R"]) - R).max() < 1e-9
+    assert np.all(q >= robot.limit("lower")) and np.all(q <= robot.limit("upper"))
+    only = od.inverse_kinematics(robot, frame, p=p, q_start=start)
+    assert np.abs(np.array(pose(q=only)["p"]).ravel() - p).max() < 1e-10
+
+
+def test_inverse_kinematics_half_a_turn_away_and_what_it_refuses():
+    robot = od.robots.panda()
+    pose = od.function(robot, "frame_pose", frame="panda_link8")
+    q = np.array([0.0, -0.8, 0.0, -2.3, 0.0, 1.6, 0.8])
+    at = pose(q=q)
+    turned = np.array(at["R"]) @ np.diag([-1.0, -1.0, 1.0])
+    found = od.inverse_kinematics(robot, "panda_link8", p=at["p"], R=turned, q_start=q)
+    assert np.abs(np.array(pose(q=found)["R"]) - turned).max() < 1e-9
+    for wrong, error, words in (
+        ({"p": [2.0, 0, 0]}, od.LimitError, "'panda_link8' cannot get there"),
+        ({"p": [2.0, 0]}, od.ShapeError, "p has shape"),
+        ({"p": [0.4, 0, 0.4], "R": np.ones((3, 3))}, od.ShapeError, "rotation matrix"),
+        ({"p": [0.4, 0, 0.4], "q_start": [0.0]}, od.ShapeError, "q_start has shape"),
+    ):
+        with pytest.raises(error, match=words):
+            od.inverse_kinematics(robot, "panda_link8", **wrong)

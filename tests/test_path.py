@@ -164,7 +164,9 @@ def test_command_plans_along_a_file_and_through_points(tmp_path, capsys):
     limits.write_text("{" + ", ".join(f'"{n}": {{"v": 2.0, "dv": 8.0, "d2v": 200.0}}' for n in names) + "}")
     common = ["--limits", limits, "--continuity", 2, "--nodes", 40]
     assert run(["plan", "planar_2r", "--path", file, "--out", out, *common]) == 0
-    assert {p.name for p in out.iterdir()} == {"plan.csv", "plan.npz", "plan.png", "manifest.json"}
+    assert {p.name for p in out.iterdir()} == {
+        *("plan.csv", "plan.npz", "joint_trajectory.json", "plan.png", "manifest.json"),
+    }
     along = od.Trajectory.load(out / "plan.csv", robot)
     assert np.abs(along.q[0] - [0.1, 0.2]).max() < 1e-9 and np.abs(along.q[-1] - [0.9, 0.1]).max() < 1e-9
     words = ["--from", 0.1, 0.2, "--via", 0.4, -0.3, "--to", 0.9, 0.1, "--out", tmp_path / "b"]

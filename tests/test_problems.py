@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -123,10 +122,7 @@ def test_efforts_of_the_aerial_manipulator(results):
     ],
 )
 def test_notices_and_tells(name, wrong, tmp_path, capsys):
-    module = load(name)
-    module.Config = partial(module.Config, **wrong)
-    module.plot = lambda *_: None  # it takes the most time, and is looked at above
-    assert module.main(["--quick", "--out", str(tmp_path)]) == 1
+    assert load(name).main(["--quick", "--out", str(tmp_path)], **wrong) == 1
     assert "IS NOT below" in capsys.readouterr().out
     assert json.loads((tmp_path / "manifest.json").read_text())["passed"] is False
 

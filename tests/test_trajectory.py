@@ -307,3 +307,38 @@ def test_stick_figure_joins_the_frames():
             p = np.array(od.function(robot, "frame_pose", frame=tip)(q=q)["C"])[:3, 3]
             assert np.allclose(points[:, -1], p, atol=1e-12)
         assert len(sticks) == points.shape[1] - 1 and {end for _, end in sticks} == set(range(1, points.shape[1]))
+
+
+# -- other layouts ---------------------------------------------------------------------------------------------
+
+
+def test_fields_of_a_ros_joint_trajectory(motion, tmp_path):
+    motion.save(tmp_path / "ros.json", dt=0.013, layout="joint_trajectory")
+    message = json.loads((tmp_path / "ros.json").read_text(encoding="utf-8"))
+    assert set(message) == {"header", "joint_names", "points"}
+    assert message["header"] == {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""}
+    assert message["joint_names"] == list(motion.joints)
+    fine = motion.sample(0.013)
+    assert len(message["points"]) == len(fine)
+    times = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in message["points"]]
+    assert np.abs(np.array(times) - fine.t).max() < 1e-9 and np.all(np.diff(times) > 0)
+    fields = {"positions": fine.q, "velocities": fine.v, "accelerations": fine.dv, "effort": fine.tau}
+    for field, values in fields.items():
+        assert np.array_equal([p[field] for p in message["points"]], values)
+    with pytest.raises(od.UnknownName, match="layout"):
+        motion.save(tmp_path / "x.json", layout="ros")
+    with pytest.raises(od.UnknownName, match=".csv"):
+        motion.save(tmp_path / "x.csv", layout="joint_trajectory")
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_animate_any_motion(tmp_path):
+    robot = od.robots.quadruped()
+    q = np.array([robot.integrate(robot.neutral(), 0.1 * k * np.ones(robot.nv)) for k in range(4)])
+    from PIL import Image
+
+    path = od.animate(robot, [0, 0.1, 0.2, 0.3], q, tmp_path / "x.gif", fps=10, size=(120, 120))
+    with Image.open(path) as image:
+        assert image.n_frames == 4 and image.size == (120, 120)
+    with pytest.raises(od.ShapeError, match=r"expected \(3, 19\) for quadruped"):
+        od.animate(robot, [0, 1, 2], q, tmp_path / "y.gif")

@@ -75,12 +75,6 @@ def flat_expressions(elastic, q, sigma=None, rate=False):
     return FlatMotion(q, out["theta"], out["dtheta"], out["tau_m"], out["dtau_m"] if rate else None, deflection, sigma)
 
 
-def between(x, t):
-    """[x, x', ...] a time t later, from those whose last one is constant."""
-    orders = range(len(x))
-    return [sum(x[j] * t ** (j - d) / factorial(j - d) for j in orders if j >= d) for d in orders]
-
-
 def plan_elastic(
     elastic,
     q_start,
@@ -247,7 +241,7 @@ def _problem(task, duration, guess, scale):
     def at(part):
         if part == 0:
             return flat
-        return flat_expressions(elastic, between(flat.q, part * ocp.step), flat.sigma, task.rate)
+        return flat_expressions(elastic, ocp.between(flat.q, part), flat.sigma, task.rate)
 
     for part in np.arange(task.interior + 1) / (task.interior + 1):
         here = at(part)

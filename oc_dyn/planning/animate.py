@@ -3,27 +3,36 @@
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError, ShapeError
+from ..errors import ShapeError
 from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
 from ..model.canonical import canonical
 from .files import replacing
 
 
-def animate(trajectory, path, fps=25, size=(480, 480)):
-    """Write the GIF; see Trajectory.animate."""
+def animate(robot, t, q, path, fps=25, size=(480, 480)):
+    """Write a GIF of a robot as a stick figure and return its path.
+
+    t (K,): times [s]. q (K, nq): configurations; a picture shows the last one that is not later than it. size: in
+    pixels. Raises ShapeError naming what does not fit.
+    """
     from matplotlib.animation import PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    robot = trajectory.robot
-    if robot is None:
-        raise ModelError("trajectory", ["animate needs the robot; load the file with robot=..."])
+    t, q = np.asarray(t, float).ravel(), np.asarray(q, float)
+    if q.shape != (t.size, robot.nq) or t.size < 2 or np.any(np.diff(t) < 0):
+        raise ShapeError(
+            f"animate: got q of shape {q.shape} for {t.size} times, expected ({t.size}, {robot.nq}) for {robot.name}, "
+            "at two times or more that do not fall"
+        )
     if not fps > 0 or len(size) != 2 or min(size) < 32:
         raise ShapeError(f"animate: got fps {fps!r}, size {size!r}, expected a positive number and two of at least 32")
     f, sticks = stick_figure(robot)
-    samples = trajectory.sample(1.0 / fps)
-    points = np.array(f(samples.q.T)).reshape(3, len(samples), -1)
+    shown = t[0] + np.arange(int((t[-1] - t[0]) * fps * (1 + 1e-12)) + 1) / fps
+    shown = shown if t[-1] - shown[-1] < 1e-9 else np.append(shown, t[-1])
+    chosen = np.searchsorted(t, shown + 1e-9, side="right") - 1
+    points = np.array(f.map(len(shown))(q[chosen].T)).reshape(3, len(shown), -1)
 
     dpi = 100
     figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
@@ -41,10 +50,10 @@ def animate(trajectory, path, fps=25, size=(480, 480)):
     writer = PillowWriter(fps=fps)
     with replacing(path) as part:
         with writer.saving(figure, str(part), dpi):
-            for k, t in enumerate(samples.t):
+            for k, now in enumerate(shown):
                 for line, ends in zip(lines, sticks, strict=True):
                     line.set_data_3d(*points[:, k, ends])
-                title.set_text(f"{robot.name}, t = {t:.2f} s")
+                title.set_text(f"{robot.name}, t = {now:.2f} s")
                 writer.grab_frame()
     return path
 

@@ -125,9 +125,9 @@ class PathMotion(Samples):
         count = self.continuity + 1
         return {order_name(k): float(np.abs(before[k][:-1] - after[k][1:-1]).max(initial=0.0)) for k in range(count)}
 
-    def save(self, path, dt=1e-3):
-        """Write .csv, .npz or .json, by the ending of `path`, sampled every dt [s]; read it by Trajectory.load."""
-        super().save(path, dt)
+    def save(self, path, dt=1e-3, layout=None):
+        """Write .csv, .npz or .json, by the ending of `path`, sampled every dt [s]; see Trajectory.save and load."""
+        super().save(path, dt, layout)
 
     def __str__(self):
         return (

@@ -13,6 +13,12 @@ def falling(j, d):
     return factorial(j) // factorial(j - d) if j >= d else 0
 
 
+def later(x, t):
+    """[x, x', ...] a time t after those given, the last of which is constant; numbers, arrays or expressions."""
+    orders = range(len(x))
+    return [sum(x[j] * t ** (j - d) / factorial(j - d) for j in orders if j >= d) for d in orders]
+
+
 def shift(degree):
     """(degree + 1, degree + 1) matrix that takes Taylor coefficients at s = 0 to those at s = 1 (Pascal's)."""
     return np.array([[comb(k, j) for k in range(degree + 1)] for j in range(degree + 1)], float)

@@ -1,10 +1,9 @@
 """od.pose_path: way points of the joints for a path that a frame is to follow."""
 
-import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, ShapeError
-from ..function import function
+from ..kinematics.inverse import pose_error
 from .arguments import check_robot, vector
 from .curves import spline
 
@@ -34,22 +33,22 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
         or (pose.numel_out(0), pose.numel_out(1)) != (9, 3)
     ):
         raise ShapeError(f"pose_path: {pose} should take one number s and give R (3, 3) and p (3,)")
-    q, s = ca.SX.sym("q", robot.nq), ca.SX.sym("s")
-    seen, (R, p) = function(robot, "frame_pose", frame=frame)(q=q), pose.call([s])
-    turn = R @ seen["R"].T
-    miss = ca.vertcat(turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]) / 2
-    miss = ca.vertcat(miss, ca.vec(p) - seen["p"])
-    f = ca.Function("miss", [q, s], [miss, -ca.jacobian(miss, q), ca.trace(turn)])
-    here = _solved(f, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)
+    miss = pose_error(robot, frame)
+
+    def off(q, s):
+        R, p = (np.array(x) for x in pose(s))
+        return miss(q, p, R)
+
+    here = _solved(off, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)
     while True:
         at, way = np.linspace(0, 1, points), [here]
         for a, b in zip(at[:-1], at[1:], strict=True):
             x = way[-1]
             for share in np.arange(1, _BETWEEN + 1) / _BETWEEN:
-                x = _solved(f, x, a + (b - a) * share, frame, 20)
+                x = _solved(off, x, a + (b - a) * share, frame, 20)
             way.append(x)
         made, fine = spline(way, at, _DEGREE), np.linspace(0, 1, 8 * points)
-        error = np.abs(np.array(f.map(fine.size)(made.at(fine, 1)[0].T, fine[None, :])[0])).max()
+        error = max(np.abs(off(q, s)[0]).max() for q, s in zip(made.at(fine, 1)[0], fine, strict=True))
         if error <= tolerance:
             return np.array(way), at, _DEGREE
         points = 2 * points - 1
@@ -60,19 +59,19 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
             )
 
 
-def _solved(f, q, s, frame, steps):
+def _solved(off, q, s, frame, steps):
     for _ in range(steps):
-        miss, J, trace = (np.array(x) for x in f(q, s))
-        if np.abs(miss).max() < 1e-13 and trace[0, 0] > 1:
+        error, J = off(q, s)
+        if np.abs(error).max() < 1e-13:
             return q
         sizes = np.linalg.svd(J, compute_uv=False)
         if sizes[-1] < 1e-3 * sizes[0] and J.shape[1] >= 6:
             raise LimitError(
                 f"pose_path: {frame!r} is at a singularity at s = {s:.4g}; move the path, or start elsewhere"
             )
-        step = np.linalg.pinv(J) @ miss.ravel()
+        step = np.linalg.pinv(J) @ error
         q = q + step * min(1.0, 0.5 / max(np.abs(step).max(), 1e-12))
-    off = float(np.abs(np.array(f(q, s)[0])).max())
-    if off < 1e-9:
+    left = np.abs(off(q, s)[0]).max()
+    if left < 1e-9:
         return q
-    raise LimitError(f"pose_path: {frame!r} cannot get to the pose at s = {s:.4g}: {off:.3g} m or rad are left")
+    raise LimitError(f"pose_path: {frame!r} cannot get to the pose at s = {s:.4g}: {left:.3g} m or rad are left")

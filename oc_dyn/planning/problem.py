@@ -22,7 +22,7 @@ from ..codegen import compile
 from ..errors import LimitError, ModelError, ShapeError, SolveError, UnknownName
 from ..function import function
 from .integrators import chosen_method
-from .polynomials import uniform_b_spline
+from .polynomials import later, uniform_b_spline
 from .solver import checked_options, solve
 from .transcribed import Solution, Transcribed
 
@@ -128,11 +128,13 @@ class Problem:
             add = self.state if j < order else self.control
             bound = np.inf if limits[j - 1] is None else limits[j - 1]
             made.append(add(f"d{j}{name}", size, lower=-bound, upper=bound, scale=scale[j], guess=guesses[j]))
-        h = self.step
-        for j in range(order):
-            terms = [made[k] * h ** (k - j) / factorial(k - j) for k in range(j, order + 1)]
-            self.next(made[j], sum(terms[1:], terms[0]))
+        for x, after in zip(made[:-1], self.between(made, 1), strict=False):
+            self.next(x, after)
         return made
+
+    def between(self, chain, share):
+        """[x, x', ...] of a chain ("taylor") a share of the interval behind its start, for limits and costs there."""
+        return later(chain, share * self.step)
 
     def _spline(self, name, size, order, limits, scale, guess):
         """The chain whose states are the control points that bear on the start of an interval, all but the last one."""

@@ -17,9 +17,15 @@ _FORMAT = "oc_dyn trajectory 1"
 _ORDERS = 5
 
 
-def save(samples, path):
+def save(samples, path, layout=None):
     """Write a Trajectory or Samples; see Samples.save."""
     kind = _kind(path)
+    if layout is not None:
+        if layout != "joint_trajectory":
+            raise UnknownName("layout", layout, ("joint_trajectory",))
+        if kind != ".json":
+            raise UnknownName("file format of layout 'joint_trajectory'", kind, (".json",))
+        return write_text(path, json.dumps(_joint_trajectory(samples), ensure_ascii=False, indent=1) + "\n")
     columns = _columns(samples)
     meta = _meta(samples, list(columns))
     if kind == ".npz":
@@ -38,6 +44,31 @@ def save(samples, path):
         for row in np.column_stack([samples.t, *columns.values()]):
             writer.writerow([f"{x:.17g}" for x in row])
         write_text(path, buffer.getvalue())
+
+
+def _joint_trajectory(samples):
+    """Fields of trajectory_msgs/JointTrajectory, the times from 0 on; effort where the torques are known."""
+    effort = samples.tau if samples.robot is not None or samples._torques is not None else [[]] * len(samples.t)
+    rows = zip(samples.t - samples.t[0], samples.q, samples.v, samples.dv, effort, strict=True)
+    return {
+        "header": {"stamp": _stamp(0.0), "frame_id": ""},
+        "joint_names": list(samples.joints),
+        "points": [
+            {
+                "positions": [float(x) for x in q],
+                "velocities": [float(x) for x in v],
+                "accelerations": [float(x) for x in dv],
+                "effort": [float(x) for x in tau],
+                "time_from_start": _stamp(t),
+            }
+            for t, q, v, dv, tau in rows
+        ],
+    }
+
+
+def _stamp(t):
+    nanoseconds = round(float(t) * 1e9)
+    return {"sec": nanoseconds // 10**9, "nanosec": nanoseconds % 10**9}
 
 
 def load(path, robot=None):

@@ -60,14 +60,15 @@ class Samples:
     def __len__(self):
         return len(self.t)
 
-    def save(self, path, dt=None):
+    def save(self, path, dt=None, layout=None):
         """Write .csv, .npz or .json, by the ending of `path`; see Trajectory.load.
 
         The file holds the times (the breakpoints, or every dt [s] and the end), all derivatives, tau and dtau, names,
         units, limits and info; numbers are written so that reading gives the same ones. The folder is made, and the
-        file appears complete or not at all.
+        file appears complete or not at all. layout="joint_trajectory": .json with the fields of ROS's message
+        trajectory_msgs/JointTrajectory instead, for other programs; load does not read it.
         """
-        storage.save(self if dt is None else self.sample(dt), path)
+        storage.save(self if dt is None else self.sample(dt), path, layout)
 
     def plot(self, path=None, normalized=True):
         """Six panels, q, v, dv, jerk, tau and dtau over time, against the limits; written to `path` if given.
@@ -186,7 +187,12 @@ class Trajectory(Samples):
         """Write a GIF of the robot as a stick figure; size in pixels. Needs the robot; returns the path."""
         from .animate import animate
 
-        return animate(self, path, fps, size)
+        if self.robot is None:
+            raise ModelError("trajectory", ["animate needs the robot; load the file with robot=..."])
+        if not fps > 0:
+            raise ShapeError(f"animate: got fps {fps!r}, expected a positive number")
+        samples = self.sample(1.0 / fps)
+        return animate(self.robot, samples.t, samples.q, path, fps, size)
 
     def __str__(self):
         n, N = len(self.joints), len(self.pieces)

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import OrderError, ShapeError, UnknownName
 from .assembly import Group, assemble
 from .stages import kind
+from .trajectory import Trajectory, joint_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,6 +305,16 @@ class Solution:
     def duration(self):
         """Time from start to end [s]."""
         return float(self.t[-1])
+
+    def trajectory(self, chain, robot, limits=None):
+        """Trajectory of a robot from the symbols [q, dq, ...] of a chain, polynomials on every interval."""
+        count = len(self.t) - 1
+        pieces = np.stack([self[x][:count] for x in chain], axis=1)
+        if pieces.shape[2] != robot.nv or robot.nq != robot.nv:
+            raise ShapeError(f"trajectory: {pieces.shape[2]} coordinates for {robot.name}, which has {robot.nq}")
+        info = {"solver_status": self.status, "iterations": self.iterations}
+        names, units = robot.coordinate_names, joint_units(robot)
+        return Trajectory(self.t, pieces, joints=names, units=units, robot=robot, limits=limits, info=info)
 
     def __getitem__(self, expression):
         made, expression = self.transcribed, ca.vec(ca.MX(expression))

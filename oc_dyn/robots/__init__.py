@@ -6,6 +6,7 @@ from .chains import chain, double_pendulum, planar_2r, tree
 from .fr3 import fr3, fr3_limits, fr3_velocity_limits
 from .humanoid import humanoid
 from .panda import panda, panda_limits
+from .quadruped import quadruped
 
 __all__ = [
     "aerial_manipulator",
@@ -22,10 +23,11 @@ __all__ = [
     "planar_2r",
     "propeller_poses",
     "propellers",
+    "quadruped",
     "tree",
 ]
 
-_BUILT_IN = panda, fr3, aerial_manipulator, planar_2r, double_pendulum, humanoid, chain, tree
+_BUILT_IN = panda, fr3, aerial_manipulator, planar_2r, double_pendulum, humanoid, quadruped, chain, tree
 _ROBOTS = {f.__name__: f for f in _BUILT_IN}
 _SIZED = ("chain", "tree")
 

@@ -1,0 +1,32 @@
+"""od.contact_wrenches: forces of the ground on points of a robot, in the form in which the dynamics take them."""
+
+import casadi as ca
+
+from ..function import function
+from ..model.robot import cached
+
+
+def contact_wrenches(robot, frames):
+    """Function (q (nq,), f (3, k)) -> w_ext (6, bodies), of forces at the origins of k frames [N, in root axes].
+
+        w_ext = od.contact_wrenches(robot, ["LF_foot", "RF_foot"])(q, f)
+        tau = od.function(robot, "inverse_dynamics", external_wrenches=True)(q=q, v=v, dv=dv, w_ext=w_ext)["tau"]
+
+    w_ext is what external_wrenches=True takes: [moment; force] on bodies, about and in their frames [Nm, N]; to inverse
+    dynamics it adds -sum_i J_i' f_i. Forces on what does not move count nothing. Raises UnknownName for a frame.
+    """
+    seen = [robot.frame(name) for name in frames]
+    return cached(robot, ("contact_wrenches", tuple(frames)), lambda: _made(robot, seen))
+
+
+def _made(robot, frames):
+    q, f = ca.SX.sym("q", robot.nq), ca.SX.sym("f", 3, len(frames))
+    number = {body.index: k for k, body in enumerate(robot.bodies)}
+    out = [ca.SX.zeros(6) for _ in robot.bodies]
+    for column, frame in enumerate(frames):
+        if frame.body in number:
+            k = number[frame.body]
+            R = function(robot, "frame_pose", frame=robot.bodies[k].name)(q=q)["R"]
+            force = R.T @ f[:, column]
+            out[k] += ca.vertcat(ca.cross(ca.DM(frame.translation), force), force)
+    return ca.Function("contact_wrenches", [q, f], [ca.densify(ca.horzcat(*out))], ["q", "f"], ["w_ext"])

@@ -1,0 +1,70 @@
+"""od.inverse_kinematics: a configuration that brings a frame to a pose, by Newton's method."""
+
+import numpy as np
+
+from ..errors import LimitError, ShapeError
+from ..function import function
+
+_LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
+_DAMPING = 1e-4  # of steps: near a singularity they stay finite
+
+
+def inverse_kinematics(robot, frame, *, p, R=None, q_start=None, tolerance=1e-10, steps=200, limits=True):
+    """Configuration (nq,) that brings a frame's origin to p (3,) [m], and its axes to R (3, 3) where R is given.
+
+    q_start (nq,): where the search begins, by default robot.neutral(); of the solutions, one near it is found, and a
+    redundant robot moves no more than it must. limits: keep within the joints' positions. tolerance [m and rad].
+    Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
+    Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
+    """
+    p = _sized("p", p, (3,))
+    R = None if R is None else _sized("R", R, (3, 3))
+    if R is not None and np.abs(R @ R.T - np.eye(3)).max() > 1e-6:
+        raise ShapeError("inverse_kinematics: R is not a rotation matrix")
+    q = np.array(robot.neutral(), float) if q_start is None else _sized("q_start", q_start, (robot.nq,))
+    miss = pose_error(robot, frame)
+    for _ in range(steps):
+        error, J = miss(q, p, R)
+        if np.abs(error).max() < tolerance:
+            return q
+        damping = (_DAMPING * min(1.0, np.linalg.norm(error))) ** 2
+        step = J.T @ np.linalg.lstsq(J @ J.T + damping * np.eye(len(J)), error, rcond=None)[0]
+        q = robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12)))
+        q = np.clip(q, robot.limit("lower"), robot.limit("upper")) if limits else q
+    left = f"{np.abs(error).max():.3g} m or rad are left after {steps} steps"
+    raise LimitError(f"inverse_kinematics: {frame!r} cannot get there from q_start: {left}; try another q_start")
+
+
+def pose_error(robot, frame):
+    """Function (q, p, R or None) -> ([rotation vector;] what is missing of p, in root axes; Jacobian of its motion)."""
+    pose = function(robot, "frame_pose", frame=frame)
+    jacobian = function(robot, "frame_jacobian", frame=frame, representation="hybrid")
+
+    def miss(q, p, R=None):
+        at, J = pose(q=q), np.array(jacobian(q=q)["J"])
+        far = np.ravel(p) - np.array(at["p"]).ravel()
+        if R is None:
+            return far, J[3:]
+        return np.concatenate([rotation_vector(R @ np.array(at["R"]).T), far]), J
+
+    return miss
+
+
+def rotation_vector(R):
+    """(3,) axis times angle [rad] of a rotation matrix; the angle is at most pi."""
+    w = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
+    sine, cosine = np.linalg.norm(w), (np.trace(R) - 1) / 2
+    if sine > 1e-6:
+        return w / sine * np.arctan2(sine, cosine)
+    if cosine > 0:
+        return w
+    axis = np.linalg.eigh((R + R.T) / 2)[1][:, -1]  # half a turn: the axis is what R keeps
+    return np.pi * axis
+
+
+def _sized(what, value, shape):
+    value = np.array(value, float)
+    value = value.reshape(shape) if value.size == np.prod(shape) else value
+    if value.shape != shape or not np.isfinite(value).all():
+        raise ShapeError(f"inverse_kinematics: {what} has shape {value.shape}, expected {shape} finite numbers")
+    return value
