@@ -390,7 +390,7 @@ def _parser():
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'
     )
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
-    sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of what is sampled [s] (%(default)s)")
+    sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of samples [s] (%(default)s)")
 
     sub = command("study", _study, "Measure something: tables, figures, a manifest; resumes where it stopped.")
     sub.add_argument("name", metavar="NAME", help='the study; "list" prints the names')

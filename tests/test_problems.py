@@ -127,6 +127,18 @@ def test_notices_and_tells(name, wrong, tmp_path, capsys):
     assert json.loads((tmp_path / "manifest.json").read_text())["passed"] is False
 
 
+_IMPOSSIBLE = [  # settings, and what the refusal names
+    ("cart_pole_swing_up", "track=0.5", "outside its bounds -0.5 to 0.5"),
+]
+
+
+@pytest.mark.parametrize("name, setting, said", _IMPOSSIBLE)
+def test_what_cannot_be_is_refused_before_solving(name, setting, said, tmp_path, capsys):
+    assert load(name).main(["--quick", "--quiet", "--out", str(tmp_path), "--set", setting]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "manifest.json").exists()
+
+
 @pytest.mark.parametrize("name", list(_FILES))
 def test_as_a_process(name):
     words = [sys.executable, str(_FOLDER / f"{name}.py"), "--help"]
