@@ -110,6 +110,22 @@ def free():
     ("make", "error", "words"),
     [
         (lambda: od.mpc(free()), od.ShapeError, "free duration"),
+        (
+            lambda: od.mpc(pendulum()[0], method="euler", outputs={"y": ca.MX.sym("other")}),
+            od.UnknownName,
+            "symbol in output 'y' 'other'",
+        ),
+        (lambda: od.mpc(pendulum()[0], method="euler", name="my controller"), od.ShapeError, "'my controller'"),
+        (
+            lambda: od.mpc(pendulum()[0], method="euler", solver_options={"max_itr": 3}),
+            od.SolveError,
+            "sqpmethod.*unknown option 'max_itr'; did you mean 'max_iter'",
+        ),
+        (
+            lambda: od.mpc(pendulum()[0], method="euler").step({"q_now": [0, np.nan], "v_now": 0, "r": np.zeros(2)}),
+            od.ShapeError,
+            "'q_now': value 1 is not a finite",
+        ),
         (lambda: od.mpc(pendulum()[0], method="euler", qpsol="piqp"), od.UnknownName, "C code"),
         (lambda: od.mpc(pendulum()[0], method="euler", iterations=0), od.ShapeError, "iterations"),
         (lambda: od.mpc(pendulum()[0], method="euler", shift=15), od.ShapeError, "shift"),

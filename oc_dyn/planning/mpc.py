@@ -19,7 +19,7 @@ import numpy as np
 from ..codegen.build import find_compiler, run_compiler
 from ..errors import ShapeError, SolveError, UnknownName
 from .loop_in_c import program
-from .solver import checked_options
+from .solver import checked_options, refusal
 
 _QP = {
     "qrqp": ({"print_iter": False, "print_header": False}, ()),
@@ -54,6 +54,12 @@ def mpc(
     outputs = {v.name: v.symbol for v in made.controls} if outputs is None else dict(outputs)
     if not outputs:
         raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
+    for what, expression in outputs.items():
+        for symbol in ca.symvar(ca.MX(expression)):
+            if not any(ca.is_equal(symbol, s) for s in made.symbols):
+                raise UnknownName(f"symbol in output {what!r}", symbol.name(), [s.name() for s in made.symbols])
+    if not ca.Function.check_name(name):
+        raise ShapeError(f"mpc: the name {name!r} cannot be that of a C function")
     if hessian not in ("exact", "gauss_newton"):
         raise UnknownName("hessian of mpc", hessian, ("exact", "gauss_newton"))
     quiet = {"qpsol": qpsol, "qpsol_options": {**_QP[qpsol][0], "error_on_fail": False}, "max_iter": int(iterations)}
@@ -75,9 +81,11 @@ class Controller:
         self.names = [n for n, _ in made.problem._parameters + made.problem._varying]
         self.outputs = {k: ca.MX(x).numel() for k, x in outputs.items()}
         assembly = made.assembly
-        solver = ca.nlpsol(
-            f"{name}_nlp", "sqpmethod", assembly.nlp, {**options, "cache": assembly.cache("sqpmethod", hessian)}
-        )
+        options = {**options, "cache": assembly.cache("sqpmethod", hessian)}
+        try:
+            solver = ca.nlpsol(f"{name}_nlp", "sqpmethod", assembly.nlp, options)
+        except RuntimeError as error:
+            raise SolveError(refusal("sqpmethod", error)) from None
         n, m = assembly.size
         memory = ca.MX.sym("memory", 2 * n + m)
         p, parts = self._parameters()

@@ -107,8 +107,7 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
         out = solver(**given)
         stats = solver.stats()
     except RuntimeError as error:
-        lines = [line for line in str(error).strip().splitlines() if line.strip()]
-        raise SolveError(f"solver {name!r} refused the problem or an option: {lines[-1]}") from None
+        raise SolveError(refusal(name, error)) from None
     seconds = {k.removeprefix("t_wall_"): v for k, v in stats.items() if k.startswith("t_wall_")}
     return Found(
         *(np.array(out[k]).ravel() for k in ("x", "lam_x", "lam_g")),
@@ -118,6 +117,17 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
         int(stats.get("iter_count", 0)),
         seconds,
     )
+
+
+def refusal(name, error):
+    """Text: that a solver refused something, with what CasADi says of the reason."""
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    unknown = next((line for line in lines if "Unknown option" in line), None)  # suggestions follow it
+    if unknown is None:
+        return f"solver {name!r} refused the problem or an option: {lines[-1]}"
+    near = next((line.split('"')[1] for line in lines if line.startswith('> "')), None)
+    hint = f"; did you mean {near!r}?" if near else ""
+    return f"solver {name!r} refused the problem or an option: unknown option {unknown.split()[-1]!r}{hint}"
 
 
 class _Watch(ca.Callback):

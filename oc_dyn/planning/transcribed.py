@@ -345,14 +345,24 @@ def _ends(symbols):
 
 
 def _sized(what, value, size):
-    value = np.asarray(value, float).ravel()
+    value = _finite(what, value).ravel()
     if value.size not in (1, size):
         raise ShapeError(f"{what}: got {value.size} values, expected {size}")
     return np.broadcast_to(value, size)
 
 
+def _finite(what, value):
+    try:
+        value = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{what}: got {value!r}, expected numbers") from None
+    if not np.isfinite(value).all():
+        raise ShapeError(f"{what}: value {int(np.argmin(np.isfinite(value)))} is not a finite number")
+    return value
+
+
 def _rows(what, value, count, size):
-    value = np.asarray(value, float)
+    value = _finite(what, value)
     if value.ndim < 2 and (value.size == size or value.ndim == 0):
         return np.broadcast_to(value.ravel(), (count, size))
     if value.shape != (count, size) and not (size == 1 and value.shape == (count,)):
