@@ -107,6 +107,42 @@ def test_limited_memory_finds_the_same():
     assert limited.objective == pytest.approx(exact.objective, rel=1e-5) and limited.iterations > exact.iterations
 
 
+def test_chains_go_on_in_the_next_phase():
+    """Two phases of half the nodes and time are the problem of one."""
+
+    def solved(phases):
+        ocp = od.Problem(20 // phases, 1.0 / phases)
+        q, v, a, jerk = ocp.chain("q", 2, 3, guess=lambda s: s)
+        for number in range(phases):
+            if number:
+                ocp.phase(20 // phases, 1.0 / phases)
+            ocp.minimize(integral=ca.sumsqr(jerk))
+        ocp.start({q: 0, v: 0, a: 0})
+        ocp.goal({q: [1, -2], v: 0, a: 0})
+        return ocp.solve(), q
+
+    one, q1 = solved(1)
+    two, q2 = solved(2)
+    assert two.objective == pytest.approx(one.objective, rel=1e-9) and np.abs(one[q1] - two[q2]).max() < 1e-9
+
+
+def test_between_is_what_the_polynomial_of_the_trajectory_says():
+    robot = od.robots.planar_2r()
+    ocp = od.Problem(6, 1.2)
+    x = ocp.chain("q", 2, 3, guess=lambda s: s)
+    ocp.minimize(integral=ca.sumsqr(x[3]))
+    ocp.start({x[0]: 0, x[1]: 0, x[2]: 0})
+    ocp.goal({x[0]: [0.5, -1], x[1]: 0, x[2]: 0})
+    found = ocp.solve()
+    motion = found.trajectory(x, robot)
+    assert motion.duration == pytest.approx(1.2) and motion.continuity == 2
+    inside = motion.sample(motion.t[:-1] + 0.3 * np.diff(motion.t))
+    for mine, theirs in zip(ocp.between(x, 0.3)[:3], (inside.q, inside.v, inside.dv), strict=True):
+        assert np.abs(found[mine] - theirs).max() < 1e-12
+    with pytest.raises(od.ShapeError, match="2 coordinates for panda"):
+        found.trajectory(x, od.robots.panda())
+
+
 def test_free_time_phases_and_joins():
     """A mass brought to rest after 1 m, its velocity halved on the way: known times of bang-bang motions."""
     ocp = od.Problem(20, (0.1, 5.0))

@@ -80,7 +80,7 @@ class Problem:
         self._durations, self._phases = [], []
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._start_rows, self._goal_rows, self._terminal = [], [], []
-        self._made = {}
+        self._chains, self._made = [], {}
         self.phase(nodes, duration)
 
     # -- what there is --------------------------------------------------------------------------------------
@@ -128,9 +128,13 @@ class Problem:
             add = self.state if j < order else self.control
             bound = np.inf if limits[j - 1] is None else limits[j - 1]
             made.append(add(f"d{j}{name}", size, lower=-bound, upper=bound, scale=scale[j], guess=guesses[j]))
-        for x, after in zip(made[:-1], self.between(made, 1), strict=False):
-            self.next(x, after)
+        self._chains.append(made)
+        self._step(made)
         return made
+
+    def _step(self, chain):
+        for x, after in zip(chain[:-1], self.between(chain, 1), strict=False):
+            self.next(x, after)
 
     def between(self, chain, share):
         """[x, x', ...] of a chain ("taylor") a share of the interval behind its start, for limits and costs there."""
@@ -197,7 +201,10 @@ class Problem:
         return self.duration * self._share
 
     def phase(self, nodes, duration):
-        """From here on rates, limits and costs are those of one more phase behind the ones there are."""
+        """From here on rates, limits and costs are those of one more phase behind the ones there are.
+
+        Chains go on as they are; all else that is to hold in this phase has to be said again.
+        """
         if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 1:
             raise ShapeError(f"Problem: nodes is {nodes!r}, expected an integer of at least 1")
         number = len(self._phases)
@@ -209,16 +216,20 @@ class Problem:
         self._durations.append((symbol, bounds, free))
         self._phase = Phase(int(nodes), number)
         self._phases.append(self._phase)
+        for chain in self._chains:
+            self._step(chain)
         return self
 
     # -- what holds -----------------------------------------------------------------------------------------
 
     def rate(self, state, expression):
         """Time derivative of a state."""
+        self._phase.steps.pop(self._number(state), None)
         self._phase.rates[self._number(state)] = self._column(expression, state)
 
     def next(self, state, expression):
         """Value of a state at the next node, instead of its rate: a step on a manifold, an exact step, a map."""
+        self._phase.rates.pop(self._number(state), None)
         self._phase.steps[self._number(state)] = self._column(expression, state)
 
     def join(self, state, expression):

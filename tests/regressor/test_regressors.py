@@ -98,6 +98,16 @@ def test_regressor_does_not_depend_on_parameters(name):
 # -- payloads and symbolic parameters ----------------------------------------------------------------------------
 
 
+def test_payload_at_rest_is_its_weight_through_the_transposed_jacobian():
+    r = od.robots.panda()
+    carrying = r.with_payload("panda_link8", od.Inertia.from_com(1.5, (0.02, 0, 0.08), 2e-3 * np.eye(3)))
+    q, weight = r.random_configuration(3), np.array([0, 0, 1.5 * 9.81])
+    R = od.function(r, "frame_pose", frame="panda_link8")(q=q)["R"].full()
+    J = od.function(r, "frame_jacobian", frame="panda_link8", representation="hybrid")(q=q)["J"].full()
+    with_, without = (od.function(x, "inverse_dynamics")(q, 0, 0).full().ravel() for x in (carrying, r))
+    assert np.abs(with_ - without - J.T @ [*np.cross(R @ [0.02, 0, 0.08], weight), *weight]).max() < 1e-12
+
+
 def test_payload_is_taken_off_exactly():
     r = od.robots.panda()
     load = od.Inertia.from_com(2.0, (0.0, 0.01, 0.05), np.eye(3) * 0.01)
