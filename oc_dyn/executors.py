@@ -98,8 +98,9 @@ def _processes(function, points, name, workers, tries):
         while waiting or alone or running or seen < len(points):
             waiting.extend(range(seen, len(points)))
             seen = len(points)
-            # what was there twice when a worker ended runs alone, so that the third time tells who did it
-            some, room = (waiting, workers) if waiting else (alone, 1)
+            # what was there twice when a worker ended runs alone, so that the third time tells who did it; one more
+            # than there are workers is handed out, so that none waits for what is done with the results
+            some, room = (waiting, workers + 1) if waiting else (alone, 1)
             try:
                 with _one_thread():
                     while some and len(running) < room:

@@ -27,7 +27,7 @@ _FILES = {
     "sea_arm_tracking": {
         *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
     },
-    "panda_pick_and_place": {"motion.csv", "motion.gif", "motion.png", "manifest.json"},
+    "panda_pick_and_place": {"motion.csv", "motion.gif", "motion.png", "tool.png", "manifest.json"},
     "aerial_manipulator_tracking": {"passive.csv", "passive.gif", "tracking.png", "manifest.json"},
     "quadruped_jump": {"jump.csv", "jump.gif", "jump.png", "manifest.json"},
     "panda_path_following": {"motion.csv", "motion.gif", "path.png", "manifest.json"},
@@ -129,6 +129,9 @@ def test_notices_and_tells(name, wrong, tmp_path, capsys):
 
 _IMPOSSIBLE = [  # settings, and what the refusal names
     ("cart_pole_swing_up", "track=0.5", "outside its bounds -0.5 to 0.5"),
+    ("panda_pick_and_place", "load=19.0", "limits of torque"),
+    ("panda_pick_and_place", "place=(0.45, 0.9, 0.25)", "'panda_link8' cannot get there"),
+    ("panda_pick_and_place", "pick=(0.55, -0.05, 0.25)", "inside the ball"),
 ]
 
 
