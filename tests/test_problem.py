@@ -1,5 +1,8 @@
 """od.Problem and the stages under it: known optima, derivatives, all methods and solvers, refusals."""
 
+import subprocess
+import sys
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -268,3 +271,30 @@ def test_inverse_and_forward_transcription_are_the_same_problem():
         assert np.allclose(a, b, rtol=1e-5, atol=1e-4)
     with pytest.raises(od.UnknownName, match="sideways"):
         od.Problem(3, 1.0).rigid_body(arm, "sideways")
+
+
+_PEAK = """
+import resource, sys
+import casadi as ca, numpy as np
+import oc_dyn as od
+robot, nodes = od.robots.panda(), int(sys.argv[1])
+ocp = od.Problem(nodes, 1.0)
+q, v, dv, tau = ocp.rigid_body(robot, "forward", derivatives=sys.argv[2], guess=0.3)
+ocp.minimize(integral=ca.sumsqr(tau))
+ocp.start({q: 0.3, v: 0})
+ocp.goal({q: 0.3 + 0.1 * np.arange(7) / 7, v: 0})
+found = ocp.solve(method="euler", solver_options={"max_iter": 3}, raises=False)
+assert found.iterations == 3
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="peak memory is asked of POSIX")
+@pytest.mark.parametrize("derivatives", ["analytic", "ad"])
+def test_memory_of_exact_hessians(derivatives):
+    """Of forward dynamics as constraint: stages are differentiated once, so memory hardly grows with the nodes."""
+    few, many = (
+        float(subprocess.run([sys.executable, "-c", _PEAK, str(n), derivatives], capture_output=True, text=True).stdout)
+        for n in (50, 200)
+    )
+    assert few < 300 and many - few < 60  # [MB]; measured 85 to 96
