@@ -5,10 +5,10 @@ from math import factorial
 import numpy as np
 
 from ..errors import SolveError
+from .pieces import effort_unit
 from .polynomials import lobatto
 from .report import Violation, quantities
 from .trajectory import Trajectory, joint_units
-from .transcription import effort_unit
 
 
 def solved(task, problem, values, solver):

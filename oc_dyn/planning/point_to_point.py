@@ -26,8 +26,8 @@ from .feasibility import Task, refuse, shortest_time
 from .guess import resampled, smooth_motion
 from .limits import QUANTITIES
 from .motion import failure, solved, still
+from .pieces import MARGINS, transcribe
 from .solver import checked_options, solve
-from .transcription import MARGINS, transcribe
 
 _TIGHTEN = 1.002  # share of a limit between nodes from which its bound is tightened
 _CLEAN = 1.005  # share up to which a motion counts as within a limit
@@ -107,7 +107,7 @@ def plan_point_to_point(
     Raises:
         LimitError, before solving, for a motion that is impossible; SolveError, with the worst violations, if the
         solver fails; ShapeError, UnknownName, OrderError, ModelError for arguments that do not fit.
-    Source: this toolkit; see transcription.py.
+    Source: this toolkit; see pieces.py.
     """
     check_robot(robot)
     names = robot.coordinate_names
