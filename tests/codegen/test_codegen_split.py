@@ -77,7 +77,7 @@ def test_c_of_parts_has_no_tests_and_no_copies():
     text = c_source([g], "code")
     parts = re.findall(rf"^/\* {f.name()}_ocdyn\d+:.*?^}}$", text, re.MULTILINE | re.DOTALL)
     assert len(parts) == len(parts_of(g)) > 10
-    assert all("\nCASADI_PART casadi_f" in part and "?" not in part and "if" not in part for part in parts)
+    assert all("\nCASADI_APART int casadi_f" in part and "?" not in part and "if" not in part for part in parts)
     assert text.count(" ? res[") > 5
     assert "if (res[0]!=0) res[0][0]=" in c_source([f], "code")  # others may be called without an output
 
