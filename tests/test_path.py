@@ -66,18 +66,15 @@ def test_functions_and_many_way_points(panda):
     rng = np.random.default_rng(1)
     ts = np.linspace(0, 1, 9)[:, None]
     way = HOME + (AWAY - HOME) * ts + 0.05 * rng.normal(size=(9, 7))
-    for continuity in (2, 3):
-        motion = od.plan_along_path(panda, way, continuity=continuity, nodes=80)
-        report = motion.check()
-        assert report.ok(0.005), str(report)
-        assert max(report.jumps.values()) < 1e-4
-        found = motion.sample(np.linspace(0, motion.duration, 4000)).q
-        assert all(np.abs(found - w).max(axis=1).min() < 3e-3 for w in way)
+    motion = od.plan_along_path(panda, way, continuity=3, nodes=50)
+    report = motion.check()
+    assert report.ok(0.005), str(report)
+    assert max(report.jumps.values()) < 1e-4
+    found = motion.sample(np.linspace(0, motion.duration, 4000)).q
+    assert all(np.abs(found - w).max(axis=1).min() < 3e-3 for w in way)
     s = ca.SX.sym("s")
     curve = ca.Function("curve", [s], [HOME + 0.3 * ca.sin(3 * s) * ca.DM([1, 1, -1, 0.5, 0.2, 0.3, 1])])
-    for continuity in (2, 3):
-        motion = od.plan_along_path(panda, curve, continuity=continuity, nodes=50)
-        assert motion.check().ok(0.005)
+    assert od.plan_along_path(panda, curve, continuity=2, nodes=40).check().ok(0.005)
 
 
 def test_derivatives_in_time_are_derivatives(panda):

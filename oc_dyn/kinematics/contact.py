@@ -2,7 +2,9 @@
 
 import casadi as ca
 
+from ..errors import ShapeError
 from ..function import function
+from ..model.numbers import shortened
 from ..model.robot import cached
 
 
@@ -15,6 +17,8 @@ def contact_wrenches(robot, frames):
     w_ext is what external_wrenches=True takes: [moment; force] on bodies, about and in their frames [Nm, N]; to inverse
     dynamics it adds -sum_i J_i' f_i. Forces on what does not move count nothing. Raises UnknownName for a frame.
     """
+    if not isinstance(frames, (list, tuple)):
+        raise ShapeError(f"contact_wrenches: got {shortened(frames)}, expected a list of names of frames")
     seen = [robot.frame(name) for name in frames]
     return cached(robot, ("contact_wrenches", tuple(frames)), lambda: _made(robot, seen))
 

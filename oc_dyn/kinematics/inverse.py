@@ -4,6 +4,8 @@ import numpy as np
 
 from ..errors import LimitError, ShapeError
 from ..function import function
+from ..given import count, number
+from ..model.numbers import are_sane, as_floats
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
 _DAMPING = 1e-4  # of steps: near a singularity they stay finite
@@ -17,6 +19,7 @@ def inverse_kinematics(robot, frame, *, p, R=None, q_start=None, tolerance=1e-10
     Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
     Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
     """
+    tolerance, steps = number("inverse_kinematics: tolerance", tolerance), count("inverse_kinematics: steps", steps, 1)
     p = _sized("p", p, (3,))
     R = None if R is None else _sized("R", R, (3, 3))
     if R is not None and np.abs(R @ R.T - np.eye(3)).max() > 1e-6:
@@ -63,8 +66,8 @@ def rotation_vector(R):
 
 
 def _sized(what, value, shape):
-    value = np.array(value, float)
+    value = np.array(as_floats(f"inverse_kinematics: {what}", value))
     value = value.reshape(shape) if value.size == np.prod(shape) else value
-    if value.shape != shape or not np.isfinite(value).all():
+    if value.shape != shape or not are_sane(value):
         raise ShapeError(f"inverse_kinematics: {what} has shape {value.shape}, expected {shape} finite numbers")
     return value

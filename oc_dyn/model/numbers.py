@@ -17,9 +17,10 @@ def as_floats(where, value):
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # the last from casadi, which has its own ways
-        raise ShapeError(f"{where}: got {_short(value)}, expected numbers") from None
+        raise ShapeError(f"{where}: got {shortened(value)}, expected numbers") from None
 
 
-def _short(value):
+def shortened(value):
+    """What a message shows of a value."""
     text = repr(value)
     return text if len(text) <= 100 else text[:97] + "..."

@@ -4,9 +4,11 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
+from ..given import number
 from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
 from ..model.canonical import canonical
+from ..model.numbers import as_floats
 from .files import replacing
 
 
@@ -20,14 +22,15 @@ def animate(robot, t, q, path, fps=25, size=(480, 480)):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    t, q = np.asarray(t, float).ravel(), np.asarray(q, float)
+    t, q = as_floats("animate: t", t).ravel(), as_floats("animate: q", q)
     if q.shape != (t.size, robot.nq) or t.size < 2 or np.any(np.diff(t) < 0):
         raise ShapeError(
             f"animate: got q of shape {q.shape} for {t.size} times, expected ({t.size}, {robot.nq}) for {robot.name}, "
             "at two times or more that do not fall"
         )
-    if not fps > 0 or len(size) != 2 or min(size) < 32:
-        raise ShapeError(f"animate: got fps {fps!r}, size {size!r}, expected a positive number and two of at least 32")
+    fps, size = number("animate: fps", fps), as_floats("animate: size", size)
+    if not fps > 0 or size.shape != (2,) or not size.min() >= 32:
+        raise ShapeError(f"animate: got fps {fps}, size {size}, expected a positive number and two of at least 32")
     f, sticks = stick_figure(robot)
     shown = t[0] + np.arange(int((t[-1] - t[0]) * fps * (1 + 1e-12)) + 1) / fps
     shown = shown if t[-1] - shown[-1] < 1e-9 else np.append(shown, t[-1])

@@ -3,6 +3,8 @@
 import numpy as np
 
 from ..errors import ModelError, OrderError, ShapeError, UnknownName
+from ..given import number, one_of, options_of
+from ..model.numbers import as_floats, shortened
 from .limits import Limits, order_name
 from .trajectory import Trajectory
 
@@ -23,14 +25,14 @@ def chosen_limits(robot, limits, scale, ignore):
         raise ShapeError(
             f"limits are of joints {', '.join(limits.joints)}, but {robot.name} has {', '.join(robot.coordinate_names)}"
         )
-    return limits.scaled(**(scale or {})).without(*((ignore,) if isinstance(ignore, str) else ignore))
+    ignore = (ignore,) if isinstance(ignore, str) else ignore
+    if not isinstance(ignore, (tuple, list, set, frozenset)):
+        raise ShapeError(f"ignore: got {shortened(ignore)}, expected names of limits")
+    return limits.scaled(**options_of("scale", scale)).without(*ignore)
 
 
 def vector(what, value, names):
-    try:
-        value = np.array(value, float).reshape(-1)
-    except (TypeError, ValueError):
-        raise ShapeError(f"{what}: got {value!r}, expected {len(names)} numbers") from None
+    value = as_floats(what, value).ravel()
     if value.size != len(names):
         raise ShapeError(f"{what}: got {value.size} values, expected {len(names)}: {', '.join(names)}")
     if not np.all(np.isfinite(value)):
@@ -69,13 +71,12 @@ def end_state(where, q, given, continuity, names):
 
 
 def checked_duration(objective, duration):
-    if objective not in ("time", "effort"):
-        raise UnknownName("objective", objective, ("time", "effort"))
+    one_of("objective", objective, ("time", "effort"))
     if objective == "time":
         if duration is not None:
             raise ShapeError("objective 'time' finds the duration; leave it out, or use objective='effort'")
         return None
-    if duration is None or not (np.isfinite(duration) and duration > 0):
+    if duration is None or number("duration", duration) <= 0:
         raise ShapeError(f"objective 'effort' needs a duration in seconds, got {duration!r}")
     return float(duration)
 

@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, OrderError, ShapeError
+from ..model.numbers import as_floats
 from .polynomials import derivatives_at
 
 _GRID = 400  # intervals a Function is looked at on
@@ -68,7 +69,7 @@ def spline(points, at=None, degree=3):
     if at is None:
         at = np.concatenate([[0.0], np.cumsum(np.sqrt(gaps))])
         at = at / at[-1]
-    at = np.asarray(at, float)
+    at = as_floats("path: at", at)
     if at.shape != (k,) or at[0] != 0 or at[-1] != 1 or not np.all(np.diff(at) > 0):
         raise ShapeError(f"path: at is {at}, expected {k} rising numbers from 0 to 1, one for every way point")
     if k <= degree:
@@ -111,12 +112,7 @@ def curve(path, at, degree, continuity, names):
             raise ShapeError("path: a Function needs neither at nor degree")
         made = FunctionCurve(path, continuity)
     else:
-        try:
-            points = np.array(path, float)
-        except (TypeError, ValueError):
-            raise ShapeError(
-                f"path: got {type(path).__name__}, expected way points (k, n) or a casadi.Function"
-            ) from None
+        points = as_floats("path", path)
         if points.ndim != 2 or len(points) < 2 or points.shape[1] != len(names):
             raise ShapeError(f"path: got shape {points.shape}, expected (k, {len(names)}) with k of at least 2")
         if not np.all(np.isfinite(points)):
@@ -124,7 +120,7 @@ def curve(path, at, degree, continuity, names):
             raise ShapeError(f"path: way point {k}, joint {names[i]!r} is not a finite number")
         needed = continuity + 1 + continuity % 2
         degree = needed if degree is None else degree
-        if degree not in (1, 3, 5, 7, 9):
+        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree not in (1, 3, 5, 7, 9):
             raise OrderError(f"path: degree is {degree!r}, expected 3, 5, 7 or 9")
         if degree < continuity + 1 and len(points) > degree + 1:
             raise OrderError(

@@ -107,14 +107,16 @@ def _refuse_state(task, where, state):
 def _refuse_torque(task, where, state):
     tau, dtau = (np.array(x).ravel() for x in task.dynamics(*_padded(state)))
     known = {"tau": tau, "dtau": dtau} if len(state) > 3 else {"tau": tau}
+    for quantity in ("tau", "dtau"):
+        for i, limit in enumerate(getattr(task.limits, quantity)):
+            if limit == 0:
+                raise LimitError(
+                    f"limit {quantity} of joint {task.names[i]!r} is 0; give a positive one "
+                    f"or leave it out by ignore=({quantity!r},)"
+                )
     for quantity, value in known.items():
         limit = getattr(task.limits, quantity)
         for i, name in enumerate(task.names):
-            if limit[i] == 0:
-                raise LimitError(
-                    f"limit {quantity} of joint {name!r} is 0; give a positive one "
-                    f"or leave it out by ignore=({quantity!r},)"
-                )
             if abs(value[i]) > limit[i] * (1 + _TINY):
                 what = "holding still" if not np.any(state[1:]) else "the motion asked for"
                 raise LimitError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from ..errors import UnknownName
+from ..given import one_of
 
 
 @dataclass(eq=False)
@@ -97,6 +97,4 @@ def chosen_method(method):
     """A method by name, or a function of the caller's own."""
     if callable(method):
         return method
-    if method not in METHODS:
-        raise UnknownName("method of transcription", method, METHODS)
-    return METHODS[method]
+    return METHODS[one_of("method of transcription", method, METHODS)]

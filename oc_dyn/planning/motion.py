@@ -134,8 +134,8 @@ def _violations(motion):
         for i, joint in enumerate(motion.joints):
             k = int(np.argmax(over[:, i]))
             limit = high[k, i] if value[k, i] > high[k, i] else low[k, i]
-            share = over[k, i] / max(abs(limit), 1e-9)
-            if over[k, i] > 0 and share > 1e-3:
+            if over[k, i] > 1e-3 * max(abs(limit), 1e-9):
+                share = over[k, i] / max(abs(limit), 1e-9)
                 numbers = (float(x) for x in (samples.t[k], over[k, i], limit, share))
                 out.append(Violation(joint, quantity, *numbers))
     return sorted(out, key=lambda v: -v.share)

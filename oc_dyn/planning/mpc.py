@@ -18,6 +18,8 @@ import numpy as np
 
 from ..codegen.build import find_compiler, run_compiler
 from ..errors import ShapeError, SolveError, UnknownName
+from ..given import count, name_of, one_of, options_of
+from ..given import expression as expression_of
 from .loop_in_c import program
 from .solver import checked_options, refusal
 
@@ -44,28 +46,28 @@ def mpc(
     """
     if any(free for _, _, free in problem._durations):
         raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
-    if qpsol not in _QP:
-        raise UnknownName("solver of quadratic programs with C code", qpsol, tuple(_QP))
-    if isinstance(iterations, bool) or not isinstance(iterations, (int, np.integer)) or iterations < 1:
-        raise ShapeError(f"mpc: iterations is {iterations!r}, expected an integer of at least 1")
+    one_of("solver of quadratic programs with C code", qpsol, tuple(_QP))
+    one_of("hessian of mpc", hessian, ("exact", "gauss_newton"))
+    count("mpc: iterations", iterations, 1)
+    solver_options = options_of("mpc: solver_options", solver_options)
     made = problem.transcribed(method)
-    if isinstance(shift, bool) or not isinstance(shift, (int, np.integer)) or not 0 <= shift < made.total:
+    if count("mpc: shift", shift) >= made.total:
         raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
-    outputs = {v.name: v.symbol for v in made.controls} if outputs is None else dict(outputs)
+    if outputs is None:
+        outputs = {v.name: v.symbol for v in made.controls}
+    outputs = {k: expression_of(f"output {k!r}", x) for k, x in options_of("mpc: outputs", outputs).items()}
     if not outputs:
         raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
     for what, expression in outputs.items():
-        for symbol in ca.symvar(ca.MX(expression)):
+        for symbol in ca.symvar(expression):
             if not any(ca.is_equal(symbol, s) for s in made.symbols):
                 raise UnknownName(f"symbol in output {what!r}", symbol.name(), [s.name() for s in made.symbols])
-    if not ca.Function.check_name(name):
+    if not ca.Function.check_name(name_of("mpc", name)):
         raise ShapeError(f"mpc: the name {name!r} cannot be that of a C function")
-    if hessian not in ("exact", "gauss_newton"):
-        raise UnknownName("hessian of mpc", hessian, ("exact", "gauss_newton"))
     quiet = {"qpsol": qpsol, "qpsol_options": {**_QP[qpsol][0], "error_on_fail": False}, "max_iter": int(iterations)}
     quiet["convexify_strategy"] = "none" if hessian == "gauss_newton" else "regularize"
     quiet["error_on_fail"] = False
-    options, inner = checked_options("sqpmethod", {**quiet, **(solver_options or {})}, free_time=False)
+    options, inner = checked_options("sqpmethod", {**quiet, **solver_options}, free_time=False)
     return Controller(made, outputs, {**options, **inner}, hessian, qpsol, int(shift), name)
 
 

@@ -1,5 +1,6 @@
 """od.pose_path: way points of the joints for a path that a frame is to follow."""
 
+import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, ShapeError
@@ -27,7 +28,8 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
     """
     check_robot(robot)
     if (
-        pose.n_in() != 1
+        not isinstance(pose, ca.Function)
+        or pose.n_in() != 1
         or pose.n_out() != 2
         or pose.numel_in(0) != 1
         or (pose.numel_out(0), pose.numel_out(1)) != (9, 3)

@@ -21,9 +21,12 @@ import numpy as np
 from ..codegen import compile
 from ..errors import LimitError, ModelError, ShapeError, SolveError, UnknownName
 from ..function import function
+from ..given import count, name_of, numbers, one_of, options_of
+from ..given import expression as expression_of
+from ..model.numbers import as_floats, shortened
 from .integrators import chosen_method
 from .polynomials import later, uniform_b_spline
-from .solver import checked_options, solve
+from .solver import checked_options, solve, solvers
 from .transcribed import Solution, Transcribed
 
 
@@ -96,14 +99,12 @@ class Problem:
 
     def parameter(self, name, size=1):
         """Symbol (size, 1) whose value is given to solve."""
-        self._parameters.append((name, ca.MX.sym(name, size)))
-        return self._parameters[-1][1]
+        return self._symbol(self._parameters, "parameter", name, size)
 
     def varying(self, name, size=1):
         """Symbol (size, 1) whose values (N + 1, size), or (size,) for all nodes, are given to solve with those of the
         parameters: one row for every node of all phases, that of an interval being the row of its start."""
-        self._varying.append((name, ca.MX.sym(name, size)))
-        return self._varying[-1][1]
+        return self._symbol(self._varying, "varying", name, size)
 
     def chain(self, name, size, order, *, bounds=(), scale=None, guess=0.0, basis="taylor"):
         """[q, dq, ..., d^order q], q a polynomial on every interval whose derivative of that order is constant, stepped
@@ -115,14 +116,19 @@ class Problem:
         "b_spline": states are control points of a spline, and bounds hold for those of its derivatives, so everywhere;
         the guess is that of q.
         """
-        limits = [None if b is None else np.broadcast_to(np.asarray(b, float), size) for b in bounds]
-        limits += [None] * (order - len(bounds))
+        name, size, order = name_of("chain", name), count("chain: size", size, 1), count("chain: order", order, 1)
+        one_of("basis of a chain", basis, ("taylor", "b_spline"))
+        limits = self._each("bounds", bounds, order, size)
+        limits += [None] * (order - len(limits))
+        scale = [None] * (order + 1) if scale is None else self._each("scale", scale, order + 1, size)
+        if len(scale) != order + 1:
+            raise ShapeError(f"chain {name!r}: got {len(scale)} scales, expected {order + 1}: of {name} and its rates")
         if basis == "b_spline":
             return self._spline(name, size, order, limits, scale, guess)
-        if basis != "taylor":
-            raise UnknownName("basis of a chain", basis, ("taylor", "b_spline"))
-        scale = [None] * (order + 1) if scale is None else list(scale)
-        guesses = guess if isinstance(guess, (list, tuple)) else [guess] + [0.0] * order
+        guesses = list(guess) if isinstance(guess, (list, tuple)) else [guess] + [0.0] * order
+        if len(guesses) != order + 1:
+            what = f"{order + 1}: of {name} and its rates"
+            raise ShapeError(f"chain {name!r}: got {len(guesses)} guesses, expected {what}")
         made = [self.state(name, size, scale=scale[0], guess=guesses[0])]
         for j in range(1, order + 1):
             add = self.state if j < order else self.control
@@ -140,9 +146,16 @@ class Problem:
         """[x, x', ...] of a chain ("taylor") a share of the interval behind its start, for limits and costs there."""
         return later(chain, share * self.step)
 
+    @staticmethod
+    def _each(what, values, most, size):
+        """Every one of a list as (size,) floats, or None."""
+        if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) == 0 or len(values) > most:
+            raise ShapeError(f"chain: {what} is {shortened(values)}, expected a list of at most {most}")
+        return [None if x is None else numbers(f"chain: {what}[{k}]", x, size) for k, x in enumerate(values)]
+
     def _spline(self, name, size, order, limits, scale, guess):
         """The chain whose states are the control points that bear on the start of an interval, all but the last one."""
-        scale = None if scale is None else scale[0]
+        scale = scale[0]
         guess = guess[0] if isinstance(guess, (list, tuple)) else guess
         points = [self.state(f"{name}_{j}", size, scale=scale, guess=guess) for j in range(order)]
         points.append(self.control(f"{name}_{order}", size, scale=scale, guess=guess))
@@ -205,16 +218,15 @@ class Problem:
 
         Chains go on as they are; all else that is to hold in this phase has to be said again.
         """
-        if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 1:
-            raise ShapeError(f"Problem: nodes is {nodes!r}, expected an integer of at least 1")
-        number = len(self._phases)
-        free = not np.isscalar(duration)
-        bounds = tuple(float(x) for x in duration) if free else (float(duration),) * 2
-        if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
-            raise ShapeError(f"Problem: duration is {duration!r}, expected a positive number or (lower, upper)")
+        nodes, number = count("Problem: nodes", nodes, 1), len(self._phases)
+        given = as_floats("Problem: duration", duration)
+        free, bounds = given.ndim > 0, tuple(given.ravel().tolist()) * (1 if given.ndim else 2)
+        if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf:
+            got = shortened(duration)
+            raise ShapeError(f"Problem: duration is {got}, expected a positive number or (lower, upper)")
         symbol = ca.MX.sym(f"T{number}") if free else bounds[0]
         self._durations.append((symbol, bounds, free))
-        self._phase = Phase(int(nodes), number)
+        self._phase = Phase(nodes, number)
         self._phases.append(self._phase)
         for chain in self._chains:
             self._step(chain)
@@ -224,25 +236,28 @@ class Problem:
 
     def rate(self, state, expression):
         """Time derivative of a state."""
-        self._phase.steps.pop(self._number(state), None)
-        self._phase.rates[self._number(state)] = self._column(expression, state)
+        number = self._number(state)
+        self._phase.steps.pop(number, None)
+        self._phase.rates[number] = self._column(expression, state)
 
     def next(self, state, expression):
         """Value of a state at the next node, instead of its rate: a step on a manifold, an exact step, a map."""
-        self._phase.rates.pop(self._number(state), None)
-        self._phase.steps[self._number(state)] = self._column(expression, state)
+        number = self._number(state)
+        self._phase.rates.pop(number, None)
+        self._phase.steps[number] = self._column(expression, state)
 
     def join(self, state, expression):
         """Value of a state at the start of the next phase, by default what it is at the end of this one."""
-        self._phase.join[self._number(state)] = self._column(expression, state)
+        number = self._number(state)
+        self._phase.join[number] = self._column(expression, state)
 
     def limit(self, lower, expression, upper):
         """lower <= expression <= upper at every node of the phase, at the last node of all if it is free of controls.
 
         Bounds are numbers or arrays; a bound that depends on parameters belongs into the expression.
         """
-        expression = ca.vec(ca.MX(expression))
-        self._phase.rows.append(Row(expression, *self._bounds("limit", lower, upper, expression.numel())))
+        x = expression_of("limit", expression)
+        self._phase.rows.append(Row(x, *self._bounds("limit", lower, upper, x.numel())))
 
     def start(self, values):
         """{state or expression: value} at the first node; values may be parameters."""
@@ -256,11 +271,11 @@ class Problem:
         """Add to the cost: the integral of a rate, a cost of the last node, or the integral of half the sum of squares
         of `squares`, which hessian="gauss_newton" makes use of."""
         if integral is not None:
-            self._phase.integrals.append(ca.MX(integral))
+            self._phase.integrals.append(self._scalar("integral", integral))
         if squares is not None:
-            self._phase.squares.append(ca.vec(ca.MX(squares)))
+            self._phase.squares.append(expression_of("minimize squares", squares))
         if terminal is not None:
-            self._terminal.append(ca.MX(terminal))
+            self._terminal.append(self._scalar("terminal", terminal))
 
     # -- solving --------------------------------------------------------------------------------------------
 
@@ -277,13 +292,17 @@ class Problem:
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
         SolveError if the solver fails.
         """
-        if hessian not in ("exact", "gauss_newton", "limited_memory"):
-            raise UnknownName("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
+        one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
+        one_of("NLP solver", solver, solvers())
+        if initial is not None and not isinstance(initial, Solution):
+            raise ShapeError(f"initial: got {shortened(initial)}, expected a Solution of this or another Problem")
+        solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
         if solver == "sqpmethod" and hessian == "gauss_newton":  # never indefinite: what is added would slow it down
-            solver_options = {"convexify_strategy": "none", **(solver_options or {})}
+            solver_options = {"convexify_strategy": "none", **solver_options}
         outer, inner = checked_options(solver, solver_options, free_time=any(d[2] for d in self._durations))
-        given = {"p": made.parameters(parameters or {}), **made.bounds, "x0": made.guess(initial)}
+        p = made.parameters({} if parameters is None else parameters)
+        given = {"p": p, **made.bounds, "x0": made.guess(initial)}
         if initial is not None and initial.transcribed is made:
             given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
         found = solve(made.assembly, solver, hessian, outer, inner, given)
@@ -296,10 +315,10 @@ class Problem:
 
     def transcribed(self, method="rk4", compiled=False):
         """The nonlinear program of the problem by a method of integration, made once; see solve."""
-        compiled = compile if compiled is True else compiled or None
+        compiled, method = compile if compiled is True else compiled or None, chosen_method(method)
         key = (method, compiled, self._stamp())
         if key not in self._made:
-            self._made[key] = Transcribed(self, chosen_method(method), compiled)
+            self._made[key] = Transcribed(self, method, compiled)
         return self._made[key]
 
     # -- inside ---------------------------------------------------------------------------------------------
@@ -309,28 +328,36 @@ class Problem:
         lists = (self._start_rows, self._goal_rows, self._terminal, self._states, self._varying)
         return (*sizes, *(len(x) for x in lists))
 
+    @staticmethod
+    def _symbol(into, what, name, size):
+        name, size = name_of(what, name), count(f"{what} {name!r}: size", size, 1)
+        into.append((name, ca.MX.sym(name, size)))
+        return into[-1][1]
+
+    @staticmethod
+    def _scalar(what, value):
+        value = expression_of(f"minimize {what}", value)
+        if value.numel() != 1:
+            raise ShapeError(f"minimize: {what} has {value.numel()} values, expected one; squares takes several")
+        return value
+
     def _variable(self, into, name, size, lower, upper, scale, guess):
+        name, size = name_of("Problem", name), count(f"{name!r}: size", size, 1)
         if any(v.name == name for v in self._states + self._controls):
             raise ShapeError(f"Problem: there is a state or control {name!r} already")
         lower, upper = self._bounds(name, lower, upper, size)
         if scale is None:
             larger = np.maximum(np.abs(lower), np.abs(upper))
             scale = np.where(np.isfinite(larger) & (larger > 0), larger, 1.0)
-        scale = np.broadcast_to(np.asarray(scale, float), size)
+        scale = numbers(f"{name}: scale", scale, size)
+        if not np.all((scale > 0) & np.isfinite(scale)):
+            raise ShapeError(f"{name}: scale is {shortened(scale.tolist())}, expected positive numbers")
         into.append(Variable(name, ca.MX.sym(name, size), lower, upper, scale, guess))
         return into[-1].symbol
 
     @staticmethod
     def _bounds(what, lower, upper, size):
-        try:
-            both = [
-                np.array(np.broadcast_to(np.asarray(b, float).ravel() if np.ndim(b) else float(b), size))
-                for b in (lower, upper)
-            ]
-        except (TypeError, ValueError):
-            raise ShapeError(
-                f"{what}: bounds {lower!r}, {upper!r} do not fit {size} rows; give numbers or arrays"
-            ) from None
+        both = [numbers(f"{what}: {end} bound", b, size) for end, b in (("lower", lower), ("upper", upper))]
         if np.any(both[0] > both[1]) or np.any(np.isnan(both)):
             i = int(np.argmax(~(both[0] <= both[1])))
             raise LimitError(f"{what}: row {i} has the lower bound {both[0][i]:g} above the upper one {both[1][i]:g}")
@@ -340,11 +367,10 @@ class Problem:
         for k, v in enumerate(self._states):
             if v.symbol is symbol:
                 return k
-        raise UnknownName("state of the problem", str(symbol), [v.name for v in self._states])
+        raise UnknownName("state of the problem", shortened(symbol), [v.name for v in self._states])
 
     def _column(self, expression, state):
-        expression = ca.vec(ca.MX(expression))
-        size = state.numel()
+        expression, size = expression_of(str(state), expression), state.numel()
         if expression.numel() == 1 and size > 1:
             expression = ca.repmat(expression, size, 1)
         if expression.numel() != size:
@@ -352,15 +378,19 @@ class Problem:
         return expression
 
     def _ends(self, values, rows, where):
+        if not isinstance(values, dict):
+            raise ShapeError(f"{where}: got {shortened(values)}, expected {{state or expression: value}}")
         for symbol, value in values.items():
             known = next((v for v in self._states if v.symbol is symbol), None)
+            x = expression_of(where, symbol)
             if isinstance(value, tuple):
-                expression = ca.vec(ca.MX(symbol))
-                rows.append(Row(expression, *self._bounds(where, *value, expression.numel())))
+                if len(value) != 2:
+                    raise ShapeError(f"{where}: got {shortened(value)}, expected a value or (lower, upper)")
+                rows.append(Row(x, *self._bounds(where, *value, x.numel())))
             elif isinstance(value, ca.MX):
-                rows.append(
-                    Row(ca.vec(ca.MX(symbol)) - ca.vec(value), *self._bounds(where, 0, 0, ca.MX(symbol).numel()))
-                )
+                if value.numel() not in (1, x.numel()):
+                    raise ShapeError(f"{where}: got {value.numel()} values, expected {x.numel()}")
+                rows.append(Row(x - ca.vec(value), *self._bounds(where, 0, 0, x.numel())))
             elif known is not None:
                 fixed, _ = self._bounds(f"{where} of {known.name}", value, value, known.size)
                 for i, x in enumerate(fixed):
@@ -369,5 +399,4 @@ class Problem:
                         raise LimitError(f"{where}: {known.name}[{i}] is {x:g}, outside its bounds {bounds}")
                 setattr(known, where, fixed)
             else:
-                expression = ca.vec(ca.MX(symbol))
-                rows.append(Row(expression, *self._bounds(where, value, value, expression.numel())))
+                rows.append(Row(x, *self._bounds(where, value, value, x.numel())))

@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelWarning, SolveError, UnknownName
+from ..given import one_of, options_of
 
 _HAVE_OWN_OPTIONS = ("ipopt", "fatrop", "alpaqa", "uno", "sleqp", "bonmin")  # a dictionary of their own inside CasADi's
 _OF_CASADI = {
@@ -51,8 +52,8 @@ def checked_options(name, options, free_time):
     options: flat, as "max_iter" or "ipopt.max_iter". free_time: whether the time is an unknown. Raises UnknownName for
     a solver or a linear solver that does not exist; one that cannot be loaded is replaced by mumps, with a warning.
     """
-    if name not in solvers():
-        raise UnknownName("NLP solver", name, solvers())
+    one_of("NLP solver", name, solvers())
+    options = options_of("solver_options", options)
     outer, inner = (dict(x) for x in _QUIET.get(name, ({}, {})))
     outer = {"print_time": False, "calc_lam_p": False, **outer}
     if name == "ipopt" and free_time:
@@ -60,7 +61,7 @@ def checked_options(name, options, free_time):
         # and 3 to 20 from a solution whose bounds were tightened; in a fixed time the monotone one needs half as many
         inner["mu_strategy"] = "adaptive"
     known = _OF_CASADI | set(ca.nlpsol_options(name))
-    for key, value in (options or {}).items():
+    for key, value in options.items():
         own = key.startswith(f"{name}.") or (name in _HAVE_OWN_OPTIONS and key not in known)
         (inner if own else outer)[key.removeprefix(f"{name}.")] = value
     if name == "ipopt" and "linear_solver" in inner:

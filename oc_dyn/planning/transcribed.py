@@ -10,6 +10,8 @@ import casadi as ca
 import numpy as np
 
 from ..errors import OrderError, ShapeError, UnknownName
+from ..given import numbers
+from ..model.numbers import as_floats, shortened
 from .assembly import Group, assemble
 from .stages import kind
 from .trajectory import Trajectory, joint_units
@@ -223,15 +225,17 @@ class Transcribed:
                 sides[side].append(np.concatenate(row))
         m = self.assembly.size[1]
         lower, upper = np.zeros((2, m))
-        for numbers, (low, high) in zip(self.assembly.stage_rows, self.row_bounds, strict=True):
-            kept = numbers >= 0
-            lower[numbers[kept]], upper[numbers[kept]] = low[kept], high[kept]
+        for rows, (low, high) in zip(self.assembly.stage_rows, self.row_bounds, strict=True):
+            kept = rows >= 0
+            lower[rows[kept]], upper[rows[kept]] = low[kept], high[kept]
         return {**{k: np.concatenate(x) for k, x in sides.items()}, "lbg": lower, "ubg": upper}
 
     def parameters(self, given):
         """Values of the parameter of the program from {symbol or name: value}."""
         named = self.problem._parameters + self.problem._varying
         known = [name for name, _ in named]
+        if not isinstance(given, dict):
+            raise ShapeError(f"parameters: got {shortened(given)}, expected {{symbol or name: value}}")
         for k in given:
             if isinstance(k, str) and k not in known:
                 raise UnknownName("parameter of the problem", k, known)
@@ -345,17 +349,11 @@ def _ends(symbols):
 
 
 def _sized(what, value, size):
-    value = _finite(what, value).ravel()
-    if value.size not in (1, size):
-        raise ShapeError(f"{what}: got {value.size} values, expected {size}")
-    return np.broadcast_to(value, size)
+    return numbers(what, _finite(what, value), size)
 
 
 def _finite(what, value):
-    try:
-        value = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise ShapeError(f"{what}: got {value!r}, expected numbers") from None
+    value = as_floats(what, value)
     if not np.isfinite(value).all():
         raise ShapeError(f"{what}: value {int(np.argmin(np.isfinite(value)))} is not a finite number")
     return value
@@ -383,7 +381,7 @@ def _guessed(variables, known, total):
         guess = v.guess
         if callable(guess):
             return lambda share: _sized(f"guess of {v.name}", guess(share), v.size)
-        table = np.asarray(guess, float)
+        table = as_floats(f"guess of {v.name}", guess)
         if table.ndim < 2:
             return lambda share: _sized(f"guess of {v.name}", table, v.size)
         if table.shape[1] != v.size or table.shape[0] not in (total, total + 1):

@@ -1,0 +1,65 @@
+"""What users give, checked: each function returns it in the form that is worked with, or says what was expected."""
+
+from collections.abc import Mapping
+
+import casadi as ca
+import numpy as np
+
+from .errors import ShapeError, UnknownName
+from .model.numbers import as_floats, shortened
+
+_REFUSED = (NotImplementedError, RuntimeError, TypeError, ValueError, OverflowError)  # by casadi, in its many ways
+
+
+def count(what, value, least=0):
+    """An int of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**31:
+        raise ShapeError(f"{what} is {shortened(value)}, expected an integer of at least {least}")
+    return int(value)
+
+
+def one_of(what, value, known):
+    """One of the names known."""
+    if not isinstance(value, str) or value not in known:
+        raise UnknownName(what, shortened(value) if not isinstance(value, str) else value, known)
+    return value
+
+
+def name_of(what, value):
+    """A name: text that is not empty."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ShapeError(f"{what}: its name is {shortened(value)}, expected text")
+    return value
+
+
+def options_of(what, value):
+    """A dict of {name: value}, {} for None."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
+        raise ShapeError(f"{what}: got {shortened(value)}, expected {{name: value}}")
+    return dict(value)
+
+
+def number(what, value):
+    """A finite float."""
+    value = as_floats(what, value)
+    if value.size != 1 or not np.isfinite(value).all():
+        raise ShapeError(f"{what} is {shortened(value.tolist())}, expected a finite number")
+    return float(value.ravel()[0])
+
+
+def numbers(what, value, size):
+    """(size,) floats, from as many or one."""
+    value = as_floats(what, value).ravel()
+    if value.size not in (1, size):
+        raise ShapeError(f"{what}: got {value.size} values, expected {size}")
+    return np.array(np.broadcast_to(value, size))
+
+
+def expression(what, value):
+    """A column of casadi.MX."""
+    try:
+        return ca.vec(ca.MX(value))
+    except _REFUSED:
+        raise ShapeError(f"{what}: got {shortened(value)}, expected an expression of the symbols or numbers") from None
