@@ -9,22 +9,18 @@ arm as built. Objective: mean square of the torques over time. The hand must sta
 Steps: small quadratic programs with the gradient by Kim's derivatives; their Hessian is that of Gauss and Newton at
 first, then BFGS's. A step is halved until it is an improvement.
 Source: Kim 2012, Tables 2 and 5, for the derivatives; the arm and its task are ours.
-Run:    python problems/link_length_design.py [--quick] [--quiet] [--out DIR]
+Run:    python problems/link_length_design.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
-import argparse
 import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from matplotlib.figure import Figure
 
 import oc_dyn as od
-from oc_dyn.study.manifest import manifest, write_json
 
-# -- data -----------------------------------------------------------------------------------------------------
+DESIGN = ("shoulder height [m]", "upper arm [m]", "forearm [m]", "counterweight [kg]")
 
 
 @dataclass(frozen=True)
@@ -47,12 +43,6 @@ class Config:
     penalty: float = 1e5  # of the square of the reach used beyond [N2 m2]
     agreement: float = 1e-9  # of Kim's derivatives and AD's
     differences: float = 1e-5  # of both and differences of arms built anew
-
-
-DESIGN = ("shoulder height [m]", "upper arm [m]", "forearm [m]", "counterweight [kg]")
-
-
-# -- model ----------------------------------------------------------------------------------------------------
 
 
 def arm(cfg):
@@ -105,52 +95,52 @@ def motion(cfg):
     return ca.Function("motion", [t, p], ca.cse([q, v, dv, *by_p[:3], share, by_p[3]]))
 
 
-# -- torques over the motion, and their derivatives -----------------------------------------------------------
-
-
-@dataclass(frozen=True)
 class Problem:
     """What a design p makes of the torques and of the reach at N times."""
 
-    cfg: Config
-    robot: object
-    times: np.ndarray
-    motion: object
-    sensitivity: dict
+    def __init__(self, cfg):
+        self.cfg, self.robot, self.n = cfg, arm(cfg), cfg.steps
+        edges = np.linspace(0, 2 * cfg.time, cfg.steps + 1)
+        self.times = (edges[1:] + edges[:-1]) / 2
+        self.along = motion(cfg).map(self.n)
+        methods = "recursive_scalar", "ad"
+        self.sensitivity = {
+            m: od.sensitivity(self.robot, "inverse_dynamics", parameters(cfg), method=m) for m in methods
+        }
+
+    def motion(self, p):
+        return self.along(self.times.reshape(1, -1), ca.repmat(p, 1, self.n))
 
     def torques(self, p, method="recursive_scalar"):
         """All torques (2N,), sample after sample, and their Jacobian by p (2N, 4)."""
-        n = self.times.size
-        q, v, dv, by_q, by_v, by_dv, *_ = self.motion.map(n)(self.times.reshape(1, -1), ca.repmat(p, 1, n))
-        tau, by_p = self.sensitivity[method].map(n)(q, v, dv, ca.repmat(p, 1, n), by_q, by_v, by_dv)
-        rows = [by_p[:, 4 * k : 4 * k + 4] for k in range(n)]
-        return np.array(ca.vec(tau)).ravel(), np.array(ca.vertcat(*rows))
+        q, v, dv, by_q, by_v, by_dv, *_ = self.motion(p)
+        tau, by_p = self.sensitivity[method].map(self.n)(q, v, dv, ca.repmat(p, 1, self.n), by_q, by_v, by_dv)
+        return np.array(ca.vec(tau)).ravel(), np.vstack(np.split(np.array(by_p), self.n, axis=1))
 
     def shares(self, p):
         """Squares (N,) of the share of the reach that is used, and their Jacobian by p (N, 4)."""
-        n = self.times.size
-        *_, share, by_p = self.motion.map(n)(self.times.reshape(1, -1), ca.repmat(p, 1, n))
-        return np.array(share).ravel(), np.array(ca.reshape(by_p, 4, n)).T
+        *_, share, by_p = self.motion(p)
+        return np.array(share).ravel(), np.array(ca.reshape(by_p, 4, self.n)).T
+
+    def quadratic_model(self, p):
+        """Mean over time of the square of the torques [N2 m2], its gradient by Kim's derivatives, Gauss and Newton's
+        Hessian."""
+        tau, J = self.torques(p)
+        return tau @ tau / self.n, 2 * J.T @ tau / self.n, 2 * J.T @ J / self.n + 1e-9 * np.eye(4)
+
+    def merit(self, p):
+        """Objective and, steeply, what the hand is beyond the reach that may be used; infinite where it cannot be."""
+        share = self.shares(p)[0].max()
+        if share >= 1.0:
+            return np.inf
+        return self.quadratic_model(p)[0] + self.cfg.penalty * max(0.0, share - self.cfg.reach**2)
 
 
-def build(cfg):
-    """The Problem of a Config."""
-    robot = arm(cfg)
-    functions = {
-        m: od.sensitivity(robot, "inverse_dynamics", parameters(cfg), method=m) for m in ("recursive_scalar", "ad")
-    }
-    edges = np.linspace(0, 2 * cfg.time, cfg.steps + 1)
-    return Problem(cfg, robot, (edges[1:] + edges[:-1]) / 2, motion(cfg), functions)
-
-
-# -- sequential quadratic programming -------------------------------------------------------------------------
-
-
-def solve(problem, say=lambda text: None):
+def designs_of(problem, say):
     """(designs (steps + 1, 4), objectives, size of the last step, not taken): from the arm as built. The Hessian starts
     as that of Gauss and Newton, and takes in the change of the Lagrangian's gradient (BFGS, damped after Powell)."""
     cfg, p = problem.cfg, np.zeros(4)
-    f, c, H = _quadratic_model(problem, p)
+    f, c, H = problem.quadratic_model(p)
     g, G = problem.shares(p)
     designs, objectives = [p], [f]
     shapes = {"h": ca.Sparsity.dense(4, 4), "a": ca.Sparsity.dense(*G.shape)}
@@ -161,29 +151,22 @@ def solve(problem, say=lambda text: None):
         step, multipliers = (np.array(found[x]).ravel() for x in ("x", "lam_a"))
         if np.abs(step).max() < cfg.tolerance:
             break
-        merit, size = _merit(problem, p), 1.0
-        while _merit(problem, p + size * step) >= merit:
+        merit, size = problem.merit(p), 1.0
+        while problem.merit(p + size * step) >= merit:
             size *= 0.5
             if size < 1e-9:
                 raise od.SolveError(f"link_length_design: no step from p = {p.round(6).tolist()} is an improvement")
         p, before = p + size * step, c + G.T @ multipliers
-        f, c, _ = _quadratic_model(problem, p)
+        f, c, _ = problem.quadratic_model(p)
         g, G = problem.shares(p)
-        H = _updated(H, size * step, c + G.T @ multipliers - before)
+        H = updated(H, size * step, c + G.T @ multipliers - before)
         designs.append(p)
         objectives.append(f)
         say(f"step {k + 1:2}: {np.sqrt(f):8.4f} Nm   p = {np.array2string(p, precision=4)}")
     return np.array(designs), np.array(objectives), float(np.abs(step).max())
 
 
-def _quadratic_model(problem, p):
-    """Mean over time of the square of the torques [N2 m2], its gradient by Kim's derivatives, Gauss and Newton's
-    Hessian."""
-    (tau, J), n = problem.torques(p), problem.times.size
-    return tau @ tau / n, 2 * J.T @ tau / n, 2 * J.T @ J / n + 1e-9 * np.eye(4)
-
-
-def _updated(H, s, y):
+def updated(H, s, y):
     """BFGS, damped so that it stays positive."""
     along = s @ H @ s
     theta = 1.0 if s @ y >= 0.2 * along else 0.8 * along / (along - s @ y)
@@ -191,134 +174,79 @@ def _updated(H, s, y):
     return H - np.outer(H @ s, H @ s) / along + np.outer(y, y) / (s @ y)
 
 
-def _merit(problem, p):
-    """Objective and, steeply, what the hand is beyond the reach that may be used; infinite where it cannot be."""
-    share = problem.shares(p)[0].max()
-    if share >= 1.0:
-        return np.inf
-    return _quadratic_model(problem, p)[0] + problem.cfg.penalty * max(0.0, share - problem.cfg.reach**2)
-
-
-# -- checks ---------------------------------------------------------------------------------------------------
-
-
 def rebuilt(problem, p):
-    """The arm built anew with design p."""
-    return od.design.changed(problem.robot, dict(zip(parameters(problem.cfg), p, strict=True)))
-
-
-def hand_error(problem, p):
-    """How far the hand of an arm built anew with design p is from where it should be, at worst [m]."""
-    n = problem.times.size
-    q, *_ = problem.motion.map(n)(problem.times.reshape(1, -1), ca.repmat(p, 1, n))
-    places = np.array(od.function(rebuilt(problem, p), "frame_pose", frame="hand").map(n)(q)[2])
+    """Of an arm built anew with design p: the torques (2N,) by default inverse dynamics, and how far its hand is from
+    where it should be, at worst [m]."""
+    robot = od.design.changed(problem.robot, dict(zip(parameters(problem.cfg), p, strict=True)))
+    q, v, dv, *_ = problem.motion(p)
+    tau = od.function(robot, "inverse_dynamics").map(problem.n)(q, v, dv)
+    places = np.array(od.function(robot, "frame_pose", frame="hand").map(problem.n)(q)[2])
     wanted = np.array([np.array(hand(problem.cfg, t)).ravel() for t in problem.times]).T
-    return float(np.abs(places[[0, 2]] - wanted).max())
+    return np.array(ca.vec(tau)).ravel(), np.abs(places[[0, 2]] - wanted).max()
 
 
-def rebuilt_torques(problem, p):
-    """The same torques by default inverse dynamics of an arm built anew with design p."""
-    n, robot = problem.times.size, rebuilt(problem, p)
-    q, v, dv, *_ = problem.motion.map(n)(problem.times.reshape(1, -1), ca.repmat(p, 1, n))
-    return np.array(ca.vec(od.function(robot, "inverse_dynamics").map(n)(q, v, dv))).ravel()
-
-
-def check(problem, designs, objectives, last):
-    """{what: (error, bound)}."""
-    cfg, out, h = problem.cfg, {}, 1e-5
+def check(run, problem, designs, objectives, last):
+    cfg, h = problem.cfg, 1e-5
     for when, p in (("at the start", designs[0]), ("at the end", designs[-1])):
         tau, J = problem.torques(p)
         scale = np.abs(J).max()
         error = np.abs(problem.torques(p, "ad")[1] - J).max() / scale
-        out[f"derivatives by Kim's table and by AD, {when}"] = error, cfg.agreement
-        e = h * np.eye(4)
-        slopes = np.array([rebuilt_torques(problem, p + x) - rebuilt_torques(problem, p - x) for x in e]).T / (2 * h)
-        error = np.abs(slopes - J).max() / scale
-        out[f"derivatives and differences of arms built anew, {when}"] = error, cfg.differences
-        error = np.abs(rebuilt_torques(problem, p) - tau).max() / np.abs(tau).max()
-        out[f"torques and those of an arm built anew, {when}"] = error, 1e-10
-        out[f"hand of an arm built anew off its way [m], {when}"] = hand_error(problem, p), 1e-12
+        run.check(f"derivatives by Kim's table and by AD, {when}", error, below=cfg.agreement)
+        slopes = [(rebuilt(problem, p + x)[0] - rebuilt(problem, p - x)[0]) / (2 * h) for x in h * np.eye(4)]
+        error = np.abs(np.array(slopes).T - J).max() / scale
+        run.check(f"derivatives and differences of arms built anew, {when}", error, below=cfg.differences)
+        anew, off = rebuilt(problem, p)
+        error = np.abs(anew - tau).max() / np.abs(tau).max()
+        run.check(f"torques and those of an arm built anew, {when}", error, below=1e-10)
+        run.check(f"hand of an arm built anew off its way [m], {when}", off, below=1e-12)
     p = designs[-1]
-    out["reach used beyond what may be"] = max(0.0, np.sqrt(problem.shares(p)[0].max()) - cfg.reach), 1e-6
+    beyond = np.sqrt(problem.shares(p)[0].max()) - cfg.reach
+    run.check("reach used beyond what may be", max(0.0, beyond), below=1e-6)
     excess = np.maximum(np.array(cfg.lower) - p, p - np.array(cfg.upper_bound)).max()
-    out["design beyond its bounds"] = max(0.0, excess), 1e-9
-    out["objective: end over start"] = objectives[-1] / objectives[0], 0.8
-    out["last step [m, kg]"] = last, cfg.tolerance
-    return out
+    run.check("design beyond its bounds", max(0.0, excess), below=1e-9)
+    run.check("objective: end over start", objectives[-1] / objectives[0], below=0.8)
+    run.check("last step [m, kg]", last, below=cfg.tolerance)
 
 
-# -- figures and table ----------------------------------------------------------------------------------------
-
-
-def write(problem, designs, objectives, path):
-    """Table of the steps: design and root mean square torque."""
-    cfg = problem.cfg
-    base = np.array([0, cfg.upper, cfg.forearm, 0])
-    table = np.column_stack([np.arange(len(designs)), designs + base, np.sqrt(objectives)])
-    header = ",".join(["step", *DESIGN, "rms torque [Nm]"])
-    np.savetxt(path, table, fmt="%.8g", delimiter=",", header=header, comments="")
-
-
-def plot(problem, designs, objectives, path):
-    """design.png: both arms along the motion, torques before and after, objective over the steps."""
-    cfg, n = problem.cfg, problem.times.size
-    figure = Figure(figsize=(11, 7), layout="constrained")
-    grid = figure.subplots(2, 2)
-    for axes, p, title in ((grid[0, 0], designs[0], "as built"), (grid[0, 1], designs[-1], "as designed")):
-        q = np.array(problem.motion.map(n)(problem.times.reshape(1, -1), ca.repmat(p, 1, n))[0])
-        for k in range(0, n // 2 + 1, max(1, n // 12)):
-            angles = np.array([q[0, k], q[0, k] + q[1, k]])
-            lengths = np.array([cfg.upper + p[1], cfg.forearm + p[2]])
-            xs = np.r_[0, np.cumsum(lengths * np.cos(angles))]
-            zs = p[0] + np.r_[0, np.cumsum(lengths * np.sin(angles))]
+def draw(run, problem, designs, objectives):
+    """Both arms along the motion, torques before and after, objective over the steps."""
+    cfg, n = problem.cfg, problem.n
+    titles = "as built: x, z [m]", "as designed: x, z [m]", "torques [Nm]", "root mean square torque [Nm]"
+    with run.figure("design.png", *titles, columns=2, size=(10, 8)) as (before, after, torques, steps):
+        for axes, p in ((before, designs[0]), (after, designs[-1])):
+            q = np.array(problem.motion(p)[0])[:, : n // 2 + 1 : max(1, n // 12)]
+            lengths, angles = np.array([cfg.upper + p[1], cfg.forearm + p[2]])[:, None], np.cumsum(q, axis=0)
+            zero = np.zeros((1, q.shape[1]))
+            xs = np.vstack([zero, np.cumsum(lengths * np.cos(angles), axis=0)])
+            zs = p[0] + np.vstack([zero, np.cumsum(lengths * np.sin(angles), axis=0)])
             axes.plot(xs, zs, "o-", color="tab:blue", alpha=0.35, linewidth=1.5, markersize=3)
-        axes.plot(*[[a, b] for a, b in zip(cfg.start, cfg.goal, strict=True)], "k^", markersize=6)
-        axes.set(title=title, xlabel="x [m]", ylabel="z [m]", aspect="equal", xlim=(-0.4, 0.8), ylim=(-0.3, 0.8))
-        axes.grid(alpha=0.3)
-    for p, style, label in ((designs[0], "--", "as built"), (designs[-1], "-", "as designed")):
-        tau = problem.torques(p)[0].reshape(n, 2)
-        for k, joint in enumerate(("shoulder", "elbow")):
-            grid[1, 0].plot(problem.times, tau[:, k], style, color=f"C{k}", label=f"{joint}, {label}")
-    grid[1, 0].set(xlabel="t [s]", ylabel="torque [Nm]")
-    grid[1, 0].legend(fontsize="small")
-    grid[1, 1].plot(np.sqrt(objectives), "o-")
-    grid[1, 1].set(xlabel="step", ylabel="root mean square torque [Nm]", ylim=(0, None))
-    for axes in grid[1]:
-        axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=80)
+            axes.plot(*zip(cfg.start, cfg.goal, strict=True), "k^", markersize=6)
+            axes.set(xlabel="", aspect="equal", xlim=(-0.4, 0.8), ylim=(-0.3, 0.8))
+        for p, style, label in ((designs[0], "--", "as built"), (designs[-1], "-", "as designed")):
+            for k, tau in enumerate(problem.torques(p)[0].reshape(n, 2).T):
+                joint = ("shoulder", "elbow")[k]
+                torques.plot(problem.times, tau, style, color=f"C{k}", label=f"{joint}, {label}")
+        steps.plot(np.sqrt(objectives), "o-")
+        steps.set(xlabel="step", ylim=(0, None))
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("results/link_length_design"), help="folder (%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="fewer samples")
-    parser.add_argument("--quiet", action="store_true", help="print nothing")
-    options = parser.parse_args(argv)
-    say = (lambda text: None) if options.quiet else print
-    cfg = Config(steps=30) if options.quick else Config()
-    options.out.mkdir(parents=True, exist_ok=True)
+def solve(run, cfg):
+    problem = Problem(cfg)
+    if problem.shares(np.zeros(4))[0].max() >= 1:
+        raise od.LimitError("the way of the hand leaves the reach of the arm as built; move start or goal")
+    designs, objectives, last = designs_of(problem, run.say)
+    check(run, problem, designs, objectives, last)
+    lengths, torque = designs + np.array([0, cfg.upper, cfg.forearm, 0]), np.sqrt(objectives)
+    run.say("design: " + ", ".join(f"{name} {x:.4f}" for name, x in zip(DESIGN, lengths[-1], strict=True)))
+    run.say(f"root mean square torque {torque[0]:.3f} -> {torque[-1]:.3f} Nm")
+    run.facts |= {"design": dict(zip(DESIGN, lengths[-1], strict=True)), "steps": len(designs) - 1}
+    run.facts["rms_torque"] = [float(torque[0]), float(torque[-1])]
+    run.facts["instructions"] = {m: f.n_instructions() for m, f in problem.sensitivity.items()}
+    run.table("steps.csv", {"step": np.arange(len(designs)), DESIGN: lengths, "rms torque [Nm]": torque})
+    draw(run, problem, designs, objectives)
 
-    problem = build(cfg)
-    designs, objectives, last = solve(problem, say)
-    checks = check(problem, designs, objectives, last)
-    passed = all(error < bound for error, bound in checks.values())
-    for what, (error, bound) in checks.items():
-        say(f"{what:62} {error:8.1e}  {'is' if error < bound else 'IS NOT'} below {bound:.1e}")
-    found = designs[-1] + np.array([0, cfg.upper, cfg.forearm, 0])
-    say("design: " + ", ".join(f"{name} {x:.4f}" for name, x in zip(DESIGN, found, strict=True)))
-    say(f"root mean square torque {np.sqrt(objectives[0]):.3f} -> {np.sqrt(objectives[-1]):.3f} Nm")
 
-    write(problem, designs, objectives, options.out / "steps.csv")
-    plot(problem, designs, objectives, options.out / "design.png")
-    command = ["python", "problems/link_length_design.py", *(sys.argv[1:] if argv is None else argv)]
-    facts = {"config": asdict(cfg), "design": dict(zip(DESIGN, found, strict=True)), "passed": passed}
-    facts |= {"rms_torque": [float(np.sqrt(x)) for x in (objectives[0], objectives[-1])], "steps": len(designs) - 1}
-    facts["instructions"] = {m: f.n_instructions() for m, f in problem.sensitivity.items()}
-    facts |= {"checks": {what: {"error": e, "bound": b} for what, (e, b) in checks.items()}}
-    write_json(options.out / "manifest.json", manifest(command, **facts))
-    say(f"written to {options.out}")
-    return 0 if passed else 1
-
+main = od.script(solve, Config(), quick={"steps": 30})
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,23 +8,18 @@ found that explains the torques and that bodies can have (pseudo-inertias positi
 and that no body can have. A motion that was not used then shows what the prediction is worth.
 Sources: Garofalo et al. 2013, eq. 16 (regressor); Gautier and Khalil 1990 (base parameters); Wensing, Kim and Slotine
 2018, Rucker and Wensing 2022 (physical consistency).
-Run:    python problems/panda_identification.py [--quick] [--quiet] [--out DIR]
+Run:    python problems/panda_identification.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
-import argparse
 import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import oc_dyn as od
-from oc_dyn.identification import condition, exciting_motion, identify, is_physical
-from oc_dyn.regressor.base_parameters import base_parameters
-from oc_dyn.study.manifest import manifest, write_json
+from oc_dyn import identification as idn
 
-# -- data -----------------------------------------------------------------------------------------------------
+JOINTS = range(1, 8)
 
 
 @dataclass(frozen=True)
@@ -42,15 +37,8 @@ class Config:
     rank: int = 43  # base parameters, known
 
 
-JOINTS = range(1, 8)
-
-# -- model and simulated measurement --------------------------------------------------------------------------
-
-
-def build(cfg):
-    """The Panda and casadi.Function (q, v, dv) -> tau."""
-    panda = od.robots.panda()
-    return panda, od.function(panda, "inverse_dynamics")
+def rms(x):
+    return np.sqrt(np.mean(np.square(x), axis=1))
 
 
 def measure(cfg, torques, motion, rng):
@@ -58,7 +46,7 @@ def measure(cfg, torques, motion, rng):
     t = np.arange(0.0, motion.period, cfg.dt)
     q, v, dv = motion.sample(t)
     tau = np.array(torques.map(t.size)(q, v, dv))
-    return t, q, v, dv, tau + cfg.noise * _rms(tau)[:, None] * rng.normal(size=tau.shape)
+    return t, q, v, dv, tau + cfg.noise * rms(tau)[:, None] * rng.normal(size=tau.shape)
 
 
 def wrong_start(cfg, robot, rng):
@@ -69,126 +57,56 @@ def wrong_start(cfg, robot, rng):
     return p
 
 
-def _rms(x):
-    return np.sqrt(np.mean(np.square(x), axis=1))
-
-
-# -- solution and checks --------------------------------------------------------------------------------------
-
-
-def solve(cfg, robot, torques):
-    """(exciting motion, held-out measurement, prediction of it, identification, start)."""
-    rng = np.random.default_rng(cfg.seed)
-    settings = {"period": cfg.period, "harmonics": cfg.harmonics, "iterations": cfg.iterations}
-    motion = exciting_motion(robot, seed=cfg.seed, **settings)
-    start = wrong_start(cfg, robot, rng)
-    _, q, v, dv, tau = measure(cfg, torques, motion, rng)
-    found = identify(robot, q, v, dv, tau, prior=start)
-    period, harmonics, seed = cfg.held_out
-    other = exciting_motion(robot, period=period, harmonics=harmonics, seed=seed, iterations=0)
-    held_out = measure(cfg, torques, other, rng)
-    return motion, held_out, found.predict(*held_out[1:4]), found, start
-
-
-def check(cfg, robot, motion, held_out, predicted, found, start):
-    """{what: (error, bound)}."""
-    measured, t = held_out[4], motion.period * np.linspace(0, 1, 3000)
-    q, v, _ = motion.sample(t)
-    true = base_parameters(robot).values
-    outside = np.mean(np.abs(found.values - true) > found.interval)
+def check(run, cfg, robot, motion, measured, predicted, found, start):
+    q, v, _ = motion.sample(motion.period * np.linspace(0, 1, 3000))
+    true = od.base_parameters(robot).values
     over = max((robot.limit("lower") - q.min(axis=1)).max(), (q.max(axis=1) - robot.limit("upper")).max())
-    out = {
-        f"joint {i}: rms error of prediction": (e, cfg.prediction)
-        for i, e in zip(JOINTS, _rms(predicted - measured) / _rms(measured), strict=True)
-    }
-    out["all joints: rms error of prediction"] = (
-        float(np.linalg.norm(predicted - measured) / np.linalg.norm(measured)),
-        cfg.prediction,
-    )
-    out["number of base parameters: difference from the known one"] = abs(found.base.rank - cfg.rank), 0.5
-    out["condition number of the exciting motion"] = condition(robot, motion), cfg.conditioned
-    out["exciting motion: range of positions left [rad]"] = over, 1e-9
-    out["exciting motion: velocity, of its limit"] = (np.abs(v).max(axis=1) / robot.limit("velocity")).max(), 1.0
-    out["95 % confidence intervals that miss"] = outside, 0.2
-    out["start: physical (0 no)"] = float(is_physical(start)), 0.5
-    out["found: unphysical (0 no)"] = float(not is_physical(found.parameters)), 0.5
-    return out
+    for i, error in zip(JOINTS, rms(predicted - measured) / rms(measured), strict=True):
+        run.check(f"joint {i}: rms error of prediction", error, below=cfg.prediction)
+    error = np.linalg.norm(predicted - measured) / np.linalg.norm(measured)
+    run.check("all joints: rms error of prediction", error, below=cfg.prediction)
+    run.check("number of base parameters: difference from the known one", abs(found.base.rank - cfg.rank), below=0.5)
+    run.check("condition number of the exciting motion", idn.condition(robot, motion), below=cfg.conditioned)
+    run.check("exciting motion: range of positions left [rad]", over, below=1e-9)
+    share = (np.abs(v).max(axis=1) / robot.limit("velocity")).max()
+    run.check("exciting motion: velocity, of its limit", share, below=1)
+    run.check("95 % confidence intervals that miss", np.mean(np.abs(found.values - true) > found.interval), below=0.2)
+    run.check("start: physical (0 no)", idn.is_physical(start), below=0.5)
+    run.check("found: unphysical (0 no)", not idn.is_physical(found.parameters), below=0.5)
 
 
-# -- figures and table ----------------------------------------------------------------------------------------
+def solve(run, cfg):
+    robot, rng = od.robots.panda(), np.random.default_rng(cfg.seed)
+    torques = od.function(robot, "inverse_dynamics")
+    settings = {"period": cfg.period, "harmonics": cfg.harmonics, "iterations": cfg.iterations}
+    motion = idn.exciting_motion(robot, seed=cfg.seed, **settings)
+    start = wrong_start(cfg, robot, rng)
+    _, *measured = measure(cfg, torques, motion, rng)
+    found = idn.identify(robot, *measured, prior=start)
+    period, harmonics, seed = cfg.held_out
+    other = idn.exciting_motion(robot, period=period, harmonics=harmonics, seed=seed, iterations=0)
+    t, *states, measured = measure(cfg, torques, other, rng)
+    predicted = found.predict(*states)
+    check(run, cfg, robot, motion, measured, predicted, found, start)
+    run.facts |= {"gap of the rank": found.base.gap, "physical fit": found.physical_fit}
 
-
-def plot(held_out, predicted, out):
-    """prediction.png: torques measured and predicted on the held-out motion, and their difference."""
-    t, measured = held_out[0], held_out[4]
-    figure = Figure(figsize=(11, 9), layout="constrained")
-    panels = figure.subplots(4, 2, sharex=True).ravel()
-    for i, axes in zip(JOINTS, panels, strict=False):
-        axes.plot(t, measured[i - 1], color="0.6", linewidth=2.2, label="measured")
-        axes.plot(t, predicted[i - 1], color="C0", linewidth=1.0, label="predicted")
-        axes.set(ylabel=f"$\\tau_{i}$ [Nm]")
-    panels[0].legend(fontsize="small")
-    panels[7].plot(t, ((predicted - measured) / _rms(measured)[:, None]).T, linewidth=0.6)
-    panels[7].set(ylabel="error / rms")
-    for axes in panels:
-        axes.grid(alpha=0.3)
-        axes.margins(x=0)
-    for axes in panels[6:]:
-        axes.set_xlabel("$t$ [s]")
-    figure.suptitle("Panda: torques on a motion that was not used to identify it")
-    figure.savefig(out / "prediction.png", dpi=85)
-
-
-def plot_motion(motion, out):
-    """exciting_motion.png"""
-    t = motion.period * np.linspace(0, 1, 600)
-    figure = Figure(figsize=(7, 6), layout="constrained")
-    for axes, x, label in zip(figure.subplots(3, sharex=True), motion.sample(t), ("q", "v", "dv"), strict=True):
-        axes.plot(t, x.T, linewidth=1.2)
-        axes.set(ylabel=label)
-        axes.grid(alpha=0.3)
-    figure.axes[-1].set_xlabel("$t$ [s]")
-    figure.legend(figure.axes[0].lines, [f"joint {i}" for i in JOINTS], loc="outside lower center", ncols=7)
-    figure.suptitle("Exciting motion of the Panda")
-    figure.savefig(out / "exciting_motion.png", dpi=85)
-
-
-def write(robot, found, path):
-    """Table of the base parameters: true, estimated, half width of the 95 % interval."""
-    lines = ["parameter,true,estimate,interval,physical"]
     base = found.base
-    columns = base.names, base.values, found.values, found.interval, base.of(found.parameters)
-    lines += [f"{name},{a:.8g},{b:.8g},{c:.3g},{d:.8g}" for name, a, b, c, d in zip(*columns, strict=True)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    columns = {"parameter": base.names, "true": base.values, "estimate": found.values, "interval": found.interval}
+    run.table("parameters.csv", {**columns, "physical": base.of(found.parameters)})
+    titles = "torques of joints 1 to 4 [Nm]", "of joints 5 to 7 [Nm]; thick: measured", "error / rms"
+    with run.figure("prediction.png", *titles, size=(15, 5)) as (large, small, errors):
+        for i, x, y in zip(JOINTS, measured, predicted, strict=True):
+            axis = large if i < 5 else small
+            axis.plot(t, x, color="0.75", linewidth=3)
+            axis.plot(t, y, color=f"C{i}", linewidth=1, label=f"joint {i}, predicted")
+        errors.plot(t, ((predicted - measured) / rms(measured)[:, None]).T, linewidth=0.6)
+    t = motion.period * np.linspace(0, 1, 600)
+    with run.figure("exciting_motion.png", "q [rad]", "v [rad/s]", "dv [rad/s2]") as axes:
+        for axis, x in zip(axes, motion.sample(t), strict=True):
+            axis.plot(t, x.T, label=[f"joint {i}" for i in JOINTS] if axis is axes[0] else None)
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("results/panda_identification"), help="folder (%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="fewer iterations")
-    parser.add_argument("--quiet", action="store_true", help="print nothing")
-    options = parser.parse_args(argv)
-    say = (lambda text: None) if options.quiet else print
-    cfg = Config(iterations=6) if options.quick else Config()
-    options.out.mkdir(parents=True, exist_ok=True)
-
-    robot, torques = build(cfg)
-    motion, held_out, predicted, found, start = solve(cfg, robot, torques)
-    checks = check(cfg, robot, motion, held_out, predicted, found, start)
-    passed = all(error < bound for error, bound in checks.values())
-    for what, (error, bound) in checks.items():
-        say(f"{what:58} {error:9.2e}  {'is' if error < bound else 'IS NOT'} below {bound:.1e}")
-
-    write(robot, found, options.out / "parameters.csv")
-    plot(held_out, predicted, options.out)
-    plot_motion(motion, options.out)
-    command = ["python", "problems/panda_identification.py", *(sys.argv[1:] if argv is None else argv)]
-    facts = {"config": asdict(cfg), "gap of the rank": found.base.gap, "physical fit": found.physical_fit}
-    facts |= {"passed": passed, "checks": {what: {"error": e, "bound": b} for what, (e, b) in checks.items()}}
-    write_json(options.out / "manifest.json", manifest(command, **facts))
-    say(f"written to {options.out}")
-    return 0 if passed else 1
-
+main = od.script(solve, Config(), quick={"iterations": 6})
 
 if __name__ == "__main__":
     sys.exit(main())

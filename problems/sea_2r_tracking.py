@@ -9,23 +9,17 @@
 4. Stiffness to infinity: the motor torque tends to that of a rigid robot with the motors' inertia, like 1 / K.
 5. Damped springs: the algebraic map is refused; with their equation integrated along, the feedforward is exact again.
 The arm is ours: two links of 0.4 m and 3 kg in the vertical plane, K = (500, 300) Nm/rad, B = (0.3, 0.2) kg m2.
-Run:    python problems/sea_2r_tracking.py [--quick] [--quiet] [--out DIR]
+Run:    python problems/sea_2r_tracking.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
-import argparse
 import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from matplotlib.figure import Figure
 
 import oc_dyn as od
 from oc_dyn import elastic as el
-from oc_dyn.study.manifest import manifest, write_json
-
-# -- data -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -55,9 +49,7 @@ class Config:
     seed: int = 1
     rtol: float = 1e-10
     factors: tuple = (1e1, 1e2, 1e3, 1e4)  # of the stiffness, on its way to infinity
-
-
-# -- model and laws -------------------------------------------------------------------------------------------
+    fps: int = 15
 
 
 def links(cfg):
@@ -65,19 +57,10 @@ def links(cfg):
     b = od.RobotBuilder("arm_2r")
     b.add_link("base")
     across = cfg.mass * cfg.length**2 / 12
-    for i in range(2):
-        b.add_body(
-            f"link{i + 1}",
-            "revolute",
-            f"link{i}" if i else "base",
-            joint=f"joint{i + 1}",
-            mass=cfg.mass,
-            com=(cfg.length / 2, 0.0, 0.0),
-            inertia=np.diag([1e-4, across, across]),
-            axis=(0.0, -1.0, 0.0),
-            xyz=(cfg.length if i else 0.0, 0.0, 0.0),
-        )
-    b.add_frame("tip", "link2", xyz=(cfg.length, 0.0, 0.0))
+    rod = {"mass": cfg.mass, "com": (cfg.length / 2, 0, 0), "inertia": np.diag([1e-4, across, across])}
+    b.add_body("link1", "revolute", "base", joint="joint1", axis=(0, -1, 0), **rod)
+    b.add_body("link2", "revolute", "link1", joint="joint2", axis=(0, -1, 0), xyz=(cfg.length, 0, 0), **rod)
+    b.add_frame("tip", "link2", xyz=(cfg.length, 0, 0))
     return b.build()
 
 
@@ -106,40 +89,22 @@ def laws(cfg, arm):
     }
 
 
-# -- the five parts -------------------------------------------------------------------------------------------
-
-
-def ideal(cfg, arm):
-    """{law: Run}, exact model, continuous in time."""
-    reference = smooth(cfg, arm)
-    return {name: el.simulate(arm, law, reference, rtol=cfg.rtol) for name, law in laws(cfg, arm).items()}
-
-
 def laboratory(cfg, arm):
-    """{law: Run}, sampled, with noise, torque limits and errors of the model."""
+    """{law: el.Run}, sampled, with noise, torque limits and errors of the model."""
     motion = el.rest_to_rest(cfg.start, cfg.goal, cfg.moving, continuity=arm.continuity("torque"), hold=cfg.hold)
     reference = el.reference(arm, motion)
-    angle, speed = {"q": cfg.noise_angle, "theta": cfg.noise_angle}, {"v": cfg.noise_speed, "dtheta": cfg.noise_speed}
-    conditions = {
-        "sample_time": cfg.sample_time,
-        "torque_limit": cfg.torque_limit,
-        "noise": {**angle, **speed},
-        "seed": cfg.seed,
-        "stiffness_error": cfg.stiffness_error,
-        "mass_error": cfg.mass_error,
-        "start": "reference",
-    }
+    noise = {"q": cfg.noise_angle, "theta": cfg.noise_angle, "v": cfg.noise_speed, "dtheta": cfg.noise_speed}
+    conditions = {"sample_time": cfg.sample_time, "torque_limit": cfg.torque_limit, "noise": noise, "seed": cfg.seed}
+    conditions |= {"stiffness_error": cfg.stiffness_error, "mass_error": cfg.mass_error, "start": "reference"}
     return {name: el.simulate(arm, law, reference, **conditions) for name, law in laws(cfg, arm).items()}
 
 
 def complete(cfg, arm):
-    """(Run with the complete model's feedforward, Run with the reduced one's), on the complete robot."""
-    S = [[0.0, cfg.coupling], [0.0, 0.0]]
-    whole = build(cfg, coupling=S)
+    """(el.Run with the complete model's feedforward, with the reduced one's), on the complete robot."""
+    whole = build(cfg, coupling=[[0.0, cfg.coupling], [0.0, 0.0]])
     reference = smooth(cfg, whole)
-    return tuple(
-        el.simulate(whole, el.feedforward_pd(model, cfg.kp, cfg.kd), reference, rtol=cfg.rtol) for model in (whole, arm)
-    )
+    both = (el.feedforward_pd(model, cfg.kp, cfg.kd) for model in (whole, arm))
+    return tuple(el.simulate(whole, law, reference, rtol=cfg.rtol) for law in both)
 
 
 def to_infinity(cfg):
@@ -157,7 +122,7 @@ def to_infinity(cfg):
 
 
 def damped(cfg):
-    """(whether the algebraic map is refused, Run with the dampers' equation integrated, Run with them left out)."""
+    """(whether the algebraic map is refused, el.Run with the dampers' equation integrated, with them left out)."""
     arm = build(cfg, damping=dict(zip(("joint1", "joint2"), cfg.damping, strict=True)))
     try:
         el.feedforward_pd(arm, cfg.kp, cfg.kd)
@@ -170,117 +135,75 @@ def damped(cfg):
     return refused, *(el.simulate(arm, law, reference, rtol=cfg.rtol) for law in (with_it, without))
 
 
-# -- checks ---------------------------------------------------------------------------------------------------
-
-
-def check(cfg, exact, real, whole, gaps, refused, with_damping, without):
-    """{what: (error, bound)}."""
-    names = list(exact)
-    out = {
-        f"ideal, {names[0]}: largest error [rad]": (exact[names[0]].largest_error, 1e-12),
-        f"ideal, {names[1]}: largest error [rad]": (exact[names[1]].largest_error, 1e-11),
-    }
-    for name in names[2:]:
-        out[f"ideal, {name}: 1 mrad over its largest error"] = 1e-3 / exact[name].largest_error, 1.0
-    for name, run in exact.items():
-        out[f"ideal, {name}: energy balance, relative"] = np.abs(run.energy_balance).max() / np.ptp(run.put_in), 1e-9
-    best = min(real[n].largest_error for n in names[:2])
-    for name in names[2:]:
-        out[f"laboratory: error of the better flat law over that of {name}"] = best / real[name].largest_error, 0.5
-    for name, run in real.items():
-        out[f"laboratory, {name}: share of the torque limit"] = np.abs(run.tau_m / cfg.torque_limit).max(), 1 + 1e-12
-    out["complete model, its own feedforward: largest error [rad]"] = whole[0].largest_error, 1e-10
-    out["complete model, reduced feedforward: against 6.1e-4 rad, relative"] = (
-        abs(whole[1].largest_error / 6.1e-4 - 1),
-        0.1,
-    )
+def check(run, cfg, exact, real, whole, gaps):
+    linearized, flat, *others = exact
+    run.check(f"ideal, {linearized}: largest error [rad]", exact[linearized].largest_error, below=1e-12)
+    run.check(f"ideal, {flat}: largest error [rad]", exact[flat].largest_error, below=1e-11)
+    for name in others:
+        share = 1e-3 / exact[name].largest_error
+        run.check(f"ideal, {name}: 1 mrad over its largest error", share, below=1)
+    for name, found in exact.items():
+        balance = np.abs(found.energy_balance).max() / np.ptp(found.put_in)
+        run.check(f"ideal, {name}: energy balance, relative", balance, below=1e-9)
+    best = min(real[n].largest_error for n in (linearized, flat))
+    for name in others:
+        what = f"laboratory: error of the better flat law over that of {name}"
+        run.check(what, best / real[name].largest_error, below=0.5)
+    for name, found in real.items():
+        share = np.abs(found.tau_m / cfg.torque_limit).max()
+        run.check(f"laboratory, {name}: share of the torque limit", share, below=1 + 1e-12)
+    run.check("complete model, its own feedforward: largest error [rad]", whole[0].largest_error, below=1e-10)
+    what = "complete model, reduced feedforward: against 6.1e-4 rad, relative"
+    run.check(what, abs(whole[1].largest_error / 6.1e-4 - 1), below=0.1)
     slope = np.polyfit(np.log(cfg.factors), np.log(gaps), 1)[0]
-    out["motor torque to the rigid one with K: slope, plus 1"] = abs(slope + 1), 0.02
-    out["damped springs: 0 if the algebraic map is refused"] = float(not refused), 0.5
-    out["damped springs, integrated: largest error [rad]"] = with_damping.largest_error, 1e-11
-    out["damped springs, left out: 0.1 mrad over the largest error"] = 1e-4 / without.largest_error, 1.0
-    return out
+    run.check("motor torque to the rigid one with K: slope, plus 1", abs(slope + 1), below=0.02)
+    refused, with_damping, without = damped(cfg)
+    run.check("damped springs: 0 if the algebraic map is refused", not refused, below=0.5)
+    run.check("damped springs, integrated: largest error [rad]", with_damping.largest_error, below=1e-11)
+    what = "damped springs, left out: 0.1 mrad over the largest error"
+    run.check(what, 1e-4 / without.largest_error, below=1)
 
 
-# -- figures and files ----------------------------------------------------------------------------------------
-
-
-def plot_limits(cfg, exact, whole, gaps, path):
-    """Complete and reduced feedforward over time; motor torque less the rigid one over the stiffness."""
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    over_time, over_stiffness = figure.subplots(1, 2)
-    for run, label in zip(
-        whole, ("feedforward of the complete model (q to q^(6))", "of the reduced model"), strict=True
-    ):
-        over_time.semilogy(run.t, np.maximum(np.abs(run.error).max(axis=1), 1e-17), label=label)
-    over_time.set(title="on the complete model", xlabel="time [s]", ylabel="|q - q_ref| [rad]")
-    over_stiffness.loglog(cfg.factors, gaps, "o-", label="largest |tau_m - rigid| [Nm]")
-    over_stiffness.loglog(
-        cfg.factors, gaps[0] * cfg.factors[0] / np.array(cfg.factors), "k--", linewidth=0.7, label="1 / K"
-    )
-    over_stiffness.set(title="towards the rigid robot", xlabel="stiffness over that of the arm")
-    for axis in (over_time, over_stiffness):
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize="small")
-    figure.savefig(path, dpi=90)
-
-
-def write(runs, path):
+def write(run, runs):
     """Time, reference, link and motor angles and motor torques of every law."""
-    header, columns = ["t [s]"], []
-    for name, run in runs.items():
-        columns = columns or [run.t]
-        for what, values, unit in (("q", run.q, "rad"), ("theta", run.theta, "rad"), ("tau_m", run.tau_m, "Nm")):
-            header += [f"{name.replace(',', ';')}: {what}{i + 1} [{unit}]" for i in range(values.shape[1])]
-            columns += list(values.T)
     first = next(iter(runs.values()))
-    header += [f"q_ref{i + 1} [rad]" for i in range(first.q_ref.shape[1])]
-    rows = np.column_stack([*columns, first.q_ref])
-    np.savetxt(path, rows, fmt="%.9g", delimiter=",", header=",".join(header), comments="")
+    columns = {"t [s]": first.t}
+    for name, found in runs.items():
+        for what, values, unit in (("q", found.q, "rad"), ("theta", found.theta, "rad"), ("tau_m", found.tau_m, "Nm")):
+            columns[tuple(f"{name.replace(',', ';')}: {what}{i} [{unit}]" for i in (1, 2))] = values
+    run.table("laboratory.csv", {**columns, ("q_ref1 [rad]", "q_ref2 [rad]"): first.q_ref})
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("results/sea_2r_tracking"), help="folder (%(default)s)")
-    parser.add_argument(
-        "--quick", action="store_true", help="a slower law in the laboratory, half the pictures a second"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print nothing")
-    options = parser.parse_args(argv)
-    say = (lambda text: None) if options.quiet else print
-    cfg = Config(sample_time=2e-3) if options.quick else Config()
-    options.out.mkdir(parents=True, exist_ok=True)
-
+def solve(run, cfg):
     arm = build(cfg)
-    say(str(arm))
-    exact, real, whole = ideal(cfg, arm), laboratory(cfg, arm), complete(cfg, arm)
+    run.say(str(arm))
+    reference = smooth(cfg, arm)
+    exact = {name: el.simulate(arm, law, reference, rtol=cfg.rtol) for name, law in laws(cfg, arm).items()}
+    real, whole, gaps = laboratory(cfg, arm), complete(cfg, arm), to_infinity(cfg)
+    errors = run.facts["largest_errors"] = {}
     for part, runs in (("ideal", exact), ("laboratory", real)):
-        for name, run in runs.items():
-            say(f"{part:10}  {name:32} largest error {run.largest_error:.2e} rad")
-    gaps = to_infinity(cfg)
-    checks = check(cfg, exact, real, whole, gaps, *damped(cfg))
-    passed = all(error < bound for error, bound in checks.values())
-    for what, (error, bound) in checks.items():
-        say(f"{what:85} {error:8.1e}  {'is' if error < bound else 'IS NOT'} below {bound:.1e}")
+        for name, found in runs.items():
+            errors[f"{part}, {name}"] = found.largest_error
+            run.say(f"{part:10}  {name:32} largest error {found.largest_error:.2e} rad")
+    check(run, cfg, exact, real, whole, gaps)
 
-    write(real, options.out / "laboratory.csv")
-    el.plot_runs(exact, options.out / "ideal.png", title="ideal: feedback linearization in detail")
-    el.plot_runs(
-        real, options.out / "laboratory.png", title="sampled, noisy, wrong model: feedback linearization in detail"
-    )
-    plot_limits(cfg, exact, whole, gaps, options.out / "limits.png")
-    fps = 8 if options.quick else 15
-    el.animate_run(arm, real["flat feedforward, motor PD"], options.out / "laboratory.gif", fps=fps, slow=1.5)
-    command = ["python", "problems/sea_2r_tracking.py", *(sys.argv[1:] if argv is None else argv)]
-    facts = {"config": asdict(cfg)}
-    facts["largest_errors"] = {
-        f"{p}, {n}": r.largest_error for p, x in (("ideal", exact), ("laboratory", real)) for n, r in x.items()
-    }
-    facts |= {"passed": passed, "checks": {what: {"error": e, "bound": b} for what, (e, b) in checks.items()}}
-    write_json(options.out / "manifest.json", manifest(command, **facts))
-    say(f"written to {options.out}")
-    return 0 if passed else 1
+    write(run, real)
+    detail = "feedback linearization in detail"
+    el.plot_runs(exact, run.out / "ideal.png", title=f"ideal: {detail}")
+    el.plot_runs(real, run.out / "laboratory.png", title=f"sampled, noisy, wrong model: {detail}")
+    titles = "on the complete model: |q - q_ref| [rad]", "towards the rigid robot"
+    with run.figure("limits.png", *titles, size=(10, 4)) as (over_time, over_stiffness):
+        names = "feedforward of the complete model (q to q^(6))", "of the reduced model"
+        for found, name in zip(whole, names, strict=True):
+            over_time.semilogy(found.t, np.maximum(np.abs(found.error).max(axis=1), 1e-17), label=name)
+        over_stiffness.loglog(cfg.factors, gaps, "o-", label="largest |tau_m - rigid| [Nm]")
+        line = gaps[0] * cfg.factors[0] / np.array(cfg.factors)
+        over_stiffness.loglog(cfg.factors, line, "k--", linewidth=0.7, label="1 / K")
+        over_stiffness.set(xlabel="stiffness over that of the arm")
+    el.animate_run(arm, real["flat feedforward, motor PD"], run.out / "laboratory.gif", fps=cfg.fps, slow=1.5)
 
+
+main = od.script(solve, Config(), quick={"sample_time": 2e-3, "fps": 8})
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,5 +1,5 @@
 // Feedback linearisation of an elastic arm on Pinocchio, time derivatives by finite differences: what
-// sea_codegen_controller.py --pinocchio compares with. All joints turn about their z axes.
+// sea_codegen_controller.py compares with by --set "pinocchio='PROGRAM'". All joints turn about their z axes.
 // To compile, with P the folder of the Pinocchio wheel that holds include and lib, E that of Eigen's headers (some minutes):
 //   g++ -std=c++17 -O2 -DNDEBUG -w -DBOOST_MPL_LIMIT_LIST_SIZE=40 -DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS
 //       -DPINOCCHIO_ENABLE_TEMPLATE_INSTANTIATION -I$P/include -I$E sea_pinocchio_law.cpp -o sea_pinocchio_law

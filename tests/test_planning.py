@@ -133,6 +133,14 @@ def test_effort_falls_with_time_and_is_below_any_other_motion(arm, limits):
     assert efforts[0] < 1.02 * np.sum(share[1:] ** 2) * 1e-3 + 1e-3
 
 
+def test_no_rate_of_torque_at_all_is_refused():
+    arm = od.robots.planar_2r()
+    limits = od.Limits.of(arm).updated({n: {"dtau": 2000.0} for n in arm.coordinate_names})
+    with pytest.raises(od.LimitError, match="dtau|rate of torque|torque rate"):
+        od.plan_point_to_point(arm, [0, 0], [0.5, 0.2], limits=limits, continuity=2, scale={"dtau": 0})
+
+
+
 def test_scaling_the_limits_scales_the_time(arm, limits):
     kinematic = limits.without("tau", "dtau")
     one = plan(arm, A, B, limits=kinematic, nodes=20)

@@ -342,3 +342,12 @@ def test_animate_any_motion(tmp_path):
         assert image.n_frames == 4 and image.size == (120, 120)
     with pytest.raises(od.ShapeError, match=r"expected \(3, 19\) for quadruped"):
         od.animate(robot, [0, 1, 2], q, tmp_path / "y.gif")
+
+
+def test_used_is_the_largest_share_of_each_limit(motion):
+    fine = motion.sample(1e-3)
+    used = fine.used()
+    assert set(used) == {"v", "dv", "d2v", "tau", "dtau"}
+    for row in motion.check(dt=1e-3).rows:
+        if row.quantity in used:
+            assert used[row.quantity].max() == pytest.approx(row.share, rel=1e-2)

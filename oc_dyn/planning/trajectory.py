@@ -6,7 +6,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..function import function
 from . import storage
-from .limits import order_name
+from .limits import QUANTITIES, order_name
 from .polynomials import derivatives_at
 from .report import report
 
@@ -59,6 +59,15 @@ class Samples:
 
     def __len__(self):
         return len(self.t)
+
+    def used(self):
+        """{quantity: (K,) largest share over the joints of its limit} of v, dv, ..., tau, dtau, those that have one."""
+        out = {}
+        for name in QUANTITIES[1:]:
+            limit = np.inf if self.limits is None else getattr(self.limits, name)
+            if np.isfinite(limit).any():
+                out[name] = np.abs(getattr(self, name) / limit).max(axis=1)
+        return out
 
     def save(self, path, dt=None, layout=None):
         """Write .csv, .npz or .json, by the ending of `path`; see Trajectory.load.

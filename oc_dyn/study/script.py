@@ -2,6 +2,8 @@
 
 import argparse
 import ast
+import csv
+import io
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
@@ -50,8 +52,8 @@ def script(solve, config, quick=None):
         except _OURS as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 2
-        except OSError as error:
-            print(f"{name}: cannot write to {options.out}: {error}", file=sys.stderr)
+        except OSError as error:  # of the disk, or of a program that is called
+            print(f"{name}: {error}", file=sys.stderr)
             return 2
         passed = all(error < bound for error, bound in run.checked.values())
         checks = {what: {"error": error, "bound": bound} for what, (error, bound) in run.checked.items()}
@@ -77,21 +79,31 @@ class Run:
         self.say(f"{what:72} {error:10.3e}  {'is' if error < below else 'IS NOT'} below {below:.3e}")
 
     def table(self, name, columns):
-        """Write a CSV of {heading, or tuple of headings: (K,) or (K, n)}."""
+        """Write a CSV of {heading, or tuple of headings: (K,) or (K, n) numbers, or K texts}."""
         headings = [h for key in columns for h in ((key,) if isinstance(key, str) else key)]
-        values = np.column_stack([np.asarray(x, float).reshape(len(x), -1) for x in columns.values()])
-        if values.shape[1] != len(headings):
-            raise ShapeError(f"table {name}: {len(headings)} headings for {values.shape[1]} columns")
-        rows = (",".join(f"{x:.9g}" for x in row) for row in values)
-        write_text(self.out / name, "\n".join([",".join(headings), *rows]) + "\n")
+        cells = []
+        for x in columns.values():
+            x = np.asarray(x)
+            cells += list((x if x.dtype.kind in "OSU" else np.char.mod("%.9g", x.astype(float))).reshape(len(x), -1).T)
+        if len(cells) != len(headings) or len({len(c) for c in cells}) > 1:
+            sizes = [len(c) for c in cells]
+            raise ShapeError(f"table {name}: {len(headings)} headings for {len(cells)} columns of {sizes} rows")
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([headings, *zip(*cells, strict=True)])
+        write_text(self.out / name, text.getvalue())
 
     @contextmanager
-    def figure(self, name, *titles, size=None, xlabel="time [s]"):
-        """Axes side by side, one a title, to draw on; the PNG is written at the end of the block."""
+    def figure(self, name, *titles, columns=None, size=None, xlabel="time [s]"):
+        """Axes, one a title, to draw on, so many in a row; the PNG is written at the end of the block."""
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=size or (4 * len(titles), 4), layout="constrained")
-        axes = figure.subplots(1, len(titles), squeeze=False)[0]
+        columns = columns or len(titles)
+        rows = -(-len(titles) // columns)
+        figure = Figure(figsize=size or (4 * columns, 4 if rows == 1 else 3.2 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axis in axes[len(titles) :]:
+            axis.remove()
+        axes = axes[: len(titles)]
         for axis, title in zip(axes, titles, strict=True):
             axis.set(title=title, xlabel=xlabel)
             axis.grid(alpha=0.3)
@@ -115,4 +127,6 @@ def _setting(text, cfg):
     is_now = getattr(cfg, name)
     if isinstance(is_now, tuple) != isinstance(value, tuple):
         raise ShapeError(f"--set {text}: {name} is {is_now!r}; got {value!r}")
+    if isinstance(value, tuple) and len(value) != len(is_now):
+        raise ShapeError(f"--set {text}: {name} has {len(is_now)} values, {is_now!r}; got {len(value)}")
     return name, value
