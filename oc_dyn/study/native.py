@@ -10,9 +10,11 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from ..codegen.source import c_source, prepared
+
 _TIMER = """
 double seconds_{name}(const double** arg, double** res, int calls) {{
-  static casadi_int iw[{iw} + 1];
+  static long long int iw[{iw} + 1];
   static double w[{w} + 1];
   struct timespec start, end;
   int k;
@@ -29,21 +31,25 @@ def compiler():
     return shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 
 
-def times(functions, ports, rounds=21, calls=40, flags=("-O2", "-march=native")):
+def times(functions, ports, rounds=21, calls=40, flags=("-O2", "-march=native"), command=None, split=False):
     """(rounds, functions) seconds of a call of each Function, in runs of `calls` that alternate between them.
 
-    functions: casadi.Functions of different names. ports: {port: numbers}. Needs a C compiler.
+    functions: casadi.Functions of different names. ports: {port: numbers}. command: that of the C compiler, default
+    compiler(); one is needed. split: long ones as od.compile writes them, in parts.
     """
+    functions = [prepared(f, f.name()) for f in functions] if split else functions
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder) / "timed.c", Path(folder) / "timed.so"
-        generator = ca.CodeGenerator("timed.c")
-        for f in functions:
-            generator.add(ca.Function(f))
-        generator.generate(f"{folder}/")
-        text = source.read_text()
+        if split:
+            text = c_source(functions, "timed")
+        else:
+            generator = ca.CodeGenerator("timed.c")
+            for f in functions:
+                generator.add(ca.Function(f))
+            text = generator.dump()
         text += "".join(_TIMER.format(name=f.name(), iw=f.sz_iw(), w=f.sz_w()) for f in functions)
         source.write_text("#define _POSIX_C_SOURCE 199309L\n#include <time.h>\n" + text)
-        subprocess.run([compiler(), *flags, "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
+        subprocess.run([command or compiler(), *flags, "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
         loaded = ctypes.CDLL(str(library))
         runs = [_run(loaded, f, ports) for f in functions]
         return np.array([[run(calls) for run in runs] for _ in range(rounds)])

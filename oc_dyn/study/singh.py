@@ -2,8 +2,9 @@
 
 Singh, Russell and Wensing 2023, Table III and figures 7 to 9 (inverse dynamics), 16 and 17, 20 (forward dynamics): time
 is fitted by log(t) = A log(N) + B. Here t are microseconds of CasADi's virtual machine, so that B is another one than
-that of the paper's Fortran, and instructions, the same everywhere. The four error metrics of inverse dynamics and
-programs of robots are the study second_order.
+that of the paper's Fortran, and instructions, the same everywhere. Figures 14, 15 and 18, the parts of second partials
+of forward dynamics, are in singh_parts; 10 and 19, times of robots, in singh_programs. The four error metrics of
+inverse dynamics are the study second_order.
 """
 
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from .. import robots
 from ..function import function
 from ..registry import get_method
+from . import singh_parts, singh_programs
 from .functions import random_ports, summary
 from .manifest import manifest, write_json
 from .native import interpreted
@@ -52,8 +54,9 @@ def run(out, quick=False, progress=None, executor="serial"):
     """Measure, fit and draw; returns the report as a text.
 
     out: folder for sizes.csv, differences.csv (rows that the same code left there are not measured again), times.csv,
-    slopes.csv, singh.png, manifest.json. quick: up to four bodies. executor: where Functions are built, counted and
-    compared; times are measured here.
+    slopes.csv, singh.png; terms.csv, term_times.csv, breakdown.csv, terms.png; programs.csv, programs.png;
+    manifest.json. quick: up to four bodies, one robot. executor: where Functions are built, counted and compared; times
+    are measured here.
     """
     from .paper_figures import plot_series
 
@@ -75,17 +78,24 @@ def run(out, quick=False, progress=None, executor="serial"):
     ]
     table = Rows(out / "sizes.csv", ("quantity", "robot", "method", "bodies"), ("instructions", "bytes", "lines"))
     differences = Rows(out / "differences.csv", ("robot", "bodies", "method"), METRICS)
-    with bar(progress, 2 * len(plan) + len(compared), "singh") as shown:
+    more = sum(map(len, singh_parts.plans(quick))) + len(singh_programs.plan(quick))
+    with bar(progress, 2 * len(plan) + len(compared) + more, "singh") as shown:
         counts = fill(table, plan, _size, executor, shown)
         table.close(plan)
         errors = fill(differences, compared, _difference, executor, shown)
         differences.close(compared)
         times = _times(out / "times.csv", plan, quick, shown)
+        terms, clock, shares = singh_parts.measure(out, quick, executor, shown)
+        programs = singh_programs.measure(out, quick, shown)
     slopes = _slopes(out / "slopes.csv", counts, times, 2 if quick else FIRST)
     plot_series(_panels(counts, times), out / "singh.png", _TITLE)
+    plot_series(singh_parts.panels(terms, clock, shares), out / "terms.png", singh_parts.TITLE)
+    singh_programs.plot(programs, out / "programs.png")
+    crossed = singh_parts.crossovers(terms, clock)
     command = ["oc-dyn", "study", "singh", *(["--quick"] if quick else []), "--out", out]
-    write_json(out / "manifest.json", manifest(command, slopes=slopes, slopes_from_bodies=FIRST))
-    return report(slopes, counts, errors)
+    write_json(out / "manifest.json", manifest(command, slopes=slopes, slopes_from_bodies=FIRST, crossovers=crossed))
+    told = [report(slopes, counts, errors), "", *singh_parts.report(terms, shares, crossed), ""]
+    return "\n".join([*told, *singh_programs.report(programs)])
 
 
 _TITLE = "Second partials over the number of bodies (full: chains, dashed: binary trees)"
