@@ -6,6 +6,7 @@ Loaded when asked for.
 """
 
 import inspect
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ..errors import ShapeError, UnknownName
 
 STUDIES = {
     "ali": "oc_dyn.study.ali:run",
+    "crocoddyl": "oc_dyn.study.reach:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",
     "kim": "oc_dyn.study.kim:run",
@@ -50,7 +52,8 @@ def run(name, out=None, quick=False, executor="serial", progress=None):
     elif executor != "serial":
         raise ShapeError(f"study {name}: it measures times and runs here alone, one point after the other: no executor")
     told = study(out, quick=quick, progress=progress, **options)
-    note = write_report(out, name, told)
+    module = sys.modules[study.__module__]
+    note = write_report(out, name, told, module.__doc__ or "", getattr(module, "CAPTIONS", None))
     return f"{told}\n{note}" if note else told
 
 

@@ -29,6 +29,14 @@ QUICK = 6, range(4), (6, 11, 16, 21)  # bodies of the sweep over the order, orde
 MOST = 300_000  # instructions beyond which a Function is not built; twice as many for the paper's sizes
 ROUNDS, CALLS = 21, 48  # 1000 calls, as in the paper
 
+CAPTIONS = {
+    "ali.png": "Instructions over bodies and over the order, and time of a call; dashed: automatic differentiation.",
+    "bodies.csv": "Instructions over the number of bodies, order 2.",
+    "orders.csv": "Instructions over the order, all ways.",
+    "orders_large.csv": "Instructions over the order at the size of the paper, recursions alone.",
+    "times.csv": "Time of a call by CasADi's virtual machine, and its ratio to the paper's recursion.",
+}
+
 
 def run(out, quick=False, progress=None, executor="serial"):
     """Measure, fit and draw; returns the report as a text.

@@ -51,6 +51,33 @@ def plot_bodies(series, path, long):
     figure.savefig(path, dpi=85)
 
 
+def plot_memory(by_order, by_bodies, path):
+    """Memory of building, size as a file and numbers kept, over instructions: default methods and strongest AD."""
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    figure.suptitle("What Functions take over their instructions: default methods, and AD (hollow)")
+    panels = figure.subplots(1, 3)
+    shown = [s for s in (*by_order, *by_bodies) if s.weighed]
+    for axes, field, unit, title in zip(
+        panels,
+        ("peaks", "bytes", "work"),
+        (1, 1e6, 1),
+        ("memory to build [MB]", "size as a file [MB]", "numbers kept by a call"),
+        strict=True,
+    ):
+        for k, (quantity, ad) in enumerate((q, ad) for q in QUANTITIES for ad in (False, True)):
+            rows = [s for s in shown if s.quantity == quantity and (get_method(quantity, s.method).kind == "ad") == ad]
+            points = [(c, y / unit) for s in rows for c, y in zip(s.instructions, getattr(s, field), strict=True) if y]
+            if points:
+                label = f"{quantity.split('_')[0]} {rows[0].method}"
+                face = {"markerfacecolor": "none"} if ad else {}
+                axes.loglog(*zip(*points, strict=True), "o", color=f"C{k // 2}", markersize=4, label=label, **face)
+        axes.set(xlabel="instructions", title=title)
+        axes.grid(alpha=0.3, which="both")
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(fontsize="x-small")
+    figure.savefig(path, dpi=85)
+
+
 def _panels(title):
     figure = Figure(figsize=(11, 9), layout="constrained")
     figure.suptitle(title)

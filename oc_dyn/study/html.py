@@ -9,30 +9,39 @@ from ..planning.files import write_text
 
 _TEMPLATE = Path(__file__).with_name("report.html")
 _MOST = 400  # rows of a table that are shown
+_LONG = 12  # characters beyond which a number is shown with five digits
 
 
-def write_report(folder, name, told):
+def write_report(folder, name, told, about="", captions=None):
     """Write report.html of what a study left in its folder; returns a note where it could not.
 
-    told: the study's report as a text. Needs Jinja2 (extra report).
+    told: the study's report as a text. about: what the study measures, paragraphs. captions: {file: what it shows} of
+    figures and tables. Needs Jinja2 (extra report).
     """
     try:
         from jinja2 import Environment
     except ImportError:
         return "no report.html: Jinja2 is not installed; pip install 'oc-dyn[report]'"
-    folder = Path(folder)
+    folder, captions = Path(folder), captions or {}
     text = (folder / "manifest.json").read_text(encoding="utf-8")
     template = Environment(autoescape=True, trim_blocks=True).from_string(_TEMPLATE.read_text(encoding="utf-8"))
     page = template.render(
         name=name,
         told=told,
-        figures=[{"name": p.name, "data": _encoded(p)} for p in sorted(folder.glob("*.png"))],
-        tables=[_table(p) for p in sorted(folder.glob("*.csv"))],
+        about=[" ".join(paragraph.split()) for paragraph in about.split("\n\n") if paragraph.strip()],
+        figures=[
+            {"name": p.name, "data": _encoded(p), "caption": captions.get(p.name, "")} for p in _files(folder, "png")
+        ],
+        tables=[{**_table(p), "caption": captions.get(p.name, "")} for p in _files(folder, "csv")],
         manifest=json.loads(text),
         manifest_text=text,
     )
     write_text(folder / "report.html", page)
     return None
+
+
+def _files(folder, kind):
+    return sorted(folder.glob(f"*.{kind}"))
 
 
 def _encoded(path):
@@ -49,13 +58,14 @@ def _table(path):
         "name": path.name,
         "fields": [fields[k] for k in kept],
         "rows": shown,
+        "numeric": [2 * sum(row[k]["number"] for row in shown) > len(shown) for k in range(len(kept))],
         "more": len(rows) - 1 - len(shown),
     }
 
 
 def _cell(text):
     try:
-        float(text)
+        number = float(text)
     except ValueError:
         return {"text": text, "number": False}
-    return {"text": text, "number": True}
+    return {"text": f"{number:.5g}" if len(text) > _LONG else text, "number": True}

@@ -36,6 +36,13 @@ FIELDS = (
     "share of time of separate Functions",
 )
 
+CAPTIONS = {
+    "matrices.png": "Cost of M, C, g with their time derivatives as a share of what it is compared with; dotted: as "
+    "Garofalo et al. report it.",
+    "matrices.csv": "Instructions of M, C, g and of them with their derivatives by method; shares are those of two "
+    "evaluations of M, C, g by the same method, by the sums of the paper, by separate Functions; times of compiled C.",
+}
+
 
 def run(out, quick=False, progress=None):
     """Measure, write matrices.csv, matrices.png and manifest.json to the folder `out`; returns the table as a text.

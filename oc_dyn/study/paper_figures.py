@@ -2,7 +2,7 @@
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
 DPI = 85
 
@@ -51,6 +51,7 @@ def plot_series(panels, path, title):
             axes.set_yscale("log")
         if scale == "log":
             axes.set_xscale("log")
+            whole_ticks(axes, [x for _, xs, _, _ in lines for x in xs])
         else:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.3, which="both")
@@ -58,6 +59,16 @@ def plot_series(panels, path, title):
     for axes in figure.axes[len(panels) :]:
         axes.remove()
     figure.savefig(path, dpi=DPI)
+
+
+def whole_ticks(axes, places):
+    """Ticks of a logarithmic x axis at the places themselves, where they do not crowd, instead of powers of ten."""
+    kept = []
+    for x in sorted(set(places)):
+        if not kept or x > 1.25 * kept[-1]:
+            kept.append(x)
+    axes.set_xticks(kept, [str(x) for x in kept])
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def plot_costs(costs, path):
@@ -82,6 +93,7 @@ def plot_costs(costs, path):
 
 def plot_shares(rows, names, reported, path):
     """Shares of rows {"robot", "method", name: share or ""}, beside what a paper reports."""
+    names = [name for name in names if any(row[name] for row in rows)]
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
     width = 0.8 / len(rows)

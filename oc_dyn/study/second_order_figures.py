@@ -3,6 +3,7 @@
 from matplotlib.figure import Figure
 
 from ..registry import methods
+from .paper_figures import whole_ticks
 from .second_order import INVERSE, METRICS
 
 _TITLES = {
@@ -25,6 +26,7 @@ def plot_accuracy(errors, path):
                 label = m if robot == "chain" else None
                 axes.loglog(x, y, line, marker="o", markersize=3, linewidth=1.2, color=f"C{number}", label=label)
         axes.set(title=_TITLES[metric], xlabel="bodies")
+        whole_ticks(axes, [row["bodies"] for row in errors])
         axes.grid(alpha=0.3)
     figure.axes[0].legend(fontsize="x-small")
     figure.savefig(path, dpi=85)

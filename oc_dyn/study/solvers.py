@@ -113,6 +113,11 @@ PROBLEMS = {
     "acrobot": swing_up,
 }
 
+CAPTIONS = {
+    "solvers.csv": "Ways to solve the same problem; the last two columns are ratios to Opti with ipopt and AD in the "
+    "same run: of building and solving, and of solving again.",
+}
+
 
 def run(out, quick=False, progress=None):
     """Measure and write solvers.csv and manifest.json to the folder `out`; returns the table as a text.

@@ -2,12 +2,14 @@
 
 import csv
 import json
+import os
 
 import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.study import STUDIES, growth, load, rows
+from oc_dyn.errors import SolveError
+from oc_dyn.study import STUDIES, growth, load, memory, rows
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +25,9 @@ def read(path):
 
 def test_writes_tables_figures_and_manifest(done):
     out, report = done
-    assert {p.name for p in out.iterdir()} == {"growth.csv", "bodies.csv", "growth.png", "bodies.png", "manifest.json"}
-    assert all((out / name).read_bytes()[:4] == b"\x89PNG" for name in ("growth.png", "bodies.png"))
+    pictures = {"growth.png", "bodies.png", "memory.png"}
+    assert {p.name for p in out.iterdir()} == {"growth.csv", "bodies.csv", "manifest.json"} | pictures
+    assert all((out / name).read_bytes()[:4] == b"\x89PNG" for name in pictures)
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert facts["command"].startswith("oc-dyn study growth --quick")
     (ours,) = (f for f in facts["over_order"] if f["method"] == "taylor" and f["quantity"] == "inverse_dynamics")
@@ -56,18 +59,43 @@ def test_counts_are_those_of_the_functions(done):
     assert int(row["instructions"]) == od.function(od.robots.tree(6), "forward_dynamics").n_instructions()
 
 
+def test_memory_is_that_of_the_functions(done):
+    rows = read(done[0] / "growth.csv")
+    panda = od.robots.panda()
+    f = od.function(panda, "inverse_dynamics", order=3)
+    (row,) = (r for r in rows if (r["quantity"], r["method"], r["order"]) == ("inverse_dynamics", "taylor", "3"))
+    assert int(row["work"]) == f.sz_w() and int(row["bytes"]) == len(f.serialize())
+    for row in rows:
+        weighed = row["method"] == "taylor" and row["instructions"]
+        assert bool(row["peak_mb"]) == bool(weighed and memory.peak() is not None)
+
+
+def test_work_in_a_new_process():
+    before = memory.peak()
+    assert memory.fresh(os.getpid) != os.getpid()
+    if before is not None:
+        assert float(memory.fresh(growth._build, **POINT)["peak_mb"]) > 0.5  # whatever this process has used already
+        assert memory.peak() < before + 50
+    with pytest.raises(SolveError, match="(?s)own ended with status 1.*no method"):
+        memory.fresh(growth._build, **POINT | {"method": "none"})
+
+
+POINT = {"quantity": "inverse_dynamics", "method": "taylor", "robot": "panda", "bodies": 7, "order": 2}
+
+
 def test_goes_on_where_it_was(done, tmp_path, monkeypatch):
     whole = read(done[0] / "growth.csv")
     plan = growth._over_orders(range(4))[:1]
     lines = (done[0] / "growth.csv").read_text().splitlines(keepends=True)
     path = tmp_path / "growth.csv"
     path.write_text("".join(lines[:4]))  # orders 0 to 2
-    built = []
-    monkeypatch.setattr(growth, "_build", lambda **row: built.append(row["order"]) or (4711, 0.5))
+    built, facts = [], {"instructions": 4711, "work": 12, "bytes": 99, "seconds": "0.5", "peak_mb": "3.5"}
+    monkeypatch.setattr(growth, "fresh", lambda _, **row: built.append(row["order"]) or facts)
     with growth._bar(False, 4) as bar:
-        (series,) = growth._measure(path, plan, 10_000, bar)
+        (series,) = growth._measure(path, plan, (10_000, 10), bar, values=growth.WEIGHED)
     assert built == [3]
-    assert series.instructions == [*(int(r["instructions"]) for r in whole[:3]), 4711]
+    assert series.instructions == [*(int(r["instructions"]) for r in whole[:3]), 4711] and series.peaks[3] == 3.5
+    assert [s["peak_mb"] for s in whole[:3]] == [r["peak_mb"] for r in read(path)][:3]
     assert [r["instructions"] for r in read(path)] == [str(x) for x in series.instructions]
 
 
@@ -106,6 +134,8 @@ def test_fit():
 def test_expected():
     s = growth.Series("q", "m", "r", None, places=[0, 1], instructions=[100, 300])
     assert growth._expected(s, 2) == pytest.approx(900) and growth._expected(s, 3) == pytest.approx(2700)
+    s = growth.Series("q", "m", "r", None, places=[0, 1], instructions=[10, 300])
+    assert growth._expected(s, 2) == pytest.approx(900)
     s = growth.Series("q", "m", "r", 2, places=[10, 20], instructions=[100, 400])
     assert growth._expected(s, 40) == pytest.approx(1600)
     assert growth._expected(growth.Series("q", "m", "r", 2), 40) == 0

@@ -9,7 +9,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn import cli, study
-from oc_dyn.study import ali, functions, kumar_mueller, singh
+from oc_dyn.study import ali, functions, kumar_mueller, singh, singh_parts
 
 OURS = ("kumar_mueller", "ali", "kim", "singh")
 
@@ -34,6 +34,7 @@ def smaller(monkeypatch):
     ways = {m: 3 for m in ("composite", "compact", "spatial_vector", "finite_difference_2")}
     monkeypatch.setattr(singh, "MOST", {singh.INVERSE: ways, singh.FORWARD: {"composite": 3, "ad_pure": 3}})
     monkeypatch.setattr(singh, "QUICK", (2, 3))
+    monkeypatch.setattr(singh_parts, "QUICK", (2,))
     monkeypatch.setattr(ali, "QUICK", (6, range(4), (6, 11)))
 
 
@@ -137,7 +138,7 @@ def test_kim(done):
 
 
 def test_singh(done):
-    out, _ = done("singh")
+    out, told = done("singh")
     slopes = {(r["quantity"], r["robot"], r["method"]): r for r in read(out / "slopes.csv")}
     assert slopes[singh.INVERSE, "tree", "spatial_vector"]["published A"] == "1.45"
     of = {(r["quantity"], r["robot"], r["method"], r["bodies"]): r for r in read(out / "sizes.csv")}
@@ -148,6 +149,11 @@ def test_singh(done):
     assert A == pytest.approx(np.log(f.n_instructions() / int(a["instructions"])) / np.log(1.5), abs=0.01)
     assert of[singh.INVERSE, "chain", "compact", "3"]["instructions"] == ""  # it calls Functions
     assert all(float(r["max_rel"]) < 1e-12 for r in read(out / "differences.csv"))
+    assert {"terms.png", "programs.png", "singh.png"} == {p.name for p in out.glob("*.png")}
+    crossed = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["crossovers"]
+    ways = {(row["term"], row["way"]) for row in crossed}
+    assert ways == {(t, w) for t, ws in singh_parts.TERMS.items() for w in ws if w != singh_parts.REFERENCE}
+    assert "All ways agree" in told and "double_pendulum" in told and "outer term" in told
 
 
 # -- the command ---------------------------------------------------------------------------------------------------

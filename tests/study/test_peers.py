@@ -63,7 +63,7 @@ def test_a_missed_target_is_told():
     time = {"robot": "r", "quantity": "q", "method": "default", "microseconds": 1.0, "routine_microseconds": 2.0}
     time |= {"target": 0.4, "seconds": 1.0, "bytes": 1e4}
     for c, t, error, missed in ((11, 0.5, 1e-12, 2), (10, 0.4, 1e-8, 0), (11, 0.4, float("nan"), 1)):
-        told = report([{**count, "instructions": c}], [{**time, "ratio": t, "error": error}], [], [])
+        told = report([{**count, "instructions": c}], [{**time, "ratio": t, "error": error}], [], [], [])
         assert told.count("missed") == missed and ("differs" in told) == (error != 1e-12)
 
 

@@ -1,8 +1,8 @@
-"""This package beside its peers: instructions, and the time of generated C against Pinocchio's own routines.
+"""This package beside its peers: instructions, and the time of generated C against routines of Pinocchio and MuJoCo.
 
 Instructions are those of CasADi, the same on every machine. Times are ratios of one run, in which a routine of
-Pinocchio, compiled for this machine, and the generated C of the same quantity take turns; what they compute is
-compared there too.
+Pinocchio, compiled for this machine, or of MuJoCo's wheel, and the generated C of the same quantity take turns; what
+they compute is compared there too.
 """
 
 import sys
@@ -14,7 +14,7 @@ from ...function import function
 from ...registry import get_method
 from ..manifest import manifest, write_json
 from ..rows import Rows
-from . import adam, native, recorded
+from . import adam, mujoco, native, recorded
 from .robots import FILES, HUMANOID, pinocchio_model, prescribed, robot
 from .telling import report
 
@@ -47,6 +47,17 @@ RATIO = ("instructions", "bytes", "seconds", "microseconds", "routine_microsecon
 RATIO += ("target", "ratio", "low", "high", "of_least", "to_faster", "error")
 SIZED = ("instructions", "bytes", "seconds", "library_bytes")
 
+CAPTIONS = {
+    "peers.png": "Above: instructions over those of the shortest form of any peer. Below: time of the generated C over "
+    "that of Pinocchio's routine and of MuJoCo's, medians of ratios within a round; 1 is as fast as the peer.",
+    "code.csv": "Size of every Function of the full set as C, and of the library compiled of it.",
+    "instructions.csv": "CasADi instructions: ours, what is aimed at, and of every peer its shortest form.",
+    "mujoco.csv": "Beside MuJoCo, both called from C++: by the steps that a result needs, and by the function of its "
+    "interface that gives it among other things. python_microseconds: a call of the latter through the Python binding.",
+    "ratios.csv": "Beside Pinocchio. ratio, low, high: median, 10th and 90th percentile within rounds; of_least: of "
+    "the least times; to_faster: to the faster of its two conventions; error: largest relative difference.",
+}
+
 
 def run(out, quick=False, progress=None):
     """Measure and draw; returns the report as a text.
@@ -57,9 +68,11 @@ def run(out, quick=False, progress=None):
     - ratios.csv: times over those of Pinocchio's routines as they are called by default: median, tenth and ninetieth
       percentile of the ratios of a round, ratio of the least times, of the medians to the faster of two conventions
       where the routine has two; largest relative difference of what they compute; bytes of C, seconds to compile;
+    - mujoco.csv: times over those of MuJoCo, called from C++ too: of the steps that give the result ("steps"), and of
+      mj_inverse and mj_forward ("interface"), with the time of a call of these through its Python binding;
     - code.csv: size of the full set of Functions as C, and seconds to compile it;
     - peers.png, manifest.json.
-    Ratios and sizes that the same code left there are not measured again. Without a compiler, Pinocchio or
+    Ratios and sizes that the same code left there are not measured again. Without a compiler, Pinocchio, MuJoCo or
     example-robot-data the parts that need them are left out, and the report says so. quick: instructions on a UR5
     alone. progress: show a bar on stderr; default on a terminal only.
     """
@@ -69,19 +82,23 @@ def run(out, quick=False, progress=None):
     found = [name for name in ((QUICK,) if quick else FILES) if robot(name)]
     if not found:
         notes.append("nothing was measured: the wheel example-robot-data is not installed")
-    with _bar(progress, len(found) if quick else 3 * len(found) + 1) as bar:
+    with _bar(progress, len(found) if quick else 4 * len(found) + 2) as bar:
         counts = _counts(out / "instructions.csv", found, bar, notes)
         ratios = [] if quick else _ratios(out / "ratios.csv", [*found, HUMANOID], bar, notes)
+        others = out / "mujoco.csv", [*found, HUMANOID], bar, notes, MILLISECONDS, ROUNDS
+        beside = [] if quick else mujoco.ratios(*others)
         sizes = [] if quick else _sizes(out / "code.csv", found, bar, notes)
-    plot(counts, ratios, out / "peers.png")
+    plot(counts, ratios, beside, out / "peers.png")
     command = ["oc-dyn", "study", "peers", *(["--quick"] if quick else []), "--out", out]
     facts = {"left_out": notes, "adam": adam.version(), "flags": native.FAST, "flags_of_sizes": SMALL}
     facts |= {"rounds": ROUNDS, "milliseconds": MILLISECONDS, **_versions()}
     facts |= {"cells": len(counts), "cells_above_target": [x for x in counts if x["instructions"] > x["target"]]}
     facts |= {"ratios_above_target": [x for x in ratios if x["target"] and x["ratio"] > x["target"]]}
     facts |= {"largest_relative_difference": max((x["error"] for x in ratios), default=None)}
+    facts |= {"mujoco": mujoco.version(), "flags_beside_mujoco": mujoco.PORTABLE}
+    facts |= {"largest_relative_difference_to_mujoco": max((x["error"] for x in beside), default=None)}
     write_json(out / "manifest.json", manifest(command, **facts))
-    return report(counts, ratios, sizes, notes)
+    return report(counts, ratios, beside, sizes, notes)
 
 
 def _versions():

@@ -7,6 +7,7 @@ _SHORT = {
     "inverse_dynamics": "inverse\ndynamics",
     "forward_dynamics": "forward\ndynamics",
     "mass_matrix": "mass\nmatrix",
+    "bias": "bias\nforce",
     "inverse_dynamics_partials": "partials\ninverse",
     "forward_dynamics_partials": "partials\nforward",
     "inverse_dynamics_second_partials": "second\npartials",
@@ -14,10 +15,11 @@ _SHORT = {
 }
 
 
-def plot(counts, ratios, path):
-    """Left: our instructions over those of the best peer. Right: our time over that of Pinocchio's routine."""
-    figure = Figure(figsize=(13, 5.5) if ratios else (8, 5.5), layout="constrained")
-    axes = figure.subplots(1, 2 if ratios else 1, squeeze=False)[0]
+def plot(counts, ratios, beside, path):
+    """Our instructions over those of the best peer; our time over that of Pinocchio's routines, and of MuJoCo's."""
+    rows = 1 + bool(ratios) + bool(beside)
+    figure = Figure(figsize=(11, 1 + 3.6 * rows), layout="constrained")
+    axes = list(figure.subplots(rows, 1, squeeze=False)[:, 0])
     shares, goals = {}, {}
     for row in counts:
         others = [row[name.removesuffix("_source")] for name in row if name.endswith("_source")]
@@ -25,12 +27,15 @@ def plot(counts, ratios, path):
             key = row["robot"], _SHORT[row["quantity"]] + (f"\n0..{row['order']}" if row["order"] else "")
             best = min(x for x in others if x)
             shares[key], goals[key] = row["instructions"] / best, row["target"] / best
-    _bars(axes[0], shares, goals, "instructions over those of the best peer")
+    _bars(axes.pop(0), shares, goals, "instructions over those of the best peer")
     if ratios:
         kept = [row for row in ratios if row["method"] == "default"]
         times = {(row["robot"], _SHORT[row["quantity"]]): row["ratio"] for row in kept}
         goals = {(row["robot"], _SHORT[row["quantity"]]): row["target"] for row in kept if row["target"]}
-        _bars(axes[1], times, goals, "time of generated C over Pinocchio's routine")
+        _bars(axes.pop(0), times, goals, "time of generated C over Pinocchio's routine")
+    if beside:
+        times = {(row["robot"], _SHORT[row["quantity"]] + f"\n{row['routine']}"): row["ratio"] for row in beside}
+        _bars(axes.pop(0), times, {}, "time of generated C over MuJoCo's (steps: nothing but what the result needs)")
     figure.savefig(path, dpi=85)
 
 
@@ -46,8 +51,9 @@ def _bars(axes, values, goals, title):
         if marked:
             label = "target" if number == len(robots) - 1 else None
             axes.plot(*zip(*marked, strict=True), "k_", markersize=40 * width, label=label)
-    axes.set(title=title, ylim=(0, None))
+    axes.axhline(1, color="k", linewidth=0.8)
+    axes.set(title=title, ylim=(0, 1.05 * max([1, *values.values(), *goals.values()])))
     axes.set_xticks(range(len(groups)), groups, fontsize="small")
     axes.grid(axis="y", alpha=0.3)
     if values:
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))

@@ -1,4 +1,4 @@
-"""The benchmark against Pinocchio's own routines: built against its headers, run on generated C.
+"""The benchmarks: the one against Pinocchio's own routines is built against its headers, and run on generated C.
 
 Its headers come with the wheel of Pinocchio, those of Eigen with the wheel of CasADi or of cmeel-eigen, or with the
 system.
@@ -51,21 +51,34 @@ def includes():
         import pinocchio
     except ImportError:
         raise SolveError("Pinocchio is not installed (pip install pin)") from None
-    prefixes = [Path(pinocchio.__file__).resolve(), Path(ca.__file__).resolve()]
-    near = [parent / "include" for path in prefixes for parent in path.parents[:6]]
-    out = []
-    for what, header in (
-        ("Pinocchio", "pinocchio/algorithm/rnea-second-order-derivatives.hpp"),
-        ("Boost", "boost/variant.hpp"),
-        ("Eigen", "unsupported/Eigen/CXX11/Tensor"),
-    ):
-        places = near + [Path("/usr/include"), Path("/usr/local/include")]
-        places = [p / "eigen3" for p in places] + places if what == "Eigen" else places
-        found = next((p for p in places if (p / header).is_file()), None)
-        if found is None:
-            raise SolveError(f"the headers of {what} were not found ({header})")
-        out.append(found)
+    near = _near(pinocchio) + _near(ca)
+    out = [
+        _folder("Pinocchio", "pinocchio/algorithm/rnea-second-order-derivatives.hpp", near),
+        _folder("Boost", "boost/variant.hpp", near),
+        eigen(near),
+    ]
     return list(dict.fromkeys(out))
+
+
+def eigen(near=()):
+    """Folder of Eigen's headers, those of the wheel of CasADi at the latest; SolveError where there are none."""
+    places = [*near, *_near(ca), *_SYSTEM]
+    return _folder("Eigen", "unsupported/Eigen/CXX11/Tensor", [p / "eigen3" for p in places] + places)
+
+
+_SYSTEM = (Path("/usr/include"), Path("/usr/local/include"))
+
+
+def _near(module):
+    """Folders where the wheel of a module may keep headers."""
+    return [parent / "include" for parent in Path(module.__file__).resolve().parents[:6]]
+
+
+def _folder(what, header, places):
+    found = next((p for p in (*places, *_SYSTEM) if (p / header).is_file()), None)
+    if found is None:
+        raise SolveError(f"the headers of {what} were not found ({header})")
+    return found
 
 
 def built():
@@ -74,20 +87,27 @@ def built():
     Raises SolveError that says what is missing, or what the compiler says.
     """
     find_compiler()
-    here, words, places = Path(__file__).parent, _cxx(), includes()
+    places = includes()
     import pinocchio
 
-    texts = {name: (here / name).read_text(encoding="utf-8") for name in SOURCES}
-    version = run_compiler([*words, *FAST, "-dM", "-E", "-x", "c++", os.devnull])
-    key = "\0".join([*texts.values(), *words, version, pinocchio.__version__, *map(str, places)])
-    path = cache_folder() / f"peers_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
+    return program("peers", SOURCES, places, pinocchio.__version__, BOOST)
+
+
+def program(name, sources, places, version, options=(), libraries=()):
+    """Path of a program of this folder's C++ sources, the first of which is compiled, kept in the cache of compiled
+    code. places: folders of headers. version: of the library that it measures."""
+    here, words = Path(__file__).parent, _cxx()
+    texts = {source: (here / source).read_text(encoding="utf-8") for source in sources}
+    compiler = run_compiler([*words, *FAST, "-dM", "-E", "-x", "c++", os.devnull])
+    key = "\0".join([*texts.values(), *words, compiler, version, *map(str, (*places, *libraries))])
+    path = cache_folder() / f"{name}_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=path.parent, prefix="build_") as folder:
-            for name, text in texts.items():
-                Path(folder, name).write_text(text, encoding="utf-8")
+            for source, text in texts.items():
+                Path(folder, source).write_text(text, encoding="utf-8")
             given = [word for place in places for word in ("-isystem", str(place))]
-            options = ["-std=c++17", *FAST, "-DNDEBUG", "-w", *BOOST, *given]
-            run_compiler([*words, *options, SOURCES[0], "-o", path.name, "-ldl"], folder)
+            given = ["-std=c++17", *FAST, "-DNDEBUG", "-w", *options, *given]
+            run_compiler([*words, *given, sources[0], "-o", path.name, *map(str, libraries), "-ldl"], folder)
             os.replace(Path(folder, path.name), path)
     return path
 
@@ -106,23 +126,35 @@ def compiled(function, folder, name, flags=FAST, parts=None):
 def times(robot, model, functions, milliseconds=2.0, rounds=101):
     """Rows of the benchmark, {column: text}: those of Pinocchio's routines, then those of the functions.
 
-    functions: [(label, library, symbol, routine)]. One process on one core, if the system lets one choose.
+    functions: [(label, library, symbol, routine)].
     """
-    program = built()
+    benchmark = built()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "model.txt").write_text(model_text(robot, model), encoding="utf-8")
-        lines = (" ".join(map(str, words)) for words in functions)
-        Path(folder, "functions.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        done = subprocess.run(
-            [program, "model.txt", "functions.txt", str(milliseconds), str(rounds)],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=_stay_on_one_core if hasattr(os, "sched_setaffinity") else None,
-        )
+        write_functions(Path(folder, "functions.txt"), functions)
+        return measured([benchmark, "model.txt", "functions.txt", milliseconds, rounds], folder, robot.name)
+
+
+def write_functions(path, functions):
+    """What a benchmark reads of functions: lines "label library symbol routine"."""
+    path.write_text("".join(" ".join(map(str, words)) + "\n" for words in functions), encoding="utf-8")
+
+
+def measured(words, folder, name):
+    """Rows {column: text} that a benchmark of the robot `name` writes; SolveError with its own words if it fails.
+
+    It runs on one core, if the system lets one choose.
+    """
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=_stay_on_one_core if hasattr(os, "sched_setaffinity") else None,
+    )
     if done.returncode:
-        raise SolveError(f"the benchmark of {robot.name} ended with status {done.returncode}: {done.stderr.strip()}")
+        raise SolveError(f"the benchmark of {name} ended with status {done.returncode}: {done.stderr.strip()}")
     return list(csv.DictReader(io.StringIO(done.stdout)))
 
 

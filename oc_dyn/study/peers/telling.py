@@ -3,11 +3,13 @@
 SAME = 1e-9  # relative; files round angles, which the canonical form takes as exact
 
 
-def report(counts, ratios, sizes, notes):
+def report(counts, ratios, beside, sizes, notes):
     """Instructions, times, sizes, and what was left out."""
     lines = [*_instructions(counts)]
     if ratios:
         lines += ["", *_times(ratios)]
+    if beside:
+        lines += ["", *_beside(beside)]
     if sizes:
         lines += ["", *_code(sizes)]
     return "\n".join([*lines, *(["", *notes] if notes else [])])
@@ -44,6 +46,22 @@ def _times(ratios):
         marks = ["missed"] * bool(row["target"] and row["ratio"] > row["target"])
         lines.append("  ".join([line, *marks, *["differs"] * (not row["error"] < SAME)]))
     return [*lines, *_called(ratios)]
+
+
+def _beside(rows):
+    lines = [
+        "Time of the generated C over that of MuJoCo, both called from C++ and not compiled for this machine alone:",
+        "the steps that the result needs, or the function of its interface, which does more; from Python: a call of it",
+        "through the binding",
+        f"{'':10}{'quantity':20}{'MuJoCo calls':14}{'us':>8}{'MuJoCo':>9}{'from Python':>13}{'ratio':>7}{'off by':>9}",
+    ]
+    for row in rows:
+        called = row["called"] if row["routine"] == "interface" else "its steps"
+        python = f"{row['python_microseconds']:13.3g}" if row["python_microseconds"] else f"{'':13}"
+        line = f"{row['robot']:10}{row['quantity']:20}{called:14}{row['microseconds']:8.3g}"
+        line += f"{row['mujoco_microseconds']:9.3g}{python}{row['ratio']:7.3f}{row['error']:9.0e}"
+        lines.append("  ".join([line, *["differs"] * (not row["error"] < SAME)]))
+    return lines
 
 
 def _called(ratios):

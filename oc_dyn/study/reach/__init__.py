@@ -1,0 +1,205 @@
+"""A reach of the Panda in a fixed time, side by side with Crocoddyl: the same robot, program, guess and judge.
+
+Without bounds both sides have the same optimum, with bounds of torque too; bounds of velocity are limits on this side
+and penalties on the other.
+"""
+
+import csv
+import io
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ...codegen import compile
+from ...codegen.build import find_compiler
+from ...errors import SolveError
+from ...planning.files import write_text
+from ..manifest import manifest, write_json
+from ..points import bar
+from . import problem, theirs
+from .problem import SHARE, Reach, Way, judged
+
+NODES, ROUNDS = 50, 15
+WEIGHTS = (1e2, 1e3, 1e4, 1e5)  # of the penalty on velocities
+OURS = (
+    Way("oc_dyn", "fatrop", "exact"),  # the first: costs are told as differences to its own
+    Way("oc_dyn", "fatrop", "gauss_newton"),
+    Way("oc_dyn", "ipopt", "exact"),
+    Way("oc_dyn", "ipopt", "gauss_newton"),
+    Way("oc_dyn", "fatrop", "exact", compiled=True),
+    Way("oc_dyn", "fatrop", "gauss_newton", compiled=True),
+    Way("oc_dyn", "ipopt", "exact", compiled=True),
+    Way("oc_dyn", "fatrop", "exact", "acceleration"),
+    Way("oc_dyn", "fatrop", "exact", "acceleration", compiled=True),
+)
+QUICK = OURS[:3]
+THEIRS = {
+    "no bounds": (Way("crocoddyl", "SolverFDDP", "gauss_newton"),),
+    "torque": (Way("crocoddyl", "SolverBoxFDDP", "gauss_newton"),),
+    "torque and velocity": tuple(Way("crocoddyl", "SolverBoxFDDP", "gauss_newton", weight=w) for w in WEIGHTS),
+}
+FIELDS = ("case", "library", "way", "cost", "cost_difference", "gap", "torque_excess", "velocity_excess", "success")
+FIELDS += ("iterations", "build_seconds", "milliseconds", "per_iteration", "ratio", "low", "high")
+
+
+def run(out, quick=False, progress=None):
+    """Measure and draw; returns the report as a text.
+
+    out: folder for
+    - agreement.csv: largest relative differences of dynamics, of a step with its derivatives, and of costs, to
+      Crocoddyl's and Pinocchio's;
+    - reach.csv: of every way to solve, cost without penalties and its relative difference to that of the first way
+      here, largest error of a step, how far bounds are passed [share of the bound], [rad/s], iterations, seconds to
+      build, median milliseconds to solve from the same guess, over iterations, and as ratio to Crocoddyl's, the
+      fastest way that converged (median, tenth and ninetieth percentile of the ratios of a round, in which all ways
+      take turns);
+    - reach.png, manifest.json.
+    Without Crocoddyl, or where its dynamics are not those of the robot, this side alone is measured; without a C
+    compiler nothing compiled is; the report says so. quick: few nodes, ways and rounds. progress: show a bar on
+    stderr; default on a terminal only.
+    """
+    from .figures import plot
+
+    out, notes = Path(out), []
+    nodes, rounds = (20, 3) if quick else (NODES, ROUNDS)
+    cases = _cases(nodes)
+    agreement, path = _agreement(cases["no bounds"], notes)
+    ours = QUICK if quick else _possible(notes)
+    rivals = {name: ways[-3:] if quick else ways for name, ways in THEIRS.items()} if path else {}
+    plan = {name: [*rivals.get(name, ()), *ours] for name in cases}
+    rows = []
+    out.mkdir(parents=True, exist_ok=True)
+    with bar(progress, sum(map(len, plan.values())) * (1 + rounds), "crocoddyl", " runs") as shown:
+        for name, reach in cases.items():
+            rows += _measured(name, reach, plan[name], path, rounds, shown)
+    _write(out / "agreement.csv", ("quantity", "difference"), agreement)
+    _write(out / "reach.csv", FIELDS, rows)
+    plot(rows, out / "reach.png")
+    command = ["oc-dyn", "study", "crocoddyl", *(["--quick"] if quick else []), "--out", out]
+    facts = {"left_out": notes, "nodes": nodes, "rounds": rounds, "share_of_rated_torque": SHARE, "path": path}
+    facts |= {"largest_cost_difference": _largest(rows), "tolerance": problem.TOLERANCE, **_weights()}
+    facts |= theirs.versions() if theirs.version() else {}
+    write_json(out / "manifest.json", manifest(command, **facts))
+    return _report(rows, agreement, path, notes)
+
+
+def _cases(nodes):
+    """{name: Reach}."""
+    robot = Reach(nodes).robot
+    torque, velocity = SHARE * robot.limit("effort"), robot.limit("velocity")
+    bounds = {"no bounds": (None, None), "torque": (torque, None), "torque and velocity": (torque, velocity)}
+    return {name: Reach(nodes, *both, robot) for name, both in bounds.items()}
+
+
+def _weights():
+    names = ("POSITION", "SPEED", "TORQUE", "END_POSITION", "END_SPEED", "DURATION")
+    return {name.lower(): getattr(problem, name) for name in names}
+
+
+def _agreement(reach, notes):
+    """(rows, path to take), path None where Crocoddyl cannot be measured; notes say why."""
+    if theirs.version() is None:
+        notes.append("Crocoddyl is not installed, this side alone was measured: pip install 'oc-dyn[bench]'")
+        return [], None
+    try:
+        rows, path = theirs.agreement(reach)
+    except SolveError as error:
+        notes.append(f"nothing of Crocoddyl was measured: {error}")
+        return [], None
+    if path != theirs.PATHS[0]:
+        worst = next(row["difference"] for row in rows if row["quantity"] == f"acceleration, {theirs.PATHS[0]}")
+        pair = " beside ".join(f"{name} {version}" for name, version in theirs.versions().items())
+        notes.append(
+            f"{pair}: accelerations as they come are off by {worst:.2g} of the largest; its path through the {path}, "
+            "which is right, was taken instead"
+        )
+    return rows, path
+
+
+def _possible(notes):
+    try:
+        find_compiler(None)
+    except SolveError as error:
+        notes.append(f"nothing was compiled: {error}")
+        return [way for way in OURS if not way.compiled]
+    return OURS
+
+
+def _measured(name, reach, ways, path, rounds, shown):
+    """Rows of a case: all ways are prepared, then take turns."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # nothing is compiled beforehand
+        made = []
+        for number, way in enumerate(ways):
+            compiler = partial(compile, cache=Path(folder) / str(number))
+            shown.set_postfix_str(f"{name}, {way.name}")
+            made.append(
+                theirs.prepared(reach, way, path)
+                if way.library == "crocoddyl"
+                else problem.prepared(reach, way, compiler)
+            )
+            shown.update()
+        outcomes = []
+        for _ in range(rounds):
+            outcomes.append([again() for _, again in made])
+            shown.update(len(made))
+    seconds = np.array([[o.seconds for o in each] for each in outcomes])
+    found = [judged(reach, o) for o in outcomes[-1]]
+    first = next(x["cost"] for way, x in zip(ways, found, strict=True) if way.library == "oc_dyn")
+    rivals = [k for k, way in enumerate(ways) if way.library == "crocoddyl" and outcomes[-1][k].success]
+    rival = min(rivals, key=lambda k: np.median(seconds[:, k]), default=None)
+    rows = []
+    for k, (way, x, (build, _)) in enumerate(zip(ways, found, made, strict=True)):
+        last = outcomes[-1][k]
+        row = {"case": name, "library": way.library, "way": way.name, **x, "cost_difference": x["cost"] / first - 1}
+        row |= {"success": last.success, "iterations": last.iterations, "build_seconds": build}
+        row["milliseconds"] = 1e3 * float(np.median(seconds[:, k]))
+        row["per_iteration"] = row["milliseconds"] / max(1, last.iterations)
+        if rival is not None:
+            ratios = seconds[:, k] / seconds[:, rival]
+            row |= dict(zip(("low", "ratio", "high"), np.percentile(ratios, (10, 50, 90)).tolist(), strict=True))
+        rows.append(row)
+    return rows
+
+
+def _largest(rows):
+    """Largest relative difference of costs, over the ways that solve the very same program."""
+    same = [row for row in rows if "penalty" not in row["way"]]
+    return max(abs(row["cost_difference"]) for row in same)
+
+
+def _write(path, fields, rows):
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(fields)
+    writer.writerows([_shown(row.get(field)) for field in fields] for row in rows)
+    write_text(path, text.getvalue())
+
+
+def _shown(x, digits=9):
+    if x is None:
+        return ""
+    return f"{x:.{digits}g}" if isinstance(x, float) else str(x)
+
+
+# -- the report ------------------------------------------------------------------------------------------------
+
+TOLD = ("library", "way", "cost", "cost_difference", "gap", "torque_excess", "velocity_excess")
+TOLD += ("iterations", "build_seconds", "milliseconds", "ratio")
+
+
+def _report(rows, agreement, path, notes):
+    lines = [f"note: {note}" for note in notes]
+    if agreement:
+        used = [x for x in agreement if not x["quantity"].startswith("acceleration") or x["quantity"].endswith(path)]
+        worst = max(used, key=lambda x: x["difference"])
+        lines.append(f"both sides compute the same to {worst['difference']:.1e} of the largest ({worst['quantity']})")
+    for name in dict.fromkeys(row["case"] for row in rows):
+        here = [row for row in rows if row["case"] == name]
+        table = [TOLD, *([_shown(row.get(k), 9 if k == "cost" else 3) for k in TOLD] for row in here)]
+        widths = [max(len(line[k]) for line in table) for k in range(len(TOLD))]
+        lines += ["", f"bounds: {name.removeprefix('no bounds') or 'none'}"]
+        lines += ["  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in table]
+        lines += [f"{row['way']} did not converge" for row in here if not row["success"]]
+    return "\n".join(lines)
