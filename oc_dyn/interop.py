@@ -240,7 +240,7 @@ def _cross_term(v):
 
 def _mujoco_free(rotation, translation):
     """A free joint that rests at a pose (numbers) in the world, from which MuJoCo measures."""
-    R0, p0, Q0 = ca.DM(rotation), ca.DM(translation), ca.DM(quaternion_of(rotation))
+    R0, p0, Q0 = ca.DM(rotation), ca.DM(translation), ca.DM(rotation_to_quaternion(rotation))
 
     def to(q):
         return ca.vertcat(p0 + R0 @ q[4:7], so3.quat_mul(Q0, q[0:4]))
@@ -265,7 +265,7 @@ _DRAKE_PLANAR = _Way(
 )
 
 
-def quaternion_of(R):
+def rotation_to_quaternion(R):
     """Unit quaternion (w, x, y, z) of a rotation matrix of numbers."""
     # the matrix 4 Q Q' has Q as its longest row, up to length
     R = np.asarray(R, float)

@@ -266,7 +266,7 @@ def mjcf(robot, reference=0.0):
                 continue
             T = b.inertia.tensor_com
             tensor = (T[0, 0], T[1, 1], T[2, 2], T[0, 1], T[0, 2], T[1, 2])
-            quaternion = interop._quaternion(b.rotation)
+            quaternion = interop.rotation_to_quaternion(b.rotation)
             text += f'<body name="{b.name}" pos="{numbers(b.translation)}" quat="{numbers(quaternion)}">'
             text += f'<inertial pos="{numbers(b.inertia.com)}" mass="{b.inertia.mass:.17g}" '
             text += f'fullinertia="{numbers(tensor)}"/>'
@@ -467,7 +467,7 @@ def test_quaternion_of_any_rotation():
     rng = np.random.default_rng(0)
     turns = [*(rotation(rng) for _ in range(20)), np.eye(3), np.diag([1.0, -1, -1]), np.diag([-1.0, -1, 1])]
     for R in turns:
-        Q = interop._quaternion(R)
+        Q = interop.rotation_to_quaternion(R)
         assert np.linalg.norm(Q) == pytest.approx(1)
         np.testing.assert_allclose(np.array(so3.quat_to_rot(Q)), R, atol=1e-14)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import ModelError, SolveError
 from ...function import function
-from ...interop import quaternion_of, to_mujoco
+from ...interop import rotation_to_quaternion, to_mujoco
 from ..rows import Rows, fingerprint
 from . import native
 from .robots import robot
@@ -126,7 +126,7 @@ def mjcf(r):
 def _grown(r, parent):
     text = ""
     for b in (b for b in r.bodies if b.parent == parent):
-        T, place = b.inertia.tensor_com, _numbers(quaternion_of(b.rotation))
+        T, place = b.inertia.tensor_com, _numbers(rotation_to_quaternion(b.rotation))
         tensor = _numbers((T[0, 0], T[1, 1], T[2, 2], T[0, 1], T[0, 2], T[1, 2]))
         axis = f'axis="{_numbers(b.joint.axis)}" ' if b.joint.nq == 1 else ""
         text += f'<body name="body{b.index}" pos="{_numbers(b.translation)}" quat="{place}">'
