@@ -10,7 +10,7 @@ from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
 from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
 from .function import RobotFunction, function, ports
-from .kinematics.contact import contact_wrenches
+from .kinematics.contact import contact_points, contact_wrenches
 from .kinematics.inverse import inverse_kinematics
 from .model.builder import RobotBuilder
 from .model.inertia import Inertia
@@ -18,12 +18,14 @@ from .model.robot import Robot
 from .partials import design
 from .partials.sensitivity import sensitivity
 from .planning.animate import animate
+from .planning.contact_motion import ContactMotion
 from .planning.limits import Limits
 from .planning.mpc import mpc
 from .planning.path import plan_along_path
 from .planning.point_to_point import plan_point_to_point
 from .planning.pose_path import pose_path
 from .planning.problem import Problem
+from .planning.rollout import motion_report, rollout, simulate
 from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters

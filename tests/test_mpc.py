@@ -79,6 +79,8 @@ def test_c_closes_the_loop_as_python_does(qpsol, tmp_path):
     c = control.run_in_c(tmp_path)
     for what in ("x", "u", "objective", "violation"):
         assert np.abs(getattr(c, what) - getattr(python, what)).max() < 1e-9
+    again = control.reset().closed_loop_in_c(plant, start, steps, {}, seen, flags=("-O1",), folder=tmp_path / "again")
+    assert np.array_equal(again.x, c.x) and (tmp_path / "again" / "loop.c").exists()
     assert c.x.shape == (steps, 5) and c.u.shape == (steps, 2) and c.violation.max() < 1e-6
     wanted = np.column_stack([0.3 * np.sin(2 * c.x[:, 4]), -0.2 * np.sin(3 * c.x[:, 4])])
     assert np.abs(c.x[15:, :2] - wanted[15:]).max() < 0.1

@@ -144,6 +144,12 @@ def test_between_is_what_the_polynomial_of_the_trajectory_says():
         assert np.abs(found[mine] - theirs).max() < 1e-12
     with pytest.raises(od.ShapeError, match="2 coordinates for panda"):
         found.trajectory(x, od.robots.panda())
+    plain = found.trajectory(x)  # of no robot
+    assert np.array_equal(plain.pieces, motion.pieces) and plain.joints == ("1", "2")
+    assert max(plain.jumps().values()) < 1e-9 and plain.info["iterations"] == found.iterations
+    assert plain.sample(0.1).q.shape == (13, 2)
+    with pytest.raises(od.ModelError, match="torques need the robot"):
+        _ = plain.tau
 
 
 def test_free_time_phases_and_joins():

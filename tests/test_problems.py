@@ -129,7 +129,17 @@ def test_notices_and_tells(name, wrong, tmp_path, capsys):
 
 _IMPOSSIBLE = [  # settings, and what the refusal names
     ("cart_pole_swing_up", "track=0.5", "outside its bounds -0.5 to 0.5"),
+    ("panda_path_following", "shares=(1.0, 0.3, 0.1, 0.0)", "0 of the limits of dtau"),
+    ("panda_path_following", "way=((0,0,0,-1,0,1,0),(0,0,0,1,0,1,0),(1,0,0,-1,0,1,0))", "outside its limits -3.07"),
+    ("panda_point_to_point", "goal=(1.5, 0.6, -0.8, 0.5, 0.9, 2.4, -0.6)", "outside its limits -3.0718 to -0.0698"),
+    ("sea_throw", "motor_torque=(10.0, 30.0)", "for holding still, over its limit 10"),
+    ("vsa_stiffness_plan", "start=2.0", "outside its range -3.2 to 1.6"),
     ("panda_pick_and_place", "load=19.0", "limits of torque"),
+    ("quadruped_jump", "hip=1.5", "q of joint 'LF_kfe' is -3, outside its limits -2.44 to -0.36"),
+    ("quadruped_jump", "effort=0.25", "tau of joint 'LF_kfe' is 43.1304, over its limit 37.5"),
+    ("quadruped_jump", "friction=0.0", "the ground cannot push the robot ahead"),
+    ("aerial_manipulator_tracking", "thrust=8.0", "hovering takes 8.685 N of a propeller, over its limit thrust = 8 N"),
+    ("panda_nmpc", "effort=0.15", "at rest: tau of joint 'panda_joint4' is 15.4263, over its limit 13.05"),
     ("panda_pick_and_place", "place=(0.45, 0.9, 0.25)", "'panda_link8' cannot get there"),
     ("panda_pick_and_place", "pick=(0.55, -0.05, 0.25)", "inside the ball"),
 ]

@@ -141,6 +141,19 @@ def test_panda_parameters_and_limits():
     assert robot.velocity_limits is None
 
 
+def test_panda_of_the_vendors_description():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = robots.panda("vendor")
+    assert robot.total_mass == pytest.approx(2.7907 + 2.5420 + 2.2513 + 2.2037 + 2.2855 + 1.353 + 0.35973)
+    link = robot.body("panda_link4").inertia
+    np.testing.assert_allclose(link.com, [-0.05113, 0.05825, 0.01698], atol=1e-15)
+    np.testing.assert_allclose(link.tensor_com[1], [-0.00339591957, 0.00649543136, -0.00181477884], atol=1e-15)
+    np.testing.assert_array_equal(robot.limit("effort"), robots.panda().limit("effort"))
+    with pytest.raises(UnknownName, match="did you mean 'vendor'"):
+        robots.panda("vendors")
+
+
 # -- FR3 ------------------------------------------------------------------------------------------------------
 
 

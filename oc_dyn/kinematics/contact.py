@@ -1,4 +1,4 @@
-"""od.contact_wrenches: forces of the ground on points of a robot, in the form in which the dynamics take them."""
+"""od.contact_wrenches, od.contact_points: forces on points of a robot as the dynamics take them, and those points."""
 
 import casadi as ca
 
@@ -17,10 +17,33 @@ def contact_wrenches(robot, frames):
     w_ext is what external_wrenches=True takes: [moment; force] on bodies, about and in their frames [Nm, N]; to inverse
     dynamics it adds -sum_i J_i' f_i. Forces on what does not move count nothing. Raises UnknownName for a frame.
     """
-    if not isinstance(frames, (list, tuple)):
-        raise ShapeError(f"contact_wrenches: got {shortened(frames)}, expected a list of names of frames")
-    seen = [robot.frame(name) for name in frames]
+    seen = _seen("contact_wrenches", robot, frames)
     return cached(robot, ("contact_wrenches", tuple(frames)), lambda: _made(robot, seen))
+
+
+def contact_points(robot, frames):
+    """Function (q (nq,), v (nv,)) -> p (3, k), dp (3, k): origins of k frames [m] and their velocities, in root axes.
+
+        p, dp = od.contact_points(robot, ["LF_foot", "RF_foot"])(q, v)
+
+    The points at which contact_wrenches lets forces act. Raises UnknownName for a frame.
+    """
+    _seen("contact_points", robot, frames)
+    return cached(robot, ("contact_points", tuple(frames)), lambda: _points(robot, frames))
+
+
+def _seen(what, robot, frames):
+    if not isinstance(frames, (list, tuple)):
+        raise ShapeError(f"{what}: got {shortened(frames)}, expected a list of names of frames")
+    return [robot.frame(name) for name in frames]
+
+
+def _points(robot, frames):
+    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+    p = [function(robot, "frame_pose", frame=name)(q=q)["p"] for name in frames]
+    dp = [function(robot, "frame_twist", frame=name, representation="hybrid")(q=q, v=v)["V"][3:] for name in frames]
+    out = [ca.densify(ca.horzcat(ca.SX(3, 0), *columns)) for columns in (p, dp)]
+    return ca.Function("contact_points", [q, v], out, ["q", "v"], ["p", "dp"])
 
 
 def _made(robot, frames):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
+from ..errors import LimitError, ModelError, ModelWarning, ShapeError, UnknownName
 from ..model.numbers import as_floats
 from ..ports import derivative_name
 from .files import write_text
@@ -119,6 +119,24 @@ class Limits:
                 else:
                     new[quantity][i] = np.inf if value is None else _number(joint, quantity, value)
         return replace(self, **{**new, "q": tuple(new["q"])})
+
+    def require(self, where, **values):
+        """LimitError, naming joint, value and limit, if a value is not within them: require("start", q=q, tau=tau).
+
+        where: how the message begins. values: any of q, v, dv, d2v, d3v, tau, dtau, each (n,), or a number for all
+        joints; a share of 1e-9 of a limit is left to rounding.
+        """
+        for quantity, value in values.items():
+            if quantity not in QUANTITIES:
+                raise UnknownName("limit to require", quantity, QUANTITIES)
+            value, limit = _row(f"{where}: {quantity}", value, self.joints), getattr(self, quantity)
+            ends = limit if quantity == "q" else (-limit, limit)
+            for name, x, lower, upper in zip(self.joints, value, *ends, strict=True):
+                slack = 1e-9 * max(1.0, abs(x))
+                if not lower - slack <= x <= upper + slack:
+                    range_ = f"outside its limits {lower:.6g} to {upper:.6g}"
+                    range_ = range_ if quantity == "q" else f"over its limit {upper:.6g}"
+                    raise LimitError(f"{where}: {quantity} of joint {name!r} is {x:.6g}, {range_}")
 
     def as_dict(self):
         """{joint: {quantity: number}}, infinite ones left out; an end of q without a limit is None."""

@@ -9,6 +9,7 @@ control.codegen("controller")                  # the same as C
 """
 
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,6 +197,17 @@ class Controller:
             rows.append((x, np.concatenate(u), found["objective"], found["violation"], found["seconds"]))
             x = np.array(plant.call([x, *u])[0]).ravel()
         return Loop(*(np.array(y) for y in zip(*rows, strict=True)))
+
+    def closed_loop_in_c(self, plant, x, steps, parameters, measured, *, rate=None, flags=("-O2",), folder=None):
+        """As closed_loop, from the memory as it is now, by a C program that is written, built and run without Python.
+
+        rate [1/s], flags: see codegen and build. folder: where the files stay; by default none does.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = temporary if folder is None else folder
+            self.codegen(folder, plant, measured, parameters, x, steps, rate)
+            self.build(folder, flags)
+            return self.run_in_c(folder)
 
     def _checked(self, plant, measured):
         if plant.n_in() != 1 + len(self.outputs) or plant.numel_out(0) != plant.numel_in(0):

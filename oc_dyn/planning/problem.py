@@ -23,7 +23,9 @@ from ..errors import LimitError, ModelError, ShapeError, SolveError, UnknownName
 from ..function import function
 from ..given import count, name_of, numbers, one_of, options_of
 from ..given import expression as expression_of
+from ..kinematics.contact import contact_points
 from ..model.numbers import as_floats, shortened
+from .contact_motion import ContactBody
 from .integrators import chosen_method
 from .polynomials import later, uniform_b_spline
 from .solver import checked_options, solve, solvers
@@ -83,7 +85,7 @@ class Problem:
         self._durations, self._phases = [], []
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._start_rows, self._goal_rows, self._terminal = [], [], []
-        self._chains, self._made = [], {}
+        self._chains, self._bodies, self._made = [], [], {}
         self.phase(nodes, duration)
 
     # -- what there is --------------------------------------------------------------------------------------
@@ -185,7 +187,7 @@ class Problem:
         """
         unfit = sorted({"spherical", "planar", "free"} & robot.features)
         if unfit:
-            problem = f"it has {unfit} joints; write their steps by next(...) with robot.integrate"
+            problem = f"it has {unfit} joints; contact_body does them, or next(...) with robot.integrate"
             raise ModelError(f"rigid_body of {robot.name}", [problem])
         n, scale = robot.nv, (None,) * 3 if scale is None else scale
         guesses = guess if isinstance(guess, (list, tuple)) else [guess, 0.0, 0.0]
@@ -203,6 +205,35 @@ class Problem:
         self.rate(v, dv)
         return q, v, dv, tau
 
+    def contact_body(self, robot, frames=(), *, guess=None, scale=(1, 5, 50, 100)):
+        """ContactBody: q, v, dv, tau and forces f at the origins of frames, of a robot on joints of any kind.
+
+        v' and f are the controls; q and v are stepped on the manifold, in the phases to come too. tau is an expression,
+        to be limited to zero where there is no motor, and f where there is no contact.
+        guess: of q, by default robot.neutral(), or a list of those of q, v, dv and f, column by column; see state.
+        scale: typical values of these. Raises UnknownName for a frame.
+        """
+        contact_points(robot, frames)  # raises for what is wrong with the frames
+        frames, guess = tuple(frames), robot.neutral() if guess is None else guess
+        guesses = guess if isinstance(guess, (list, tuple)) else (guess, 0.0, 0.0, 0.0)
+        if len(guesses) != 4 or np.shape(scale) != (4,):
+            raise ShapeError("contact_body: expected four guesses and four scales, of q, v, dv and f")
+        add = {"q": (self.state, robot.nq), "v": (self.state, robot.nv), "dv": (self.control, robot.nv)}
+        add |= {"f": (self.control, 3 * len(frames))} if frames else {}
+        made = [
+            one(name, size, guess=guess, scale=typical)
+            for (name, (one, size)), guess, typical in zip(add.items(), guesses, scale, strict=False)
+        ]
+        q, v, dv, f = made if frames else (*made, ca.MX(0, 1))
+        body = ContactBody(self, robot, frames, q, v, dv, ca.reshape(f, 3, len(frames)))
+        self._bodies.append(body)
+        self._step_body(body)
+        return body
+
+    def _step_body(self, body):
+        for state, after in zip((body.q, body.v), body.next(), strict=False):
+            self.next(state, after)
+
     @property
     def duration(self):
         """Symbol or number: duration of the phase now described."""
@@ -216,7 +247,7 @@ class Problem:
     def phase(self, nodes, duration):
         """From here on rates, limits and costs are those of one more phase behind the ones there are.
 
-        Chains go on as they are; all else that is to hold in this phase has to be said again.
+        Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again.
         """
         nodes, number = count("Problem: nodes", nodes, 1), len(self._phases)
         given = as_floats("Problem: duration", duration)
@@ -230,6 +261,8 @@ class Problem:
         self._phases.append(self._phase)
         for chain in self._chains:
             self._step(chain)
+        for body in self._bodies:
+            self._step_body(body)
         return self
 
     # -- what holds -----------------------------------------------------------------------------------------

@@ -310,14 +310,19 @@ class Solution:
         """Time from start to end [s]."""
         return float(self.t[-1])
 
-    def trajectory(self, chain, robot, limits=None):
-        """Trajectory of a robot from the symbols [q, dq, ...] of a chain, polynomials on every interval."""
+    def trajectory(self, chain, robot=None, limits=None):
+        """Trajectory of a robot from the symbols [q, dq, ...] of a chain, polynomials on every interval.
+
+        Without a robot it is one of anything: its coordinates are "1", "2", ...; it has no torques.
+        """
         count = len(self.t) - 1
         pieces = np.stack([self[x][:count] for x in chain], axis=1)
-        if pieces.shape[2] != robot.nv or robot.nq != robot.nv:
-            raise ShapeError(f"trajectory: {pieces.shape[2]} coordinates for {robot.name}, which has {robot.nq}")
+        n = pieces.shape[2]
+        if robot is not None and (n != robot.nv or robot.nq != robot.nv):
+            raise ShapeError(f"trajectory: {n} coordinates for {robot.name}, which has {robot.nq}")
         info = {"solver_status": self.status, "iterations": self.iterations}
-        names, units = robot.coordinate_names, joint_units(robot)
+        names = [str(i + 1) for i in range(n)] if robot is None else robot.coordinate_names
+        units = ("",) * n if robot is None else joint_units(robot)
         return Trajectory(self.t, pieces, joints=names, units=units, robot=robot, limits=limits, info=info)
 
     def __getitem__(self, expression):

@@ -1,4 +1,4 @@
-"""Figure of the reach: times and iterations of every way, and what a penalty costs that stands in for a limit."""
+"""Figure of the reach: times and iterations of every way, and what penalties do that stand in for limits."""
 
 from matplotlib.figure import Figure
 
@@ -18,9 +18,15 @@ def plot(rows, path):
             [row["milliseconds"] for row in here],
             color=[_COLOURS[row["library"]] for row in here],
         )
-        ax.bar_label(bars, [f"{row['iterations']} it." for row in here], fontsize="x-small", padding=2)
-        ax.set(title=f"bounds: {case.removeprefix('no bounds') or 'none'}", xlabel="ms to solve (median)", xscale="log")
-        ax.set_xlim(1, 12 * max(row["milliseconds"] for row in here) ** 0.9)
+        ax.bar_label(
+            bars,
+            [f"{row['iterations']} ({row['fewest']} to {row['most']})" for row in here],
+            fontsize="x-small",
+            padding=2,
+        )
+        title = f"bounds: {case.removeprefix('no bounds') or 'none'}"
+        ax.set(title=title, xlabel="ms to solve, iterations beside it (medians)", xscale="log")
+        ax.set_xlim(1, 12 * max(row["milliseconds"] for row in here) ** 1.1)
         ax.invert_yaxis()
         ax.tick_params(axis="y", labelsize="x-small")
         ax.grid(axis="x", alpha=0.3)
@@ -30,10 +36,10 @@ def plot(rows, path):
             points = [
                 (row["velocity_excess"], row[field])
                 for row in here
-                if (row["library"], row["success"]) == (library, success)
+                if (row["library"], row["solved"] == row["of"]) == (library, success)
             ]
             if points:
-                name = library if success else f"{library}, not converged"
+                name = library if success else f"{library}, not every goal"
                 ax.plot(*zip(*points, strict=True), "o", color=_COLOURS[library], fillstyle=fill, label=name)
         ax.set(xlabel="largest velocity beyond its bound [rad/s]", ylabel=label)
         ax.set_xscale("symlog", linthresh=1e-6)
@@ -47,7 +53,7 @@ def plot(rows, path):
 
 
 _BELOW = (
-    ("cost_difference", "cost over that of fatrop, exact, less 1"),
-    ("iterations", "iterations"),
+    ("cost_difference", "cost over that of fatrop, exact, less 1 (largest)"),
+    ("iterations", "iterations (median)"),
     ("milliseconds", "ms to solve (median)"),
 )

@@ -1,0 +1,139 @@
+"""A robot on joints of any kind that is pushed at points of contact: as part of a Problem, and its motion.
+
+On intervals of length h accelerations v' and forces f are constant, and steps are on the manifold of configurations:
+
+    q+ = q (+) (h v + h^2/2 v'),  v+ = v + h v',  tau = inverse dynamics (q, v, v') - sum J_i' f_i
+"""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ShapeError
+from ..function import function
+from ..kinematics.contact import contact_points, contact_wrenches
+from ..model.numbers import as_floats
+from ..model.robot import cached
+
+
+@dataclass(frozen=True, eq=False)
+class ContactBody:
+    """What Problem.contact_body made, symbols: q (nq,), v, dv, tau (nv,), f (3, k), and p, dp (3, k), where the points
+    are and their velocities; forces, points and velocities in root axes."""
+
+    problem: object
+    robot: object
+    frames: tuple
+    q: ca.MX
+    v: ca.MX
+    dv: ca.MX
+    f: ca.MX
+
+    p = property(lambda self: contact_points(self.robot, self.frames)(self.q, self.v)[0])
+    dp = property(lambda self: contact_points(self.robot, self.frames)(self.q, self.v)[1])
+    tau = property(lambda self: contact_efforts(self.robot, self.frames)(self.q, self.v, self.dv, self.f))
+
+    def next(self):
+        """(q, v, p, dp) at the next node, in the phase now described."""
+        h = self.problem.step
+        q = self.robot.integrate_function()(self.q, h * self.v + h**2 / 2 * self.dv)
+        v = self.v + h * self.dv
+        return q, v, *contact_points(self.robot, self.frames)(q, v)
+
+    def pyramid(self, friction):
+        """(5, k) of at least 0 where forces push up and lie in the pyramid within the cone of friction about z [N]."""
+        x, y, z = (self.f[i, :] for i in range(3))
+        side = friction / np.sqrt(2) * z
+        return ca.vertcat(z, side + x, side - x, side + y, side - y)
+
+    def motion(self, found):
+        """ContactMotion of a Solution."""
+        k = len(self.frames)
+        q, v, dv, f = (found[x] for x in (self.q, self.v, self.dv, self.f))
+        return ContactMotion(self.robot, self.frames, found.t, q, v, dv, f.reshape(len(dv), k, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class ContactMotion:
+    """N steps of a robot that is pushed at the origins of k frames, wherever they come from.
+
+    t (N + 1,) [s], q (N + 1, nq), v (N + 1, nv) at nodes; dv (N, nv), f (N, k, 3) [N, root axes] on intervals.
+    """
+
+    robot: object
+    frames: tuple
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    dv: np.ndarray
+    f: np.ndarray
+
+    def __post_init__(self):
+        N, robot = np.size(self.t) - 1, self.robot
+        sizes = {"t": (N + 1,), "q": (N + 1, robot.nq), "v": (N + 1, robot.nv), "dv": (N, robot.nv)}
+        for name, size in {**sizes, "f": (N, len(self.frames), 3)}.items():
+            value = as_floats(f"contact motion: {name}", getattr(self, name))
+            if value.shape != size:
+                raise ShapeError(f"contact motion: {name} has shape {value.shape}, expected {size}")
+            object.__setattr__(self, name, value)
+
+    @property
+    def tau(self):
+        """(N, nv) torques that it takes at the starts of intervals, zero at joints that need no motor."""
+        forces = self.f.reshape(-1, 3).T
+        return contact_efforts(self.robot, self.frames)(self.q[:-1].T, self.v[:-1].T, self.dv.T, forces).full().T
+
+    def between(self, count):
+        """(times (N, count), q (N, count, nq), p (N, count, k, 3)): configurations and points within the intervals,
+        from their starts, on the steps."""
+        s = np.diff(self.t)[:, None] * np.arange(count) / count
+        q = np.stack([self._later(column) for column in s.T], axis=1)
+        p = self._points(q.reshape(-1, self.robot.nq)).reshape(*s.shape, -1, 3)
+        return self.t[:-1, None] + s, q, p
+
+    def report(self, friction):
+        """{what: number} of how far the motion is from the laws of mechanics, zero for not at all.
+
+        The residual of the dynamics is that of joints of type free. Forces are constant on intervals: the cone, about
+        z, holds everywhere if it does at nodes. Momentum is that about the root's origin; its rate is the moment and
+        force of weight and contacts.
+        """
+        robot, N = self.robot, len(self.dv)
+        h, q, v = np.diff(self.t), self.q[:-1], self.v[:-1]
+        free = [i for j in robot.joints if j.kind == "free" for i in range(j.v_index, j.v_index + 6)]
+        steps = np.hstack([self._later(h) - self.q[1:], v + h[:, None] * self.dv - self.v[1:]])
+        norms = [np.linalg.norm(self.q[:, j.q_index : j.q_index + 4], axis=1) - 1 for j in robot.joints if j.nq > j.nv]
+        weight = robot.total_mass * np.array(robot.gravity)
+        arms = np.concatenate([self._points(q), function(robot, "com")(q.T).full().T[:, None]], axis=1)
+        forces = np.concatenate([self.f, np.broadcast_to(weight, (N, 1, 3))], axis=1)
+        wrench = np.hstack([np.cross(arms, forces).sum(axis=1), forces.sum(axis=1)])
+        rate = function(robot, "momentum", order=1)(q.T, v.T, self.dv.T)[1].full().T
+        return {
+            "residual of the dynamics at nodes [N, Nm]": np.abs(self.tau[:, free]).max(initial=0),
+            "residual of the steps": np.abs(steps).max(),
+            "force beyond the friction cone [N]": (np.hypot(*self.f.T[:2]) - friction * self.f.T[2]).max(initial=0),
+            "pull of the ground [N]": -self.f[..., 2].min(initial=0),
+            "rate of momentum less the sum of wrenches, relative": np.abs(rate - wrench).max() / np.abs(wrench).max(),
+            "norm of the quaternions less 1": np.abs(norms).max(initial=0),
+        }
+
+    def _later(self, s):
+        step = s[:, None] * self.v[:-1] + s[:, None] ** 2 / 2 * self.dv
+        return self.robot.integrate_function()(self.q[:-1].T, step.T).full().T
+
+    def _points(self, q):
+        return contact_points(self.robot, self.frames)(q.T, 0)[0].full().T.reshape(len(q), -1, 3)
+
+
+def contact_efforts(robot, frames):
+    """Function (q, v, dv, f (3, k)) -> tau (nv,): inverse dynamics less what the forces at the frames do."""
+    return cached(robot, ("contact_efforts", tuple(frames)), lambda: _efforts(robot, frames))
+
+
+def _efforts(robot, frames):
+    q, v, dv = (ca.SX.sym(name, size) for name, size in (("q", robot.nq), ("v", robot.nv), ("dv", robot.nv)))
+    f = ca.SX.sym("f", 3, len(frames))
+    inverse = function(robot, "inverse_dynamics", external_wrenches=True)
+    tau = inverse(q=q, v=v, dv=dv, w_ext=contact_wrenches(robot, frames)(q, f))["tau"]
+    return ca.Function("contact_efforts", [q, v, dv, f], [tau], ["q", "v", "dv", "f"], ["tau"])
