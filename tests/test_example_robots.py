@@ -3,15 +3,14 @@
 A file that holds the same robot as another one, to the last bit, is not computed again.
 """
 
-import importlib.metadata
 import os
 import warnings
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from samples import random_ports, relative
+from urdf_files import example_robots
 
 import oc_dyn as od
 from oc_dyn.errors import ModelError, ModelWarning
@@ -23,15 +22,7 @@ TOLERANCE = 1e-9
 LARGE = 28  # velocities; the suite takes minutes with all robots above
 
 
-def files():
-    try:
-        found = importlib.metadata.files("example-robot-data") or []
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    return sorted(Path(f.locate()).resolve() for f in found if f.suffix == ".urdf")
-
-
-FILES = files()
+FILES = example_robots()
 pytestmark = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 
 

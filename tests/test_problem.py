@@ -1,8 +1,5 @@
 """od.Problem and the stages under it: known optima, derivatives, all methods and solvers, refusals."""
 
-import subprocess
-import sys
-
 import casadi as ca
 import numpy as np
 import pytest
@@ -10,6 +7,7 @@ import pytest
 import oc_dyn as od
 from oc_dyn.planning.assembly import Group, assemble
 from oc_dyn.planning.stages import kind
+from oc_dyn.study import memory
 
 CART_POLE = {25: 58.80543, 50: 58.80764, 100: 58.80767}  # integral of u^2 by Hermite-Simpson, Kelly 2017's swing-up
 
@@ -279,28 +277,21 @@ def test_inverse_and_forward_transcription_are_the_same_problem():
         od.Problem(3, 1.0).rigid_body(arm, "sideways")
 
 
-_PEAK = """
-import resource, sys
-import casadi as ca, numpy as np
-import oc_dyn as od
-robot, nodes = od.robots.panda(), int(sys.argv[1])
-ocp = od.Problem(nodes, 1.0)
-q, v, dv, tau = ocp.rigid_body(robot, "forward", derivatives=sys.argv[2], guess=0.3)
-ocp.minimize(integral=ca.sumsqr(tau))
-ocp.start({q: 0.3, v: 0})
-ocp.goal({q: 0.3 + 0.1 * np.arange(7) / 7, v: 0})
-found = ocp.solve(method="euler", solver_options={"max_iter": 3}, raises=False)
-assert found.iterations == 3
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2))
-"""
+def peak_of_a_problem(nodes, derivatives):
+    """[MB], to be asked in a process of its own."""
+    ocp = od.Problem(nodes, 1.0)
+    q, v, dv, tau = ocp.rigid_body(od.robots.panda(), "forward", derivatives=derivatives, guess=0.3)
+    ocp.minimize(integral=ca.sumsqr(tau))
+    ocp.start({q: 0.3, v: 0})
+    ocp.goal({q: 0.3 + 0.1 * np.arange(7) / 7, v: 0})
+    found = ocp.solve(method="euler", solver_options={"max_iter": 3}, raises=False)
+    assert found.iterations == 3
+    return memory.peak()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="peak memory is asked of POSIX")
+@pytest.mark.skipif(memory.peak() is None, reason="the system does not tell the peak of memory")
 @pytest.mark.parametrize("derivatives", ["analytic", "ad"])
 def test_memory_of_exact_hessians(derivatives):
     """Of forward dynamics as constraint: stages are differentiated once, so memory hardly grows with the nodes."""
-    few, many = (
-        float(subprocess.run([sys.executable, "-c", _PEAK, str(n), derivatives], capture_output=True, text=True).stdout)
-        for n in (50, 200)
-    )
-    assert few < 300 and many - few < 60  # [MB]; measured 85 to 96
+    few, many = (memory.fresh(peak_of_a_problem, nodes=n, derivatives=derivatives) for n in (50, 200))
+    assert few < 300 and many - few < 60  # [MB]

@@ -1,7 +1,5 @@
 """Reading URDF: sources and encodings, every element and attribute, what is assumed, refused and only reported."""
 
-import importlib.metadata
-import importlib.util
 import os
 import random
 import shutil
@@ -14,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lxml import etree
+from urdf_files import example_robots
 
 import oc_dyn as od
 from oc_dyn.errors import ModelError, ModelWarning, UnknownName
@@ -626,21 +625,10 @@ def poses(robot, q):
     return {name: (R @ r, R @ t + p) for name, (R, p, r, t) in at.items()}
 
 
-def example_robots():
-    """Every URDF file of the wheel example-robot-data; none without it or without Pinocchio."""
-    try:
-        files = importlib.metadata.files("example-robot-data") or []
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    there = importlib.util.find_spec("pinocchio") is not None
-    return sorted(Path(f.locate()).resolve() for f in files if there and f.suffix == ".urdf")
-
-
-@pytest.mark.skipif(not example_robots(), reason="needs pinocchio and example-robot-data")
+@pytest.mark.skipif(not example_robots(), reason="needs example-robot-data")
 @pytest.mark.parametrize("floating", [False, True])
 def test_example_robots_agree_with_pinocchio(floating, capfd):
-    import pinocchio as pin
-
+    pin = pytest.importorskip("pinocchio")
     bounded = 0
     for file in example_robots():
         if file.name in WITHOUT:

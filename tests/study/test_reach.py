@@ -37,7 +37,7 @@ def test_both_sides_find_the_same_optimum(done):
         assert [row["library"] for row in here] == ["crocoddyl", *["oc_dyn"] * 3]
         costs = np.array([float(row["cost"]) for row in here])
         assert costs.max() / costs.min() - 1 < 1e-7
-        assert all(row["solved"] == row["of"] == "3" and float(row["gap"]) < 1e-7 for row in here)
+        assert all(row["solved"] == row["of"] == "3" and float(row["gap"]) < 1e-6 for row in here)
         assert [row["ratio"] for row in here if row["library"] == "crocoddyl"] == ["1"]
         assert all(abs(float(row["cost_difference"])) < 1e-7 for row in here)
         assert all(int(row["fewest"]) <= int(row["iterations"]) <= int(row["most"]) for row in here)
@@ -70,7 +70,7 @@ def test_judge_sees_what_is_wrong():
     _, solved = problem.prepared(of, problem.Way("oc_dyn", "fatrop", "exact"), None)
     good = solved(problem.GOAL)
     fine = problem.judged(of, good, problem.GOAL)
-    assert fine["gap"] < 1e-7 and fine["torque_excess"] < 1e-7 and fine["velocity_excess"] < 1e-7
+    assert fine["gap"] < 1e-6 and fine["torque_excess"] < 1e-7 and fine["velocity_excess"] < 1e-7
     x, u = good.x.copy(), good.u.copy()
     x[3, 9] = -0.8
     u[2, 1] = 55.0
@@ -112,8 +112,8 @@ def test_another_robot_is_not_measured(monkeypatch, tmp_path):
         model.inertias[7].mass *= 1.001
         return model
 
-    built = theirs._built
-    monkeypatch.setattr(theirs, "_built", heavier)
+    built = theirs.built_model
+    monkeypatch.setattr(theirs, "built_model", heavier)
     with pytest.raises(SolveError, match="not the same on both sides"):
         theirs.agreement(problem.Reach(5), samples=2)
     few(monkeypatch)

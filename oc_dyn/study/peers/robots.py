@@ -38,7 +38,7 @@ def pinocchio_model(name):
     import pinocchio as pin
 
     if name == HUMANOID:
-        return _built(humanoid())
+        return built_model(humanoid())
     path, floating, held = FILES[name]
     root = (pin.JointModelFreeFlyer(),) if floating else ()
     model = pin.buildModelFromUrdf(str(example_file(path)), *root)
@@ -51,7 +51,7 @@ def prescribed(r):
     return tuple(hinges if len(hinges) < len(r.joints) else hinges[::2])
 
 
-def _built(ours):
+def built_model(ours):
     """pinocchio.Model of a robot of free joints and hinges about x, y or z."""
     import pinocchio as pin
 

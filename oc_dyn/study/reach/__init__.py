@@ -61,12 +61,12 @@ def run(out, quick=False, progress=None):
     out: folder for
     - agreement.csv: largest relative differences of dynamics, of a step with its derivatives, and of costs, to
       Crocoddyl's and Pinocchio's;
-    - reach.csv: of every way to solve, over the goals of all rounds: cost without penalties (of the first goal), its
+    - reach.csv: of every way to solve, over the goals that it solved: cost without penalties (of the first goal), its
       largest relative difference to that of the first way here, largest error of a step, how far bounds are passed
-      [share of the bound], [rad/s], goals that were solved, iterations (median, fewest, most), seconds to build,
-      median milliseconds to solve from the same guess, over iterations, and as ratio to Crocoddyl's, of its ways that
-      solve most goals the fastest (median, tenth and ninetieth percentile of the ratios of a round, in which all ways
-      take turns);
+      [share of the bound], [rad/s]; how many goals were solved, of how many; over all of them: iterations (median,
+      fewest, most), median milliseconds to solve from the same guess, over iterations, and as ratio to Crocoddyl's, of
+      its ways that solve most goals the fastest (median, tenth and ninetieth percentile of the ratios of a round, in
+      which all ways take turns); seconds to build;
     - reach.png, manifest.json.
     Without Crocoddyl, or where its dynamics are not those of the robot, this side alone is measured; without a C
     compiler nothing compiled is; the report says so. quick: few nodes, ways and rounds. progress: show a bar on
@@ -176,9 +176,12 @@ def _measured(name, reach, ways, path, rounds, shown):
     rows = []
     for k, way in enumerate(ways):
         row = {"case": name, "library": way.library, "way": way.name, "cost": costs[0, k]}
-        row["cost_difference"] = differences[np.argmax(np.abs(differences[:, k])), k]
+        done = np.flatnonzero(success[:, k])  # where it gave up is not where it would be
+        of = differences[done, k]
+        row["cost_difference"] = of[np.argmax(np.abs(of))] if done.size else None
         for what in ("gap", "torque_excess", "velocity_excess"):
-            row[what] = max((each[k][what] for each in found if each[k][what] is not None), default=None)
+            values = [found[number][k][what] for number in done]
+            row[what] = max((x for x in values if x is not None), default=None)
         row |= {"solved": int(success[:, k].sum()), "of": rounds, "build_seconds": made[k][0]}
         of = np.percentile(iterations[:, k], (50, 0, 100))
         row |= dict(zip(("iterations", "fewest", "most"), (int(x) for x in of), strict=True))
@@ -194,7 +197,7 @@ def _measured(name, reach, ways, path, rounds, shown):
 def _largest(rows):
     """Largest relative difference of costs, over the ways that solve the very same program."""
     same = [row for row in rows if "penalty" not in row["way"]]
-    return max(abs(row["cost_difference"]) for row in same)
+    return max((abs(row["cost_difference"]) for row in same if row["solved"]), default=None)
 
 
 def _write(path, fields, rows):

@@ -25,7 +25,7 @@ def plot(rows, path):
             padding=2,
         )
         title = f"bounds: {case.removeprefix('no bounds') or 'none'}"
-        ax.set(title=title, xlabel="ms to solve, iterations beside it (medians)", xscale="log")
+        ax.set(title=title, xlabel="ms to solve; iterations", xscale="log")
         ax.set_xlim(1, 12 * max(row["milliseconds"] for row in here) ** 1.1)
         ax.invert_yaxis()
         ax.tick_params(axis="y", labelsize="x-small")
@@ -41,7 +41,7 @@ def plot(rows, path):
             if points:
                 name = library if success else f"{library}, not every goal"
                 ax.plot(*zip(*points, strict=True), "o", color=_COLOURS[library], fillstyle=fill, label=name)
-        ax.set(xlabel="largest velocity beyond its bound [rad/s]", ylabel=label)
+        ax.set(xlabel="velocity beyond its bound [rad/s]", ylabel=label)
         ax.set_xscale("symlog", linthresh=1e-6)
         ax.set_xticks([0, 1e-5, 1e-3, 1e-1])
         ax.grid(alpha=0.3)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import SolveError
 from ...function import function
-from ..peers.robots import _built
+from ..peers.robots import built_model
 from ..solvers import GOAL, START
 from .problem import END_POSITION, END_SPEED, MOST, POSITION, SPEED, TOLERANCE, TORQUE, Outcome
 
@@ -46,7 +46,7 @@ def shooting(reach, path, weight=None, goal=GOAL):
     """
     import crocoddyl
 
-    state = crocoddyl.StateMultibody(_built(reach.robot))
+    state = crocoddyl.StateMultibody(built_model(reach.robot))
     actuation = crocoddyl.ActuationModelFull(state)
     target = np.concatenate([goal, np.zeros(7)])
 
@@ -136,7 +136,7 @@ def _dynamics(reach, q, v, tau):
     """{name: (theirs, ours)} of what does not depend on the path to take."""
     import pinocchio
 
-    model = _built(reach.robot)
+    model = built_model(reach.robot)
     want = np.array(function(reach.robot, "forward_dynamics")(q, v, tau)).ravel()
     inverse = np.array(function(reach.robot, "inverse_dynamics")(q, v, want)).ravel()
     out = {"inverse dynamics, Pinocchio": (pinocchio.rnea(model, model.createData(), q, v, want), inverse)}
