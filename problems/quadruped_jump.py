@@ -114,7 +114,7 @@ def solve(run, cfg):
     od.animate(robot, times.ravel(), np.concatenate(inner), run.out / "jump.gif", fps=cfg.fps, size=(360, 360))
 
 
-main = od.script(solve, Config(), quick={"nodes": (10, 8, 1, 10), "slip": 2e-2, "fps": 6})
+main = od.script(solve, Config(), quick={"nodes": (8, 6, 1, 8), "slip": 2e-2, "fps": 6})
 
 if __name__ == "__main__":
     sys.exit(main())
