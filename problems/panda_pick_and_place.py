@@ -1,13 +1,12 @@
 """A Panda fetches a load and puts it down behind an obstacle in the shortest time.
 
     minimise    sum of the durations
-    subject to  phases: reach, grip (at rest over the load), carry (with the load), q twice differentiable throughout,
+    subject to  phases: reach from home, grip at rest, carry the load to rest; q twice differentiable throughout,
                 |q'| <= v,  |q''| <= a,  |q'''| <= share of j,  |Q| <= tau (without, then with the load),
                 tool at the load, pointing down, while it grips; at the place, pointing down, at the end,
-                |speed of the tool| <= 1.7 m/s;  spheres about hand and load, wrist and elbow stay clear of a ball,
-                from home, at rest, to rest.
+                |speed of the tool| <= 1.7 m/s;  spheres about hand and load, wrist and elbow stay clear of a ball.
 
-Source: limits of the maker; task and numbers are ours.
+Limits are the maker's; task and numbers are ours.
 Run:    python problems/panda_pick_and_place.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
@@ -45,8 +44,8 @@ def model(cfg):
     robots = {"reach": free, "grip": free, "carry": loaded}
     f = {name: od.function(robot, "inverse_dynamics", derivatives="analytic") for name, robot in robots.items()}
     p = {frame: od.function(free, "frame_pose", frame=frame)(q=q)["p"] for frame, _ in cfg.spheres}
-    R = od.function(free, "frame_pose", frame=TOOL)(q=q)["R"]
-    f["tool"] = ca.Function("tool", [q], [ca.vertcat(p[TOOL], R[:, 2])])  # its place, its axis
+    axis = od.function(free, "frame_pose", frame=TOOL)(q=q)["R"][:, 2]
+    f["tool"] = ca.Function("tool", [q], [ca.vertcat(p[TOOL], axis)])
     f["speed"] = ca.Function("speed", [q, v], [ca.sumsqr(ca.jtimes(p[TOOL], q, v)) / cfg.speed**2])
     gaps = (ca.sumsqr(p[frame] - ca.DM(cfg.ball[:3])) / (r + cfg.ball[3]) ** 2 for frame, r in cfg.spheres)
     f["clear"] = ca.Function("clear", [q], [ca.vertcat(*gaps)])  # above 1 where spheres are apart
@@ -55,16 +54,13 @@ def model(cfg):
 
 def fetch(cfg, robots, f, limits):
     """(Solution, symbols of q and its derivatives)."""
-    home = np.array(cfg.home)
-    pick = od.inverse_kinematics(robots["reach"], TOOL, p=cfg.pick, R=DOWN, q_start=home)
+    pick = od.inverse_kinematics(robots["reach"], TOOL, p=cfg.pick, R=DOWN, q_start=cfg.home)
     place = od.inverse_kinematics(robots["carry"], TOOL, p=cfg.place, R=DOWN, q_start=pick)
-    for name, q in (("home", home), ("pick", pick), ("place", place)):
+    for name, q in (("home", cfg.home), ("pick", pick), ("place", place)):
+        limits.require(f"{name}, at rest with the load", q=q, tau=f["carry"](q, 0, 0))
         if f["clear"](q).full().min() < 1:
             raise od.LimitError(f"{name}: a sphere of the arm is inside the ball of {cfg.ball[3]:g} m")
-        if np.any(np.abs(f["carry"](q, 0, 0).full().ravel()) > limits.tau):
-            raise od.LimitError(f"{name}: the limits of torque, {limits.tau}, cannot hold a load of {cfg.load:g} kg")
-    ends, knots = np.array([home, pick, pick, place]), np.array([0, cfg.nodes[0], cfg.nodes[0] + 1, sum(cfg.nodes)])
-
+    ends, knots = np.array([cfg.home, pick, pick, place]), np.cumsum([0, *cfg.nodes])
     ocp = od.Problem(cfg.nodes[0], (0.2, 4.0))
     way = [lambda s: np.array([np.interp(s * knots[-1], knots, column) for column in ends.T]), 0.0, 0.0, 0.0]
     x = q, v, dv, jerk = ocp.chain("q", 7, 3, bounds=(limits.v, limits.dv, limits.d2v), guess=way)
@@ -82,22 +78,20 @@ def fetch(cfg, robots, f, limits):
             ocp.limit(-np.inf, f["speed"](at, rate), 1)
             ocp.limit(1, f["clear"](at), np.inf)
         ocp.minimize(terminal=ocp.duration, integral=1e-4 * ca.sumsqr(jerk / limits.d2v))
-    ocp.start({q: home, v: 0, dv: 0})
+    ocp.start({q: list(cfg.home), v: 0, dv: 0})
     ocp.goal({v: 0, dv: 0, f["tool"](q)[:5]: [*cfg.place, 0, 0]})
     return ocp.solve(method="euler"), x
 
 
 def solve(run, cfg):
-    robots, f = model(cfg)
-    limits, below = od.Limits.of(robots["reach"]).scaled(d2v=cfg.jerk), 1 + cfg.over
+    (robots, f), below = model(cfg), 1 + cfg.over
+    limits = od.Limits.of(robots["reach"]).scaled(d2v=cfg.jerk)
     found, x = fetch(cfg, robots, f, limits)
     motion, edges = found.trajectory(x, robots["reach"], limits), np.cumsum([0, *found.durations])
     run.facts |= {"durations": found.durations, "iterations": found.iterations}
-    run.say(f"{found.iterations} iterations, durations {', '.join(f'{T:.4f}' for T in found.durations)} s")
-
+    run.say("{iterations} iterations, durations {durations} s".format(**run.facts))
     report = motion.check()
-    for row in report.rows[:4]:
-        run.check(f"{row.quantity}: share of its limit, between nodes", row.share, below)
+    run.check("q, v, dv, d2v: largest share of a limit, between nodes", max(r.share for r in report.rows[:4]), below)
     run.check("largest jump of q, q', q''", max(report.jumps.values()), below=1e-6)
     for phase, a, b in (("reach", *edges[:2]), ("carry", *edges[2:])):
         fine = motion.sample(np.linspace(a, b, 400))
@@ -106,20 +100,17 @@ def solve(run, cfg):
         run.check(f"{phase}: torque, share of its limit, between nodes", tau.max(), below)
         run.check(f"{phase}: speed of the tool, share of its limit", np.sqrt(speed), below)
         run.check(f"{phase}: radii over the distance of spheres", 1 / np.sqrt(clear), below)
-    grip = motion.sample(np.linspace(*edges[1:3], 20))
-    run.check("grip: motion [rad/s]", np.abs(grip.v).max(), below=1e-6)
-    for name, p, q in (("pick", cfg.pick, grip.q[0]), ("place", cfg.place, motion.q[-1])):
-        off = np.abs(f["tool"](q).full().ravel() - [*p, 0, 0, -1]).max()
+    run.check("grip: motion [rad/s]", np.abs(motion.sample(np.linspace(*edges[1:3], 20)).v).max(), below=1e-6)
+    for name, p, t in (("pick", cfg.pick, edges[1]), ("place", cfg.place, edges[3])):
+        off = np.abs(f["tool"](motion.sample([t]).q[0]).full().ravel() - [*p, 0, 0, -1]).max()
         run.check(f"{name}: the tool less where it should be, pointing down [m, -]", off, below=1e-6)
-
     motion.save(run.out / "motion.csv")
     motion.plot(run.out / "motion.png")
     motion.animate(run.out / "motion.gif", fps=cfg.fps, size=(360, 360))
-    p, turn = f["tool"](motion.sample(0.005).q.T).full(), np.linspace(0, 2 * np.pi, 100)
+    p, turn, r = f["tool"](motion.sample(0.005).q.T).full(), np.linspace(0, 2 * np.pi, 100), cfg.ball[3]
     with run.figure("tool.png", "tool from above: y over x [m]", "from the side: z over y [m]", xlabel="") as axes:
         for axis, i, j in ((axes[0], 0, 1), (axes[1], 1, 2)):
-            axis.plot(p[i], p[j])
-            axis.plot(cfg.ball[i] + cfg.ball[3] * np.cos(turn), cfg.ball[j] + cfg.ball[3] * np.sin(turn), "k")
+            axis.plot(p[i], p[j], "C0", cfg.ball[i] + r * np.cos(turn), cfg.ball[j] + r * np.sin(turn), "k")
             axis.set_aspect("equal")
 
 
