@@ -418,7 +418,8 @@ class Problem:
             x = expression_of(where, symbol)
             if isinstance(value, tuple):
                 if len(value) != 2:
-                    raise ShapeError(f"{where}: got {shortened(value)}, expected a value (a list, an array) or (lower, upper)")
+                    got = shortened(value)
+                    raise ShapeError(f"{where}: got {got}, expected a list or array, or a pair (lower, upper)")
                 rows.append(Row(x, *self._bounds(where, *value, x.numel())))
             elif isinstance(value, ca.MX):
                 if value.numel() not in (1, x.numel()):
