@@ -113,8 +113,8 @@ def solve(run, cfg):
     od.animate(robot, t, x[:, :7], run.out / "loop.gif", fps=cfg.fps, size=(360, 360))
 
 
-# quick runs are for tests, with less optimised C and on machines under load: a step may take five periods
-main = od.script(solve, Config(), quick={"duration": 1.0, "flags": ("-O1",), "of_period": 5.0, "fps": 5})
+# quick runs are for tests, with C that is not optimised and on machines under load: a step may take five periods
+main = od.script(solve, Config(), quick={"duration": 1.0, "flags": ("-O0",), "of_period": 5.0, "fps": 5})
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -44,7 +44,7 @@ TERMS = {
 COUNTED = ("idfoza_shared", "aza_shared")
 REFERENCE = "dtm"
 KINDS = ("chain", "tree")
-SIZES, QUICK = (2, 4, 8, 12, 16, 24, 32, 48, 64), (2, 4)
+SIZES, QUICK = (2, 4, 8, 12, 16, 24, 32, 48, 64), (2, 3)
 FLAGS = {"-O3": ("-O3",), "-O3 native": ("-O3", "-march=native")}  # without, and with what this processor can do
 MOST = {"interpreted": 48, "-O3": 32, "-O3 native": 32}  # bodies up to which each form is timed
 BREAKDOWN = {"composite": 24, "spatial_vector": 16}  # first and second partials by, up to so many bodies

@@ -14,20 +14,6 @@ from oc_dyn.study import ali, functions, kumar_mueller, singh, singh_parts
 OURS = ("kumar_mueller", "ali", "kim", "singh")
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """{study: (folder, report)}, each run when it is first asked for."""
-    kept = {}
-
-    def get(name):
-        if name not in kept:
-            out = tmp_path_factory.mktemp(name) / "new"
-            kept[name] = out, study.run(name, out, quick=True, progress=False)
-        return kept[name]
-
-    return get
-
-
 @pytest.fixture(autouse=True)
 def smaller(monkeypatch):
     """Sizes at which all of this takes seconds."""
@@ -44,24 +30,26 @@ def read(path):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_writes_tables_figures_manifest_and_report(done, name):
-    out, told = done(name)
+def test_writes_tables_figures_manifest_and_report(name, tmp_path):
+    out = tmp_path / "new"
+    told = study.run(name, out, quick=True, progress=False)
     names = {p.name for p in out.iterdir()}
     assert any(n.endswith(".csv") for n in names) and any(n.endswith(".png") for n in names)
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert facts["command"].startswith(f"oc-dyn study {name} --quick")
     assert len(told.splitlines()) > 10
     assert ("report.html" in names) != ("no report.html" in told)
+    if "report.html" in names:
+        check_report(out, told)
+    globals()[f"check_{name}"](out, told)  # in the same test: on two workers a study would run twice
 
 
-def test_report_is_one_file_that_shows_everything(done):
-    pytest.importorskip("jinja2")
-    out, told = done("kumar_mueller")
+def check_report(out, told):
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/png;base64,") == 2 == len(list(out.glob("*.png")))
+    assert page.count("data:image/png;base64,") == len(list(out.glob("*.png"))) > 0
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", page) and "http" not in page
     assert told.splitlines()[3].strip() in page and "&#34;command&#34;" in page
-    rows = read(out / "instructions.csv")
+    rows = read(out / "instructions.csv") if (out / "instructions.csv").exists() else []
     assert page.count("<tr>") == sum(len(read(p)) + 1 for p in out.glob("*.csv"))
     assert all(f">{row['instructions']}</td>" in page for row in rows)
 
@@ -77,8 +65,7 @@ def test_report_escapes_what_it_shows(tmp_path):
     assert "<script>" not in page and "&lt;script&gt;" in page and "a &lt; b" in page and "<b>" not in page
 
 
-def test_kumar_mueller(done):
-    out, _ = done("kumar_mueller")
+def check_kumar_mueller(out, told):
     counts = {(r["method"], int(r["order"])): int(r["instructions"]) for r in read(out / "instructions.csv")}
     panda = od.robots.panda()
     for m, r in (("recursive_body", 2), ("taylor", 1)):
@@ -100,8 +87,7 @@ def test_motion_of_kumar_mueller_is_its_own_derivative():
         assert np.abs((after[k] - before[k]) / (2 * h) - at[k + 1]).max() < 1e-6 * np.abs(at[k + 1]).max()
 
 
-def test_ali(done):
-    out, _ = done("ali")
+def check_ali(out, told):
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["findings"]
     grow = {(f["over"], f["quantity"], f["method"]): f for f in facts}
     assert grow["order", "inverse_dynamics", "recursive_spatial"]["off_parabola"] < 1e-3
@@ -125,8 +111,8 @@ def test_branches():
         functions.branches(15)
 
 
-def test_kim(done):
-    rows = read(done("kim")[0] / "costs.csv")
+def check_kim(out, told):
+    rows = read(out / "costs.csv")
     assert max(float(r["error"]) for r in rows) < 1e-13
     of = {(r["quantity"], r["method"]): int(r["instructions"]) for r in rows}
     r = od.robots.double_pendulum()
@@ -137,8 +123,7 @@ def test_kim(done):
     assert ("forward_dynamics_by_design", "ad") in of
 
 
-def test_singh(done):
-    out, told = done("singh")
+def check_singh(out, told):
     slopes = {(r["quantity"], r["robot"], r["method"]): r for r in read(out / "slopes.csv")}
     assert slopes[singh.INVERSE, "tree", "spatial_vector"]["published A"] == "1.45"
     of = {(r["quantity"], r["robot"], r["method"], r["bodies"]): r for r in read(out / "sizes.csv")}
@@ -159,15 +144,14 @@ def test_singh(done):
 # -- the command ---------------------------------------------------------------------------------------------------
 
 
-def test_executor_makes_no_difference_to_counts(done, tmp_path, capsys):
-    out = tmp_path / "apart"
-    words = ["study", "kim", "--quick", "--executor", "processes:1", "--out", str(out)]
-    assert cli.main(words) == 0 and "written to" in capsys.readouterr().out
-    first, second = (
-        [(r["quantity"], r["method"], r["instructions"], r["error"]) for r in read(folder / "costs.csv")]
-        for folder in (out, done("kim")[0])
-    )
-    assert first == second
+def test_executor_makes_no_difference_to_counts(tmp_path, capsys):
+    counts = []
+    for executor in ("processes:1", "serial"):
+        out = tmp_path / executor.partition(":")[0]
+        assert cli.main(["study", "kim", "--quick", "--executor", executor, "--out", str(out)]) == 0
+        assert "written to" in capsys.readouterr().out
+        counts.append([(r["quantity"], r["method"], r["instructions"], r["error"]) for r in read(out / "costs.csv")])
+    assert counts[0] == counts[1]
 
 
 def test_wrong_executors_are_told(capsys, tmp_path):
