@@ -98,6 +98,20 @@ def run(out, quick=False, progress=None, executor="serial"):
     return "\n".join([*told, *singh_programs.report(programs)])
 
 
+CAPTIONS = {
+    "singh.png": "Instructions and times of second partials over the number of bodies; full: chains, dashed: trees.",
+    "terms.png": "Terms of the second partials of forward dynamics, by products of matrices and by recursions, and what "
+    "share its parts have (figures 14, 15, 18).",
+    "programs.png": "Second partials of robots as machine code and in the virtual machine, beside AD (figures 10, 19).",
+    "slopes.csv": "Fits of log(t) = A log(N) + B, and A as published (Table III).",
+    "sizes.csv": "Instructions, bytes and lines of C.",
+    "differences.csv": "The four error metrics of second partials of forward dynamics, against AD of AD (figure 20).",
+    "terms.csv": "Arithmetic operations of the inner and the outer term by every way.",
+    "term_times.csv": "Their times; ratios are to dense products.",
+    "breakdown.csv": "Operations and times of the parts of second partials of forward dynamics.",
+    "programs.csv": "Times of robots; ratios are to AD by the same means.",
+    "times.csv": "Microseconds of a call in the virtual machine.",
+}
 _TITLE = "Second partials over the number of bodies (full: chains, dashed: binary trees)"
 
 
