@@ -100,8 +100,8 @@ def run(out, quick=False, progress=None, executor="serial"):
 
 CAPTIONS = {
     "singh.png": "Instructions and times of second partials over the number of bodies; full: chains, dashed: trees.",
-    "terms.png": "Terms of the second partials of forward dynamics, by products of matrices and by recursions, and what "
-    "share its parts have (figures 14, 15, 18).",
+    "terms.png": "Terms of the second partials of forward dynamics, by products of matrices and by recursions, and "
+    "what share its parts have (figures 14, 15, 18).",
     "programs.png": "Second partials of robots as machine code and in the virtual machine, beside AD (figures 10, 19).",
     "slopes.csv": "Fits of log(t) = A log(N) + B, and A as published (Table III).",
     "sizes.csv": "Instructions, bytes and lines of C.",
