@@ -12,7 +12,7 @@ from oc_dyn.study.html import write_report
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 NAMES = sorted(name for name in STUDIES if folder(name).name == name)
-TOLD = ("ali", "growth", "kim", "kumar_mueller", "matrices", "peers", "second_order", "solvers")
+TOLD = ("ali", "crocoddyl", "growth", "kim", "kumar_mueller", "matrices", "peers", "second_order", "singh", "solvers")
 VOID = {"meta", "img", "br", "hr"}
 
 

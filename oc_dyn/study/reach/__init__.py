@@ -55,9 +55,9 @@ FIELDS = (
 FIELDS += ("iterations", "fewest", "most", "build_seconds", "milliseconds", "per_iteration", "ratio", "low", "high")
 
 CAPTIONS = {
-    "reach.png": "Above: median time to solve and iterations (fewest to most) of every way, by what is bounded, "
-    "Crocoddyl orange. Below, with bounds of torque and velocity: what cost, iterations and time go with how far velocities "
-    "pass their bounds; Crocoddyl has penalties there.",
+    "reach.png": "Above: median time to solve and iterations (fewest to most) of every way, by what is bounded; "
+    "orange: Crocoddyl. Below, with bounds of torque and velocity: what cost, iterations and time go with how far "
+    "velocities pass their bounds; Crocoddyl has penalties there.",
     "agreement.csv": "Largest relative difference of what both sides compute at random states.",
     "reach.csv": "Every way to solve: cost, errors of steps, how far bounds are passed, goals solved, times.",
 }
