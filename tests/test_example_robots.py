@@ -19,7 +19,7 @@ from oc_dyn.errors import ModelError, ModelWarning
 REFUSED = {"ur3.urdf": "no link", "alex_psyonic_hands.urdf": "mimics joint 'index_q1', which does not exist"}
 MASSLESS = {"romeo.urdf": ("LHand", "RHand"), "romeo_laas_small.urdf": ("l_gripper_joint", "r_gripper_joint")}
 TOLERANCE = 1e-9
-LARGE = 20  # velocities; the suite takes minutes with all robots above
+LARGE = 16  # velocities; the suite takes minutes with all robots above
 
 
 FILES = example_robots()
