@@ -15,10 +15,9 @@ import numpy as np
 import oc_dyn as od
 
 from .codegen.build import find_compiler
-from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
+from .errors import ALL, ModelError, ModelWarning, ShapeError, SolveError
 from .model.robot import assemble
 
-_OURS = (ModelError, ShapeError, OrderError, UnknownName, LimitError, SolveError)
 _VECTORS = ("--from", "--via", "--to")
 _DEMO_OUT = "results/demo"
 _TABLE_START, _TABLE_END = "<!-- table -->", "<!-- /table -->"
@@ -39,7 +38,7 @@ def main(argv=None):
             return 0
         except KeyboardInterrupt:
             interrupts.append(True)
-        except (*_OURS, OSError) as error:
+        except (*ALL, OSError) as error:
             message = f"error: {_one_line(error)}"
         except Exception as error:
             if os.environ.get("OC_DYN_TRACEBACK"):

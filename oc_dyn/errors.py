@@ -57,3 +57,6 @@ class SolveError(RuntimeError):
         self.status = status
         self.violations = tuple(violations)
         self.trajectory = trajectory
+
+
+ALL = (LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName)  # what is refused, as one except clause

@@ -12,13 +12,15 @@ from math import factorial
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
+from ..errors import LimitError, ModelWarning, OrderError, ShapeError, SolveError
 from ..function import function
+from ..given import count, one_of
+from ..model.numbers import as_floats
+from ..planning.arguments import vector
 from ..planning.feasibility import shortest_time
 from ..planning.limits import Limits, order_name, velocity_bounds
 from ..planning.polynomials import derivatives_at, hermite
 from ..planning.problem import Problem
-from ..planning.trajectory import Trajectory, joint_units
 from .plan import OUTPUTS, ElasticPlan, deflected, flat_outputs
 
 _TIGHTEN, _CLEAN, _ROUNDS = 1.002, 1.005, 8
@@ -112,7 +114,7 @@ def plan_elastic(
     rate = motor_torque_rate is not None
     continuity = elastic.continuity("torque_rate" if rate else "torque") if continuity is None else continuity
     names = elastic.links.coordinate_names
-    ends = [_vector(what, x, names) for what, x in (("q_start", q_start), ("q_goal", q_goal))]
+    ends = [vector(what, x, names) for what, x in (("q_start", q_start), ("q_goal", q_goal))]
     given = {
         "motor_torque": _limit("motor_torque", motor_torque, elastic.motor_names),
         "motor_torque_rate": _limit("motor_torque_rate", motor_torque_rate, elastic.motor_names),
@@ -121,17 +123,15 @@ def plan_elastic(
     }
     given = {k: x for k, x in given.items() if x is not None}
     limits = (Limits.of(elastic.links) if limits is None else limits).without("tau", "dtau")
-    if objective not in ("time", "energy"):
-        raise UnknownName("objective", objective, ("time", "energy"))
+    one_of("objective", objective, ("time", "energy"))
     if (objective == "energy") != (duration is not None):
         raise ShapeError("plan_elastic: give a duration with objective='energy', and with it alone")
-    if isinstance(interior, bool) or not isinstance(interior, (int, np.integer)) or interior < 0:
-        raise ShapeError(f"plan_elastic: interior is {interior!r}, expected an integer of at least 0")
+    count("plan_elastic: interior", interior)
     if sigma is not None or elastic.sigma_names:
         if sigma is None or not elastic.sigma_names:
             have = ", ".join(elastic.sigma_names) or "none"
             raise ShapeError(f"planning {elastic.name}: give sigma for the joints that vary their stiffness: {have}")
-        sigma = _vector("sigma", sigma, elastic.sigma_names)
+        sigma = vector("sigma", sigma, elastic.sigma_names)
     task = _Task(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
     task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
     _refuse(task)
@@ -284,25 +284,13 @@ def _problem(task, duration, guess, scale):
 
 def _trajectory(task, found, flat):
     """The links' motion as polynomial pieces."""
-    pieces = np.stack([found[x][: len(found.t) - 1] for x in flat.q], axis=1)
+    motion = found.trajectory(flat.q, task.elastic.links, task.limits)
     ends = {
         side: [x.tolist()] + [[0.0] * len(x)] * task.continuity
         for side, x in zip(("start", "goal"), task.ends, strict=True)
     }
-    return Trajectory(
-        found.t,
-        pieces,
-        joints=task.elastic.links.coordinate_names,
-        units=joint_units(task.elastic.links),
-        robot=task.elastic.links,
-        limits=task.limits,
-        info={
-            "robot": task.elastic.name,
-            "solver_status": found.status,
-            "iterations": found.iterations,
-            "request": ends,
-        },
-    )
+    motion.info |= {"robot": task.elastic.name, "request": ends}
+    return motion
 
 
 def _smooth(task, slower=1.0):
@@ -383,17 +371,10 @@ def _refuse(task):
                 raise LimitError(f"the limits of {what} {name!r} ask for at least {least[i]:.6g} s{allowed}")
 
 
-def _vector(what, value, names):
-    value = np.asarray(value, float).ravel()
-    if value.size != len(names) or not np.all(np.isfinite(value)):
-        raise ShapeError(f"{what}: got {value.tolist()}, expected {len(names)} finite numbers: {', '.join(names)}")
-    return value
-
-
 def _limit(what, value, names):
     if value is None:
         return None
-    value = np.asarray(value, float).ravel()
+    value = as_floats(what, value).ravel()
     if value.size not in (1, len(names)) or not np.all(value > 0):
         raise ShapeError(
             f"{what}: got {value.tolist()}, expected a positive number, or {len(names)}: {', '.join(names)}"

@@ -1,5 +1,7 @@
 """Writing files so that a reader never sees half of one."""
 
+import csv
+import io
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,3 +29,10 @@ def write_bytes(path, data):
 def write_text(path, text):
     """Write a UTF-8 text file in one step; the folder is made."""
     write_bytes(path, text.encode("utf-8"))
+
+
+def write_csv(path, rows):
+    """Write rows, the first of them the headings, as a CSV in one step; the folder is made."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_text(path, text.getvalue())

@@ -22,7 +22,7 @@ from .arguments import check_robot, chosen_limits
 from .curves import curve
 from .limits import QUANTITIES, velocity_bounds
 from .path_motion import PathMotion, bell
-from .polynomials import hermite
+from .polynomials import hermite, later
 from .problem import Problem
 from .trajectory import ORDERS, joint_units
 
@@ -290,11 +290,7 @@ class _Program:
         self.h = ocp.control("h", lower=T / N * 1e-3, upper=1e2 * T / N, scale=T / N)
         self.gap, self.top_speed = ocp.varying("gap"), ocp.varying("speed", 2)
         h, x = self.h, [*self.x, self.u]
-
-        def ahead(step):
-            return [sum(x[j + i] * step**i / factorial(i) for i in range(c + 1 - j)) for j in range(c)] + [self.u]
-
-        after, middle = ahead(h), ahead(h / 2)
+        after, middle = later(x, h), later(x, h / 2)
         for state, value in zip(self.x, after, strict=False):
             ocp.next(state, value)
         passed = sum(x[j] * h ** (j + 1) / factorial(j + 1) for j in range(c + 1))

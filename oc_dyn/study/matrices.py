@@ -5,15 +5,13 @@ on average. Counted here are CasADi instructions, after common subexpressions ar
 and the time of the compiled code, as ratios of runs that alternate.
 """
 
-import csv
-import io
 from pathlib import Path
 
 import numpy as np
 
 from .. import robots
 from ..function import function
-from ..planning.files import write_text
+from ..planning.files import write_csv
 from ..registry import methods
 from .manifest import manifest, write_json
 from .native import compiler, times
@@ -67,10 +65,7 @@ def run(out, quick=False, progress=None):
             shares = (both / (2 * x) for x in (before, alone[SUMS], separate))
             name = "floating base" if floating else "fixed base"
             rows.append((name, robot.nv, m, before, both, *(f"{x:.2f}" for x in shares), *timed.get(m, ("", "", ""))))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([FIELDS, *rows])
-    write_text(Path(out) / "matrices.csv", text.getvalue())
+    write_csv(Path(out) / "matrices.csv", [FIELDS, *rows])
     command = ["oc-dyn", "study", "matrices", *(["--quick"] if quick else []), "--out", out]
     facts = [dict(zip(FIELDS, row, strict=True)) for row in rows]
     plot_shares(facts, [name for name in FIELDS if "share" in name], REPORTED, Path(out) / "matrices.png")

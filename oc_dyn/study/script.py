@@ -2,8 +2,6 @@
 
 import argparse
 import ast
-import csv
-import io
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
@@ -11,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName
-from ..planning.files import replacing, write_text
+from ..errors import ALL, ShapeError, UnknownName
+from ..planning.files import replacing, write_csv
 from .manifest import manifest, write_json
-
-_OURS = (LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName)
 
 
 def script(solve, config, quick=None):
@@ -49,7 +45,7 @@ def script(solve, config, quick=None):
             run = Run(options.out, options.quick, print if not options.quiet else lambda *_: None)
             options.out.mkdir(parents=True, exist_ok=True)
             solve(run, cfg)
-        except _OURS as error:
+        except ALL as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 2
         except OSError as error:  # of the disk, or of a program that is called
@@ -88,9 +84,7 @@ class Run:
         if len(cells) != len(headings) or len({len(c) for c in cells}) > 1:
             sizes = [len(c) for c in cells]
             raise ShapeError(f"table {name}: {len(headings)} headings for {len(cells)} columns of {sizes} rows")
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([headings, *zip(*cells, strict=True)])
-        write_text(self.out / name, text.getvalue())
+        write_csv(self.out / name, [headings, *zip(*cells, strict=True)])
 
     @contextmanager
     def figure(self, name, *titles, columns=None, size=None, xlabel="time [s]"):

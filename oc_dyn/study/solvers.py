@@ -4,8 +4,6 @@ Problems: the fastest motion of the Panda between two configurations under kinem
 rate limits on top, as one program for all ways; a tracking problem with costs that are squares; a swing-up.
 """
 
-import csv
-import io
 import time
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from .. import robots
 from ..codegen.build import find_compiler
 from ..errors import SolveError
 from ..function import function
-from ..planning.files import write_text
+from ..planning.files import write_csv
 from ..planning.problem import Problem
 from ..planning.solver import checked_options, solve
 from .manifest import manifest, write_json
@@ -137,13 +135,8 @@ def run(out, quick=False, progress=None):
             for way in ways:
                 rows.append([name, *way[:3], "yes" if way[3] else "", *_row(name, way, reference)])
                 shown.update()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
-    writer.writerows(rows)
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "solvers.csv", text.getvalue())
+    write_csv(folder / "solvers.csv", [FIELDS, *rows])
     command = "oc-dyn study solvers" + (" --quick" if quick else "")
     write_json(folder / "manifest.json", manifest(command, problems=names))
     widths = [max(len(str(r[k])) for r in [FIELDS, *rows]) for k in range(len(FIELDS))]

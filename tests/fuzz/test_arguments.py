@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oc_dyn as od
-from oc_dyn.errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
+from oc_dyn.errors import ModelWarning
 
-OURS = (LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName)
+OURS = od.errors.ALL
 Limits, RobotBuilder = od.Limits, od.RobotBuilder
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ...codegen import compile
 from ...codegen.build import find_compiler
 from ...errors import SolveError
-from ...planning.files import write_text
+from ...planning.files import write_csv
 from ..manifest import manifest, write_json
 from ..points import bar
 from . import problem, theirs
@@ -209,11 +209,7 @@ def _largest(rows):
 
 
 def _write(path, fields, rows):
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(fields)
-    writer.writerows([_shown(row.get(field)) for field in fields] for row in rows)
-    write_text(path, text.getvalue())
+    write_csv(path, [fields, *([_shown(row.get(field)) for field in fields] for row in rows)])
 
 
 def _shown(x, digits=9):
