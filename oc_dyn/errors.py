@@ -22,6 +22,10 @@ class ModelWarning(UserWarning):
     """A robot description is usable but says less than it should; see the message for what was assumed."""
 
 
+class CheckWarning(UserWarning):
+    """A result was found, but its own check sees more than a small error in it; the message names the worst."""
+
+
 class ShapeError(ValueError):
     """An argument has the wrong shape or a port is unknown."""
 
@@ -50,13 +54,15 @@ class LimitError(ValueError):
 
 
 class SolveError(RuntimeError):
-    """The solver failed; `status`, `violations` (worst first) and `trajectory` (last iterate) are kept."""
+    """The solver failed; `status`, `violations` (worst first) and what was found are kept: `trajectory` by planners,
+    `solution` by Problem.solve."""
 
-    def __init__(self, message, status=None, violations=(), trajectory=None):
+    def __init__(self, message, status=None, violations=(), trajectory=None, solution=None):
         super().__init__(message)
         self.status = status
         self.violations = tuple(violations)
         self.trajectory = trajectory
+        self.solution = solution
 
 
 ALL = (LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName)  # what is refused, as one except clause

@@ -180,7 +180,7 @@ def assemble(groups, n_p=0, n_s=0, threads=1):
     }
     equality = np.zeros(m, bool)
     equality[np.concatenate([*dynamics, np.zeros(0, int)]).astype(int)] = True
-    return Assembly(list(groups), {"x": x, "p": p, "f": f, "g": g}, first, equality, numbers, parts)
+    return Assembly(list(groups), {"x": x, "p": p, "f": ca.densify(f), "g": g}, first, equality, numbers, parts)
 
 
 def _mapped(count, threads):

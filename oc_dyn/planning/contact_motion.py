@@ -34,6 +34,11 @@ class ContactBody:
     dp = property(lambda self: contact_points(self.robot, self.frames)(self.q, self.v)[1])
     tau = property(lambda self: contact_efforts(self.robot, self.frames)(self.q, self.v, self.dv, self.f))
 
+    @property
+    def quaternions(self):
+        """Rows of q where a quaternion begins."""
+        return [j.q_index for j in self.robot.joints if j.nq > j.nv]
+
     def next(self):
         """(q, v, p, dp) at the next node, in the phase now described."""
         h = self.problem.step
@@ -103,7 +108,8 @@ class ContactMotion:
         h, q, v = np.diff(self.t), self.q[:-1], self.v[:-1]
         free = [i for j in robot.joints if j.kind == "free" for i in range(j.v_index, j.v_index + 6)]
         steps = np.hstack([self._later(h) - self.q[1:], v + h[:, None] * self.dv - self.v[1:]])
-        norms = [np.linalg.norm(self.q[:, j.q_index : j.q_index + 4], axis=1) - 1 for j in robot.joints if j.nq > j.nv]
+        quaternions = [j.q_index for j in robot.joints if j.nq > j.nv]
+        norms = [np.linalg.norm(self.q[:, i : i + 4], axis=1) - 1 for i in quaternions]
         weight = robot.total_mass * np.array(robot.gravity)
         arms = np.concatenate([self._points(q), function(robot, "com")(q.T).full().T[:, None]], axis=1)
         forces = np.concatenate([self.f, np.broadcast_to(weight, (N, 1, 3))], axis=1)

@@ -1,7 +1,9 @@
 """Ways to turn rates into steps, for Problem.solve(method=...): what a stage gets besides its state and controls.
 
-A method is a function (dynamics, cost, x, u, h, matrix) -> Step. dynamics(x, u) -> dx/dt and cost(x, u) -> cost rate
-are casadi expressions of any x, u; h is the length of the interval.
+A method is a function (dynamics, cost, x, u, h, symbol) -> Step. dynamics(x, u) -> dx/dt and cost(x, u) -> cost rate
+are casadi expressions of any x, u; h is the length of the interval; symbol(name, size) makes a further unknown.
+Attributes of the function: `controls_are_states` if controls are values at nodes, False if left out; `order` of the
+error of the states at nodes, by which Solution.check judges their defects, and which may be left out.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +19,9 @@ class Step:
     """following: state at the end of the interval. cost: integral over it. extra: further unknowns. rows: zero.
 
     guesses: for every unknown of `extra`, (what it is like: "x" or "u", share of the interval where). u_next: controls
-    at the next node, where they are states.
+    at the next node, where they are states. points: (share of the interval, x, u) where controls are free besides the
+    nodes: their bounds, and limits that depend on them, hold there too. Between nodes and points controls are a
+    polynomial through their values.
     """
 
     following: object
@@ -26,6 +30,7 @@ class Step:
     rows: list = field(default_factory=list)
     guesses: list = field(default_factory=list)
     u_next: object = None
+    points: list = field(default_factory=list)
 
 
 def rk4(dynamics, cost, x, u, h, symbol):
@@ -56,6 +61,7 @@ def collocation(degree=3):
         integral = sum(h * float(B[j]) * cost(y, u) for j, y in enumerate(inner))
         return Step(Z @ D, integral, inner, rows, [("x", float(t)) for t in tau[1:]])
 
+    step.order = 2 * degree
     return step
 
 
@@ -64,12 +70,13 @@ def _by_nodes(midpoint):
 
     def step(dynamics, cost, x, u, h, symbol):
         following, u_next = symbol("x_next", x.numel()), symbol("u_next", u.numel())
-        extra, guesses = [following, u_next], [("x", 1.0), ("u", 1.0)]
+        extra, guesses, points = [following, u_next], [("x", 1.0), ("u", 1.0)], []
         f0, f1 = dynamics(x, u), dynamics(following, u_next)
         if midpoint:
             u_mid = symbol("u_mid", u.numel())
             extra, guesses = [*extra, u_mid], [*guesses, ("u", 0.5)]
             x_mid = (x + following) / 2 + h / 8 * (f0 - f1)
+            points = [(0.5, x_mid, u_mid)]
             middle, weights = dynamics(x_mid, u_mid), (1 / 6, 4 / 6, 1 / 6)
             rows = [following - x - h * (weights[0] * f0 + weights[1] * middle + weights[2] * f1)]
             integral = h * (
@@ -78,12 +85,13 @@ def _by_nodes(midpoint):
         else:
             rows = [following - x - h / 2 * (f0 + f1)]
             integral = h / 2 * (cost(x, u) + cost(following, u_next))
-        return Step(following, integral, extra, rows, guesses, u_next)
+        return Step(following, integral, extra, rows, guesses, u_next, points)
 
-    step.controls_are_states = True
+    step.controls_are_states, step.order = True, 4 if midpoint else 2
     return step
 
 
+rk4.order, euler.order = 4, 1
 METHODS = {
     "rk4": rk4,
     "euler": euler,

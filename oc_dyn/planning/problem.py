@@ -12,6 +12,7 @@ found = ocp.solve(method="collocation")
 found[q]                                    # (51, 2)
 """
 
+import warnings
 from dataclasses import dataclass, field
 from math import factorial
 
@@ -19,7 +20,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import compile
-from ..errors import LimitError, ModelError, ShapeError, SolveError, UnknownName
+from ..errors import CheckWarning, LimitError, ModelError, ShapeError, SolveError, UnknownName
 from ..function import function
 from ..given import count, name_of, numbers, one_of, options_of
 from ..given import expression as expression_of
@@ -29,7 +30,7 @@ from .contact_motion import ContactBody
 from .integrators import chosen_method
 from .polynomials import later, uniform_b_spline
 from .solver import checked_options, solve, solvers
-from .transcribed import Solution, Transcribed
+from .transcribed import Row, Solution, Transcribed
 
 
 @dataclass(eq=False)
@@ -48,15 +49,6 @@ class Variable:
     @property
     def size(self):
         return self.symbol.numel()
-
-
-@dataclass(eq=False)
-class Row:
-    """An expression and its bounds."""
-
-    expression: ca.MX
-    lower: np.ndarray
-    upper: np.ndarray
 
 
 @dataclass(eq=False)
@@ -85,7 +77,8 @@ class Problem:
         self._durations, self._phases = [], []
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._start_rows, self._goal_rows, self._terminal = [], [], []
-        self._chains, self._bodies, self._made = [], [], {}
+        self._chains, self._splines, self._bodies = [], [], []
+        self._revision, self._made = 0, {}  # whatever changes the stages raises the revision
         self.phase(nodes, duration)
 
     # -- what there is --------------------------------------------------------------------------------------
@@ -163,14 +156,18 @@ class Problem:
         points.append(self.control(f"{name}_{order}", size, scale=scale, guess=guess))
         for j in range(order):
             self.next(points[j], points[j + 1])
+        self._splines.append(points)
         h, differences = self.step, points
         for d in range(1, order + 1):
             differences = [b - a for a, b in zip(differences[:-1], differences[1:], strict=True)]
             if limits[d - 1] is not None:
                 # those behind the first are bounded by the intervals before; the first interval bounds its own
-                self.limit(-1, differences[-1] / h**d / limits[d - 1], 1)
-                for x in differences[:-1]:
-                    self._start_rows.append(Row(x / h**d / limits[d - 1], -np.ones(size), np.ones(size)))
+                rows = [
+                    Row(x / h**d / limits[d - 1], -np.ones(size), np.ones(size), f"d{d}{name}", of_nodes=True)
+                    for x in differences
+                ]
+                self._start_rows += rows[:-1]
+                self._phase.rows.append(rows[-1])
         weights = uniform_b_spline(order)
         out = []
         for j in range(order + 1):
@@ -259,6 +256,7 @@ class Problem:
         self._durations.append((symbol, bounds, free))
         self._phase = Phase(nodes, number)
         self._phases.append(self._phase)
+        self._revision += 1
         for chain in self._chains:
             self._step(chain)
         for body in self._bodies:
@@ -270,27 +268,36 @@ class Problem:
     def rate(self, state, expression):
         """Time derivative of a state."""
         number = self._number(state)
+        expression = self._column(expression, state)
         self._phase.steps.pop(number, None)
-        self._phase.rates[number] = self._column(expression, state)
+        self._phase.rates[number] = expression
+        self._revision += 1
 
     def next(self, state, expression):
         """Value of a state at the next node, instead of its rate: a step on a manifold, an exact step, a map."""
         number = self._number(state)
+        expression = self._column(expression, state)
         self._phase.rates.pop(number, None)
-        self._phase.steps[number] = self._column(expression, state)
+        self._phase.steps[number] = expression
+        self._revision += 1
 
     def join(self, state, expression):
         """Value of a state at the start of the next phase, by default what it is at the end of this one."""
         number = self._number(state)
         self._phase.join[number] = self._column(expression, state)
+        self._revision += 1
 
-    def limit(self, lower, expression, upper):
-        """lower <= expression <= upper at every node of the phase, at the last node of all if it is free of controls.
+    def limit(self, lower, expression, upper, *, name: str = ""):
+        """lower <= expression <= upper at every node of the phase, and where else controls that it depends on are free;
+        at the last node of all if it is free of controls.
 
-        Bounds are numbers or arrays; a bound that depends on parameters belongs into the expression.
+        Bounds are numbers or arrays; a bound that depends on parameters belongs into the expression. name: what
+        messages and Solution.check() call it.
         """
         x = expression_of("limit", expression)
-        self._phase.rows.append(Row(x, *self._bounds("limit", lower, upper, x.numel())))
+        name = name_of("limit", name) if name != "" else ""
+        self._phase.rows.append(Row(x, *self._bounds("limit", lower, upper, x.numel()), name))
+        self._revision += 1
 
     def start(self, values):
         """{state or expression: value} at the first node; values may be parameters."""
@@ -309,12 +316,13 @@ class Problem:
             self._phase.squares.append(expression_of("minimize squares", squares))
         if terminal is not None:
             self._terminal.append(self._scalar("terminal", terminal))
+        self._revision += 1
 
     # -- solving --------------------------------------------------------------------------------------------
 
     def solve(
         self, *, method="rk4", solver="ipopt", hessian="exact", parameters=None, initial=None, solver_options=None,
-        compiled=False, raises=True,
+        compiled=False, raises=True, check: str = "warn",
     ):  # fmt: skip
         """Solution of the problem.
 
@@ -324,7 +332,10 @@ class Problem:
         from, with its multipliers where nothing else changed.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
         SolveError if the solver fails.
+        check: what happens if Solution.check() finds an error above 1e-3 of a scale, such as a limit that is broken
+        between the nodes: "warn" (a CheckWarning), "raise" (SolveError, with the solution in it) or "off".
         """
+        one_of("check", check, ("warn", "raise", "off"))
         one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
         one_of("NLP solver", solver, solvers())
         if initial is not None and not isinstance(initial, Solution):
@@ -339,30 +350,34 @@ class Problem:
         if initial is not None and initial.transcribed is made:
             given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
         found = solve(made.assembly, solver, hessian, outer, inner, given)
-        solution = Solution(self, made, found, given["p"])
+        solution = Solution(self, made, found, given)
         if raises and not found.success:
             raise SolveError(
                 f"the solver stopped with {found.status!r} after {found.iterations} iterations", found.status
             )
+        if found.success and check != "off":
+            seen = solution.check()
+            if not seen.ok() and check == "raise":
+                raise SolveError(f"the solution does not stand its check: {seen.summary()}", "check", solution=solution)
+            if not seen.ok():
+                warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
         return solution
 
     def transcribed(self, method="rk4", compiled=False):
         """The nonlinear program of the problem by a method of integration, made once; see solve."""
         compiled, method = compile if compiled is True else compiled or None, chosen_method(method)
-        key = (method, compiled, self._stamp())
+        # complete: the revision stands for all that the stages are made of; bounds, ends, guesses and parameters are
+        # read at every solve
+        key = (method, compiled, self._revision)
         if key not in self._made:
+            self._made = {k: x for k, x in self._made.items() if k[2] == self._revision}
             self._made[key] = Transcribed(self, method, compiled)
         return self._made[key]
 
     # -- inside ---------------------------------------------------------------------------------------------
 
-    def _stamp(self):
-        sizes = [len(x) for p in self._phases for x in (p.rates, p.steps, p.rows, p.integrals, p.squares, p.join)]
-        lists = (self._start_rows, self._goal_rows, self._terminal, self._states, self._varying)
-        return (*sizes, *(len(x) for x in lists))
-
-    @staticmethod
-    def _symbol(into, what, name, size):
+    def _symbol(self, into, what, name, size):
+        self._revision += 1
         name, size = name_of(what, name), count(f"{what} {name!r}: size", size, 1)
         into.append((name, ca.MX.sym(name, size)))
         return into[-1][1]
@@ -385,6 +400,7 @@ class Problem:
         scale = numbers(f"{name}: scale", scale, size)
         if not np.all((scale > 0) & np.isfinite(scale)):
             raise ShapeError(f"{name}: scale is {shortened(scale.tolist())}, expected positive numbers")
+        self._revision += 1
         into.append(Variable(name, ca.MX.sym(name, size), lower, upper, scale, guess))
         return into[-1].symbol
 
@@ -431,6 +447,10 @@ class Problem:
                     if not known.lower[i] - 1e-9 <= x <= known.upper[i] + 1e-9:
                         bounds = f"{known.lower[i]:g} to {known.upper[i]:g}"
                         raise LimitError(f"{where}: {known.name}[{i}] is {x:g}, outside its bounds {bounds}")
+                if getattr(known, where) is None:
+                    self._revision += 1
                 setattr(known, where, fixed)
+                continue
             else:
                 rows.append(Row(x, *self._bounds(where, value, value, x.numel())))
+            self._revision += 1

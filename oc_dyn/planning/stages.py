@@ -59,7 +59,7 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
     """
     matrix = {"sx": ca.SX, "mx": ca.MX}[graph]
     z, p, s = matrix.sym("z", nx + nu), matrix.sym("p", n_p), matrix.sym("s", n_s)
-    built = build(z[:nx], z[nx:], p, s)
+    built = build(*ca.vertsplit(z, [0, nx, nx + nu]), p, s)  # a slice of one row may be 1x0
     unknown = sorted(set(built) - {"next", "rows", "cost", "residuals"})
     if unknown:
         raise UnknownName(f"entry of stage {name}", unknown[0], ("next", "rows", "cost", "residuals"))

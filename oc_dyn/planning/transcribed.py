@@ -4,15 +4,17 @@ State of a stage: the problem's states, each divided by its scale, the free dura
 has them at nodes. Its other unknowns: the controls elsewhere, and what the method adds.
 """
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
 
 from ..errors import OrderError, ShapeError, UnknownName
-from ..given import numbers
+from ..given import number, numbers
 from ..model.numbers import as_floats, shortened
 from .assembly import Group, assemble
+from .solution_check import check
 from .stages import kind
 from .trajectory import Trajectory, joint_units
 
@@ -27,81 +29,117 @@ class Stretch:
     extra_scales: list
 
 
+@dataclass(eq=False)
+class Row:
+    """An expression and its bounds, what messages call it, and whether it means something at nodes alone."""
+
+    expression: ca.MX
+    lower: np.ndarray
+    upper: np.ndarray
+    name: str = ""
+    of_nodes: bool = False
+
+
 class Transcribed:
     """Nonlinear program of a Problem: assembly, bounds {lbx, ubx, lbg, ubg}, guess, parameters, values."""
 
     def __init__(self, problem, method, compiled):
         self.problem, self.method = problem, method
+        # what is transcribed stays as it is now, whatever is added to the problem
+        self.phases = [replace(p, **{k: copy(x) for k, x in vars(p).items()}) for p in problem._phases]
+        self.start_rows, self.goal_rows, self.terminal = (
+            list(x) for x in (problem._start_rows, problem._goal_rows, problem._terminal)
+        )
+        self.chains, self.splines, self.bodies = (list(x) for x in (problem._chains, problem._splines, problem._bodies))
+        self.durations = list(problem._durations)
+        self.checks = {}  # Functions of solution_check, by number of the phase
         self.nodal = getattr(method, "controls_are_states", False)
         self.states, self.controls = list(problem._states), list(problem._controls)
+        self.state_rows, self.control_rows = (_numbered(some) for some in (self.states, self.controls))
+        self.state_names, self.control_names = (
+            [f"{v.name}[{i}]" if v.size > 1 else v.name for v in some for i in range(v.size)]
+            for some in (self.states, self.controls)
+        )
         self.x_scale, self.u_scale = (_joined(v.scale for v in some) for some in (self.states, self.controls))
-        self.times = [k for k, (_, _, free) in enumerate(problem._durations) if free]
-        self.T_scale = np.array([np.sqrt(np.prod(problem._durations[k][1])) for k in self.times])
+        self.times = [k for k, (_, _, free) in enumerate(self.durations) if free]
+        self.T_scale = np.array([np.sqrt(np.prod(self.durations[k][1])) for k in self.times])
         self.nx = self.x_scale.size + len(self.times) + (self.u_scale.size if self.nodal else 0)
         self.p = [symbol for _, symbol in problem._parameters]
         self.n_p = sum(s.numel() for s in self.p)
         self.symbols = [v.symbol for v in (*self.states, *self.controls)]
         self.own = [problem._share, *(symbol for _, symbol in problem._varying)]  # parameters of a stage
         self.n_s = sum(s.numel() for s in self.own)
-        self.symbols += [problem._durations[k][0] for k in self.times] + self.p + self.own
+        self.symbols += [self.durations[k][0] for k in self.times] + self.p + self.own
         self.groups, self.row_bounds, self.stretches = [], [], []
-        for phase in problem._phases:
+        for phase in self.phases:
             self._add_phase(phase, compiled)
-        self._add_end(problem._phases[-1], compiled)
+        self._add_end(self.phases[-1], compiled)
         self.assembly = assemble(self.groups, n_p=self.n_p, n_s=self.n_s)
 
     # -- stages ---------------------------------------------------------------------------------------------
 
     def _physical(self, x, u, p, s):
-        """(states, controls or None, durations, parameters of the problem and of the stage) of a stage."""
-        n, k = self.x_scale.size, len(self.times)
-        T = ca.vertsplit(self.T_scale * x[n : n + k]) if k else []
-        parts = [*(ca.vertsplit(p, _ends(self.p)) if self.p else []), *ca.vertsplit(s, _ends(self.own))]
-        controls = (
-            self.u_scale * (x[n + k :] if self.nodal else u[: self.u_scale.size])
-            if u is not None or self.nodal
-            else None
-        )
-        return self.x_scale * x[:n], controls, T, parts
+        """(states, controls or None, [durations, parameters of the problem and of the stage]) of a stage."""
+        own, free, nodal = ca.vertsplit(x, self._rows_of_state)
+        T = ca.vertsplit(self.T_scale * free) if self.times else []
+        constants = [*T, *self.split(p, self.p), *self.split(s, self.own)]
+        controls = None
+        if self.nodal:
+            controls = self.u_scale * nodal
+        elif u is not None:
+            controls = self.u_scale * ca.vertsplit(u, [0, self.u_scale.size, u.numel()])[0]
+        return self.x_scale * own, controls, constants
 
-    def _at(self, expressions, x, u, T, p):
-        """Expressions of the problem at values of states (one column), controls, durations, parameters."""
+    @property
+    def _rows_of_state(self):
+        """Where states, free durations and controls begin and end in the state of a stage."""
+        n, k = self.x_scale.size, len(self.times)
+        return [0, n, n + k, self.nx]
+
+    @staticmethod
+    def split(column, symbols):
+        """Parts of a column, one for each of the symbols."""
+        return ca.vertsplit(column, _ends(symbols)) if symbols else []
+
+    def at(self, expressions, x, u, constants):
+        """Expressions of the problem at states, controls (columns), and [durations, parameters, those of a stage]."""
         if not expressions:
             return []
-        columns = [
-            ca.vertsplit(y, _ends([v.symbol for v in some])) if some else []
-            for y, some in ((x, self.states), (u, self.controls))
-        ]
+        columns = [self.split(y, [v.symbol for v in some]) for y, some in ((x, self.states), (u, self.controls))]
         f = ca.Function("f", self.symbols, [ca.MX(e) for e in expressions])
-        return f.call([*columns[0], *columns[1], *T, *p], True, False)
+        return f.call([*columns[0], *columns[1], *constants], True, False)
 
     def _add_phase(self, phase, compiled):
         name = f"phase{phase.number}"
         missing = [v.name for k, v in enumerate(self.states) if k not in phase.rates and k not in phase.steps]
         if missing:
             raise OrderError(f"Problem: in {name} state {missing[0]!r} has neither a rate nor a next value; give one")
-        start_rows = self.problem._start_rows if phase.number == 0 else []
+        self._check_maps(phase)
+        start_rows = [*self.start_rows, *self._norm_rows()] if phase.number == 0 else []
         rows = [*phase.rows, *start_rows]
         extras, scales = self._extras(phase)
+        free = [r for r in phase.rows if self._controlled(r.expression)]
         defects = []
 
         def build(x, u, p, s, join=False):
-            X, U, T, parts = self._physical(x, u, p, s)
-            step, following = self._step(phase, X, U, T, parts, u[0 if self.nodal else self.u_scale.size :], scales)
+            X, U, constants = self._physical(x, u, p, s)
+            more = u if self.nodal else ca.vertsplit(u, [0, self.u_scale.size, u.numel()])[1]
+            step, following, points = self._step(phase, X, U, constants, more, scales)
             if join:
                 ks = list(phase.join)
-                found = dict(zip(ks, self._at([phase.join[k] for k in ks], following, U, T, parts), strict=True))
+                found = dict(zip(ks, self.at([phase.join[k] for k in ks], following, U, constants), strict=True))
                 own = ca.vertsplit(following, _ends([v.symbol for v in self.states]))
                 following = ca.vertcat(*(found.get(k, y) for k, y in enumerate(own)))
-            rest = [x[self.x_scale.size : self.x_scale.size + len(self.times)]]
+            rest = [ca.vertsplit(x, self._rows_of_state)[1]]
             rest += [step.u_next / self.u_scale] if self.nodal else []
-            zero = [r / self.x_scale[self._rated(phase)[1]] for r in step.rows]
-            defects[:] = [sum(r.numel() for r in zero)]
-            h = self._length(phase, X, U, T, parts)
-            residuals = self._at(phase.squares, X, U, T, parts)
+            zero = [r / self.x_scale[self._rows_rated(phase)] for r in step.rows]
+            inner = [y for at in points for y in self.at([r.expression for r in free], *at, constants)]
+            defects[:] = [sum(r.numel() for r in zero), len(points)]
+            h = self._length(phase, X, U, constants)
+            residuals = self.at(phase.squares, X, U, constants)
             return {
                 "next": ca.vertcat(following / self.x_scale, *rest),
-                "rows": ca.vertcat(ca.MX(0, 1), *zero, *self._at([r.expression for r in rows], X, U, T, parts)),
+                "rows": ca.vertcat(ca.MX(0, 1), *zero, *inner, *self.at([r.expression for r in rows], X, U, constants)),
                 "cost": step.cost,
                 "residuals": ca.vertcat(ca.MX(0, 1), *(ca.sqrt(h) * r for r in residuals)),
             }
@@ -115,7 +153,8 @@ class Transcribed:
 
             made.append((kind(f"{name}_join", self.nx, nu, joining, self.n_p, self.n_s, "mx"), 1))
         lower, upper = (
-            np.concatenate([np.zeros(defects[0]), *(getattr(r, b) for r in rows)]) for b in ("lower", "upper")
+            np.concatenate([np.zeros(defects[0]), *(getattr(r, b) for r in [*free * defects[1], *rows])])
+            for b in ("lower", "upper")
         )
         own, at = lower.size - sum(r.lower.size for r in start_rows), 0
         for of, count in made:
@@ -127,43 +166,75 @@ class Transcribed:
             at += count
         self.stretches.append(Stretch(phase.nodes, extras, scales))
 
-    def _rated(self, phase):
-        """Numbers of the states that have rates, and of their rows."""
-        ks = [k for k in range(len(self.states)) if k not in phase.steps]
-        ends = _ends([v.symbol for v in self.states])
-        return ks, [i for k in ks for i in range(ends[k], ends[k + 1])]
+    def rated(self, phase):
+        """Numbers of the states that have rates."""
+        return [k for k in range(len(self.states)) if k not in phase.steps]
 
-    def _length(self, phase, X, U, T, parts):
-        return self._at([self.problem._durations[phase.number][0] * self.problem._share], X, U, T, parts)[0]
+    def _rows_rated(self, phase):
+        return [i for k in self.rated(phase) for i in self.state_rows[k]]
 
-    def _step(self, phase, X, U, T, parts, more, scales):
-        """(Step, states at the next node). States that are stepped stay as they are while the others are integrated."""
-        ks, rows = self._rated(phase)
+    def _length(self, phase, X, U, constants):
+        return self.at([self.durations[phase.number][0] * self.problem._share], X, U, constants)[0]
+
+    def _step(self, phase, X, U, constants, more, scales):
+        """(Step, states at the next node, [(states, controls)] at its points). States that are stepped stay as they are
+        while the others are integrated."""
+        ks = self.rated(phase)
         sizes = _ends([self.states[k].symbol for k in ks])
-        own = ca.vertsplit(X, _ends([v.symbol for v in self.states]))
-        h = self._length(phase, X, U, T, parts)
+        own = ca.vertsplit(X, _ends([v.symbol for v in self.states])) if self.states else []
+        h = self._length(phase, X, U, constants)
 
         def merged(y):
             moving = dict(zip(ks, ca.vertsplit(y, sizes), strict=True)) if ks else {}
             return ca.vertcat(*(moving.get(k, x) for k, x in enumerate(own)))
 
         def dynamics(y, w):
-            return ca.vertcat(ca.MX(0, 1), *self._at([phase.rates[k] for k in ks], merged(y), w, T, parts))
+            return ca.vertcat(ca.MX(0, 1), *self.at([phase.rates[k] for k in ks], merged(y), w, constants))
 
         def cost(y, w):
-            return sum(self._at(phase.integrals, merged(y), w, T, parts), ca.MX(0))
+            return sum(self.at(phase.integrals, merged(y), w, constants), ca.MX(0))
 
         unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
         factors = iter(scales)
-        step = self.method(dynamics, cost, X[rows], U, h, lambda name, size: next(factors) * next(unknowns))
+        rated = ca.vertcat(ca.MX(0, 1), *(own[k] for k in ks))
+        step = self.method(dynamics, cost, rated, U, h, lambda name, size: next(factors) * next(unknowns))
         moved = dict(zip(ks, ca.vertsplit(step.following, sizes), strict=True)) if ks else {}
         stepped = list(phase.steps)
-        moved |= dict(zip(stepped, self._at([phase.steps[k] for k in stepped], X, U, T, parts), strict=True))
-        return step, ca.vertcat(*(moved[k] for k in range(len(self.states))))
+        moved |= dict(zip(stepped, self.at([phase.steps[k] for k in stepped], X, U, constants), strict=True))
+        points = [(merged(y), w) for _, y, w in step.points]
+        return step, ca.vertcat(*(moved[k] for k in range(len(self.states)))), points
+
+    def _controlled(self, expression):
+        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.controls))
+        return bool(self.controls) and ca.depends_on(ca.MX(expression), u)
+
+    def _check_maps(self, phase):
+        """A map takes the control of its interval; where controls belong to nodes it would take that of one end, and
+        the cost both."""
+        for k, expression in phase.steps.items() if self.nodal else ():
+            if self._controlled(expression):
+                raise OrderError(
+                    f"Problem: state {self.states[k].name!r} is stepped by controls of intervals (next, a chain or a "
+                    "contact body), but this method has controls at nodes; use rk4, euler or collocation"
+                )
+
+    def _norm_rows(self):
+        """Rows that keep quaternions of contact bodies at norm 1 at the start where nothing else says what they are:
+        steps keep the norm, whatever it is."""
+        rows = []
+        for body in self.bodies:
+            state = next(v for v in self.states if v.symbol is body.q)
+            fixed = [r.expression for r in self.start_rows if np.array_equal(r.lower, r.upper)]
+            others = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.states if v is not state))
+            fixed = ca.vertcat(ca.MX(0, 1), *(x for x in fixed if not ca.depends_on(x, others)))
+            for i in () if state.start is not None else body.quaternions:
+                if ca.sprank(ca.jacobian(fixed, body.q)[:, i : i + 4]) < 4:
+                    rows.append(Row(ca.sumsqr(body.q[i : i + 4]), np.ones(1), np.ones(1)))
+        return rows
 
     def _extras(self, phase):
         """(what the method adds, their scales), from a step on symbols."""
-        rows = self._rated(phase)[1]
+        rows = self._rows_rated(phase)
         x, u = ca.MX.sym("x", len(rows)), ca.MX.sym("u", self.u_scale.size)
         step = self.method(
             lambda y, w: 0 * y, lambda y, w: ca.MX(0), x, u, ca.MX(1), lambda name, size: ca.MX.sym(name, size)
@@ -172,21 +243,20 @@ class Transcribed:
         return guesses, [self.x_scale[rows] if like == "x" else self.u_scale for like, _ in step.guesses]
 
     def _add_end(self, phase, compiled):
-        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.controls))
 
         def controlled(expression):
-            return not self.nodal and bool(self.controls) and ca.depends_on(ca.MX(expression), u)
+            return not self.nodal and self._controlled(expression)
 
-        goal, terminal = self.problem._goal_rows, self.problem._terminal
+        goal, terminal = self.goal_rows, self.terminal
         if any(controlled(r.expression) for r in goal) or any(controlled(t) for t in terminal):
             raise OrderError("Problem: a goal or terminal cost depends on controls, which end before the last node")
         rows = [*(r for r in phase.rows if not controlled(r.expression)), *goal]
 
         def build(x, _, p, s):
-            X, U, T, parts = self._physical(x, None, p, s)
+            X, U, constants = self._physical(x, None, p, s)
             U = ca.MX.zeros(self.u_scale.size) if U is None else U
-            found = self._at([r.expression for r in rows], X, U, T, parts)
-            cost = sum(self._at(terminal, X, U, T, parts), ca.MX(0))
+            found = self.at([r.expression for r in rows], X, U, constants)
+            cost = sum(self.at(terminal, X, U, constants), ca.MX(0))
             return {"rows": ca.vertcat(ca.MX(0, 1), *found), "cost": cost}
 
         end = kind("end", self.nx, 0, build, self.n_p, self.n_s, "mx")
@@ -217,11 +287,13 @@ class Transcribed:
                     getattr(v, fixed) if fixed and getattr(v, fixed) is not None else getattr(v, bound)
                     for v in self.states
                 ]
-                T = [self.problem._durations[t][1][bound == "upper"] if k == 0 else free for t in self.times]
+                T = [self.durations[t][1][bound == "upper"] if k == 0 else free for t in self.times]
                 controls = _joined(getattr(v, bound) for v in self.controls) / self.u_scale
                 row = [_joined(ends) / self.x_scale, np.array(T) / self.T_scale]
                 row += [controls] if self.nodal or stretch else []
-                row += [np.full(x.size, free) for x in stretch.extra_scales] if stretch else []
+                for (like, at, _), scale in zip(stretch.extras, stretch.extra_scales, strict=True) if stretch else ():
+                    # what stands for the next node is bounded there
+                    row.append(controls if like == "u" and at < 1 else np.full(scale.size, free))
                 sides[side].append(np.concatenate(row))
         m = self.assembly.size[1]
         lower, upper = np.zeros((2, m))
@@ -265,7 +337,7 @@ class Transcribed:
         rows = []
         for k, (stretch, _) in enumerate(self._stages()):
             share = k / self.total
-            durations = [np.sqrt(np.prod(self.problem._durations[t][1])) for t in self.times]
+            durations = [np.sqrt(np.prod(self.durations[t][1])) for t in self.times]
             if initial is not None:
                 durations = [initial.durations[t] for t in self.times]
             row = [x(share) / self.x_scale, np.array(durations) / self.T_scale]
@@ -282,10 +354,24 @@ class Transcribed:
         stages = np.split(unknowns, self.assembly.first[1:-1])
         x = np.array([z[:n] * self.x_scale for z in stages])
         free = dict(zip(self.times, stages[0][n : n + k] * self.T_scale, strict=True))
-        T = [float(free.get(t, bounds[0])) for t, (_, bounds, _) in enumerate(self.problem._durations)]
+        T = [float(free.get(t, bounds[0])) for t, (_, bounds, _) in enumerate(self.durations)]
         size = self.u_scale.size
         controls = [z[n + k : n + k + size] * self.u_scale for z in (stages if self.nodal else stages[:-1])]
         return x, np.array(controls).reshape(len(controls), size), T
+
+    def inner(self, unknowns):
+        """[(what it is like, share of the interval, rows, values (intervals, n))] of what the method adds within
+        intervals, a list for every phase."""
+        stages, at, out = np.split(unknowns, self.assembly.first[1:-1]), 0, []
+        for stretch in self.stretches:
+            skip, found = self.nx + (0 if self.nodal else self.u_scale.size), []
+            for (like, share, rows), scale in zip(stretch.extras, stretch.extra_scales, strict=True):
+                values = [z[skip : skip + scale.size] * scale for z in stages[at : at + stretch.count]]
+                found.append((like, share, rows, np.array(values)))
+                skip += scale.size
+            out.append(found)
+            at += stretch.count
+        return out
 
 
 class Solution:
@@ -294,8 +380,9 @@ class Solution:
     seconds: {part: seconds} in the functions of the program, from the solver.
     """
 
-    def __init__(self, problem, transcribed, found, p):
-        self.problem, self.transcribed, self.parameters = problem, transcribed, p
+    def __init__(self, problem, transcribed, found, given):
+        self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]
+        self.bounds = given["lbx"], given["ubx"]
         self.unknowns, self.multipliers = found.x, (found.lam_x, found.lam_g)
         self.objective, self.status, self.success = found.objective, found.status, found.success
         self.iterations, self.seconds = found.iterations, found.seconds
@@ -309,6 +396,18 @@ class Solution:
     def duration(self):
         """Time from start to end [s]."""
         return float(self.t[-1])
+
+    def check(self, tolerance=1e-3):
+        """SolutionCheck: the dynamics of every interval integrated again, and all bounds and limits between the nodes.
+
+        tolerance: relative to the scales of the states and to the bounds; what .ok() and .summary() go by, and 20 times
+        what the integration may be off. States of methods of order 2 and below count with their bounds alone: their
+        defects are told, and shrink with the intervals.
+        """
+        tolerance = number("check: tolerance", tolerance)
+        if not tolerance > 0:
+            raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
+        return check(self, tolerance)
 
     def trajectory(self, chain, robot=None, limits=None):
         """Trajectory of a robot from the symbols [q, dq, ...] of a chain, polynomials on every interval.
@@ -347,6 +446,12 @@ class Solution:
 
 def _joined(arrays):
     return np.concatenate([np.zeros(0), *arrays])
+
+
+def _numbered(variables):
+    """For each variable the numbers of its rows, all variables one below the other."""
+    ends = _ends([v.symbol for v in variables])
+    return [list(range(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 def _ends(symbols):

@@ -1,0 +1,155 @@
+"""Expressions of a transcribed Problem as Functions of many columns, for solution_check."""
+
+from dataclasses import dataclass
+from math import factorial
+
+import casadi as ca
+import numpy as np
+
+from .polynomials import at, later, uniform_b_spline
+
+
+def evaluated(made, expressions, name="f"):
+    """Function (x, u, constants) -> the expressions one below the other; constants: free durations, parameters of the
+    problem, those of a stage."""
+    sizes = [len(made.times), made.n_p, made.n_s]
+    x, u, c = ca.MX.sym("x", made.x_scale.size), ca.MX.sym("u", made.u_scale.size), ca.MX.sym("c", sum(sizes))
+    T, p, s = ca.vertsplit(c, np.cumsum([0, *sizes]).tolist())
+    constants = [*(ca.vertsplit(T) if made.times else []), *made.split(p, made.p), *made.split(s, made.own)]
+    values = made.at(expressions, x, u, constants)
+    f = ca.Function(name, [x, u, c], [ca.densify(ca.vertcat(ca.MX(0, 1), *map(ca.vec, values)))])
+    try:
+        return f.expand()
+    except RuntimeError:  # it calls something that has no SX form
+        return f
+
+
+def columns(f, *values):
+    """f at every column, as an array (rows, columns)."""
+    count = values[0].shape[1]
+    if not f.size1_out(0):
+        return np.zeros((0, count))
+    return (f.map(count) if count > 1 else f)(*values).full()
+
+
+def buffered(f, count, constants):
+    """Function (x, u) -> f at so many columns, which is called often: arrays are copied into buffers, not converted."""
+    f = f.map(count) if count > 1 else f
+    buffer, run = f.buffer()
+    x, u, c, out = (np.zeros(shape, order="F") for shape in (*(f.size_in(i) for i in range(3)), f.size_out(0)))
+    c[...] = constants
+    for i, values in enumerate((x, u, c)):
+        if values.size:
+            buffer.set_arg(i, memoryview(values.T))
+    buffer.set_res(0, memoryview(out.T))
+
+    def evaluated(states, controls, keep=(buffer, c)):
+        x[...], u[...] = states, controls
+        run()
+        return out.copy()
+
+    return evaluated
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseFunctions:
+    """Functions of a phase, and which rows of the states they are for."""
+
+    rated: list  # rows of the states that have rates
+    rates: ca.Function  # those rates, and the rate of the cost
+    mapped: list  # rows of the states that have a next value
+    maps: ca.Function
+    joined: list  # rows of the states that a join changes
+    joins: ca.Function
+    known: list  # [(states, controls, share) -> None] that set states of chains and bodies within an interval
+    dense: tuple  # numbers of the limits that have to hold everywhere, with their Function
+    nodal: tuple  # the same of those that can be evaluated at nodes alone, or have to hold there alone
+    rest: tuple  # of equations that a method of low order holds at nodes: between them what is left is its error
+
+
+def phase_functions(made, phase):
+    rows = dict(zip(range(len(made.states)), made.state_rows, strict=True))
+    rated, mapped, joined = (
+        [i for k in ks for i in rows[k]] for ks in (made.rated(phase), list(phase.steps), list(phase.join))
+    )
+    rates = [phase.rates[k] for k in made.rated(phase)]
+    cost = sum((ca.sumsqr(r) / 2 for r in phase.squares), sum(phase.integrals, ca.MX(0)))
+    known, free = _between(made, phase)
+    unknown = [made.states[k].symbol for k in phase.steps if not set(rows[k]) <= free]
+    unknown = ca.vertcat(ca.MX(0, 1), *unknown)
+    stepped = ca.vertcat(ca.MX(0, 1), *(made.states[k].symbol for k in phase.steps))
+    low = low_order(made.method)
+    groups = {"dense": [], "nodal": [], "rest": []}
+    for k, r in enumerate(phase.rows):
+        alone = r.of_nodes or ca.depends_on(r.expression, unknown)
+        equation = np.any(r.lower == r.upper) and (low or ca.depends_on(r.expression, stepped))
+        groups["nodal" if alone or equation else "dense"].append(k)
+        if equation and not alone:
+            groups["rest"].append(k)
+    return PhaseFunctions(
+        rated,
+        evaluated(made, [*rates, cost], "rates"),
+        mapped,
+        evaluated(made, list(phase.steps.values()), "maps"),
+        joined,
+        evaluated(made, list(phase.join.values()), "joins"),
+        known,
+        **{g: (ks, evaluated(made, [phase.rows[k].expression for k in ks], "limits")) for g, ks in groups.items()},
+    )
+
+
+def low_order(method):
+    """Whether states between nodes are off by an error that coarse meshes are known for."""
+    return getattr(method, "order", np.inf) <= 2
+
+
+def _between(made, phase):
+    """([function (x, u, share, h) that writes into x what chains and contact bodies are within an interval], rows)."""
+    places = dict(zip(map(id, made.symbols), [*made.state_rows, *made.control_rows], strict=False))
+    numbers = {id(v.symbol): k for k, v in enumerate(made.states)}
+    known, rows = [], set()
+
+    def stepped(symbols):
+        return all(numbers.get(id(y)) in phase.steps for y in symbols)
+
+    for chain in made.chains:
+        if stepped(chain[:-1]):
+            *own, last = (places[id(y)] for y in chain)
+            rows |= {i for part in own for i in part}
+            known.append(lambda x, u, s, h, own=own, last=last: _set_chain(x, u, own, last, s * h))
+    for points in made.splines:
+        if stepped(points[:-1]):
+            *own, last = (places[id(y)] for y in points)
+            rows |= {i for part in own for i in part}
+            known.append(lambda x, u, s, h, own=own, last=last: _set_spline(x, u, own, last, s))
+    for body in made.bodies:
+        if stepped([body.q, body.v]):
+            q, v, dv = (places[id(y)] for y in (body.q, body.v, body.dv))
+            rows |= {*q, *v}
+            known.append(lambda x, u, s, h, at=(q, v, dv), robot=body.robot: _set_body(x, u, robot, *at, s * h))
+    return known, rows
+
+
+def _set(x, places, values):
+    for i, y in zip(places, values, strict=False):
+        x[i] = y
+
+
+def _set_chain(x, u, own, last, t):
+    _set(x, own, later([*(x[i] for i in own), u[last]], t))
+
+
+def _set_spline(x, u, own, last, share):
+    """Control points of the same polynomial with the interval's start moved by a share of it; the last is a control."""
+    degree = len(own)
+    W = uniform_b_spline(degree)
+    powers = np.array([at(degree, d, share) / factorial(d) for d in range(degree + 1)])  # Taylor shift by share
+    points = np.stack([*(x[i] for i in own), u[last]])
+    moved = np.tensordot(np.linalg.solve(W, powers @ W), points, axes=1)
+    _set(x, own, moved[:-1])
+    u[last] = moved[-1]
+
+
+def _set_body(x, u, robot, q, v, dv, t):
+    step = t * x[v] + t**2 / 2 * u[dv]
+    x[q], x[v] = robot.integrate_function().map(x.shape[1])(x[q], step).full(), x[v] + t * u[dv]

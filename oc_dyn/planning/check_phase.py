@@ -1,0 +1,229 @@
+"""One phase of a Solution, integrated and looked at between its nodes, for solution_check."""
+
+import numpy as np
+
+from .check_functions import buffered, columns, low_order
+from .check_rows import CheckRow, joined, outside
+
+GRID = 8  # parts of an interval on whose ends limits are looked at
+SUBSTEPS = (2, 4, 8, 16, 32, 64)  # of an interval, tried in turn until the integration is accurate enough
+
+
+class Part:
+    """A phase of a solution: arrays with a column for every interval.
+
+    constants (n, N): durations and parameters of every interval. first: number of the phase's first node.
+    """
+
+    def __init__(self, solution, phase, functions, constants, first):
+        made, N = solution.transcribed, phase.nodes
+        here = slice(first, first + N)
+        self.made, self.phase, self.f, self.N = made, phase, functions, N
+        self.t, self.h = solution.t[here], np.diff(solution.t)[here]
+        self.scale = np.maximum(made.x_scale, np.abs(solution.x).max(axis=0))
+        self.x, self.following = solution.x[here].T, solution.x[first + 1 : first + N + 1].T
+        self.constants = constants
+        self.lower, self.upper = (joined(getattr(v, b) for v in made.controls)[:, None] for b in ("lower", "upper"))
+        inner = [x for x in made.inner(solution.unknowns)[phase.number] if x[1] < 1]  # without copies of the next node
+        points = [(share, y.T) for like, share, _, y in inner if like == "u"]
+        end = [(1.0, solution.u[first + 1 : first + N + 1].T)] if made.nodal else []
+        points = [(0.0, solution.u[here].T), *points, *end]
+        self.shares, self.controls = ([x[i] for x in points] for i in (0, 1))
+        self.inner_states = [(share, rows, y) for like, share, rows, y in inner if like == "x"]
+        self.rates_of = buffered(functions.rates, N, self.constants)
+        self.clip = False
+
+    def polynomial(self, share):
+        """Controls (nu, N) a share of the interval behind its start, as the method takes them."""
+        u = np.zeros_like(self.controls[0])
+        for i, (a, y) in enumerate(zip(self.shares, self.controls, strict=True)):
+            others = [b for k, b in enumerate(self.shares) if k != i]
+            u = u + y * np.prod([(share - b) / (a - b) for b in others])
+        return np.clip(u, self.lower, self.upper) if self.clip else u
+
+    def straight(self, share):
+        """Controls on straight lines between the points where they are free: no bound is left that the points keep."""
+        order = np.argsort(self.shares)
+        at = [self.shares[i] for i in order]
+        k = min(max(int(np.searchsorted(at, share, "right")) - 1, 0), len(at) - 1)
+        left = self.controls[order[k]]
+        if k == len(at) - 1:
+            return left
+        return left + (share - at[k]) / (at[k + 1] - at[k]) * (self.controls[order[k + 1]] - left)
+
+    def within(self, share, u):
+        """(states, controls) within the intervals, those that are integrated still as at the start."""
+        x, u = self.x.copy(), u.copy()
+        for known in self.f.known:
+            known(x, u, share, self.h)
+        return x, u
+
+    def rates(self, share, y):
+        """Time derivative of the states that are integrated, and of the cost, per share of the interval."""
+        x, u = self.within(share, self.polynomial(share))
+        x[self.f.rated] = y[:-1]
+        return self.h * self.rates_of(x, u)
+
+    def integrated(self, tolerance):
+        """(shares, [states and cost there], [their rates], error of the integration relative to the scales)."""
+        scales = self.scale[self.f.rated][:, None]
+        with np.errstate(all="ignore"):
+            for count in SUBSTEPS:
+                shares = np.linspace(0, 1, count + 1)
+                y, error = np.vstack([self.x[self.f.rated], np.zeros(self.N)]), 0.0
+                values, slopes = [y], [self.rates(0.0, y)]
+                for a, b in zip(shares, shares[1:], strict=False):
+                    y, estimate = _gragg(self.rates, a, b, y, slopes[-1])
+                    values.append(y)
+                    slopes.append(self.rates(b, y))
+                    error = max(error, np.abs(estimate[:-1] / scales).max(initial=0.0))
+                if error <= tolerance / 20 or not len(self.f.rated):
+                    break
+        return shares, values, slopes, error
+
+    def check(self, tolerance):
+        """([CheckRow], cost, error of the integration)"""
+        grid, values, slopes, error = self.integrated(tolerance)
+        f, rows = self.f, []
+        ends = self.x.copy()
+        ends[f.rated] = values[-1][:-1]
+        if f.mapped:
+            ends[f.mapped] = columns(f.maps, self.x, self.controls[0], self.constants)
+        whole, miss = ends.copy(), {"defect": f.rated, "map": f.mapped, "join": f.joined}
+        if f.joined:
+            last = [ends[:, -1:], self.polynomial(1.0)[:, -1:], self.constants[:, -1:]]
+            ends[f.joined, -1] = columns(f.joins, *last)[:, 0]
+        difference = self.following - ends
+        gap = self.following - whole  # what is between the integrated motion and the nodes; none of it is for a join
+        gap[:, -1] = np.where(np.isin(np.arange(len(gap)), f.joined), 0.0, gap[:, -1])
+        for what, which in miss.items():
+            for i in which:
+                kept = slice(-1, None) if what == "join" else slice(None, -1) if i in f.joined else slice(None)
+                times = self.t[kept] + self.h[kept]
+                if times.size:
+                    rows.append(self.state_row(what, i, difference[:, kept], ends[:, kept], times))
+        rows += self.inner(grid, values, slopes)
+        rows += self.limits(grid, values, slopes, gap)
+        if len(self.shares) > 2 and any(self.leaves(s) for s in (0.25, 0.75)):
+            rows += self.clipping(values[-1], tolerance)
+        return rows, float(np.sum(values[-1][-1])), error
+
+    def state_row(self, what, i, difference, expected, times):
+        k = int(np.argmax(np.nan_to_num(np.abs(difference[i]), nan=np.inf)))
+        value, right = expected[i, k] + difference[i, k], expected[i, k]
+        error = abs(difference[i, k]) / self.scale[i]
+        counts = what in ("map", "join") or not low_order(self.made.method)
+        counts &= what != "between nodes" or not self.made.nodal  # whose states there are interpolated, no unknowns
+        error = np.inf if np.isnan(error) else float(error)
+        return CheckRow(what, self.made.state_names[i], error, float(times[k]), value, right, right, counts)
+
+    def inner(self, grid, values, slopes):
+        """States that the method has within intervals, against the motion that is integrated."""
+        rows = []
+        points = list(self.inner_states)
+        if self.made.nodal and self.f.rated:  # the cubic through states and rates at both nodes
+            end = self.rates_at_nodes()
+            middle = (self.x + self.following)[self.f.rated] / 2 + (slopes[0][:-1] - end) / 8
+            points.append((0.5, self.f.rated, middle.T))
+        for share, which, found in points:
+            y = _hermite(grid, values, slopes, share)[:-1]
+            place = {i: k for k, i in enumerate(self.f.rated)}
+            right = np.zeros_like(self.x)
+            right[which] = y[[place[i] for i in which]]
+            difference = np.zeros_like(self.x)
+            difference[which] = found.T - right[which]
+            rows += [self.state_row("between nodes", i, difference, right, self.t + share * self.h) for i in which]
+        return rows
+
+    def rates_at_nodes(self):
+        x = self.following.copy()
+        return (self.h * self.rates_of(x, self.controls[-1]))[:-1]
+
+    def limits(self, grid, values, slopes, gap):
+        """Bounds of states, and limits, on a dense grid of the motion, which is moved to pass through the nodes."""
+        made, f = self.made, self.f
+        states, controls, smooth, times = [], [], [], []
+        known = sorted({*f.rated, *(i for i in f.mapped if f.known)})
+        for share in np.unique(np.concatenate([np.linspace(0, 1, GRID + 1), self.shares])):
+            x, u = self.within(share, self.straight(share))
+            x[f.rated] = _hermite(grid, values, slopes, share)[:-1]
+            x[known] += share * gap[known]
+            states.append(x)
+            controls.append(u)
+            smooth.append(self.within(share, self.polynomial(share))[1])
+            times.append(self.t + share * self.h)
+        x, u, w, times = np.hstack(states), np.hstack(controls), np.hstack(smooth), np.concatenate(times)
+        bounds = [joined(getattr(v, b) for v in made.states) for b in ("lower", "upper")]
+        rows = outside("bound", made.state_names, x, *bounds, times, only=known)
+        at_nodes = self.x, self.controls[0], None, self.constants, self.t
+        everywhere = x, u, w if len(self.shares) > 2 else None, np.tile(self.constants, (1, len(states))), times
+        for what, (ks, limits), (y, u, w, constants, t) in (
+            ("limit", f.dense, everywhere), ("limit", f.nodal, at_nodes), ("rest", f.rest, everywhere)
+        ):  # fmt: skip
+            lower, upper = (joined(getattr(self.phase.rows[k], b) for k in ks) for b in ("lower", "upper"))
+            values = [columns(limits, y, u, constants)] + ([] if w is None else [columns(limits, y, w, constants)])
+            values = values[0] if w is None else _nearer(*values, lower, upper)
+            rows += outside(what, _names_of(made, self.phase, ks), values, lower, upper, t)
+        points = np.concatenate([self.t + s * self.h for s in self.shares])
+        ends = self.lower[:, 0], self.upper[:, 0]
+        return rows + outside("bound", made.control_names, np.hstack(self.controls), *ends, points)
+
+    def leaves(self, share):
+        """Whether the polynomial of the controls leaves bounds that the points keep."""
+        u = self.polynomial(share)
+        return bool(((u < self.lower - 1e-9) | (u > self.upper + 1e-9)).any())
+
+    def clipping(self, end, tolerance):
+        """What cutting the polynomial of the controls at its bounds does to the states at the next node."""
+        self.clip = True
+        _, values, _, _ = self.integrated(tolerance)
+        self.clip = False
+        rows = []
+        for k, i in enumerate(self.f.rated):
+            worst = int(np.argmax(np.abs(values[-1][k] - end[k])))
+            there, right = values[-1][k][worst], end[k][worst]
+            error = abs(there - right) / self.scale[i]
+            time = float(self.t[worst] + self.h[worst])
+            rows.append(CheckRow("clipping", self.made.state_names[i], error, time, there, right, right, False))
+        return rows
+
+
+def _gragg(rates, a, b, y, slope):
+    """(y at b, difference to order 4): modified midpoint rule with 2, 4 and 6 steps, extrapolated to order 6."""
+    table = []
+    for n in (2, 4, 6):
+        d = (b - a) / n
+        before, now = y, y + d * slope
+        for k in range(1, n):
+            before, now = now, before + 2 * d * rates(a + k * d, now)
+        table.append((now + before + d * rates(b, now)) / 2)
+    two = table[1] + (table[1] - table[0]) / 3
+    other = table[2] + (table[2] - table[1]) / (9 / 4 - 1)
+    best = other + (other - two) / 8
+    return best, best - other
+
+
+def _nearer(a, b, lower, upper):
+    """Of two arrays of values, element by element, the one that is less outside its bounds: where one way to join the
+    points keeps a bound, no other is asked for."""
+    over = [np.maximum(lower[:, None] - y, y - upper[:, None]) for y in (a, b)]
+    return np.where(over[0] <= over[1], a, b)
+
+
+def _hermite(grid, values, slopes, share):
+    """Cubic through values and slopes of the parts of the grid."""
+    k = min(int(np.searchsorted(grid, share, "right")) - 1, len(grid) - 2)
+    d = grid[k + 1] - grid[k]
+    s = (share - grid[k]) / d
+    a, b, m, n = values[k], values[k + 1], d * slopes[k], d * slopes[k + 1]
+    return a + s * (m + s * (3 * (b - a) - 2 * m - n + s * (2 * (a - b) + m + n)))
+
+
+def _names_of(made, phase, ks):
+    of = f" of phase {phase.number}" if len(made.phases) > 1 else ""
+    names = []
+    for k in ks:
+        row = phase.rows[k]
+        name, size = row.name or f"{k}{of}", row.lower.size
+        names += [f"{name}[{i}]" for i in range(size)] if size > 1 else [name]
+    return names

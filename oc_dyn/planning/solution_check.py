@@ -1,0 +1,81 @@
+"""Solution.check(): what a solution is worth, by an integration of its own that knows nothing of the method's.
+
+Controls are those that were found, between points the polynomial of the method. From the states of every node the
+dynamics are integrated to the next one (Gragg's modified midpoint rule, extrapolated to order 6, refined until its own
+error does not matter), and every bound and limit is looked at on a dense grid of every interval, both ends included,
+so on both sides of what jumps at nodes. States given by `next` are maps: they are evaluated again, and between nodes
+known for chains and contact bodies alone.
+"""
+
+import numpy as np
+
+from .check_functions import evaluated, phase_functions
+from .check_phase import Part
+from .check_rows import SolutionCheck, joined, outside
+
+
+def check(solution, tolerance):
+    """SolutionCheck of a Solution."""
+    made, constants = solution.transcribed, _constants(solution)
+    rows, cost, uncertainty, first = [], 0.0, 0.0, 0
+    for number, phase in enumerate(made.phases):
+        if number not in made.checks:  # complete: the phases of a transcription never change
+            made.checks[number] = phase_functions(made, phase)
+        part = Part(solution, phase, made.checks[number], constants[:, first : first + phase.nodes], first)
+        found, own, error = part.check(tolerance)
+        rows += found
+        cost, uncertainty, first = cost + own, max(uncertainty, error), first + phase.nodes
+    rows += _at_ends(solution)
+    worst = {}
+    for row in rows:  # a bound that holds in several phases, or at points and nodes, is told once
+        known = worst.get((row.what, row.name))
+        if known is None or row.error > known.error or np.isnan(row.error):
+            worst[row.what, row.name] = row
+    order = sorted(worst.values(), key=lambda r: (not r.counts, -np.nan_to_num(r.error, nan=np.inf)))
+    terminal = _kept(made, "terminal", made.terminal)(solution.x[-1], _last(solution.u), constants[:, -1])
+    return SolutionCheck(tuple(order), cost + float(terminal.full().sum()), uncertainty, tolerance)
+
+
+def _kept(made, what, expressions):
+    """The same, made once for a transcription, whose expressions never change."""
+    if what not in made.checks:
+        made.checks[what] = evaluated(made, expressions, what)
+    return made.checks[what]
+
+
+def _constants(solution):
+    """(n, N + 1): free durations, parameters of the problem, parameters of every node."""
+    made = solution.transcribed
+    common = np.concatenate([[solution.durations[k] for k in made.times], solution.parameters[: made.n_p]])
+    own = solution.parameters[made.n_p :].reshape(-1, made.n_s).T
+    return np.vstack([np.tile(common[:, None], (1, own.shape[1])), own])
+
+
+def _last(u):
+    return u[-1] if len(u) else np.zeros(u.shape[1])
+
+
+def _at_ends(solution):
+    """Rows of start and goal, bounds of the last node and of the durations, norms of quaternions at the nodes."""
+    made, rows = solution.transcribed, []
+    constants, t = _constants(solution), solution.t
+    for what, k, some in (("start", 0, made.start_rows), ("goal", -1, made.goal_rows)):
+        if some:
+            u = solution.u[0] if k == 0 and len(solution.u) else _last(solution.u)
+            values = _kept(made, what, [r.expression for r in some])(solution.x[k], u, constants[:, k]).full()
+            names = [f"row {i}[{j}]" for i, r in enumerate(some) for j in range(r.lower.size)]
+            bounds = [joined(getattr(r, b) for r in some) for b in ("lower", "upper")]
+            rows += outside(what, names, values, *bounds, t[[k]])
+    for what, k in (("start", 0), ("goal", -1)):
+        lower, upper = (made.values(bounds)[0][k] for bounds in solution.bounds)
+        rows += outside(what, made.state_names, solution.x[k][:, None], lower, upper, t[[k]])
+    for number, (T, (_, (lower, upper), _)) in enumerate(zip(solution.durations, made.durations, strict=True)):
+        value = np.array([[T]])
+        rows += outside("duration", [f"phase {number}"], value, np.array([lower]), np.array([upper]), t[-1:])
+    for body in made.bodies:
+        place = next(r for v, r in zip(made.states, made.state_rows, strict=True) if v.symbol is body.q)
+        for i in body.quaternions:
+            norms = np.linalg.norm(solution.x[:, place[i : i + 4]], axis=1)[None]
+            name = f"quaternion {made.state_names[place[i]]}"
+            rows += outside("norm", [name], norms, np.ones(1), np.ones(1), t)
+    return rows
