@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
+from .convexified import Convexified
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,11 @@ class Assembly:
         if H is not None:
             what = {"ipopt": ([H], ["triu_hess_gamma_x_x"])}
             what["fatrop"] = ([of_lagrangian, ca.triu2symm(H)], ["grad_gamma_x", "hess_gamma_x_x"])
-            what["sqpmethod"] = ([ca.triu2symm(H)], ["hess_gamma_x_x"])
+            convex = ca.triu2symm(H)
+            if hessian == "exact" and solver == "sqpmethod":
+                self.solvers["convexified"] = Convexified(H.sparsity(), self.first)  # a Callback has to be kept
+                convex = self.solvers["convexified"](H)
+            what["sqpmethod"] = ([convex], ["hess_gamma_x_x"])
             expressions, outputs = what[solver]
             out["nlp_hess_l"] = ca.Function("nlp_hess_l", given, expressions, names, outputs)
         return out

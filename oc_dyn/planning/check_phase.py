@@ -24,12 +24,16 @@ class Part:
         self.x, self.following = solution.x[here].T, solution.x[first + 1 : first + N + 1].T
         self.constants = constants
         self.lower, self.upper = (joined(getattr(v, b) for v in made.controls)[:, None] for b in ("lower", "upper"))
-        inner = [x for x in made.inner(solution.unknowns)[phase.number] if x[1] < 1]  # without copies of the next node
-        points = [(share, y.T) for like, share, _, y in inner if like == "u"]
-        end = [(1.0, solution.u[first + 1 : first + N + 1].T)] if made.nodal else []
-        points = [(0.0, solution.u[here].T), *points, *end]
+        inner = made.inner(solution.unknowns)[phase.number]
+        points = [
+            (0.0, solution.u[here].T),
+            *((share, y.T) for like, share, _, y in inner if like == "u" and share < 1),
+        ]
+        if made.nodal:  # at the end of a phase the last controls are not those of the next node
+            ends = [y.T for like, share, _, y in inner if like == "u" and share == 1]
+            points.append((1.0, ends[0] if ends else solution.u[first + 1 : first + N + 1].T))
         self.shares, self.controls = ([x[i] for x in points] for i in (0, 1))
-        self.inner_states = [(share, rows, y) for like, share, rows, y in inner if like == "x"]
+        self.inner_states = [(share, rows, y) for like, share, rows, y in inner if like == "x" and share < 1]
         self.rates_of = buffered(functions.rates, N, self.constants)
         self.clip = False
 

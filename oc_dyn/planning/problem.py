@@ -342,8 +342,6 @@ class Problem:
             raise ShapeError(f"initial: got {shortened(initial)}, expected a Solution of this or another Problem")
         solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
-        if solver == "sqpmethod" and hessian == "gauss_newton":  # never indefinite: what is added would slow it down
-            solver_options = {"convexify_strategy": "none", **solver_options}
         outer, inner = checked_options(solver, solver_options, free_time=any(d[2] for d in self._durations))
         p = made.parameters({} if parameters is None else parameters)
         given = {"p": p, **made.bounds, "x0": made.guess(initial)}

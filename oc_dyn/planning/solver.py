@@ -31,7 +31,7 @@ _QUIET = {  # options of CasADi, options of the solver
     "sqpmethod": (
         {
             "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 200,
-            "convexify_strategy": "regularize", "qpsol": "piqp", "qpsol_options": {"error_on_fail": False},
+            "qpsol": "piqp", "qpsol_options": {"error_on_fail": False},
         },
         {},
     ),

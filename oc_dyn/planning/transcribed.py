@@ -21,12 +21,23 @@ from .trajectory import Trajectory, joint_units
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Stages of one phase, the last of them with the join to the next one. extras: what the method adds, [(like "x" or
-    "u", share of the interval)], with sizes and scales."""
+    """Stages of one kind in a phase, of that number. extras: what the method adds."""
 
     count: int
+    phase: int
     extras: list
-    extra_scales: list
+
+
+@dataclass(frozen=True, eq=False)
+class Extra:
+    """An unknown that a method adds to a stage: what it is like, "x" or "u", the share of the interval where, the rows
+    of the states that it stands for, and whether the bounds of controls hold for it."""
+
+    like: str
+    share: float
+    rows: list
+    scale: np.ndarray
+    bounded: bool
 
 
 @dataclass(eq=False)
@@ -115,56 +126,77 @@ class Transcribed:
         if missing:
             raise OrderError(f"Problem: in {name} state {missing[0]!r} has neither a rate nor a next value; give one")
         self._check_maps(phase)
+        last = phase is self.phases[-1]
         start_rows = [*self.start_rows, *self._norm_rows()] if phase.number == 0 else []
-        rows = [*phase.rows, *start_rows]
-        extras, scales = self._extras(phase)
-        free = [r for r in phase.rows if self._controlled(r.expression)]
-        defects = []
+        extras = self._extras(phase)
+        inner = self._rows_at_points(phase)
+        points = []
 
-        def build(x, u, p, s, join=False):
+        def build(x, u, p, s, closing=False):
             X, U, constants = self._physical(x, u, p, s)
             more = u if self.nodal else ca.vertsplit(u, [0, self.u_scale.size, u.numel()])[1]
-            step, following, points = self._step(phase, X, U, constants, more, scales)
-            if join:
+            after = None
+            if closing and self.nodal:
+                more, after = ca.vertsplit(more, [0, more.numel() - self.u_scale.size, more.numel()])
+            step, following, points[:] = self._step(phase, X, U, constants, more, [e.scale for e in extras])
+            if closing and self.nodal:  # controls may jump where the next phase starts: this is their last value here
+                points.append((following, step.u_next))
+            if closing:
                 ks = list(phase.join)
                 found = dict(zip(ks, self.at([phase.join[k] for k in ks], following, U, constants), strict=True))
                 own = ca.vertsplit(following, _ends([v.symbol for v in self.states]))
                 following = ca.vertcat(*(found.get(k, y) for k, y in enumerate(own)))
             rest = [ca.vertsplit(x, self._rows_of_state)[1]]
-            rest += [step.u_next / self.u_scale] if self.nodal else []
-            zero = [r / self.x_scale[self._rows_rated(phase)] for r in step.rows]
-            inner = [y for at in points for y in self.at([r.expression for r in free], *at, constants)]
-            defects[:] = [sum(r.numel() for r in zero), len(points)]
+            rest += [step.u_next / self.u_scale if after is None else after] if self.nodal else []
+            rows = [r / self.x_scale[self._rows_rated(phase)] for r in step.rows]
+            rows += [y for at in points for y in self.at([r.expression for r in inner], *at, constants)]
+            rows += self.at([r.expression for r in (*phase.rows, *start_rows)], X, U, constants)
             h = self._length(phase, X, U, constants)
             residuals = self.at(phase.squares, X, U, constants)
             return {
                 "next": ca.vertcat(following / self.x_scale, *rest),
-                "rows": ca.vertcat(ca.MX(0, 1), *zero, *inner, *self.at([r.expression for r in rows], X, U, constants)),
+                "rows": ca.vertcat(ca.MX(0, 1), *rows),
                 "cost": step.cost,
                 "residuals": ca.vertcat(ca.MX(0, 1), *(ca.sqrt(h) * r for r in residuals)),
             }
 
-        nu = (0 if self.nodal else self.u_scale.size) + sum(x.size for x in scales)
-        made = [(kind(name, self.nx, nu, build, self.n_p, self.n_s, "mx"), phase.nodes - bool(phase.join))]
-        if phase.join:
+        def bounds(rows):
+            """Those of a kind of stage that was just built, and of how many rows at its end the first one has more."""
+            known = [*inner * len(points), *phase.rows, *start_rows]
+            zero = np.zeros(rows - sum(r.lower.size for r in known))
+            return tuple(np.concatenate([zero, *(getattr(r, b) for r in known)]) for b in ("lower", "upper"))
 
-            def joining(*z):
-                return build(*z, join=True)
-
-            made.append((kind(f"{name}_join", self.nx, nu, joining, self.n_p, self.n_s, "mx"), 1))
-        lower, upper = (
-            np.concatenate([np.zeros(defects[0]), *(getattr(r, b) for r in [*free * defects[1], *rows])])
-            for b in ("lower", "upper")
-        )
-        own, at = lower.size - sum(r.lower.size for r in start_rows), 0
-        for of, count in made:
+        def add(name, build, count, extras):
+            nu = (0 if self.nodal else self.u_scale.size) + sum(e.scale.size for e in extras)
+            of = kind(name, self.nx, nu, build, self.n_p, self.n_s, "mx")
+            lower, upper = bounds(of.ng)
             keep = np.tile(np.isfinite(lower) | np.isfinite(upper), (count, 1))
-            keep[:, own:] &= (np.arange(count) + at == 0)[:, None]
+            own, first = of.ng - sum(r.lower.size for r in start_rows), len(self.row_bounds) == 0
+            keep[:, own:] &= (np.arange(count) == (0 if first else -1))[:, None]
             if count:
                 self.groups.append(Group(of.compiled(compiled) if compiled else of, count, keep))
             self.row_bounds += [(lower, upper)] * count
-            at += count
-        self.stretches.append(Stretch(phase.nodes, extras, scales))
+            self.stretches.append(Stretch(count, phase.number, extras))
+
+        closes = bool(phase.join) or (self.nodal and bool(self.controls) and not last)
+        add(name, build, phase.nodes - closes, extras)
+        if closes:
+            after = [Extra("u", 1.0, [], self.u_scale, False)] if self.nodal else []
+            ends = [replace(e, bounded=e.bounded or (self.nodal and e.like == "u")) for e in extras]
+            add(f"{name}_join", lambda *z: build(*z, closing=True), 1, [*ends, *after])
+
+    def _rows_at_points(self, phase):
+        """Limits, and bounds of states, that hold at the points of a method too: not those of states that are stepped,
+        which are known at nodes, and no equations of states alone, which nodes take care of."""
+        stepped = ca.vertcat(ca.MX(0, 1), *(self.states[k].symbol for k in phase.steps))
+        rows = []
+        for r in phase.rows:
+            if self._controlled(r.expression):
+                rows.append(r)
+            elif not (r.of_nodes or np.any(r.lower == r.upper) or ca.depends_on(r.expression, stepped)):
+                rows.append(r)
+        states = [self.states[k] for k in self.rated(phase)]
+        return rows + [Row(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
 
     def rated(self, phase):
         """Numbers of the states that have rates."""
@@ -233,14 +265,18 @@ class Transcribed:
         return rows
 
     def _extras(self, phase):
-        """(what the method adds, their scales), from a step on symbols."""
+        """[Extra] of what the method adds, from a step on symbols."""
         rows = self._rows_rated(phase)
         x, u = ca.MX.sym("x", len(rows)), ca.MX.sym("u", self.u_scale.size)
         step = self.method(
             lambda y, w: 0 * y, lambda y, w: ca.MX(0), x, u, ca.MX(1), lambda name, size: ca.MX.sym(name, size)
         )
-        guesses = [(like, share, rows) for like, share in step.guesses]
-        return guesses, [self.x_scale[rows] if like == "x" else self.u_scale for like, _ in step.guesses]
+        return [  # what stands for the next node is bounded there
+            Extra(like, share, rows, self.x_scale[rows], False)
+            if like == "x"
+            else Extra(like, share, [], self.u_scale, share < 1)
+            for like, share in step.guesses
+        ]
 
     def _add_end(self, phase, compiled):
 
@@ -291,9 +327,8 @@ class Transcribed:
                 controls = _joined(getattr(v, bound) for v in self.controls) / self.u_scale
                 row = [_joined(ends) / self.x_scale, np.array(T) / self.T_scale]
                 row += [controls] if self.nodal or stretch else []
-                for (like, at, _), scale in zip(stretch.extras, stretch.extra_scales, strict=True) if stretch else ():
-                    # what stands for the next node is bounded there
-                    row.append(controls if like == "u" and at < 1 else np.full(scale.size, free))
+                extras = stretch.extras if stretch else []
+                row += [controls if e.bounded else np.full(e.scale.size, free) for e in extras]
                 sides[side].append(np.concatenate(row))
         m = self.assembly.size[1]
         lower, upper = np.zeros((2, m))
@@ -324,7 +359,7 @@ class Transcribed:
     @property
     def shares(self):
         """(N + 1,) share of its phase's duration that an interval takes; at the last node that of the last interval."""
-        shares = [1 / s.count for s in self.stretches for _ in range(s.count)]
+        shares = [1 / self.phases[s.phase].nodes for s in self.stretches for _ in range(s.count)]
         return np.array([*shares, shares[-1]])
 
     def guess(self, initial):
@@ -342,9 +377,9 @@ class Transcribed:
                 durations = [initial.durations[t] for t in self.times]
             row = [x(share) / self.x_scale, np.array(durations) / self.T_scale]
             row += [u(share) / self.u_scale] if self.nodal or stretch else []
-            for like, at, which in stretch.extras if stretch else []:
-                there = share + at / self.total
-                row.append(x(there)[which] / self.x_scale[which] if like == "x" else u(there) / self.u_scale)
+            for e in stretch.extras if stretch else []:
+                there = share + e.share / self.total
+                row.append((x(there)[e.rows] if e.like == "x" else u(there)) / e.scale)
             rows.append(np.concatenate([np.zeros(0), *row]))
         return np.concatenate(rows)
 
@@ -362,16 +397,23 @@ class Transcribed:
     def inner(self, unknowns):
         """[(what it is like, share of the interval, rows, values (intervals, n))] of what the method adds within
         intervals, a list for every phase."""
-        stages, at, out = np.split(unknowns, self.assembly.first[1:-1]), 0, []
+        stages, at, parts = np.split(unknowns, self.assembly.first[1:-1]), 0, [[] for _ in self.phases]
         for stretch in self.stretches:
-            skip, found = self.nx + (0 if self.nodal else self.u_scale.size), []
-            for (like, share, rows), scale in zip(stretch.extras, stretch.extra_scales, strict=True):
-                values = [z[skip : skip + scale.size] * scale for z in stages[at : at + stretch.count]]
-                found.append((like, share, rows, np.array(values)))
-                skip += scale.size
-            out.append(found)
+            own, values = stages[at : at + stretch.count], []
+            skip = self.nx + (0 if self.nodal else self.u_scale.size)
+            for e in stretch.extras:
+                found = np.array([z[skip : skip + e.scale.size] * e.scale for z in own]).reshape(len(own), e.scale.size)
+                values.append((e, found))
+                skip += e.scale.size
+            parts[stretch.phase].append(values)
             at += stretch.count
-        return out
+
+        def joined(same):
+            e = same[0][0]
+            return e.like, e.share, e.rows, np.vstack([values for _, values in same])
+
+        # the last interval of a phase may have one more, for the start of the next
+        return [[joined(same) for same in zip(*of, strict=False)] for of in parts]
 
 
 class Solution:
@@ -387,9 +429,7 @@ class Solution:
         self.objective, self.status, self.success = found.objective, found.status, found.success
         self.iterations, self.seconds = found.iterations, found.seconds
         self.x, self.u, self.durations = transcribed.values(found.x)
-        steps = [
-            T / s.count for T, s in zip(self.durations, transcribed.stretches, strict=True) for _ in range(s.count)
-        ]
+        steps = [self.durations[p.number] / p.nodes for p in transcribed.phases for _ in range(p.nodes)]
         self.t = np.concatenate([[0.0], np.cumsum(steps)])
 
     @property
