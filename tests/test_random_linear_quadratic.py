@@ -116,10 +116,10 @@ WITHIN = {"rk4": 0.02, "collocation": 0.02, "trapezoidal": 0.05, "hermite_simpso
 
 
 def errors(seed):
-    """{method: (error of the objective beside the fine grid, beside the same grid, SolutionCheck)}"""
+    """{method: (error of the objective beside the fine grid, beside the same grid, SolutionCheck)}, and the cost."""
     case, fine = draw(seed)
     same = reference(case, NODES)
-    found = {}
+    found = {"cost": same[0]}
     for method in METHODS:
         solution = problem(case, NODES).solve(method=method, check="off")
         found[method] = solution.objective / fine[0] - 1, solution.objective / same[0] - 1, solution.check()
@@ -128,11 +128,12 @@ def errors(seed):
 
 def agree(seed):
     found = errors(seed)
-    for method, (fine, _, check) in found.items():
+    for method in METHODS:
+        fine, _, check = found[method]
         assert abs(fine) < WITHIN[method], (seed, method)
         assert fine > -NODES * check.defect - 5e-4, (seed, method)  # the reference is off by a 25th of rk4
     for method in ("rk4", "collocation"):  # controls constant on the same intervals: the same program
-        assert abs(found[method][1]) < 1e-4, (seed, method)
+        assert abs(found[method][1]) < 1e-4 + 1e-6 / abs(found["cost"]), (seed, method)
 
 
 @pytest.mark.parametrize("seed", range(4))

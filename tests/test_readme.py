@@ -23,14 +23,18 @@ def test_examples_run(tmp_path, monkeypatch, capsys):
     Path("arm.urdf").write_text(xml, encoding="utf-8")
     blocks = _blocks("python")
     assert len(blocks) >= 6
-    names = {"__name__": "readme"}
+    names, solutions = {"__name__": "readme"}, {}
     for block in blocks:
         line = _README[: _README.index(block)].count("\n")
         exec(compile("\n" * line + block, "README.md", "exec"), names)  # so that a failure names the line
+        if "found.check()" in block:
+            solutions["torque"] = names["found"]
     assert names["arm"].nq == 2 and names["held"].nq == 1
     assert names["r"]["d2tau"].shape == (2, 1)
     assert names["dM_dq2"].shape == (4, 1) and not names["dM_dq2"].is_zero()
     assert 0.2 < names["plan"].duration < 2 and names["plan"].check().ok()
+    assert solutions["torque"].duration == pytest.approx(0.2598, abs=1e-3)  # as rk4 and collocation on fine grids
+    assert solutions["torque"].check().ok()
     assert Path("plan.csv").stat().st_size > 1000
     assert Path("plan.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     signatures = re.findall(r"^print\(f\)  # (.*)$", "\n".join(blocks), re.MULTILINE)

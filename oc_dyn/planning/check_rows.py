@@ -95,11 +95,19 @@ def outside(what, names, values, lower, upper, times, only=None):
     for i in range(len(names)) if only is None else only:
         if bounded[i]:
             k = worst[i]
-            larger = max(abs(b) for b in (lower[i], upper[i]) if np.isfinite(b)) or 1.0
-            error = max(0.0, float(over[i, k]) / larger)
+            error = max(0.0, float(over[i, k])) / _scale(lower[i], upper[i], values[i])
             seen = float(times[k]), float(values[i, k]), float(lower[i]), float(upper[i])
             rows.append(CheckRow(what, names[i], error, *seen, counts=what != "rest"))
     return rows
+
+
+def _scale(lower, upper, values):
+    """The larger bound; where it says next to nothing, as that of a force that only pushes, the largest value."""
+    larger = max(abs(b) for b in (lower, upper) if np.isfinite(b))
+    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    if lower != upper and larger < 1e-3 * largest:
+        larger = max(largest, 1.0)
+    return larger or 1.0
 
 
 def joined(arrays):
