@@ -67,6 +67,7 @@ def solve(run, cfg):
             found = ocp.solve(method=method, solver=solver)
             costs[method, solver, nodes] = found.objective
             run.say(f"{method:16} {solver:7} {nodes:4} intervals {found.iterations:3} iterations {found.objective:.6f}")
+    run.check("worst error of the last solution's own check", found.check().worst, below=1e-3)
     t, q, v, u = found.t, found[q], found[v], found[u][:, 0]
 
     for nodes, known in zip(cfg.nodes, cfg.known, strict=True):

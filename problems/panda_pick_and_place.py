@@ -90,6 +90,7 @@ def solve(run, cfg):
     motion, edges = found.trajectory(x, robots["reach"], limits), np.cumsum([0, *found.durations])
     run.facts |= {"durations": found.durations, "iterations": found.iterations}
     run.say("{iterations} iterations, durations {durations} s".format(**run.facts))
+    run.check("worst error of the solution's own check", found.check().worst, below=cfg.over)
     report = motion.check()
     run.check("q, v, dv, d2v: largest share of a limit, between nodes", max(r.share for r in report.rows[:4]), below)
     run.check("largest jump of q, q', q''", max(report.jumps.values()), below=1e-6)
