@@ -32,7 +32,7 @@ _QP = {
 
 
 def mpc(
-    problem, *, outputs=None, method="rk4", hessian="gauss_newton", qpsol="qrqp", iterations=10, shift=1, name="mpc",
+    problem, *, outputs=None, method="rk4", hessian="gauss_newton", qpsol="qrqp", iterations=10, shift=None, name="mpc",
     solver_options=None,
 ):  # fmt: skip
     """Controller from a Problem of fixed size: sequential quadratic programming, warm-started, its work bounded.
@@ -42,7 +42,8 @@ def mpc(
     method, hessian: as those of Problem.solve; "gauss_newton" needs the squares of minimize and is never indefinite.
     qpsol: "qrqp" (its C needs nothing else), "osqp" or "daqp" (their C needs headers and libraries of CasADi's wheel).
     iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more.
-    shift: intervals that pass from one step to the next; the last solution is moved by as many.
+    shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
+    there is one interval.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
     if any(free for _, _, free in problem._durations):
@@ -52,6 +53,7 @@ def mpc(
     count("mpc: iterations", iterations, 1)
     solver_options = options_of("mpc: solver_options", solver_options)
     made = problem.transcribed(method)
+    shift = min(1, made.total - 1) if shift is None else shift
     if count("mpc: shift", shift) >= made.total:
         raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
     if outputs is None:
