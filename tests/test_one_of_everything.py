@@ -1,4 +1,4 @@
-"""One joint, one state, one node, one point, one pair of way points: what has a size of one goes through like the rest."""
+"""One joint, one state, one node, one point, one pair of way points go through the public surface like the rest."""
 
 import casadi as ca
 import numpy as np
