@@ -17,6 +17,7 @@ import oc_dyn as od
 from .codegen.build import find_compiler
 from .errors import ALL, ModelError, ModelWarning, ShapeError, SolveError
 from .model.robot import assemble
+from .planning.files import read_text
 
 _VECTORS = ("--from", "--via", "--to")
 _DEMO_OUT = "results/demo"
@@ -176,7 +177,7 @@ def _plan_along_path(options, out, robot):
 def _way_points(robot, path):
     """Rows of a CSV file, one a way point, below a heading or without one."""
     rows = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
@@ -463,7 +464,7 @@ def _positions(robot, end, text):
     except ValueError:
         source = f"--{end} {text}"
         try:
-            values = _parsed(Path(text).read_text(encoding="utf-8-sig"))
+            values = _parsed(read_text(text))
         except FileNotFoundError:
             raise ShapeError(f"--{end}: {text!r} is neither numbers nor a file") from None
         except ValueError as error:  # a text that is no number, or not UTF-8

@@ -185,7 +185,7 @@ class Trajectory(Samples):
     def load(cls, path, robot=None):
         """The Trajectory in a .csv, .npz or .json file, exactly as it was saved; Samples if saved with dt.
 
-        robot: needed for torques between the breakpoints, and for animate. Raises ModelError naming file and line.
+        robot: needed for torques between the breakpoints, and for animate. Raises FileError naming file and line.
         """
         what, facts = storage.load(path, robot)
         if what == "pieces":
