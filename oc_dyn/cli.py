@@ -181,7 +181,7 @@ def _way_points(robot, path):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            values = _parsed(line)
+            values = _of_file(line)
         except ValueError as error:
             if not rows and number == 1:
                 continue  # the heading
@@ -457,6 +457,14 @@ def _parsed(text):
     return [float(x) for x in text.split()]
 
 
+def _of_file(text):
+    """Numbers of a text from a file, where a number that is not finite, or has its digits in groups, is damage."""
+    values = _parsed(text)
+    if "_" in text or not np.all(np.isfinite(values)):
+        raise ValueError(f"{text.strip()[:60]!r} has what is no finite number")
+    return values
+
+
 def _positions(robot, end, text):
     try:
         values = _parsed(text)
@@ -464,7 +472,7 @@ def _positions(robot, end, text):
     except ValueError:
         source = f"--{end} {text}"
         try:
-            values = _parsed(read_text(text))
+            values = _of_file(read_text(text))
         except FileNotFoundError:
             raise ShapeError(f"--{end}: {text!r} is neither numbers nor a file") from None
         except ValueError as error:  # a text that is no number, or not UTF-8

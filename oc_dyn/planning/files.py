@@ -66,15 +66,14 @@ def read_bytes(path, most=MAX_BYTES):
             raise FileError(source, ["is a folder, expected a file"])
         if not stat.S_ISREG(found.st_mode):  # a pipe or a device may have no end
             raise FileError(source, ["is no regular file"])
+        if found.st_size > most:
+            raise FileError(source, [f"is larger than {most / 1e6:g} MB"])
         with open(source, "rb") as file:
-            data = file.read(min(most, found.st_size) + 1)
+            return file.read(found.st_size)
     except ValueError as error:
         if isinstance(error, FileError):
             raise
         raise FileError(repr(source), [f"no file can have this name: {error}"]) from None
-    if found.st_size > most or len(data) > most:
-        raise FileError(source, [f"is larger than {most / 1e6:g} MB"])
-    return data
 
 
 def read_text(path, most=MAX_BYTES):

@@ -304,12 +304,13 @@ def _arrays(source, meta, data):
 
 def _table(source, name, rows):
     """Array of floats; FileError for all but plain numbers in rows of one length."""
-    try:
-        table = rows if isinstance(rows, np.ndarray) else np.array(rows)
-    except ValueError:
-        table = np.empty(0, object)
-    plain = isinstance(rows, np.ndarray) or not any(isinstance(x, bool) for x in _entries(rows))
-    if table.dtype.kind not in "fiu" or not plain:
+    table = rows
+    if isinstance(rows, list) and all(type(x) in (int, float) for x in _entries(rows)):
+        try:
+            table = np.array(rows, float)
+        except (ValueError, OverflowError):
+            pass
+    if not isinstance(table, np.ndarray) or table.dtype.kind not in "fiu":
         raise FileError(source, [f"table {name!r} is not made of numbers, or its rows differ in length"])
     return table.astype(float)
 
