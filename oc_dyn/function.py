@@ -127,6 +127,8 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     chosen = choose(quantity, robot, order, method)
     settings = _settings(record, options)
     name = checked_name(f"{quantity}_{order}" if name is None else name)
+    # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
+    # these are names and truth values; True is not taken for an order of 1
     key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
     if derivatives == "ad":
         return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))

@@ -246,7 +246,7 @@ def test_tables_of_other_things(tmp_path):
         motion().save(path)
         edited(path, lambda meta, data, value=value: data.update(q=value))
         refused(path, "table 'q'")
-    path.write_text(path.read_text().replace('"q":', '"dv":', 1))
+    path.write_text(path.read_text().replace('"v": [[', '"dv": [[', 1))
     refused(path, "'dv' is there twice")
 
 

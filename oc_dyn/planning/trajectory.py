@@ -25,8 +25,8 @@ class Samples:
     def __init__(
         self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None
     ):
-        self.t = t
-        self.derivatives = derivatives
+        self.t = read_only(t)
+        self.derivatives = [read_only(x) for x in derivatives]
         self.joints = tuple(joints)
         self.units = tuple(units)
         self.robot = robot
@@ -34,7 +34,7 @@ class Samples:
         self.info = dict(info or {})
         self.continuity = continuity
         self.robot_name = self.info.get("robot") if robot is None else robot.name
-        self._torques = torques
+        self._torques = None if torques is None else tuple(read_only(x) for x in torques)
 
     q = property(lambda self: self.derivatives[0])
     v = property(lambda self: self.derivatives[1])
@@ -54,7 +54,8 @@ class Samples:
         if self._torques is None:
             if self.robot is None:
                 raise ModelError("trajectory", ["torques need the robot; load the file with robot=..."])
-            self._torques = torques(self.robot, self.derivatives)
+            # kept as they are for good: what they are computed from cannot be written to
+            self._torques = tuple(read_only(x) for x in torques(self.robot, self.derivatives))
         return self._torques
 
     def __len__(self):
@@ -99,11 +100,10 @@ class Trajectory(Samples):
     """
 
     def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None):
-        self.pieces = np.asarray(pieces, float)
-        t = np.asarray(t, float)
+        self.pieces, self.t = read_only(pieces), read_only(t)
         super().__init__(
-            t,
-            None,
+            self.t,
+            self._at(self.t),
             joints=joints,
             units=units,
             robot=robot,
@@ -112,7 +112,6 @@ class Trajectory(Samples):
             torques=torques,
             continuity=self.pieces.shape[1] - 2,
         )
-        self.derivatives = self._at(t)
         self.solver_state = None  # for a warm start; not written to files
 
     @property
@@ -212,6 +211,13 @@ class Trajectory(Samples):
 
     def __repr__(self):
         return f"<{self}>"
+
+
+def read_only(x):
+    """Array of floats, a copy that cannot be written to: what is computed from it once stays right."""
+    x = np.array(x, float)
+    x.flags.writeable = False
+    return x
 
 
 def torques(robot, derivatives):
