@@ -15,7 +15,7 @@ import numpy as np
 import oc_dyn as od
 
 from .codegen.build import find_compiler
-from .errors import ALL, ModelError, ModelWarning, ShapeError, SolveError
+from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .model.robot import assemble
 from .planning.files import read_text
 
@@ -475,7 +475,9 @@ def _positions(robot, end, text):
             values = _of_file(read_text(text))
         except FileNotFoundError:
             raise ShapeError(f"--{end}: {text!r} is neither numbers nor a file") from None
-        except ValueError as error:  # a text that is no number, or not UTF-8
+        except FileError:
+            raise
+        except ValueError as error:
             raise ShapeError(f"{source}: expected numbers with blanks or commas between: {error}") from None
     if len(values) != robot.nq:
         names = ", ".join(robot.coordinate_names)

@@ -1,6 +1,7 @@
 """Files that are written so that a reader never sees half of one, and read without trusting what is in them."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -58,12 +59,13 @@ def write_csv(path, rows):
 
 
 def read_bytes(path, most=MAX_BYTES):
-    """What is in a file; FileError if it is no regular file or larger than `most` bytes, OSError if it is not there."""
+    """What is in a file; FileError if it is no regular file or larger than `most` bytes, OSError if it is not
+    there or a folder."""
     source = os.fspath(path)
     try:
         found = os.stat(source)
         if stat.S_ISDIR(found.st_mode):
-            raise FileError(source, ["is a folder, expected a file"])
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), source)
         if not stat.S_ISREG(found.st_mode):  # a pipe or a device may have no end
             raise FileError(source, ["is no regular file"])
         if found.st_size > most:
