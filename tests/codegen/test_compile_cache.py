@@ -1,6 +1,7 @@
 """The cache of compiled code: what is loaded is what this user wrote; and what happens where nothing can be."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -386,6 +387,26 @@ def alive(pid):
             return False
         return not Path("/proc").is_dir()
     return state != "Z"
+
+
+@posix
+@pytest.mark.parametrize("act", ["compile", "batch"])
+def test_ctrl_c_ends_the_compiler(tmp_path, act):
+    pid = tmp_path / "pid"
+    text = f"case \"$*\" in *-o*) sleep 60 & echo $! > '{pid}.part'; mv '{pid}.part' '{pid}'; wait;; esac"
+    code = f"import casadi as ca, oc_dyn as od; x = ca.SX.sym('x'); od.{act}(ca.Function('f', [x], [x]))"
+    environment = {**os.environ, "CC": command(tmp_path, text)}
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment, stderr=-1, text=True)
+    for _ in range(1000):
+        if pid.exists():
+            break
+        time.sleep(0.03)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=40)
+    assert time.monotonic() - begun < 10
+    assert said.strip().endswith("KeyboardInterrupt")
+    assert not alive(int(pid.read_text()))
 
 
 @posix
