@@ -119,7 +119,7 @@ def built(folder, name, key, make, suffix, maker):
     """
     damaged = False
     for path in sorted(folder.glob(f"{name}_{key}_*{suffix}")):
-        problem = _damage(path, suffix)
+        problem = _damage(path)
         if not problem:
             return path
         damaged = True
@@ -137,7 +137,7 @@ def built(folder, name, key, make, suffix, maker):
             try:
                 os.replace(made, path)
             except OSError:  # Windows, where another process has just made and loaded it
-                if not path.exists() or _damage(path, suffix):
+                if not path.exists() or _damage(path):
                     raise
     except OSError as error:
         problem = f"{error.strerror or error}, while a file was written there; {_ANOTHER}"
@@ -145,7 +145,14 @@ def built(folder, name, key, make, suffix, maker):
     return path
 
 
-def _damage(path, suffix):
+def require_whole(path):
+    """Raise SolveError if a file of a cache folder is not as it was written."""
+    problem = _damage(Path(path))
+    if problem:
+        raise SolveError(f"{path} is not as it was written: {problem}; compile the Function anew")
+
+
+def _damage(path):
     """What is wrong with a file of the cache; empty if nothing is."""
     try:
         with open(os.open(path, _READ), "rb") as file:

@@ -92,6 +92,7 @@ def _compiled(function, path):
     made = loaded(function.name(), path)
     if isinstance(function, RobotFunction):
         made = RobotFunction(made, function._names, function._columns)
+        made.library = str(path)
     made.straight_line = function.is_a("SXFunction")  # it cannot fail: spares numpy_call to ask
     return made
 

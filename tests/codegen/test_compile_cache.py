@@ -1,6 +1,7 @@
 """The cache of compiled code: what is loaded is what this user wrote; and what happens where nothing can be."""
 
 import os
+import pickle
 import signal
 import stat
 import subprocess
@@ -126,6 +127,19 @@ def test_a_library_damaged_while_it_is_loaded_gets_another_name(f, cache):
         again = od.compile(f, flags=QUICK)
     assert values(again) == values(f)
     assert path not in cache.iterdir()
+
+
+def test_a_function_sent_to_another_process_checks_its_library(cache):
+    g = od.compile(od.function(od.robots.planar_2r(), "inverse_dynamics"), flags=QUICK)
+    sent = pickle.dumps(g)
+    x = [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]
+    assert np.array_equal(pickle.loads(sent)(*x).full(), g(*x).full())
+    (path,) = cache.iterdir()
+    whole = path.read_bytes()
+    path.unlink()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(od.SolveError, match="is not as it was written.*compile the Function anew"):
+        pickle.loads(sent)
 
 
 def test_what_is_whole_is_not_compiled_again(f, cache, monkeypatch):
