@@ -26,7 +26,7 @@ class Samples:
         self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None
     ):
         self.t = read_only(t)
-        self.derivatives = [read_only(x) for x in derivatives]
+        self.derivatives = derivatives
         self.joints = tuple(joints)
         self.units = tuple(units)
         self.robot = robot
@@ -35,6 +35,14 @@ class Samples:
         self.continuity = continuity
         self.robot_name = self.info.get("robot") if robot is None else robot.name
         self._torques = None if torques is None else tuple(read_only(x) for x in torques)
+
+    @property
+    def derivatives(self):
+        return self._derivatives
+
+    @derivatives.setter
+    def derivatives(self, given):
+        self._derivatives = None if given is None else [read_only(x) for x in given]
 
     q = property(lambda self: self.derivatives[0])
     v = property(lambda self: self.derivatives[1])
@@ -100,10 +108,10 @@ class Trajectory(Samples):
     """
 
     def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None):
-        self.pieces, self.t = read_only(pieces), read_only(t)
+        self.pieces = read_only(pieces)
         super().__init__(
-            self.t,
-            self._at(self.t),
+            t,
+            None,
             joints=joints,
             units=units,
             robot=robot,
@@ -112,6 +120,7 @@ class Trajectory(Samples):
             torques=torques,
             continuity=self.pieces.shape[1] - 2,
         )
+        self.derivatives = self._at(self.t)
         self.solver_state = None  # for a warm start; not written to files
 
     @property
