@@ -218,6 +218,24 @@ def test_times_that_do_not_run_forward(tmp_path):
         refused(path, "its times do not increase: .* in row")
 
 
+@pytest.mark.parametrize(
+    "t, shape, words",
+    [
+        ([1.0, 0.0], (1, 4, 2), "times do not increase: 1 s, then 0 s, at piece 0"),
+        ([0.0, 1.0, 1.0], (2, 4, 2), "times do not increase: 1 s, then 1 s, at piece 1"),
+        ([0.0, np.nan], (1, 4, 2), "times do not increase"),
+        ([0.0, 1.0, 2.0], (1, 4, 2), r"t has shape \(3,\), expected \(2,\)"),
+        ([0.0, 1.0], (1, 4, 3), r"pieces has shape \(1, 4, 3\)"),
+        ([0.0, 1.0], (1, 4), "pieces has shape"),
+        ([0.0], (0, 4, 2), "at least one piece"),
+        ([0.0, 1.0], (1, 1, 2), "with q and v"),
+    ],
+)
+def test_a_trajectory_made_by_hand(t, shape, words):
+    with pytest.raises(od.ShapeError, match=words):
+        Trajectory(t, np.ones(shape), joints=("a", "b"), units=("rad", "m"))
+
+
 @pytest.mark.parametrize("ending", ["json", "npz"])
 @pytest.mark.parametrize(
     "table, change",

@@ -104,11 +104,11 @@ class Trajectory(Samples):
 
     t (M + 1,): breakpoints [s]. pieces (M, k, n): q and its derivatives at the start of each piece. The attributes of
     Samples are values at the breakpoints. limits: those it was planned with. info: objective, iterations, solver,
-    status, seconds, rounds, and more.
+    status, seconds, rounds, and more. Raises ShapeError for shapes that do not fit and times that do not increase.
     """
 
     def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None):
-        self.pieces = read_only(pieces)
+        self.pieces = _checked_pieces(t, read_only(pieces), joints)
         super().__init__(
             t,
             None,
@@ -220,6 +220,20 @@ class Trajectory(Samples):
 
     def __repr__(self):
         return f"<{self}>"
+
+
+def _checked_pieces(t, pieces, joints):
+    """The pieces, if t and joints fit to them."""
+    t, n = np.asarray(t, float), len(tuple(joints))
+    if pieces.ndim != 3 or not len(pieces) or pieces.shape[1] < 2 or pieces.shape[2] != n:
+        expected = f"(pieces, derivatives from q on, {n}), at least one piece with q and v"
+        raise ShapeError(f"trajectory: pieces has shape {pieces.shape}, expected {expected}")
+    if t.shape != (len(pieces) + 1,):
+        raise ShapeError(f"trajectory: t has shape {t.shape}, expected ({len(pieces) + 1},) for {len(pieces)} pieces")
+    if not np.all(np.diff(t) > 0):
+        k = int(np.argmin(np.diff(t) > 0))
+        raise ShapeError(f"trajectory: its times do not increase: {t[k]:g} s, then {t[k + 1]:g} s, at piece {k}")
+    return pieces
 
 
 def read_only(x):
