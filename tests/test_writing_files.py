@@ -135,6 +135,7 @@ def test_code_on_a_disk_of_its_own(mount):
     assert all(path.is_file() for path in made.files)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mounts as Linux has them")
 def test_code_into_a_mount_point(tmp_path):
     (tmp_path / "disk").mkdir()

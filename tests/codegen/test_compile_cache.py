@@ -97,7 +97,7 @@ def test_a_damaged_library_is_made_again(f, cache, damage):
         assert values(od.compile(f, flags=QUICK)) == values(f)
 
 
-@pytest.mark.parametrize("damage", [cut, zeroed])
+@pytest.mark.parametrize("damage", [cut, pytest.param(zeroed, marks=pytest.mark.slow)])
 def test_a_cut_library_is_made_again(f, cache, damage):
     """In a process of its own: loading it would end it with SIGBUS."""
     od.compile(f, flags=QUICK)
@@ -404,7 +404,7 @@ def alive(pid):
 
 
 @posix
-@pytest.mark.parametrize("act", ["compile", "batch"])
+@pytest.mark.parametrize("act", ["compile", pytest.param("batch", marks=pytest.mark.slow)])
 def test_ctrl_c_ends_the_compiler(tmp_path, act):
     pid = tmp_path / "pid"
     text = f"case \"$*\" in *-o*) sleep 60 & echo $! > '{pid}.part'; mv '{pid}.part' '{pid}'; wait;; esac"
@@ -480,10 +480,11 @@ def test_a_full_disk_is_told_with_the_folder(f, cache, monkeypatch):
     assert os.listdir(cache) == []
 
 
+@posix
 def test_a_self_test_that_does_not_end(f, tmp_path):
     made = od.codegen(f, tmp_path / "code")
     program = tmp_path / "code" / "code_selftest.c"
-    program.write_text("int main(void) { for (;;) {} }\n")
+    program.write_text("#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
     with pytest.raises(od.SolveError, match="did not end within"):
         made.test(flags=QUICK, time_limit=2.0)
 
