@@ -8,7 +8,7 @@ from . import elastic
 from . import identification, interop, registry, robots
 from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
-from .errors import LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
+from .errors import FileError, LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
 from .function import RobotFunction, function, ports
 from .kinematics.contact import contact_points, contact_wrenches
 from .kinematics.inverse import inverse_kinematics

@@ -15,8 +15,9 @@ import numpy as np
 import oc_dyn as od
 
 from .codegen.build import find_compiler
-from .errors import ALL, ModelError, ModelWarning, ShapeError, SolveError
+from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .model.robot import assemble
+from .planning.files import read_text
 
 _VECTORS = ("--from", "--via", "--to")
 _DEMO_OUT = "results/demo"
@@ -176,11 +177,11 @@ def _plan_along_path(options, out, robot):
 def _way_points(robot, path):
     """Rows of a CSV file, one a way point, below a heading or without one."""
     rows = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            values = _parsed(line)
+            values = _of_file(line)
         except ValueError as error:
             if not rows and number == 1:
                 continue  # the heading
@@ -456,6 +457,14 @@ def _parsed(text):
     return [float(x) for x in text.split()]
 
 
+def _of_file(text):
+    """Numbers of a text from a file, where a number that is not finite, or has its digits in groups, is damage."""
+    values = _parsed(text)
+    if "_" in text or not np.all(np.isfinite(values)):
+        raise ValueError(f"{text.strip()[:60]!r} has what is no finite number")
+    return values
+
+
 def _positions(robot, end, text):
     try:
         values = _parsed(text)
@@ -463,10 +472,12 @@ def _positions(robot, end, text):
     except ValueError:
         source = f"--{end} {text}"
         try:
-            values = _parsed(Path(text).read_text(encoding="utf-8-sig"))
+            values = _of_file(read_text(text))
         except FileNotFoundError:
             raise ShapeError(f"--{end}: {text!r} is neither numbers nor a file") from None
-        except ValueError as error:  # a text that is no number, or not UTF-8
+        except FileError:
+            raise
+        except ValueError as error:
             raise ShapeError(f"{source}: expected numbers with blanks or commas between: {error}") from None
     if len(values) != robot.nq:
         names = ", ".join(robot.coordinate_names)

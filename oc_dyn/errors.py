@@ -1,15 +1,44 @@
 """Exceptions raised by oc_dyn; each message says where, what was got, what was expected, and what to do."""
 
 import difflib
+import pickle
 
 
-class ModelError(ValueError):
+class _Portable:
+    """Errors that come back from another process: pickled by text and fields, whatever their constructors take."""
+
+    def __reduce__(self):
+        # a field that cannot travel, as a solution with symbols, must not take the error's place
+        fields = {k: x for k, x in vars(self).items() if _pickles(x)}
+        fields |= dict.fromkeys(vars(self).keys() - fields.keys())
+        return _restored, (type(self), tuple(x if _pickles(x) else str(x) for x in self.args), fields)
+
+    def __copy__(self):
+        return _restored(type(self), self.args, vars(self))
+
+
+def _restored(kind, args, fields):
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(fields)
+    return error
+
+
+def _pickles(x):
+    try:
+        pickle.dumps(x)
+    except Exception:  # pickle raises what the objects raise
+        return False
+    return True
+
+
+class ModelError(_Portable, ValueError):
     """A robot description is wrong; lists every problem found, one a line, and keeps them in `problems`."""
 
     def __init__(self, source, problems):
         self.source = str(source)
         self.problems = tuple(problems)
-        super().__init__(source, problems)
+        super().__init__(self.source, self.problems)
 
     def __str__(self):
         if len(self.problems) == 1:
@@ -18,24 +47,28 @@ class ModelError(ValueError):
         return f"{self.source}: {len(self.problems)} problems\n{lines}"
 
 
-class ModelWarning(UserWarning):
+class FileError(ModelError):
+    """A file cannot be read: damaged, cut, too large, or not what it should be; `source` names it."""
+
+
+class ModelWarning(_Portable, UserWarning):
     """A robot description is usable but says less than it should; see the message for what was assumed."""
 
 
-class CheckWarning(UserWarning):
+class CheckWarning(_Portable, UserWarning):
     """A result was found, but its own check sees more than a small error in it; the message names the worst."""
 
 
-class ShapeError(ValueError):
+class ShapeError(_Portable, ValueError):
     """An argument has the wrong shape or a port is unknown."""
 
 
-class OrderError(ValueError):
+class OrderError(_Portable, ValueError):
     """A method cannot do the order or the robot asked for."""
 
 
-class UnknownName(KeyError, ValueError):
-    """A name (quantity, method, joint, frame, port) is not known; the message lists near ones."""
+class UnknownName(_Portable, KeyError, ValueError):
+    """A name (quantity, method, joint, frame, port) is not known; the message, kept as `message`, lists near ones."""
 
     def __init__(self, what, name, known):
         known = [str(k) for k in known]
@@ -49,11 +82,11 @@ class UnknownName(KeyError, ValueError):
         return self.message
 
 
-class LimitError(ValueError):
+class LimitError(_Portable, ValueError):
     """A motion is impossible within the limits, found before solving; the message names joint and limit."""
 
 
-class SolveError(RuntimeError):
+class SolveError(_Portable, RuntimeError):
     """The solver failed; `status`, `violations` (worst first) and what was found are kept: `trajectory` by planners,
     `solution` by Problem.solve."""
 

@@ -31,6 +31,7 @@ class RobotFunction(ca.Function):
         self._names = names or {}  # rows of a port: what they are called
         self._columns = columns or {}  # columns of a port: bodies
         self.twin = twin  # the same without registered derivatives, where there are any
+        self.library = None  # path of the machine code, where it is compiled
 
     def with_base(self, base):
         """`base`, a Function of the same ports, checked and named like this one, which is its twin."""
@@ -89,9 +90,15 @@ class RobotFunction(ca.Function):
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
     def __getstate__(self):
-        return {"base": super().__getstate__(), "names": self._names, "columns": self._columns}
+        state = {"base": super().__getstate__(), "names": self._names, "columns": self._columns}
+        return {**state, "library": self.library}
 
     def __setstate__(self, state):
+        self.library = state.get("library")
+        if self.library is not None:
+            from .codegen.cache import require_whole  # the package codegen imports this file
+
+            require_whole(self.library)
         super().__setstate__(state["base"])
         self._names, self._columns, self.twin = state["names"], state["columns"], None
 
@@ -127,6 +134,8 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     chosen = choose(quantity, robot, order, method)
     settings = _settings(record, options)
     name = checked_name(f"{quantity}_{order}" if name is None else name)
+    # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
+    # these are names and truth values; True is not taken for an order of 1
     key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
     if derivatives == "ad":
         return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
-from .build import FLAGS, library, processors
+from .build import FLAGS, TIME_LIMIT, checked_time_limit, library, opened, processors
 from .source import c_source, checked_functions, prepared
 
 _LEAST = 32  # columns that are worth a thread
@@ -31,14 +31,17 @@ CASADI_SYMBOL_EXPORT int @_columns(const casadi_real** in, const casadi_int* in_
 """
 
 
-def batch(function, *, threads=None, executor=None, flags=FLAGS, compiler=None, cache=None, fallback=True):
+def batch(
+    function, *, threads=None, executor=None, flags=FLAGS, compiler=None, cache=None, fallback=True,
+    time_limit: float | None = TIME_LIMIT,
+):  # fmt: skip
     """Batch of a casadi.Function: run(q, v, dv) with N points side by side, as Function.map, but compiled.
 
     threads: how many points are computed at a time; default the number of processors. executor: a
     concurrent.futures.Executor of threads to use instead of own ones (not of processes: memory is shared).
-    flags, compiler, cache: as in od.compile.
-    fallback: go on with Function.map, with a ModelWarning, where no compiler is found.
-    Raises ModelError for what is no Function, ShapeError; SolveError if compiling fails.
+    flags, compiler, cache, time_limit: as in od.compile.
+    fallback: go on with Function.map, with a ModelWarning, where it cannot be compiled and loaded, see od.compile.
+    Raises ModelError for what is no Function, ShapeError; without fallback SolveError and ModelError as od.compile.
     """
     (function,) = checked_functions("batch", function)
     if threads is None:
@@ -48,16 +51,17 @@ def batch(function, *, threads=None, executor=None, flags=FLAGS, compiler=None, 
     if executor is not None and not hasattr(executor, "submit"):
         raise ModelError("batch", [f"executor is a {type(executor).__name__}, expected a concurrent.futures.Executor"])
     name = function.name()
+    time_limit = checked_time_limit("batch", time_limit)
+    written = prepared(function, name)
+    text = c_source([written], "oc_dyn", more=_LOOP.replace("@", name))
     try:
-        written = prepared(function, name)
-        text = c_source([written], "oc_dyn", more=_LOOP.replace("@", name))
-        path = library({"oc_dyn.c": text}, flags, compiler, cache)
-    except SolveError as error:
-        if not (fallback and "no C compiler" in str(error)):
+        library_ = opened(library({"oc_dyn.c": text}, flags, compiler, cache, time_limit))
+    except (SolveError, ModelError) as error:
+        if not fallback:
             raise
         warnings.warn(ModelWarning(f"not compiled, Function.map is used: {error}"), stacklevel=2)
-        return Batch(function, _mapped(function, threads))
-    return Batch(function, _Compiled(written, path, int(threads), executor))
+        return Batch(function, _mapped(function, int(threads)))
+    return Batch(function, _Compiled(written, library_, int(threads), executor))
 
 
 class Batch:
@@ -111,8 +115,8 @@ def _places(sparsity):
 class _Compiled:
     """The loop over the points in a library, called without holding Python's lock."""
 
-    def __init__(self, function, path, threads, executor):
-        loop = getattr(ctypes.CDLL(str(path)), f"{function.name()}_columns")
+    def __init__(self, function, library_, threads, executor):
+        loop = getattr(library_, f"{function.name()}_columns")
         pointer, number = ctypes.c_void_p, ctypes.c_longlong
         loop.argtypes, loop.restype = [pointer] * 4 + [number] * 2 + [pointer] * 4, ctypes.c_int
         self.loop, self.name, self.threads, self.executor = loop, function.name(), threads, executor
@@ -164,7 +168,7 @@ def _dense(nonzeros, sparsity):
 
 def _mapped(function, threads):
     """The same without a compiler: casadi's map, made for each number of points."""
-    maps = {}
+    maps = {}  # by the number of points; the Function and the number of threads are those of this closure alone
 
     def compute(points, n):
         if n not in maps:

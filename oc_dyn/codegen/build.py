@@ -1,19 +1,30 @@
-"""Finding a C compiler, running it, and a cache of shared libraries that several processes may share."""
+"""Finding a C compiler, running it, and loading what it made."""
 
-import hashlib
+import contextlib
+import ctypes
 import os
+import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
+import time
 from pathlib import Path
 
-from ..errors import ModelError, SolveError
+import casadi as ca
+
+from ..errors import ShapeError, SolveError
+from .cache import built, cache_folder, digest
 
 FLAGS = ("-O3",)
 COMPILERS = ("cc", "gcc", "clang")
-ENVIRONMENT = "OC_DYN_CACHE"
+TIME_LIMIT = 600.0  # [s] of a run of the compiler: -O3 takes minutes over the longest Functions
+_ASKED = 30.0  # [s] for its version, which takes milliseconds
+_READ_BY_COMPILERS = (  # environment variables: folders of headers and libraries, parts of the compiler, options
+    "CPATH C_INCLUDE_PATH LIBRARY_PATH COMPILER_PATH GCC_EXEC_PREFIX CCC_OVERRIDE_OPTIONS SDKROOT "
+    "MACOSX_DEPLOYMENT_TARGET NIX_CFLAGS_COMPILE NIX_LDFLAGS"
+).split()
 
 
 def find_compiler(compiler=None):
@@ -22,89 +33,166 @@ def find_compiler(compiler=None):
     Raises SolveError that says what was looked for.
     """
     if compiler is not None:
-        words = _words(compiler) if isinstance(compiler, (str, os.PathLike)) else [str(word) for word in compiler]
-        if not words or shutil.which(words[0]) is None:
+        words = _words("compiler", compiler)
+        if not words or _which(words[0]) is None:
             raise SolveError(f"no C compiler {compiler!r} was found; give the command or path of one as compiler=")
         return words
     own = os.environ.get("CC", "").strip()
-    for words in (*([_words(own)] if own else []), *([name] for name in COMPILERS)):
-        if shutil.which(words[0]):
+    for words in (*([_words("$CC", own)] if own else []), *([name] for name in COMPILERS)):
+        if words and _which(words[0]):
             return words
     tried = ", ".join([f"$CC ({own})" if own else "$CC (not set)", *COMPILERS])
     raise SolveError(f"no C compiler was found; looked for {tried}; install one, or name one by compiler= or $CC")
 
 
-def _words(command):
-    """A command with its options, or a path, which may have blanks in it."""
+def _words(what, command):
+    """A command with its options, or a path, which may have blanks in it, as a list."""
+    if not isinstance(command, (str, os.PathLike)):
+        try:
+            return [str(word) for word in command]
+        except TypeError:
+            kind = type(command).__name__
+            raise ShapeError(f"{what} is a {kind}, expected a command, a path, or a list of words") from None
     command = os.fspath(command)
-    return [command] if shutil.which(command) else shlex.split(command)
-
-
-def run_compiler(words, folder=None):
-    """Run a command of a compiler; SolveError with its own words if it fails."""
     try:
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
-    except OSError as error:
+        return [command] if _which(command) else shlex.split(command)
+    except ValueError as error:  # a quotation mark without its second
+        raise SolveError(f"no C compiler {command!r} was found ({what}): {error}") from None
+
+
+def _which(word):
+    try:
+        return shutil.which(word)
+    except ValueError:  # a name with a NUL
+        return None
+
+
+def checked_time_limit(where, time_limit):
+    """Seconds as a float, None for no limit; ShapeError for what is no positive number."""
+    if time_limit is None:
+        return None
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0:
+        raise ShapeError(f"{where}: time_limit is {time_limit!r}, expected a positive number of seconds, or None")
+    return float(time_limit)
+
+
+def run_compiler(words, folder=None, time_limit=TIME_LIMIT, stop=None):
+    """Output of a command of a compiler; SolveError with its own words if it fails, or takes longer than time_limit
+    [s]. stop: a threading.Event, by which another thread ends it."""
+    status, out, err = run(words, folder, time_limit, stop)
+    if status:
+        raise SolveError(f"{shlex.join(words)} ended with status {status}:\n{err.strip()[:2000]}")
+    return out
+
+
+def run(words, folder=None, time_limit=TIME_LIMIT, stop=None, env=None):
+    """(status, output, errors) of a command, as texts.
+
+    At time_limit [s], when the Event `stop` is set, and when this thread is interrupted, it is killed with all that it
+    has started: what a killed compiler leaves running would hold its pipes open, and so the caller.
+    """
+    try:
+        process = subprocess.Popen(
+            words, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="replace", start_new_session=os.name == "posix",
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
         raise SolveError(f"{shlex.join(words)} cannot be run: {error}") from None
-    if done.returncode:
-        raise SolveError(f"{shlex.join(words)} ended with status {done.returncode}:\n{done.stderr.strip()[:2000]}")
-    return done.stdout
-
-
-def cache_folder(cache=None):
-    """Where compiled libraries are kept: the folder given, $OC_DYN_CACHE, or oc_dyn in the user's cache folder."""
-    if cache is None:
-        cache = os.environ.get(ENVIRONMENT) or None
-    if cache is None:
-        home = Path.home()
-        if sys.platform == "win32":
-            base = os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"
-        elif sys.platform == "darwin":
-            base = home / "Library" / "Caches"
-        else:
-            base = os.environ.get("XDG_CACHE_HOME") or home / ".cache"
-        cache = Path(base) / "oc_dyn"
-    folder = Path(cache).expanduser().resolve()
+    end = None if time_limit is None else time.monotonic() + time_limit
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        problem = f"it cannot be written to ({error.strerror}); name another folder by cache= or ${ENVIRONMENT}"
-        raise ModelError(f"cache folder {folder}", [problem]) from None
-    return folder
+        while True:
+            left = 0.1 if end is None else min(0.1, end - time.monotonic())
+            try:
+                out, err = process.communicate(timeout=max(left, 0.0))
+                return process.returncode, out, err
+            except subprocess.TimeoutExpired:
+                pass
+            if stop is not None and stop.is_set():
+                raise SolveError(f"{shlex.join(words)} was stopped")
+            if end is not None and time.monotonic() >= end:
+                said = f"{shlex.join(words)} did not end within {time_limit:g} s; give more by time_limit="
+                raise SolveError(said, status="time_limit")
+    finally:
+        if process.poll() is None:
+            _kill(process)
 
 
-def library(texts, flags=FLAGS, compiler=None, cache=None, anew=False):
-    """Path of the shared library of C texts {file: text}, compiled if the cache does not hold it, or if `anew`.
+def _kill(process):
+    if os.name == "posix":
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=5)
 
-    The name comes from all that makes the library what it is: texts, flags, compiler, and the machine that the flags
-    make it write for. It is built in a folder of its own and moved to its place in one step, so that processes that
-    want the same one at the same time do not disturb each other.
+
+def library(texts, flags=FLAGS, compiler=None, cache=None, time_limit=TIME_LIMIT, stop=None):
+    """Path of the shared library of C texts {file: text}, compiled if the cache does not hold it as it was written.
+
+    time_limit [s], stop: as of run_compiler. Raises SolveError if compiling fails, ModelError for the cache folder.
     """
     words = find_compiler(compiler)
     flags = [flags] if isinstance(flags, str) else [str(flag) for flag in flags]
     folder = cache_folder(cache)
-    key = hashlib.sha256()
-    for piece in (*texts, *texts.values(), *flags, *words, _target(words, flags)):
-        key.update(piece.encode("utf-8", "surrogateescape") + b"\0")
-    path = folder / f"oc_dyn_{key.hexdigest()[:32]}{_suffix()}"
-    if anew or not path.exists():
-        with tempfile.TemporaryDirectory(dir=folder, prefix="build_", ignore_cleanup_errors=True) as place:
-            for file, text in texts.items():
-                Path(place, file).write_text(text, encoding="utf-8")
-            position = [] if sys.platform == "win32" else ["-fPIC"]
-            run_compiler([*words, *flags, *position, "-shared", "-o", path.name, *texts, "-lm"], place)
-            os.replace(Path(place, path.name), path)
-    return path
+    name = f"oc_dyn{suffix()}"
+    position = [] if sys.platform == "win32" else ["-fPIC"]
+    command = [*words, *flags, *position, "-shared", "-o", name, *texts, "-lm"]
+    # The key holds all that decides what the library does: every text; the command as it is run; which file the
+    # compiler is; the macros it defines, which tell its version and, with -march=native, the processor; what the flags
+    # and the environment let it read. Versions of oc_dyn and CasADi show in the texts.
+    key = digest([list(texts.items()), command, sys.platform, _compiler(words, flags, time_limit, stop), _read(flags)])
+
+    def make(place):
+        for file, text in texts.items():
+            Path(place, file).write_text(text, encoding="utf-8")
+        run_compiler(command, place, time_limit, stop)
+        return Path(place, name)
+
+    return built(folder, "oc_dyn", key, make, suffix(), shlex.join(words))
 
 
-def _target(words, flags):
-    """The macros that the compiler defines: its version, and what of this machine the flags let it use."""
+def _compiler(words, flags, time_limit, stop):
+    """What tells compilers apart: their file, the macros they define, or what they say of themselves."""
+    limit = _ASKED if time_limit is None else min(_ASKED, time_limit)
+    path = os.path.realpath(_which(words[0]) or words[0])
+    file = os.stat(path)
     try:
-        return run_compiler([*words, *flags, "-dM", "-E", "-x", "c", os.devnull])
-    except SolveError:
-        return run_compiler([*words, "--version"])
+        macros = run_compiler([*words, *flags, "-dM", "-E", "-x", "c", os.devnull], None, limit, stop)
+    except SolveError as error:
+        if error.status == "time_limit":
+            raise
+        # no macros, so nothing tells what `native` stands for: then a library is for this machine alone
+        macros = [run_compiler([*words, "--version"], None, limit, stop), platform.node(), platform.machine()]
+    return [path, file.st_size, file.st_mtime_ns, macros]
+
+
+def _read(flags):
+    """Variables that compilers read, and a digest of each file that the flags name: -include, @options, profiles."""
+    names = [n for flag in flags for n in (flag, flag.removeprefix("@"), flag.rpartition("=")[2])]
+    files = [n for n in dict.fromkeys(names) if n and "\0" not in n and os.path.isfile(n)]
+    return [[os.environ.get(n) for n in _READ_BY_COMPILERS], [[n, digest(Path(n).read_bytes())] for n in files]]
+
+
+def loaded(name, path):
+    """casadi.Function `name` of a shared library; SolveError if this system does not load it."""
+    try:
+        return ca.external(name, str(path))
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise SolveError(_unloadable(path, reason)) from None
+
+
+def opened(path):
+    """ctypes.CDLL of a shared library; SolveError if this system does not load it."""
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise SolveError(_unloadable(path, error)) from None
+
+
+def _unloadable(path, reason):
+    hint = "where its disk forbids to run code (noexec), name another folder by cache= or $OC_DYN_CACHE"
+    return f"the library {path} was compiled, but cannot be loaded; {hint}: {str(reason)[-600:]}"
 
 
 def processors():
@@ -112,5 +200,6 @@ def processors():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _suffix():
+def suffix():
+    """Ending of shared libraries."""
     return {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")

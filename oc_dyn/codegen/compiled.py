@@ -1,5 +1,6 @@
 """od.compile: Functions as machine code, loaded as Functions again."""
 
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,7 +8,7 @@ import casadi as ca
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..function import RobotFunction
-from .build import FLAGS, find_compiler, library, processors
+from .build import FLAGS, TIME_LIMIT, checked_time_limit, find_compiler, library, loaded, processors
 from .source import c_source, checked_functions, prepared
 
 _DERIVATIVES = {
@@ -17,54 +18,81 @@ _DERIVATIVES = {
 }
 
 
-def compile(functions, *, flags=FLAGS, compiler=None, cache=None, derivatives=(), parts=None, fallback=False):
+def compile(
+    functions, *, flags=FLAGS, compiler=None, cache=None, derivatives=(), parts=None, fallback=False,
+    time_limit: float | None = TIME_LIMIT,
+):  # fmt: skip
     """Functions compiled with a C compiler: same names, ports and numbers, 20 to 100 times faster.
 
     functions: a casadi.Function, or a list of them; the result is one, or a list, in the same order. What od.function
         made keeps its checks of ports.
     flags: of the compiler, as ("-O3", "-march=native"). compiler: its command; default $CC, cc, gcc or clang.
     cache: folder for compiled libraries; default $OC_DYN_CACHE, or oc_dyn in the user's cache folder. What was compiled
-        before, from the same text with the same flags, by the same compiler, is loaded from there.
+        before, from the same text with the same flags, by the same compiler, is loaded from there, if it still is as it
+        was written; a folder that others can write to is refused.
     derivatives: what CasADi is to find compiled when it differentiates: "jac", "adj" and "jac_adj" are made by AD
         ("jac" for Jacobians; "adj", "jac_adj" also for gradients and exact Hessians); or Functions of one's own for a
         single Function f, named jac_<f>, adj1_<f>, jac_adj1_<f> with the ports that CasADi asks for. Without them a
         compiled Function cannot be differentiated.
     parts: instructions after which long Functions are split, see split; 0 for never, None for where it pays.
-    fallback: True gives the Functions back as they are, with a ModelWarning, where no compiler is found.
-    Raises ModelError for what is not a Function or cannot be written as C; SolveError without a compiler, or if it
-    fails, with what it says.
+    fallback: True gives the Functions back as they are, with a ModelWarning, where they cannot be compiled and loaded,
+        whatever the reason: no compiler or one that fails, no folder for the cache, a disk that forbids to run code.
+    time_limit [s]: of each run of the compiler, which is then stopped; None for none.
+    Raises ModelError for what is not a Function or cannot be written as C, and for the cache folder; SolveError without
+    a compiler, or if it fails, with what it says, or is not done within time_limit.
     """
     given = checked_functions("compile", functions)
     chosen = [_derivatives(f, derivatives, len(given)) for f in given]
+    time_limit = checked_time_limit("compile", time_limit)
     try:
         words = find_compiler(compiler)
     except SolveError as error:
         if not fallback:
             raise SolveError(f"{error}; or pass fallback=True to go on without") from None
-        warnings.warn(ModelWarning(f"not compiled: {error}"), stacklevel=2)
-        return functions if isinstance(functions, ca.Function) else given
+        return _as_they_are(functions, given, error)
 
     texts = [
         c_source([prepared(f, f.name(), parts), *(prepared(d, d.name(), parts) for d in more)], "oc_dyn")
         for f, more in zip(given, chosen, strict=True)
     ]
-
-    def built(text, anew=False):
-        return library({"oc_dyn.c": text}, flags, words, cache, anew)
-
-    with ThreadPoolExecutor(min(len(texts), processors())) as pool:
-        paths = list(pool.map(built, texts))
-    made = [_loaded(f, text, path, built) for f, text, path in zip(given, texts, paths, strict=True)]
+    try:
+        paths = _libraries(texts, flags, words, cache, time_limit)
+        made = [_compiled(f, path) for f, path in zip(given, paths, strict=True)]
+    except (SolveError, ModelError) as error:
+        if not fallback:
+            raise
+        return _as_they_are(functions, given, error)
     return made[0] if isinstance(functions, ca.Function) else made
 
 
-def _loaded(function, text, path, built):
+def _as_they_are(functions, given, error):
+    warnings.warn(ModelWarning(f"not compiled: {error}"), stacklevel=3)
+    return functions if isinstance(functions, ca.Function) else given
+
+
+def _libraries(texts, flags, words, cache, time_limit):
+    """Paths of the libraries of C texts, several compiled at a time; where one fails or this is interrupted, none goes
+    on."""
+    stop = threading.Event()
+
+    def built(text):
+        return library({"oc_dyn.c": text}, flags, words, cache, time_limit, stop)
+
+    pool = ThreadPoolExecutor(min(len(texts), processors()))
     try:
-        made = ca.external(function.name(), str(path))
-    except RuntimeError:  # a damaged file in the cache
-        made = ca.external(function.name(), str(built(text, anew=True)))
+        return list(pool.map(built, texts))
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _compiled(function, path):
+    made = loaded(function.name(), path)
     if isinstance(function, RobotFunction):
         made = RobotFunction(made, function._names, function._columns)
+        made.library = str(path)
     made.straight_line = function.is_a("SXFunction")  # it cannot fail: spares numpy_call to ask
     return made
 

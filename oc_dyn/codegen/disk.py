@@ -5,27 +5,50 @@ import shutil
 from pathlib import Path
 
 from ..errors import ModelError
+from ..planning.files import unique
 
 
 def write_texts(where, folder, texts):
-    """Write {file: text} into a folder, which is made: all into one beside it, and then each to its place in one step.
+    """Write {file: text} into a folder, which is made: all into one inside it, and then each to its place in one step.
 
-    Raises ModelError, which starts with `where`, if the folder cannot be written to; what was in it then stays.
+    Inside, as the folder may be a disk of its own, where nothing can be moved to from outside. Raises ModelError, which
+    starts with `where`, if the folder cannot be written to; what was in it then stays.
     """
     folder = Path(folder).resolve()
-    beside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    aside, made = folder / unique(), _missing(folder)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        beside.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        aside.mkdir()
         for file, text in texts.items():
-            (beside / file).write_text(text, encoding="utf-8")
-        if not folder.exists():
-            os.replace(beside, folder)
-            return
+            (aside / file).write_text(text, encoding="utf-8")
+        taken = [file for file in texts if (folder / file).is_dir()]
+        if taken:
+            raise IsADirectoryError(0, "is a folder, and would be a file", str(folder / taken[0]))
         for file in texts:
-            os.replace(beside / file, folder / file)
+            os.replace(aside / file, folder / file)
+        made = []
     except OSError as error:
-        problem = f"{error.strerror}: {error.filename}; give another folder"
+        named = str(error.filename2 or error.filename or folder).replace(str(aside), str(folder))  # a full disk: none
+        problem = f"{error.strerror or error}: {named}; give another folder"
         raise ModelError(f"{where} into {folder}", [problem]) from None
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+        for place in made:
+            _removed_if_empty(place)
+
+
+def _missing(folder):
+    """The folder and those above it that are not there, innermost first."""
+    out = []
+    for place in (folder, *folder.parents):
+        if os.path.lexists(place):
+            break
+        out.append(place)
+    return out
+
+
+def _removed_if_empty(folder):
+    try:
+        folder.rmdir()
+    except OSError:
+        pass

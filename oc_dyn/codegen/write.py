@@ -1,6 +1,5 @@
 """od.codegen: C99 sources of Functions in a folder, with header, CMake file, example and self-test."""
 
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError, SolveError
 from ..function import checked_name
-from .build import FLAGS, find_compiler, library, run_compiler
+from .build import FLAGS, TIME_LIMIT, checked_time_limit, find_compiler, library, loaded, run, run_compiler
 from .disk import write_texts
 from .source import REALS, c_source, checked_functions, checked_precision, prepared
 from .texts import example, filled, header, selftest
@@ -34,27 +33,31 @@ class GeneratedCode:
     files: tuple
     functions: dict
 
-    def test(self, *, flags=("-std=c99", "-O2"), compiler=None, tolerance=None):
-        """Compile the self-test and run it; returns what it prints, raises SolveError if it does not pass."""
+    def test(
+        self, *, flags=("-std=c99", "-O2"), compiler=None, tolerance=None, time_limit: float | None = TIME_LIMIT
+    ):
+        """Compile the self-test and run it; returns what it prints, raises SolveError if it does not pass, or if the
+        compiler or the test takes longer than time_limit [s]."""
+        time_limit = checked_time_limit("test", time_limit)
         words, flags = find_compiler(compiler), [flags] if isinstance(flags, str) else list(flags)
         with tempfile.TemporaryDirectory(prefix="oc_dyn_", ignore_cleanup_errors=True) as place:
             program = str(Path(place, "selftest"))
             sources = [x.name for x in self.sources] + [f"{self.name}_selftest.c"]
-            run_compiler([*words, *flags, "-o", program, *sources, "-lm"], self.folder)
+            run_compiler([*words, *flags, "-o", program, *sources, "-lm"], self.folder, time_limit)
             command = [program] + ([] if tolerance is None else [repr(float(tolerance))])
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        if done.returncode:
-            said = f"{done.stdout.strip()} {done.stderr.strip()}".strip()
-            raise SolveError(f"{self.name}: the self-test did not pass: {said}", status=done.returncode)
-        return done.stdout
+            status, out, err = run(command, time_limit=time_limit)
+        if status:
+            said = f"{out.strip()} {err.strip()}".strip()
+            raise SolveError(f"{self.name}: the self-test did not pass: {said}", status=status)
+        return out
 
-    def load(self, *, flags=FLAGS, compiler=None, cache=None):
+    def load(self, *, flags=FLAGS, compiler=None, cache=None, time_limit: float | None = TIME_LIMIT):
         """{name of the Function: casadi.Function} of the sources compiled, in double precision; see od.compile."""
         texts = {x.name: x.read_text(encoding="utf-8") for x in self.sources}
         if any("#define casadi_real float" in text for text in texts.values()):
             raise ShapeError(f"{self.name} is in single precision, which CasADi cannot load")
-        path = library(texts, flags, compiler, cache)
-        return {name: ca.external(c_name, str(path)) for name, c_name in self.functions.items()}
+        path = library(texts, flags, compiler, cache, checked_time_limit("load", time_limit))
+        return {name: loaded(c_name, path) for name, c_name in self.functions.items()}
 
 
 def codegen(functions, folder, *, name=None, precision="double", separate=False, parts=None, points=None):

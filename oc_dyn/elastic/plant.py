@@ -54,7 +54,7 @@ def plant_rates(elastic):
 
 def plant(elastic):
     """Plant of an elastic robot."""
-    if "plant" not in elastic._made:
+    if "plant" not in elastic._made:  # it depends on the robot alone, which does not change
         elastic._made["plant"] = _build(elastic)
     return elastic._made["plant"]
 

@@ -51,7 +51,11 @@ class LinearSpring:
 
 @dataclass(frozen=True, eq=False)
 class _ByLaw:
-    """What springs given by a law share. Fields that subclasses have: law(s), damping, guess, factor."""
+    """What springs given by a law share. Fields that subclasses have: law(s), damping, guess, factor.
+
+    _made: Functions of the law, by name, and its derivatives by their number; each spring has its own, as it is not
+    handed on by dataclasses.replace, and laws are read once, when the spring is made.
+    """
 
     def __post_init__(self):
         z, sigma = ca.SX.sym("z", len(self.motors)), ca.SX.sym("sigma", int(self.variable))
@@ -169,7 +173,7 @@ class NonlinearSpring(_ByLaw):
     damping: float = 0.0
     guess: float = 0.0
     factor: float = 1.0
-    _made: dict = field(default_factory=dict, repr=False)
+    _made: dict = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple] = ("",)
     variable: ClassVar[bool] = False
@@ -195,7 +199,7 @@ class VariableSpring(_ByLaw):
     damping: float = 0.0
     guess: float = 0.0
     factor: float = 1.0
-    _made: dict = field(default_factory=dict, repr=False)
+    _made: dict = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple] = ("",)
     variable: ClassVar[bool] = True
@@ -224,7 +228,7 @@ class AntagonisticSprings(_ByLaw):
     damping: float = 0.0
     guess: tuple = (0.1, -0.1)
     factor: float = 1.0
-    _made: dict = field(default_factory=dict, repr=False)
+    _made: dict = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple] = (".agonist", ".antagonist")
     variable: ClassVar[bool] = True

@@ -18,6 +18,7 @@ def contact_wrenches(robot, frames):
     dynamics it adds -sum_i J_i' f_i. Forces on what does not move count nothing. Raises UnknownName for a frame.
     """
     seen = _seen("contact_wrenches", robot, frames)
+    # complete, as in contact_points: frames belong to the robot, and names find them
     return cached(robot, ("contact_wrenches", tuple(frames)), lambda: _made(robot, seen))
 
 

@@ -22,6 +22,7 @@ def require_inertia(model, what, known=()):
     if symbolic or any(isinstance(x, (ca.SX, ca.MX)) for x in model.armature):
         return
     robot, known = model.robot, tuple(known)
+    # complete: masses are the robot's own (symbols have left above), and `known` are rows of its v
     problems = cached(robot, ("massless", known), lambda: _problems(robot, known))
     if problems:
         raise ModelError(f"{what} of {robot.name}", problems)

@@ -19,7 +19,7 @@ def _kept(equation):
 
     @wraps(equation)
     def lookup(self, n=0):
-        key = equation.__name__, n
+        key = equation.__name__, n  # complete: model and q stay, and of V only what no lower order reads is added
         if key not in self._known:
             self._known[key] = equation(self, n)
         return self._known[key]

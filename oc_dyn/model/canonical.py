@@ -153,6 +153,7 @@ class Canonical:
 
 def canonical(robot, regroup=False):
     """Canonical form of a robot; `regroup` moves inertial parameters that only joint torques cannot tell apart."""
+    # complete: the tree follows from the robot, its snap_angles included, and from this choice
     return cached(robot, ("canonical", regroup), lambda: _regrouped(canonical(robot)) if regroup else _build(robot))
 
 

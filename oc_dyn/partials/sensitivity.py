@@ -47,6 +47,7 @@ def sensitivity(robot, quantity, parameter, *, method="recursive_scalar", name=N
         "prescribed": (named,) if isinstance(named, str) else tuple(named),
     }
     name = checked_name(name or f"{quantity}_sensitivity")
+    # complete: a parameter is compared by its terms, which are functions of a module, names and numbers
     key = ("sensitivity", quantity, parameters, method, name, *settings.values())
     return cached(robot, key, lambda: _build(robot, quantity, parameters, method, settings, name))
 

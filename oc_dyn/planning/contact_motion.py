@@ -134,6 +134,7 @@ class ContactMotion:
 
 def contact_efforts(robot, frames):
     """Function (q, v, dv, f (3, k)) -> tau (nv,): inverse dynamics less what the forces at the frames do."""
+    # complete: names of frames of the robot, in their order
     return cached(robot, ("contact_efforts", tuple(frames)), lambda: _efforts(robot, frames))
 
 

@@ -39,7 +39,7 @@ class FunctionCurve:
         if function.n_in() != 1 or function.n_out() != 1 or function.numel_in(0) != 1:
             raise ShapeError(f"path: {function} should take one number s from 0 to 1 and give q")
         self.function, self.continuity, self.n = function, continuity, function.numel_out(0)
-        self.made = {}
+        self.made = {}  # by the number of derivatives; a casadi.Function does not change
 
     def at(self, s, count, before=False):
         if count not in self.made:

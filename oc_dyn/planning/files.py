@@ -1,23 +1,43 @@
-"""Writing files so that a reader never sees half of one."""
+"""Files that are written so that a reader never sees half of one, and read without trusting what is in them."""
 
 import csv
+import errno
 import io
+import json
 import os
+import secrets
+import stat
 from contextlib import contextmanager
 from pathlib import Path
+
+from ..errors import FileError
+
+MAX_BYTES = 1_000_000_000  # of a file that is read, and of what it unpacks to
 
 
 @contextmanager
 def replacing(path):
-    """Path of a temporary neighbour that takes the place of `path` at the end; gone if anything fails."""
+    """Path of a temporary neighbour that takes the place of `path` at the end; gone if anything fails.
+
+    A full disk or a folder that must not be written to is an OSError that names `path`.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    part = path.with_name(unique(path.suffix))
     try:
         yield part
         os.replace(part, path)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, str(part), os.fspath(path)):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def unique(suffix=""):
+    """A short name that no other thread or process uses, hidden, with this ending: some writers look at it."""
+    return f".{secrets.token_hex(8)}.part{suffix if len(suffix) <= 8 else ''}"
 
 
 def write_bytes(path, data):
@@ -36,3 +56,60 @@ def write_csv(path, rows):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     write_text(path, text.getvalue())
+
+
+def read_bytes(path, most=MAX_BYTES):
+    """What is in a file; FileError if it is no regular file or larger than `most` bytes, OSError if it is not
+    there or a folder."""
+    source = os.fspath(path)
+    try:
+        found = os.stat(source)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), source)
+        if not stat.S_ISREG(found.st_mode):  # a pipe or a device may have no end
+            raise FileError(source, ["is no regular file"])
+        if found.st_size > most:
+            raise FileError(source, [f"is larger than {most / 1e6:g} MB"])
+        with open(source, "rb") as file:
+            return file.read(found.st_size)
+    except ValueError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(repr(source), [f"no file can have this name: {error}"]) from None
+
+
+def read_text(path, most=MAX_BYTES):
+    """Text of a UTF-8 file, with a byte order mark or without, its ends of lines as they are; errors as read_bytes."""
+    try:
+        return read_bytes(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8 text: {error.reason} at byte {error.start}"
+        raise FileError(os.fspath(path), [problem]) from None
+
+
+def read_json(path, most=MAX_BYTES):
+    """What a JSON file holds; FileError with its line where it is none, is nested too deeply, or has a key twice."""
+    return parsed_json(os.fspath(path), read_text(path, most))
+
+
+def parsed_json(source, text):
+    """What a JSON text holds; errors, as those of read_json, name `source`."""
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _once(source, pairs))
+    except json.JSONDecodeError as error:
+        raise FileError(f"{source}:{error.lineno}", [f"not JSON: {error.msg}"]) from None
+    except RecursionError:
+        raise FileError(source, ["its JSON is nested too deeply"]) from None
+    except ValueError as error:  # an integer of thousands of digits
+        if isinstance(error, FileError):
+            raise
+        raise FileError(source, [f"not JSON that can be read: {error}"]) from None
+
+
+def _once(source, pairs):
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        keys = [k for k, _ in pairs]
+        twice = next(k for k in keys if keys.count(k) > 1)
+        raise FileError(source, [f"{twice!r} is there twice; which one counts cannot be known"])
+    return out

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, ModelError, ModelWarning, ShapeError, UnknownName
+from ..errors import FileError, LimitError, ModelError, ModelWarning, ShapeError, UnknownName
 from ..model.numbers import as_floats
 from ..ports import derivative_name
-from .files import write_text
+from .files import read_json, write_text
 
+_LARGEST = 10_000_000  # bytes of a file of limits
 QUANTITIES = ("q", "v", "dv", "d2v", "d3v", "tau", "dtau")
 _OF_JOINT = {"v": "velocity", "dv": "acceleration", "d2v": "jerk", "tau": "effort", "dtau": "effort_rate"}
 
@@ -160,25 +161,19 @@ class Limits:
         """The robot's limits with those of a text file on top, as `write` makes it: {joint: {quantity: number}}.
 
         A joint of the file that the robot has not, and a joint of the robot that the file has not, are reported by
-        a ModelWarning and left as they are. Raises ModelError, naming the file, for anything that cannot be read.
+        a ModelWarning and left as they are. Raises FileError, naming the file, for anything that cannot be read.
         """
         source = os.fspath(path)
-        try:
-            with open(path, encoding="utf-8-sig") as file:
-                entries = json.load(file)
-        except json.JSONDecodeError as error:
-            raise ModelError(f"{source}:{error.lineno}", [f"not JSON: {error.msg}"]) from None
-        except UnicodeDecodeError as error:
-            raise ModelError(source, [f"not UTF-8 text: {error.reason} at byte {error.start}"]) from None
+        entries = read_json(path, _LARGEST)
         if not isinstance(entries, dict):
-            raise ModelError(source, ["expected an object {joint: {quantity: number}}"])
+            raise FileError(source, ["expected an object {joint: {quantity: number}}"])
         limits = cls.of(robot)
         unknown = [j for j in entries if j not in limits.joints]
         missing = [j for j in limits.joints if j not in entries]
         try:
             limits = limits.updated({j: e for j, e in entries.items() if j in limits.joints})
         except (ValueError, TypeError) as error:
-            raise ModelError(source, [str(error)]) from None
+            raise FileError(source, [str(error)]) from None
         reports = [f"joints {robot.name} does not have: {', '.join(unknown)}"] if unknown else []
         reports += [f"no entry for: {', '.join(missing)}; the robot's own limits are kept"] if missing else []
         if reports:

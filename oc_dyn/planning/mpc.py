@@ -8,7 +8,6 @@ tau = control.step({"q_now": q})["tau"]        # of the first node
 control.codegen("controller")                  # the same as C
 """
 
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from ..codegen.build import find_compiler, run_compiler
+from ..codegen.build import find_compiler, run, run_compiler
+from ..codegen.disk import write_texts
 from ..errors import ShapeError, SolveError, UnknownName
 from ..given import count, name_of, one_of, options_of
 from ..given import expression as expression_of
@@ -228,8 +228,7 @@ class Controller:
         The program prints a line a step, as Loop has it, and takes the rate [1/s] at which it runs from `rate`, as fast
         as it can without. Returns the list of files.
         """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder, names = Path(folder), [f"{self.name}.c", f"{self.name}.h"]
         functions = [self.function]
         if plant is not None:
             plant, measured = self._checked(plant, measured)
@@ -237,16 +236,16 @@ class Controller:
         code = ca.CodeGenerator(f"{self.name}.c", {"with_header": True})
         for f in functions:
             code.add(f)
-        code.generate(f"{folder}/")
-        files = [folder / f"{self.name}.c", folder / f"{self.name}.h"]
+        with tempfile.TemporaryDirectory() as temporary:  # CasADi gives headers in files alone
+            code.generate(f"{temporary}/")
+            texts = {name: Path(temporary, name).read_text(encoding="utf-8") for name in names}
         if plant is not None:
             seen = measured.name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
             values = dict(zip(self.names, self.values(given), strict=True))
-            text = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
-            files.append(folder / "loop.c")
-            files[-1].write_text(text, encoding="utf-8")
-        return files
+            texts["loop.c"] = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
+        write_texts("mpc", folder, texts)
+        return [folder / name for name in texts]
 
     def build(self, folder, flags=("-O2",), compiler=None):
         """Path of the program that the files of codegen in a folder make."""
@@ -266,10 +265,10 @@ class Controller:
     def run_in_c(self, folder, seconds=600):
         """Loop that the program in a folder ran, without Python."""
         program_ = Path(folder).resolve() / "loop"
-        done = subprocess.run([str(program_)], capture_output=True, text=True, timeout=seconds, env={}, check=False)
-        if done.returncode:
-            raise SolveError(f"{program_} ended with status {done.returncode}: {done.stderr.strip()[:500]}")
-        rows = np.array([[float(x) for x in line.split(",")] for line in done.stdout.split()])
+        status, out, err = run([str(program_)], time_limit=seconds, env={})
+        if status:
+            raise SolveError(f"{program_} ended with status {status}: {err.strip()[:500]}")
+        rows = np.array([[float(x) for x in line.split(",")] for line in out.split()])
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 3
         return Loop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)

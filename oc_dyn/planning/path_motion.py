@@ -4,7 +4,7 @@ import numpy as np
 
 from .limits import order_name
 from .polynomials import derivatives_at
-from .trajectory import ORDERS, Samples, Trajectory
+from .trajectory import ORDERS, Samples, Trajectory, read_only
 
 
 def bell(order, x):
@@ -65,10 +65,10 @@ class PathMotion(Samples):
     """
 
     def __init__(self, t, law, curve, *, joints, units, robot=None, limits=None, info=None):
-        self.law, self.curve = np.asarray(law, float), curve
+        self.law, self.curve = read_only(law), curve
         continuity = self.law.shape[1] - 2
         super().__init__(
-            np.asarray(t, float), None, joints=joints, units=units, robot=robot, limits=limits, info=info,
+            t, None, joints=joints, units=units, robot=robot, limits=limits, info=info,
             continuity=continuity,
         )  # fmt: skip
         self.derivatives = self._at(self.t)

@@ -173,7 +173,10 @@ def transcribe(
     """
     c, N = task.continuity, nodes
     tied = [mesh == "uniform" and bool(np.any(state[1:])) for state in (task.start, task.goal)]
-    kept = (c, task.moving.tobytes(), _present(task.limits), interior, kinematic, mesh, smoothing, task.limits.v_of_q)
+    v_of_q = None if task.limits.v_of_q is None else velocity_bounds(task.limits).serialize()
+    # complete: numbers of the task are parameters; what else a stage reads is which limits there are, and the bounds of
+    # v_of_q, whose text is in the key, as a function may change by what it refers to
+    kept = (c, task.moving.tobytes(), _present(task.limits), interior, kinematic, mesh, smoothing, v_of_q)
 
     def stage(last):
         key = ("planning", *kept, both_sides, tied[0], last, derivatives, compiler)

@@ -1,6 +1,7 @@
 """Trajectories in files: csv, npz, json, with names, units, limits and info; what is read is what was written."""
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -8,8 +9,8 @@ import zipfile
 
 import numpy as np
 
-from ..errors import ModelError, UnknownName
-from .files import write_bytes, write_text
+from ..errors import FileError, UnknownName
+from .files import MAX_BYTES, parsed_json, read_bytes, read_text, write_bytes, write_text
 from .limits import Limits, order_name
 
 FORMATS = (".csv", ".npz", ".json")
@@ -26,8 +27,9 @@ def save(samples, path, layout=None):
         if kind != ".json":
             raise UnknownName("file format of layout 'joint_trajectory'", kind, (".json",))
         return write_text(path, json.dumps(_joint_trajectory(samples), ensure_ascii=False, indent=1) + "\n")
-    columns = _columns(samples)
+    columns = {k: np.asarray(x, float) for k, x in _columns(samples).items()}
     meta = _meta(samples, list(columns))
+    meta["sha256"] = _digest(meta, samples.t, columns)
     if kind == ".npz":
         buffer = io.BytesIO()
         np.savez(buffer, meta=np.array(json.dumps(meta, ensure_ascii=False)), t=samples.t, **columns)
@@ -76,17 +78,23 @@ def load(path, robot=None):
     kind = _kind(path)
     source = os.fspath(path)
     read = {".csv": _read_csv, ".npz": _read_npz, ".json": _read_json}[kind]
-    meta, t, columns = read(source)
+    try:
+        meta, t, columns = read(source)
+        limits = _limits(meta)
+    except (FileError, OSError):
+        raise
+    except Exception as error:  # whatever a damaged file makes its reader do
+        raise FileError(source, [f"cannot be read: {type(error).__name__}: {error}"]) from error
     joints = tuple(meta["joints"])
     if robot is not None and tuple(robot.coordinate_names) != joints:
-        raise ModelError(
+        raise FileError(
             source, [f"it is of joints {', '.join(joints)}, but {robot.name} has {', '.join(robot.coordinate_names)}"]
         )
     facts = {
         "joints": joints,
         "units": meta["units"],
         "robot": robot,
-        "limits": None if meta["limits"] is None else Limits(joints).updated(meta["limits"]),
+        "limits": limits,
         "info": meta["info"],
         "torques": (columns["tau"], columns["dtau"]) if "tau" in columns else None,
     }
@@ -144,94 +152,196 @@ def _plain(x):
     return x if x is None else str(x)
 
 
-def _checked_meta(source, text):
+def _limits(meta):
+    return None if meta["limits"] is None else Limits(meta["joints"]).updated(meta["limits"])
+
+
+def _digest(meta, t, columns):
+    """Of all that the file holds: a number that was changed can be told from one that was written."""
+    meta = {k: x for k, x in meta.items() if k != "sha256"}
+    found = hashlib.sha256(json.dumps(meta, sort_keys=True).encode())
+    for table in (t, *columns.values()):
+        found.update(np.ascontiguousarray(table, "<f8").tobytes())
+    return found.hexdigest()
+
+
+def _checked_meta(source, meta):
+    """The metadata, if every entry is what `save` writes there; FileError that names the one that is not."""
+    if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
+        raise FileError(source, [f"its metadata is not that of {_FORMAT!r}; it was not written by Trajectory.save"])
+    missing = [k for k in ("grid", "joints", "units", "columns", "continuity", "limits", "info") if k not in meta]
+    if missing:
+        raise FileError(source, [f"its metadata has no {missing[0]!r}"])
+    joints, continuity = meta["joints"], meta["continuity"]
+    names = _texts(source, meta, "joints")
+    if not names or len(set(names)) != len(names):
+        raise FileError(source, [f"its metadata: joints is {_shown(joints)}, expected names, no two alike"])
+    if len(_texts(source, meta, "units")) != len(names):
+        raise FileError(source, [f"its metadata: {len(meta['units'])} units for {len(names)} joints"])
+    columns = _texts(source, meta, "columns")
+    if isinstance(continuity, bool) or not isinstance(continuity, int) or not 0 <= continuity <= len(columns) - 2:
+        expected = f"an integer from 0 to {len(columns) - 2}, as there are columns"
+        raise FileError(source, [f"its metadata: continuity is {_shown(continuity)}, expected {expected}"])
+    wanted = [order_name(k) for k in range(continuity + 2)]
+    if columns not in (wanted, [*wanted, "tau", "dtau"]):
+        problem = f"its metadata: columns is {_shown(columns)}, expected {', '.join(wanted)}, and tau, dtau or neither"
+        raise FileError(source, [problem])
+    for key, known in (("grid", ("pieces", "samples")), ("time_unit", ("s", None))):
+        if meta.get(key) not in known:
+            raise FileError(source, [f"its metadata: {key} is {_shown(meta[key])}, expected {known[0]!r}"])
+    info = meta["info"]
+    if not isinstance(info, dict) or not isinstance(info.get("robot"), (str, type(None))):
+        raise FileError(source, ["its metadata: info is no object of facts, or its robot no name"])
     try:
-        meta = json.loads(text) if isinstance(text, str) else text
-        missing = {"format", "grid", "joints", "units", "columns", "continuity", "limits", "info"} - set(meta)
-    except (json.JSONDecodeError, TypeError) as error:
-        raise ModelError(source, [f"its metadata cannot be read: {error}"]) from None
-    if missing or meta["format"] != _FORMAT:
-        raise ModelError(source, [f"its metadata is not that of {_FORMAT!r}; it was not written by Trajectory.save"])
+        _limits(meta)
+    except (ValueError, TypeError) as error:
+        raise FileError(source, [f"its metadata: {error}"]) from None
     return meta
 
 
-def _read_text(source):
-    try:
-        with open(source, encoding="utf-8-sig", newline="") as file:
-            return file.read()
-    except UnicodeDecodeError as error:
-        raise ModelError(source, [f"not UTF-8 text: {error.reason} at byte {error.start}"]) from None
+def _texts(source, meta, key):
+    value = meta[key]
+    if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
+        raise FileError(source, [f"its metadata: {key} is {_shown(value)}, expected a list of texts"])
+    return value
+
+
+def _shown(x):
+    text = repr(x)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _read_csv(source):
-    first, _, rest = _read_text(source).partition("\n")
+    text = read_text(source)
+    first, _, rest = text.partition("\n")
     if not first.startswith("# {"):
-        raise ModelError(f"{source}:1", ["expected the metadata line '# {...}'"])
-    meta = _checked_meta(f"{source}:1", first[2:])
+        raise FileError(f"{source}:1", ["expected the metadata line '# {...}'"])
+    meta = _checked_meta(f"{source}:1", _parsed_meta(f"{source}:1", first[2:]))
     expected = ["t"] + [f"{k}.{joint}" for k in meta["columns"] for joint in meta["joints"]]
     reader = csv.reader(io.StringIO(rest, newline=""))
     header = next(reader, [])
     if header != expected:
         wrong = next((a for a, b in zip(header, expected, strict=False) if a != b), f"{len(header)} names")
-        raise ModelError(f"{source}:2", [f"the header does not fit the metadata, at {wrong!r}"])
+        raise FileError(f"{source}:2", [f"the header does not fit the metadata, at {wrong!r}"])
     table = []
     for row in reader:
         line = f"{source}:{reader.line_num + 1}"
         if len(row) != len(expected):
-            raise ModelError(line, [f"{len(row)} columns, expected {len(expected)}"])
+            raise FileError(line, [f"{len(row)} columns, expected {len(expected)}"])
         table.append([_number(line, name, x) for name, x in zip(expected, row, strict=True)])
     n = len(meta["joints"])
-    table = _table(source, table, len(expected))
+    table = np.array(table, float).reshape(-1, len(expected))
     columns = {k: table[:, 1 + i * n : 1 + (i + 1) * n] for i, k in enumerate(meta["columns"])}
-    return meta, table[:, 0], columns
+    return _checked(source, meta, table[:, 0], columns)
 
 
 def _number(line, name, text):
     try:
+        if "_" in text:  # Python's digits in groups
+            raise ValueError
         return float(text)
     except ValueError:
-        raise ModelError(line, [f"column {name}: {text!r} is not a number"]) from None
+        raise FileError(line, [f"column {name}: {_shown(text)} is not a number"]) from None
 
 
-def _table(source, rows, width):
+def _parsed_meta(source, text):
     try:
-        table = np.array(rows, float).reshape(-1, width)
-    except (ValueError, TypeError):
-        raise ModelError(source, ["its table is not made of numbers, or its rows differ in length"]) from None
-    if len(table) < 2 or not np.all(np.isfinite(table)):
-        raise ModelError(source, [f"{len(table)} complete rows of finite numbers, expected at least 2"])
-    return table
+        return parsed_json(source, text)
+    except FileError as error:
+        raise FileError(source, [f"its metadata cannot be read: {'; '.join(error.problems)}"]) from None
 
 
 def _read_npz(source):
+    data = io.BytesIO(read_bytes(source))
     try:
-        with np.load(source, allow_pickle=False) as data:
-            data = dict(data)
-        meta = _checked_meta(source, str(data["meta"]))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, (FileNotFoundError, ModelError)):
-            raise
-        raise ModelError(source, [f"not an npz file of a trajectory: {error}"]) from None
-    return _arrays(source, meta, data)
+        _bound(source, data)
+        data.seek(0)
+        with np.load(data, allow_pickle=False) as arrays:
+            tables = dict(arrays)
+    except FileError:
+        raise
+    except Exception as error:  # of zip, its compressors, numpy's headers: each has its own
+        raise FileError(source, [f"not an npz file of a trajectory: {error}"]) from error
+    text = tables.pop("meta", None)
+    if text is None or text.ndim or text.dtype.kind != "U":
+        raise FileError(source, ["it has no metadata; it was not written by Trajectory.save"])
+    meta = _checked_meta(source, _parsed_meta(source, str(text)))
+    return _arrays(source, meta, tables)
+
+
+def _bound(source, data):
+    """Nothing is unpacked that is larger than files of trajectories are, or that claims to be larger than it is."""
+    with zipfile.ZipFile(data) as archive:
+        members = archive.infolist()
+        if len({m.filename for m in members}) != len(members):
+            raise FileError(source, ["two of its tables have one name"])
+        whole = sum(m.file_size for m in members)
+        if whole > min(MAX_BYTES, max(50e6, 100 * len(data.getbuffer()))):
+            raise FileError(source, [f"it would unpack to {whole / 1e6:g} MB, which no trajectory of its size does"])
+        for member in members:
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                shape, _, dtype = read[version](file)
+                if int(np.prod([int(x) for x in shape], dtype=object)) * dtype.itemsize > member.file_size:
+                    raise FileError(source, [f"table {member.filename!r} says that it has the shape {shape}"])
 
 
 def _read_json(source):
-    try:
-        data = json.loads(_read_text(source))
-    except json.JSONDecodeError as error:
-        raise ModelError(f"{source}:{error.lineno}", [f"not JSON: {error.msg}"]) from None
+    data = parsed_json(source, read_text(source))
     if not isinstance(data, dict) or "meta" not in data:
-        raise ModelError(source, ["expected an object with 'meta' and tables; it was not written by Trajectory.save"])
-    return _arrays(source, _checked_meta(source, data["meta"]), data)
+        raise FileError(source, ["expected an object with 'meta' and tables; it was not written by Trajectory.save"])
+    return _arrays(source, _checked_meta(source, data.pop("meta")), data)
 
 
 def _arrays(source, meta, data):
     missing = [k for k in ("t", *meta["columns"]) if k not in data]
     if missing:
-        raise ModelError(source, [f"table {missing[0]!r} is missing"])
-    t = _table(source, data["t"], 1)[:, 0]
-    columns = {k: _table(f"{source}: {k}", data[k], len(meta["joints"])) for k in meta["columns"]}
-    uneven = [k for k, x in columns.items() if len(x) != len(t)]
-    if uneven:
-        raise ModelError(source, [f"table {uneven[0]!r} has {len(columns[uneven[0]])} rows, t has {len(t)}"])
+        raise FileError(source, [f"table {missing[0]!r} is missing"])
+    t, *columns = (_table(source, k, data[k]) for k in ("t", *meta["columns"]))
+    return _checked(source, meta, t, dict(zip(meta["columns"], columns, strict=True)))
+
+
+def _table(source, name, rows):
+    """Array of floats; FileError for all but plain numbers in rows of one length."""
+    table = rows
+    if isinstance(rows, list) and all(type(x) in (int, float) for x in _entries(rows)):
+        try:
+            table = np.array(rows, float)
+        except (ValueError, OverflowError):
+            pass
+    if not isinstance(table, np.ndarray) or table.dtype.kind not in "fiu":
+        raise FileError(source, [f"table {name!r} is not made of numbers, or its rows differ in length"])
+    return table.astype(float)
+
+
+def _entries(rows):
+    return (x for row in rows for x in (row if isinstance(row, list) else [row]))
+
+
+def _checked(source, meta, t, columns):
+    """(meta, t, columns), if shapes and times are those of a motion, and the numbers those that were written."""
+    n, least = len(meta["joints"]), 2 if meta["grid"] == "pieces" else 1
+    if t.ndim != 1 or len(t) < least:
+        raise FileError(source, [f"t has the shape {t.shape}; {len(t)} complete rows, expected at least {least}"])
+    for name, x in columns.items():
+        if x.shape != (len(t), n):
+            raise FileError(source, [f"table {name!r} has the shape {x.shape}, expected {(len(t), n)}, as t has"])
+    for name, x in (("t", t), *columns.items()):
+        if not np.all(np.isfinite(x)):
+            row = _first(~np.isfinite(x))
+            raise FileError(source, [f"table {name!r} has a number that is not finite, in row {row}"])
+    steps = np.diff(t)
+    back = steps <= 0 if meta["grid"] == "pieces" else steps < 0  # samples may show both sides of a jump
+    if np.any(back):
+        k = _first(back)
+        raise FileError(source, [f"its times do not increase: {t[k - 1]:g} s, then {t[k]:g} s, in row {k + 1}"])
+    if meta.get("sha256", "") != "" and meta["sha256"] != _digest(meta, t, columns):
+        cure = "take the file anew; if it was edited on purpose, delete the entry \"sha256\" of its metadata"
+        raise FileError(source, [f"its numbers or its metadata are not those that were written; {cure}"])
     return meta, t, columns
+
+
+def _first(wrong):
+    """Number, from 1 on, of the first row with an entry."""
+    return int(np.argmax(wrong.reshape(len(wrong), -1).any(axis=1))) + 1

@@ -25,7 +25,7 @@ class Samples:
     def __init__(
         self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None
     ):
-        self.t = t
+        self.t = read_only(t)
         self.derivatives = derivatives
         self.joints = tuple(joints)
         self.units = tuple(units)
@@ -34,7 +34,15 @@ class Samples:
         self.info = dict(info or {})
         self.continuity = continuity
         self.robot_name = self.info.get("robot") if robot is None else robot.name
-        self._torques = torques
+        self._torques = None if torques is None else tuple(read_only(x) for x in torques)
+
+    @property
+    def derivatives(self):
+        return self._derivatives
+
+    @derivatives.setter
+    def derivatives(self, given):
+        self._derivatives = None if given is None else [read_only(x) for x in given]
 
     q = property(lambda self: self.derivatives[0])
     v = property(lambda self: self.derivatives[1])
@@ -54,7 +62,8 @@ class Samples:
         if self._torques is None:
             if self.robot is None:
                 raise ModelError("trajectory", ["torques need the robot; load the file with robot=..."])
-            self._torques = torques(self.robot, self.derivatives)
+            # kept as they are for good: what they are computed from cannot be written to
+            self._torques = tuple(read_only(x) for x in torques(self.robot, self.derivatives))
         return self._torques
 
     def __len__(self):
@@ -95,12 +104,11 @@ class Trajectory(Samples):
 
     t (M + 1,): breakpoints [s]. pieces (M, k, n): q and its derivatives at the start of each piece. The attributes of
     Samples are values at the breakpoints. limits: those it was planned with. info: objective, iterations, solver,
-    status, seconds, rounds, and more.
+    status, seconds, rounds, and more. Raises ShapeError for shapes that do not fit and times that do not increase.
     """
 
     def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None):
-        self.pieces = np.asarray(pieces, float)
-        t = np.asarray(t, float)
+        self.pieces = _checked_pieces(t, read_only(pieces), joints)
         super().__init__(
             t,
             None,
@@ -112,7 +120,7 @@ class Trajectory(Samples):
             torques=torques,
             continuity=self.pieces.shape[1] - 2,
         )
-        self.derivatives = self._at(t)
+        self.derivatives = self._at(self.t)
         self.solver_state = None  # for a warm start; not written to files
 
     @property
@@ -185,7 +193,7 @@ class Trajectory(Samples):
     def load(cls, path, robot=None):
         """The Trajectory in a .csv, .npz or .json file, exactly as it was saved; Samples if saved with dt.
 
-        robot: needed for torques between the breakpoints, and for animate. Raises ModelError naming file and line.
+        robot: needed for torques between the breakpoints, and for animate. Raises FileError naming file and line.
         """
         what, facts = storage.load(path, robot)
         if what == "pieces":
@@ -212,6 +220,27 @@ class Trajectory(Samples):
 
     def __repr__(self):
         return f"<{self}>"
+
+
+def _checked_pieces(t, pieces, joints):
+    """The pieces, if t and joints fit to them."""
+    t, n = np.asarray(t, float), len(tuple(joints))
+    if pieces.ndim != 3 or not len(pieces) or pieces.shape[1] < 2 or pieces.shape[2] != n:
+        expected = f"(pieces, derivatives from q on, {n}), at least one piece with q and v"
+        raise ShapeError(f"trajectory: pieces has shape {pieces.shape}, expected {expected}")
+    if t.shape != (len(pieces) + 1,):
+        raise ShapeError(f"trajectory: t has shape {t.shape}, expected ({len(pieces) + 1},) for {len(pieces)} pieces")
+    if not np.all(np.diff(t) > 0):
+        k = int(np.argmin(np.diff(t) > 0))
+        raise ShapeError(f"trajectory: its times do not increase: {t[k]:g} s, then {t[k + 1]:g} s, at piece {k}")
+    return pieces
+
+
+def read_only(x):
+    """Array of floats, a copy that cannot be written to: what is computed from it once stays right."""
+    x = np.array(x, float)
+    x.flags.writeable = False
+    return x
 
 
 def torques(robot, derivatives):

@@ -77,6 +77,7 @@ def base_parameters(robot, tolerance=TOLERANCE, seed=0):
     tolerance: relative to the largest singular value; the gap found is kept in the result. seed: of the states drawn.
     Raises ModelError where no gap separates what counts from what does not by a factor of at least 100.
     """
+    # complete: these two alone decide what is drawn and what counts; arrays of the result cannot be written to
     return cached(robot, ("base_parameters", tolerance, seed), lambda: _base_parameters(robot, tolerance, seed))
 
 

@@ -72,7 +72,7 @@ class _Points:
     the first one led; a point is kept once."""
 
     def __init__(self):
-        self.points = {}
+        self.points = {}  # its number by its steps, which are all that it is
 
     def add(self, *moves):
         """Number of a point."""

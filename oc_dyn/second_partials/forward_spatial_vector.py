@@ -57,7 +57,8 @@ def _fdsva_so(model, q, v, tau, W, idfoza, aza):
     Deviations: M^-1 and dv by factors of M, which also do mimic joints, where the paper has articulated bodies.
     """
     nv = model.robot.nv
-    applied, key = W or [], ("fdsva", W is not None)
+    applied = W or []
+    key = ("fdsva", model, W is not None)  # complete: the model does not change, and one robot may have several
     first, second = cached(model.robot, key, lambda: (_first_order(model, W), _inverse_second(model, W)))
     dv, Minv, dv_q, dv_v = first(q, v, tau, *applied)
     qq, vv, qv, dM = second(q, v, dv, *applied)

@@ -46,7 +46,7 @@ def bodies(model, W):
     return ca.Function("bodies", [q, v, dv, *applied], [ca.horzcat(*columns)], {"cse": True})
 
 
-@cache
+@cache  # here and below: without arguments and of fixed sizes, so one Function serves all robots
 def move():
     """(body (43), parent's Motion) -> (what it carries to the body, Motion, Sums of the body alone)."""
     body, above = ca.SX.sym("body", sum(_BODY)), ca.SX.sym("motion", 12)

@@ -42,7 +42,7 @@ class Flow:
         half = 0.5 * self.l
         return self._symmetric @ x[0] + ca.cross(half, x[1]), ca.cross(x[0], half)
 
-    @cached_property
+    @cached_property  # fields are never assigned anew: sums make new objects
     def _spread(self):
         return spread(self.K)
 
@@ -75,7 +75,7 @@ class Sums(subtrees.Sums):
 
     VECTORS, SYMMETRIC, SQUARE = "hlnf", "P", "K"
 
-    @cached_property
+    @cached_property  # as above
     def _spread(self):
         return spread(self.P)
 

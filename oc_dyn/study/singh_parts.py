@@ -119,7 +119,7 @@ def _together(table, plan, alike, found_of, quick, shown):
 # -- terms ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4)  # complete: the robot and its state are made from these two
 def given(kind, bodies):
     """(canonical robot, {name: DM}) what the terms are computed from, at a random state."""
     robot = made(kind, bodies)

@@ -5,7 +5,6 @@ system.
 """
 
 import csv
-import hashlib
 import io
 import os
 import shlex
@@ -17,7 +16,9 @@ from pathlib import Path
 
 import casadi as ca
 
-from ...codegen.build import cache_folder, find_compiler, run_compiler
+from ...codegen.build import find_compiler, run_compiler
+from ...codegen.cache import built as kept
+from ...codegen.cache import cache_folder, digest
 from ...codegen.source import c_source, prepared
 from ...errors import SolveError
 from .robots import model_text
@@ -99,17 +100,19 @@ def program(name, sources, places, version, options=(), libraries=()):
     here, words = Path(__file__).parent, _cxx()
     texts = {source: (here / source).read_text(encoding="utf-8") for source in sources}
     compiler = run_compiler([*words, *FAST, "-dM", "-E", "-x", "c++", os.devnull])
-    key = "\0".join([*texts.values(), *words, compiler, version, *map(str, (*places, *libraries))])
-    path = cache_folder() / f"{name}_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix="build_") as folder:
-            for source, text in texts.items():
-                Path(folder, source).write_text(text, encoding="utf-8")
-            given = [word for place in places for word in ("-isystem", str(place))]
-            given = ["-std=c++17", *FAST, "-DNDEBUG", "-w", *options, *given]
-            run_compiler([*words, *given, sources[0], "-o", path.name, *map(str, libraries), "-ldl"], folder)
-            os.replace(Path(folder, path.name), path)
-    return path
+    given = [word for place in places for word in ("-isystem", str(place))]
+    given = ["-std=c++17", *FAST, "-DNDEBUG", "-w", *options, *given]
+    command = [*words, *given, sources[0], "-o", name, *map(str, libraries), "-ldl"]
+    # complete: the sources, the command, the compiler and processor by its macros, the headers by their version
+    key = digest([list(texts.items()), command, compiler, version])
+
+    def make(folder):
+        for source, text in texts.items():
+            Path(folder, source).write_text(text, encoding="utf-8")
+        run_compiler(command, folder, time_limit=None)
+        return Path(folder, name)
+
+    return kept(cache_folder(), name, key, make, "", shlex.join(words))
 
 
 def compiled(function, folder, name, flags=FAST, parts=None):
