@@ -415,10 +415,11 @@ def rpy_to_quaternion(rpy):
 
 
 def quaternion_to_rpy(Q):
-    """Roll, pitch, yaw [rad] of a unit quaternion (w, x, y, z), pitch within a quarter turn. (4,) -> (3,)."""
-    R = so3.quat_to_rot(Q)
-    level = ca.sqrt(R[2, 1] ** 2 + R[2, 2] ** 2)  # cosine of the pitch
-    return ca.vertcat(ca.atan2(R[2, 1], R[2, 2]), ca.atan2(-R[2, 0], level), ca.atan2(R[1, 0], R[0, 0]))
+    """Roll, pitch, yaw [rad] of a quaternion (w, x, y, z), pitch within a quarter turn. (4,) -> (3,).
+
+    They make the same rotation everywhere; at a pitch of a quarter turn roll and yaw are one freedom, shared anyhow.
+    """
+    return so3.quat_to_rpy(Q)
 
 
 def rpy_rate_matrix(rpy):

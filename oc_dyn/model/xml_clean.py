@@ -13,6 +13,7 @@ from collections import Counter
 import numpy as np
 from lxml import etree
 
+from ..lie import so3
 from .numbers import HUGE
 
 MAX_PARTS = 10_000  # links and joints
@@ -274,21 +275,9 @@ def _origin(out, e, who, f):
         if not 0.99 < math.hypot(*Q) < 1.01:
             f.wrong(e, f"{who}, {_quoted(e, 'quat_xyzw')}: its length is {math.hypot(*Q):g}, expected 1")
         else:
-            rpy = _angles(*Q)
+            x, y, z, w = Q
+            rpy = [float(angle) for angle in so3.quat_to_rpy(np.array([w, x, y, z])).full().ravel()]
     etree.SubElement(out, "origin", xyz=" ".join(map(repr, xyz)), rpy=" ".join(map(repr, rpy)))
-
-
-def _angles(x, y, z, w):
-    """Roll, pitch, yaw of a quaternion; yaw from the roll found, which keeps the product right at a pitch of 90 deg."""
-    s = 2 / (x * x + y * y + z * z + w * w)
-    xx, yy, zz = s * x * x, s * y * y, s * z * z
-    xy, xz, yz = s * x * y, s * x * z, s * y * z
-    wx, wy, wz = s * w * x, s * w * y, s * w * z
-    roll = math.atan2(yz + wx, 1 - xx - yy)
-    pitch = math.atan2(wy - xz, math.hypot(yz + wx, 1 - xx - yy))
-    sr, cr = math.sin(roll), math.cos(roll)
-    yaw = math.atan2(sr * (xz + wy) - cr * (xy - wz), cr * (1 - xx - zz) - sr * (yz - wx))
-    return [roll, pitch, yaw]
 
 
 def _numbers(e, key, who, f, n=1, default=None, infinite=False):
