@@ -19,6 +19,7 @@ from .inertia import Inertia, ReadOnlyArrays
 from .numbers import are_sane, as_floats
 
 _INF = float("inf")
+CLEAN = 1e-9  # what the canonical form takes for a rotation's 0 or 1, unless it is told otherwise
 LIMITS = ("lower", "upper", "velocity", "effort", "acceleration", "jerk", "effort_rate")
 PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
@@ -116,7 +117,7 @@ class Robot(ReadOnlyArrays):
     base_parts: Inertia = field(default_factory=Inertia.zero)  # what is fixed to the ground
     velocity_limits: object = None  # q -> (lower, upper), where they depend on the position
     report: tuple = ()  # what reading it noticed and assumed
-    snap_angles: float = 0.0  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
+    snap_angles: float = CLEAN  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
     _made: dict = field(default_factory=dict, init=False, repr=False)  # canonical form and Functions made of it
 
     def __getstate__(self):
@@ -332,7 +333,8 @@ class Robot(ReadOnlyArrays):
 
     def with_snapped_angles(self, tolerance=1e-5):
         """The same robot, rotation entries within `tolerance` of 0 or 1 taken as exact: for files that write 1.5708 for
-        a quarter turn. Results differ by as much from those of the robot as written."""
+        a quarter turn. Results differ by as much from those of the robot as written; 0 leaves all numbers as they
+        are, for results to rounding and some more instructions; robots have 1e-9 unless told otherwise."""
         return replace(self, snap_angles=checked_tolerance("with_snapped_angles", tolerance))
 
     def canonical_report(self):
@@ -532,7 +534,7 @@ def _hold(name, joints, lock):
         if q.size != j.nq or not are_sane(q):
             raise ShapeError(f"lock: joint {j.name} ({j.kind}) got {q.tolist()}, expected {j.nq} finite number(s)")
         R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch, j.motion))
-        A = np.eye(3) if j.kind in ("spherical", "free") else axis_frame(j.axis)  # those have no axis
+        A = np.eye(3) if j.kind in ("spherical", "free") else axis_frame(j.axis, 0.0)  # those have no axis
         R, p = A @ R @ A.T, A @ p.reshape(3)
         out.append(
             replace(j, kind="fixed", rotation=j.rotation @ R, translation=j.rotation @ p + j.translation, mimic=None)
@@ -561,10 +563,11 @@ def _held_limits(robot, new, held):
     return velocity_limits
 
 
-def axis_frame(axis):
-    """(3, 3) rotation whose z column is the unit vector along `axis`, with as many exact zeros as the axis allows."""
+def axis_frame(axis, tolerance=1e-12):
+    """(3, 3) rotation whose z column is the unit vector along `axis`, with as many exact zeros as the axis allows;
+    what is below `tolerance` counts as one."""
     z = np.asarray(axis, float) / np.linalg.norm(axis)
-    z[np.abs(z) < 1e-12] = 0.0
+    z[np.abs(z) < tolerance] = 0.0
     z = z / np.linalg.norm(z)
     if np.array_equal(z, [0.0, 0.0, 1.0]):
         return np.eye(3)

@@ -13,7 +13,7 @@ from ..lie import so3
 from .canonical import almost_quarter_turns
 from .check import joint_problems, tree_problems
 from .inertia import Inertia
-from .robot import Joint, Mimic, assemble, checked_tolerance
+from .robot import CLEAN, Joint, Mimic, assemble, checked_tolerance
 from .xml_clean import Findings, clean
 from .xml_read import read_xml
 
@@ -21,7 +21,9 @@ _KIND = {"floating": "free"}  # all other types are called as in joints.py
 _SUBJECT = re.compile(r"""(link|joint) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 
-def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0, -9.81), strict=False, snap_angles=0.0):
+def load_urdf(
+    path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0, -9.81), strict=False, snap_angles=CLEAN
+):
     """Robot of a URDF file; meshes, sensors, transmissions and unknown tags are not looked at.
 
     path_or_xml: path (str, Path) or XML itself (str, bytes), in any encoding it declares.
@@ -29,7 +31,8 @@ def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0,
     lock: {joint: value [rad or m]} holds joints; a planar or floating one takes its coordinates.
     gravity: (3,) [m/s^2] in the root link's frame. strict: what is doubtful is an error.
     snap_angles: rotation entries this close to 0 or 1 are taken as exact, such as 1e-5 for a file that writes 1.5708
-    for a quarter turn; fewer instructions, results that differ from the file's by as much.
+    for a quarter turn; fewer instructions, results that differ from the file's by as much. 0 keeps all numbers as
+    they are.
 
     Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that
@@ -61,7 +64,7 @@ def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0,
         report=[_sentence(p) for p in sorted(found.report, key=lambda p: p[0] or 0)],
     )  # fmt: skip
     near = almost_quarter_turns(robot)
-    if near and not snap_angles:
+    if near and snap_angles <= CLEAN:
         hint = f"angles written with few digits at {', '.join(near)}; snap_angles=1e-5 would take them as exact"
         robot = replace(robot, report=(*robot.report, hint))
     robot = replace(robot, snap_angles=snap_angles)
