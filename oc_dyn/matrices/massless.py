@@ -45,7 +45,7 @@ def _problems(robot, q, known):
     rows = [k for k in range(robot.nv) if k not in known]
     if not rows:
         return ()
-    M = _mass_matrix(canonical(robot), ca.DM(q))[np.ix_(rows, rows)]
+    M = mass_matrix(robot, q)[np.ix_(rows, rows)]
     size = np.abs(np.diag(M))
     alone = size <= _ZERO * _moved(robot)[rows]
     cure = "give links that it carries a mass, give it an armature, or lock it"
@@ -62,6 +62,11 @@ def _problems(robot, q, known):
             cure = "give the links between them a mass, one of them an armature, or lock one"
             problems.append(f"joints {', '.join(names)} have a common motion that moves no inertia; {cure}")
     return tuple(problems)
+
+
+def mass_matrix(robot, q):
+    """Mass matrix (nv, nv) at q (nq,) as numpy array."""
+    return _mass_matrix(canonical(robot), ca.DM(q))
 
 
 def _mass_matrix(model, q):

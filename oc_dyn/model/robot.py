@@ -5,6 +5,7 @@ fixed, and numbers bodies depth first from the root, children in the order given
 class; they read its canonical form (canonical.py).
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -12,10 +13,10 @@ from types import MappingProxyType
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError, ShapeError, UnknownName
+from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
 from . import joints as jt
-from .check import tree_problems
-from .inertia import Inertia, ReadOnlyArrays
+from .check import definite_problems, tree_problems
+from .inertia import Inertia, ReadOnlyArrays, unphysical
 from .numbers import are_sane, as_floats
 
 _INF = float("inf")
@@ -296,11 +297,13 @@ class Robot(ReadOnlyArrays):
         limits = self.velocity_limits and _held_limits(self, new, joints)
         return replace(new, velocity_limits=limits, report=self.report, snap_angles=self.snap_angles)
 
-    def with_payload(self, frame, inertia, name="payload"):
+    def with_payload(self, frame, inertia, name="payload", *, check_inertia: bool = True):
         """The same robot carrying a body: Inertia `inertia`, fixed to the named frame and seen from it, as link `name`.
 
         without_payload(name) of the result has exactly the parameters of this robot. Where only the numbers change, and
         not the robot, pass the difference of the two `parameters` to a Function with the port params instead.
+        Warns (ModelWarning) of an inertia that no body has, and raises ModelError where it makes the mass matrix
+        indefinite, unless check_inertia is False.
         """
         frame = self.frame(frame).name
         if not isinstance(inertia, Inertia):
@@ -311,7 +314,14 @@ class Robot(ReadOnlyArrays):
         if name in links or any(j.name == name for j in joints):
             raise ModelError(self.name, [f"payload {name!r}: there is a link or joint of this name; give another one"])
         weld = Joint(name, "fixed", frame, name)
-        return self._assembled({**links, name: inertia}, (*joints, weld), floating, held)
+        new = self._assembled({**links, name: inertia}, (*joints, weld), floating, held)
+        why = unphysical(inertia.mass, inertia.tensor_com) if check_inertia else None
+        if why:
+            problems = definite_problems(new)
+            if problems:
+                raise ModelError(self.name, problems)
+            warnings.warn(f"{self.name}: link {name!r}: {why}", ModelWarning, stacklevel=2)
+        return new
 
     def without_payload(self, name="payload"):
         """The same robot without what with_payload(..., name) put on it, exactly as before."""
