@@ -17,25 +17,28 @@ from .representation import converted, converts, described
 
 _OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
 _OPTIONS |= {"parameters": None, "columns": None}
+_ABSURD = 1e9  # a result that is larger may come of a singular mass matrix, and is looked at
 
 
 class RobotFunction(ca.Function):
     """A casadi.Function that checks what it is given and says which port and joint is meant.
 
     Behaves as its base class everywhere (map, Opti, code generation). Numbers may be numpy arrays (also flat or
-    rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Ports left out count as zero, as in CasADi.
+    rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Ports left out count as zero, as in CasADi, and so
+    does a 0; any other scalar is refused unless the port has one row. NaN is taken, and comes out.
     """
 
-    def __init__(self, base, names=None, columns=None, twin=None):
+    def __init__(self, base, names=None, columns=None, twin=None, regular=None):
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
         self._columns = columns or {}  # columns of a port: bodies
         self.twin = twin  # the same without registered derivatives, where there are any
         self.library = None  # path of the machine code, where it is compiled
+        self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
 
     def with_base(self, base):
         """`base`, a Function of the same ports, checked and named like this one, which is its twin."""
-        return RobotFunction(base, self._names, self._columns, self)
+        return RobotFunction(base, self._names, self._columns, self, self.regular)
 
     def __call__(self, *args, **ports):
         if args and ports:
@@ -49,7 +52,10 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
         if {ca.SX, ca.MX} <= {type(x) for x in checked.values()}:
             raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
-        return super().__call__(*checked.values()) if args else super().__call__(**checked)
+        found = super().__call__(*checked.values()) if args else super().__call__(**checked)
+        if self.regular is not None:
+            self._check_results(checked, found)
+        return found
 
     def _signature(self):
         return ", ".join(f"{n}{list(self.size_in(i))}" for i, n in enumerate(self.name_in()))
@@ -69,13 +75,27 @@ class RobotFunction(ca.Function):
                 value = value.reshape(-1, 1) if columns == 1 or value.size == rows else value.reshape(1, -1)
         got = tuple(value.shape)
         fits = len(got) == 2 and (
-            got == (1, 1) or (columns == 1 and got == (1, rows)) or (got[0] == rows and got[1] % columns == 0)
+            (columns == 1 and got == (1, rows)) or (got[0] == rows and got[1] % columns == 0) or _is_zero(value)
         )
         if not fits:
             called = self._names.get(name)
             hint = f" for {', '.join(called)}" if called and len(called) <= 40 else ""
+            hint += "; a single 0 stands for zeros, no other number for all rows" if got == (1, 1) else ""
             raise ShapeError(f"{self.name()}: port {name} got shape {got}, expected ({rows}, {columns}){hint}")
         return value
+
+    def _check_results(self, given, found):
+        """Raise ModelError, naming joints, where numbers came out of a mass matrix that is singular at their q."""
+        results = found.values() if isinstance(found, dict) else found if isinstance(found, (tuple, list)) else (found,)
+        if all(isinstance(y, ca.DM) and y.is_regular() and _largest(y) < _ABSURD for y in results):
+            return
+        numbers = {name: np.array(x, float) for name, x in given.items() if not isinstance(x, (ca.SX, ca.MX))}
+        if len(numbers) < len(given) or not all(np.isfinite(x).all() for x in numbers.values()):
+            return  # symbols; or NaN, which comes out as it went in
+        q = numbers.get("q", np.zeros((1, 1)))
+        q = np.repeat(q, self.size1_in("q")) if q.size == 1 else q  # a single 0 stands for zeros
+        for point in q.reshape((self.size1_in("q"), -1), order="F").T:
+            self.regular(point)
 
     def _by_body(self, name, wrenches):
         """Matrix of wrenches from {body: (6,)}; bodies left out are free."""
@@ -83,7 +103,7 @@ class RobotFunction(ca.Function):
         for body in wrenches:
             if body not in bodies:
                 raise UnknownName(f"column of port {name} of {self.name()}", body, bodies)
-        given = {body: _as_column(x) for body, x in wrenches.items()}
+        given = {body: _as_column(f"{self.name()}: port {name}, body {body}", x) for body, x in wrenches.items()}
         for body, column in given.items():
             if column.numel() != 6:
                 raise ShapeError(f"{self.name()}: port {name}, body {body}: got {column.numel()} entries, expected 6")
@@ -100,13 +120,24 @@ class RobotFunction(ca.Function):
 
             require_whole(self.library)
         super().__setstate__(state["base"])
-        self._names, self._columns, self.twin = state["names"], state["columns"], None
+        self._names, self._columns, self.twin, self.regular = state["names"], state["columns"], None, None
 
 
-def _as_column(x):
-    if isinstance(x, (list, tuple)):
+def _largest(matrix):
+    return float(ca.mmax(ca.fabs(matrix))) if matrix.nnz() else 0.0
+
+
+def _is_zero(value):
+    """Whether an array or matrix is a single zero, which stands for a port of zeros."""
+    if tuple(value.shape) != (1, 1):
+        return False
+    return not value[0, 0] if isinstance(value, np.ndarray) else value.is_zero()
+
+
+def _as_column(where, x):
+    if isinstance(x, (list, tuple)) and any(isinstance(y, (ca.SX, ca.MX, ca.DM)) for y in x):
         return ca.vertcat(*x)
-    return ca.vec(ca.DM(x) if isinstance(x, np.ndarray) else x)
+    return ca.vec(x) if isinstance(x, (ca.SX, ca.MX, ca.DM)) else ca.DM(as_floats(where, x).reshape(-1))
 
 
 def function(robot, quantity, *, order=0, method=None, name=None, derivatives="ad", **options):
@@ -203,6 +234,7 @@ def _build(robot, record, chosen, order, settings, name, model=None):
     model = model or _read(record, robot) or canonical(robot, chosen.regroup and "inertia" not in parts)
     if parts:
         model = with_values(model, parts, symbols["params"])
+    regular = _regular(record, model, settings)
 
     def run(values):
         given = {name: x for name, x in values.items() if name != "params"}
@@ -220,7 +252,21 @@ def _build(robot, record, chosen, order, settings, name, model=None):
     base = ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
     names = {p.name: p.rows for p in inputs if p.rows}
     bodies = tuple(b.name for b in robot.bodies)
-    return RobotFunction(base, names, {p.name: bodies for p in inputs if p.name.endswith("w_ext")})
+    columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
+    return RobotFunction(base, names, columns, regular=None if parts else regular)
+
+
+def _regular(record, model, settings):
+    """What looks, for a quantity that solves with the mass matrix, whether it can be solved with at a q; None for
+    others. Raises ModelError if it can be nowhere."""
+    if record.solves is None:
+        return None
+    from .matrices.massless import require_inertia, require_inertia_at  # matrices are quantities, built by this file
+
+    robot, what = model.robot, record.name
+    known = record.solves(robot, settings)
+    require_inertia(model, what, known)
+    return lambda q: require_inertia_at(robot, q, what, known)
 
 
 def _read(record, robot):

@@ -24,6 +24,7 @@ import numpy as np
 
 from .errors import ModelError, ShapeError
 from .lie import so3
+from .model.numbers import as_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,7 @@ class Conversion:
         if value is None:
             raise ShapeError(f"{self.library}: {name} is missing; the axes of a free or planar joint turn, give {name}")
         if not isinstance(value, (ca.SX, ca.MX)):
-            value = ca.DM(np.asarray(value, float).reshape(-1))
+            value = ca.DM(as_floats(f"{self.library}: {name}", value).reshape(-1))
         if value.numel() != n:
             raise ShapeError(f"{self.library}: {name}: got {value.numel()} entries, expected {n}")
         return ca.vec(value)
@@ -268,7 +269,7 @@ _DRAKE_PLANAR = _Way(
 def rotation_to_quaternion(R):
     """Unit quaternion (w, x, y, z) of a rotation matrix of numbers."""
     # the matrix 4 Q Q' has Q as its longest row, up to length
-    R = np.asarray(R, float)
+    R = as_floats("rotation_to_quaternion: R", R)
     a = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
     outer = np.empty((4, 4))
     outer[0, 0], outer[0, 1:], outer[1:, 0] = 1 + np.trace(R), a, a
@@ -414,10 +415,11 @@ def rpy_to_quaternion(rpy):
 
 
 def quaternion_to_rpy(Q):
-    """Roll, pitch, yaw [rad] of a unit quaternion (w, x, y, z), pitch within a quarter turn. (4,) -> (3,)."""
-    R = so3.quat_to_rot(Q)
-    level = ca.sqrt(R[2, 1] ** 2 + R[2, 2] ** 2)  # cosine of the pitch
-    return ca.vertcat(ca.atan2(R[2, 1], R[2, 2]), ca.atan2(-R[2, 0], level), ca.atan2(R[1, 0], R[0, 0]))
+    """Roll, pitch, yaw [rad] of a quaternion (w, x, y, z), pitch within a quarter turn. (4,) -> (3,).
+
+    They make the same rotation everywhere; at a pitch of a quarter turn roll and yaw are one freedom, shared anyhow.
+    """
+    return so3.quat_to_rpy(Q)
 
 
 def rpy_rate_matrix(rpy):

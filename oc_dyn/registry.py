@@ -30,7 +30,8 @@ class Quantity:
     method: (method function, model, order, {port: value}, options) -> {port: value}. `compare`, where the outputs are
     not unique: (order, {input: value}, {output: value}) -> {what: value} on which all methods must agree. `of` says
     what it is a quantity of; where that is not a Robot, which methods read in canonical form, `admit` is a function
-    that returns what methods read, or raises if the quantity makes no sense for what was given."""
+    that returns what methods read, or raises if the quantity makes no sense for what was given. `solves`, where the
+    mass matrix is solved with: (robot, options) -> rows of v whose accelerations are given, and so not solved for."""
 
     name: str
     summary: str
@@ -44,6 +45,7 @@ class Quantity:
     base_ports: bool = False  # whether the option representation says how a floating base is seen in its ports
     of: str = "robot"
     admit: object = None
+    solves: object = None
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
 
 

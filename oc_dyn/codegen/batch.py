@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
+from ..model.numbers import as_floats
 from .build import FLAGS, TIME_LIMIT, checked_time_limit, library, opened, processors
 from .source import c_source, checked_functions, prepared
 
@@ -95,10 +96,7 @@ class Batch:
 def _points(f, i, given):
     """(entries of the port, points), a column a point."""
     name, (rows, columns) = f.name_in(i), f.size_in(i)
-    try:
-        given = np.asarray(given, float)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"{f.name()}: port {name}: {error}; give an array of numbers") from None
+    given = as_floats(f"{f.name()}: port {name}", given)
     shape = given.shape
     if given.ndim < 2:
         given = given.reshape(rows if given.size == rows else -1, 1)

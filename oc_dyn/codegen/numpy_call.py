@@ -4,8 +4,9 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError, SolveError
+from ..model.numbers import as_floats
 
-_Array = np.ndarray
+_Array, _float = np.ndarray, np.dtype(float)
 
 
 def numpy_call(function):
@@ -13,6 +14,7 @@ def numpy_call(function):
 
     The arrays of results belong to the call: the next one writes over them; copy what is to stay. A NumpyCall has one
     memory, and so is not safe to use from several threads at once: give each thread its own, run.copy().
+    What comes out is not looked at: a singular mass matrix gives infinities, where the Function itself raises.
     Raises ModelError for what is no Function.
     """
     if not isinstance(function, ca.Function):
@@ -51,7 +53,7 @@ class NumpyCall:
         if ports or len(args) != len(self._arrays):
             args = self._in_order(args, ports)
         for own, shape, given in zip(self._arrays, self._shapes, args):  # noqa: B905 (their numbers are equal)
-            if type(given) is not _Array or given.shape != shape:
+            if type(given) is not _Array or given.dtype is not _float or given.shape != shape:
                 given = self._converted(own, given)
             own[...] = given
         if self._any_sparse:
@@ -93,10 +95,7 @@ class NumpyCall:
 
     def _converted(self, own, given):
         name = next(n for n, x in self.inputs.items() if x is own)
-        try:
-            given = np.asarray(given, float)
-        except (TypeError, ValueError) as error:
-            raise ShapeError(f"{self.function.name()}: port {name}: {error}; give an array of numbers") from None
+        given = as_floats(f"{self.function.name()}: port {name}", given)
         if given.shape != own.shape:
             column = own.ndim == 1 and given.shape in ((own.size, 1), () if own.size == 1 else None)
             if not column:

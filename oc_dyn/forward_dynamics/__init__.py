@@ -2,7 +2,6 @@
 
 from ..errors import OrderError
 from ..friction import friction_torques
-from ..matrices.massless import require_inertia
 from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import quantity
 
@@ -17,7 +16,6 @@ def _outputs(robot, order, options):
 
 
 def _call(function, model, order, ports, options):
-    require_inertia(model, "forward_dynamics")
     T = [ports[derivative_name("tau", k)] for k in range(order + 1)]
     if options["friction"]:
         if order:
@@ -34,6 +32,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
+    solves=lambda robot, options: (),
     options=("external_wrenches", "friction", "representation", "parameters"),
     base_ports=True,
     default=("taylor",),

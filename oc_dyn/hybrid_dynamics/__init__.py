@@ -4,7 +4,6 @@ import casadi as ca
 import numpy as np
 
 from ..errors import UnknownName
-from ..matrices.massless import require_inertia
 from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import Port, quantity
 
@@ -62,7 +61,6 @@ def _part(robot, ports, letter, rows):
 
 def _call(function, model, order, ports, options):
     nv, rows = model.robot.nv, prescribed_rows(model.robot, options)
-    require_inertia(model, "hybrid_dynamics", rows)
     others = _others(model.robot, rows)
     A = [_spread(ports[derivative_name("v", k + 1) + "_p"], rows, nv) for k in range(order + 1)]
     T = [_spread(ports[derivative_name("tau", k) + "_f"], others, nv) for k in range(order + 1)]
@@ -94,6 +92,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
+    solves=prescribed_rows,
     options=("prescribed", "external_wrenches", "representation"),
     base_ports=True,
     default=("taylor",),

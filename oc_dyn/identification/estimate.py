@@ -12,6 +12,7 @@ from ..friction import SMOOTHING
 from ..matrices.system_matrices import armatures
 from ..model.canonical import canonical
 from ..model.inertia import ReadOnlyArrays
+from ..model.numbers import as_floats
 from ..regressor.base_parameters import BaseParameters, base_parameters
 from .excitation import stacked
 from .physical import coordinates, divergence, nearest_physical, parameters_of
@@ -68,7 +69,7 @@ def identify(robot, q, v, dv, tau, *, prior=None, friction=False, confidence=0.9
         raise ShapeError(f"identify: q, v, dv, tau have {got} samples, expected as many of each")
     if not 0 < confidence < 1 or trust <= 0:
         raise ShapeError(f"identify: got confidence {confidence}, trust {trust}; expected in (0, 1), above 0")
-    prior = robot.parameters if prior is None else np.asarray(prior, float).ravel()
+    prior = robot.parameters if prior is None else as_floats("identify: prior", prior).ravel()
     if prior.shape != robot.parameters.shape:
         raise ShapeError(f"identify: prior has {prior.size} entries, expected {robot.parameters.size}")
 
@@ -100,7 +101,7 @@ def _ports(robot, q, v, dv):
 
 
 def _samples(name, x, rows):
-    x = np.asarray(x, float)
+    x = as_floats(name, x)
     if x.ndim != 2 or x.shape[0] != rows:
         raise ShapeError(f"{name}: got shape {x.shape}, expected ({rows}, samples)")
     if not np.all(np.isfinite(x)):

@@ -9,6 +9,9 @@ its 10 log-Cholesky coordinates (Rucker and Wensing 2022): an unconstrained prob
 import casadi as ca
 import numpy as np
 
+from ..errors import ShapeError
+from ..model.numbers import as_floats
+
 _TENSOR = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 SMALLEST_MASS = 1e-3  # [kg]
 SMALLEST_RADIUS = 1e-3  # [m] radius of gyration in any direction
@@ -16,22 +19,30 @@ SMALLEST_RADIUS = 1e-3  # [m] radius of gyration in any direction
 
 def pseudo_inertia(parameters):
     """(4, 4) pseudo-inertia of one body from its (10,) parameters."""
-    x = np.asarray(parameters, float)
+    x = as_floats("pseudo_inertia: parameters", parameters)
     T = np.array([[x[4], x[5], x[7]], [x[5], x[6], x[8]], [x[7], x[8], x[9]]])
     h = x[1:4, None]
     return np.block([[0.5 * np.trace(T) * np.eye(3) - T, h], [h.T, np.array([[x[0]]])]])
 
 
+def _of_bodies(parameters):
+    """(bodies, 10) floats."""
+    x = as_floats("parameters", parameters)
+    if x.size % 10:
+        raise ShapeError(f"parameters: got {x.size} values, expected 10 for each body")
+    return x.reshape(-1, 10)
+
+
 def is_physical(parameters):
     """Whether each body of (10 bodies,) parameters has a positive definite pseudo-inertia."""
-    bodies = np.asarray(parameters, float).reshape(-1, 10)
+    bodies = _of_bodies(parameters)
     return all(np.linalg.eigvalsh(_balanced(pseudo_inertia(x))).min() > 0 for x in bodies)
 
 
 def nearest_physical(parameters):
     """(10 bodies,) parameters with a positive definite pseudo-inertia, near the ones given: masses of at least
     SMALLEST_MASS, centres of mass as they are, principal radii of gyration of at least SMALLEST_RADIUS."""
-    return np.concatenate([_repaired(x) for x in np.asarray(parameters, float).reshape(-1, 10)])
+    return np.concatenate([_repaired(x) for x in _of_bodies(parameters)])
 
 
 def _repaired(x):
@@ -51,7 +62,7 @@ def _repaired(x):
 
 def coordinates(parameters):
     """(10 bodies,) log-Cholesky coordinates of physical parameters."""
-    return np.concatenate([_coordinates(x) for x in np.asarray(parameters, float).reshape(-1, 10)])
+    return np.concatenate([_coordinates(x) for x in _of_bodies(parameters)])
 
 
 def _coordinates(x):

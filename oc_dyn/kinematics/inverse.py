@@ -5,6 +5,7 @@ import numpy as np
 from ..errors import LimitError, ShapeError
 from ..function import function
 from ..given import count, number
+from ..interop import rotation_to_quaternion
 from ..model.numbers import are_sane, as_floats
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
@@ -55,14 +56,10 @@ def pose_error(robot, frame):
 
 def rotation_vector(R):
     """(3,) axis times angle [rad] of a rotation matrix; the angle is at most pi."""
-    w = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
-    sine, cosine = np.linalg.norm(w), (np.trace(R) - 1) / 2
-    if sine > 1e-6:
-        return w / sine * np.arctan2(sine, cosine)
-    if cosine > 0:
-        return w
-    axis = np.linalg.eigh((R + R.T) / 2)[1][:, -1]  # half a turn: the axis is what R keeps
-    return np.pi * axis
+    Q = rotation_to_quaternion(R)  # which is as exact near half a turn as elsewhere
+    w, v = (Q[0], Q[1:]) if Q[0] >= 0 else (-Q[0], -Q[1:])
+    length = np.linalg.norm(v)
+    return v * (2 * np.arctan2(length, w) / length) if length else v
 
 
 def _sized(what, value, shape):

@@ -81,6 +81,23 @@ def quat_to_rot(Q):
     )
 
 
+def quat_to_rpy(Q):
+    """Angles for rpy() that make the rotation of a quaternion (w, x, y, z), pitch within a quarter turn. (4,) -> (3,).
+
+    The yaw comes from the roll found, which keeps their product right where the pitch is near a quarter turn and each
+    alone is not told. The length of the quaternion does not matter.
+    """
+    w, x, y, z = Q[0], Q[1], Q[2], Q[3]
+    ww, xx, yy, zz = w * w, x * x, y * y, z * z
+    up, level = 2 * (y * z + w * x), ww - xx - yy + zz  # entries of the rotation matrix, times the square of the length
+    roll = ca.atan2(up, level)
+    pitch = ca.atan2(2 * (w * y - x * z), ca.sqrt(up * up + level * level))
+    s, c = ca.sin(roll), ca.cos(roll)
+    sine = s * 2 * (x * z + w * y) - c * 2 * (x * y - w * z)
+    cosine = c * (ww - xx + yy - zz) - s * 2 * (y * z - w * x)
+    return ca.vertcat(roll, pitch, ca.atan2(sine, cosine))
+
+
 def quat_mul(P, Q):
     """Product of two quaternions (w, x, y, z): rotation P after Q. -> (4,)."""
     a, b, c, d = P[0], P[1], P[2], P[3]

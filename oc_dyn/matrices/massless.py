@@ -23,18 +23,30 @@ def require_inertia(model, what, known=()):
         return
     robot, known = model.robot, tuple(known)
     # complete: masses are the robot's own (symbols have left above), and `known` are rows of its v
-    problems = cached(robot, ("massless", known), lambda: _problems(robot, known))
+    problems = cached(robot, ("massless", known), lambda: _problems(robot, _generic(robot), known))
     if problems:
         raise ModelError(f"{what} of {robot.name}", problems)
 
 
-def _problems(robot, known):
+def _generic(robot):
+    """A configuration that nothing is special about: what is singular there is so everywhere."""
+    return robot.integrate(robot.neutral(), np.random.default_rng(0).uniform(-1, 1, robot.nv))
+
+
+def require_inertia_at(robot, q, what, known=()):
+    """As require_inertia, at one configuration q (nq,): a robot may move no inertia at some of them alone, such as a
+    stretched arm with all its mass in a point at the tip."""
+    problems = _problems(robot, q, tuple(known))
+    if problems:
+        at = f"at q = {np.array2string(q, precision=6, separator=', ', threshold=20)}"
+        raise ModelError(f"{what} of {robot.name}", [f"{at}, {p}" for p in problems])
+
+
+def _problems(robot, q, known):
     rows = [k for k in range(robot.nv) if k not in known]
     if not rows:
         return ()
-    # nothing is special about this configuration, so what is singular there is so everywhere
-    q = robot.integrate(robot.neutral(), np.random.default_rng(0).uniform(-1, 1, robot.nv))
-    M = _mass_matrix(canonical(robot), ca.DM(q))[np.ix_(rows, rows)]
+    M = mass_matrix(robot, q)[np.ix_(rows, rows)]
     size = np.abs(np.diag(M))
     alone = size <= _ZERO * _moved(robot)[rows]
     cure = "give links that it carries a mass, give it an armature, or lock it"
@@ -51,6 +63,11 @@ def _problems(robot, known):
             cure = "give the links between them a mass, one of them an armature, or lock one"
             problems.append(f"joints {', '.join(names)} have a common motion that moves no inertia; {cure}")
     return tuple(problems)
+
+
+def mass_matrix(robot, q):
+    """Mass matrix (nv, nv) at q (nq,) as numpy array."""
+    return _mass_matrix(canonical(robot), ca.DM(q))
 
 
 def _mass_matrix(model, q):

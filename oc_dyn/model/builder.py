@@ -8,7 +8,8 @@ import numpy as np
 from ..errors import ModelError, ModelWarning, ShapeError
 from ..lie import so3
 from . import joints as jt
-from .inertia import Inertia
+from .check import definite_problems
+from .inertia import Inertia, unphysical
 from .numbers import HUGE, are_sane, as_floats
 from .robot import Joint, Mimic, assemble
 
@@ -19,13 +20,14 @@ _INF = float("inf")
 class RobotBuilder:
     """Collects links and joints of a robot; build() makes the immutable Robot.
 
-    Args: name (str); gravity (3,) [m/s^2] in the frame of the root link.
+    Args: name (str); gravity (3,) [m/s^2] in the frame of the root link; check_inertia=False takes masses and inertias
+    that no body has, and tells of them in robot.report alone.
     SI units throughout. Wrong values are refused at once with the name of the link or joint (ModelError, ShapeError);
     whether the parts form a tree is checked by build(), so joints may be added before the links they connect.
     """
 
-    def __init__(self, name, gravity=(0.0, 0.0, -9.81)):
-        self.name = str(name)
+    def __init__(self, name, gravity=(0.0, 0.0, -9.81), *, check_inertia: bool = True):
+        self.name, self.check_inertia = str(name), bool(check_inertia)
         self.gravity = _vector(f"{self.name}: gravity", gravity)
         self._links = {}
         self._joints = {}
@@ -42,13 +44,15 @@ class RobotBuilder:
         self._new("link", name, self._links)
         where = f"{self.name}: link {name!r}"
         mass = self._number(f"link {name!r}: mass", mass)
-        if not 0 <= mass < HUGE:
+        if not (0 if self.check_inertia else -HUGE) <= mass < HUGE:
             self._refuse(f"link {name!r}: mass is {mass:g}, expected a finite number of at least 0")
         com = _vector(f"{where}: com", com)
         tensor = np.zeros((3, 3)) if inertia is None else self._tensor(name, inertia)
-        note = _unphysical(mass, tensor)
+        massless = "it has no mass but an inertia tensor" if mass == 0 and tensor.any() else None
+        note = unphysical(mass, tensor) or massless
         if note:
             self._notes.append(f"link {name!r}: {note}")
+        if note and self.check_inertia:
             warnings.warn(f"{where}: {note}", ModelWarning, stacklevel=2)
         self._links[name] = Inertia.from_com(mass, com, tensor) if mass or tensor.any() else None
 
@@ -147,10 +151,10 @@ class RobotBuilder:
 
     def build(self, floating_base=False, lock=None):
         """The Robot. `floating_base` lets the root link float on a free joint "root_joint"; `lock` {joint: value}
-        holds joints at a value. Raises ModelError listing everything wrong with the tree; UnknownName for a joint to
-        lock that is not there.
+        holds joints at a value. Raises ModelError listing everything wrong with the tree, or the links whose inertia
+        makes the mass matrix indefinite; UnknownName for a joint to lock that is not there.
         """
-        return assemble(
+        robot = assemble(
             self.name,
             dict(self._links),
             tuple(self._joints.values()),
@@ -159,6 +163,10 @@ class RobotBuilder:
             lock=lock,
             report=self._notes,
         )
+        problems = definite_problems(robot) if self.check_inertia else []
+        if problems:
+            raise ModelError(self.name, problems)
+        return robot
 
     # -- checks -----------------------------------------------------------------------------------------------
 
@@ -311,15 +319,3 @@ def _vector(where, value):
     if value.size != 3 or not are_sane(value):
         raise ShapeError(f"{where}: got {value.tolist()}, expected three finite numbers")
     return value
-
-
-def _unphysical(mass, tensor):
-    """Why no body of positive density has this mass and tensor about the centre of mass; None if one may."""
-    if mass == 0:
-        return "it has no mass but an inertia tensor" if tensor.any() else None
-    moments = np.linalg.eigvalsh(tensor)
-    # the smallest second moment of mass, half the trace less the largest moment of inertia
-    if min(moments[0], 0.5 * (moments[0] + moments[1] - moments[2])) < -1e-9 * max(abs(moments).max(), 1e-12):
-        shown = ", ".join(f"{m:.6g}" for m in moments)
-        return f"no real body has the principal moments of inertia {shown}; each is at most the sum of the others"
-    return None

@@ -1,10 +1,11 @@
 """The canonical robot: what algorithms read. Same coordinates, same torques, better frames.
 
-Every joint frame has its z axis on the joint's axis; rotation entries within 1e-9 of 0 or 1 are made exact; the two
-freedoms that remain for a joint of one axis (turn about it, shift along it) are used to make placements sparse; and,
-where only joint torques come out, inertial parameters that merely add up in the parent are moved there (base
-parameters, after Gautier and Khalil 1990), so that many vanish. Results in the author's frames do not change:
-wrenches and poses are converted at the border by `to_body`.
+Every joint frame has its z axis on the joint's axis; rotation entries within robot.snap_angles (1e-9) of 0 or 1 are
+made exact, and lengths [m] and components of axes below 1e-12 zero, unless snap_angles is 0; the two freedoms that
+remain for a joint of one axis (turn about it, shift along it) are used to make placements sparse; and, where only
+joint torques come out, inertial parameters that merely add up in the parent are moved there (base parameters, after
+Gautier and Khalil 1990), so that many vanish. Results in the author's frames do not change: wrenches and poses are
+converted at the border by `to_body`.
 """
 
 from dataclasses import dataclass, replace
@@ -16,9 +17,9 @@ from ..lie import se3
 from ..lie.along import time_derivatives
 from . import joints as jt
 from .inertia import Inertia, SymbolicInertia
-from .robot import axis_frame, cached
+from .robot import CLEAN, axis_frame, cached
 
-_CLEAN = 1e-9
+SHORT = 1e-12  # [m] or of an axis: zero, unless everything is kept
 _ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
 _ROTARY = ("revolute", "continuous")
 
@@ -186,7 +187,7 @@ class _Simple:
     own_frame: np.ndarray | None  # turn of this frame in the author's body frame; None for a body between
 
 
-def _simple_bodies(robot):
+def _simple_bodies(robot, short):
     """([None, _Simple, ...], number): joints of two simple ones split; number of the robot's bodies in this list."""
     out, number = [None], [0]
     for b in robot.bodies:
@@ -197,7 +198,7 @@ def _simple_bodies(robot):
         else:
             first, second, turn = jt.SPLIT[j.kind]
             k = 1 if j.kind == "cylindrical" else 0  # its distance is the second coordinate
-            A, z = axis_frame(j.axis), np.array([0.0, 0.0, 1.0])
+            A, z = axis_frame(j.axis, short), np.array([0.0, 0.0, 1.0])
             where = [(j.q_index + i, 1, j.v_index + i, 1) for i in (k, 1 - k)]
             one, two = replace(j, kind=first, axis=z), replace(j, kind=second, axis=z)
             out.append(_Simple(one, parent, b.rotation @ A, b.translation, Inertia.zero(), where[0], None))
@@ -209,19 +210,20 @@ def _simple_bodies(robot):
 
 
 def _build(robot, exact=True):
-    bodies, number = _simple_bodies(robot)
+    short = min(robot.snap_angles, SHORT)
+    bodies, number = _simple_bodies(robot, short)
     bodies = _hung_on_turned_frames(bodies)
     n = len(bodies) - 1
     parent = (None, *(b.parent for b in bodies[1:]))
     children = tuple(tuple(i for i in range(1, n + 1) if parent[i] == k) for k in range(n + 1))
-    tolerance = (robot.snap_angles or _CLEAN) if exact else 0.0
+    tolerance = robot.snap_angles if exact else 0.0
     K = [(np.eye(3), np.zeros(3))]  # canonical frame in the simple body's frame
     offset = [0.0] * (n + 1)
     home, inertia = [None], [Inertia.zero()]
     for i in range(1, n + 1):
-        written = _axis_on_z(bodies[i].joint), np.zeros(3)
-        K.append(_choose_frame(bodies, i, K, children[i], offset, tolerance) if exact else written)
-        home.append(_home(K[parent[i]], bodies[i], K[i], offset[i], tolerance))
+        written = _axis_on_z(bodies[i].joint, short), np.zeros(3)
+        K.append(_choose_frame(bodies, i, K, children[i], offset, tolerance, short) if exact else written)
+        home.append(_home(K[parent[i]], bodies[i], K[i], offset[i], tolerance, short))
         R, p = K[i]
         inertia.append(bodies[i].inertia.expressed_in(R.T, -R.T @ p))
     joints = [None, *(b.joint for b in bodies[1:])]
@@ -270,7 +272,7 @@ def _hung_on_turned_frames(bodies):
     return out
 
 
-def clean_rotation(R, tolerance=_CLEAN):
+def clean_rotation(R, tolerance=CLEAN):
     """Rotation with entries within `tolerance` of 0, 1 or -1 made exact; of 1 only where the rest of the row and
     column is zero, so that it stays a rotation."""
     R = np.where(np.abs(R) < tolerance, 0.0, R)
@@ -280,14 +282,14 @@ def clean_rotation(R, tolerance=_CLEAN):
     return R
 
 
-def _home(K_parent, body, K, offset, tolerance):
+def _home(K_parent, body, K, offset, tolerance, short):
     """Resting placement of the joint frame of a body in its parent's canonical frame, and what was rounded."""
     Rp, pp = K_parent
     back = _turn(-offset)  # the part of the frame's turn that the coordinate's offset makes
     given = Rp.T @ body.rotation @ K[0] @ back
     R = clean_rotation(given, tolerance)
     p = Rp.T @ (body.rotation @ K[1] + body.translation - pp)
-    p[np.abs(p) < 1e-12] = 0.0
+    p[np.abs(p) < short] = 0.0
     return R, p, (int(np.sum(R != given)), float(np.abs(R - given).max()))
 
 
@@ -298,20 +300,20 @@ def _turn(angle):
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def is_permutation(R, tolerance=_CLEAN):
+def is_permutation(R, tolerance=CLEAN):
     """Whether the rotation, made exact, takes axes to axes."""
     return bool(np.all(np.isin(clean_rotation(R, tolerance), (0.0, 1.0, -1.0))))
 
 
-def _axis_on_z(joint):
-    return np.eye(3) if joint.kind in ("spherical", "free", "transform") else axis_frame(joint.axis)
+def _axis_on_z(joint, short):
+    return np.eye(3) if joint.kind in ("spherical", "free", "transform") else axis_frame(joint.axis, short)
 
 
-def _choose_frame(bodies, i, K, children, offset, tolerance):
+def _choose_frame(bodies, i, K, children, offset, tolerance, short):
     """Canonical frame of a body in the author's frame: z on the axis, turned and shifted to make placements sparse."""
     body = bodies[i]
     j = body.joint
-    A = _axis_on_z(j)
+    A = _axis_on_z(j, short)
     if j.kind not in _ONE_AXIS:
         return A, np.zeros(3)
     Rp, pp = K[body.parent]
@@ -321,10 +323,10 @@ def _choose_frame(bodies, i, K, children, offset, tolerance):
     if j.kind in _ROTARY and len(children) == 1:
         # a turn about this axis in the placement of the only child joins this joint's coordinate
         child = bodies[children[0]]
-        H = A.T @ child.rotation @ axis_frame(child.joint.axis)
+        H = A.T @ child.rotation @ axis_frame(child.joint.axis, short)
         if child.joint.kind in _ONE_AXIS and not is_permutation(H, tolerance):
             angle = _first_angle(H)
-            if abs(angle) > _CLEAN:
+            if abs(angle) > CLEAN:
                 offset[i] = angle
                 A = A @ _turn(angle)
     return A, _shift(bodies, body, A, pp, Rp, children) * A[:, 2]
@@ -332,12 +334,12 @@ def _choose_frame(bodies, i, K, children, offset, tolerance):
 
 def _first_angle(R):
     """Angle a of R = Rz(a) Rx(b) Rz(c)."""
-    return 0.0 if np.hypot(R[0, 2], R[1, 2]) < _CLEAN else np.arctan2(R[0, 2], -R[1, 2])
+    return 0.0 if np.hypot(R[0, 2], R[1, 2]) < CLEAN else np.arctan2(R[0, 2], -R[1, 2])
 
 
 def _last_angle(R):
     """Angle c of R = Rz(a) Rx(b) Rz(c); where the axes are parallel all of the turn."""
-    if np.hypot(R[2, 0], R[2, 1]) < _CLEAN:
+    if np.hypot(R[2, 0], R[2, 1]) < CLEAN:
         return np.arctan2(R[1, 0], R[0, 0]) * np.sign(R[2, 2])
     return np.arctan2(R[2, 0], R[2, 1])
 
@@ -402,7 +404,7 @@ def almost_quarter_turns(robot, tolerance=1e-5):
     """Names of joints whose resting rotation has entries within `tolerance` of 0 or 1 that are not cleaned."""
     names = []
     for b in robot.bodies:
-        R = clean_rotation(b.rotation, robot.snap_angles or _CLEAN)
+        R = clean_rotation(b.rotation, max(robot.snap_angles, CLEAN))
         if not np.array_equal(R, clean_rotation(b.rotation, tolerance)):
             names.append(b.joint.name)
     return tuple(names)

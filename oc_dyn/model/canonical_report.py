@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..errors import ModelError
-from .canonical import almost_quarter_turns, as_written, canonical, is_permutation, moved_inertia
+from .canonical import SHORT, almost_quarter_turns, as_written, canonical, is_permutation, moved_inertia
 from .robot import PARAMETERS
 
 _COUNTED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
@@ -22,6 +22,7 @@ def report(robot):
         f"{zeros} of {12 * model.n} entries are zero",
         f"  inertial parameters that are not zero: {before}, {after} where only joint torques come out",
         *_listed("frames moved onto the joint axes (turned, shifted)", _frames(model, names)),
+        f"  taken as exact: {_taken(robot)}",
         *_listed("rotations made exact (entries changed, by at most)", _rounded(model, names)),
         *_listed("parameters that go to the parent where only joint torques come out", _moved(model, names)),
     ]
@@ -38,6 +39,16 @@ def report(robot):
 
 def _regrouped(robot):
     return canonical(robot, regroup=True)
+
+
+def _taken(robot):
+    if not robot.snap_angles:
+        return "nothing, all numbers are as written"
+    snap = robot.snap_angles
+    return (
+        f"rotation entries within {snap:g} of 0 or 1, lengths and components of axes within {min(snap, SHORT):g} of 0; "
+        "results may differ by as much, snap_angles=0 keeps the numbers"
+    )
 
 
 def _names(model):

@@ -5,6 +5,7 @@ import difflib
 import numpy as np
 
 from . import joints as jt
+from .inertia import unphysical
 
 _HINTS = 20  # near names are looked for this often; each look compares all names
 
@@ -57,6 +58,28 @@ def _root_problems(links, joints, parents):
         loop = _loop([j for j in joints if j.child not in reached])
         problems.append(f"kinematic loop: {', '.join(loop)}; closed loops are not supported")
     return problems
+
+
+def definite_problems(robot):
+    """Problems with inertias that give some motion of the robot a negative kinetic energy; none for what is only odd.
+
+    Links with a negative mass or principal moment are let pass where what moves with them, and the armatures, make up
+    for it at a few configurations.
+    """
+    bad = {name: x and unphysical(x.mass, x.tensor_com) for name, x in robot.description[0].items()}
+    bad = {name: why for name, why in bad.items() if why and why.endswith("negative")}
+    if not bad or not robot.nv:
+        return []
+    from ..matrices.massless import mass_matrix  # which reads the canonical form of robots
+
+    for seed in range(4):
+        M = mass_matrix(robot, robot.random_configuration(seed))
+        size = np.sqrt(np.abs(np.diag(M)))
+        size[size <= 1e-8 * size.max()] = 1.0  # joints that move nothing
+        if np.linalg.eigvalsh(M / np.outer(size, size))[0] < -1e-9:
+            cure = "the mass matrix is not positive with it; correct it, or pass check_inertia=False"
+            return [f"link {name!r}: {why}; {cure}" for name, why in bad.items()]
+    return []
 
 
 def joint_problems(j):

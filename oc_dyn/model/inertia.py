@@ -9,6 +9,8 @@ from ..errors import ShapeError
 from ..lie.so3 import skew
 from .numbers import are_sane, as_floats
 
+_ROUNDING = 1e-6  # of the largest principal moment: files print few digits
+
 
 def np_skew(p):
     """numpy matrix of the cross product."""
@@ -22,6 +24,22 @@ def _finite(name, value, shape):
         expected = f"finite numbers of shape {shape}" if shape else "a finite number"
         raise ShapeError(f"Inertia: {name} is {value.tolist()}, expected {expected}")
     return value
+
+
+def unphysical(mass, tensor):
+    """Why no body has this mass and this tensor (3, 3) about its centre of mass; None if one may.
+
+    A body's mass and principal moments are not negative, and no moment exceeds the sum of the others; up to 1e-6 of
+    the largest moment is rounding.
+    """
+    if mass < 0:
+        return f"its mass {mass:g} kg is negative"
+    a, b, c = np.linalg.eigvalsh(tensor)
+    rounding = _ROUNDING * max(abs(a), abs(c))
+    if a >= -rounding and a + b - c >= -rounding:
+        return None
+    why = "one is negative" if a < -rounding else "the largest exceeds the sum of the others"
+    return f"no real body has its principal moments of inertia {a:.4g}, {b:.4g}, {c:.4g} kg m^2, {why}"
 
 
 class ReadOnlyArrays:

@@ -5,6 +5,7 @@ fixed, and numbers bodies depth first from the root, children in the order given
 class; they read its canonical form (canonical.py).
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -12,13 +13,14 @@ from types import MappingProxyType
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError, ShapeError, UnknownName
+from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
 from . import joints as jt
-from .check import tree_problems
-from .inertia import Inertia, ReadOnlyArrays
+from .check import definite_problems, tree_problems
+from .inertia import Inertia, ReadOnlyArrays, unphysical
 from .numbers import are_sane, as_floats
 
 _INF = float("inf")
+CLEAN = 1e-9  # what the canonical form takes for a rotation's 0 or 1, unless it is told otherwise
 LIMITS = ("lower", "upper", "velocity", "effort", "acceleration", "jerk", "effort_rate")
 PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
@@ -116,7 +118,7 @@ class Robot(ReadOnlyArrays):
     base_parts: Inertia = field(default_factory=Inertia.zero)  # what is fixed to the ground
     velocity_limits: object = None  # q -> (lower, upper), where they depend on the position
     report: tuple = ()  # what reading it noticed and assumed
-    snap_angles: float = 0.0  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
+    snap_angles: float = CLEAN  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
     _made: dict = field(default_factory=dict, init=False, repr=False)  # canonical form and Functions made of it
 
     def __getstate__(self):
@@ -295,11 +297,13 @@ class Robot(ReadOnlyArrays):
         limits = self.velocity_limits and _held_limits(self, new, joints)
         return replace(new, velocity_limits=limits, report=self.report, snap_angles=self.snap_angles)
 
-    def with_payload(self, frame, inertia, name="payload"):
+    def with_payload(self, frame, inertia, name="payload", *, check_inertia: bool = True):
         """The same robot carrying a body: Inertia `inertia`, fixed to the named frame and seen from it, as link `name`.
 
         without_payload(name) of the result has exactly the parameters of this robot. Where only the numbers change, and
         not the robot, pass the difference of the two `parameters` to a Function with the port params instead.
+        Warns (ModelWarning) of an inertia that no body has, and raises ModelError where it makes the mass matrix
+        indefinite, unless check_inertia is False.
         """
         frame = self.frame(frame).name
         if not isinstance(inertia, Inertia):
@@ -310,7 +314,14 @@ class Robot(ReadOnlyArrays):
         if name in links or any(j.name == name for j in joints):
             raise ModelError(self.name, [f"payload {name!r}: there is a link or joint of this name; give another one"])
         weld = Joint(name, "fixed", frame, name)
-        return self._assembled({**links, name: inertia}, (*joints, weld), floating, held)
+        new = self._assembled({**links, name: inertia}, (*joints, weld), floating, held)
+        why = unphysical(inertia.mass, inertia.tensor_com) if check_inertia else None
+        if why:
+            problems = definite_problems(new)
+            if problems:
+                raise ModelError(self.name, problems)
+            warnings.warn(f"{self.name}: link {name!r}: {why}", ModelWarning, stacklevel=2)
+        return new
 
     def without_payload(self, name="payload"):
         """The same robot without what with_payload(..., name) put on it, exactly as before."""
@@ -332,7 +343,8 @@ class Robot(ReadOnlyArrays):
 
     def with_snapped_angles(self, tolerance=1e-5):
         """The same robot, rotation entries within `tolerance` of 0 or 1 taken as exact: for files that write 1.5708 for
-        a quarter turn. Results differ by as much from those of the robot as written."""
+        a quarter turn. Results differ by as much from those of the robot as written; 0 leaves all numbers as they
+        are, for results to rounding and some more instructions; robots have 1e-9 unless told otherwise."""
         return replace(self, snap_angles=checked_tolerance("with_snapped_angles", tolerance))
 
     def canonical_report(self):
@@ -532,7 +544,7 @@ def _hold(name, joints, lock):
         if q.size != j.nq or not are_sane(q):
             raise ShapeError(f"lock: joint {j.name} ({j.kind}) got {q.tolist()}, expected {j.nq} finite number(s)")
         R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch, j.motion))
-        A = np.eye(3) if j.kind in ("spherical", "free") else axis_frame(j.axis)  # those have no axis
+        A = np.eye(3) if j.kind in ("spherical", "free") else axis_frame(j.axis, 0.0)  # those have no axis
         R, p = A @ R @ A.T, A @ p.reshape(3)
         out.append(
             replace(j, kind="fixed", rotation=j.rotation @ R, translation=j.rotation @ p + j.translation, mimic=None)
@@ -561,10 +573,11 @@ def _held_limits(robot, new, held):
     return velocity_limits
 
 
-def axis_frame(axis):
-    """(3, 3) rotation whose z column is the unit vector along `axis`, with as many exact zeros as the axis allows."""
+def axis_frame(axis, tolerance=1e-12):
+    """(3, 3) rotation whose z column is the unit vector along `axis`, with as many exact zeros as the axis allows;
+    what is below `tolerance` counts as one."""
     z = np.asarray(axis, float) / np.linalg.norm(axis)
-    z[np.abs(z) < 1e-12] = 0.0
+    z[np.abs(z) < tolerance] = 0.0
     z = z / np.linalg.norm(z)
     if np.array_equal(z, [0.0, 0.0, 1.0]):
         return np.eye(3)

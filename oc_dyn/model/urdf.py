@@ -11,9 +11,9 @@ from urdf_parser_py.urdf import URDF
 from ..errors import ModelError, ModelWarning
 from ..lie import so3
 from .canonical import almost_quarter_turns
-from .check import joint_problems, tree_problems
+from .check import definite_problems, joint_problems, tree_problems
 from .inertia import Inertia
-from .robot import Joint, Mimic, assemble, checked_tolerance
+from .robot import CLEAN, Joint, Mimic, assemble, checked_tolerance
 from .xml_clean import Findings, clean
 from .xml_read import read_xml
 
@@ -21,7 +21,16 @@ _KIND = {"floating": "free"}  # all other types are called as in joints.py
 _SUBJECT = re.compile(r"""(link|joint) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 
-def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0, -9.81), strict=False, snap_angles=0.0):
+def load_urdf(
+    path_or_xml,
+    *,
+    floating_base=False,
+    lock=None,
+    gravity=(0.0, 0.0, -9.81),
+    strict=False,
+    snap_angles=CLEAN,
+    check_inertia: bool = True,
+):
     """Robot of a URDF file; meshes, sensors, transmissions and unknown tags are not looked at.
 
     path_or_xml: path (str, Path) or XML itself (str, bytes), in any encoding it declares.
@@ -29,22 +38,26 @@ def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0,
     lock: {joint: value [rad or m]} holds joints; a planar or floating one takes its coordinates.
     gravity: (3,) [m/s^2] in the root link's frame. strict: what is doubtful is an error.
     snap_angles: rotation entries this close to 0 or 1 are taken as exact, such as 1e-5 for a file that writes 1.5708
-    for a quarter turn; fewer instructions, results that differ from the file's by as much.
+    for a quarter turn; fewer instructions, results that differ from the file's by as much. 0 keeps all numbers as
+    they are.
+    check_inertia: False takes inertias that no body has, negative masses included, and tells of them in
+    `robot.report` alone.
 
     Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that
     the file does not give are infinite, a lone lower or upper makes the other 0; acceleration, jerk, effort_rate on
     <limit> and armature on <dynamics> are read, too. A missing axis is x. `robot.report` tells all that was
-    assumed or looks wrong, such as impossible inertias.
+    assumed or looks wrong.
 
-    Raises FileNotFoundError; ModelError with every problem found, its line, element and attribute; UnknownName for
-    a joint to lock. Warns (ModelWarning) of missing limits, of an inertia without mass or a mass without inertia,
-    and of tags and attributes that look misspelt.
+    Raises FileNotFoundError; ModelError with every problem found, its line, element and attribute, and for links whose
+    negative principal moments make the mass matrix indefinite; UnknownName for a joint to lock. Warns (ModelWarning)
+    of missing limits, of inertias that no body has, of an inertia without mass or a mass without inertia, and of tags
+    and attributes that look misspelt.
     Source: URDF specification (wiki.ros.org/urdf/XML), version 1.2 included.
     """
     snap_angles = checked_tolerance("load_urdf: snap_angles", snap_angles)
     source, stem, root, offset = read_xml(path_or_xml)
-    found = Findings(strict, offset)
+    found = Findings(strict, offset, check_inertia)
     xml, extras, lines = clean(root, stem, found)
     if found.macro:
         text = f"{found.macro[1]}: an unexpanded xacro; run xacro first (xacro FILE > robot.urdf)"
@@ -60,11 +73,16 @@ def load_urdf(path_or_xml, *, floating_base=False, lock=None, gravity=(0.0, 0.0,
         described.name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source,
         report=[_sentence(p) for p in sorted(found.report, key=lambda p: p[0] or 0)],
     )  # fmt: skip
+    wrong = definite_problems(robot) if check_inertia else []
+    if wrong:
+        raise ModelError(source, [_sentence(_located(text, lines)) for text in wrong])
     near = almost_quarter_turns(robot)
-    if near and not snap_angles:
+    if near and snap_angles <= CLEAN:
         hint = f"angles written with few digits at {', '.join(near)}; snap_angles=1e-5 would take them as exact"
         robot = replace(robot, report=(*robot.report, hint))
     robot = replace(robot, snap_angles=snap_angles)
+    if found.unphysical and check_inertia:
+        found.warnings.append(_joined(found.unphysical))
     for p in found.warnings:
         warnings.warn(f"{source}: {_sentence(p)}", ModelWarning, stacklevel=2)
     return robot
@@ -112,6 +130,12 @@ def _located(text, lines):
     if not at:
         return None, text
     return at[-1], text if len(at) == 1 else f"{text} (lines {', '.join(map(str, at[:9]))})"
+
+
+def _joined(findings):
+    """One finding of several: the first three in full."""
+    rest = f"; and {len(findings) - 3} more, see robot.report" if len(findings) > 3 else ""
+    return findings[0][0], "; ".join([findings[0][1], *map(_sentence, findings[1:3])]) + rest
 
 
 def _sentence(problem):

@@ -13,6 +13,8 @@ from collections import Counter
 import numpy as np
 from lxml import etree
 
+from ..lie import so3
+from .inertia import unphysical
 from .numbers import HUGE
 
 MAX_PARTS = 10_000  # links and joints
@@ -26,15 +28,15 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _MACRO = re.compile(r"\$[{(]")
 _INF = math.inf
-_TOLERANCE = 1e-6  # of the largest principal moment, below which an impossible inertia is rounding
 
 
 class Findings:
     """What is wrong, doubtful or assumed, as (line, sentence). In strict mode what is doubtful is wrong."""
 
-    def __init__(self, strict=False, offset=0):
-        self.strict, self.offset = strict, offset
+    def __init__(self, strict=False, offset=0, check_inertia=True):
+        self.strict, self.offset, self.check_inertia = strict, offset, check_inertia
         self.problems, self.warnings, self.report = [], [], []
+        self.unphysical = []  # of the report: inertias that no body has, all told in one warning
         self.complete = True  # every joint knows its links, so that the tree can be judged
         self.macro = None  # the first trace of xacro
         self._near = {}
@@ -119,7 +121,7 @@ def _link(e, f):
         f.wrong(inertial, f"{who}: <inertial> has no <mass>; add it, or leave <inertial> out for a massless link")
         mass = 0.0
     tensor = _tensor(parts.get("inertia"), inertial, who, f)
-    if mass < 0:
+    if mass < 0 and f.check_inertia:
         f.wrong(parts["mass"], f'{who}, <mass value="{mass:g}">: a mass cannot be negative')
     elif len(f.problems) == broken:
         _check_body(mass, tensor, inertial, who, f)
@@ -141,20 +143,17 @@ def _tensor(e, inertial, who, f):
 
 
 def _check_body(mass, t, inertial, who, f):
-    """Note an inertia that no body can have."""
+    """Tell an inertia that no body can have."""
     T = np.array([[t["ixx"], t["ixy"], t["ixz"]], [t["ixy"], t["iyy"], t["iyz"]], [t["ixz"], t["iyz"], t["izz"]]])
     scale = np.abs(T).max()
     if mass == 0 and scale > 0:
         f.doubt(inertial, f"{who}: its mass is zero, but its inertia is not; give it a mass or leave <inertial> out")
-    if scale < 1e-12:
-        return
-    a, b, c = np.linalg.eigvalsh(T)
-    moments = f"principal moments {a:.4g}, {b:.4g}, {c:.4g} kg m^2"
-    if a < -_TOLERANCE * scale:
-        f.doubt(inertial, f"{who}: its inertia is impossible, one of its {moments} is negative", loud=False)
-    elif a + b - c < -_TOLERANCE * scale:
-        text = f"{who}: its inertia is impossible, of its {moments} the largest exceeds the sum of the others"
-        f.doubt(inertial, text, loud=False)
+    why = unphysical(mass, T)
+    if why and f.strict and f.check_inertia:
+        f.wrong(inertial, f"{who}: {why}")
+    elif why:
+        f.note(inertial, f"{who}: {why}")
+        f.unphysical.append(f.report[-1])
 
 
 # -- joints ---------------------------------------------------------------------------------------------------
@@ -274,21 +273,9 @@ def _origin(out, e, who, f):
         if not 0.99 < math.hypot(*Q) < 1.01:
             f.wrong(e, f"{who}, {_quoted(e, 'quat_xyzw')}: its length is {math.hypot(*Q):g}, expected 1")
         else:
-            rpy = _angles(*Q)
+            x, y, z, w = Q
+            rpy = [float(angle) for angle in so3.quat_to_rpy(np.array([w, x, y, z])).full().ravel()]
     etree.SubElement(out, "origin", xyz=" ".join(map(repr, xyz)), rpy=" ".join(map(repr, rpy)))
-
-
-def _angles(x, y, z, w):
-    """Roll, pitch, yaw of a quaternion; yaw from the roll found, which keeps the product right at a pitch of 90 deg."""
-    s = 2 / (x * x + y * y + z * z + w * w)
-    xx, yy, zz = s * x * x, s * y * y, s * z * z
-    xy, xz, yz = s * x * y, s * x * z, s * y * z
-    wx, wy, wz = s * w * x, s * w * y, s * w * z
-    roll = math.atan2(yz + wx, 1 - xx - yy)
-    pitch = math.atan2(wy - xz, math.hypot(yz + wx, 1 - xx - yy))
-    sr, cr = math.sin(roll), math.cos(roll)
-    yaw = math.atan2(sr * (xz + wy) - cr * (xy - wz), cr * (1 - xx - zz) - sr * (yz - wx))
-    return [roll, pitch, yaw]
 
 
 def _numbers(e, key, who, f, n=1, default=None, infinite=False):

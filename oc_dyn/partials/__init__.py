@@ -10,7 +10,6 @@ the other are not, where the directions of a joint do not commute; their symmetr
 import casadi as ca
 
 from ..hybrid_dynamics import prescribed_rows
-from ..matrices.massless import require_inertia
 from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import Port, get, quantity
 from .friction_terms import friction_curvature, friction_partials, friction_terms
@@ -81,7 +80,6 @@ def _forward_outputs(robot, order, options):
 
 
 def _call_forward(function, model, order, ports, options):
-    require_inertia(model, "forward_dynamics_partials")
     q, v, tau = ports["q"], ports["v"], ports["tau"]
     terms = friction_terms(model.robot, v, options["friction"])
     found = function(model, q, v, tau - terms.torque, _wrench(ports), terms.damping)
@@ -100,7 +98,6 @@ def _hybrid_outputs(robot, order, options):
 def _call_hybrid(function, model, order, ports, options):
     rows = prescribed_rows(model.robot, options)
     nv = model.robot.nv
-    require_inertia(model, "hybrid_dynamics_partials", rows)
     a, tau = ca.SX(nv, 1), ca.SX(nv, 1)
     others = [k for k in range(nv) if k not in rows]
     a[list(rows)], tau[others] = ports["dv_p"], ports["tau_f"]
@@ -114,7 +111,6 @@ def _inverse_matrix_outputs(robot, order, options):
 
 
 def _inverse_matrix_call(function, model, order, ports, options):
-    require_inertia(model, "mass_matrix_inverse")
     return {"Minv": function(model, ports["q"])}
 
 
@@ -177,7 +173,6 @@ def _call_inverse_adjoint(function, model, order, ports, options):
 
 
 def _call_forward_adjoint(function, model, order, ports, options):
-    require_inertia(model, "forward_dynamics_adjoint")
     q, v, tau, lam = (ports[x] for x in ("q", "v", "tau", "lam"))
     terms = friction_terms(model.robot, v, options["friction"])
     found = function(model, q, v, tau - terms.torque, lam, _wrench(ports), terms)
@@ -194,7 +189,6 @@ def _call_inverse_hessian(function, model, order, ports, options):
 
 
 def _call_forward_hessian(function, model, order, ports, options):
-    require_inertia(model, "forward_dynamics_lagrangian_hessian")
     q, v, tau, lam = (ports[x] for x in ("q", "v", "tau", "lam"))
     terms = friction_terms(model.robot, v, options["friction"])
     H = function(model, q, v, tau - terms.torque, lam, _wrench(ports), terms)
@@ -226,6 +220,7 @@ quantity(
     inputs=_forward_inputs,
     outputs=_forward_outputs,
     call=_call_forward,
+    solves=lambda robot, options: (),
     max_order=0,
     default=("composite", "ad_via_inverse"),
     **_OPTIONS,
@@ -236,6 +231,7 @@ quantity(
     inputs=_hybrid_inputs,
     outputs=_hybrid_outputs,
     call=_call_hybrid,
+    solves=prescribed_rows,
     options=("prescribed", "external_wrenches"),
     max_order=0,
     default=("composite", "ad"),
@@ -247,6 +243,7 @@ quantity(
     inputs=lambda robot, order, options: [configuration_port(robot)],
     outputs=_inverse_matrix_outputs,
     call=_inverse_matrix_call,
+    solves=lambda robot, options: (),
     max_order=0,
     default=("cholesky", "articulated"),
     sparse=True,
@@ -266,6 +263,7 @@ quantity(
     inputs=_multiplied(_forward_inputs, "dv"),
     outputs=_adjoint_outputs(_forward_inputs, "dv"),
     call=_call_forward_adjoint,
+    solves=lambda robot, options: (),
     max_order=0,
     default=("composite", "ad"),
     **_OPTIONS,
@@ -285,6 +283,7 @@ quantity(
     inputs=_multiplied(_forward_inputs, "dv"),
     outputs=_hessian_outputs(_forward_inputs),
     call=_call_forward_hessian,
+    solves=lambda robot, options: (),
     max_order=0,
     default=("composite", "ad"),
     **_OPTIONS,

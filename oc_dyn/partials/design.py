@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError, UnknownName
 from ..lie import se3
 from ..model.inertia import Inertia
+from ..model.numbers import as_floats
 from ..model.robot import assemble
 
 
@@ -210,7 +211,7 @@ def _on_a_body(robot, name):
 
 
 def _vector(name, x):
-    x = np.asarray(x, float).reshape(-1)
+    x = as_floats(name, x).reshape(-1)
     if x.size != 3 or not np.all(np.isfinite(x)):
         raise ShapeError(f"{name}: got {x.tolist()}, expected three finite numbers")
     return x

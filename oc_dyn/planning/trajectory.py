@@ -5,6 +5,7 @@ import numpy as np
 
 from ..errors import ModelError, ShapeError
 from ..function import function
+from ..model.numbers import as_floats
 from . import storage
 from .limits import QUANTITIES, order_name
 from .polynomials import derivatives_at
@@ -147,7 +148,7 @@ class Trajectory(Samples):
                 times = np.append(times, self.t[-1])
             times[-1] = self.t[-1]
         else:
-            times = np.asarray(at, float).ravel()
+            times = as_floats("sample: times", at).ravel()
             slack = 1e-9 * max(self.duration, 1.0)
             if times.size == 0 or not np.all((times >= self.t[0] - slack) & (times <= self.t[-1] + slack)):
                 raise ShapeError(f"sample: times must be some, from {self.t[0]:g} to {self.t[-1]:g} s")

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..model.inertia import ReadOnlyArrays
+from ..model.numbers import as_floats
 from ..model.robot import cached
 
 TOLERANCE = 1e-9  # singular values below this part of the largest one are zero
@@ -49,7 +50,7 @@ class BaseParameters(ReadOnlyArrays):
 
     def of(self, parameters):
         """(rank,) base parameters of (10 bodies,) parameters."""
-        return self.matrix @ np.asarray(parameters, float)
+        return self.matrix @ as_floats("base parameters: parameters", parameters)
 
     @property
     def names(self):

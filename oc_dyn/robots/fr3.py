@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
+from ..model.numbers import as_floats
 from .panda import franka_arm
 
 # mass [kg], centre of mass [m], tensor about it [kg m^2]: xx, xy, xz, yy, yz, zz; all in the link's frame
@@ -88,7 +89,7 @@ def fr3_velocity_limits(q):
     Source:    the vendor's robot specification of the Franka Research 3.
     """
     symbolic = isinstance(q, (ca.SX, ca.MX))
-    q = q if symbolic else ca.DM(np.asarray(q, float).reshape(-1))
+    q = q if symbolic else ca.DM(as_floats("fr3_velocity_limits: q", q).reshape(-1))
     if q.numel() != 7:
         raise ShapeError(f"fr3_velocity_limits: got {q.numel()} angles, expected 7")
     q = ca.vec(q)

@@ -12,7 +12,6 @@ S the joint's screws. Everywhere else it is, and so is d2tau_dvdv.
 import casadi as ca
 
 from ..friction import friction_torques
-from ..matrices.massless import require_inertia
 from ..ports import configuration_port, motion_ports, torque_ports, wrench_ports
 from ..registry import Port, quantity
 
@@ -66,7 +65,6 @@ def _inverse_call(function, model, order, ports, options):
 
 
 def _forward_call(function, model, order, ports, options):
-    require_inertia(model, "forward_dynamics_second_partials")
     q, v, tau, nv = ports["q"], ports["v"], ports["tau"], model.robot.nv
     W = [ports["w_ext"]] if options["external_wrenches"] else None
     if not options["friction"]:
@@ -106,6 +104,7 @@ quantity(
     inputs=_forward_inputs,
     outputs=_forward_outputs,
     call=_forward_call,
+    solves=lambda robot, options: (),
     options=("external_wrenches", "friction"),
     max_order=0,
     default=("composite", "ad"),

@@ -1,9 +1,9 @@
 """Tensors of second partials: entry (i, j, k) is kept at row i + nv j, column k of a matrix (nv nv, nv)."""
 
 import casadi as ca
-import numpy as np
 
 from ..errors import ShapeError
+from ..model.numbers import as_floats
 
 
 def as_tensor(matrix):
@@ -11,7 +11,7 @@ def as_tensor(matrix):
 
     matrix: numbers, as a Function of second partials gives them. Raises ShapeError for any other shape.
     """
-    array = np.asarray(matrix, float)
+    array = as_floats("as_tensor", matrix)
     n = array.shape[-1] if array.ndim == 2 else 0
     if array.ndim != 2 or array.shape[0] != n * n:
         raise ShapeError(f"as_tensor: got shape {array.shape}, expected (nv nv, nv), a matrix of second partials")

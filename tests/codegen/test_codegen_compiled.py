@@ -236,7 +236,7 @@ def test_numpy_call_says_what_is_wrong():
         run(x[0], x[1][:3], x[2])
     with pytest.raises(od.ShapeError, match=r"port v got shape \(1, 4\)"):
         run(x[0], x[1][None], x[2])
-    with pytest.raises(od.ShapeError, match="port dv: .*give an array of numbers"):
+    with pytest.raises(od.ShapeError, match="port dv: got 'fast', expected numbers"):
         run(x[0], x[1], "fast")
     with pytest.raises(od.ShapeError, match="got q, v, expected"):
         run(q=x[0], v=x[1])
