@@ -10,6 +10,7 @@ from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .model.canonical import canonical
 from .model.numbers import as_floats
 from .model.parameters import checked_parts, with_values
+from .model.quaternions import check_quaternions, quaternions
 from .model.robot import Robot, cached
 from .ports import parameter_port
 from .registry import choose, get, quantities
@@ -24,17 +25,23 @@ class RobotFunction(ca.Function):
 
     Behaves as its base class everywhere (map, Opti, code generation). Numbers may be numpy arrays (also flat or
     rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Ports left out count as zero, as in CasADi.
+    Quaternions given as numbers must be of unit length, unless it was made with normalize=True.
     """
 
-    def __init__(self, base, names=None, columns=None, twin=None):
+    def __init__(self, base, names=None, columns=None, twin=None, rotations=(), normalize=False):
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
         self._columns = columns or {}  # columns of a port: bodies
         self.twin = twin  # the same without registered derivatives, where there are any
+        self.rotations, self.normalize = rotations, normalize  # quaternions in port q: ((joint, first row), ...)
 
-    def with_base(self, base):
-        """`base`, a Function of the same ports, checked and named like this one, which is its twin."""
-        return RobotFunction(base, self._names, self._columns, self)
+    def with_base(self, base, twin=None):
+        """`base`, a Function of the same ports, checked and named like this one."""
+        return RobotFunction(base, self._names, self._columns, twin, self.rotations, self.normalize)
+
+    def normalizing(self):
+        """The same Function, which takes quaternions of any length but zero for those of unit length."""
+        return RobotFunction(self, self._names, self._columns, self.twin, self.rotations, True)
 
     def __call__(self, *args, **ports):
         if args and ports:
@@ -48,6 +55,8 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
         if {ca.SX, ca.MX} <= {type(x) for x in checked.values()}:
             raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
+        if self.rotations:
+            self._check_rotations(checked.get("q"))
         return super().__call__(*checked.values()) if args else super().__call__(**checked)
 
     def _signature(self):
@@ -76,6 +85,18 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: port {name} got shape {got}, expected ({rows}, {columns}){hint}")
         return value
 
+    def _check_rotations(self, q):
+        """Refuse quaternions that are numbers and not of unit length."""
+        if isinstance(q, (ca.SX, ca.MX)):
+            return
+        if q is None:
+            problem = f"port q is missing, but zero is no rotation of joint {self.rotations[0][0]}"
+            raise ShapeError(f"{self.name()}: {problem}; robot.neutral() is without displacement")
+        q, rows = np.asarray(q, float), self.size1_in("q")
+        if q.size == 1:
+            q = np.full(rows, q.item())
+        check_quaternions(self.name(), self.rotations, q.reshape(rows) if q.size == rows else q, self.normalize)
+
     def _by_body(self, name, wrenches):
         """Matrix of wrenches from {body: (6,)}; bodies left out are free."""
         bodies = self._columns.get(name, ())
@@ -89,11 +110,13 @@ class RobotFunction(ca.Function):
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
     def __getstate__(self):
-        return {"base": super().__getstate__(), "names": self._names, "columns": self._columns}
+        kept = {"names": self._names, "columns": self._columns}
+        return {"base": super().__getstate__(), **kept, "rotations": (self.rotations, self.normalize)}
 
     def __setstate__(self, state):
         super().__setstate__(state["base"])
         self._names, self._columns, self.twin = state["names"], state["columns"], None
+        self.rotations, self.normalize = state["rotations"]
 
 
 def _as_column(x):
@@ -102,7 +125,7 @@ def _as_column(x):
     return ca.vec(ca.DM(x) if isinstance(x, np.ndarray) else x)
 
 
-def function(robot, quantity, *, order=0, method=None, name=None, derivatives="ad", **options):
+def function(robot, quantity, *, order=0, method=None, name=None, derivatives="ad", normalize=False, **options):
     """Quantity of a robot as casadi.Function with named ports.
 
     robot: Robot. quantity, method: names, see od.table(); without a method the default one is taken.
@@ -118,6 +141,9 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
     Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
     generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
+    normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
+    numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
+    `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
     Ports, shapes and units: od.ports(robot, quantity, order).
     Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
@@ -128,6 +154,11 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     settings = _settings(record, options)
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
+    if not isinstance(normalize, (bool, np.bool_)):
+        raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
+    if normalize:
+        strict = function(robot, quantity, order=order, method=method, name=name, derivatives=derivatives, **options)
+        return cached(robot, ("normalizing", derivatives, *key), strict.normalizing)
     if derivatives == "ad":
         return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
     if derivatives != "analytic":
@@ -137,7 +168,7 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     def differentiated():
         plain = _build(robot, record, chosen, order, settings, name)
         kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction")}
-        return plain.with_base(analytic(robot, quantity, order, plain, kept, function))
+        return plain.with_base(analytic(robot, quantity, order, plain, kept, function), twin=plain)
 
     return cached(robot, ("analytic", *key), differentiated)
 
@@ -211,7 +242,8 @@ def _build(robot, record, chosen, order, settings, name, model=None):
     base = ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
     names = {p.name: p.rows for p in inputs if p.rows}
     bodies = tuple(b.name for b in robot.bodies)
-    return RobotFunction(base, names, {p.name: bodies for p in inputs if p.name.endswith("w_ext")})
+    columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
+    return RobotFunction(base, names, columns, rotations=quaternions(robot) if "q" in symbols else ())
 
 
 def _read(record, robot):

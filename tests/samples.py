@@ -102,6 +102,15 @@ def random_ports(function, robot, seed=0):
     return out
 
 
+def scaled_quaternions(robot, q, factor):
+    """q (nq,) with its quaternions so many times as long."""
+    q = np.array(q, float)
+    for j in robot.joints:
+        if j.kind in ("spherical", "free"):
+            q[j.q_index : j.q_index + 4] *= factor
+    return q
+
+
 def relative(a, b):
     """Largest difference between two arrays, relative to the largest entry of the second (or to one)."""
     a, b = np.array(a, float), np.array(b, float)

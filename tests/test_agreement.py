@@ -1,11 +1,13 @@
 """All methods of every quantity agree, on robots of every kind and at every order that they can do.
 
 A Function of order r gives all lower orders too, so every method is tried once, at the highest order that it goes to.
+Quaternions of another length count as normalised, by every method: where values, derivatives along the motion and
+partials on the tangent space do not change with their lengths, they agree there, too.
 """
 
 import numpy as np
 import pytest
-from samples import ROBOTS, SMALL, functions_of, random_ports, relative, robot
+from samples import ROBOTS, SMALL, functions_of, random_ports, relative, robot, scaled_quaternions
 
 import oc_dyn as od
 from oc_dyn.registry import get, get_method
@@ -79,7 +81,18 @@ def _agree(quantity, r, top, name):
                 assert error < (record.tolerance or TOLERANCE), (
                     f"{quantity} order {order} on {name}: {method} differs from the default in {port} by {error:.1e}"
                 )
+        if f.rotations:
+            _same_for_all_lengths(f, r, ports, record.tolerance or TOLERANCE)
     assert tried, f"{quantity} has one method only on {name}"
+
+
+def _same_for_all_lengths(f, r, ports, tolerance):
+    free, expected = f.normalizing(), f(**ports)
+    for norm in (0.9, 1.1):
+        found = free(**{**ports, "q": scaled_quaternions(r, ports["q"], norm)})
+        for port, value in expected.items():
+            error = relative(found[port], value)
+            assert error < tolerance, f"{f.name()} at norm {norm}: {port} is off by {error:.1e}"
 
 
 def _comparable(quantity, order, ports, function):

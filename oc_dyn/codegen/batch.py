@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
+from ..model.quaternions import check_quaternions
 from .build import FLAGS, library, processors
 from .source import c_source, checked_functions, prepared
 
@@ -38,7 +39,8 @@ def batch(function, *, threads=None, executor=None, flags=FLAGS, compiler=None, 
     concurrent.futures.Executor of threads to use instead of own ones (not of processes: memory is shared).
     flags, compiler, cache: as in od.compile.
     fallback: go on with Function.map, with a ModelWarning, where no compiler is found.
-    Raises ModelError for what is no Function, ShapeError; SolveError if compiling fails.
+    Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
+    SolveError if compiling fails.
     """
     (function,) = checked_functions("batch", function)
     if threads is None:
@@ -79,6 +81,8 @@ class Batch:
             raise ShapeError(f"{f.name()}: got {got}, expected {expected}, with the points side by side")
         given = args or [ports[n] for n in names]
         points = [_points(f, i, x) for i, x in enumerate(given)]
+        if getattr(f, "rotations", ()):
+            check_quaternions(f.name(), f.rotations, points[names.index("q")], f.normalize)
         counts = {n: x.shape[1] for n, x in zip(names, points, strict=True)}
         n = max((c for c in counts.values() if c != 1), default=1) if all(counts.values()) else 0
         if any(c not in (1, n) for c in counts.values()):

@@ -64,7 +64,7 @@ def _loaded(function, text, path, built):
     except RuntimeError:  # a damaged file in the cache
         made = ca.external(function.name(), str(built(text, anew=True)))
     if isinstance(function, RobotFunction):
-        made = RobotFunction(made, function._names, function._columns)
+        made = function.with_base(made)
     made.straight_line = function.is_a("SXFunction")  # it cannot fail: spares numpy_call to ask
     return made
 

@@ -105,10 +105,10 @@ class ContactMotion:
         steps = np.hstack([self._later(h) - self.q[1:], v + h[:, None] * self.dv - self.v[1:]])
         norms = [np.linalg.norm(self.q[:, j.q_index : j.q_index + 4], axis=1) - 1 for j in robot.joints if j.nq > j.nv]
         weight = robot.total_mass * np.array(robot.gravity)
-        arms = np.concatenate([self._points(q), function(robot, "com")(q.T).full().T[:, None]], axis=1)
+        arms = np.concatenate([self._points(q), function(robot, "com", normalize=True)(q.T).full().T[:, None]], axis=1)
         forces = np.concatenate([self.f, np.broadcast_to(weight, (N, 1, 3))], axis=1)
         wrench = np.hstack([np.cross(arms, forces).sum(axis=1), forces.sum(axis=1)])
-        rate = function(robot, "momentum", order=1)(q.T, v.T, self.dv.T)[1].full().T
+        rate = function(robot, "momentum", order=1, normalize=True)(q.T, v.T, self.dv.T)[1].full().T
         return {
             "residual of the dynamics at nodes [N, Nm]": np.abs(self.tau[:, free]).max(initial=0),
             "residual of the steps": np.abs(steps).max(),
