@@ -13,11 +13,11 @@ from .model.parameters import checked_parts, with_values
 from .model.quaternions import check_quaternions, quaternions
 from .model.robot import Robot, cached
 from .ports import parameter_port
-from .registry import choose, get, quantities
+from .registry import CORIOLIS, choose, get, quantities
 from .representation import converted, converts, described
 
 _OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
-_OPTIONS |= {"parameters": None, "columns": None}
+_OPTIONS |= {"parameters": None, "columns": None, "coriolis": None}
 
 
 class RobotFunction(ca.Function):
@@ -137,7 +137,9 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     parameters adds the port params: "symbolic" the inertial parameters (10 bodies,) as in robot.parameters; or some of
     "inertia", "armature" and "viscous", in this order, the last two (nv,) each and viscous with friction=True alone;
     robot.parameter_values(parts) are the robot's own, robot.parameter_rows(parts) their names. columns of a regressor:
-    the same parts, default the inertia.
+    the same parts, default the inertia. coriolis: which matrix C, for there are many with the same C v: "christoffel",
+    the default of every quantity, "garofalo" (both admissible: dM/dt = C + C^T), or, of coriolis_matrix and
+    eom_coefficients, "kumar_mueller" (not admissible); a method that is named gives the one that the table says.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
     Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
     generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
@@ -150,8 +152,8 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     record = get(quantity)
     _read(record, robot)
     order = _checked_order(quantity, record, order)
-    chosen = choose(quantity, robot, order, method)
     settings = _settings(record, options)
+    chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
     if not isinstance(normalize, (bool, np.bool_)):
@@ -279,6 +281,14 @@ def _settings(record, options):
         if not all(x is None or isinstance(x, (bool, str)) for x in (value if isinstance(value, tuple) else (value,))):
             raise UnknownName(f"value of option {key} of {record.name!r}", value, ("a name", "a list of names"))
     return {k: given.get(k, _OPTIONS[k]) for k in record.options}
+
+
+def _coriolis(record, settings):
+    """The Coriolis matrix asked for, None for the method's own."""
+    name = settings.get("coriolis")
+    if name is not None and name not in CORIOLIS:
+        raise UnknownName(f"Coriolis matrix of {record.name!r}", name, CORIOLIS)
+    return name
 
 
 def checked_name(name):
