@@ -13,6 +13,8 @@ import oc_dyn as od
 from oc_dyn.registry import get_method
 
 FAR = 1e4  # m
+
+
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "coriolis_matrix"])
 def test_robots_that_stand_far_away(quantity):
     """On the ground, and one of two trees alone."""

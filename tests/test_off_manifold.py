@@ -210,6 +210,14 @@ def test_every_way_to_give_numbers():
             pytest.fail(what)
 
 
+def test_contact_bodies_are_not_searched_from_zero_quaternions():
+    r = robot("floating")
+    od.Problem(3, 1.0).contact_body(r, guess=2 * r.neutral())
+    for guess in (np.zeros(r.nq), np.zeros((4, r.nq)), [0.0, 0.0, 0.0, 0.0]):
+        with pytest.raises(ShapeError, match="contact_body: guess of q: joint root_joint.*no rotation"):
+            od.Problem(3, 1.0).contact_body(r, guess=guess)
+
+
 def test_conversions_to_other_libraries():
     """Of both sides, and of velocities that are turned with q."""
     pytest.importorskip("pinocchio")

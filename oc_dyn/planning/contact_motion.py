@@ -14,6 +14,7 @@ from ..errors import ShapeError
 from ..function import function
 from ..kinematics.contact import contact_points, contact_wrenches
 from ..model.numbers import as_floats
+from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import cached
 
 
@@ -124,6 +125,17 @@ class ContactMotion:
 
     def _points(self, q):
         return contact_points(self.robot, self.frames)(q.T, 0)[0].full().T.reshape(len(q), -1, 3)
+
+
+def check_guess(robot, q):
+    """Refuse quaternions of a guess of q, (nq,) or (nodes, nq) numbers or one, that are zero: nothing can be evaluated
+    there. Another length may be searched from."""
+    if callable(q):
+        return
+    q = as_floats("contact_body: guess of q", q)
+    if q.ndim == 0 or q.shape[-1] == robot.nq:
+        at = np.full(robot.nq, q) if q.ndim == 0 else np.atleast_2d(q).T
+        check_quaternions("contact_body: guess of q", quaternions(robot), at, normalize=True)
 
 
 def contact_efforts(robot, frames):

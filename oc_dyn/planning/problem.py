@@ -26,7 +26,7 @@ from ..given import expression as expression_of
 from ..kinematics.contact import contact_points
 from ..model.numbers import as_floats, shortened
 from ..model.quaternions import check_quaternions, quaternions
-from .contact_motion import ContactBody
+from .contact_motion import ContactBody, check_guess
 from .integrators import chosen_method
 from .polynomials import later, uniform_b_spline
 from .solver import checked_options, solve, solvers
@@ -219,6 +219,7 @@ class Problem:
         guesses = guess if isinstance(guess, (list, tuple)) else (guess, 0.0, 0.0, 0.0)
         if len(guesses) != 4 or np.shape(scale) != (4,):
             raise ShapeError("contact_body: expected four guesses and four scales, of q, v, dv and f")
+        check_guess(robot, guesses[0])
         add = {"q": (self.state, robot.nq), "v": (self.state, robot.nv), "dv": (self.control, robot.nv)}
         add |= {"f": (self.control, 3 * len(frames))} if frames else {}
         made = [
