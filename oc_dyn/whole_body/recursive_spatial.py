@@ -82,9 +82,13 @@ def _inertias(model, i, C, twists, order):
 def _first_moments(model, order, q, V):
     """Derivatives of mass times centre of mass: the first from poses, the others from the linear momentum. What
     regrouping moved to the ground counts."""
-    poses = body_poses(model, q)
+    poses, at, mass = local_poses(model, q), model.joint_q(q), {}
+    for i in model.bodies:
+        first = model.support(i)[0]
+        mass[first] = mass.get(first, 0) + model.inertia[i].mass
     here = total(
         poses[i][0] @ casadi_value(model.inertia[i].moment) + model.inertia[i].mass * poses[i][1] for i in model.bodies
     )
+    here = here + total(m * model.placement(i, at[i])[1] for i, m in mass.items())
     here = here + casadi_value(model.inertia[0].moment)
     return [here] + ([x[3:] for x in _momentum(model, order - 1, q, V, local_poses)] if order else [])
