@@ -10,13 +10,14 @@ from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .model.canonical import canonical
 from .model.numbers import as_floats
 from .model.parameters import checked_parts, with_values
+from .model.quaternions import check_quaternions, quaternions
 from .model.robot import Robot, cached
 from .ports import parameter_port
-from .registry import choose, get, quantities
+from .registry import CORIOLIS, choose, get, quantities
 from .representation import converted, converts, described
 
 _OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
-_OPTIONS |= {"parameters": None, "columns": None}
+_OPTIONS |= {"parameters": None, "columns": None, "coriolis": None}
 _ABSURD = 1e9  # a result that is larger may come of a singular mass matrix, and is looked at
 
 
@@ -26,19 +27,25 @@ class RobotFunction(ca.Function):
     Behaves as its base class everywhere (map, Opti, code generation). Numbers may be numpy arrays (also flat or
     rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Ports left out count as zero, as in CasADi, and so
     does a 0; any other scalar is refused unless the port has one row. NaN is taken, and comes out.
+    Quaternions given as numbers must be of unit length, unless it was made with normalize=True.
     """
 
-    def __init__(self, base, names=None, columns=None, twin=None, regular=None):
+    def __init__(self, base, names=None, columns=None, twin=None, regular=None, rotations=(), normalize=False):
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
         self._columns = columns or {}  # columns of a port: bodies
         self.twin = twin  # the same without registered derivatives, where there are any
         self.library = None  # path of the machine code, where it is compiled
         self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
+        self.rotations, self.normalize = rotations, normalize  # quaternions in port q: ((joint, first row), ...)
 
-    def with_base(self, base):
-        """`base`, a Function of the same ports, checked and named like this one, which is its twin."""
-        return RobotFunction(base, self._names, self._columns, self, self.regular)
+    def with_base(self, base, twin=None):
+        """`base`, a Function of the same ports, checked and named like this one."""
+        return RobotFunction(base, self._names, self._columns, twin, self.regular, self.rotations, self.normalize)
+
+    def normalizing(self):
+        """The same Function, which takes quaternions of any length but zero for those of unit length."""
+        return RobotFunction(self, self._names, self._columns, self.twin, self.regular, self.rotations, True)
 
     def __call__(self, *args, **ports):
         if args and ports:
@@ -52,6 +59,8 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
         if {ca.SX, ca.MX} <= {type(x) for x in checked.values()}:
             raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
+        if self.rotations:
+            self._check_rotations(checked.get("q"))
         found = super().__call__(*checked.values()) if args else super().__call__(**checked)
         if self.regular is not None:
             self._check_results(checked, found)
@@ -97,6 +106,18 @@ class RobotFunction(ca.Function):
         for point in q.reshape((self.size1_in("q"), -1), order="F").T:
             self.regular(point)
 
+    def _check_rotations(self, q):
+        """Refuse quaternions that are numbers and not of unit length."""
+        if isinstance(q, (ca.SX, ca.MX)):
+            return
+        if q is None:
+            problem = f"port q is missing, but zero is no rotation of joint {self.rotations[0][0]}"
+            raise ShapeError(f"{self.name()}: {problem}; robot.neutral() is without displacement")
+        q, rows = np.asarray(q, float), self.size1_in("q")
+        if q.size == 1:
+            q = np.full(rows, q.item())
+        check_quaternions(self.name(), self.rotations, q.reshape(rows) if q.size == rows else q, self.normalize)
+
     def _by_body(self, name, wrenches):
         """Matrix of wrenches from {body: (6,)}; bodies left out are free."""
         bodies = self._columns.get(name, ())
@@ -110,8 +131,8 @@ class RobotFunction(ca.Function):
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
     def __getstate__(self):
-        state = {"base": super().__getstate__(), "names": self._names, "columns": self._columns}
-        return {**state, "library": self.library}
+        kept = {"names": self._names, "columns": self._columns, "library": self.library}
+        return {"base": super().__getstate__(), **kept, "rotations": (self.rotations, self.normalize)}
 
     def __setstate__(self, state):
         self.library = state.get("library")
@@ -121,6 +142,7 @@ class RobotFunction(ca.Function):
             require_whole(self.library)
         super().__setstate__(state["base"])
         self._names, self._columns, self.twin, self.regular = state["names"], state["columns"], None, None
+        self.rotations, self.normalize = state["rotations"]
 
 
 def _largest(matrix):
@@ -140,7 +162,7 @@ def _as_column(where, x):
     return ca.vec(x) if isinstance(x, (ca.SX, ca.MX, ca.DM)) else ca.DM(as_floats(where, x).reshape(-1))
 
 
-def function(robot, quantity, *, order=0, method=None, name=None, derivatives="ad", **options):
+def function(robot, quantity, *, order=0, method=None, name=None, derivatives="ad", normalize=False, **options):
     """Quantity of a robot as casadi.Function with named ports.
 
     robot: Robot. quantity, method: names, see od.table(); without a method the default one is taken.
@@ -152,22 +174,32 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     parameters adds the port params: "symbolic" the inertial parameters (10 bodies,) as in robot.parameters; or some of
     "inertia", "armature" and "viscous", in this order, the last two (nv,) each and viscous with friction=True alone;
     robot.parameter_values(parts) are the robot's own, robot.parameter_rows(parts) their names. columns of a regressor:
-    the same parts, default the inertia.
+    the same parts, default the inertia. coriolis: which matrix C, for there are many with the same C v: "christoffel",
+    the default of every quantity, "garofalo" (both admissible: dM/dt = C + C^T), or, of coriolis_matrix and
+    eom_coefficients, "kumar_mueller" (not admissible); a method that is named gives the one that the table says.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
     Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
     generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
+    normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
+    numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
+    `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
     Ports, shapes and units: od.ports(robot, quantity, order).
     Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
     record = get(quantity)
     _read(record, robot)
     order = _checked_order(quantity, record, order)
-    chosen = choose(quantity, robot, order, method)
     settings = _settings(record, options)
+    chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
     # these are names and truth values; True is not taken for an order of 1
     key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
+    if not isinstance(normalize, (bool, np.bool_)):
+        raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
+    if normalize:
+        strict = function(robot, quantity, order=order, method=method, name=name, derivatives=derivatives, **options)
+        return cached(robot, ("normalizing", derivatives, *key), strict.normalizing)
     if derivatives == "ad":
         return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
     if derivatives != "analytic":
@@ -177,7 +209,7 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     def differentiated():
         plain = _build(robot, record, chosen, order, settings, name)
         kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction")}
-        return plain.with_base(analytic(robot, quantity, order, plain, kept, function))
+        return plain.with_base(analytic(robot, quantity, order, plain, kept, function), twin=plain)
 
     return cached(robot, ("analytic", *key), differentiated)
 
@@ -253,7 +285,9 @@ def _build(robot, record, chosen, order, settings, name, model=None):
     names = {p.name: p.rows for p in inputs if p.rows}
     bodies = tuple(b.name for b in robot.bodies)
     columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
-    return RobotFunction(base, names, columns, regular=None if parts else regular)
+    regular = None if parts else regular
+    rotations = quaternions(robot) if "q" in symbols else ()
+    return RobotFunction(base, names, columns, regular=regular, rotations=rotations)
 
 
 def _regular(record, model, settings):
@@ -302,6 +336,14 @@ def _settings(record, options):
         if not all(x is None or isinstance(x, (bool, str)) for x in (value if isinstance(value, tuple) else (value,))):
             raise UnknownName(f"value of option {key} of {record.name!r}", value, ("a name", "a list of names"))
     return {k: given.get(k, _OPTIONS[k]) for k in record.options}
+
+
+def _coriolis(record, settings):
+    """The Coriolis matrix asked for, None for the method's own."""
+    name = settings.get("coriolis")
+    if name is not None and name not in CORIOLIS:
+        raise UnknownName(f"Coriolis matrix of {record.name!r}", name, CORIOLIS)
+    return name
 
 
 def checked_name(name):

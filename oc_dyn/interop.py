@@ -25,6 +25,7 @@ import numpy as np
 from .errors import ModelError, ShapeError
 from .lie import so3
 from .model.numbers import as_floats
+from .model.quaternions import check_quaternions, quaternions
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +35,9 @@ class Conversion:
     q, v, dv, tau take ours and return theirs; from_q, from_v, from_dv, from_tau go back. All arguments of one call are
     of the side it starts from: v(v, q) takes our q, from_v(v, q) theirs. Values may be numbers (numpy arrays come
     back), SX or MX. Where their velocity of a free or planar joint is in other axes than ours, q must be given, and for
-    accelerations v as well; ShapeError says so. A joint that follows another one here and has a coordinate of its own
-    there is filled by its rule; a force on it counts, by the same rule, at the joint it follows.
+    accelerations v as well; ShapeError says so, as it does for numbers whose quaternions are not of unit length.
+    A joint that follows another one here and has a coordinate of its own there is filled by its rule; a force on it
+    counts, by the same rule, at the joint it follows.
     """
 
     robot: object
@@ -46,13 +48,13 @@ class Conversion:
 
     def q(self, q):
         """Their configuration (nq,) from ours."""
-        q = self._column("q", q, self.robot.nq)
+        q = self._unit(self._column("q", q, self.robot.nq))
         return _result(p.way.to(p.our_q(q)) for p in sorted(self.places, key=lambda p: p.q_index))
 
     def from_q(self, q):
         """Our configuration from theirs (nq,). Angles stored as (cos, sin) come back between -pi and pi."""
         q = self._column("q", q, self.nq)
-        return _result(p.way.back(p.their_q(q)) for p in self._ours())
+        return self._unit(_result(p.way.back(p.their_q(q)) for p in self._ours()))
 
     def v(self, v, q=None):
         """Their velocity (nv,) from ours at our q."""
@@ -119,7 +121,7 @@ class Conversion:
 
     def _turn(self, p, q):
         """Block of velocity_matrix of one joint."""
-        return p.way.turn(p.our_q(self._column("q", q, self.robot.nq)) if p.way.turns else None)
+        return p.way.turn(p.our_q(self._unit(self._column("q", q, self.robot.nq), p)) if p.way.turns else None)
 
     def _our_q(self, p, q):
         """Our q with nothing but the coordinates of one joint filled in, from theirs."""
@@ -128,6 +130,14 @@ class Conversion:
         part = p.way.back(p.their_q(self._column("q", q, self.nq)))
         j = p.joint
         return ca.vertcat(ca.DM(j.q_index, 1), part, ca.DM(self.robot.nq - j.q_index - j.nq, 1))
+
+    def _unit(self, q, place=None):
+        """Our q, whose quaternions are of unit length where they are numbers; of one joint alone, if one is given."""
+        if isinstance(q, (ca.DM, np.ndarray)):
+            found = quaternions(self.robot)
+            found = [x for x in found if x[0] == place.joint.name] if place else found
+            check_quaternions(self.library, found, np.asarray(q))
+        return q
 
     def _column(self, name, value, n):
         if value is None:

@@ -10,7 +10,8 @@ def derivative_name(name, k):
 
 def configuration_port(robot):
     """q, the coordinates."""
-    return Port("q", (robot.nq, 1), "rad, m, 1", "coordinates; quaternions (w, x, y, z)", robot.coordinate_names)
+    meaning = "coordinates; quaternions (w, x, y, z) count as normalised"
+    return Port("q", (robot.nq, 1), "rad, m, 1", meaning, robot.coordinate_names)
 
 
 def motion_ports(robot, order):

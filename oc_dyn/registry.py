@@ -9,6 +9,11 @@ from dataclasses import dataclass, field
 
 from .errors import OrderError, UnknownName
 
+CORIOLIS = {  # the matrices C(q, v) on offer, all with the same C v: what they are, whether admissible: M' = C + C^T
+    "christoffel": ("Christoffel symbols", True),
+    "garofalo": ("Garofalo et al. 2013, eq. 6b", True),
+    "kumar_mueller": ("Kumar and Mueller 2021, eq. 30", False),
+}
 _QUANTITIES = {}
 _METHODS = {}
 
@@ -58,7 +63,8 @@ class Method:
     parameters. cse: whether common subexpressions are taken out of the result; off where a baseline must stay as it is.
     graph: "sx", or "mx" for methods that call Functions instead of writing everything out. tolerance: how far its
     results may be off, relative to the largest one; None for methods that are exact to rounding.
-    numeric_parameters: why it cannot take inertial parameters as symbols; None if it can.
+    numeric_parameters: why it cannot take inertial parameters as symbols; None if it can. coriolis: names of CORIOLIS,
+    the matrices that its results contain or are made with, the one taken without a word first; empty where none is.
     """
 
     quantity: str
@@ -73,9 +79,17 @@ class Method:
     graph: str = "sx"
     tolerance: float | None = None
     numeric_parameters: str | None = None
+    coriolis: tuple = ()
 
-    def refusal(self, robot, order):
-        """Why this method cannot serve this robot at this order; None if it can."""
+    @property
+    def admissible(self):
+        """Whether M' = C + C^T of every Coriolis matrix it gives; None where there is none."""
+        return all(CORIOLIS[x][1] for x in self.coriolis) if self.coriolis else None
+
+    def refusal(self, robot, order, coriolis=None):
+        """Why this method cannot serve this robot at this order, or with this Coriolis matrix; None if it can."""
+        if coriolis is not None and coriolis not in self.coriolis:
+            return f"{self.quantity}/{self.name} gives the Coriolis matrix {' or '.join(self.coriolis)}, not {coriolis}"
         if self.max_order is not None and order > self.max_order:
             return f"{self.quantity}/{self.name} goes up to order {self.max_order}, got order {order}"
         for feature, reason in self.cannot.items():
@@ -132,27 +146,34 @@ def get_method(quantity, name):
     return table[name]
 
 
-def choose(quantity, robot, order, name=None):
-    """The method asked for, or the default one: the first of the quantity's preferences that can.
+def choose(quantity, robot, order, name=None, coriolis=None):
+    """The method asked for, or the default one: the first of the quantity's preferences that can. coriolis: the name
+    of the Coriolis matrix that it has to give, None for any.
 
     Raises UnknownName for a name that is not there, OrderError if it cannot do this robot or order.
     """
     record = get(quantity)
     if name is not None:
         found = get_method(quantity, name)
-        refusal = found.refusal(robot, order)
+        refusal = found.refusal(robot, order, coriolis)
         if refusal:
-            able = [m.name for m in _METHODS[quantity].values() if not m.refusal(robot, order)]
+            able = [m.name for m in _METHODS[quantity].values() if not m.refusal(robot, order, coriolis)]
             raise OrderError(f"{refusal}; methods that can: {', '.join(able) or 'none'}")
         return found
     reasons = []
     for candidate in (*record.default, *methods(quantity)):
         found = get_method(quantity, candidate)
-        refusal = found.refusal(robot, order)
+        refusal = found.refusal(robot, order, coriolis)
         if not refusal:
             return found
         reasons.append(refusal)
     raise OrderError("; ".join(dict.fromkeys(reasons)) or f"quantity {quantity!r} has no method")
+
+
+def _coriolis(m):
+    """What the table says of a method's Coriolis matrix."""
+    of = " or ".join(f"{x} ({'' if CORIOLIS[x][1] else 'not '}admissible)" for x in m.coriolis)
+    return f"; C: {of}" if of else ""
 
 
 def table(markdown=False):
@@ -163,7 +184,7 @@ def table(markdown=False):
             top = [x for x in (q.max_order, m.max_order) if x is not None]
             orders = "0" if 0 in top else f"0..{min(top)}" if top else "any"
             mark = " (default)" if q.default and q.default[0] == m.name else ""
-            rows.append((q.name, m.name + mark, orders, m.kind, m.source))
+            rows.append((q.name, m.name + mark, orders, m.kind, m.source + _coriolis(m)))
     if markdown:
         lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
         return "\n".join([lines[0], "|---" * 5 + "|", *lines[1:]])

@@ -102,6 +102,24 @@ def random_ports(function, robot, seed=0):
     return out
 
 
+def scaled_quaternions(robot, q, factor):
+    """q (nq,) with its quaternions so many times as long."""
+    q = np.array(q, float)
+    for j in robot.joints:
+        if j.kind in ("spherical", "free"):
+            q[j.q_index : j.q_index + 4] *= factor
+    return q
+
+
+def carried_far(robot, q, distance=1e4):
+    """q (nq,) with the first bodies carried so far [m] along each axis that their joints allow."""
+    q = np.array(q, float)
+    for j in (b.joint for b in robot.bodies if b.parent == 0 and b.joint.mimic is None):
+        first = {"free": 4, "planar": 1, "prismatic": 0}.get(j.kind, j.nq)
+        q[j.q_index + first : j.q_index + j.nq] += distance
+    return q
+
+
 def relative(a, b):
     """Largest difference between two arrays, relative to the largest entry of the second (or to one)."""
     a, b = np.array(a, float), np.array(b, float)

@@ -1,11 +1,14 @@
 """All methods of every quantity agree, on robots of every kind and at every order that they can do.
 
 A Function of order r gives all lower orders too, so every method is tried once, at the highest order that it goes to.
+Quaternions of another length count as normalised, by every method: where values, derivatives along the motion and
+partials on the tangent space do not change with their lengths, they agree there, too. Likewise kilometres from the
+root's origin, where what does not depend on the place must not lose the digits of the distance.
 """
 
 import numpy as np
 import pytest
-from samples import ROBOTS, SMALL, functions_of, random_ports, relative, robot
+from samples import ROBOTS, SMALL, carried_far, functions_of, random_ports, relative, robot, scaled_quaternions
 
 import oc_dyn as od
 from oc_dyn.registry import get, get_method
@@ -43,6 +46,8 @@ OPTIONS = {
     "hybrid_dynamics_partials": {"prescribed": ("joint1",)},
 }
 TOLERANCE = 1e-9
+PLACED = ("potential_energy", "momentum")  # about the root's origin by definition
+POSITIONS = {"frame_pose": ("C", "p"), "com": ("c",)}  # ports that say where the robot is
 QUANTITIES = od.quantities("robot")
 
 
@@ -79,7 +84,30 @@ def _agree(quantity, r, top, name):
                 assert error < (record.tolerance or TOLERANCE), (
                     f"{quantity} order {order} on {name}: {method} differs from the default in {port} by {error:.1e}"
                 )
+        if f.rotations:
+            _same_for_all_lengths(f, r, ports, record.tolerance or TOLERANCE)
+        if quantity not in PLACED and OPTIONS.get(quantity, {}).get("representation") != "spatial":
+            _same_far_away(f, r, ports, record.tolerance or 1e-10, POSITIONS.get(quantity, ()))
     assert tried, f"{quantity} has one method only on {name}"
+
+
+def _same_for_all_lengths(f, r, ports, tolerance):
+    free, expected = f.normalizing(), f(**ports)
+    for norm in (0.9, 1.1):
+        found = free(**{**ports, "q": scaled_quaternions(r, ports["q"], norm)})
+        for port, value in expected.items():
+            error = relative(found[port], value)
+            assert error < tolerance, f"{f.name()} at norm {norm}: {port} is off by {error:.1e}"
+
+
+def _same_far_away(f, r, ports, tolerance, places):
+    q = carried_far(r, ports["q"])
+    if np.array_equal(q, ports["q"]):
+        return
+    expected, found = f(**ports), f(**{**ports, "q": q})
+    for port in set(expected) - set(places):
+        error = relative(found[port], expected[port])
+        assert error < tolerance, f"{f.name()} at 10 km: {port} is off by {error:.1e}"
 
 
 def _comparable(quantity, order, ports, function):

@@ -97,6 +97,11 @@ def test_quaternions_begin_with_the_real_part():
     C = value(r, "frame_pose", "C", options={"frame": "link"}, q=[np.cos(half), 0, 0, np.sin(half)])
     assert np.allclose(C[:3, :3], rot([0, 0, 1], 2 * half))
     assert np.allclose(flat(od.interop.xyzw([1, 2, 3, 4])), [2, 3, 4, 1])
+    longer = [2 * np.cos(half), 0, 0, 2 * np.sin(half)]
+    f = od.function(r, "frame_pose", frame="link")
+    assert np.allclose(f.map(1)(longer)[0], C)  # what numbers are refused for
+    with pytest.raises(od.ShapeError, match="norm 2"):
+        f(longer)
 
 
 @line("Roll, pitch and yaw")
@@ -225,6 +230,23 @@ def test_names_of_the_terms():
     assert relative(C + C.T, dM) < 1e-12 and np.array_equal(M, M.T)
     assert relative(value(r, "bias", "h", q=q, v=0 * v), g) < 1e-12  # nothing of gravity is in C
     assert not value(r, "coriolis_matrix", "C", q=q, v=0 * v).any()
+
+
+@line("Coriolis matrix")
+def test_the_default_is_that_of_christoffel_symbols():
+    """Two links of point masses by hand; test_coriolis_choice has the others."""
+    b = od.RobotBuilder("two")
+    b.add_link("base")
+    b.add_body("one", "revolute", "base", axis=(0, 0, 1), mass=1.0, com=(1, 0, 0), inertia=np.zeros((3, 3)))
+    tip = {"mass": 1.0, "com": (1, 0, 0), "inertia": np.zeros((3, 3))}
+    b.add_body("two", "revolute", "one", axis=(0, 0, 1), xyz=(1, 0, 0), **tip)
+    r, (v1, v2), s = b.build(), (0.3, 0.8), -np.sin(0.7)
+    expected = np.array([[s * v2, s * (v1 + v2)], [-s * v1, 0]])
+    C = value(r, "coriolis_matrix", "C", q=[0.4, 0.7], v=[v1, v2])
+    assert np.allclose(C, expected, atol=1e-14)
+    Ys = value(r, "slotine_li_regressor", "Ys", q=[0.4, 0.7], v=[v1, v2], vr=[1, 0], dvr=[0, 0])
+    g = value(r, "gravity", "g", q=[0.4, 0.7])
+    assert np.allclose(Ys @ r.parameters - flat(g), expected[:, 0], atol=1e-14)
 
 
 @line("Gravity")

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..model.numbers import as_floats
+from ..model.quaternions import check_quaternions
 from .build import FLAGS, TIME_LIMIT, checked_time_limit, library, opened, processors
 from .source import c_source, checked_functions, prepared
 
@@ -42,7 +43,8 @@ def batch(
     concurrent.futures.Executor of threads to use instead of own ones (not of processes: memory is shared).
     flags, compiler, cache, time_limit: as in od.compile.
     fallback: go on with Function.map, with a ModelWarning, where it cannot be compiled and loaded, see od.compile.
-    Raises ModelError for what is no Function, ShapeError; without fallback SolveError and ModelError as od.compile.
+    Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
+    without fallback SolveError and ModelError as od.compile.
     """
     (function,) = checked_functions("batch", function)
     if threads is None:
@@ -84,6 +86,8 @@ class Batch:
             raise ShapeError(f"{f.name()}: got {got}, expected {expected}, with the points side by side")
         given = args or [ports[n] for n in names]
         points = [_points(f, i, x) for i, x in enumerate(given)]
+        if getattr(f, "rotations", ()):
+            check_quaternions(f.name(), f.rotations, points[names.index("q")], f.normalize)
         counts = {n: x.shape[1] for n, x in zip(names, points, strict=True)}
         n = max((c for c in counts.values() if c != 1), default=1) if all(counts.values()) else 0
         if any(c not in (1, n) for c in counts.values()):

@@ -91,7 +91,7 @@ def _libraries(texts, flags, words, cache, time_limit):
 def _compiled(function, path):
     made = loaded(function.name(), path)
     if isinstance(function, RobotFunction):
-        made = RobotFunction(made, function._names, function._columns, regular=function.regular)
+        made = function.with_base(made)
         made.library = str(path)
     made.straight_line = function.is_a("SXFunction")  # it cannot fail: spares numpy_call to ask
     return made

@@ -5,6 +5,7 @@ import numpy as np
 
 from ..errors import ModelError, ShapeError, SolveError
 from ..model.numbers import as_floats
+from ..model.quaternions import check_quaternions
 
 _Array, _float = np.ndarray, np.dtype(float)
 
@@ -26,7 +27,8 @@ class NumpyCall:
     """A Function with arrays for its ports: a column of n rows is (n,), a matrix (rows, columns), both dense.
 
     run(*arrays), all ports by position, or run(**arrays), all by name: the array of the output, or a tuple of them.
-    run.inputs, run.outputs: {port: array}, which may also be written and read in place; run.evaluate() then computes.
+    run.inputs, run.outputs: {port: array}, which may also be written and read in place; run.evaluate() then computes,
+    and checks nothing. A call refuses quaternions that are not of unit length, as the Function does.
     """
 
     def __init__(self, function):
@@ -45,6 +47,8 @@ class NumpyCall:
         self._shapes = tuple(x.shape for x in self._arrays)
         self._sparse_in = [p for p in self._ports if p.places is not None]
         self._sparse_out = [p for p in self._results if p.places is not None]
+        self._rotations, self._normalize = getattr(function, "rotations", ()), getattr(function, "normalize", False)
+        self._name, self._q = function.name(), self.inputs.get("q")
         self._any_sparse = bool(self._sparse_in or self._sparse_out)
         out = tuple(self.outputs.values())
         self._out = out[0] if len(out) == 1 else out
@@ -56,6 +60,8 @@ class NumpyCall:
             if type(given) is not _Array or given.dtype is not _float or given.shape != shape:
                 given = self._converted(own, given)
             own[...] = given
+        if self._rotations:
+            check_quaternions(self._name, self._rotations, self._q, self._normalize)
         if self._any_sparse:
             return self.evaluate()
         self._trigger()

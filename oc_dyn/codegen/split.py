@@ -37,7 +37,7 @@ def split(function, limit=LIMIT):
         return function
     made = _chain(function, tape, tape.cuts(limit))
     if isinstance(function, RobotFunction):
-        return RobotFunction(made, function._names, function._columns)
+        return function.with_base(made)
     return made
 
 

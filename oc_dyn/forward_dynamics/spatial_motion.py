@@ -5,7 +5,7 @@ from math import comb
 import casadi as ca
 
 from ..inverse_dynamics.recursive_spatial import bias, next_inertia, spatial_inertia
-from ..kinematics.recursive_body import body_poses
+from ..kinematics.recursive_body import local_poses
 from ..lie import se3
 from ..lie.carry import grow
 from ..lie.jets import total
@@ -20,7 +20,7 @@ class SpatialMotion:
         self.model, self.q, self.V = model, q, [v]
         self.v = [model.joint_v(v)]
         self.applied = None if W is None else [model.wrenches(x) for x in W]
-        C = body_poses(model, q)
+        C = local_poses(model, q)
         X = model.subspaces(q, [], 0)
         self.S, self.M, self.Vd = {}, {}, {0: [ca.DM.zeros(6)]}
         self._Ad, self._Ad_dual, self._rows, self._wrenches, self._rates = {}, {}, {}, {}, {}

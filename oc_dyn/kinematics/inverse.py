@@ -7,6 +7,7 @@ from ..function import function
 from ..given import count, number
 from ..interop import rotation_to_quaternion
 from ..model.numbers import are_sane, as_floats
+from ..model.quaternions import check_quaternions, quaternions
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
 _DAMPING = 1e-4  # of steps: near a singularity they stay finite
@@ -26,6 +27,7 @@ def inverse_kinematics(robot, frame, *, p, R=None, q_start=None, tolerance=1e-10
     if R is not None and np.abs(R @ R.T - np.eye(3)).max() > 1e-6:
         raise ShapeError("inverse_kinematics: R is not a rotation matrix")
     q = np.array(robot.neutral(), float) if q_start is None else _sized("q_start", q_start, (robot.nq,))
+    check_quaternions("inverse_kinematics: q_start", quaternions(robot), q)
     miss = pose_error(robot, frame)
     for _ in range(steps):
         error, J = miss(q, p, R)

@@ -107,6 +107,21 @@ def body_poses(model, q):
     return poses
 
 
+def local_poses(model, q):
+    """As body_poses, but seen from where the first body of each tree now is, in root axes.
+
+    Dynamics do not depend on where a tree stands. Moments and inertias about this point keep the digits that a robot
+    kilometres from the root's origin would lose about that one.
+    """
+    q = model.joint_q(q)
+    poses = {0: (ca.DM.eye(3), ca.DM.zeros(3))}
+    for i in model.bodies:
+        R, p = model.placement(i, q[i])
+        first = model.parent[i] == 0
+        poses[i] = (R, ca.DM.zeros(3)) if first else se3.compose(poses[model.parent[i]], (R, p))
+    return poses
+
+
 def frame_in_body(model, frame):
     """(body, pose of a robot's frame in the body's canonical frame)."""
     i = model.number[frame.body]

@@ -72,12 +72,21 @@ def exp_so3(w):
 
 
 def quat_to_rot(Q):
-    """Rotation matrix of a unit quaternion (w, x, y, z). (4,) -> (3, 3)."""
+    """Rotation matrix of the quaternion (w, x, y, z) of any length but zero: that of Q / |Q|. (4,) -> (3, 3).
+
+    A rotation at every Q, so formulas that use its inverse, its transpose or its derivatives agree there, too. Terms
+    are arranged for few instructions: two more than for unit length, five where only the last row is read.
+    """
     w, x, y, z = Q[0], Q[1], Q[2], Q[3]
+    xx, yy, zz = x * x, y * y, z * z
+    along, across = w * w + zz, xx + yy
+    inverse = 1 / (along + across)
+    twice = 2 * inverse
+    X, Y, Z = twice * x, twice * y, twice * z
     return ca.vertcat(
-        ca.horzcat(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        ca.horzcat(2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        ca.horzcat(2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+        ca.horzcat(1 - twice * (yy + zz), X * y - w * Z, X * z + w * Y),
+        ca.horzcat(X * y + w * Z, 1 - twice * (xx + zz), Y * z - w * X),
+        ca.horzcat(X * z - w * Y, Y * z + w * X, inverse * (along - across)),
     )
 
 

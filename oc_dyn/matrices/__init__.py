@@ -1,4 +1,7 @@
-"""Matrices of the equations of motion tau = M(q) dv + C(q, v) v + g(q)."""
+"""Matrices of the equations of motion tau = M(q) dv + C(q, v) v + g(q).
+
+Many matrices C have the same C v; registry.CORIOLIS names those on offer, and every method says which it gives.
+"""
 
 from math import comb
 
@@ -68,7 +71,7 @@ def _unit(power):
 
 def _meaning(k, order):
     what = "v" if k == 1 else f"time derivative {k - 1} of v"
-    note = {1: ": the derivative of C", order + 2: ": the mass matrix"}.get(k, "")
+    note = {1: f": the derivative of C, {_WHICH}", order + 2: ": the mass matrix"}.get(k, "")
     return f"coefficient of the {what}{note}"
 
 
@@ -91,7 +94,8 @@ def _torque_derivative(order, ports, outputs):
 
 
 _M = _outputs("M", _square, "kg m2, kg m, kg", "mass matrix")
-_C = _outputs("C", _square, "kg m2/s, kg m/s, kg/s", "Coriolis matrix")
+_WHICH = "of Christoffel symbols, unless method or option coriolis say otherwise"
+_C = _outputs("C", _square, "kg m2/s, kg m/s, kg/s", f"Coriolis matrix {_WHICH}")
 _G = _outputs("g", _vector, "Nm, N", "torques against gravity; wrench [moment; force] of a free joint")
 
 
@@ -120,11 +124,12 @@ quantity(
 )
 quantity(
     name="coriolis_matrix",
-    summary="a matrix C(q, v) with C v the Coriolis and centrifugal torques, and its time derivatives; unless a method "
-    "says otherwise it is admissible: dM/dt = C + C^T",
+    summary="a matrix C(q, v) with C v the Coriolis and centrifugal torques, and its time derivatives; of Christoffel "
+    "symbols unless method or option coriolis say otherwise, and admissible, dM/dt = C + C^T, but for kumar_mueller",
     inputs=_at_state,
     outputs=_C,
     call=_call("C"),
+    options=("coriolis",),
     compare=_coriolis_torques,
     default=("composite", "ad_composite"),
 )
@@ -152,6 +157,7 @@ quantity(
     inputs=_at_state,
     outputs=_coefficient_ports,
     call=_call_coefficients,
+    options=("coriolis",),
     compare=_torque_derivative,
     default=("ad",),
 )
@@ -162,6 +168,7 @@ quantity(
     inputs=_at_state,
     outputs=_all_outputs,
     call=_call_all,
+    options=("coriolis",),
     compare=_all_that_is_unique,
     default=("composite",),
 )

@@ -38,6 +38,7 @@ def mass_matrix_from_composite(model, order, q, V):
     source="AD: Christoffel symbols of the mass matrix, with the structure constants of the joints (Koszul's formula)"
     + _ALONG,
     regroup=True,
+    coriolis=("christoffel",),
 )
 def coriolis_matrix(model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible.
@@ -49,7 +50,14 @@ def coriolis_matrix(model, order, q, V):
     return along(model, order, q, V, _christoffel(model, q, V[0]))
 
 
-@method("coriolis_matrix", "ad_composite", kind="ad", source="AD: composite bodies" + _ALONG, regroup=True)
+@method(
+    "coriolis_matrix",
+    "ad_composite",
+    kind="ad",
+    source="AD: composite bodies" + _ALONG,
+    regroup=True,
+    coriolis=("christoffel",),
+)
 def coriolis_matrix_from_composite(model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible."""
     return along(model, order, q, V, composite_coriolis(model, q, V[0]))
@@ -67,7 +75,14 @@ def bias(model, order, q, V):
     return along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0])
 
 
-@method("eom_coefficients", "ad", kind="ad", source="AD: composite bodies" + _ALONG, regroup=True)
+@method(
+    "eom_coefficients",
+    "ad",
+    kind="ad",
+    source="AD: composite bodies" + _ALONG,
+    regroup=True,
+    coriolis=("christoffel",),
+)
 def eom_coefficients(model, order, q, V):
     """[P_1, ..., P_{order + 2}]; see the quantity. With the Coriolis matrix of Christoffel symbols."""
     M = along(model, order, q, V, composite(model, q))

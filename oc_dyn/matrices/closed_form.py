@@ -19,7 +19,13 @@ def mass_matrix(model, order, q, V):
     return [system.M(n) for n in range(order + 1)]
 
 
-@method("coriolis_matrix", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 30, 44, 45")
+@method(
+    "coriolis_matrix",
+    "closed_form",
+    kind="closed_form",
+    source=_SOURCE + ", eqs. 30, 44, 45",
+    coriolis=("kumar_mueller",),
+)
 def coriolis_matrix(model, order, q, V):
     """Derivatives 0..order of a Coriolis matrix; see the quantity.
 
@@ -50,7 +56,13 @@ def bias(model, order, q, V):
     return [total(comb(n, k) * (system.C(n - k) @ V[k]) for k in range(n + 1)) + system.g(n) for n in range(order + 1)]
 
 
-@method("eom_coefficients", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 37, 38")
+@method(
+    "eom_coefficients",
+    "closed_form",
+    kind="closed_form",
+    source=_SOURCE + ", eqs. 37, 38",
+    coriolis=("kumar_mueller",),
+)
 def eom_coefficients(model, order, q, V):
     """[P_1, ..., P_{order + 2}]; see the quantity. With the Coriolis matrix (30), which is not admissible."""
     system = SystemMatrices(model, q, V)

@@ -26,6 +26,7 @@ from .system_matrices import assemble
     source="this toolkit; the same matrix as by Echeandia and Wensing 2021, from the Jacobians of points",
     max_order=0,
     regroup=True,
+    coriolis=("christoffel",),
 )
 def composite(model, order, q, V):
     """Coriolis matrix [C] (nv, nv) of Christoffel symbols; see the quantity. Admissible."""

@@ -24,7 +24,7 @@ def mass_matrix(model, order, q, V):
     return [mass_matrix_from(model, J, k) for k in range(order + 1)]
 
 
-@method("coriolis_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6b")
+@method("coriolis_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6b", coriolis=("garofalo",))
 def coriolis_matrix(model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible.
 
@@ -60,7 +60,13 @@ def bias(model, order, q, V):
     return [_projected(model, J, n, wrench) for n in range(order + 1)]
 
 
-@method("eom_coefficients", "jacobian_sum", kind="closed_form", source=_SOURCE + "; Kumar and Mueller 2021, eq. 38")
+@method(
+    "eom_coefficients",
+    "jacobian_sum",
+    kind="closed_form",
+    source=_SOURCE + "; Kumar and Mueller 2021, eq. 38",
+    coriolis=("garofalo",),
+)
 def eom_coefficients(model, order, q, V):
     """[P_1, ..., P_{order + 2}]; see the quantity. With the admissible Coriolis matrix of this file."""
     J, twists, _ = body_jacobians(model, order + 1, q, V)

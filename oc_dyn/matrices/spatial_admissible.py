@@ -12,7 +12,13 @@ from ..registry import method
 from .system_matrices import assemble
 
 
-@method("coriolis_matrix", "spatial_admissible", kind="analytic", source="Ali et al. 2026, Lemma 1")
+@method(
+    "coriolis_matrix",
+    "spatial_admissible",
+    kind="analytic",
+    source="Ali et al. 2026, Lemma 1",
+    coriolis=("garofalo",),
+)
 def spatial_admissible(model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible, for fixed and floating bases.
 

@@ -15,6 +15,7 @@ _RATE = "; dM/dt = C + C^T"
     "jacobian_sum",
     kind="closed_form",
     source="Garofalo et al. 2013, eqs. 6, 25 and 26 to 29" + _RATE + " (remark 5)",
+    coriolis=("garofalo",),
 )
 def jacobian_sum(model, order, q, V):
     """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see the quantity."""
@@ -30,6 +31,7 @@ def jacobian_sum(model, order, q, V):
     kind="ad",
     source="AD: composite bodies, then jtimes along the motion with cse" + _RATE,
     regroup=True,
+    coriolis=("christoffel",),
 )
 def composite_bodies(model, order, q, V):
     """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see the quantity."""

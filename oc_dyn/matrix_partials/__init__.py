@@ -1,11 +1,12 @@
 """Partial derivatives of the matrices of the equations of motion, by state and by inertial parameters.
 
 The derivative of an (n, m) matrix by k numbers is an (n m, k) matrix: entry (i, j) of the matrix is row i + n j.
-C is the Coriolis matrix of coriolis_matrix/jacobian_sum. By q means by a step e of q (+) e on the tangent space.
+C is the Coriolis matrix that the option coriolis names: that of Christoffel symbols, as by default of coriolis_matrix,
+or "garofalo". By q means by a step e of q (+) e on the tangent space.
 """
 
 from ..ports import motion_ports
-from ..registry import Port, quantity
+from ..registry import CORIOLIS, Port, quantity
 
 
 def _inputs(robot, order, options):
@@ -16,9 +17,10 @@ def _outputs(matrices, by, columns):
     def outputs(robot, order, options):
         nv = robot.nv
         rows = {"M": nv * nv, "C": nv * nv, "g": nv}
+        note = {"C": f"; C: {CORIOLIS[_coriolis(options)][0]}"}
         return [
-            Port(f"d{x}_d{y}", (rows[x], columns(robot)), "", f"partial derivative of {x} by {meaning}")
-            for x, y, meaning in ((x, y, by[y]) for x, y in matrices)
+            Port(f"d{x}_d{y}", (rows[x], columns(robot)), "", f"partial derivative of {x} by {by[y]}{note.get(x, '')}")
+            for x, y in matrices
         ]
 
     return outputs
@@ -26,9 +28,13 @@ def _outputs(matrices, by, columns):
 
 def _call(names):
     def call(function, model, order, ports, options):
-        return dict(zip(names, function(model, ports["q"], ports["v"]), strict=True))
+        return dict(zip(names, function(model, ports["q"], ports["v"], _coriolis(options)), strict=True))
 
     return call
+
+
+def _coriolis(options):
+    return options["coriolis"] or "christoffel"
 
 
 _STATE = (("M", "q"), ("C", "q"), ("C", "v"), ("g", "q"))
@@ -40,6 +46,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs(_STATE, {"q": "a step on the tangent space of q", "v": "v"}, lambda robot: robot.nv),
     call=_call(("dM_dq", "dC_dq", "dC_dv", "dg_dq")),
+    options=("coriolis",),
     max_order=0,
     default=("jacobian_sum", "ad"),
     sparse=True,
@@ -50,6 +57,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs(_PARAMETERS, {"params": "the inertial parameters"}, lambda robot: 10 * len(robot.bodies)),
     call=_call(("dM_dparams", "dC_dparams", "dg_dparams")),
+    options=("coriolis",),
     max_order=0,
     default=("jacobian_sum",),
     sparse=True,

@@ -4,10 +4,11 @@ import casadi as ca
 
 from ..lie.jets import total
 from ..lie.se3 import Ad_inv, ad
+from ..matrices.coriolis_choice import turning
 from ..matrices.jacobian_sum import body_jacobians
 from ..matrices.system_matrices import in_columns
 from ..registry import method
-from ..regressor.columns import author_frames, momentum_matrix, to_author
+from ..regressor.columns import author_frames, momentum_matrix, to_author, wrench_columns
 
 _SOURCE = "Garofalo et al. 2013, "
 
@@ -17,18 +18,20 @@ _SOURCE = "Garofalo et al. 2013, "
     "jacobian_sum",
     kind="closed_form",
     source=_SOURCE + "Propositions 4 and 5, eqs. 18 to 24 and 30 to 33",
+    coriolis=("christoffel", "garofalo"),
 )
-def matrix_partials(model, q, v):
+def matrix_partials(model, q, v, coriolis):
     """(dM_dq, dC_dq, dC_dv, dg_dq); see the quantity.
 
-    Equation:  with a = ad(V), H = M_k J' + (M_k a - a^T M_k) J of body k and, for a step along velocity h,
-               X = dJ/dh, X' = dJ'/dh, b = ad(X v), c = ad(J^h):
+    Equation:  with T of coriolis_choice, which for "garofalo" is T(V) = M_k ad(V) - ad(V)^T M_k,
+               H = M_k J' + T(V) J of body k and, for a step along velocity h, X = dJ/dh, X' = dJ'/dh:
                dM = X^T M_k J + J^T M_k X                                                          (24a)
-               dC_dq = X^T H + J^T (M_k X' + (M_k b - b^T M_k) J + (M_k a - a^T M_k) X)            (24b)
-               dC_dv = J^T ((M_k c - c^T M_k) J + M_k X)                                           (24c), (30)
-               dg = (X^T M_k - J^T M_k c) G                                                        (24d)
-    Deviations: steps on the tangent space, so that all joints with constant screws are served alike; transform joints
-               add the derivatives of theirs. Velocities that do not move body k are left out.
+               dC_dq = X^T H + J^T (M_k X' + T(X v) J + T(V) X)                                    (24b)
+               dC_dv = J^T (T(J^h) J + M_k X)                                                      (24c), (30)
+               dg = (X^T M_k - J^T M_k ad(J^h)) G                                                  (24d)
+    Deviations: T of Christoffel symbols besides the paper's; steps on the tangent space, so that all joints with
+               constant screws are served alike; transform joints add the derivatives of theirs. Velocities that do
+               not move body k are left out.
     """
     nv = model.robot.nv
     J, twists, G = body_jacobians(model, 1, q, [v])
@@ -36,26 +39,26 @@ def matrix_partials(model, q, v):
     joint_q, joint_v = model.joint_q(q), model.joint_v(v)
     X = {0: {}}
     for i in model.bodies:
-        p, M, a = model.parent[i], model.M[i], ad(twists[i][0])
+        p, M, T = model.parent[i], model.M[i], turning(model, i, coriolis)
         Ad = Ad_inv(model.placement(i, joint_q[i]))
         S, bent = _screws(model, i, joint_q[i], joint_v[i])
         steps = _along_steps(X[p], Ad, in_columns(model, i, S), ad(S @ joint_v[i]), J[p], _moving(model, i))
         for h, (dS, dS1) in bent.items():
-            turned = ad(dS @ joint_v[i]) @ (Ad @ J[p][0])
+            bracket = ad(dS @ joint_v[i]) @ (Ad @ J[p][0])
             dJ, dJ1 = steps[h]
-            steps[h] = dJ + in_columns(model, i, dS), dJ1 - turned + in_columns(model, i, dS1)
+            steps[h] = dJ + in_columns(model, i, dS), dJ1 - bracket + in_columns(model, i, dS1)
         X[i] = steps
-        MJ, turning = M @ J[i][0], M @ a - a.T @ M
-        H = M @ J[i][1] + turning @ J[i][0]
+        MJ, turned = M @ J[i][0], T(twists[i][0])
+        H = M @ J[i][1] + turned @ J[i][0]
         weight = M @ G[i][0]
         for h, (dJ, dJ1) in X[i].items():
-            b, c, MX = ad(dJ @ v), ad(J[i][0][:, h]), M @ dJ
+            step = J[i][0][:, h]
             half = dJ.T @ MJ
-            inner = M @ dJ1 + (M @ b - b.T @ M) @ J[i][0] + turning @ dJ
+            inner = M @ dJ1 + T(dJ @ v) @ J[i][0] + turned @ dJ
             sums["M"][h].append(half + half.T)
             sums["Cq"][h].append(dJ.T @ H + J[i][0].T @ inner)
-            sums["Cv"][h].append(J[i][0].T @ ((M @ c - c.T @ M) @ J[i][0] + MX))
-            sums["g"][h].append(dJ.T @ weight - J[i][0].T @ (M @ (c @ G[i][0])))
+            sums["Cv"][h].append(J[i][0].T @ (T(step) @ J[i][0] + M @ dJ))
+            sums["g"][h].append(dJ.T @ weight - J[i][0].T @ (M @ (ad(step) @ G[i][0])))
     return [_columns(sums["M"]), _columns(sums["Cq"]), _columns(sums["Cv"]), _columns(sums["g"])]
 
 
@@ -103,25 +106,30 @@ def _columns(parts):
     return ca.horzcat(*(ca.vec(total(x)) for x in parts))
 
 
-@method("matrix_parameter_partials", "jacobian_sum", kind="closed_form", source=_SOURCE + "Proposition 2, eq. 13")
-def matrix_parameter_partials(model, q, v):
+@method(
+    "matrix_parameter_partials",
+    "jacobian_sum",
+    kind="closed_form",
+    source=_SOURCE + "Proposition 2, eq. 13",
+    coriolis=("christoffel", "garofalo"),
+)
+def matrix_parameter_partials(model, q, v, coriolis):
     """(dM_dparams, dC_dparams, dg_dparams); see the quantity.
 
     Equation:  of column j of M, and of C, and of g, for body k:
                J^T A(J^j),  J^T (A(ad(V) J^j + J'^j) - ad(V)^T A(J^j)),  J^T A(G)                 (13)
+               for "garofalo"; of Christoffel symbols as in regressor/columns
     """
     nv = model.robot.nv
     J, twists, G = body_jacobians(model, 1, q, [v])
     out = [], [], []
     for _, i, pose in author_frames(model):
         seen = to_author(pose)
-        J0, J1, g, a = seen @ J[i][0], seen @ J[i][1], seen @ G[i][0], ad(seen @ twists[i][0])
-        rate = a @ J0 + J1
+        J0, J1, g, V = seen @ J[i][0], seen @ J[i][1], seen @ G[i][0], seen @ twists[i][0]
         by_mass, by_turning = [], []
         for j in range(nv):
-            A = momentum_matrix(J0[:, j])
-            by_mass.append(J0.T @ A)
-            by_turning.append(J0.T @ (momentum_matrix(rate[:, j]) - a.T @ A))
+            by_mass.append(J0.T @ momentum_matrix(J0[:, j]))
+            by_turning.append(J0.T @ wrench_columns([V], [J0[:, j]], [J1[:, j]], 0, coriolis))
         out[0].append(ca.vertcat(*by_mass))
         out[1].append(ca.vertcat(*by_turning))
         out[2].append(J0.T @ momentum_matrix(g))

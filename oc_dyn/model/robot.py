@@ -18,6 +18,7 @@ from . import joints as jt
 from .check import definite_problems, tree_problems
 from .inertia import Inertia, ReadOnlyArrays, unphysical
 from .numbers import are_sane, as_floats
+from .quaternions import check_quaternions, normalized, quaternions
 
 _INF = float("inf")
 CLEAN = 1e-9  # what the canonical form takes for a rotation's 0 or 1, unless it is told otherwise
@@ -241,10 +242,18 @@ class Robot(ReadOnlyArrays):
                 parts.append([*(Q / np.linalg.norm(Q)), *rng.uniform(-1, 1, j.nq - 4)])
         return np.concatenate(parts) if parts else np.zeros(0)
 
+    def normalized(self, q):
+        """q, numbers (nq,) or (nq, N), with quaternions of unit length; ShapeError for those without a direction."""
+        q = as_floats("q", q)
+        if q.ndim not in (1, 2) or q.shape[0] != self.nq:
+            raise ShapeError(f"normalized: q got shape {q.shape}, expected ({self.nq},) or ({self.nq}, N)")
+        return normalized(f"normalized({self.name})", quaternions(self), q)
+
     def integrate(self, q, dv):
         """(nq,) configuration reached from q (nq,) by the step dv (nv,): joint angles add, bodies follow exp.
 
-        Takes numpy arrays, DM, SX or MX; numbers in give a numpy array.
+        Takes numpy arrays, DM, SX or MX; numbers in give a numpy array, and their quaternions must be of unit length.
+        Symbols of another length keep it and are turned as normalised ones.
         """
         return self._by_joint(jt.integrate, self._split_q("q", q), self._split_v("dv", dv))
 
@@ -268,6 +277,8 @@ class Robot(ReadOnlyArrays):
 
     def _split_q(self, name, q):
         q = _column(name, q, self.nq)
+        if isinstance(q, ca.DM):
+            check_quaternions(f"{self.name}: {name}", quaternions(self), np.asarray(q))
         return [q[j.q_index : j.q_index + j.nq] for j in self.joints]
 
     def _split_v(self, name, v):
@@ -543,6 +554,7 @@ def _hold(name, joints, lock):
         q = values[j.name]
         if q.size != j.nq or not are_sane(q):
             raise ShapeError(f"lock: joint {j.name} ({j.kind}) got {q.tolist()}, expected {j.nq} finite number(s)")
+        check_quaternions("lock", [(j.name, 0)] if j.kind in ("spherical", "free") else (), q)
         R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch, j.motion))
         A = np.eye(3) if j.kind in ("spherical", "free") else axis_frame(j.axis, 0.0)  # those have no axis
         R, p = A @ R @ A.T, A @ p.reshape(3)

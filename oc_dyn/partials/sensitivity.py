@@ -5,6 +5,7 @@ import casadi as ca
 from ..errors import OrderError, ShapeError, UnknownName
 from ..function import RobotFunction, checked_name
 from ..hybrid_dynamics import prescribed_rows
+from ..model.quaternions import quaternions
 from ..model.robot import cached
 from ..registry import get
 from . import recursive_scalar as kim
@@ -66,7 +67,8 @@ def _build(robot, quantity, parameters, method, settings, name):
     expressions = ca.cse([ca.densify(y) for y in (*values.values(), *derivatives)])
     base = ca.Function(name, [*x.values(), p, *dx.values()], expressions, *names)
     columns = {"w_ext": tuple(b.name for b in robot.bodies)} if settings["external_wrenches"] else {}
-    return RobotFunction(base, {port.name: port.rows for port in inputs if port.rows}, columns)
+    names = {port.name: port.rows for port in inputs if port.rows}
+    return RobotFunction(base, names, columns, rotations=quaternions(robot))
 
 
 def _columns(x, k, m):

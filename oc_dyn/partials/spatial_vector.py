@@ -4,7 +4,7 @@ import casadi as ca
 
 from ..inverse_dynamics.recursive_spatial import spatial_inertia
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
-from ..kinematics.recursive_body import body_poses
+from ..kinematics.recursive_body import local_poses
 from ..lie.se3 import Ad, Ad_inv, ad
 from ..lie.so3 import skew
 from ..registry import method
@@ -27,7 +27,7 @@ def idsva(model, q, v, dv, W=None):
     Symbols: all in {0}; Psi, Psi2 are the paper's Psi' and Psi''; I, B, f composite inertia, Coriolis matrix and force.
     Deviations: applied wrenches and armature added; the sums of a pair are taken at the lower joint.
     """
-    C, v, dv = body_poses(model, q), model.joint_v(v), model.joint_v(dv)
+    C, v, dv = local_poses(model, q), model.joint_v(v), model.joint_v(dv)
     applied = None if W is None else model.wrenches(W)
     V, A = {0: ca.DM.zeros(6)}, {0: ca.vertcat(0, 0, 0, -model.gravity)}
     S, S_rate, Psi, Psi2, I, B, f = {}, {}, {}, {}, {}, {}, {}

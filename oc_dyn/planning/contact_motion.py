@@ -14,6 +14,7 @@ from ..errors import ShapeError
 from ..function import function
 from ..kinematics.contact import contact_points, contact_wrenches
 from ..model.numbers import as_floats
+from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import cached
 
 
@@ -111,10 +112,10 @@ class ContactMotion:
         quaternions = [j.q_index for j in robot.joints if j.nq > j.nv]
         norms = [np.linalg.norm(self.q[:, i : i + 4], axis=1) - 1 for i in quaternions]
         weight = robot.total_mass * np.array(robot.gravity)
-        arms = np.concatenate([self._points(q), function(robot, "com")(q.T).full().T[:, None]], axis=1)
+        arms = np.concatenate([self._points(q), function(robot, "com", normalize=True)(q.T).full().T[:, None]], axis=1)
         forces = np.concatenate([self.f, np.broadcast_to(weight, (N, 1, 3))], axis=1)
         wrench = np.hstack([np.cross(arms, forces).sum(axis=1), forces.sum(axis=1)])
-        rate = function(robot, "momentum", order=1)(q.T, v.T, self.dv.T)[1].full().T
+        rate = function(robot, "momentum", order=1, normalize=True)(q.T, v.T, self.dv.T)[1].full().T
         return {
             "residual of the dynamics at nodes [N, Nm]": np.abs(self.tau[:, free]).max(initial=0),
             "residual of the steps": np.abs(steps).max(),
@@ -130,6 +131,17 @@ class ContactMotion:
 
     def _points(self, q):
         return contact_points(self.robot, self.frames)(q.T, 0)[0].full().T.reshape(len(q), -1, 3)
+
+
+def check_guess(robot, q):
+    """Refuse quaternions of a guess of q, (nq,) or (nodes, nq) numbers or one, that are zero: nothing can be evaluated
+    there. Another length may be searched from."""
+    if callable(q):
+        return
+    q = as_floats("contact_body: guess of q", q)
+    if q.ndim == 0 or q.shape[-1] == robot.nq:
+        at = np.full(robot.nq, q) if q.ndim == 0 else np.atleast_2d(q).T
+        check_quaternions("contact_body: guess of q", quaternions(robot), at, normalize=True)
 
 
 def contact_efforts(robot, frames):

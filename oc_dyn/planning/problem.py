@@ -26,7 +26,8 @@ from ..given import count, name_of, numbers, one_of, options_of
 from ..given import expression as expression_of
 from ..kinematics.contact import contact_points
 from ..model.numbers import as_floats, shortened
-from .contact_motion import ContactBody
+from ..model.quaternions import check_quaternions, quaternions
+from .contact_motion import ContactBody, check_guess
 from .integrators import chosen_method
 from .polynomials import later, uniform_b_spline
 from .solver import checked_options, solve, solvers
@@ -215,6 +216,7 @@ class Problem:
         guesses = guess if isinstance(guess, (list, tuple)) else (guess, 0.0, 0.0, 0.0)
         if len(guesses) != 4 or np.shape(scale) != (4,):
             raise ShapeError("contact_body: expected four guesses and four scales, of q, v, dv and f")
+        check_guess(robot, guesses[0])
         add = {"q": (self.state, robot.nq), "v": (self.state, robot.nv), "dv": (self.control, robot.nv)}
         add |= {"f": (self.control, 3 * len(frames))} if frames else {}
         made = [
@@ -441,6 +443,8 @@ class Problem:
                 rows.append(Row(x - ca.vec(value), *self._bounds(where, 0, 0, x.numel())))
             elif known is not None:
                 fixed, _ = self._bounds(f"{where} of {known.name}", value, value, known.size)
+                for body in (b for b in self._bodies if b.q is symbol):
+                    check_quaternions(f"{where} of {known.name}", quaternions(body.robot), fixed)
                 for i, x in enumerate(fixed):
                     if not known.lower[i] - 1e-9 <= x <= known.upper[i] + 1e-9:
                         bounds = f"{known.lower[i]:g} to {known.upper[i]:g}"

@@ -7,6 +7,7 @@ from ..errors import ShapeError
 from ..function import function
 from ..given import number
 from ..model.numbers import as_floats
+from ..model.quaternions import check_quaternions, quaternions
 
 _STENCIL = np.array([3, -32, 168, -672, 0, 672, -168, 32, -3]) / 840  # central difference of order eight
 _NEAR = 5  # steps from a kink within which the stencil would see it
@@ -41,7 +42,8 @@ def simulate(robot, q, v, tau, h):
     """(q (K + 1, nq), v (K + 1, nv)): forward dynamics from q (nq,), v (nv,) under tau (2 K + 1, nv), without feedback.
 
     tau [Nm, N]: efforts at all joints, those of a free one included, one row every half step; h: the step [s].
-    Quaternions are integrated as they are: their norm stays 1 as far as the steps are fine. See rollout.
+    Quaternions start at unit length and are integrated as they are: their norm stays 1 as far as the steps are fine,
+    and where it does not, rotations are those of the normalised ones. See rollout.
     """
     n = robot.nq
     x, w = ca.SX.sym("x", n + robot.nv), ca.SX.sym("w", robot.nv)
@@ -50,6 +52,7 @@ def simulate(robot, q, v, tau, h):
     start = [as_floats(f"simulate: {name}", value).ravel() for name, value in (("q", q), ("v", v))]
     if [s.size for s in start] != [n, robot.nv]:
         raise ShapeError(f"simulate: q and v have {start[0].size} and {start[1].size} values, expected {n}, {robot.nv}")
+    check_quaternions("simulate", quaternions(robot), start[0])
     states = rollout(rate, np.concatenate(start), tau, h)
     return states[:, :n], states[:, n:]
 
@@ -73,8 +76,8 @@ def motion_report(robot, t, q, v, tau, kinks=()):
             raise ShapeError(f"motion_report: {name} has shape {x.shape}, expected ({t.size}, {n})")
     h, power = (t[-1] - t[0]) / (t.size - 1), np.sum(tau * v, axis=1)
     again = simulate(robot, q[0], v[0], tau, 2 * h)
-    E = function(robot, "kinetic_energy")(q.T, v.T).full().ravel()
-    E = E + function(robot, "potential_energy")(q.T).full().ravel()
+    E = function(robot, "kinetic_energy", normalize=True)(q.T, v.T).full().ravel()
+    E = E + function(robot, "potential_energy", normalize=True)(q.T).full().ravel()
     off = np.abs(np.correlate(E, _STENCIL, "valid") / h - power[4:-4])
     for kink in np.ravel(kinks):
         off[np.abs(t[4:-4] - kink) <= _NEAR * h * (1 + 1e-9)] = 0

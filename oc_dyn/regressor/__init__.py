@@ -57,7 +57,7 @@ def _reference_inputs(robot, order, options):
 def _call_reference(function, model, order, ports, options):
     V = [ports[derivative_name("v", k)] for k in range(order + 1)]
     Vr = [ports[derivative_name("vr", k)] for k in range(order + 2)]
-    found = function(model, order, ports["q"], V, Vr)
+    found = function(model, order, ports["q"], V, Vr, options["coriolis"] or "christoffel")
     return {derivative_name("Ys", k): x for k, x in enumerate(found)}
 
 
@@ -75,10 +75,12 @@ quantity(
 quantity(
     name="slotine_li_regressor",
     summary="matrix Ys with M dvr + C vr + g = Ys @ robot.parameters for a reference velocity vr, and its time "
-    "derivatives; C is the admissible matrix of coriolis_matrix/jacobian_sum; armature not included",
+    "derivatives; C is that of Christoffel symbols, as by default of coriolis_matrix, or that of the option coriolis, "
+    "both admissible; armature not included",
     inputs=_reference_inputs,
     outputs=_regressor_ports("Ys"),
     call=_call_reference,
+    options=("coriolis",),
     default=("recursive",),
     sparse=True,
 )

@@ -5,7 +5,7 @@ import casadi as ca
 from ..inverse_dynamics.taylor import taylor
 from ..lie.along import time_derivatives
 from ..matrices.composite import composite
-from ..matrices.spatial_admissible import spatial_admissible
+from ..matrix_partials.by_ad import coriolis_matrix
 from ..model.canonical import with_parameters
 from ..registry import method
 
@@ -20,14 +20,20 @@ def joint_torque_regressor(model, order, q, V):
     return _along(model, order, q, [V], ca.jacobian(torque, params))
 
 
-@method("slotine_li_regressor", "ad", kind="ad", source="AD: Jacobian of M dvr + C vr + g" + _ALONG)
-def slotine_li_regressor(model, order, q, V, Vr):
-    """Derivatives 0..order of Ys (nv, 10 bodies); see the quantity. M by composite bodies, C by the sum of spatial
-    twists, g by inverse dynamics at rest."""
+@method(
+    "slotine_li_regressor",
+    "ad",
+    kind="ad",
+    source="AD: Jacobian of M dvr + C vr + g" + _ALONG,
+    coriolis=("christoffel", "garofalo"),
+)
+def slotine_li_regressor(model, order, q, V, Vr, coriolis):
+    """Derivatives 0..order of Ys (nv, 10 bodies); see the quantity. M and C by composite bodies, Garofalo's C by
+    spatial_admissible, g by inverse dynamics at rest."""
     params = ca.SX.sym("params", 10 * len(model.robot.bodies))
     heavy = with_parameters(model, params)
     rest = ca.DM.zeros(model.robot.nv)
-    C = spatial_admissible(heavy, 0, q, V[:1])[0]
+    C = coriolis_matrix(heavy, q, V[0], coriolis)
     force = composite(heavy, q) @ Vr[1] + C @ Vr[0] + taylor(heavy, 0, q, [rest, rest])[0]
     return _along(model, order, q, [V, Vr], ca.jacobian(force, params))
 

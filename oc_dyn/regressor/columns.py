@@ -7,6 +7,7 @@ import casadi as ca
 from ..inverse_dynamics.taylor import newton_euler
 from ..lie import se3
 from ..lie.jets import total
+from ..lie.se3 import ad
 from ..lie.so3 import skew
 
 _TENSOR = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
@@ -22,10 +23,28 @@ def momentum_matrix(V):
     return ca.sparsify(ca.vertcat(top, ca.horzcat(u, skew(w), ca.DM(3, 6))))
 
 
-def wrench_columns(turning, Vr, alpha, k):
-    """Derivative k of A(alpha) - ad(V)^T A(Vr) from the derivatives of ad(V) (`turning`), Vr and alpha."""
-    bent = total(comb(k, l) * (turning[l].T @ momentum_matrix(Vr[k - l])) for l in range(k + 1))
-    return momentum_matrix(alpha[k]) - bent
+def wrench_columns(V, Vr, rate, k, coriolis):
+    """Derivative k of the wrenches (6, 10) of unit parameters, M rate + T(V) Vr = columns @ parameters with T of
+    matrices/coriolis_choice, from the derivatives of the body's twist V, the reference twist Vr and its rate.
+
+    Equation:  garofalo: A(rate + ad(V) Vr) - ad(V)^T A(Vr)                                     Garofalo (13), (16)
+               christoffel: that of points whose velocity field is Vr, carried along with V, so that their
+               accelerations are a + U r, a = rate of its linear part + w x vr, U = skew(wr') + skew(w) skew(wr)
+    """
+    pairs = [(comb(k, l), V[l], Vr[k - l]) for l in range(k + 1)]
+    if coriolis == "garofalo":
+        alpha = rate[k] + total(c * (ad(x) @ y) for c, x, y in pairs)
+        return momentum_matrix(alpha) - total(c * (ad(x).T @ momentum_matrix(y)) for c, x, y in pairs)
+    a = rate[k][3:] + total(c * ca.cross(x[:3], y[3:]) for c, x, y in pairs)
+    U = skew(rate[k][:3]) + total(c * (skew(x[:3]) @ skew(y[:3])) for c, x, y in pairs)
+    forces, moments = newton_euler_columns(a, U)
+    return ca.vertcat(ca.horzcat(ca.DM(3, 1), moments), ca.horzcat(forces, ca.DM(3, 6)))
+
+
+def torque_columns(V, rate, k):
+    """The same with Vr = V: all choices agree, and ad(V) V = 0 saves a product."""
+    bent = total(comb(k, l) * (ad(V[l]).T @ momentum_matrix(V[k - l])) for l in range(k + 1))
+    return momentum_matrix(rate[k]) - bent
 
 
 def newton_euler_columns(a, U):

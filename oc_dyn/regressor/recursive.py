@@ -83,11 +83,12 @@ def in_rows(model, force):
     "recursive",
     kind="analytic",
     source="after Yuan and Yuan 1995: recursion in body frames, unit parameters in the backward pass",
+    coriolis=("christoffel", "garofalo"),
 )
-def slotine_li_regressor(model, order, q, V, Vr):
+def slotine_li_regressor(model, order, q, V, Vr, coriolis):
     """Derivatives 0..order of Ys (nv, 10 bodies); see the quantity. Cost O(n depth order^2).
 
-    Equation:  W_k = A(Vr' + ad(V) Vr + G) - ad(V)^T A(Vr) for each body, with
+    Equation:  W_k of wrench_columns with the rate Vr' + G for each body, with
                Vr_i = Ad Vr_p + S vr,  Ad' = -ad(S v) Ad, and down the path Ad^T W, whose rate is
                (Ad^T W)' = Ad^T (W' - ad(S v)^T W)
     """
@@ -95,13 +96,9 @@ def slotine_li_regressor(model, order, q, V, Vr):
     columns = []
     for _, i, pose in author_frames(model):
         X = to_author(pose)
-        turning = [se3.ad(X @ x) for x in twist[i]]
-        seen = [X @ x for x in reference[i]]
-        alpha = [
-            seen[k + 1] + X @ G[i][k] + total(comb(k, l) * (turning[l] @ seen[k - l]) for l in range(k + 1))
-            for k in range(order + 1)
-        ]
-        W = [X.T @ wrench_columns(turning, seen, alpha, k) for k in range(order + 1)]
+        own, seen = [X @ x for x in twist[i]], [X @ x for x in reference[i]]
+        rate = [seen[k + 1] + X @ G[i][k] for k in range(order + 1)]
+        W = [X.T @ wrench_columns(own, seen, rate, k, coriolis) for k in range(order + 1)]
         force = {}
         while i:
             force[i] = [

@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from ..kinematics.recursive_body import body_poses
+from ..kinematics.recursive_body import local_poses
 from ..lie.se3 import Ad, Ad_inv, ad
 from ..registry import method
 from .tensor import Tensor
@@ -33,7 +33,7 @@ def spatial_vector(model, order, q, V, W=None):
 
 def _forward_pass(model, q, V, W):
     v, a = {0: ca.SX(6, 1)}, {0: ca.vertcat(0, 0, 0, -model.gravity)}  # 1
-    poses, qd, qdd = body_poses(model, q), model.joint_v(V[0]), model.joint_v(V[1])
+    poses, qd, qdd = local_poses(model, q), model.joint_v(V[0]), model.joint_v(V[1])
     applied = None if W is None else model.wrenches(W[0])
     S, Sd, psi, psi2, IC, BC, fC = {}, {}, {}, {}, {}, {}, {}
     for i in model.bodies:

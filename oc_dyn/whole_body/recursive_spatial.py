@@ -5,7 +5,7 @@ from math import comb
 import casadi as ca
 
 from ..inverse_dynamics.recursive_spatial import next_inertia, spatial_inertia
-from ..kinematics.recursive_body import body_poses, jacobian, padded
+from ..kinematics.recursive_body import body_poses, jacobian, local_poses, padded
 from ..kinematics.recursive_spatial import forward_kinematics
 from ..lie.jets import total
 from ..model.inertia import casadi_value
@@ -21,7 +21,11 @@ def momentum(model, order, q, V):
     Equation:  h^(k) = sum_i sum_l C(k,l) M_i^(k-l) V_i^(l)
     What regrouping moves to the parent has the same momentum there, whatever the joint does.
     """
-    C, _, twists = forward_kinematics(model, order, q, V)
+    return _momentum(model, order, q, V, body_poses)
+
+
+def _momentum(model, order, q, V, poses):
+    C, _, twists = forward_kinematics(model, order, q, V, poses)
     out = [ca.DM(6, 1)] * (order + 1)
     for i in model.bodies:
         M = _inertias(model, i, C, twists, order)
@@ -68,7 +72,7 @@ def com_jacobian(model, order, q, V):
 
 
 def _inertias(model, i, C, twists, order):
-    """Derivatives 0..order of the inertia (6, 6) of body i in the root frame."""
+    """Derivatives 0..order of the inertia (6, 6) of body i in root axes, about the point that C is seen from."""
     M = [spatial_inertia(model.inertia[i], C[i])]
     for _ in range(order):
         M.append(next_inertia(M, twists[i]))
@@ -78,9 +82,13 @@ def _inertias(model, i, C, twists, order):
 def _first_moments(model, order, q, V):
     """Derivatives of mass times centre of mass: the first from poses, the others from the linear momentum. What
     regrouping moved to the ground counts."""
-    poses = body_poses(model, q)
+    poses, at, mass = local_poses(model, q), model.joint_q(q), {}
+    for i in model.bodies:
+        first = model.support(i)[0]
+        mass[first] = mass.get(first, 0) + model.inertia[i].mass
     here = total(
         poses[i][0] @ casadi_value(model.inertia[i].moment) + model.inertia[i].mass * poses[i][1] for i in model.bodies
     )
+    here = here + total(m * model.placement(i, at[i])[1] for i, m in mass.items())
     here = here + casadi_value(model.inertia[0].moment)
-    return [here] + ([x[3:] for x in momentum(model, order - 1, q, V)] if order else [])
+    return [here] + ([x[3:] for x in _momentum(model, order - 1, q, V, local_poses)] if order else [])

@@ -54,7 +54,7 @@ def test_slotine_li_regressor(name):
         x = random_ports(f, r, 3)
         Ys = np.array(f(**x)["Ys"])
         M = np.array(od.function(r, "mass_matrix")(q=x["q"])["M"]) - np.diag(rotors(r).ravel())
-        C = np.array(od.function(r, "coriolis_matrix", method="jacobian_sum")(q=x["q"], v=x["v"])["C"])
+        C = np.array(od.function(r, "coriolis_matrix")(q=x["q"], v=x["v"])["C"])
         g = np.array(od.function(r, "gravity")(q=x["q"])["g"])
         assert relative(Ys @ r.parameters, (M @ x["dvr"] + C @ x["vr"] + g).ravel()) < 1e-12, method
         Y = od.function(r, "joint_torque_regressor")(q=x["q"], v=x["v"], dv=x["dvr"])["Y"]
@@ -71,9 +71,7 @@ def test_derivatives_of_the_slotine_li_regressor(name):
     get = {
         q: [
             np.array(y)
-            for y in od.function(r, q, order=order, method="jacobian_sum").call(
-                [state[n] for n in od.function(r, q, order=order, method="jacobian_sum").name_in()]
-            )
+            for y in od.function(r, q, order=order).call([state[n] for n in od.function(r, q, order=order).name_in()])
         ]
         for q in ("mass_matrix", "coriolis_matrix", "gravity")
     }
@@ -181,7 +179,7 @@ def test_matrix_partials_by_differences(name):
 
     def matrices(q, v):
         M = od.function(r, "mass_matrix")(q=q)["M"]
-        C = od.function(r, "coriolis_matrix", method="jacobian_sum")(q=q, v=v)["C"]
+        C = od.function(r, "coriolis_matrix")(q=q, v=v)["C"]
         g = od.function(r, "gravity")(q=q)["g"]
         return [np.array(y).ravel(order="F") for y in (M, C, g)]
 
@@ -203,7 +201,7 @@ def test_matrices_are_linear_in_parameters(name):
     found = f(**x)
     n = r.nv
     M = np.array(od.function(r, "mass_matrix")(q=x["q"])["M"]) - np.diag(rotors(r).ravel())
-    C = np.array(od.function(r, "coriolis_matrix", method="jacobian_sum")(**x)["C"])
+    C = np.array(od.function(r, "coriolis_matrix")(**x)["C"])
     g = np.array(od.function(r, "gravity")(q=x["q"])["g"])
     for port, want in (("dM_dparams", M), ("dC_dparams", C)):
         assert relative(np.array(found[port] @ r.parameters).reshape(n, n, order="F"), want) < 1e-12

@@ -2,6 +2,7 @@
 
 import warnings
 
+import casadi as ca
 import numpy as np
 
 from ...errors import ModelError, ModelWarning
@@ -91,7 +92,9 @@ def model_text(ours, model):
 def coordinate_places(ours, model):
     """(places of our q, places of our v) among those of a pinocchio.Model; ModelError where there is more to it."""
     theirs = to_pinocchio(ours, model)
-    q, T = theirs.q(1.0 + np.arange(ours.nq)), theirs.velocity_matrix(ours.random_configuration(0))
+    x = ca.SX.sym("x", ours.nq)  # numbers would have to be quaternions of unit length
+    q = ca.Function("q", [x], [theirs.q(x)])(1.0 + np.arange(ours.nq)).full().ravel()
+    T = theirs.velocity_matrix(ours.random_configuration(0))
     v = np.argmax(T, axis=0)
     if sorted(q) != list(range(1, model.nq + 1)) or not np.array_equal(T, np.eye(model.nv)[:, v]):
         raise ModelError(f"study of peers, {ours.name}", ["its coordinates are not Pinocchio's in another order"])
