@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..codegen.texts import filled
 from ..text import c_comment
 
 _READ_MEMORY = """        for (i = 0; i < {memory}; ++i)
@@ -23,6 +24,7 @@ def law_words(controller, name, sample_time, law, first, limit, safe):
         "outputs": "\n".join(f"    double {n}[{k}];" for n, k in outputs.items()),
         "memory": f"    double x[{max(1, memory)}];" + ("" if memory else " /* this law has none */"),
         **{f"law_{k}": max(1, getattr(law, f"sz_{k}")()) for k in ("arg", "res", "iw", "w")},
+        "all_finite": filled("all_finite.c"),
         "safe": ", ".join(f"{{{_numbers(x)}}}" for x in values.values()),
         "memory_next": f"    double memory_next[{memory}];" if memory else "    (void)memory;",
         "arguments": "\n".join(_arguments(law, memory, NAME)),

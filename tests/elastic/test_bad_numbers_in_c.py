@@ -110,10 +110,17 @@ def test_an_overflow_does_not_become_the_torque_limit(tmp_path):
     assert np.array_equal(out, np.zeros(c.outputs))
 
 
-@pytest.mark.parametrize("make", [el.feedforward, lambda a: el.feedforward_pd(a, 50, 5), lambda a: el.gravity_pd(a, 50, 5),
-                                  lambda a: el.computed_torque(a, 50, 5)])  # fmt: skip
-def test_laws_that_do_not_read_a_sensor_refuse_it_too(make, tmp_path):
-    law = make(arm("linear"))
+LAWS = {
+    "feedforward": el.feedforward,
+    "feedforward_pd": lambda a: el.feedforward_pd(a, 50, 5),
+    "gravity_pd": lambda a: el.gravity_pd(a, 50, 5),
+    "computed_torque": lambda a: el.computed_torque(a, 50, 5),
+}
+
+
+@pytest.mark.parametrize("which", LAWS)
+def test_laws_that_do_not_read_a_sensor_refuse_it_too(which, tmp_path):
+    law = LAWS[which](arm("linear"))
     made = el.generate_controller(law, tmp_path, name="arm", torque_limit=80.0, compiler="none")
     c = Law(made, ("-O2",))
     for k in (0, c.inputs - 1):
