@@ -6,9 +6,9 @@ from ..codegen.texts import filled
 
 STEP_DECLARED = """
 /* One step, as %(name)s, with its numbers looked at. Returns 0; 1 if it could not be done; 2 if a number of an input is
- * NaN or infinite, 3 if one of the memory is, 4 if one of the result is. Where it is not 0, what res points to stays as it
- * is, so that outputs are those of the last good step where the same arrays are given; but the next memory is the memory.
- * Calls from several threads must not overlap. */
+ * NaN or infinite, 3 if one of the memory is, 4 if one of the result is. Where it is not 0, what res points to stays as
+ * it is, so that outputs are those of the last good step where the same arrays are given; but the next memory is the
+ * memory. Calls from several threads must not overlap. */
 int %(name)s_step(const casadi_real **arg, casadi_real **res, casadi_int *iw, casadi_real *w, int mem);
 """
 _STEP = """
