@@ -15,8 +15,10 @@ import numpy as np
 import oc_dyn as od
 
 from .codegen.build import find_compiler
+from .command_line import Parser, floating_number, whole_number
 from .errors import ALL, ModelError, ModelWarning, ShapeError, SolveError
 from .model.robot import assemble
+from .text import terminal, terminal_lines
 
 _VECTORS = ("--from", "--via", "--to")
 _DEMO_OUT = "results/demo"
@@ -93,7 +95,7 @@ def _list(options):
         return 0
     from .planning.files import write_text
 
-    text = Path(options.update).read_text(encoding="utf-8")
+    text = _text_of(options.update)
     before, start, rest = text.partition(_TABLE_START)
     _, end, after = rest.partition(_TABLE_END)
     if not end:
@@ -176,7 +178,7 @@ def _plan_along_path(options, out, robot):
 def _way_points(robot, path):
     """Rows of a CSV file, one a way point, below a heading or without one."""
     rows = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
+    for number, line in enumerate(_text_of(path, "utf-8-sig").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
@@ -307,11 +309,6 @@ def _write(options, out, stem, plan, facts, animated=False):
 # -- reading what was typed -----------------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message):
-        self.exit(2, f"{self.prog}: error: {message} ({self.prog} --help tells more)\n")
-
-
 class _OfQuantity(argparse.Action):
     """Collects [{"quantity": ..., "order": ..., "method": ..., "options": {...}}]."""
 
@@ -335,7 +332,7 @@ class _OfQuantity(argparse.Action):
 
 
 def _parser():
-    parser = _Parser(
+    parser = Parser(
         prog="oc-dyn",
         description="Rigid-body dynamics with derivatives of any order, and motion planning.",
         allow_abbrev=False,
@@ -453,7 +450,7 @@ def _parsed(text):
     """Numbers of a text with blanks, commas, semicolons or brackets between and around them."""
     for character in "[](),;":
         text = text.replace(character, " ")
-    return [float(x) for x in text.split()]
+    return [floating_number(x) for x in text.split()]
 
 
 def _positions(robot, end, text):
@@ -501,19 +498,26 @@ def _numbers_by_name(option, words):
     return out
 
 
+def _text_of(path, encoding="utf-8"):
+    try:
+        return Path(path).read_text(encoding=encoding)
+    except UnicodeDecodeError as error:
+        raise ModelError(path, [f"not UTF-8 text: {error.reason} at byte {error.start}"]) from None
+
+
 def _count(text):
-    value = int(text)
+    value = whole_number(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
     return value
 
 
 def _whole(text):
-    return int(text)
+    return whole_number(text)
 
 
 def _positive(text):
-    value = float(text)
+    value = floating_number(text)
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
@@ -541,11 +545,17 @@ def _writable(folder):
 
 def _print(options, text):
     if not options.quiet:
-        print(text)
+        _say(terminal_lines(text), sys.stdout)
 
 
 def _complain(text):
-    print(text, file=sys.stderr)
+    _say(terminal(text), sys.stderr)
+
+
+def _say(text, stream):
+    """Print a text, characters that the stream cannot have written out."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def _show_warnings(quiet):

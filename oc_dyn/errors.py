@@ -2,6 +2,15 @@
 
 import difflib
 
+from .text import terminal_lines
+
+
+class _Shown:
+    """What a message quotes of a file or a name is shown without control characters."""
+
+    def __str__(self):
+        return terminal_lines(super().__str__())
+
 
 class ModelError(ValueError):
     """A robot description is wrong; lists every problem found, one a line, and keeps them in `problems`."""
@@ -13,20 +22,20 @@ class ModelError(ValueError):
 
     def __str__(self):
         if len(self.problems) == 1:
-            return f"{self.source}: {self.problems[0]}"
+            return terminal_lines(f"{self.source}: {self.problems[0]}")
         lines = "\n".join(f"  - {p}" for p in self.problems)
-        return f"{self.source}: {len(self.problems)} problems\n{lines}"
+        return terminal_lines(f"{self.source}: {len(self.problems)} problems\n{lines}")
 
 
-class ModelWarning(UserWarning):
+class ModelWarning(_Shown, UserWarning):
     """A robot description is usable but says less than it should; see the message for what was assumed."""
 
 
-class ShapeError(ValueError):
+class ShapeError(_Shown, ValueError):
     """An argument has the wrong shape or a port is unknown."""
 
 
-class OrderError(ValueError):
+class OrderError(_Shown, ValueError):
     """A method cannot do the order or the robot asked for."""
 
 
@@ -42,14 +51,14 @@ class UnknownName(KeyError, ValueError):
         super().__init__(self.message)
 
     def __str__(self):
-        return self.message
+        return terminal_lines(self.message)
 
 
-class LimitError(ValueError):
+class LimitError(_Shown, ValueError):
     """A motion is impossible within the limits, found before solving; the message names joint and limit."""
 
 
-class SolveError(RuntimeError):
+class SolveError(_Shown, RuntimeError):
     """The solver failed; `status`, `violations` (worst first) and `trajectory` (last iterate) are kept."""
 
     def __init__(self, message, status=None, violations=(), trajectory=None):

@@ -7,6 +7,9 @@ study/html.py; names that become identifiers are refused rather than changed, se
 
 import json
 import re
+import unicodedata
+from bisect import bisect
+from itertools import accumulate
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -98,15 +101,47 @@ def _without_delimiters(text):
 
 def mathtext(text, most=80):
     """Label or title of a matplotlib figure, shown literally: no $ of it begins a formula, an underscore in front does
-    not leave it out of a legend, control characters are written out, and what is longer than `most` characters is cut
-    in the middle, lest it push the axes out of the figure."""
-    text = cut(terminal(text), most).replace("$", r"\$")
+    not leave it out of a legend, control characters are written out, and it is cut to `most` columns (None: never),
+    lest it push the axes out of the figure."""
+    text = terminal(text)
+    text = (text if most is None else told_apart([text], most)[0]).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
-def cut(text, most):
-    """At most so many characters, at least 3, the middle left out: names of one robot differ at either end."""
-    if len(text) <= most:
+def told_apart(names, width):
+    """The names, each on one line, cut in the middle to a width in columns of a terminal, at least 3; or to a width
+    not far above the least at which names that differ still do."""
+    names = [terminal(name) for name in names]
+    different = {name: _ends(name) for name in names}
+    longest = max((ends[0][-1] for ends in different.values()), default=0)
+    while width < longest:
+        room = width - 2
+        tails = {room // 2, *(room * k // 8 for k in range(9))}
+        for tail in sorted(tails, key=lambda tail: abs(2 * tail - room)):  # from the middle outwards
+            short = {name: _cut(name, *ends, room - tail, tail) for name, ends in different.items()}
+            if len(set(short.values())) == len(different):
+                return [short[name] for name in names]
+        width += max(1, width // 8)
+    return names
+
+
+def columns(text):
+    """Columns a terminal takes for the text: wide letters take two, accents set on a letter none."""
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(c):
+    return 0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+
+
+def _ends(text):
+    """(columns before each place in the text and its end, columns behind each place counted from the end)."""
+    widths = [_width(c) for c in text]
+    return list(accumulate(widths, initial=0)), list(accumulate(reversed(widths), initial=0))
+
+
+def _cut(text, before, behind, head, tail):
+    """The text, or as much of its beginning and its end as fits into so many columns and the two dots between."""
+    if before[-1] <= head + tail + 2:
         return text
-    tail = (most - 2) // 2
-    return f"{text[: most - 2 - tail]}..{text[len(text) - tail :]}"
+    return f"{text[: bisect(before, head) - 1]}..{text[len(text) - bisect(behind, tail) + 1 :]}"

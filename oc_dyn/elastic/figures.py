@@ -5,6 +5,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..planning.animate import stick_figure
 from ..planning.files import replacing
+from ..text import mathtext, told_apart
 
 
 def plot_runs(runs, path=None, *, title=None):
@@ -34,16 +35,16 @@ def plot_runs(runs, path=None, *, title=None):
     panels[3].set(title="motor torques", ylabel="torque [Nm]")
     panels[0].legend(fontsize="x-small", ncols=4)
     errors = figure.add_subplot(grid[2, :])
-    for label, other in runs.items():
+    for label, other in zip(told_apart(runs, 40), runs.values(), strict=True):
         late = other.error[1:] if len(other.t) > 1 else other.error  # at the start it may be exactly zero
         size = np.maximum(np.abs(late).max(axis=1), 1e-17)
-        errors.semilogy(other.t[-len(late) :], size, linewidth=1.2, label=label)
+        errors.semilogy(other.t[-len(late) :], size, linewidth=1.2, label=mathtext(label, None))
     errors.set(title="largest tracking error of the joints", xlabel="time [s]", ylabel="|q - q_ref| [rad]")
     errors.legend(fontsize="x-small", ncols=4)
     for axis in (*panels, errors):
         axis.grid(alpha=0.3)
         axis.margins(x=0)
-    figure.suptitle(name if title is None else title)
+    figure.suptitle(mathtext(name if title is None else title))
     if path is not None:
         with replacing(path) as part:
             figure.savefig(part, dpi=90)

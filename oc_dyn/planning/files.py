@@ -6,6 +6,8 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..text import csv_cell
+
 
 @contextmanager
 def replacing(path):
@@ -32,7 +34,8 @@ def write_text(path, text):
 
 
 def write_csv(path, rows):
-    """Write rows, the first of them the headings, as a CSV in one step; the folder is made."""
+    """Write rows, the first of them the headings, as a CSV in one step, its texts as csv_cell has them; the folder is
+    made."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([map(csv_cell, row) for row in rows])
     write_text(path, text.getvalue())

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import LimitError, ModelError, ModelWarning, ShapeError, UnknownName
 from ..model.numbers import as_floats
 from ..ports import derivative_name
+from ..text import json_text
 from .files import write_text
 
 QUANTITIES = ("q", "v", "dv", "d2v", "d3v", "tau", "dtau")
@@ -152,7 +153,7 @@ class Limits:
 
     def write(self, path):
         """Write them as text, JSON keyed by joint name; a function v_of_q is not written."""
-        lines = [f"  {json.dumps(k, ensure_ascii=False)}: {json.dumps(v)}" for k, v in self.as_dict().items()]
+        lines = [f"  {json_text(k)}: {json_text(v)}" for k, v in self.as_dict().items()]
         write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
     @classmethod

@@ -5,6 +5,7 @@ import numpy as np
 
 from ..errors import ModelError, ShapeError
 from ..function import function
+from ..text import terminal
 from . import storage
 from .limits import QUANTITIES, order_name
 from .polynomials import derivatives_at
@@ -205,8 +206,9 @@ class Trajectory(Samples):
 
     def __str__(self):
         n, N = len(self.joints), len(self.pieces)
+        name = terminal(self.robot_name or "a robot")
         return (
-            f"Trajectory of {self.robot_name or 'a robot'}: {n} joints, {self.duration:.6g} s, {N} pieces of degree "
+            f"Trajectory of {name}: {n} joints, {self.duration:.6g} s, {N} pieces of degree "
             f"{self.pieces.shape[1] - 1}, {self.continuity} times continuously differentiable"
         )
 
