@@ -322,6 +322,8 @@ class _OfQuantity(argparse.Action):
             name, equals, text = value.partition("=")
             if not (name and equals and text):
                 parser.error(f"--option: got {value!r}, expected NAME=VALUE")
+            if name in ("robot", "quantity", "order", "method", "name"):
+                parser.error(f"--option: {name} is no option of a quantity, but an argument of its own")
             words = tuple(text.split(",")) if "," in text or name == "prescribed" else text
             wanted[-1].setdefault("options", {})[name] = {"true": True, "false": False}.get(text, words)
         elif what in wanted[-1]:

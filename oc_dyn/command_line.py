@@ -1,6 +1,7 @@
 """How all commands read the words that are typed: one line for what is wrong, and numbers strictly."""
 
 import argparse
+import os
 import re
 
 from .text import terminal
@@ -17,6 +18,10 @@ class Parser(argparse.ArgumentParser):
             option, _, value = word.partition("=")
             if "\0" in word:
                 self.error(f"argument {terminal(word)}: it holds a NUL character, which no file or name can")
+            try:
+                os.fsencode(word)
+            except UnicodeEncodeError:
+                self.error(f"argument {terminal(word)}: it is no text that a command line can hold")
             if option.startswith("-") and value == "--":  # argparse drops it and has no value left
                 self.error(f"argument {option}: got '--', expected a value")
         return super().parse_args(args, namespace)

@@ -12,8 +12,8 @@ from bisect import bisect
 from itertools import accumulate
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+_FORMULA = re.compile(r"'*[=+\-@\t]")
+_GUARDED = re.compile(r"'+[=+\-@\t]")
 _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -68,13 +68,13 @@ def cmake(text):
 
 def csv_cell(value):
     """A cell for csv.writer. Numbers, and texts that are numbers, are as they are, minus signs included; a text that
-    spreadsheets would take for a formula (it begins with = + - @, a tab or carriage return) gets an apostrophe in
+    spreadsheets would take for a formula (it begins with = + - @ or a tab) gets an apostrophe in
     front, which `csv_text` takes off again. Control characters but line ends are written out. The cell can be encoded
     as UTF-8, and csv.reader gives it back."""
     if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
-    guarded = f"'{value}" if _FORMULA.match(value) else value
-    return terminal_lines(guarded)
+    text = terminal_lines(value)
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def csv_text(cell):
@@ -84,7 +84,8 @@ def csv_text(cell):
 
 def json_text(data, **options):
     """JSON that a reader can read: names as they are, but for characters without a shape, which become \\u escapes;
-    json.loads gives the very same texts back. options: as for json.dumps. The result can be encoded as UTF-8."""
+    json.loads gives the very same texts back (but two halves of a surrogate pair side by side as the character that
+    they make). The result can be encoded as UTF-8. options: as for json.dumps."""
     text = json.dumps(data, ensure_ascii=False, **options)
     return text if text.isascii() else "".join(c if c.isprintable() or c in "\n" else json.dumps(c)[1:-1] for c in text)
 

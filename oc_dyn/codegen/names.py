@@ -30,34 +30,61 @@ _RESERVED = {
     """,
     "a function or macro of C": """
         abort abs acos acosh aligned_alloc asctime asin asinh assert at_quick_exit atan atan2 atanh atexit atof
-        atoi atol atoll bsearch btowc calloc cabs cacos carg casin catan cbrt ccos ceil cexp cimag clearerr
-        clock clog conj copysign cos cosh cpow cproj creal csin csqrt ctan ctime difftime div edom eilseq eof
-        erange erf erfc errno exit exp exp2 expm1 fabs fclose fdim feof ferror fflush fgetc fgetpos fgets fgetwc
-        fgetws file floor fma fmax fmin fmod fopen fpclassify fprintf fputc fputs fputwc fputws fread free
-        freopen frexp fscanf fseek fsetpos ftell fwide fwprintf fwrite fwscanf getc getchar getenv gets getwc
-        getwchar gmtime hypot ilogb imaxabs imaxdiv infinity isalnum isalpha isblank iscntrl isdigit isfinite
-        isgraph isinf islower isnan isnormal isprint ispunct isspace isupper isxdigit jmp_buf labs ldexp ldiv
-        lgamma llabs lldiv llrint llround localeconv localtime log log10 log1p log2 logb longjmp lrint lround
-        malloc mblen mbrlen mbrtowc mbsinit mbsrtowcs mbstowcs mbtowc memchr memcmp memcpy memmove memset mktime
-        modf nan nearbyint nextafter nexttoward null offsetof perror pow printf putc putchar puts putwc putwchar
-        qsort quick_exit raise rand realloc remainder remove remquo rename rewind rint round scalbln scalbn
-        scanf setbuf setlocale setvbuf signbit sin sinh size_t snprintf sprintf sqrt srand sscanf stderr stdin
-        stdout strcat strchr strcmp strcoll strcpy strcspn strerror strftime strlen strncat strncmp strncpy
-        strpbrk strrchr strspn strstr strtod strtof strtok strtol strtold strtoll strtoul strtoull strxfrm
-        swprintf swscanf system tan tanh tgamma time_t timespec_get tm tmpfile tmpnam tolower toupper trunc
-        ungetc ungetwc va_arg va_copy va_end va_list va_start vfprintf vfscanf vprintf vscanf vsnprintf vsprintf
-        vsscanf wcscat wcschr wcscmp wcscpy wcslen wcsncpy wcsstr wcstod wcstok wcstol wctob wctomb wmemcpy
-        wmemset wprintf wscanf j0 j1 jn y0 y1 yn gamma signgam
+        atoi atol atoll bsearch btowc cabs cacos cacosh calloc carg casin casinh catan catanh cbrt ccos ccosh
+        ceil cexp cimag clearerr clock clog conj copysign cos cosh cpow cproj creal csin csinh csqrt ctan ctanh
+        ctime difftime div edom eilseq eof erange erf erfc errno exit exp exp2 expm1 fabs fclose fdim
+        feclearexcept fegetenv fegetexceptflag fegetround feholdexcept feof feraiseexcept ferror fesetenv
+        fesetexceptflag fesetround fetestexcept feupdateenv fflush fgetc fgetpos fgets fgetwc fgetws file floor
+        fma fmax fmin fmod fopen fpclassify fprintf fputc fputs fputwc fputws fread free freopen frexp fscanf
+        fseek fsetpos ftell fwide fwprintf fwrite fwscanf gamma getc getchar getenv gets getwc getwchar gmtime
+        hypot ilogb imaxabs imaxdiv infinity isalnum isalpha isblank iscntrl isdigit isfinite isgraph isinf
+        islower isnan isnormal isprint ispunct isspace isupper iswalnum iswalpha iswblank iswcntrl iswctype
+        iswdigit iswgraph iswlower iswprint iswpunct iswspace iswupper iswxdigit isxdigit j0 j1 jmp_buf jn labs
+        ldexp ldiv lgamma llabs lldiv llrint llround localeconv localtime log log10 log1p log2 logb longjmp
+        lrint lround malloc mblen mbrlen mbrtowc mbsinit mbsrtowcs mbstowcs mbtowc memchr memcmp memcpy memmove
+        memset mktime modf nan nearbyint nextafter nexttoward null offsetof perror pow printf putc putchar puts
+        putwc putwchar qsort quick_exit raise rand realloc remainder remove remquo rename rewind rint round
+        scalbln scalbn scanf setbuf setlocale setvbuf signbit signgam sin sinh size_t snprintf sprintf sqrt
+        srand sscanf stderr stdin stdout strcat strchr strcmp strcoll strcpy strcspn strerror strftime strlen
+        strncat strncmp strncpy strpbrk strrchr strspn strstr strtod strtof strtoimax strtok strtol strtold
+        strtoll strtoul strtoull strtoumax strxfrm swprintf swscanf system tan tanh tgamma time_t timespec_get
+        tm tmpfile tmpnam tolower toupper towctrans towlower towupper trunc ungetc ungetwc va_arg va_copy va_end
+        va_list va_start vfprintf vfscanf vfwprintf vfwscanf vprintf vscanf vsnprintf vsprintf vsscanf vswprintf
+        vswscanf vwprintf vwscanf wcrtomb wcscat wcschr wcscmp wcscoll wcscpy wcscspn wcsftime wcslen wcsncat
+        wcsncmp wcsncpy wcspbrk wcsrchr wcsrtombs wcsspn wcsstr wcstod wcstof wcstoimax wcstok wcstol wcstold
+        wcstombs wcstoul wcstoumax wcsxfrm wctob wctomb wctrans wmemchr wmemcmp wmemcpy wmemmove wmemset wprintf
+        wscanf y0 y1 yn
     """,
     "a function of the system": """
-        accept access alarm bind brk cfree chdir chmod chown chroot clone close closedir connect creat daemon
-        dprintf drem dup dup2 environ execl execle execlp execv execve execvp exp10 faccessat fchdir fchmod
-        fcntl fdopen ffs fileno finite flock fork fsync ftruncate gethostname getline getopt getpid getppid
-        getuid index ioctl isatty kill listen lockf lseek lstat mkdir mkfifo mkstemp mmap mount mprotect munmap
-        nanosleep nice open opendir optarg optind pause pclose pipe popen pow10 pread psignal putenv pwrite
-        random read readdir readlink readv recv rindex rmdir sbrk select send setenv setpgid setsid setuid
-        sigaction significand sleep socket srandom stat stpcpy strdup strndup strnlen strsep swab symlink sync
-        syscall sysconf times truncate tsearch ttyname umask uname unlink unsetenv usleep vfork wait waitpid
+        a64l accept access acct adjtime alarm alphasort arc4random arc4random_buf arc4random_uniform bcmp bcopy
+        bind brk bzero cfgetispeed cfgetospeed cfmakeraw cfree cfsetispeed cfsetospeed cfsetspeed chdir chmod
+        chown chroot clearenv clock_getcpuclockid clock_getres clock_gettime clock_nanosleep clock_settime clone
+        close closedir closefrom confstr connect creat crypt ctermid daemon dirfd dlclose dlerror dlopen dlsym
+        dprintf drand48 drem dup dup2 dysize ecvt endusershell environ erand48 execl execle execlp execv execve
+        execvp exp10 explicit_bzero faccessat fchdir fchmod fchmodat fchown fchownat fcntl fcvt fdatasync fdopen
+        fdopendir fexecve ffs ffsll fileno finite flock flockfile fmemopen fork fpathconf fseeko fstat fstatat
+        fsync ftello ftruncate ftrylockfile funlockfile futimens futimes gcvt getcwd getdelim getdirentries
+        getdomainname getdtablesize getegid getentropy geteuid getgid getgroups gethostid gethostname getitimer
+        getline getloadavg getlogin getopt getpagesize getpass getpeername getpgid getpgrp getpid getppid getsid
+        getsockname getsockopt getsubopt gettimeofday getuid getusershell getw getwd gsignal index initstate
+        ioctl isatty isfdtype jrand48 kill killpg l64a lchmod lchown lcong48 lgammaf_r lgammal_r linkat listen
+        lockf lrand48 lseek lstat lutimes madvise memccpy mincore mkdir mkdirat mkdtemp mkfifo mkfifoat mknod
+        mknodat mkstemp mkstemps mktemp mlock mlockall mmap mount mprotect mrand48 msync munlock munlockall
+        munmap nanosleep nice nrand48 on_exit open open_memstream openat opendir optarg optind pathconf pause
+        pclose pipe popen posix_fadvise posix_fallocate posix_madvise posix_memalign pow10 pread profil pselect
+        psiginfo psignal pthread_kill pthread_sigmask putenv putw pwrite qecvt qfcvt qgcvt random read readdir
+        readlink readlinkat readv reallocarray realpath recv recvfrom recvmsg renameat revoke rewinddir rindex
+        rmdir rpmatch sbrk scalb scandir seed48 seekdir select send sendmsg sendto setbuffer setdomainname
+        setegid setenv seteuid setgid sethostid sethostname setitimer setlinebuf setlogin setpgid setpgrp
+        setregid setreuid setsid setsockopt setstate settimeofday setuid setusershell shm_open shm_unlink
+        shutdown sigaction sigaddset sigaltstack sigblock sigdelset sigemptyset sigfillset siggetmask
+        siginterrupt sigismember significand sigpending sigprocmask sigqueue sigreturn sigsetmask sigstack
+        sigsuspend sigtimedwait sigwait sigwaitinfo sleep sockatmark socket socketpair srand48 srandom ssignal
+        stat stpcpy stpncpy strcasecmp strdup strncasecmp strndup strnlen strsep strsignal strtoq strtouq swab
+        symlink symlinkat sync syscall sysconf tcdrain tcflow tcflush tcgetattr tcgetpgrp tcgetsid tcsendbreak
+        tcsetattr tcsetpgrp telldir tempnam timegm timelocal timer_create timer_delete timer_getoverrun
+        timer_gettime timer_settime times truncate tsearch ttyname ttyslot tzset ualarm umask uname unlink
+        unlinkat unsetenv usleep utimensat utimes valloc vdprintf vfork vhangup wait wait3 wait4 waitid waitpid
         write writev
     """,
     "a library that programs link": "c m dl gcc gcc_s rt stdc util quadmath gomp crt kernel32 user32 msvcrt",
@@ -100,7 +127,7 @@ def checked_c_name(where, name, hint):
 def _reserved(name):
     """What this name is already; None if it is free."""
     name = name.lower()
-    for stem in (name, *(name.removesuffix(end) for end in ("f", "l", "_t", "_r"))):
+    for stem in (name, *(name.removesuffix(end) for end in ("f", "l", "_t", "_r", "_l", "_unlocked"))):
         kind = _KIND.get(stem)
         if kind and (stem == name or "function" in kind):
             return kind
