@@ -314,7 +314,7 @@ def test_terminal(seed):
     told += [repr(arm), repr(el.feedforward(arm)), od.table(), od.table(markdown=True)]
     names = list(robot.frames)
     for wrong in (
-        lambda: robot.joint(names[0]),
+        lambda: robot.joint(names[0] + "x"),
         lambda: robot.frame("none"),
         lambda: od.function(robot, "frame_pose", frame="none"),
         lambda: od.function(robot, "com")(np.zeros(7)),
