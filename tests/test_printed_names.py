@@ -86,3 +86,15 @@ def test_an_underscore_in_front_stays_in_the_legend():
     names = ["_one", "__two", "three"]
     plan = od.Trajectory([0.0, 1.0], np.zeros((1, 3, 3)), joints=names, units=["rad"] * 3)
     assert [x.get_text().strip() for x in plan.plot().legends[0].get_texts()] == names
+
+
+def test_no_text_of_a_figure_is_read_by_tex(tmp_path):
+    """Where a user's settings say that TeX is to set all texts."""
+    from matplotlib import rc_context
+
+    robot = arm("left_{what}_{k}")
+    plan = od.Trajectory([0.0, 1.0], np.zeros((1, 3, 7)), joints=robot.coordinate_names, units=["rad"] * 7, robot=robot)
+    with rc_context({"text.usetex": True, "savefig.dpi": 20}):
+        figure = plan.plot()
+        figure.savefig(tmp_path / "plan.png")
+    assert not any(x.get_usetex() for x in [figure._suptitle, *figure.legends[0].get_texts()])

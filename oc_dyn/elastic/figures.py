@@ -4,10 +4,12 @@ import numpy as np
 
 from ..errors import ModelError, ShapeError
 from ..planning.animate import stick_figure
+from ..planning.drawing import without_tex
 from ..planning.files import replacing
 from ..text import mathtext, told_apart
 
 
+@without_tex
 def plot_runs(runs, path=None, *, title=None):
     """matplotlib Figure of simulations {name: Run} of one robot, the first in detail.
 
@@ -56,6 +58,7 @@ def _lines(axis, t, rows, style, label=None):
         axis.plot(t, y, style, color=f"C{i % 10}", linewidth=1.2, label=label and label.format(i + 1))
 
 
+@without_tex
 def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exaggerate=1.0):
     """Write a GIF of a Run: the links, dashed where they would be if they followed their motors, q = theta, and the
     wanted path of the tip.

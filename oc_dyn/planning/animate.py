@@ -10,9 +10,11 @@ from ..lie import se3
 from ..model.canonical import canonical
 from ..model.numbers import as_floats
 from ..text import mathtext
+from .drawing import without_tex
 from .files import replacing
 
 
+@without_tex
 def animate(robot, t, q, path, fps=25, size=(480, 480)):
     """Write a GIF of a robot as a stick figure and return its path.
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..text import mathtext, told_apart
+from .drawing import without_tex
 from .files import replacing
 from .report import quantities
 
@@ -10,6 +11,7 @@ PANELS = {"q": "position", "v": "velocity", "dv": "acceleration", "d2v": "jerk",
 _UNITS = {"q": "{0}", "v": "{0}/s", "dv": "{0}/s²", "d2v": "{0}/s³", "tau": "{1}", "dtau": "{1}/s"}
 
 
+@without_tex
 def plot(samples, path=None, normalized=True):
     """matplotlib Figure of Samples; see Samples.plot.
 

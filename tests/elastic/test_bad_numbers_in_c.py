@@ -4,6 +4,7 @@ import ctypes
 import shutil
 import subprocess
 
+import casadi as ca
 import numpy as np
 import pytest
 from elastic_arms import arm
@@ -160,3 +161,13 @@ def test_safe_torques_are_checked(wrong, tmp_path):
     with pytest.raises(od.ShapeError, match="safe_torque"):
         el.generate_controller(law, tmp_path, safe_torque=wrong, torque_limit=80.0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_torques_that_are_no_numbers_are_not_cut_off_in_python_either():
+    """The simulated law keeps NaN as NaN, so that a run says that it diverged; finite torques are as before."""
+    from oc_dyn.elastic.closed_loop import cut_off
+
+    tau, limit = ca.MX.sym("tau", 6), ca.DM([5.0, 5.0, 5.0, 5.0, 5.0, np.inf])
+    f = ca.Function("f", [tau], [cut_off(tau, limit)])
+    found = f([7.0, -7.0, 3.0, np.nan, -np.inf, 1e9]).full().ravel()
+    assert np.array_equal(found, [5.0, -5.0, 3.0, np.nan, -5.0, 1e9], equal_nan=True)
