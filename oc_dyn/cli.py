@@ -15,9 +15,11 @@ import numpy as np
 import oc_dyn as od
 
 from .codegen.build import find_compiler
+from .command_line import Parser, floating_number, whole_number
 from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .model.robot import assemble
 from .planning.files import read_text
+from .text import terminal, terminal_lines
 
 _VECTORS = ("--from", "--via", "--to")
 _DEMO_OUT = "results/demo"
@@ -94,7 +96,7 @@ def _list(options):
         return 0
     from .planning.files import write_text
 
-    text = Path(options.update).read_text(encoding="utf-8")
+    text = _text_of(options.update)
     before, start, rest = text.partition(_TABLE_START)
     _, end, after = rest.partition(_TABLE_END)
     if not end:
@@ -308,11 +310,6 @@ def _write(options, out, stem, plan, facts, animated=False):
 # -- reading what was typed -----------------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message):
-        self.exit(2, f"{self.prog}: error: {message} ({self.prog} --help tells more)\n")
-
-
 class _OfQuantity(argparse.Action):
     """Collects [{"quantity": ..., "order": ..., "method": ..., "options": {...}}]."""
 
@@ -326,6 +323,8 @@ class _OfQuantity(argparse.Action):
             name, equals, text = value.partition("=")
             if not (name and equals and text):
                 parser.error(f"--option: got {value!r}, expected NAME=VALUE")
+            if name in ("robot", "quantity", "order", "method", "name"):
+                parser.error(f"--option: {name} is no option of a quantity, but an argument of its own")
             words = tuple(text.split(",")) if "," in text or name == "prescribed" else text
             wanted[-1].setdefault("options", {})[name] = {"true": True, "false": False}.get(text, words)
         elif what in wanted[-1]:
@@ -336,7 +335,7 @@ class _OfQuantity(argparse.Action):
 
 
 def _parser():
-    parser = _Parser(
+    parser = Parser(
         prog="oc-dyn",
         description="Rigid-body dynamics with derivatives of any order, and motion planning.",
         allow_abbrev=False,
@@ -454,7 +453,7 @@ def _parsed(text):
     """Numbers of a text with blanks, commas, semicolons or brackets between and around them."""
     for character in "[](),;":
         text = text.replace(character, " ")
-    return [float(x) for x in text.split()]
+    return [floating_number(x) for x in text.split()]
 
 
 def _of_file(text):
@@ -512,19 +511,26 @@ def _numbers_by_name(option, words):
     return out
 
 
+def _text_of(path, encoding="utf-8"):
+    try:
+        return Path(path).read_text(encoding=encoding)
+    except UnicodeDecodeError as error:
+        raise ModelError(path, [f"not UTF-8 text: {error.reason} at byte {error.start}"]) from None
+
+
 def _count(text):
-    value = int(text)
+    value = whole_number(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
     return value
 
 
 def _whole(text):
-    return int(text)
+    return whole_number(text)
 
 
 def _positive(text):
-    value = float(text)
+    value = floating_number(text)
     if not (math.isfinite(value) and value > 0):
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
@@ -552,11 +558,17 @@ def _writable(folder):
 
 def _print(options, text):
     if not options.quiet:
-        print(text)
+        _say(terminal_lines(text), sys.stdout)
 
 
 def _complain(text):
-    print(text, file=sys.stderr)
+    _say(terminal(text), sys.stderr)
+
+
+def _say(text, stream):
+    """Print a text, characters that the stream cannot have written out."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def _show_warnings(quiet):

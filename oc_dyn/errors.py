@@ -3,9 +3,15 @@
 import difflib
 import pickle
 
+from .text import terminal_lines
+
 
 class _Portable:
-    """Errors that come back from another process: pickled by text and fields, whatever their constructors take."""
+    """Errors that come back from another process: pickled by text and fields, whatever their constructors take. What a
+    message quotes of a file or a name is shown without control characters."""
+
+    def __str__(self):
+        return terminal_lines(super().__str__())
 
     def __reduce__(self):
         # a field that cannot travel, as a solution with symbols, must not take the error's place
@@ -42,9 +48,9 @@ class ModelError(_Portable, ValueError):
 
     def __str__(self):
         if len(self.problems) == 1:
-            return f"{self.source}: {self.problems[0]}"
+            return terminal_lines(f"{self.source}: {self.problems[0]}")
         lines = "\n".join(f"  - {p}" for p in self.problems)
-        return f"{self.source}: {len(self.problems)} problems\n{lines}"
+        return terminal_lines(f"{self.source}: {len(self.problems)} problems\n{lines}")
 
 
 class FileError(ModelError):
@@ -79,7 +85,7 @@ class UnknownName(_Portable, KeyError, ValueError):
         super().__init__(self.message)
 
     def __str__(self):
-        return self.message
+        return terminal_lines(self.message)
 
 
 class LimitError(_Portable, ValueError):

@@ -7,6 +7,7 @@ spawned anew, so that a script which starts them needs `if __name__ == "__main__
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 from collections import Counter, deque
@@ -27,7 +28,7 @@ def checked(executor):
     if isinstance(executor, str):
         if kind == "serial" and not rest:
             return kind, None
-        if kind == "processes" and rest.isdecimal() and int(rest) > 0:
+        if kind == "processes" and re.fullmatch("0*[1-9][0-9]{0,4}", rest):
             return kind, int(rest)
         if kind == "dask" and rest:
             return kind, rest

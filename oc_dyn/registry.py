@@ -8,6 +8,7 @@ over them, so a method that is registered is tested, measured and listed.
 from dataclasses import dataclass, field
 
 from .errors import OrderError, UnknownName
+from .text import terminal
 
 CORIOLIS = {  # the matrices C(q, v) on offer, all with the same C v: what they are, whether admissible: M' = C + C^T
     "christoffel": ("Christoffel symbols", True),
@@ -185,6 +186,7 @@ def table(markdown=False):
             orders = "0" if 0 in top else f"0..{min(top)}" if top else "any"
             mark = " (default)" if q.default and q.default[0] == m.name else ""
             rows.append((q.name, m.name + mark, orders, m.kind, m.source + _coriolis(m)))
+    rows = [tuple(map(terminal, row)) for row in rows]
     if markdown:
         lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
         return "\n".join([lines[0], "|---" * 5 + "|", *lines[1:]])

@@ -5,6 +5,8 @@ from string import Template
 
 import numpy as np
 
+from ..text import c_comment, c_string
+
 INTEGER = "long long int"
 
 
@@ -21,12 +23,12 @@ def header(name, given, written, real="double", integer=INTEGER):
         declarations.append(filled("function.h", f=w.name(), real=real, integer=integer, **sizes, **more))
     title = f"{name}: {len(given)} function{'s' * (len(given) > 1)} as C99, in {real}"
     words = {"real": real, "integer": integer, "declarations": "".join(declarations)}
-    return filled("header.h", title=title, NAME=name.upper(), **words)
+    return filled("header.h", title=c_comment(title), name=name, **words)
 
 
 def _ports(f, which):
     names, sparsity = (f.name_in(), f.sparsity_in) if which == "in" else (f.name_out(), f.sparsity_out)
-    return ",\n *          ".join(f"{n} {_shape(sparsity(i))}" for i, n in enumerate(names)) or "nothing"
+    return ",\n *          ".join(f"{c_comment(n)} {_shape(sparsity(i))}" for i, n in enumerate(names)) or "nothing"
 
 
 def _shape(sparsity):
@@ -48,7 +50,7 @@ def example(name, f, points, real):
         outputs="\n".join(f"    static {real} {n}[{max(1, size)}];" for n, size in outs),
         arg=", ".join(n for n, _ in ins) or "0",
         res=", ".join(n for n, _ in outs) or "0",
-        prints="\n".join(f'    print("{n[4:]}", {n}, {size});' for n, size in outs),
+        prints="\n".join(f"    print({c_string(n[4:])}, {n}, {size});" for n, size in outs),
     )
 
 
@@ -65,7 +67,7 @@ def selftest(name, written, data, real, tolerance):
             arrays.append(f"static const {real} {n}_{which}_at[] = {_array(numbers, real)};")
         checks.append(
             f"    mem = {n}_checkout();\n"
-            f'    failed += check("{n}", {n}, mem, {len(points)}, {n}_n_in_of, {n}_in_at, '
+            f"    failed += check({c_string(n)}, {n}, mem, {len(points)}, {n}_n_in_of, {n}_in_at, "
             f"{n}_n_out_of, {n}_out_at, tolerance);\n"
             f"    {n}_release(mem);"
         )

@@ -8,17 +8,14 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, SolveError
-from ..function import checked_name
+from ..text import cmake
 from .build import FLAGS, TIME_LIMIT, checked_time_limit, find_compiler, library, loaded, run, run_compiler
 from .disk import write_texts
+from .names import check_apart, checked_c_name
 from .source import REALS, c_source, checked_functions, checked_precision, prepared
 from .texts import example, filled, header, selftest
 
 TOLERANCE = {"double": 1e-10, "single": 1e-3}  # of the self-test: room for other compilers, and for fused operations
-_TAKEN = (  # headers of C, libraries that every program links, targets that CMake keeps for itself
-    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool stddef "
-    "stdint stdio stdlib string tgmath time wchar wctype c m all clean help install package test"
-).split()
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ def codegen(functions, folder, *, name=None, precision="double", separate=False,
     """
     given = checked_functions("codegen", functions)
     folder = Path(folder)
-    name = _checked(folder.resolve().name if name is None else name, "give another name=")
+    name = checked_c_name("codegen", folder.resolve().name if name is None else name, "give another name=")
     real = REALS[checked_precision("codegen", precision)]
     c_names = [f.name() if f.name().startswith(f"{name}_") else f"{name}_{f.name()}" for f in given]
     for c_name in c_names:
@@ -84,6 +81,7 @@ def codegen(functions, folder, *, name=None, precision="double", separate=False,
             twice = " and ".join(f.name() for f, n in zip(given, c_names, strict=True) if n == c_name)
             problem = f"{twice} would have one name, {c_name}"
             raise ShapeError(f"codegen: {problem}; give them names of their own, as od.function(..., name=...)")
+    check_apart("codegen", c_names)
     written = [prepared(f, n, parts) for f, n in zip(given, c_names, strict=True)]
     data = [_points(f, real, points) for f in given]
 
@@ -94,9 +92,10 @@ def codegen(functions, folder, *, name=None, precision="double", separate=False,
         f"{name}.h": header(name, given, written, real),
         f"{name}_example.c": example(name, written[0], data[0], real),
         f"{name}_selftest.c": selftest(name, written, data, real, TOLERANCE[precision]),
-        "CMakeLists.txt": filled("CMakeLists.txt", name=name, sources="\n  ".join(sources)),
+        "CMakeLists.txt": filled("CMakeLists.txt", name=name, sources="\n  ".join(map(cmake, sources))),
     }
-    clash = texts.keys() & programs.keys()
+    names = [file.lower() for file in (*texts, *programs)]  # on some systems one file, whatever the case
+    clash = [file for file in texts if names.count(file.lower()) > 1]
     if clash:
         raise ShapeError(f"codegen: {', '.join(clash)} would be written twice; name that Function differently")
     texts |= programs
@@ -109,17 +108,6 @@ def codegen(functions, folder, *, name=None, precision="double", separate=False,
         files=tuple(folder / x for x in texts),
         functions={f.name(): n for f, n in zip(given, c_names, strict=True)},
     )
-
-
-def _checked(name, hint):
-    try:
-        checked_name(name)
-    except (ShapeError, TypeError):
-        problem = f"{name!r} cannot start names in C: letters, digits and single underscores, starting with a letter"
-        raise ShapeError(f"codegen: {problem}; {hint}") from None
-    if name.lower() in _TAKEN:
-        raise ShapeError(f"codegen: {name!r} is taken by C or CMake; {hint}")
-    return name
 
 
 def _points(f, real, points):

@@ -43,7 +43,7 @@ class Loop:
         out = self.controller.function(**{n: ports[n] for n in self.controller.function.name_in()})
         tau_m = out["tau_m"]
         if self.limit is not None:
-            tau_m = ca.fmax(-self.limit, ca.fmin(self.limit, tau_m))
+            tau_m = cut_off(tau_m, self.limit)
         u = ca.vertcat(tau_m, out["tau_sigma"]) if "tau_sigma" in out else tau_m
         return u, out.get("memory_rate", ca.DM(0, 1))
 
@@ -104,6 +104,11 @@ class Loop:
         flat = f(**{n: ref[n] for n in f.name_in()})
         parts = {**ref, "theta": flat["theta"].full(), "dtheta": flat["dtheta"].full()}
         return np.concatenate([np.ravel(parts[n]) for n in self.plant.parts])
+
+
+def cut_off(tau, limit):
+    """Torques (motors,) within limits (motors,); NaN stays NaN, of which fmin and fmax would make the limit."""
+    return ca.if_else(tau > limit, limit, ca.if_else(tau < -limit, -limit, tau))
 
 
 def torque_limits(controller, torque_limit):

@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import ModelError, OrderError, ShapeError
 from ..function import function
 from ..ports import derivative_name
+from ..text import terminal
 from .damping import damped_map
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat
@@ -35,7 +36,7 @@ class Controller:
         return tuple(n.removesuffix("_ref") for n in self.function.name_in() if n.endswith("_ref"))
 
     def __repr__(self):
-        return f"<{self.name} of {self.elastic.name}: {self.function.n_instructions()} instructions>"
+        return f"<{self.name} of {terminal(self.elastic.name)}: {self.function.n_instructions()} instructions>"
 
 
 def feedforward(elastic):

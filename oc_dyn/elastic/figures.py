@@ -4,9 +4,12 @@ import numpy as np
 
 from ..errors import ModelError, ShapeError
 from ..planning.animate import stick_figure
+from ..planning.drawing import without_tex
 from ..planning.files import replacing
+from ..text import mathtext, told_apart
 
 
+@without_tex
 def plot_runs(runs, path=None, *, title=None):
     """matplotlib Figure of simulations {name: Run} of one robot, the first in detail.
 
@@ -34,16 +37,16 @@ def plot_runs(runs, path=None, *, title=None):
     panels[3].set(title="motor torques", ylabel="torque [Nm]")
     panels[0].legend(fontsize="x-small", ncols=4)
     errors = figure.add_subplot(grid[2, :])
-    for label, other in runs.items():
+    for label, other in zip(told_apart(runs, 40), runs.values(), strict=True):
         late = other.error[1:] if len(other.t) > 1 else other.error  # at the start it may be exactly zero
         size = np.maximum(np.abs(late).max(axis=1), 1e-17)
-        errors.semilogy(other.t[-len(late) :], size, linewidth=1.2, label=label)
+        errors.semilogy(other.t[-len(late) :], size, linewidth=1.2, label=mathtext(label, None))
     errors.set(title="largest tracking error of the joints", xlabel="time [s]", ylabel="|q - q_ref| [rad]")
     errors.legend(fontsize="x-small", ncols=4)
     for axis in (*panels, errors):
         axis.grid(alpha=0.3)
         axis.margins(x=0)
-    figure.suptitle(name if title is None else title)
+    figure.suptitle(mathtext(name if title is None else title))
     if path is not None:
         with replacing(path) as part:
             figure.savefig(part, dpi=90)
@@ -55,6 +58,7 @@ def _lines(axis, t, rows, style, label=None):
         axis.plot(t, y, style, color=f"C{i % 10}", linewidth=1.2, label=label and label.format(i + 1))
 
 
+@without_tex
 def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exaggerate=1.0):
     """Write a GIF of a Run: the links, dashed where they would be if they followed their motors, q = theta, and the
     wanted path of the tip.

@@ -11,12 +11,14 @@ import numpy as np
 
 from ..codegen.build import find_compiler, run_compiler
 from ..codegen.disk import write_texts
+from ..codegen.names import checked_c_name
 from ..codegen.source import c_source, prepared
 from ..codegen.texts import header
 from ..errors import ModelError, ShapeError, SolveError
-from ..function import checked_name
+from ..model.numbers import as_floats
 from .closed_loop import Loop, torque_limits
 from .dop853 import fixed_step
+from .law_in_c import law_words, sizes
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")  # the last: the same roundings as on CasADi's virtual machine
 
@@ -37,7 +39,10 @@ class GeneratedController:
     states: int
 
     def values(self, points):
-        """(K, outputs) what the C law gives at K points (K, inputs + memory)."""
+        """(K, outputs) what the C law gives at K points (K, inputs + memory).
+
+        SolveError with the law's status where it refuses one of them.
+        """
         text = "\n".join(" ".join(f"{x:.17g}" for x in row) for row in np.atleast_2d(points))
         return _table(self._run(["values"], text))
 
@@ -68,6 +73,7 @@ def generate_controller(
     name=None,
     sample_time=1e-3,
     torque_limit=None,
+    safe_torque=0.0,
     reference=None,
     elastic=None,
     substeps=1,
@@ -76,23 +82,30 @@ def generate_controller(
 ):
     """GeneratedController: the complete law of a Controller as C99 in `folder`, compiled if there is a compiler.
 
-    name: of the C functions and files; default that of the law. sample_time [s]: between calls; moves the law's memory.
+    name: of the C functions and files, the start of all their names; default that of the law. Controllers in one
+        program, or one folder, need different ones. sample_time [s]: between calls; moves the law's memory.
     torque_limit: (motors,) or a number [Nm], where motor torques are cut off.
+    safe_torque: (motors,) or a number [Nm], what <name>_step puts out where it cannot do its work: where a number of
+        its input, its memory or its result is NaN or infinite, whatever the flags of the compiler. It then returns
+        another number than 0, see <name>.h, and keeps its memory. <name>_step_or takes a safe output with every call.
     reference, elastic: a Reference and the robot that is there (default the controller's model), for the harness: it
         runs the law against the robot, integrated in `substeps` steps of order 8 a sample time, as simulate does.
     compiler: command of the C compiler; None for $CC, cc, gcc or clang, whichever is there. flags: its options.
     Files: <name>.h, <name>.c (interface, static work arrays), <name>_law.c, .h (the law), <name>_loop.c, .h (reference
-    and robot, for the harness alone), harness.c, and the program harness.
+    and robot, for the harness alone), <name>_harness.c, and the program <name>_harness.
     Raises ShapeError, ModelError; SolveError with the compiler's words if it refuses.
     """
     name = controller.name if name is None else name
-    checked_name(name)
+    checked_c_name("generate_controller", name, "give another name=")
     if not (np.isfinite(sample_time) and sample_time > 0):
         raise ShapeError(f"generate_controller: sample_time is {sample_time!r}, expected a positive number of seconds")
     if elastic is not None and reference is None:
         raise ModelError("generate_controller", ["a robot is given without a reference; give both or none"])
     folder = Path(folder)
-    law = _law(controller, sample_time, torque_limits(controller, torque_limit), f"{name}_law")
+    _check_folder(folder, name)
+    limit = torque_limits(controller, torque_limit)
+    safe = _safe_torque(controller, safe_torque, limit)
+    law = _law(controller, sample_time, f"{name}_law")
     functions = [law] + ([_first(controller, f"{name}_first")] if controller.memory else [])
     texts = _generated(f"{name}_law", functions)
     loop, parts = None, []
@@ -100,33 +113,59 @@ def generate_controller(
         loop = Loop(elastic or controller.elastic, controller, reference, None)
         parts = _loop_functions(loop, controller, name, substeps)
         texts |= _generated(f"{name}_loop", parts)
-    words = _words(controller, name, sample_time, law, functions[1:])
+    words = law_words(controller, name, sample_time, law, functions[1:], limit, safe)
     words |= _loop_words(controller, name, loop, parts)
-    for file, template in {f"{name}.h": "law.h.in", f"{name}.c": "law.c.in", "harness.c": "harness.c.in"}.items():
+    templates = {f"{name}.h": "law.h.in", f"{name}.c": "law.c.in", f"{name}_harness.c": "harness.c.in"}
+    for file, template in templates.items():
         texts[file] = Template((files(__package__) / template).read_text(encoding="utf-8")).substitute(words)
     write_texts("generate_controller", folder, texts)
     sources = [f"{name}.c", f"{name}_law.c"]
-    compiled = [*sources, "harness.c"] + ([f"{name}_loop.c"] if loop else [])
+    compiled = [*sources, f"{name}_harness.c"] + ([f"{name}_loop.c"] if loop else [])
     return GeneratedController(
         name=name,
         folder=folder,
         sources=tuple(folder / f for f in sources),
         files=tuple(folder / f for f in texts),
-        program=_compile(folder, compiled, compiler, flags),
-        inputs=_sizes(law, "in", "memory"),
-        outputs=_sizes(law, "out", "memory_next"),
+        program=_compile(folder, f"{name}_harness", compiled, compiler, flags),
+        inputs=sizes(law, "in", "memory"),
+        outputs=sizes(law, "out", "memory_next"),
         memory=controller.memory,
         states=loop.plant.size if loop else 0,
     )
 
 
-def _law(controller, sample_time, limit, name):
-    """The law with its torques cut off and its memory moved on: .. -> tau_m [, tau_sigma] [, memory_next]."""
+def _check_folder(folder, name):
+    """Files of this controller must not take the place of another one's: arm_law is also a part of the code of arm."""
+    for part in ("law", "loop", "harness"):
+        other = name.removesuffix(f"_{part}")
+        if other != name and (folder / f"{other}.h").exists() and (folder / f"{name}.c").exists():
+            problem = f"{name}.c in it belongs to the controller {other}; give another folder or another name="
+            raise ModelError(f"generate_controller into {folder}", [problem])
+
+
+def _safe_torque(controller, given, limit):
+    """(motors,) from a number or one a motor."""
+    given, motors = as_floats("generate_controller: safe_torque", given).ravel(), len(controller.elastic.motor_names)
+    if given.size not in (1, motors) or not np.all(np.isfinite(given)):
+        expected = f"expected a finite number or {motors}: {', '.join(controller.elastic.motor_names)}"
+        raise ShapeError(f"generate_controller: safe_torque is {given.tolist()}, {expected}")
+    safe = np.broadcast_to(given, motors)
+    if limit is not None and np.any(np.abs(safe) > limit.full().ravel()):
+        k = int(np.argmax(np.abs(safe) - limit.full().ravel()))
+        motor, most = controller.elastic.motor_names[k], float(limit[k])
+        problem = f"{safe[k]:g} Nm of motor {motor!r} is over its limit {most:g} Nm"
+        raise ShapeError(f"generate_controller: safe_torque: {problem}")
+    return safe
+
+
+def _law(controller, sample_time, name):
+    """The law with its memory moved on: .. -> tau_m [, tau_sigma] [, memory_next].
+
+    Its torques are cut off outside, where it is known that they are numbers: fmin and fmax would make one of NaN.
+    """
     f = controller.function
     ports = {n: ca.SX.sym(n, *f.size_in(n)) for n in f.name_in()}
     out = f(**ports)
-    if limit is not None:
-        out["tau_m"] = ca.fmax(-limit, ca.fmin(limit, out["tau_m"]))
     if controller.memory:
         out["memory_next"] = ports["memory"] + sample_time * out.pop("memory_rate")
     return ca.Function(name, list(ports.values()), ca.cse(list(out.values())), list(ports), list(out))
@@ -160,60 +199,6 @@ def _generated(stem, functions):
     }
 
 
-def _sizes(f, which, apart):
-    names = f.name_in() if which == "in" else f.name_out()
-    size = f.size1_in if which == "in" else f.size1_out
-    return {n: size(n) for n in names if n != apart}
-
-
-def _words(controller, name, sample_time, law, first):
-    """What the templates leave open."""
-    inputs, outputs = _sizes(law, "in", "memory"), _sizes(law, "out", "memory_next")
-    arguments = [f"    arg[{i}] = {'memory->x' if n == 'memory' else f'in->{n}'};" for i, n in enumerate(law.name_in())]
-    memory = controller.memory
-    step = [
-        *([f"    double memory_next[{memory}];"] if memory else []),
-        *arguments,
-        *(
-            f"    res[{i}] = {'memory_next' if n == 'memory_next' else f'out->{n}'};"
-            for i, n in enumerate(law.name_out())
-        ),
-        f"    if ({name}_law(arg, res, iw, w, 0)) return 1;",
-        "    memcpy(memory->x, memory_next, sizeof memory_next);" if memory else "    (void)memory;",
-        "    return 0;",
-    ]
-    start = ["    (void)in;", "    (void)memory;", "    return 0;"]
-    if memory:
-        f = first[0]
-        start = [
-            f"    static const double *arg[{f.sz_arg()}];",
-            f"    static double *res[{f.sz_res()}];",
-            f"    static int iw[{max(1, f.sz_iw())}];",
-            f"    static double w[{max(1, f.sz_w())}];",
-            *(f"    arg[{i}] = in->{n}_ref;" for i, n in enumerate(f.name_in())),
-            "    res[0] = memory->x;",
-            f"    return {name}_first(arg, res, iw, w, 0);",
-        ]
-    rng = np.random.default_rng(0)
-    return {
-        "name": name,
-        "NAME": name.upper(),
-        "title": f"{controller.name} of {controller.elastic.name}, {law.n_instructions()} operations a step",
-        "sample_time": f"{sample_time:.17g}",
-        "inputs": "\n".join(f"    double {n}[{k}];" for n, k in inputs.items()),
-        "outputs": "\n".join(f"    double {n}[{k}];" for n, k in outputs.items()),
-        "memory": f"    double x[{max(1, memory)}];" + ("" if memory else " /* this law has none */"),
-        **{f"law_{k}": max(1, getattr(law, f"sz_{k}")()) for k in ("arg", "res", "iw", "w")},
-        "step": "\n".join(["    " + line.strip() for line in step]),
-        "start": "\n".join(start),
-        "sample": ", ".join(f"{x:.3f}" for x in rng.uniform(-0.5, 0.5, sum(inputs.values()))),
-        "read_memory": _READ_MEMORY.format(memory=memory) if memory else "        (void)memory;",
-    }
-
-
-_READ_MEMORY = """        for (i = 0; i < {memory}; ++i)
-            if (scanf("%lf", memory.x + i) != 1) return 1;"""
-
 _NO_LOOP = """static int run_loop(long steps) {
     (void)steps;
     (void)start;
@@ -246,14 +231,14 @@ def _loop_words(controller, name, loop, functions):
     }
 
 
-def _compile(folder, sources, compiler, flags):
+def _compile(folder, program, sources, compiler, flags):
     """The compiled harness; None without a compiler."""
     try:
         words = find_compiler(compiler)
     except SolveError:
         return None
-    run_compiler([*words, *flags, "-o", "harness", *sources, "-lm"], folder)
-    return folder / ("harness.exe" if (folder / "harness.exe").exists() else "harness")
+    run_compiler([*words, *flags, "-o", program, *sources, "-lm"], folder)
+    return folder / (f"{program}.exe" if (folder / f"{program}.exe").exists() else program)
 
 
 def _table(text):

@@ -8,6 +8,7 @@ import numpy as np
 from ..errors import ModelError, UnknownName
 from ..model.inertia import Inertia
 from ..model.robot import ReadOnlyArrays, Robot, assemble
+from ..text import terminal
 from .springs import LinearSpring
 
 
@@ -182,7 +183,7 @@ class ElasticRobot(ReadOnlyArrays):
             lines.append(f"  {j.name}: {what}, damping {s.damping:g}, motor inertia {inertia}")
         names = self.links.velocity_names
         lines += [f"  {names[k]}: rigid" for k in self.rigid]
-        return "\n".join(lines)
+        return "\n".join(map(terminal, lines))
 
     def __repr__(self):
         return f"<oc_dyn.ElasticRobot {self.name!r}: {len(self.joints)} elastic joints of {self.nv}>"

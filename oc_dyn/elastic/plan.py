@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..function import function
-from ..planning.files import write_text
+from ..planning.files import write_csv
 from ..planning.report import Row
 from ..planning.trajectory import Trajectory
+from ..text import terminal
 
 OUTPUTS = {"motor_torque": "tau_m", "motor_torque_rate": "dtau_m", "motor_speed": "dtheta", "deflection": "deflection"}
 
@@ -68,8 +69,8 @@ class ElasticPlan:
         for quantity, values in samples.items():
             header += [f"{quantity} {name}" for name in self._names(quantity)]
             columns += list(values.T)
-        lines = [",".join(header)] + [",".join(repr(float(x)) for x in row) for row in zip(*columns, strict=True)]
-        write_text(path, "\n".join(lines) + "\n")
+        rows = ([repr(float(x)) for x in row] for row in zip(*columns, strict=True))
+        write_csv(path, [list(map(terminal, header)), *rows])
 
     @property
     def _order(self):

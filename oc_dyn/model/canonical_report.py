@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..errors import ModelError
+from ..text import terminal
 from .canonical import SHORT, almost_quarter_turns, as_written, canonical, is_permutation, moved_inertia
 from .robot import PARAMETERS
 
@@ -34,7 +35,7 @@ def report(robot):
             f"  angles written with few digits at {', '.join(near)}: load with snap_angles=1e-5 to take them as exact "
             "(fewer instructions; results then differ from the file's by as much)"
         )
-    return "\n".join(lines)
+    return "\n".join(map(terminal, lines))
 
 
 def _regrouped(robot):

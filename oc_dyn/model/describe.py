@@ -1,9 +1,10 @@
 """A robot as text: one row a moving body, for print(robot) and the command line."""
 
 import textwrap
-import unicodedata
 
 import numpy as np
+
+from ..text import columns, terminal, told_apart
 
 _WIDTH = 110
 _FRAMES_SHOWN = 60
@@ -19,9 +20,9 @@ def table(robot):
     else:
         lines += ["no moving body: there are no dynamics to compute; floating_base=True lets the root move", ""]
     plural = "" if len(robot.frames) == 1 else "s"
-    lines += _list(f"{len(robot.frames)} frame{plural}: ", list(robot.frames), _FRAMES_SHOWN)
+    lines += _list(f"{len(robot.frames)} frame{plural}: ", list(map(terminal, robot.frames)), _FRAMES_SHOWN)
     for note in robot.report:
-        lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        lines += textwrap.wrap(f"note: {terminal(note)}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join(lines)
 
 
@@ -30,7 +31,7 @@ def _header(robot):
     count = len(robot.bodies)
     base = "floating" if "floating" in robot.features else "fixed"
     return (
-        f"{robot.name}: nq = {robot.nq}, nv = {robot.nv}, {count} {'body' if count == 1 else 'bodies'}, "
+        f"{terminal(robot.name)}: nq = {robot.nq}, nv = {robot.nv}, {count} {'body' if count == 1 else 'bodies'}, "
         f"total mass {robot.total_mass:.6g} kg, gravity ({gravity}) m/s^2, base {base}"
     )
 
@@ -44,7 +45,8 @@ def _rows(robot):
     for b in robot.bodies:
         j = b.joint
         mark = "*" if j.mimic is not None else ""
-        row = [str(b.index), b.name, robot.bodies[b.parent - 1].name if b.parent else "ground", j.name, j.kind]
+        parent = robot.bodies[b.parent - 1].name if b.parent else "ground"
+        row = [str(b.index), *map(terminal, (b.name, parent, j.name)), j.kind]
         row.append(mark + _span(j.q_index, j.nq))
         if split:
             row.append(mark + _span(j.v_index, j.nv))
@@ -60,9 +62,9 @@ def _footnotes(robot):
     if any(j.kind in _QUATERNIONS for j in robot.joints):
         lines.append("quaternions are (w, x, y, z), before the position; velocities are body twists, angular first")
     for j in robot.mimics:
-        rule = f"{j.mimic.multiplier:g} * {j.mimic.joint}"
+        rule = f"{j.mimic.multiplier:g} * {terminal(j.mimic.joint)}"
         offset = f" {'-' if j.mimic.offset < 0 else '+'} {abs(j.mimic.offset):g}" if j.mimic.offset else ""
-        lines.append(f"* mimic: {j.name} = {rule}{offset}")
+        lines.append(f"* mimic: {terminal(j.name)} = {rule}{offset}")
     if robot.velocity_limits is not None:
         lines.append("velocity limits also depend on the position: robot.velocity_limits(q)")
     for kind in ("acceleration", "jerk", "effort_rate"):
@@ -94,7 +96,7 @@ def _list(head, items, most=None):
     lines = [head]
     for i, item in enumerate(shown):
         item += ", " if i + 1 < len(shown) else ""
-        if _columns(lines[-1] + item.rstrip()) > _WIDTH and lines[-1].strip():
+        if columns(lines[-1] + item.rstrip()) > _WIDTH and lines[-1].strip():
             lines.append("  ")
         lines[-1] += item
     return [line.rstrip() for line in lines]
@@ -104,36 +106,24 @@ def _list(head, items, most=None):
 
 
 def _grid(titles, rows, names, numbers):
-    """Aligned lines; names are cut until the line fits."""
-    cells = [titles, *rows]
-    widths = [max(_columns(row[i]) for row in cells) for i in range(len(titles))]
+    """Aligned lines; names are cut until the line fits, or until one more cut would make two of them look alike."""
+    cells = [[title, *(row[i] for row in rows)] for i, title in enumerate(titles)]
+    widths = [max(map(columns, column)) for column in cells]
     while sum(widths) + 2 * (len(widths) - 1) > _WIDTH and max(widths[i] for i in names) > 8:
         widest = max(names, key=lambda i: widths[i])
         widths[widest] -= 1
+    body, parent, joint = names
+    both = told_apart(cells[body] + cells[parent], max(widths[body], widths[parent]))  # a body is called one thing
+    cells[body], cells[parent] = both[: len(both) // 2], both[len(both) // 2 :]
+    cells[joint] = told_apart(cells[joint], widths[joint])
+    for i in names:
+        widths[i] = max(map(columns, cells[i]))
     lines = []
-    for row in cells:
+    for row in zip(*cells, strict=True):
         parts = []
         for i, text in enumerate(row):
-            text = _cut(text, widths[i])
-            gap = " " * (widths[i] - _columns(text))
+            gap = " " * (widths[i] - columns(text))
             parts.append(gap + text if i in numbers else text + gap)
         lines.append("  ".join(parts).rstrip())
     lines.insert(1, "  ".join("-" * w for w in widths))
     return lines
-
-
-def _columns(text):
-    """Columns a terminal takes for the text: wide letters take two, accents set on a letter none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _cut(text, width):
-    """The text with its middle left out, since names of one robot differ at either end."""
-    if _columns(text) <= width:
-        return text
-    head, tail = len(text), 0
-    for keep in range(len(text), 0, -1):
-        head, tail = (keep + 1) // 2, keep // 2
-        if _columns(text[:head]) + _columns(text[len(text) - tail :]) <= width - 2:
-            break
-    return text[:head] + ".." + text[len(text) - tail :]

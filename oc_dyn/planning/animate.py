@@ -9,9 +9,12 @@ from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
 from ..model.canonical import canonical
 from ..model.numbers import as_floats
+from ..text import mathtext
+from .drawing import without_tex
 from .files import replacing
 
 
+@without_tex
 def animate(robot, t, q, path, fps=25, size=(480, 480)):
     """Write a GIF of a robot as a stick figure and return its path.
 
@@ -49,14 +52,14 @@ def animate(robot, t, q, path, fps=25, size=(480, 480)):
     for label, set_label in zip("xyz", (axis.set_xlabel, axis.set_ylabel, axis.set_zlabel), strict=True):
         set_label(f"{label} [m]")
     lines = [axis.plot([], [], [], "-o", color="C0", linewidth=2.5, markersize=4)[0] for _ in sticks]
-    title = axis.set_title("")
+    title, name = axis.set_title(""), mathtext(robot.name, 40)
     writer = PillowWriter(fps=fps)
     with replacing(path) as part:
         with writer.saving(figure, str(part), dpi):
             for k, now in enumerate(shown):
                 for line, ends in zip(lines, sticks, strict=True):
                     line.set_data_3d(*points[:, k, ends])
-                title.set_text(f"{robot.name}, t = {now:.2f} s")
+                title.set_text(f"{name}, t = {now:.2f} s")
                 writer.grab_frame()
     return path
 

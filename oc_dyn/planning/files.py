@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import FileError
+from ..text import csv_cell
 
 MAX_BYTES = 1_000_000_000  # of a file that is read, and of what it unpacks to
 
@@ -52,9 +53,10 @@ def write_text(path, text):
 
 
 def write_csv(path, rows):
-    """Write rows, the first of them the headings, as a CSV in one step; the folder is made."""
+    """Write rows, the first of them the headings, as a CSV in one step, its texts as csv_cell has them; the folder is
+    made."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([map(csv_cell, row) for row in rows])
     write_text(path, text.getvalue())
 
 

@@ -4,6 +4,7 @@ from math import factorial
 
 import numpy as np
 
+from ..errors import LimitError
 from .polynomials import derivatives_at, hermite
 from .report import quantities
 from .trajectory import Samples
@@ -24,6 +25,8 @@ def smooth_motion(task, settings, kinematic, slower=1.0):
             best = (worst, T)
         if worst <= 1:
             break
+    if best[1] is None:
+        raise LimitError("no motion from start to goal keeps the limits in a time that numbers can hold; widen them")
     T = best[1] * (1.0 if task.duration else slower)
     polynomial = hermite(*_smooth_ends(task), T)
     return T, _evaluated(polynomial, np.linspace(0, T, settings["nodes"] + 1), task.continuity + 2)

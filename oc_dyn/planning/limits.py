@@ -1,6 +1,5 @@
 """Limits of a motion, joint by joint: from the robot, by hand, or from a small text file."""
 
-import json
 import os
 import warnings
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ import numpy as np
 from ..errors import FileError, LimitError, ModelError, ModelWarning, ShapeError, UnknownName
 from ..model.numbers import as_floats
 from ..ports import derivative_name
+from ..text import json_text
 from .files import read_json, write_text
 
 _LARGEST = 10_000_000  # bytes of a file of limits
@@ -153,7 +153,7 @@ class Limits:
 
     def write(self, path):
         """Write them as text, JSON keyed by joint name; a function v_of_q is not written."""
-        lines = [f"  {json.dumps(k, ensure_ascii=False)}: {json.dumps(v)}" for k, v in self.as_dict().items()]
+        lines = [f"  {json_text(k)}: {json_text(v)}" for k, v in self.as_dict().items()]
         write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
     @classmethod

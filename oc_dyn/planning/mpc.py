@@ -18,10 +18,12 @@ import numpy as np
 
 from ..codegen.build import find_compiler, run, run_compiler
 from ..codegen.disk import write_texts
-from ..errors import ShapeError, SolveError, UnknownName
-from ..given import count, name_of, one_of, options_of
+from ..codegen.names import checked_c_name
+from ..codegen.source import c_source
+from ..errors import ModelError, ShapeError, SolveError, UnknownName
+from ..given import count, one_of, options_of
 from ..given import expression as expression_of
-from .loop_in_c import program
+from .loop_in_c import STEP_DECLARED, is_of_another, program, step
 from .solver import checked_options, refusal
 
 _QP = {
@@ -44,6 +46,7 @@ def mpc(
     iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more.
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
     there is one interval.
+    name: of the C function and its files, the start of all their names; controllers in one program need different ones.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
     if any(free for _, _, free in problem._durations):
@@ -65,8 +68,8 @@ def mpc(
         for symbol in ca.symvar(expression):
             if not any(ca.is_equal(symbol, s) for s in made.symbols):
                 raise UnknownName(f"symbol in output {what!r}", symbol.name(), [s.name() for s in made.symbols])
-    if not ca.Function.check_name(name_of("mpc", name)):
-        raise ShapeError(f"mpc: the name {name!r} cannot be that of a C function")
+    checked_c_name("mpc", name, "give another name=")
+    _check_ports([n for n, _ in problem._parameters + problem._varying], list(outputs))
     quiet = {"qpsol": qpsol, "qpsol_options": {**_QP[qpsol][0], "error_on_fail": False}, "max_iter": int(iterations)}
     quiet["convexify_strategy"] = "none" if hessian == "gauss_newton" else "regularize"
     quiet["error_on_fail"] = False
@@ -225,31 +228,40 @@ class Controller:
     def codegen(self, folder, plant=None, measured=None, parameters=None, x=None, steps=0, rate=None):
         """Write the controller as C, <name>.c and <name>.h; with a plant, also loop.c, a program that closes the loop.
 
-        The program prints a line a step, as Loop has it, and takes the rate [1/s] at which it runs from `rate`, as fast
-        as it can without. Returns the list of files.
+        <name>_step is the function <name> with its numbers looked at: where one is NaN or infinite it returns a status
+        and leaves outputs and memory as they are; see <name>.h. All symbols start with the name. The program prints a
+        line a step, as Loop has it, and takes the rate [1/s] at which it runs from `rate`, as fast as it can without.
+        Returns the list of files. Raises ModelError for a folder that cannot be written to, or holds the program of
+        another controller.
         """
-        folder, names = Path(folder), [f"{self.name}.c", f"{self.name}.h"]
-        functions = [self.function]
+        folder, functions = Path(folder), [self.function]
         if plant is not None:
             plant, measured = self._checked(plant, measured)
-            functions += [_named(plant, "plant"), _named(measured, "measured")]
-        code = ca.CodeGenerator(f"{self.name}.c", {"with_header": True})
-        for f in functions:
-            code.add(f)
-        with tempfile.TemporaryDirectory() as temporary:  # CasADi gives headers in files alone
-            code.generate(f"{temporary}/")
-            texts = {name: Path(temporary, name).read_text(encoding="utf-8") for name in names}
+            functions += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
+            self._check_program(folder)
+        texts = {
+            f"{self.name}.c": c_source(functions, self.name, more=step(self)),
+            f"{self.name}.h": _header(functions, self.name) + STEP_DECLARED % {"name": self.name} + _HEADER_END,
+        }
         if plant is not None:
             seen = measured.name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
             values = dict(zip(self.names, self.values(given), strict=True))
             texts["loop.c"] = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
         write_texts("mpc", folder, texts)
-        return [folder / name for name in texts]
+        return [folder / file for file in texts]
+
+    def _check_program(self, folder):
+        """ModelError if loop.c in a folder is not of this controller."""
+        path = Path(folder, "loop.c")
+        if path.exists() and is_of_another(self.name, path.read_text(encoding="utf-8", errors="replace")):
+            problem = f"loop.c in it is not the program of the controller {self.name}; give another folder"
+            raise ModelError(f"mpc: folder {folder}", [problem])
 
     def build(self, folder, flags=("-O2",), compiler=None):
         """Path of the program that the files of codegen in a folder make."""
         folder, root = Path(folder), Path(ca.__file__).parent
+        self._check_program(folder)
         words = [*find_compiler(compiler), *flags, "-o", "loop", "loop.c", f"{self.name}.c"]
         for library in _QP[self.qpsol][1]:
             words += [
@@ -264,6 +276,7 @@ class Controller:
 
     def run_in_c(self, folder, seconds=600):
         """Loop that the program in a folder ran, without Python."""
+        self._check_program(folder)
         program_ = Path(folder).resolve() / "loop"
         status, out, err = run([str(program_)], time_limit=seconds, env={})
         if status:
@@ -272,6 +285,38 @@ class Controller:
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 3
         return Loop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
+
+
+def _check_ports(parameters, outputs):
+    """ShapeError for names that cannot be those of a C function's inputs and outputs, all different."""
+    own = ("memory", "next_memory", "objective", "violation")
+    known = {}
+    for what, names in (("parameter", parameters), ("output", outputs)):
+        for name in names:
+            if not ca.Function.check_name(name):
+                raise ShapeError(f"mpc: {what} {name!r} cannot name a port in C; give it a name of letters and digits")
+            if name in own or name in known:
+                other = "what every controller has" if name in own else f"the {known[name]} of this name"
+                raise ShapeError(f"mpc: {what} {name!r} would be called like {other}; give it another name")
+            known[name] = what
+
+
+_HEADER_END = """
+#ifdef __cplusplus
+}
+#endif
+"""
+
+
+def _header(functions, name):
+    """Text of the header that CasADi writes, up to what closes it."""
+    code = ca.CodeGenerator(f"{name}.c", {"with_header": True})
+    for f in functions:
+        code.add(f)
+    with tempfile.TemporaryDirectory() as folder:
+        code.generate(f"{folder}/")
+        text = Path(folder, f"{name}.h").read_text(encoding="utf-8")
+    return text[: text.rindex("#ifdef __cplusplus")]
 
 
 def _named(function, name):

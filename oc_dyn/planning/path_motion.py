@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..text import terminal
 from .limits import order_name
 from .polynomials import derivatives_at
 from .trajectory import ORDERS, Samples, Trajectory, read_only
@@ -130,8 +131,9 @@ class PathMotion(Samples):
         super().save(path, dt, layout)
 
     def __str__(self):
+        name = terminal(self.robot_name or "a robot")
         return (
-            f"Motion of {self.robot_name or 'a robot'} along a path: {len(self.joints)} joints, {self.duration:.6g} s, "
+            f"Motion of {name} along a path: {len(self.joints)} joints, {self.duration:.6g} s, "
             f"{len(self.law)} pieces, {self.continuity} times continuously differentiable"
         )
 

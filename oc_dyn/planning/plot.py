@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..text import mathtext, told_apart
+from .drawing import without_tex
 from .files import replacing
 from .report import quantities
 
@@ -9,6 +11,7 @@ PANELS = {"q": "position", "v": "velocity", "dv": "acceleration", "d2v": "jerk",
 _UNITS = {"q": "{0}", "v": "{0}/s", "dv": "{0}/s²", "d2v": "{0}/s³", "tau": "{1}", "dtau": "{1}/s"}
 
 
+@without_tex
 def plot(samples, path=None, normalized=True):
     """matplotlib Figure of Samples; see Samples.plot.
 
@@ -34,9 +37,15 @@ def plot(samples, path=None, normalized=True):
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"
-    figure.suptitle(title)
+    figure.suptitle(mathtext(title))
     columns = min(len(samples.joints), 7)
-    figure.legend(handles, samples.joints, loc="outside lower center", ncols=columns, fontsize="small")
+    figure.legend(
+        handles,
+        [mathtext(x, None) for x in told_apart(samples.joints, 40)],
+        loc="outside lower center",
+        ncols=columns,
+        fontsize="small",
+    )
     if path is not None:
         with replacing(path) as part:
             figure.savefig(part, dpi=300)
@@ -60,7 +69,7 @@ def _panel(axis, samples, quantity, value, low, high, normalized):
         axis.axhline(-1, color="black", linewidth=0.8)
         axis.set_ylabel("share of limit")
     else:
-        axis.set_ylabel(f"[{_unit(samples, quantity)}]")
+        axis.set_ylabel(mathtext(f"[{_unit(samples, quantity)}]"))
         _limit_lines(axis, value, low, high, limited, colors)
     return handles
 

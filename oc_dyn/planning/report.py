@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..text import terminal
 from .limits import QUANTITIES, order_name, velocity_bounds
 
 _MEANING = {
@@ -79,13 +80,14 @@ class Report:
 
     def __str__(self):
         names = [f"{_MEANING[r.quantity]} {r.quantity}" for r in self.rows]
-        wide, joint = max(map(len, names)), max(5, *(len(r.joint) for r in self.rows))
-        lines = [f"{'quantity':{wide}}{'of limit':>10}  {'joint':{joint}}{'time [s]':>10}{'value':>13}{'limit':>13}"]
-        for name, r in zip(names, self.rows, strict=True):
+        joints = [terminal(r.joint) for r in self.rows]
+        wide, widest = max(map(len, names)), max(5, *map(len, joints))
+        lines = [f"{'quantity':{wide}}{'of limit':>10}  {'joint':{widest}}{'time [s]':>10}{'value':>13}{'limit':>13}"]
+        for name, joint, r in zip(names, joints, self.rows, strict=True):
             share = f"{100 * r.share:.2f} %" if np.isfinite(r.limit) else "no limit"
             limit = f"{r.limit:.6g}" if np.isfinite(r.limit) else "-"
             over = "  over" if r.share > 1.005 else ""
-            lines.append(f"{name:{wide}}{share:>10}  {r.joint:{joint}}{r.time:>10.4f}{r.value:>13.6g}{limit:>13}{over}")
+            lines.append(f"{name:{wide}}{share:>10}  {joint:{widest}}{r.time:>10.4f}{r.value:>13.6g}{limit:>13}{over}")
         lines.append("jumps at breakpoints: " + ", ".join(f"{k} {x:.1e}" for k, x in self.jumps.items()))
         if self.ends:
             lines.append("start and goal missed by: " + ", ".join(f"{k} {x:.1e}" for k, x in self.ends.items()))

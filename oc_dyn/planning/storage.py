@@ -10,6 +10,7 @@ import zipfile
 import numpy as np
 
 from ..errors import FileError, UnknownName
+from ..text import csv_cell, json_line, json_text, terminal
 from .files import MAX_BYTES, parsed_json, read_bytes, read_text, write_bytes, write_text
 from .limits import Limits, order_name
 
@@ -26,26 +27,30 @@ def save(samples, path, layout=None):
             raise UnknownName("layout", layout, ("joint_trajectory",))
         if kind != ".json":
             raise UnknownName("file format of layout 'joint_trajectory'", kind, (".json",))
-        return write_text(path, json.dumps(_joint_trajectory(samples), ensure_ascii=False, indent=1) + "\n")
+        return write_text(path, json_text(_joint_trajectory(samples), indent=1) + "\n")
     columns = {k: np.asarray(x, float) for k, x in _columns(samples).items()}
     meta = _meta(samples, list(columns))
     meta["sha256"] = _digest(meta, samples.t, columns)
     if kind == ".npz":
         buffer = io.BytesIO()
-        np.savez(buffer, meta=np.array(json.dumps(meta, ensure_ascii=False)), t=samples.t, **columns)
+        np.savez(buffer, meta=np.array(json_text(meta)), t=samples.t, **columns)
         write_bytes(path, buffer.getvalue())
     elif kind == ".json":
         table = {"meta": meta, "t": samples.t.tolist(), **{k: x.tolist() for k, x in columns.items()}}
-        lines = (f"{json.dumps(k)}: {json.dumps(x, ensure_ascii=False)}" for k, x in table.items())
+        lines = (f"{json_text(k)}: {json_text(x)}" for k, x in table.items())
         write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
     else:
         buffer = io.StringIO()
-        buffer.write("# " + json.dumps(meta, ensure_ascii=False) + "\n")
+        buffer.write("# " + json_line(meta) + "\n")
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["t"] + [f"{k}.{joint}" for k in columns for joint in samples.joints])
+        writer.writerow(_headings(columns, samples.joints))
         for row in np.column_stack([samples.t, *columns.values()]):
             writer.writerow([f"{x:.17g}" for x in row])
         write_text(path, buffer.getvalue())
+
+
+def _headings(columns, joints):
+    return ["t"] + [csv_cell(terminal(f"{k}.{joint}")) for k in columns for joint in joints]
 
 
 def _joint_trajectory(samples):
@@ -217,7 +222,7 @@ def _read_csv(source):
     if not first.startswith("# {"):
         raise FileError(f"{source}:1", ["expected the metadata line '# {...}'"])
     meta = _checked_meta(f"{source}:1", _parsed_meta(f"{source}:1", first[2:]))
-    expected = ["t"] + [f"{k}.{joint}" for k in meta["columns"] for joint in meta["joints"]]
+    expected = _headings(meta["columns"], meta["joints"])
     reader = csv.reader(io.StringIO(rest, newline=""))
     header = next(reader, [])
     if header != expected:

@@ -6,11 +6,13 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..function import function
 from ..model.numbers import as_floats
+from ..text import terminal
 from . import storage
 from .limits import QUANTITIES, order_name
 from .polynomials import derivatives_at
 from .report import report
 
+_MOST = 1e8  # samples by a step: more do not fit into memory
 ORDERS = 5  # q, v, dv, d2v, d3v can always be asked for
 
 
@@ -142,6 +144,8 @@ class Trajectory(Samples):
         if np.ndim(at) == 0:
             if not (np.isfinite(at) and at > 0):
                 raise ShapeError(f"sample: got the step {at!r}, expected a positive number of seconds, or times")
+            if self.duration > _MOST * at:
+                raise ShapeError(f"sample: the step {at!r} s makes more than {_MOST:g} samples of {self.duration:g} s")
             steps = int(np.floor(self.duration / at * (1 + 1e-12)))
             times = self.t[0] + at * np.arange(steps + 1)
             if self.t[-1] - times[-1] > 1e-9 * at:
@@ -214,8 +218,9 @@ class Trajectory(Samples):
 
     def __str__(self):
         n, N = len(self.joints), len(self.pieces)
+        name = terminal(self.robot_name or "a robot")
         return (
-            f"Trajectory of {self.robot_name or 'a robot'}: {n} joints, {self.duration:.6g} s, {N} pieces of degree "
+            f"Trajectory of {name}: {n} joints, {self.duration:.6g} s, {N} pieces of degree "
             f"{self.pieces.shape[1] - 1}, {self.continuity} times continuously differentiable"
         )
 

@@ -1,5 +1,7 @@
 """Robots that need no file."""
 
+import re
+
 from ..errors import UnknownName
 from .aerial_manipulator import aerial_manipulator, propeller_poses, propellers
 from .chains import chain, double_pendulum, planar_2r, tree
@@ -40,6 +42,6 @@ def names():
 def by_name(name):
     """The embedded robot of this name, such as "panda" or "tree:20". UnknownName lists what there is."""
     plain, colon, size = str(name).partition(":")
-    if plain not in _ROBOTS or (colon and (plain not in _SIZED or not size.isdecimal() or int(size) < 1)):
+    if plain not in _ROBOTS or (colon and (plain not in _SIZED or not re.fullmatch("0*[1-9][0-9]{0,5}", size))):
         raise UnknownName("embedded robot", name, names())
     return _ROBOTS[plain](int(size)) if colon else _ROBOTS[plain]()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from ..planning.files import write_text
+from ..text import csv_text, terminal_lines
 
 _TEMPLATE = Path(__file__).with_name("report.html")
 _MOST = 400  # rows of a table that are shown
@@ -24,7 +25,9 @@ def write_report(folder, name, told, about="", captions=None):
         return "no report.html: Jinja2 is not installed; pip install 'oc-dyn[report]'"
     folder, captions = Path(folder), captions or {}
     text = (folder / "manifest.json").read_text(encoding="utf-8")
-    template = Environment(autoescape=True, trim_blocks=True).from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    template = Environment(autoescape=True, trim_blocks=True, finalize=_shown).from_string(
+        _TEMPLATE.read_text(encoding="utf-8")
+    )
     page = template.render(
         name=name,
         told=told,
@@ -38,6 +41,11 @@ def write_report(folder, name, told, about="", captions=None):
     )
     write_text(folder / "report.html", page)
     return None
+
+
+def _shown(value):
+    """What Jinja then escapes: texts without control characters."""
+    return terminal_lines(value) if type(value) is str else value
 
 
 def _files(folder, kind):
@@ -67,5 +75,5 @@ def _cell(text):
     try:
         number = float(text)
     except ValueError:
-        return {"text": text, "number": False}
+        return {"text": csv_text(text), "number": False}
     return {"text": f"{number:.5g}" if len(text) > _LONG else text, "number": True}

@@ -4,7 +4,6 @@ Nothing in it names a person, a computer or a folder of one: two people who run 
 machine get the same facts but for the date.
 """
 
-import json
 import os
 import platform
 import re
@@ -18,6 +17,7 @@ import casadi as ca
 import numpy as np
 
 from ..planning.files import write_text
+from ..text import json_text
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _ABSOLUTE = re.compile(r"(?<![\w.:/\\~])(?:~/|[A-Za-z]:[\\/]|/(?=[\w.~]))[^\s,;'\"]*")
@@ -69,7 +69,7 @@ def write_json(path, data):
 
     Numpy and CasADi numbers are fine; numbers that are not finite become null, absolute paths as in `manifest`.
     """
-    write_text(path, json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json_text(_plain(data), indent=2, allow_nan=False) + "\n")
 
 
 def _git(folder, *arguments):

@@ -9,6 +9,7 @@ from pathlib import Path
 import casadi as ca
 
 from ..planning.files import write_text
+from ..text import csv_cell, csv_text
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # no Function is built with these
@@ -44,7 +45,8 @@ class Rows:
         if self.path.exists():
             with open(self.path, newline="", encoding="utf-8") as file:
                 for row in csv.DictReader(file):
-                    if row.get("code") == self.code and tuple(row) == self.fields:
+                    if row.get("code") == self.code and tuple(row) == self.fields and None not in row.values():
+                        row = {k: csv_text(x) for k, x in row.items()}
                         self.found[tuple(row[k] for k in self.keys)] = row
 
     def known(self, **keys):
@@ -73,7 +75,7 @@ class Rows:
         text = io.StringIO()
         writer = csv.DictWriter(text, self.fields, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows([{k: csv_cell(x) for k, x in row.items()} for row in rows])
         try:
             write_text(self.path, text.getvalue())
         except OSError as error:  # no space, no right, a folder that is a file

@@ -1,6 +1,5 @@
 """od.script: a problem's file as a command, so that what is left in the file is the problem."""
 
-import argparse
 import ast
 import sys
 from contextlib import contextmanager
@@ -9,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ..command_line import Parser
 from ..errors import ALL, ShapeError, UnknownName
 from ..planning.files import replacing, write_csv
+from ..text import terminal, terminal_lines
 from .manifest import manifest, write_json
 
 
@@ -32,7 +33,7 @@ def script(solve, config, quick=None):
 
     def main(argv=None, **changes):
         words = sys.argv[1:] if argv is None else [str(w) for w in argv]
-        parser = argparse.ArgumentParser(description=(doc.splitlines() or [name])[0])
+        parser = Parser(description=(doc.splitlines() or [name])[0])
         parser.add_argument("--out", type=Path, default=Path("results") / name, metavar="DIR", help="(%(default)s)")
         parser.add_argument("--quick", action="store_true", help="a smaller run, with fewer pictures")
         parser.add_argument("--quiet", action="store_true", help="print nothing")
@@ -45,18 +46,15 @@ def script(solve, config, quick=None):
             run = Run(options.out, options.quick, print if not options.quiet else lambda *_: None)
             options.out.mkdir(parents=True, exist_ok=True)
             solve(run, cfg)
-        except ALL as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            return 2
-        except OSError as error:  # of the disk, or of a program that is called
-            print(f"{name}: {error}", file=sys.stderr)
+        except (*ALL, OSError) as error:  # the latter of the disk, or of a program that is called
+            print(terminal_lines(f"{name}: {error}"), file=sys.stderr)
             return 2
         passed = all(error < bound for error, bound in run.checked.values())
         checks = {what: {"error": error, "bound": bound} for what, (error, bound) in run.checked.items()}
         command = ["python", f"problems/{name}.py", *words]
         facts = {"config": asdict(cfg), **run.facts, "passed": passed, "checks": checks}
         write_json(options.out / "manifest.json", manifest(command, **facts))
-        run.say(f"written to {options.out}")
+        run.say(f"written to {terminal(options.out)}")
         return 0 if passed else 1
 
     return main
@@ -116,7 +114,7 @@ def _setting(text, cfg):
         raise UnknownName("setting", name, known)
     try:
         value = ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ShapeError(f"--set {text}: expected {name}=VALUE, a number or a tuple of numbers") from None
     is_now = getattr(cfg, name)
     if isinstance(is_now, tuple) != isinstance(value, tuple):

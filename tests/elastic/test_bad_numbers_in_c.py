@@ -1,0 +1,173 @@
+"""Numbers that are none, in the input, the memory or the result of a law in C: a status, and safe torques."""
+
+import ctypes
+import shutil
+import subprocess
+
+import casadi as ca
+import numpy as np
+import pytest
+from elastic_arms import arm
+
+import oc_dyn as od
+from oc_dyn import elastic as el
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+FLAGS = [("-O2",), ("-O3", "-ffast-math")]
+QUICK = ("-std=c99", "-O1", "-ffp-contract=off")
+NAMES = {"NaN": np.nan, "Inf": np.inf, "-Inf": -np.inf}
+BAD_INPUT, BAD_MEMORY, BAD_OUTPUT = 2, 3, 4
+
+
+class Law:
+    """The C law in a library: step(x, memory) and the like return (status, outputs), and move the memory in place."""
+
+    def __init__(self, made, flags):
+        path = made.folder / "law.so"
+        words = ["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", path, *made.sources, "-lm"]
+        subprocess.run(words, cwd=made.folder, check=True)
+        self.library, self.name = ctypes.CDLL(str(path)), made.name
+        self.inputs, self.outputs, self.memory = (
+            sum(x.values()) for x in (made.inputs, made.outputs, {"": made.memory})
+        )
+
+    def step(self, x, memory):
+        out = np.full(self.outputs, 7.0)
+        return self._call("step", x, memory, out), out
+
+    def step_or(self, x, memory, safe):
+        out = np.full(self.outputs, 7.0)
+        return self._call("step_or", x, memory, safe, out), out
+
+    def start(self, x, memory):
+        return self._call("start", x, memory)
+
+    def _call(self, what, *arrays):
+        pointers = [None if x is None else ctypes.c_void_p(x.ctypes.data) for x in arrays]
+        return getattr(self.library, f"{self.name}_{what}")(*pointers)
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+@pytest.mark.parametrize("kind", ["linear", "mixed", "driven"])
+def test_every_input_is_looked_at(kind, flags, tmp_path):
+    law = el.feedback_linearization(arm(kind), 20.0)
+    made = el.generate_controller(law, tmp_path, name="arm", torque_limit=80.0, safe_torque=-1.5, compiler="none")
+    c, rng = Law(made, flags), np.random.default_rng(1)
+    x, memory = 0.1 * rng.normal(size=c.inputs), 0.1 * rng.normal(size=max(1, c.memory))
+    moved = memory.copy()
+    status, good = c.step(x, moved)
+    assert status == 0
+    assert np.all(np.isfinite(good)) and np.abs(good).max() <= 80.0
+    assert np.any(moved != memory) == bool(c.memory)
+    safe = {n: np.full(k, -1.5 if n == "tau_m" else 0.0) for n, k in made.outputs.items()}
+    safe, own = np.concatenate(list(safe.values())), rng.normal(size=c.outputs)
+    for k in range(c.inputs):
+        for name, value in NAMES.items():
+            wrong, kept = x.copy(), memory.copy()
+            wrong[k] = value
+            status, out = c.step(wrong, kept)
+            assert status == BAD_INPUT, (k, name)
+            assert np.array_equal(out, safe), (k, name)
+            assert np.array_equal(kept, memory), (k, name)
+            status, out = c.step_or(wrong, kept, own)
+            assert status == BAD_INPUT, (k, name)
+            assert np.array_equal(out, own), (k, name)
+    for unsafe in (None, np.where(np.arange(c.outputs) == 0, np.nan, own)):
+        status, out = c.step_or(wrong, kept, unsafe)
+        assert np.array_equal(out, safe)
+    status, out = c.step(x, kept)  # the next good sample is as if nothing had been
+    assert status == 0 and np.array_equal(out, good) and np.array_equal(kept, moved)
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+def test_memory_and_start(flags, tmp_path):
+    law = el.feedback_linearization(arm("mixed"), 20.0)
+    made = el.generate_controller(law, tmp_path, name="arm", compiler="none")
+    c = Law(made, flags)
+    assert c.memory == 2
+    x = np.full(c.inputs, 0.1)
+    for k in range(c.memory):
+        for value in NAMES.values():
+            memory = np.array([0.1, 0.2])
+            memory[k] = value
+            status, out = c.step(x, memory)
+            assert status == BAD_MEMORY
+            assert np.array_equal(out, np.zeros(c.outputs))
+    memory = np.ones(2)
+    assert c.start(x, memory) == 0 and np.all(np.isfinite(memory)) and np.any(memory != 0)
+    assert c.start(np.where(np.arange(c.inputs) == 0, np.nan, x), memory) == BAD_INPUT
+    assert np.array_equal(memory, np.zeros(2))
+
+
+def test_an_overflow_does_not_become_the_torque_limit(tmp_path):
+    """Finite measurements whose torques are none: the limit is not applied to what is no number."""
+    law = el.feedback_linearization(arm("linear"), 20.0)
+    made = el.generate_controller(law, tmp_path, name="arm", torque_limit=80.0, compiler="none")
+    c = Law(made, ("-O2",))
+    x = np.full(c.inputs, 1e200)
+    assert not np.any(np.isfinite(law.function(*np.split(x, law.function.n_in())).full()))
+    status, out = c.step(x, np.zeros(1))
+    assert status == BAD_OUTPUT
+    assert np.array_equal(out, np.zeros(c.outputs))
+
+
+LAWS = {
+    "feedforward": el.feedforward,
+    "feedforward_pd": lambda a: el.feedforward_pd(a, 50, 5),
+    "gravity_pd": lambda a: el.gravity_pd(a, 50, 5),
+    "computed_torque": lambda a: el.computed_torque(a, 50, 5),
+}
+
+
+@pytest.mark.parametrize("which", LAWS)
+def test_laws_that_do_not_read_a_sensor_refuse_it_too(which, tmp_path):
+    law = LAWS[which](arm("linear"))
+    made = el.generate_controller(law, tmp_path, name="arm", torque_limit=80.0, compiler="none")
+    c = Law(made, ("-O2",))
+    for k in (0, c.inputs - 1):
+        x = np.zeros(c.inputs)
+        x[k] = np.nan
+        status, out = c.step(x, np.zeros(1))
+        assert status == BAD_INPUT
+        assert np.array_equal(out, np.zeros(c.outputs))
+
+
+def test_limits_differ_by_motor_and_may_be_infinite(tmp_path):
+    law = el.feedforward_pd(arm("linear"), 1e4, 10.0)
+    made = el.generate_controller(law, tmp_path, name="arm", torque_limit=[5.0, np.inf, 2.0], compiler="none")
+    c, x = Law(made, ("-O2",)), np.zeros(1)
+    assert [made.inputs[n] for n in ("theta", "dtheta")] == [3, 3]
+    x = np.zeros(c.inputs)
+    x[-6:-3] = -1.0, -1.0, 1.0
+    free = law.function(*np.split(x, law.function.n_in())).full().ravel()
+    assert np.all(np.abs(free) > 100)
+    status, out = c.step(x, np.zeros(1))
+    assert status == 0
+    assert out == pytest.approx([5.0, free[1], -2.0], rel=1e-12)
+
+
+def test_the_harness_says_which_row_was_refused(tmp_path):
+    law = el.feedforward(arm("linear"))
+    made = el.generate_controller(law, tmp_path, flags=QUICK)
+    rows = np.zeros((3, sum(made.inputs.values())))
+    rows[1, 2] = np.nan
+    with pytest.raises(od.SolveError, match="step 1 of the law has status 2, see feedforward.h"):
+        made.values(rows)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, [1.0, 2.0], "much", 81.0])
+def test_safe_torques_are_checked(wrong, tmp_path):
+    law = el.feedforward(arm("linear"))
+    with pytest.raises(od.ShapeError, match="safe_torque"):
+        el.generate_controller(law, tmp_path, safe_torque=wrong, torque_limit=80.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_torques_that_are_no_numbers_are_not_cut_off_in_python_either():
+    """The simulated law keeps NaN as NaN, so that a run says that it diverged; finite torques are as before."""
+    from oc_dyn.elastic.closed_loop import cut_off
+
+    tau, limit = ca.MX.sym("tau", 6), ca.DM([5.0, 5.0, 5.0, 5.0, 5.0, np.inf])
+    f = ca.Function("f", [tau], [cut_off(tau, limit)])
+    found = f([7.0, -7.0, 3.0, np.nan, -np.inf, 1e9]).full().ravel()
+    assert np.array_equal(found, [5.0, -5.0, 3.0, np.nan, -5.0, 1e9], equal_nan=True)
