@@ -6,6 +6,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError, UnknownName
 from ..function import function
 from .plant import plant
+from .reachable import refusal
 
 
 class Loop:
@@ -43,7 +44,7 @@ class Loop:
         out = self.controller.function(**{n: ports[n] for n in self.controller.function.name_in()})
         tau_m = out["tau_m"]
         if self.limit is not None:
-            tau_m = ca.fmax(-self.limit, ca.fmin(self.limit, tau_m))
+            tau_m = _cut(tau_m, self.limit)
         u = ca.vertcat(tau_m, out["tau_sigma"]) if "tau_sigma" in out else tau_m
         return u, out.get("memory_rate", ca.DM(0, 1))
 
@@ -103,8 +104,16 @@ class Loop:
                 "the reference for the robot that is there, or give the start"
             )
         flat = f(**{n: ref[n] for n in f.name_in()})
+        error = refusal(model, {n: x.reshape(-1, 1) for n, x in ref.items()}, flat["theta"].full())
+        if error:
+            raise type(error)(f"simulate: at the start: {error}")
         parts = {**ref, "theta": flat["theta"].full(), "dtheta": flat["dtheta"].full()}
         return np.concatenate([np.ravel(parts[n]) for n in self.plant.parts])
+
+
+def _cut(tau_m, limit):
+    """Torques cut off at limits. What is not a number stays so: fmin and fmax would make the limit of it."""
+    return ca.if_else(tau_m > limit, limit, ca.if_else(tau_m < -limit, -limit, tau_m))
 
 
 def torque_limits(controller, torque_limit):

@@ -60,7 +60,13 @@ def _rises(wanted, slope, z, side, sigma):
     """For each of the points, one farther out than the other, whether the law still rises there."""
     tau, k = values(wanted, z, sigma)[0], values(slope, z, sigma)[0]
     with np.errstate(invalid="ignore"):
-        return np.isfinite(tau) & (k > 0) & (k < np.inf) & (np.abs(tau) < 1e15) & (side * np.diff(tau, prepend=tau[0]) >= 0)
+        return (
+            np.isfinite(tau)
+            & (k > 0)
+            & (k < np.inf)
+            & (np.abs(tau) < 1e15)
+            & (side * np.diff(tau, prepend=tau[0]) >= 0)
+        )
 
 
 def values(f, z, sigma=0.0):
@@ -74,7 +80,8 @@ def values(f, z, sigma=0.0):
 def of_one(wanted, slope, start, torques, deflections, sigmas, strict):
     """Inverse of a law of one motor; sigmas: values of sigma to be sure of, () where there is none.
 
-    torques: (lowest, highest) to be sure of; strict: even where the law has nearly stopped to rise. Returns (Inverse, None), or (Inverse, text) where it cannot be sure.
+    torques: (lowest, highest) to be sure of; strict: even where the law has nearly stopped to rise.
+    Returns (Inverse, None), or (Inverse, text) where it cannot be sure.
     """
     z, s = _samples(wanted, slope, start, torques, deflections, sigmas, 1e-8 if strict else 1e-3)
     target = values(wanted, z, s)[0]
@@ -104,7 +111,9 @@ def of_two(wanted, slope, start, sizes):
         turn = k[0] * k[3] - k[1] * k[2]
     at_start = np.linalg.det(slope(start, 1.0).full())
     with np.errstate(invalid="ignore"):
-        good = np.isfinite(target).all(axis=0) & np.isfinite(turn) & (turn * np.sign(at_start) > 1e-9 * np.abs(at_start))
+        good = (
+            np.isfinite(target).all(axis=0) & np.isfinite(turn) & (turn * np.sign(at_start) > 1e-9 * np.abs(at_start))
+        )
         good &= (k[0] > 0) & (k[1] > 0) & (np.abs(target[0]) <= sizes[0]) & (target[1] <= sizes[1])
     z, target = z[:, good], target[:, good]
     best = None
@@ -122,7 +131,7 @@ def of_two(wanted, slope, start, sizes):
 
 
 def stiffnesses(torques, slope, start, torque):
-    """(least, largest) stiffness of a pair at a torque, as far as its laws rise; None where the torque cannot be had."""
+    """(least, largest) stiffness of a pair at a torque, as far as its laws rise; None where there is no such torque."""
     z = np.concatenate([start[0] - _OFFSETS[:0:-2], start[0] + _OFFSETS[::2]])
     low, high = start[1] - np.full(z.size, _OFFSETS[-1]), start[1] + np.full(z.size, _OFFSETS[-1])
     for _ in range(_BISECTIONS):
@@ -134,7 +143,9 @@ def stiffnesses(torques, slope, start, torque):
     both = np.array([z, (low + high) / 2])
     with np.errstate(invalid="ignore"):
         total, k = values(torques, both, 1.0).sum(axis=0), values(slope, both, 1.0)
-        good = (np.abs(total - torque) <= 1e-6 * (1 + abs(torque))) & (k[0] > 0) & (k[1] > 0) & np.isfinite(k).all(axis=0)
+        good = (
+            (np.abs(total - torque) <= 1e-6 * (1 + abs(torque))) & (k[0] > 0) & (k[1] > 0) & np.isfinite(k).all(axis=0)
+        )
     sums = (k[0] + k[1])[good]
     return (float(sums.min()), float(sums.max())) if good.any() else None
 

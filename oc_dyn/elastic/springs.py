@@ -15,6 +15,7 @@ from ..errors import LimitError, ModelError, SolveError
 from ..lie.along import time_derivatives
 from . import inverse
 
+
 @dataclass(frozen=True)
 class LinearSpring:
     """torque = stiffness (theta - q) + damping (theta' - q'); Nm/rad and Nm s/rad, or N/m and N s/m."""
@@ -349,10 +350,11 @@ _ALL = (-np.inf, np.inf)
 def _beyond(spring, torque, where, span):
     """The error for a torque without a deflection, span being what the law gives."""
     miss = max(span[0] - torque, torque - span[1])
-    text = f"{spring}: no deflection gives the torque {torque:.6g}{where}; the law, where it rises, gives {span[0]:.6g} to"
+    text = f"{spring}: no deflection gives the torque {torque:.6g}{where}; the law, where it rises, gives "
+    text += f"{span[0]:.6g} to {span[1]:.6g}"
     if miss >= 0:
-        return LimitError(f"{text} {span[1]:.6g}" + (f", short of it by {miss:.3g}" if miss else ", never quite"))
-    return SolveError(f"{text} {span[1]:.6g}, but its deflection was not found; give torque_range to be sure", "unsolved")
+        return LimitError(text + (f", short of it by {miss:.3g}" if miss else ", never quite"))
+    return SolveError(f"{text}, but the deflection was not found; give torque_range to be sure", "unsolved")
 
 
 def _range(spring, name, given):
