@@ -25,9 +25,9 @@ _MEANING = {"q": "link position", "v": "link speed", "theta": "motor position", 
 class ElasticReport(Report):
     """A Report with what springs and dynamics add.
 
-    springs: a Row "spring_torque" a joint whose spring has a torque_range. defects: a Row a part of the state ("q", "v",
-    "theta", "dtheta", ..): value is the largest distance between planned and integrated motion within a piece, limit
-    the size of that part's motion, share their ratio. checked: (pieces that were integrated, all).
+    springs: a Row "spring_torque" a joint whose spring has a torque_range. defects: a Row a part of the state ("q",
+    "v", "theta", "dtheta", ..): value is the largest distance between planned and integrated motion within a piece,
+    limit the size of that part's motion, share their ratio. checked: (pieces that were integrated, all).
     """
 
     springs: tuple = ()

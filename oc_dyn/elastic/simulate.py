@@ -256,8 +256,8 @@ def _sampled(loop, duration, dt, x0, method, h, substeps, noise, seed, rtol, ato
     miss *= count / max(len(looked_at), 1)
     if failure is None and miss > _WRONG:
         text = (
-            f"simulate {loop.elastic.name}: fixed steps of {method}, {substeps} in {h:g} s, are too long: half as long ones "
-            f"change the state by {miss:.1e} of its size in all; give more substeps"
+            f"simulate {loop.elastic.name}: fixed steps of {method}, {substeps} in {h:g} s, are too long: half as "
+            f"long ones change the state by {miss:.1e} of its size in all; give more substeps"
         )
         warnings.warn(text, ModelWarning, stacklevel=3)
     return np.array(times), np.array(states).T, np.array(controls).T, facts, failure
