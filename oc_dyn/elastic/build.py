@@ -1,8 +1,11 @@
 """Making an ElasticRobot: what is given for joints and motors, read and checked."""
 
+import warnings
+
 import numpy as np
 
-from ..errors import ModelError, UnknownName
+from ..errors import ModelError, ModelWarning, UnknownName
+from ..friction import SMOOTHING
 from ..model.robot import Robot
 from .coupling import Coupling
 from .model import ElasticJoint, ElasticRobot, rebuilt
@@ -23,13 +26,15 @@ def elastic_robot(
     motor_friction=0.0,
     stiffness_inertia=None,
     coupling=None,
+    friction_smoothing: float | list | dict = SMOOTHING,
+    joint_friction: bool | None = None,
 ):
     """An ElasticRobot from a Robot on a fixed base.
 
     stiffness [Nm/rad, N/m]: a number for all joints, {joint: value}, or one a joint; a value is a number, inf for a
         rigid joint, or a spring (LinearSpring, NonlinearSpring, VariableSpring, AntagonisticSprings). In a dict, joints
         left out are rigid.
-    damping [Nm s/rad, N s/m]: of the springs given as numbers.
+    damping [Nm s/rad, N s/m]: of the springs given as numbers: a number, {joint: value}, or one a joint, as stiffness.
     motor_inertia [kg m^2, kg]: of the motors as seen at the joints: a number for all, {motor: value}, one a motor, or a
         full matrix (motors, motors). Motors are called as their joints, or <joint>.agonist and <joint>.antagonist.
     rotor_inertia [kg m^2]: instead of motor_inertia, about the rotors' own axes; gear_ratio (number, {motor: value},
@@ -40,6 +45,11 @@ def elastic_robot(
         is prescribed.
     coupling: makes it the complete model: matrix S (v, theta) of the kinetic energy q'^T S theta' between links and
         motors, constant, or a casadi.Function or callable S(q); strictly upper triangular. See motor_coupling.
+    friction_smoothing [rad/s, m/s]: speed at which a motor's Coulomb friction has reached tanh(1) = 76 % of its value:
+        a number, {motor: value} or one a motor.
+    joint_friction: what becomes of damping and friction that the robot's own joints have: True adds them to
+        motor_damping and motor_friction of the joint's motor, as a gear's friction acts there; False leaves them out;
+        None, the default, leaves them out with a ModelWarning that names the joints.
     An armature that the robot already has at an elastic joint is a motor's: it is taken as its motor_inertia, where
     none is given, and refused together with one. At rigid joints motor inertias add to it.
     Raises ModelError listing every problem; UnknownName.
@@ -79,6 +89,8 @@ def elastic_robot(
         reader.vector(name, x, lowest=0.0)
         for name, x in (("motor_damping", motor_damping), ("motor_friction", motor_friction))
     ]
+    _joint_friction(robot, reader, friction, joint_friction, problems)
+    smoothing = reader.vector("friction_smoothing", friction_smoothing, positive=True, default=SMOOTHING)
     driven = [j.name for j in joints if j.spring.adjusted]
     sigma_inertia = np.zeros(0)
     if stiffness_inertia is not None:
@@ -110,6 +122,7 @@ def elastic_robot(
         gear=gear,
         motor_damping=friction[0],
         motor_friction=friction[1],
+        friction_smoothing=smoothing,
         stiffness_inertia=sigma_inertia,
         coupling=coupling,
     )
@@ -129,10 +142,11 @@ def _springs(robot, stiffness, damping, problems):
     elif isinstance(stiffness, SPRINGS) or np.ndim(stiffness) == 0:
         given = dict.fromkeys(can, stiffness)
     else:
-        values = list(stiffness)
+        values = list(np.ravel(np.asarray(stiffness, object)))
         if len(values) != len(robot.joints):
             problems.append(
-                f"stiffness: got {len(values)} values, expected one for each of the {len(robot.joints)} joints"
+                f"stiffness: got {len(values)} values, expected one for each of the {len(robot.joints)} joints: "
+                f"{', '.join(j.name for j in robot.joints)}"
             )
             return {}
         given = {j.name: x for j, x in zip(robot.joints, values, strict=True)}
@@ -140,12 +154,12 @@ def _springs(robot, stiffness, damping, problems):
         problems += [
             f"joint {n!r} has several coordinates and must be rigid: stiffness inf" for n in given if n not in can
         ]
-    springs = {}
+    springs, damping = {}, _damping(robot, given, damping, problems)
     for name, x in given.items():
         if isinstance(x, SPRINGS):
             springs[name] = x
             continue
-        k, d = _number(x), _number(damping.get(name, 0.0) if isinstance(damping, dict) else damping)
+        k, d = _number(x), damping.get(name, 0.0)
         if not k > 0:
             problems.append(
                 f"joint {name!r}: stiffness is {x!r}, expected a positive number, inf if rigid, or a spring"
@@ -159,13 +173,36 @@ def _springs(robot, stiffness, damping, problems):
             problems.append(
                 f"joint {name!r}: the damping of its spring is {x.damping!r}, expected a number of at least 0"
             )
-    if isinstance(damping, dict):
-        for name in damping:
-            if name not in springs:
-                raise UnknownName(f"elastic joint of {robot.name} for damping", name, springs)
+    for name, d in damping.items():
+        if name not in springs:
+            raise UnknownName(f"elastic joint of {robot.name} for damping", name, springs)
+        if isinstance(given[name], SPRINGS) and d != 0:
+            problems.append(
+                f"joint {name!r}: damping {d:g} is given beside a spring that has its own; give it to the spring"
+            )
     if not springs and not problems:
         problems.append("no joint is elastic; a rigid robot needs no springs, use its inverse_dynamics")
     return springs
+
+
+def _damping(robot, given, damping, problems):
+    """{joint: damping} from a number for the springs given as numbers, {joint: value}, or one a joint."""
+    if isinstance(damping, dict):
+        return {name: _number(x) for name, x in damping.items()}
+    values = np.ravel(np.asarray(damping, object))
+    plain = [n for n, x in given.items() if not isinstance(x, SPRINGS) and np.isfinite(_number(x))]
+    if values.size == 1:
+        return dict.fromkeys(plain, _number(values[0]))
+    if values.size != len(robot.joints):
+        problems.append(
+            f"damping: got {values.size} values, expected one for each of the {len(robot.joints)} joints: "
+            f"{', '.join(j.name for j in robot.joints)}"
+        )
+        return {}
+    found = {j.name: _number(x) for j, x in zip(robot.joints, values, strict=True)}
+    rigid = [n for n, x in found.items() if n not in given or (n not in plain and not isinstance(given[n], SPRINGS))]
+    problems += [f"joint {n!r}: damping {found[n]:g} is given, but the joint is rigid" for n in rigid if found[n] != 0]
+    return {n: x for n, x in found.items() if n not in rigid}
 
 
 def _motor_inertia(robot, reader, joints, elastic, motor_inertia, rotor_inertia, gear):
@@ -219,6 +256,30 @@ def _motor_inertia(robot, reader, joints, elastic, motor_inertia, rotor_inertia,
     return B
 
 
+def _joint_friction(robot, reader, friction, counts, problems):
+    """Adds the friction of the robot's joints to that of their motors, or says that it is left out."""
+    if counts not in (None, True, False):
+        problems.append(f"joint_friction is {counts!r}, expected True, False or None")
+        return
+    names = [j.name for j in robot.joints if j.damping or j.friction]
+    if names and counts is None:
+        text = (
+            f"elastic_robot {robot.name}: damping and friction of the joints {', '.join(names)} are left out; give "
+            "joint_friction=True to count them at the motors, or False if they are not meant"
+        )
+        warnings.warn(text, ModelWarning, stacklevel=3)
+    for name in names if counts else ():
+        rows = [m for m, x in enumerate(reader.names) if x == name]
+        if len(rows) != 1:
+            problems.append(
+                f"joint_friction: joint {name!r} has no motor of its own to bear its friction; give motor_damping and "
+                "motor_friction instead"
+            )
+            continue
+        friction[0][rows[0]] += robot.joint(name).damping
+        friction[1][rows[0]] += robot.joint(name).friction
+
+
 def _coupling(robot, joints, rigid, coupling, problems):
     if rigid:
         problems.append(
@@ -243,7 +304,8 @@ class _Reader:
                 if name not in self.names:
                     raise UnknownName(f"motor of {self.robot} for {what}", name, self.names)
             value = [value.get(name, default) for name in self.names]
-        value = np.asarray([_number(x) for x in np.ravel(np.asarray(value, object))])
+        given = np.ravel(np.asarray(value, object)).tolist()
+        value = np.asarray([_number(x) for x in given])
         if value.size == 1:
             value = np.full(n, value[0])
         if value.shape != (n,):
@@ -255,11 +317,11 @@ class _Reader:
                 if positive
                 else "finite numbers" + (f" of at least {lowest:g}" if lowest > -np.inf else "")
             )
-            self.problems.append(f"{what}: got {value.tolist()}, expected {wanted}")
+            self.problems.append(f"{what}: got {given}, expected {wanted}")
         return value
 
     def matrix(self, what, value, default=1.0):
-        if not isinstance(value, dict) and np.ndim(value) == 2:
+        if not isinstance(value, dict) and np.ndim(value) == 2 and np.shape(value) != (len(self.names), 1):
             value = np.array(value, float)
             n = len(self.names)
             if value.shape != (n, n) or not np.all(np.isfinite(value)):

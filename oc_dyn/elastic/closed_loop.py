@@ -6,6 +6,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError, UnknownName
 from ..function import function
 from .plant import plant
+from .reachable import refusal
 
 
 class Loop:
@@ -61,9 +62,10 @@ class Loop:
         """casadi.Function (t, x, u) -> rates under held controls; the memory moves by the law's rates, held as well."""
         t, x = ca.MX.sym("t"), ca.MX.sym("x", self.size)
         u = ca.MX.sym("u", self.plant.controls + self.memory)
-        robot, tau = x[: self.plant.size], u[: self.plant.controls]
-        arguments = [robot, tau, self.sigma(self.reference_at(t))]
-        dx = ca.vertcat(self.plant.rates(*arguments), u[self.plant.controls :], self.plant.powers(*arguments))
+        # split, not sliced: the empty slice of a single control would be a row, 1 x 0
+        tau, held = ca.vertsplit(u, [0, self.plant.controls, self.plant.controls + self.memory])
+        arguments = [x[: self.plant.size], tau, self.sigma(self.reference_at(t))]
+        dx = ca.vertcat(self.plant.rates(*arguments), held, self.plant.powers(*arguments))
         return ca.Function("rates", [t, x, u], [dx], ["t", "x", "p"], ["dx"])
 
     def law(self):
@@ -102,6 +104,9 @@ class Loop:
                 "the reference for the robot that is there, or give the start"
             )
         flat = f(**{n: ref[n] for n in f.name_in()})
+        error = refusal(model, {n: x.reshape(-1, 1) for n, x in ref.items()}, flat["theta"].full())
+        if error:
+            raise type(error)(f"simulate: at the start: {error}")
         parts = {**ref, "theta": flat["theta"].full(), "dtheta": flat["dtheta"].full()}
         return np.concatenate([np.ravel(parts[n]) for n in self.plant.parts])
 

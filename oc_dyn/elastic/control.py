@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import ModelError, OrderError, ShapeError
 from ..function import function
+from ..given import one_of
 from ..ports import derivative_name
 from ..text import terminal
 from .damping import damped_map
@@ -106,12 +107,24 @@ def computed_torque(elastic, kp, kd):
     return _controller("computed_torque", elastic, law)
 
 
-def feedback_linearization(elastic, poles, *, stiffness_poles=None, inverse_dynamics=None, forward_dynamics=None):
+def feedback_linearization(
+    elastic,
+    poles,
+    *,
+    stiffness_poles=None,
+    inverse_dynamics=None,
+    forward_dynamics=None,
+    friction_speed: str = "measured",
+):
     """Feedback linearisation through the links' positions: each joint's error e obeys e'''' + k3 e''' + .. + k0 e = 0.
 
     poles [1/s]: of this equation: a positive number g for four at -g, four poles (complex in pairs) for all joints, or
         four a joint (v, 4). stiffness_poles: the same, two, for sigma where the stiffness is varied; default those of
     g. inverse_dynamics, forward_dynamics: methods.
+    friction_speed: whose speed the friction that is made up for belongs to: "measured", exact for a law without delay;
+        "reference", the motors' speeds of the flat map along the reference: a sampled law that makes up for Coulomb
+        friction at the measured speed drives the motors to and fro around standstill, as it sees the sign too late;
+        "none" for no friction.
     The derivatives of q up to the third come from the measured state by forward dynamics of order 1, the torques from
     inverse dynamics of order 2. With rigid joints the law is dynamic: their torques come through two integrators, the
     law's memory (De Luca 1998). Raises OrderError for the complete model, which no static feedback linearises.
@@ -129,6 +142,7 @@ def feedback_linearization(elastic, poles, *, stiffness_poles=None, inverse_dyna
     inverse = function(elastic.links, "inverse_dynamics", order=2, method=inverse_dynamics)
     forward = function(elastic.links, "forward_dynamics", order=1, method=forward_dynamics)
     rigid = len(elastic.rigid)
+    one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
 
     def law(ref, state):
         q, v, theta, dtheta = (state[name] for name in ("q", "v", "theta", "dtheta"))
@@ -146,8 +160,10 @@ def feedback_linearization(elastic, poles, *, stiffness_poles=None, inverse_dyna
             second += [x + a[joint.v] for x in joint.spring.deflection(2, z[i], [x[joint.v] for x in tau], own)]
         motors = ca.DM(elastic.motor_inertia) @ ca.vertcat(*second) + springs[0]
         links = joint_torques(elastic, motors, memory[0])
-        friction = motor_friction(elastic, [at_motors(elastic, v, dtheta)])[0]
-        out = {"tau_m": at_motors(elastic, links, motors) + friction}
+        out = {"tau_m": at_motors(elastic, links, motors)}
+        if friction_speed != "none":
+            wanted = (ref["v"], _flat(elastic, ref)["dtheta"]) if friction_speed == "reference" else (v, dtheta)
+            out["tau_m"] = out["tau_m"] + motor_friction(elastic, [at_motors(elastic, *wanted)])[0]
         if elastic.stiffness_driven:
             out["tau_sigma"] = ca.DM(elastic.stiffness_inertia) * sigma[2] + sigma_forces(elastic, 0, z, sigma[:1])[0]
         if rigid:

@@ -35,10 +35,10 @@ class ElasticRobot(ReadOnlyArrays):
     complete model: S(q) theta'' and S(q)^T q'' besides, with the terms of Coriolis that belong to them. A rigid joint
     has no row in theta; its row of tau_m drives the link itself.
 
-    robot: as given. links: the same without what the motors carry; friction that the robot's joints have is left out.
+    robot: as given. links: the same without what the motors carry; of friction only that of the motors counts.
     motor_inertia B (theta, theta) [kg m^2 or kg]. gear (tau_m, tau_m): motor speeds = gear @ joint-side
-    speeds. motor_damping, motor_friction: one a row of tau_m. stiffness_inertia (sigma,): inertia of the drives of
-    sigma, empty where sigma is prescribed.
+    speeds. motor_damping, motor_friction, friction_smoothing: one a row of tau_m. stiffness_inertia (sigma,): inertia
+    of the drives of sigma, empty where sigma is prescribed.
     """
 
     robot: Robot
@@ -52,6 +52,7 @@ class ElasticRobot(ReadOnlyArrays):
     motor_damping: np.ndarray
     motor_friction: np.ndarray
     stiffness_inertia: np.ndarray
+    friction_smoothing: np.ndarray
     coupling: object = None  # a Coupling of the complete model
     _made: dict = field(default_factory=dict, init=False, repr=False)
 

@@ -6,7 +6,6 @@ column of all of them.
 
 import casadi as ca
 
-from ..friction import SMOOTHING
 from ..lie.along import time_derivatives
 
 
@@ -91,7 +90,7 @@ def motor_friction(elastic, speed):
     order, n = len(speed) - 1, len(elastic.motor_names)
     d, f = ca.DM(elastic.motor_damping), ca.DM(elastic.motor_friction)
     x = [ca.SX.sym("x", n) for _ in speed]
-    torque = ca.sparsify(d * x[0] + f * ca.tanh(x[0] / SMOOTHING))
+    torque = ca.sparsify(d * x[0] + f * ca.tanh(x[0] / ca.DM(elastic.friction_smoothing)))
     rates = time_derivatives(torque, order, list(zip(x[:-1], x[1:], strict=True)), cse=True)
     return ca.Function("friction", x, rates).call(speed)
 

@@ -1,6 +1,6 @@
 """A planned motion of an elastic robot: what springs and motors do along it, and what it asks of each limit."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from ..planning.files import write_csv
 from ..planning.report import Row
 from ..planning.trajectory import Trajectory
 from ..text import terminal
+from .plan_check import ElasticReport, defects, spring_rows
 
 OUTPUTS = {"motor_torque": "tau_m", "motor_torque_rate": "dtau_m", "motor_speed": "dtheta", "deflection": "deflection"}
 
@@ -42,25 +43,34 @@ class ElasticPlan:
 
     def shares(self, dt=1e-3):
         """{limit of motors and springs: largest share that is reached} along the motion, every dt [s]."""
-        rows = self.check(dt).rows
+        rows = self.check(dt, dynamics=False).rows
         return {name: row.share for name, output in OUTPUTS.items() for row in rows if row.quantity == output}
 
-    def check(self, dt=1e-3):
-        """Report on every limit of links, motors and springs: every dt [s] and on both sides of the breakpoints."""
+    def check(self, dt: float = 1e-3, *, dynamics: bool = True, robot=None):
+        """ElasticReport on every limit of links, motors and springs, every dt [s] and on both sides of the breakpoints,
+        and on the motion itself.
+
+        dynamics: whether the planned motor torques are integrated through the forward dynamics, piece by piece, and
+        compared with the planned motion. robot: the ElasticRobot that they drive, with as many motors; default the one
+        that was planned for.
+        """
         links = self.motion.check(dt=dt)
         samples = self.motion.both_sides(dt)
         found = flat_outputs(self.elastic, samples.derivatives, self._order, self._jets(samples.t))
         rows, shares = list(links.rows), dict(links.shares)
         for name, bound in self.limits.items():
             values = found[OUTPUTS[name]]
-            share = np.abs(values) / bound
+            share = np.where(np.isnan(values), np.inf, np.abs(values) / bound)
             shares[OUTPUTS[name]] = share.max(axis=0)
             if share.size:
                 k, i = np.unravel_index(np.argmax(share), share.shape)
                 value, at = float(values[k, i]), float(samples.t[k])
                 limit = float(np.copysign(bound[i], value))
                 rows.append(Row(OUTPUTS[name], float(share[k, i]), self._names(OUTPUTS[name])[i], at, value, limit))
-        return replace(links, rows=tuple(rows), shares=shares)
+        springs = spring_rows(self.elastic, found, samples.t)
+        of_motion, pieces = defects(self.elastic, self.motion, self.sigma, robot) if dynamics else ((), (0, 0))
+        facts = vars(links) | {"rows": tuple(rows), "shares": shares}
+        return ElasticReport(**facts, springs=springs, defects=of_motion, checked=pieces)
 
     def save(self, path, dt=1e-3):
         """Write a CSV of the samples: a column a joint or motor, SI units. The file appears complete or not at all."""

@@ -22,8 +22,9 @@ from ..planning.limits import Limits, order_name, velocity_bounds
 from ..planning.polynomials import derivatives_at, hermite
 from ..planning.problem import Problem
 from .plan import OUTPUTS, ElasticPlan, deflected, flat_outputs
+from .reachable import refusal
 
-_TIGHTEN, _CLEAN, _ROUNDS = 1.002, 1.005, 8
+_TIGHTEN, _CLEAN, _ROUNDS = 1.001, 1.005, 8
 # weights, one after the other, of the highest derivative, which would else be undetermined where no limit binds
 _SMOOTH = (1e-7, 1e-9)
 
@@ -95,6 +96,7 @@ def plan_elastic(
     interior=2,
     solver="ipopt",
     solver_options=None,
+    check: str = "warn",
 ):
     """ElasticPlan of a motion from rest to rest.
 
@@ -106,8 +108,10 @@ def plan_elastic(
         in them are left out, as the motors have their own.
     sigma: stiffnesses of the joints that vary theirs, held constant; to plan them, too, use flat_motion in a Problem.
     nodes: number of pieces. Limits hold at nodes and `interior` points inside each piece; where they are exceeded
-        elsewhere by more than 0.2 % they are tightened and the problem is solved again. What is still over by more than
-        0.5 % after that is a ModelWarning.
+        elsewhere by more than 0.1 % they are tightened and the problem is solved again.
+    check: what to do where the plan that was found is over a limit by more than 0.1 %, or is not what the robot does
+        under its motor torques, by more than 0.1 % of the motion: "warn" gives a ModelWarning that names the worst,
+        "raise" a SolveError with the plan as its `trajectory`, "off" nothing. See ElasticPlan.check.
     Raises OrderError for a continuity that is too low, and for springs with damping, as the flat map does; LimitError
     before solving for ends that no motion can meet and where nothing bounds the time; SolveError.
     """
@@ -124,6 +128,7 @@ def plan_elastic(
     given = {k: x for k, x in given.items() if x is not None}
     limits = (Limits.of(elastic.links) if limits is None else limits).without("tau", "dtau")
     one_of("objective", objective, ("time", "energy"))
+    one_of("check", check, ("warn", "raise", "off"))
     if (objective == "energy") != (duration is not None):
         raise ShapeError("plan_elastic: give a duration with objective='energy', and with it alone")
     count("plan_elastic: interior", interior)
@@ -135,7 +140,19 @@ def plan_elastic(
     task = _Task(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
     task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
     _refuse(task)
-    return _rounds(task, solver, solver_options)
+    plan = _rounds(task, solver, solver_options)
+    complaint = None if check == "off" else plan.check(_grid(plan.motion, task) / 2).complaint()
+    if complaint:
+        text = f"planning {elastic.name}: {complaint}; use more nodes or interior points"
+        if check == "raise":
+            raise SolveError(text, "check", trajectory=plan)
+        warnings.warn(text, ModelWarning, stacklevel=2)
+    return plan
+
+
+def _grid(motion, task):
+    """Step [s] at which limits are looked at."""
+    return min(1e-3, motion.duration / task.nodes / 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +223,7 @@ def _rounds(task, solver, solver_options):
         motion = _trajectory(task, found, flat)
         objective = motion.duration if loss is None else float(np.sum(found[loss]))
         plan = ElasticPlan(task.elastic, motion, task.given, objective, {}, task.sigma)
-        shares = plan.check(min(1e-3, motion.duration / task.nodes / 8)).shares
+        shares = plan.check(_grid(motion, task), dynamics=False).shares
         plan.info |= {"iterations": iterations, "rounds": round_ + 1}
         plan.info["shares"] = {k: float(np.max(x, initial=0)) for k, x in shares.items()}
         initial = found
@@ -219,11 +236,6 @@ def _rounds(task, solver, solver_options):
         for name, m in margins.items():
             reached = shares[name]
             margins[name] = m / np.where(reached > _TIGHTEN, reached * 1.0002, 1.0)
-    over = max(plan.info["shares"], key=plan.info["shares"].get)
-    if plan.info["shares"][over] > _CLEAN:
-        share = 100 * plan.info["shares"][over]
-        text = f"between nodes {over} reaches {share:.1f} % of its limit; use more nodes or interior points"
-        warnings.warn(text, ModelWarning, stacklevel=3)
     return plan
 
 
@@ -310,7 +322,9 @@ def _smooth(task, slower=1.0):
     for T in [task.duration] if task.duration else 0.05 * 1.2 ** np.arange(40):
         found = derivatives(T, s)
         outputs = task.outputs(found)
-        worst = max((np.abs(outputs[OUTPUTS[k]] / x).max(initial=0) for k, x in task.given.items()), default=0.0)
+        asked = [np.abs(outputs[OUTPUTS[k]] / x).max(initial=0) for k, x in task.given.items()]
+        worst = max((x if np.isfinite(x) else np.inf for x in asked), default=0.0)
+        worst = worst if np.isfinite(outputs["theta"]).all() else np.inf
         for order, bound in task.of_links.values():
             worst = max(worst, np.max(np.abs(found[order]) / np.maximum(bound, 1e-9)))
         if task.limits.v_of_q is not None:
@@ -341,6 +355,11 @@ def _refuse(task):
                 bounds = f"{limits.q[0][i]:.6g} to {limits.q[1][i]:.6g}"
                 raise LimitError(f"{where}: joint {name!r} is {q[i]:.6g}, outside its limits {bounds}")
         held.append({k: x[0] for k, x in task.outputs([q[None]]).items()})
+        still = {"q": q[:, None], "v": np.zeros((len(q), 1)), "dv": np.zeros((len(q), 1))}
+        still |= {} if task.sigma is None else {"sigma": task.sigma[:, None]}
+        error = refusal(elastic, still, held[-1]["theta"][:, None])
+        if error:
+            raise LimitError(f"{where}: {error}")
         for what, of in (("motor_torque", elastic.motor_names), ("deflection", elastic.theta_names)):
             value = held[-1][OUTPUTS[what]]
             for i, name in enumerate(of) if what in given else ():

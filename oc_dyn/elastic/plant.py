@@ -47,9 +47,8 @@ def plant_rates(elastic):
     collocation_equations, collocation_step and fixed_step. The parts of x are plant(elastic).parts."""
     p = plant(elastic)
     t, x, u = ca.MX.sym("t"), ca.MX.sym("x", p.size), ca.MX.sym("p", p.controls + p.rates.size1_in(2))
-    return ca.Function(
-        "plant_rates", [t, x, u], [p.rates(x, u[: p.controls], u[p.controls :])], ["t", "x", "p"], ["dx"]
-    )
+    parts = ca.vertsplit(u, [0, p.controls, u.numel()])
+    return ca.Function("plant_rates", [t, x, u], [p.rates(x, *parts)], ["t", "x", "p"], ["dx"])
 
 
 def plant(elastic):
@@ -72,7 +71,7 @@ def _build(elastic):
     x, u, given = ca.SX.sym("x", size), ca.SX.sym("u", controls), ca.SX.sym("sigma", 2 * sigmas)
     s = {name: x[part] for name, part in parts.items()}
     sigma, dsigma = (s["sigma"], s["dsigma"]) if elastic.stiffness_driven else (given[:sigmas], given[sigmas:])
-    tau_m, tau_sigma = u[: len(elastic.motor_names)], u[len(elastic.motor_names) :]
+    tau_m, tau_sigma = ca.vertsplit(u, [0, len(elastic.motor_names), controls])
     ports = {**s, "tau_m": tau_m, "sigma": sigma, "tau_sigma": tau_sigma}
 
     f = function(elastic, "elastic_forward_dynamics")

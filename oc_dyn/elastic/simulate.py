@@ -1,19 +1,25 @@
 """Simulation of the full elastic state under a law of control, continuous in time or sampled."""
 
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
 
-from ..errors import ShapeError, SolveError, UnknownName
+from ..errors import ModelWarning, ShapeError, SolveError, UnknownName
 from .closed_loop import Loop, torque_limits
 from .collocation import collocation_step
 from .dop853 import fixed_step, integrate
 from .plant import ENERGIES
+from .reachable import fastest, refusal_along
 
 METHODS = ("dop853", "cvodes", "idas")
 SAMPLED = ("dop853", "collocation", "cvodes")
 _SUNDIALS_STEPS = 10_000_000
+_PHASE = 4.0  # [rad] that dop853 passes in a step at most, where a swing limits its steps
+_USUAL_STEPS, _MOST_STEPS = 200_000, 1_000_000  # of a method by default (half a minute), of one that was asked for
+_WRONG = 1e-3  # of the state, by which fixed steps are told to be too long
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +106,9 @@ def simulate(
     sample_time [s]: the law runs once in this time and its torques are held between; method is then "dop853"
         (`substeps` fixed steps a period), "collocation" (the same, implicit, for stiff springs) or "cvodes".
     noise: {"q", "v", "theta", "dtheta": standard deviation} of what a sampled law measures; seed: of the noise.
-    Raises SolveError when the integration fails, with the Run up to there as its `trajectory`.
+    Raises SolveError when the integration fails, with the Run up to there as its `trajectory`, or at once where springs
+    are so stiff that the explicit method would not come to an end; LimitError where a spring cannot give the torque
+    that the reference asks for. Fixed steps that are too long are a ModelWarning.
     """
     real = elastic
     if np.any([_nonzero(x) for x in (stiffness_error, mass_error, motor_inertia_error)]):
@@ -114,10 +122,16 @@ def simulate(
     x0 = loop.first_state(start)
     times = np.append(np.arange(0.0, duration - 1e-9 * dt, dt), duration)
     atol = rtol / 100 if atol is None else atol
+    error = refusal_along(controller.elastic, reference, times)
+    if error:
+        raise type(error)(f"simulate: the reference cannot be followed: {error}")
     if sample_time is None:
         if noise:
             raise ShapeError("simulate: noise is for a sampled law; give sample_time")
+        most = _USUAL_STEPS if method is None else _MOST_STEPS
         method = _known(method or "dop853", METHODS)
+        if method == "dop853":
+            _refuse_endless(loop, x0, duration, most)
         states, facts, failure = _continuous(loop, times, x0, method, rtol, atol)
         controls = None
     else:
@@ -131,6 +145,21 @@ def simulate(
     if failure:
         raise SolveError(f"simulate {elastic.name}, {controller.name}: {failure}", "failed", trajectory=run)
     return run
+
+
+def _refuse_endless(loop, x0, duration, most):
+    """Raise SolveError at once where springs swing so fast that an explicit method would take too many steps."""
+    ref = loop.reference.at([0.0])
+    x = {name: x0[part] for name, part in loop.plant.parts.items()}
+    speed, motor = fastest(loop.elastic, x, x["sigma"] if "sigma" in x else ref.get("sigma", np.zeros(0)))
+    steps = duration * speed / _PHASE
+    if steps > most:
+        raise SolveError(
+            f"simulate {loop.elastic.name}: the spring of {motor!r} swings at {speed:.3g} rad/s, so that dop853 would "
+            f"take about {steps:.2g} steps; give method='cvodes' with rtol=1e-6, which passes over swings that are not "
+            "excited, or stiffness inf for a rigid joint",
+            "steps",
+        )
 
 
 def _continuous(loop, times, x0, method, rtol, atol):
@@ -196,7 +225,9 @@ def _sampled(loop, duration, dt, x0, method, h, substeps, noise, seed, rtol, ato
     law, step = loop.law(), _held_step(loop, method, h, substeps, rtol, atol)
     times, states, controls = [], [], []
     x, robot, memory = x0, slice(0, loop.plant.size), slice(loop.plant.size, loop.plant.size + loop.memory)
-    failure = None
+    failure, miss = None, 0.0
+    looked_at = set(np.linspace(0, count - 1, 10).astype(int)) if method != "cvodes" else ()
+    finer = _held_step(loop, method, h, 2 * substeps, rtol, atol) if looked_at else None
     for i in range(count + 1):
         measured = x[robot] + spread * rng.standard_normal(loop.plant.size) if noise else x[robot]
         u = law(i * h, measured, x[memory]).full().ravel()
@@ -206,11 +237,29 @@ def _sampled(loop, duration, dt, x0, method, h, substeps, noise, seed, rtol, ato
             controls.append(u[: loop.plant.controls])
         if i == count:
             break
-        x = step(i * h, x, u)
+        if not np.all(np.isfinite(u)):
+            failure = f"the law gave no number at t = {i * h:.6g}"
+            break
+        try:
+            x, before = step(i * h, x, u), x
+        except RuntimeError as error:
+            reason = [line for line in str(error).splitlines() if line.strip()][-1]
+            failure = f"{method} failed after t = {i * h:.6g}: {reason}"
+            break
+        if i in looked_at:
+            with suppress(RuntimeError):  # the step was found all the same
+                miss += np.abs(finer(i * h, before, u) - x)[robot].max() / max(np.abs(x[robot]).max(), 1e-9)
         if not np.all(np.isfinite(x)) or np.abs(x).max() > 1e6:
             failure = f"the motion diverged at t = {(i + 1) * h:.6g}"
             break
     facts = {"steps": count * substeps}
+    miss *= count / max(len(looked_at), 1)
+    if failure is None and miss > _WRONG:
+        text = (
+            f"simulate {loop.elastic.name}: fixed steps of {method}, {substeps} in {h:g} s, are too long: half as "
+            f"long ones change the state by {miss:.1e} of its size in all; give more substeps"
+        )
+        warnings.warn(text, ModelWarning, stacklevel=3)
     return np.array(times), np.array(states).T, np.array(controls).T, facts, failure
 
 

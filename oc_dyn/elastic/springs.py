@@ -5,16 +5,15 @@ kind knows its torques and energy and, the other way, the deflections that a wan
 derivatives. The elastic torque alone is meant throughout; damping stands beside it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import LimitError, ModelError, SolveError
 from ..lie.along import time_derivatives
-
-NEWTON_STEPS = 25  # enough for laws that double their stiffness several times within the range used
+from . import inverse
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,10 @@ class LinearSpring:
         """Derivative k of each deflection; z: one jet a motor of those below k (not needed here)."""
         return [torque[k] / self.stiffness]
 
+    def refusal(self, torque, sigma=()):
+        """None: any torque has its deflection."""
+        return None
+
     def scaled(self, factor):
         """The same spring, so many times as stiff."""
         return LinearSpring(self.stiffness * factor, self.damping)
@@ -51,7 +54,7 @@ class LinearSpring:
 
 @dataclass(frozen=True, eq=False)
 class _ByLaw:
-    """What springs given by a law share. Fields that subclasses have: law(s), damping, guess, factor.
+    """What springs given by a law share. Fields that subclasses have: law(s), damping, guess, factor, torque_range.
 
     _made: Functions of the law, by name, and its derivatives by their number; each spring has its own, as it is not
     handed on by dataclasses.replace, and laws are read once, when the spring is made.
@@ -76,6 +79,7 @@ class _ByLaw:
                 f"the law has no slope at the deflections {self._start()} where the solution for a wanted torque "
                 "starts; give another guess"
             )
+        self._made["inverse"] = self._inverse()
 
     def _refuse(self, problem):
         raise ModelError(type(self).__name__, [problem])
@@ -106,12 +110,13 @@ class _ByLaw:
         """One jet of derivatives a motor, as many as the joint torque has.
 
         torque: [tau, tau', ...]; sigma: [sigma, sigma', ...], as many, where the stiffness is variable. The deflection
-        itself comes from NEWTON_STEPS steps of Newton's method from `guess`, its derivatives from linear equations.
+        itself comes from iterations from `guess` (see inverse.py), its derivatives from linear equations. Where the
+        law does not give the torque, numbers raise LimitError and expressions become not a number.
         """
-        z = ca.DM(self._start())
-        target, given = self._target(0, torque, sigma), self._coordinate(sigma and sigma[0])
-        for _ in range(NEWTON_STEPS):
-            z = z - _solve(self._made["slope"](z, given), self._made["wanted"](z, given) - target)
+        given = self._coordinate(sigma and sigma[0])
+        z = self._made["inverse"].function(self._target(0, torque, sigma), given)
+        if isinstance(z, ca.DM) and not z.is_regular():
+            raise self.refusal(float(torque[0]), [float(x) for x in sigma[:1]])
         jets = [[x] for x in ca.vertsplit(z)]
         for k in range(1, len(torque)):
             for jet, x in zip(jets, self.deflection(k, jets, torque, sigma), strict=True):
@@ -127,7 +132,7 @@ class _ByLaw:
         given = [self._coordinate(sigma and sigma[j]) for j in range(k + 1)]
         rest = self._derivative(k)(*below, ca.DM(len(self.motors), 1), *given)
         slope = self._made["slope"](below[0], given[0])
-        return ca.vertsplit(_solve(slope, self._target(k, torque, sigma) - rest))
+        return ca.vertsplit(inverse.solve(slope, self._target(k, torque, sigma) - rest))
 
     def _target(self, k, torque, sigma):
         return torque[k] if len(self.motors) == 1 else ca.vertcat(torque[k], sigma[k])
@@ -147,15 +152,6 @@ def _stiffness(torques, z):
     return ca.trace(ca.jacobian(torques, z))
 
 
-def _solve(A, b):
-    """Solution of A x = b of one or two equations."""
-    if A.shape == (1, 1):
-        return b / A
-    return ca.vertcat(A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]) / (
-        A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
-    )
-
-
 def _value(law, *arguments):
     found = law(*arguments)
     return ca.SX(found[0] if isinstance(found, (tuple, list)) else found)
@@ -166,13 +162,16 @@ class NonlinearSpring(_ByLaw):
     """torque = law(theta - q) + damping (theta' - q').
 
     law: casadi.Function or callable of one scalar, smooth, with a positive slope. guess: the deflection [rad, m] from
-    which the one for a wanted torque is sought.
+    which the one for a wanted torque is sought. torque_range (lowest, highest) [Nm, N]: torques that the spring must be
+    able to give, refused by ModelError if the law does not reach them or they cannot be found; default what the law
+    reaches, up to 1e5 sure to be found. Torques that it cannot give have no deflection: not a number.
     """
 
     law: object
     damping: float = 0.0
     guess: float = 0.0
     factor: float = 1.0
+    torque_range: tuple | None = None
     _made: dict = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple] = ("",)
@@ -182,9 +181,36 @@ class NonlinearSpring(_ByLaw):
     def _law(self, z, sigma):
         return [self.factor * _value(self.law, z[0])]
 
+    @property
+    def reach(self):
+        """(lowest, highest) torque [Nm, N] that the law gives where it rises, inf without an end."""
+        return self._made["inverse"].torques
+
+    def _inverse(self):
+        wanted, slope = self._made["wanted"], self._made["slope"]
+        torques, ends = inverse.reach(wanted, slope, float(self.guess))
+        sought = (max(torques[0], -inverse.USUAL), min(torques[1], inverse.USUAL))
+        if self.torque_range is not None:
+            sought = _range(self, "torque_range", self.torque_range)
+            if not torques[0] <= sought[0] < sought[1] <= torques[1]:
+                self._refuse(
+                    f"torque_range is {sought[0]:g} to {sought[1]:g}, but the law, where it rises, reaches "
+                    f"{torques[0]:.6g} to {torques[1]:.6g}"
+                )
+        strict = self.torque_range is not None
+        found, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, (), strict)
+        return replace(found, torques=torques)
+
+    def refusal(self, torque, sigma=()):
+        """The error that says why there is no deflection for a torque; None if there is one."""
+        if self._made["inverse"].function(torque, ca.DM(0, 1)).is_regular():
+            return None
+        return _beyond("NonlinearSpring", torque, "", self.reach)
+
     def scaled(self, factor):
         """The same spring, so many times as stiff."""
-        return NonlinearSpring(self.law, self.damping, self.guess, self.factor * factor)
+        span = None if self.torque_range is None else tuple(factor * x for x in self.torque_range)
+        return NonlinearSpring(self.law, self.damping, self.guess, self.factor * factor, span)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +218,16 @@ class VariableSpring(_ByLaw):
     """torque = law(theta - q, sigma) + damping (theta' - q'): stiffness set directly, by a coordinate sigma.
 
     law: casadi.Function or callable of two scalars, smooth, with a positive slope in the first; None is
-    sigma (theta - q), sigma [Nm/rad] being the stiffness. guess: as of a NonlinearSpring.
+    sigma (theta - q), sigma [Nm/rad] being the stiffness. guess: as of a NonlinearSpring. torque_range, sigma_range
+    (lowest, highest): torques that the spring must be able to give at every such sigma, as of a NonlinearSpring.
     """
 
     law: object = None
     damping: float = 0.0
     guess: float = 0.0
     factor: float = 1.0
+    torque_range: tuple | None = None
+    sigma_range: tuple | None = None
     _made: dict = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple] = ("",)
@@ -208,9 +237,44 @@ class VariableSpring(_ByLaw):
     def _law(self, z, sigma):
         return [self.factor * (sigma * z[0] if self.law is None else _value(self.law, z[0], sigma))]
 
+    def _inverse(self):
+        if self.law is None:
+            tau, sigma = ca.SX.sym("tau"), ca.SX.sym("sigma")
+            z = ca.if_else(sigma > 0, tau / (self.factor * sigma), np.nan)
+            return inverse.Inverse(ca.Function("inverse", [tau, sigma], [z]), 1, _ALL, _ALL)
+        wanted, slope, start = self._made["wanted"], self._made["slope"], float(self.guess)
+        if self.sigma_range is None:
+            sigmas = np.geomspace(1e-2, 1e5, 15)
+            at_start = inverse.values(slope, np.full(15, start), sigmas)[0]
+            sigmas = sigmas[np.isfinite(at_start) & (at_start > 0)]
+        else:
+            sigmas = np.linspace(*_range(self, "sigma_range", self.sigma_range), 15)
+        sought = (-inverse.USUAL, inverse.USUAL)
+        if self.torque_range is not None:
+            sought = _range(self, "torque_range", self.torque_range)
+        for sigma in sigmas if self.torque_range and self.sigma_range else ():
+            (low, high), _ = inverse.reach(wanted, slope, start, sigma)
+            if not low <= sought[0] < sought[1] <= high:
+                self._refuse(
+                    f"torque_range is {sought[0]:g} to {sought[1]:g}, but at sigma = {sigma:.6g} the law, where it "
+                    f"rises, reaches {low:.6g} to {high:.6g}"
+                )
+        found, problem = inverse.of_one(wanted, slope, start, sought, _ALL, sigmas, self.torque_range is not None)
+        if problem and self.torque_range and self.sigma_range:
+            self._refuse(f"{problem} over torque_range and sigma_range; give another guess or smaller ranges")
+        return found
+
+    def refusal(self, torque, sigma):
+        """The error that says why there is no deflection for a torque at [sigma]; None if there is one."""
+        if self._made["inverse"].function(torque, sigma[0]).is_regular():
+            return None
+        span = inverse.reach(self._made["wanted"], self._made["slope"], float(self.guess), sigma[0])[0]
+        return _beyond("VariableSpring", torque, f" at sigma = {sigma[0]:.6g}", span)
+
     def scaled(self, factor):
         """The same spring, so many times as stiff."""
-        return VariableSpring(self.law, self.damping, self.guess, self.factor * factor)
+        span = None if self.torque_range is None else tuple(factor * x for x in self.torque_range)
+        return VariableSpring(self.law, self.damping, self.guess, self.factor * factor, span, self.sigma_range)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +284,9 @@ class AntagonisticSprings(_ByLaw):
     The stiffness agonist'(z_1) + antagonist'(z_2) at constant motor positions is the port sigma. agonist, antagonist:
     laws as of a NonlinearSpring, not linear, or else the stiffness could not be varied; the antagonist is by default
     the agonist seen in a mirror, -agonist(-z). guess (2,): deflections from which those for a wanted torque and
-    stiffness are sought.
+    stiffness are sought. torque_range, sigma_range (lowest, highest): every torque and stiffness in them must be
+    possible together, refused by ModelError if not. A pair cannot be softer than its torque makes the spring that bears
+    it, nor softer than its springs without load: there the deflections are not a number.
     """
 
     agonist: object
@@ -228,6 +294,8 @@ class AntagonisticSprings(_ByLaw):
     damping: float = 0.0
     guess: tuple = (0.1, -0.1)
     factor: float = 1.0
+    torque_range: tuple | None = None
+    sigma_range: tuple | None = None
     _made: dict = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple] = (".agonist", ".antagonist")
@@ -244,9 +312,64 @@ class AntagonisticSprings(_ByLaw):
         zero = ca.DM(1, 1)
         return [self._made["wanted"](below[0], zero)[1], self._derivative(1)(*below, zero, zero)[1]]
 
+    def _inverse(self):
+        torques, sigmas = _ALL, _ALL
+        if self.torque_range is not None:
+            torques = _range(self, "torque_range", self.torque_range)
+        if self.sigma_range is not None:
+            sigmas = _range(self, "sigma_range", self.sigma_range)
+        sizes = [max(map(abs, x)) if x is not _ALL else inverse.USUAL for x in (torques, sigmas)]
+        found = inverse.of_two(self._made["wanted"], self._made["slope"], self._start(), sizes)
+        if self.torque_range and self.sigma_range:
+            T, s = (x.ravel() for x in np.meshgrid(np.linspace(*torques, 9), np.linspace(*sigmas, 9)))
+            bad = ~np.isfinite(found.function.map(T.size)(np.array([T, s]), np.zeros((1, T.size))).full()).all(axis=0)
+            if bad.any():
+                self._made["inverse"] = found
+                self._refuse(str(self.refusal(float(T[bad][0]), [float(s[bad][0])])))
+        return found
+
+    def refusal(self, torque, sigma):
+        """The error that says why a torque and [a stiffness] cannot be had together; None if they can."""
+        if self._made["inverse"].function([torque, sigma[0]], 1.0).is_regular():
+            return None
+        text = f"AntagonisticSprings: no deflections give the torque {torque:.6g} with the stiffness {sigma[0]:.6g}"
+        span = inverse.stiffnesses(self._made["torques"], self._made["slope"], self._start(), torque)
+        if span is None:
+            return LimitError(f"{text}; the springs cannot give that torque")
+        if not span[0] <= sigma[0] <= span[1]:
+            return LimitError(f"{text}; with that torque the pair's stiffness goes from {span[0]:.4g} to {span[1]:.4g}")
+        return SolveError(f"{text}, or were not found; give another guess, or torque_range and sigma_range", "unsolved")
+
     def scaled(self, factor):
         """The same springs, so many times as stiff."""
-        return AntagonisticSprings(self.agonist, self.antagonist, self.damping, self.guess, self.factor * factor)
+        spans = [None if x is None else tuple(factor * y for y in x) for x in (self.torque_range, self.sigma_range)]
+        return AntagonisticSprings(
+            self.agonist, self.antagonist, self.damping, self.guess, self.factor * factor, *spans
+        )
+
+
+_ALL = (-np.inf, np.inf)
+
+
+def _beyond(spring, torque, where, span):
+    """The error for a torque without a deflection, span being what the law gives."""
+    miss = max(span[0] - torque, torque - span[1])
+    text = f"{spring}: no deflection gives the torque {torque:.6g}{where}; the law, where it rises, gives "
+    text += f"{span[0]:.6g} to {span[1]:.6g}"
+    if miss >= 0:
+        return LimitError(text + (f", short of it by {miss:.3g}" if miss else ", never quite"))
+    return SolveError(f"{text}, but the deflection was not found; give torque_range to be sure", "unsolved")
+
+
+def _range(spring, name, given):
+    """(lowest, highest) of a range that was given."""
+    try:
+        low, high = (float(x) for x in given)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not -np.inf < low < high < np.inf:
+        raise ModelError(type(spring).__name__, [f"{name} is {given!r}, expected (lowest, highest), finite numbers"])
+    return low, high
 
 
 SPRINGS = (LinearSpring, NonlinearSpring, VariableSpring, AntagonisticSprings)

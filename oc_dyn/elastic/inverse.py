@@ -1,0 +1,264 @@
+"""Deflections for a wanted torque, from a spring's law and its slope alone, in a fixed number of steps.
+
+Newton's method on a law that stiffens overshoots and then comes back by a fixed length a step, so both iterations here
+work on a scale where such laws are nearly straight:
+
+one motor    asinh((law(z) - c) / s) = asinh((torque - c) / s), c the torque at the start and s = scale * slope there.
+             Exponential, hyperbolic and polynomial laws become straight or concave away from the start; towards a
+             concave curve Newton's method goes monotonically from inside, towards a convex one from outside.
+two motors   each Newton step dz becomes log(1 + x) / x dz, x = law'' dz / law': exact for exponential laws, and
+             Newton's method where x is small; or Newton's method as it stands, whichever finds more.
+
+How many steps are needed, and which scale needs the fewest, is found when the spring is made, on torques of known
+deflection all over its range. Laws of one variable that no scale serves are inverted by bisection, which cannot fail
+for a law that rises. What comes out is put into the law once more; where it does not give the torque, the deflection
+is not a number.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+
+import casadi as ca
+import numpy as np
+
+TOLERANCE = 1e-9  # of the torque that the deflection found gives, relative
+USUAL = 1e5  # [Nm, N] torques up to this size are sought where no range is given
+_CONVERGED, _MARGIN, _MOST = 1e-11, 3, 30  # the steps after convergence serve AD, which doubles its order in each
+_SCALES = (np.inf, 10.0, 1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)  # [rad, m] inf: Newton's method as it stands
+_BISECTIONS = 80
+_OFFSETS = np.concatenate([[0.0], np.geomspace(1e-7, 1e6, 521)])  # [rad, m] from the start
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """function: casadi.Function (target, sigma) -> deflections, not a number where there are none. steps: how many;
+    torques, deflections: (lowest, highest) that the law reaches by rising; inf where it has no end."""
+
+    function: ca.Function
+    steps: int
+    torques: tuple
+    deflections: tuple
+
+
+def reach(wanted, slope, start, sigma=0.0):
+    """((lowest, highest) torque, (lowest, highest) deflection) over which a law is finite and rises."""
+    ends = []
+    for side in (-1.0, 1.0):
+        z, free = start + side * _OFFSETS, True
+        for _ in range(9):  # ever closer to where it stops
+            good = _rises(wanted, slope, z, side, sigma)
+            last = len(z) - 1 if good.all() else max(int(np.argmin(good)) - 1, 0)
+            if good.all():
+                break
+            free, z = False, np.linspace(z[last], z[last + 1], 65)
+        ends.append((z[last] if not free else side * np.inf, values(wanted, z[last : last + 1], sigma)[0, 0]))
+    torques = [side * np.inf if abs(tau) > 1e9 else tau for side, (_, tau) in zip((-1, 1), ends, strict=True)]
+    return tuple(float(x) for x in torques), tuple(float(z) for z, _ in ends)
+
+
+def _rises(wanted, slope, z, side, sigma):
+    """For each of the points, one farther out than the other, whether the law still rises there."""
+    tau, k = values(wanted, z, sigma)[0], values(slope, z, sigma)[0]
+    with np.errstate(invalid="ignore"):
+        return (
+            np.isfinite(tau)
+            & (k > 0)
+            & (k < np.inf)
+            & (np.abs(tau) < 1e15)
+            & (side * np.diff(tau, prepend=tau[0]) >= 0)
+        )
+
+
+def values(f, z, sigma=0.0):
+    """(rows of f, points) at deflections z (motors, points) or (points,), sigma (points,) or a number."""
+    z = np.atleast_2d(np.asarray(z, float))
+    s = np.broadcast_to(np.asarray(sigma, float), (f.size1_in(1), z.shape[1]))
+    out = f.map(z.shape[1])(z, s).full()
+    return out.reshape(len(out), z.shape[1], -1).transpose(0, 2, 1).reshape(-1, z.shape[1])
+
+
+def of_one(wanted, slope, start, torques, deflections, sigmas, strict):
+    """Inverse of a law of one motor; sigmas: values of sigma to be sure of, () where there is none.
+
+    torques: (lowest, highest) to be sure of; strict: even where the law has nearly stopped to rise.
+    Returns (Inverse, None), or (Inverse, text) where it cannot be sure.
+    """
+    z, s = _samples(wanted, slope, start, torques, deflections, sigmas, 1e-8 if strict else 1e-3)
+    target = values(wanted, z, s)[0]
+    best = None if z.size else (0.0, _MOST, _step(wanted, slope, start, np.inf, deflections))
+    for scale in _SCALES if z.size else ():
+        step = _step(wanted, slope, start, scale, deflections)
+        shares = _progress(step, wanted, start, z[None], target[None], s)
+        steps = len(shares) - 1 + _MARGIN
+        cost = steps * step.n_instructions()
+        if shares[-1] == 1 and (best is None or cost < best[0]):
+            best = cost, steps, step
+    problem = None
+    if best is None and not len(sigmas):
+        return Inverse(_bisected(wanted, slope, start, deflections), _BISECTIONS, torques, deflections), None
+    if best is None:
+        step, problem = _step(wanted, slope, start, 0.1, deflections), "no number of steps finds all its deflections"
+        best = np.inf, _MOST, step
+    return Inverse(_repeated(wanted, slope, start, *best[1:]), best[1], torques, deflections), problem
+
+
+def of_two(wanted, slope, start, sizes):
+    """Inverse of a pair of laws: (torque, stiffness) -> two deflections; sizes: (torque, stiffness) to go up to."""
+    sides = np.concatenate([-np.geomspace(10.0, 1e-3, 17), [0.0], np.geomspace(1e-3, 10.0, 17)])
+    z = np.array(np.meshgrid(start[0] + sides, start[1] + sides)).reshape(2, -1)
+    target, k = values(wanted, z, 0.0), values(slope, z, 0.0)
+    with np.errstate(all="ignore"):
+        turn = k[0] * k[3] - k[1] * k[2]
+    at_start = np.linalg.det(slope(start, 1.0).full())
+    with np.errstate(invalid="ignore"):
+        good = (
+            np.isfinite(target).all(axis=0) & np.isfinite(turn) & (turn * np.sign(at_start) > 1e-9 * np.abs(at_start))
+        )
+        good &= (k[0] > 0) & (k[1] > 0) & (np.abs(target[0]) <= sizes[0]) & (target[1] <= sizes[1])
+    z, target = z[:, good], target[:, good]
+    best = None
+    for bent in (True, False):
+        step = _step_of_two(wanted, slope, bent)
+        if not good.any():
+            best = 0.0, _MOST, step
+            break
+        shares = _progress(step, wanted, start, z, target, 0.0)
+        share = min(max(shares), 0.999)  # the last thousandth lies at the edge of what is possible
+        if best is None or share > best[0]:
+            best = share, next(k for k, x in enumerate(shares) if x >= share) + _MARGIN, step
+    _, count, step = best
+    return Inverse(_repeated(wanted, slope, start, count, step), count, (-np.inf, np.inf), (-np.inf, np.inf))
+
+
+def stiffnesses(torques, slope, start, torque):
+    """(least, largest) stiffness of a pair at a torque, as far as its laws rise; None where there is no such torque."""
+    z = np.concatenate([start[0] - _OFFSETS[:0:-2], start[0] + _OFFSETS[::2]])
+    low, high = start[1] - np.full(z.size, _OFFSETS[-1]), start[1] + np.full(z.size, _OFFSETS[-1])
+    for _ in range(_BISECTIONS):
+        other = (low + high) / 2
+        with np.errstate(invalid="ignore"):
+            total = values(torques, np.array([z, other]), 1.0).sum(axis=0)
+            below = np.where(np.isfinite(total), total < torque, other < start[1])
+        low, high = np.where(below, other, low), np.where(below, high, other)
+    both = np.array([z, (low + high) / 2])
+    with np.errstate(invalid="ignore"):
+        total, k = values(torques, both, 1.0).sum(axis=0), values(slope, both, 1.0)
+        good = (
+            (np.abs(total - torque) <= 1e-6 * (1 + abs(torque))) & (k[0] > 0) & (k[1] > 0) & np.isfinite(k).all(axis=0)
+        )
+    sums = (k[0] + k[1])[good]
+    return (float(sums.min()), float(sums.max())) if good.any() else None
+
+
+def _samples(wanted, slope, start, torques, deflections, sigmas, least):
+    """(z, sigma) whose torques lie in the range, each determined by its torque: slope * z / torque is not too small."""
+    found = []
+    for s in sigmas if len(sigmas) else [0.0]:
+        z = start + np.concatenate([-_OFFSETS[:0:-2], _OFFSETS[::2]])
+        z = np.sort(np.concatenate([z, _evenly(wanted, z, torques, s)]))
+        z = z[(z >= deflections[0]) & (z <= deflections[1])]
+        tau, k = values(wanted, z, s)[0], values(slope, z, s)[0]
+        with np.errstate(invalid="ignore"):
+            good = np.isfinite(tau) & (k > 0) & (tau >= torques[0]) & (tau <= torques[1])
+            good &= k * np.abs(z - start) > least * np.abs(tau - values(wanted, [start], s)[0, 0])
+        found.append((z[good], np.full(good.sum(), s)))
+    return (np.concatenate(x) for x in zip(*found, strict=True))
+
+
+def _evenly(wanted, z, torques, sigma):
+    """Deflections whose torques are about evenly spread over the range."""
+    tau = values(wanted, z, sigma)[0]
+    inside = np.isfinite(tau) & (tau >= torques[0]) & (tau <= torques[1])
+    if inside.sum() < 2 or np.any(np.diff(tau[inside]) < 0):
+        return np.zeros(0)
+    return np.interp(np.linspace(tau[inside][0], tau[inside][-1], 201), tau[inside], z[inside])
+
+
+def _step(wanted, slope, start, scale, bounds):
+    """casadi.Function (z, target, sigma) -> z after a step."""
+    z, target, sigma = ca.SX.sym("z"), ca.SX.sym("target"), ca.SX.sym("sigma", wanted.size1_in(1))
+    value, k = wanted(z, sigma), slope(z, sigma)
+    if np.isinf(scale):
+        new = z + (target - value) / k
+    else:
+        centre, s = wanted(start, sigma), scale * slope(start, sigma)
+        y = (value - centre) / s
+        new = z + (ca.asinh((target - centre) / s) - ca.asinh(y)) * s * ca.sqrt(1 + y**2) / k
+    if np.isfinite(bounds[0]):
+        new = ca.fmax(new, bounds[0])
+    if np.isfinite(bounds[1]):
+        new = ca.fmin(new, bounds[1])
+    return ca.Function("step", [z, target, sigma], [new])
+
+
+def _step_of_two(wanted, slope, bent):
+    z, target, sigma = ca.SX.sym("z", 2), ca.SX.sym("target", 2), ca.SX.sym("sigma", wanted.size1_in(1))
+    A = slope(z, sigma)
+    straight = solve(A, target - wanted(z, sigma))
+    if not bent:
+        return ca.Function("step", [z, target, sigma], [z + straight])
+    x = ca.fmax(A[1, :].T * straight / A[0, :].T, -0.9)  # share by which each spring's stiffness would change
+    x = ca.vertcat(*(ca.if_else(ca.fabs(y) < 1e-6, 1e-6, y) for y in ca.vertsplit(x)))
+    return ca.Function("step", [z, target, sigma], [z + straight * ca.log1p(x) / x])
+
+
+def _progress(step, wanted, start, truth, target, sigma):
+    """[share of the deflections `truth` that are found after so many steps], up to the first at which all are."""
+    n = truth.shape[1]
+    z = np.tile(np.reshape(start, (-1, 1)), n)
+    sigma = np.broadcast_to(np.asarray(sigma, float), (step.size1_in(2), n))
+    f, g = step.map(n), wanted.map(n)
+    size = np.abs(target) + 1e-6 * np.abs(target).max(axis=1, keepdims=True)
+    shares = []
+    for _ in range(_MOST + 1):
+        with np.errstate(invalid="ignore"):
+            found = (np.abs(g(z, sigma).full() - target) <= _CONVERGED * size).all(axis=0)
+            found &= (np.abs(z - truth) <= 1e-3 * (1 + np.abs(truth))).all(axis=0)  # and no other solution
+        shares.append(float(found.mean()))
+        if shares[-1] == 1:
+            break
+        z = f(z, target, sigma).full()
+    return shares
+
+
+def _repeated(wanted, slope, start, steps, step):
+    target, sigma = ca.SX.sym("target", wanted.size1_out(0)), ca.SX.sym("sigma", wanted.size1_in(1))
+    z = ca.SX(ca.DM(np.atleast_1d(start).astype(float)))
+    for _ in range(steps):
+        z = step(z, target, sigma)
+    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma)])
+
+
+def _bisected(wanted, slope, start, bounds):
+    """By halving an interval, and two steps of Newton's method from there."""
+    target, sigma = ca.SX.sym("target"), ca.SX.sym("sigma", 0)
+    low, high = (x if np.isfinite(x) else np.sign(x) * _OFFSETS[-1] for x in bounds)
+    low, high = ca.SX(float(low)), ca.SX(float(high))
+    for _ in range(_BISECTIONS):
+        z = (low + high) / 2
+        below = wanted(z, sigma) < target
+        low, high = ca.if_else(below, z, low), ca.if_else(below, high, z)
+    newton = _step(wanted, slope, start, np.inf, bounds)
+    z = newton(newton((low + high) / 2, target, sigma), target, sigma)
+    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma)])
+
+
+def _checked(wanted, slope, start, z, target, sigma):
+    """z where it gives the target and the laws rise there, else not a number."""
+    value, at_start = wanted(z, sigma), wanted(start, sigma)
+    size = ca.fabs(target) + ca.fabs(at_start) + 1e-3 * ca.fabs(slope(start, sigma)[0, 0])
+    A = slope(z, sigma)
+    conditions = [*ca.vertsplit(ca.fabs(value - target) <= TOLERANCE * size), *ca.horzsplit(A[0, :] > 0)]
+    if A.shape == (2, 2):  # of several solutions the one on the side of the start
+        conditions.append(ca.det(A) * float(np.sign(np.linalg.det(slope(start, 1.0).full()))) > 0)
+    good = reduce(ca.logic_and, conditions)
+    return ca.vertcat(*(ca.if_else(good, x, np.nan) for x in ca.vertsplit(z)))
+
+
+def solve(A, b):
+    """Solution of A x = b of one or two equations."""
+    if A.shape == (1, 1):
+        return b / A
+    return ca.vertcat(A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]) / (
+        A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
+    )

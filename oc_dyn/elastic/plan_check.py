@@ -1,0 +1,152 @@
+"""Whether a planned motion is one of the elastic robot, and keeps its limits: looked at from outside.
+
+The planned motor torques drive the robot's forward dynamics over each piece of the motion, from the planned state at
+its start: Runge-Kutta of order 8, steps short for the springs' swings. Planning goes the other way, by inverse
+dynamics and the springs' inverse, so what both agree on is no mistake of either.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..function import function
+from ..planning.polynomials import derivatives_at
+from ..planning.report import Report, Row
+from .dop853 import _NODES, _STAGES, _WEIGHTS
+from .plant import plant
+from .reachable import fastest
+
+TOLERANCE = 1e-3  # of a limit, of the size of a motion
+_PHASE, _LEAST, _MOST = 0.7, 2, 1200  # [rad] of a swing in a step; steps in a piece; steps in all
+_MEANING = {"q": "link position", "v": "link speed", "theta": "motor position", "dtheta": "motor speed"}
+
+
+@dataclass(frozen=True)
+class ElasticReport(Report):
+    """A Report with what springs and dynamics add.
+
+    springs: a Row "spring_torque" a joint whose spring has a torque_range. defects: a Row a part of the state ("q",
+    "v", "theta", "dtheta", ..): value is the largest distance between planned and integrated motion within a piece,
+    limit the size of that part's motion, share their ratio. checked: (pieces that were integrated, all).
+    """
+
+    springs: tuple = ()
+    defects: tuple = ()
+    checked: tuple = (0, 0)
+
+    @property
+    def worst(self):
+        """Largest share of any limit: 1 is on the limit."""
+        return max((row.share for row in (*self.rows, *self.springs)), default=0.0)
+
+    def ok(self, tolerance=0.005):
+        """Whether no limit is exceeded by more than this share of it, and no defect is above a thousandth."""
+        return self.worst <= 1 + tolerance and all(row.share <= TOLERANCE for row in self.defects)
+
+    def complaint(self, tolerance=TOLERANCE):
+        """The worst of what is wrong, in a line; None if nothing is."""
+        over = max((*self.rows, *self.springs), key=lambda r: r.share, default=None)
+        off = max(self.defects, key=lambda r: r.share, default=None)
+        if off is not None and off.share > TOLERANCE:
+            return (
+                f"the robot does not move as planned: {_MEANING.get(off.quantity, off.quantity)} of {off.joint!r} is "
+                f"off by {off.value:.3g} at t = {off.time:.4g} s, {100 * off.share:.2g} % of its motion"
+            )
+        if over is None or over.share <= 1 + tolerance:
+            return None
+        return (
+            f"{over.quantity} of {over.joint!r} is {over.value:.6g} at t = {over.time:.4g} s, "
+            f"{100 * (over.share - 1):.2g} % over its limit {over.limit:.6g}"
+        )
+
+    def __str__(self):
+        lines = [super().__str__()]
+        lines += [f"spring torque of {r.joint}: {100 * r.share:.2f} % of {r.limit:.6g}" for r in self.springs]
+        if self.defects:
+            lines.append("defects: " + ", ".join(f"{r.quantity} {r.value:.1e} ({r.joint})" for r in self.defects))
+            lines.append("integrated {} of {} pieces".format(*self.checked))
+        return "\n".join(lines)
+
+
+def spring_rows(elastic, found, t):
+    """Rows of the springs that have a torque_range; found: outputs of the flat map."""
+    rows = []
+    for j in elastic.joints:
+        span = getattr(j.spring, "torque_range", None)
+        if span is None or j.spring.adjusted:
+            continue
+        z = [found["deflection"][None, :, m] for m in j.theta]
+        f = j.spring._made["torques"].map(len(t))
+        torque = f(np.concatenate(z), np.zeros((f.size1_in(1), len(t)))).full().sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(torque >= 0, torque / max(span[1], 0.0), torque / min(span[0], -0.0))
+        share = np.where(torque == 0, 0.0, np.where(np.isfinite(share), share, np.inf))
+        k = int(np.argmax(share))
+        limit = span[1] if torque[k] >= 0 else span[0]
+        rows.append(Row("spring_torque", float(share[k]), j.name, float(t[k]), float(torque[k]), float(limit)))
+    return tuple(rows)
+
+
+def defects(elastic, motion, sigma=None, robot=None):
+    """((Row a part of the state), (pieces integrated, all)) of a Trajectory of the links; see ElasticReport.
+
+    robot: the ElasticRobot that the planned torques drive, default the one that was planned for.
+    """
+    p = plant(robot or elastic)
+    given = [] if sigma is None else [sigma, np.zeros_like(sigma)]
+    ends = planned(elastic, motion.pieces, np.diff(motion.t), sigma)
+    first = {n: x[:, 0] for n, x in planned(elastic, motion.pieces[:1], np.zeros(1), sigma).items()}
+    speed = max(_rate(robot or elastic, first, sigma), 1e-9)
+    count = int(np.clip(np.ceil(np.diff(motion.t).max() * speed / _PHASE), _LEAST, _MOST))
+    every = max(1, int(np.ceil(len(motion.pieces) * count / _MOST)))
+    chosen = np.arange(every // 2, len(motion.pieces), every)
+    pieces, starts, h = motion.pieces[chosen], motion.t[chosen], np.diff(motion.t)[chosen] / count
+    s = np.tile(np.concatenate(given)[:, None], (1, len(chosen))) if given else np.zeros((0, len(chosen)))
+    if p.rates.size1_in(2) == 0:
+        s = np.zeros((0, len(chosen)))
+    rates = p.rates.map(len(chosen))
+    nodes = [*_NODES[:12], 1.0]
+    local = np.array([(i + c) * h for i in range(count) for c in nodes])  # (count * 13, pieces)
+    known = planned(elastic, np.tile(pieces, (len(local), 1, 1)), local.ravel(), sigma)
+    known = {n: x.reshape(len(x), count, len(nodes), len(chosen)) for n, x in known.items()}
+    controls = [known["tau_m"], *([known["tau_sigma"]] if "tau_sigma" in known else [])]
+    state = np.concatenate([known[n] for n in p.parts])
+    x, u = state[:, 0, 0], np.concatenate(controls)
+    off = np.zeros((p.size, count, len(chosen)))
+    for i in range(count):
+        K = []
+        for k, row in enumerate(({}, *_STAGES)):
+            here = x + h * sum((c * K[j] for j, c in row.items()), np.zeros_like(x))
+            K.append(rates(here, u[:, i, k], s).full())
+        x = x + h * sum(c * K[j] for j, c in _WEIGHTS.items())
+        off[:, i] = np.abs(x - state[:, i, -1])
+    rows = []
+    for name, part in p.parts.items():
+        miss = np.where(np.isnan(off[part]), np.inf, off[part])
+        size = max(float(np.ptp(np.concatenate([ends[name], first[name][:, None]], axis=1), axis=1).max()), 1e-6)
+        m, i, k = np.unravel_index(np.argmax(miss), miss.shape)
+        joint = elastic.theta_names[m] if name in ("theta", "dtheta") else elastic.links.velocity_names[m]
+        at = float(starts[k] + (i + 1) * h[k])
+        rows.append(Row(name, float(miss[m, i, k]) / size, joint, at, float(miss[m, i, k]), size))
+    return tuple(rows), (len(chosen), len(motion.pieces))
+
+
+def planned(elastic, pieces, local, sigma):
+    """{port: (rows, K)} of the flat map at times `local` (K,) [s] after the starts of pieces (K, k, n)."""
+    f = function(elastic, "elastic_flat_map")
+    names = [n for n in f.name_in() if "sigma" not in n]
+    derivatives = derivatives_at(pieces, local, max(len(names), pieces.shape[1]))
+    given = {n: np.array(derivatives[k]).T for k, n in enumerate(names)}
+    held = [n for n in f.name_in() if "sigma" in n]
+    given |= {n: np.tile((sigma if k == 0 else 0 * sigma)[:, None], (1, len(local))) for k, n in enumerate(held)}
+    found = f(**given)
+    return given | {n: np.array(x) for n, x in found.items()}
+
+
+def _rate(robot, first, sigma):
+    """Fastest rate [1/s] at the start: the springs' swing, or Coulomb friction's rise."""
+    x = {n: first[n] for n in ("q", "theta")}
+    swing = fastest(robot, x, np.zeros(0) if sigma is None else sigma)[0]
+    rise = robot.motor_friction / robot.friction_smoothing + robot.motor_damping
+    inertia = np.diag(robot.motor_inertia)
+    return max(swing, *(rise[m] / b for m, b in zip(robot.elastic_motors, inertia, strict=True)))
