@@ -113,10 +113,12 @@ class RobotFunction(ca.Function):
         if q is None:
             problem = f"port q is missing, but zero is no rotation of joint {self.rotations[0][0]}"
             raise ShapeError(f"{self.name()}: {problem}; robot.neutral() is without displacement")
-        q, rows = np.asarray(q, float), self.size1_in("q")
+        q = np.asarray(q, float)
         if q.size == 1:
-            q = np.full(rows, q.item())
-        check_quaternions(self.name(), self.rotations, q.reshape(rows) if q.size == rows else q, self.normalize)
+            q = np.full(self.size1_in("q"), q.item())
+        elif 1 in q.shape:  # one configuration, for which the check is cheapest
+            q = q.ravel()
+        check_quaternions(self.name(), self.rotations, q, self.normalize)
 
     def _by_body(self, name, wrenches):
         """Matrix of wrenches from {body: (6,)}; bodies left out are free."""

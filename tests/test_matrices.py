@@ -12,9 +12,10 @@ from oc_dyn.errors import OrderError
 from oc_dyn.lie.along import time_derivatives
 from oc_dyn.matrices.system_matrices import SystemMatrices
 from oc_dyn.model.canonical import canonical
+from oc_dyn.registry import get_method
 
+ADMISSIBLE = [m for m in od.methods("coriolis_matrix") if get_method("coriolis_matrix", m).admissible]
 NOT_ADMISSIBLE = "closed_form"
-ADMISSIBLE = [m for m in od.methods("coriolis_matrix") if m != NOT_ADMISSIBLE]
 SOME = ["branching", "floating", "spherical", "planar", "mimic", "transform"]
 
 

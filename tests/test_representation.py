@@ -9,6 +9,7 @@ import oc_dyn as od
 from oc_dyn.errors import ShapeError, UnknownName
 from oc_dyn.inverse_dynamics.recursive_spatial import joint_wrenches
 from oc_dyn.kinematics import twist_conversion as tc
+from oc_dyn.kinematics.recursive_body import body_poses
 from oc_dyn.lie import se3, so3
 from oc_dyn.model.canonical import canonical
 from oc_dyn.ports import derivative_name
@@ -128,7 +129,7 @@ def test_spatial_torque_is_the_wrench_of_the_spatial_recursion():
     x = random_ports(f, r, 5)
     model = canonical(r)
     V = [ca.DM(x[n]) for n in f.name_in()[1:]]
-    _, W = joint_wrenches(model, order, ca.DM(x["q"]), V)
+    _, W = joint_wrenches(model, order, ca.DM(x["q"]), V, poses=body_poses)
     C = so3.quat_to_rot(ca.DM(x["q"][:4])), ca.DM(x["q"][4:7])
     spatial = tc.spatial_from_body(C, [a[:6] for a in V])
     g = od.function(r, "inverse_dynamics", order=order, representation="spatial")

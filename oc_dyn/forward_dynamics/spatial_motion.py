@@ -12,9 +12,9 @@ from ..lie.jets import total
 
 
 class SpatialMotion:
-    """Per body, as lists over the order: screws S, twists Vd and inertias M in {0}, joint velocities v (lists of
-    {body: velocity}). Before order k: S and Vd to k, M to k; `next_bias` adds what order k needs besides, `push` its
-    solution. Source: Ali et al. 2026, Algorithms 1 and 3, eq. 65 and 66."""
+    """Per body, as lists over the order: screws S, twists Vd and inertias M in {0}, which local_poses tells, joint
+    velocities v (lists of {body: velocity}). Before order k: S and Vd to k, M to k; `next_bias` adds what order k
+    needs besides, `push` its solution. Source: Ali et al. 2026, Algorithms 1 and 3, eq. 65 and 66."""
 
     def __init__(self, model, q, v, W=None):
         self.model, self.q, self.V = model, q, [v]

@@ -4,6 +4,7 @@ from math import comb
 
 import casadi as ca
 
+from ..kinematics.recursive_body import local_poses
 from ..kinematics.recursive_spatial import forward_kinematics
 from ..lie import se3
 from ..lie.carry import carry
@@ -18,8 +19,9 @@ def recursive_spatial(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques; see the quantity for q, V, W.
 
     Equation:  tau_i^(k) = sum_r C(k,r) (S_i^(r))^T W_i^(k-r)
-    Deviations: trees on any base, joints of several coordinates, S that depends on them; the base wrench is the
-               torque of a free joint. Of the inertias only the entries that change are computed.
+    Deviations: {0} is where the first body of a tree now is; trees on any base, joints of several coordinates, S that
+               depends on them; the base wrench is the torque of a free joint. Of the inertias only the entries that
+               change are computed.
     Cost O(n order^2).
     """
     S, Wd = joint_wrenches(model, order, q, V, W)
@@ -31,12 +33,13 @@ def recursive_spatial(model, order, q, V, W=None):
     return tau
 
 
-def joint_wrenches(model, order, q, V, W=None):
-    """Derivatives 0..order of the screws S[i] and of the wrenches Wd[i] that the joints transmit, in {0}.
+def joint_wrenches(model, order, q, V, W=None, poses=local_poses):
+    """Derivatives 0..order of the screws S[i] and of the wrenches Wd[i] that the joints transmit, in {0}: in root axes,
+    about the point that local_poses tells, or about the root's origin with poses=body_poses.
 
     Equation:  W_i^(k) = Pi_i^(k+1) - M_i^(k) [0; g] - W_app,i^(k) + sum_c W_c^(k),  Pi_i = M_i V_i
     """
-    C, S, Vd = forward_kinematics(model, order + 1, q, V)
+    C, S, Vd = forward_kinematics(model, order + 1, q, V, poses)
     applied = None if W is None else [model.wrenches(x) for x in W]
     Wd = {}
     for i in model.tips_first:
