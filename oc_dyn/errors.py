@@ -50,13 +50,15 @@ class LimitError(ValueError):
 
 
 class SolveError(RuntimeError):
-    """The solver failed; `status`, `violations` (worst first) and `trajectory` (last iterate) are kept."""
+    """The solver failed; `status`, `violations` (worst first) and the last iterate are kept: `solution` of a Problem,
+    `trajectory` of a planner. A limit of time that has passed is the status "time_limit"."""
 
-    def __init__(self, message, status=None, violations=(), trajectory=None):
+    def __init__(self, message, status=None, violations=(), trajectory=None, solution=None):
         super().__init__(message)
         self.status = status
         self.violations = tuple(violations)
         self.trajectory = trajectory
+        self.solution = solution
 
 
 ALL = (LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName)  # what is refused, as one except clause

@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Proces
 from contextlib import contextmanager
 
 from .errors import ShapeError, SolveError
+from .interrupts import watched
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 TRIES = 3  # runs of a point whose worker ends before it is done
@@ -102,7 +103,7 @@ def _processes(function, points, name, workers, tries):
             # than there are workers is handed out, so that none waits for what is done with the results
             some, room = (waiting, workers + 1) if waiting else (alone, 1)
             try:
-                with _one_thread():
+                with _one_thread(), watched(hold=True):  # a worker that Ctrl-C cut off at its start would stay
                     while some and len(running) < room:
                         running[pool.submit(_guarded, function, points[some[0]])] = some[0]
                         some.popleft()

@@ -4,12 +4,12 @@ import hashlib
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from ..errors import ModelError, SolveError
+from ..interrupts import command
 
 FLAGS = ("-O3",)
 COMPILERS = ("cc", "gcc", "clang")
@@ -43,7 +43,7 @@ def _words(command):
 def run_compiler(words, folder=None):
     """Run a command of a compiler; SolveError with its own words if it fails."""
     try:
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+        done = command(words, cwd=folder)
     except OSError as error:
         raise SolveError(f"{shlex.join(words)} cannot be run: {error}") from None
     if done.returncode:

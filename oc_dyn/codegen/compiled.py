@@ -2,11 +2,13 @@
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import casadi as ca
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..function import RobotFunction
+from ..interrupts import ending_commands
 from .build import FLAGS, find_compiler, library, processors
 from .source import c_source, checked_functions, prepared
 
@@ -52,8 +54,14 @@ def compile(functions, *, flags=FLAGS, compiler=None, cache=None, derivatives=()
     def built(text, anew=False):
         return library({"oc_dyn.c": text}, flags, words, cache, anew)
 
-    with ThreadPoolExecutor(min(len(texts), processors())) as pool:
-        paths = list(pool.map(built, texts))
+    with ThreadPoolExecutor(min(len(texts), processors())) as pool, ending_commands():
+        jobs = [pool.submit(copy_context().run, built, text) for text in texts]
+        try:
+            paths = [job.result() for job in jobs]
+        except BaseException:  # an error of one, or Ctrl-C: those that wait do not begin
+            for job in jobs:
+                job.cancel()
+            raise
     made = [_loaded(f, text, path, built) for f, text, path in zip(given, texts, paths, strict=True)]
     return made[0] if isinstance(functions, ca.Function) else made
 

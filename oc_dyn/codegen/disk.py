@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from ..errors import ModelError
+from ..interrupts import watched
 
 
 def write_texts(where, folder, texts):
@@ -22,8 +23,9 @@ def write_texts(where, folder, texts):
         if not folder.exists():
             os.replace(beside, folder)
             return
-        for file in texts:
-            os.replace(beside / file, folder / file)
+        with watched(hold=True):  # no Ctrl-C between one file and the next
+            for file in texts:
+                os.replace(beside / file, folder / file)
     except OSError as error:
         problem = f"{error.strerror}: {error.filename}; give another folder"
         raise ModelError(f"{where} into {folder}", [problem]) from None

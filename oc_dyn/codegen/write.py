@@ -1,6 +1,5 @@
 """od.codegen: C99 sources of Functions in a folder, with header, CMake file, example and self-test."""
 
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError, SolveError
 from ..function import checked_name
+from ..interrupts import command
 from .build import FLAGS, find_compiler, library, run_compiler
 from .disk import write_texts
 from .source import REALS, c_source, checked_functions, checked_precision, prepared
@@ -41,8 +41,7 @@ class GeneratedCode:
             program = str(Path(place, "selftest"))
             sources = [x.name for x in self.sources] + [f"{self.name}_selftest.c"]
             run_compiler([*words, *flags, "-o", program, *sources, "-lm"], self.folder)
-            command = [program] + ([] if tolerance is None else [repr(float(tolerance))])
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+            done = command([program] + ([] if tolerance is None else [repr(float(tolerance))]))
         if done.returncode:
             said = f"{done.stdout.strip()} {done.stderr.strip()}".strip()
             raise SolveError(f"{self.name}: the self-test did not pass: {said}", status=done.returncode)

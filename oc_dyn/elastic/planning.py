@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import LimitError, ModelWarning, OrderError, ShapeError, SolveError
 from ..function import function
 from ..given import count, one_of
+from ..interrupts import TIME_LIMIT, deadline, watched
 from ..model.numbers import as_floats
 from ..planning.arguments import vector
 from ..planning.feasibility import shortest_time
@@ -95,6 +96,7 @@ def plan_elastic(
     interior=2,
     solver="ipopt",
     solver_options=None,
+    time_limit: float | None = None,
 ):
     """ElasticPlan of a motion from rest to rest.
 
@@ -108,8 +110,10 @@ def plan_elastic(
     nodes: number of pieces. Limits hold at nodes and `interior` points inside each piece; where they are exceeded
         elsewhere by more than 0.2 % they are tightened and the problem is solved again. What is still over by more than
         0.5 % after that is a ModelWarning.
+    time_limit [s]: for all of it; the solver stops at its next iteration, and the status of SolveError is "time_limit".
     Raises OrderError for a continuity that is too low, and for springs with damping, as the flat map does; LimitError
-    before solving for ends that no motion can meet and where nothing bounds the time; SolveError.
+    before solving for ends that no motion can meet and where nothing bounds the time; SolveError if the solver fails,
+    its trajectory the motion of the links of the last iterate.
     """
     rate = motor_torque_rate is not None
     continuity = elastic.continuity("torque_rate" if rate else "torque") if continuity is None else continuity
@@ -135,7 +139,8 @@ def plan_elastic(
     task = _Task(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
     task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
     _refuse(task)
-    return _rounds(task, solver, solver_options)
+    with deadline(time_limit), watched():
+        return _rounds(task, solver, solver_options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +200,9 @@ def _rounds(task, solver, solver_options):
         if not found.success and plan is not None and max(plan.info["shares"].values()) <= _CLEAN:
             break  # a little smoother than it would have to be
         if not found.success:
-            if slower > 2 or task.duration is not None:
-                raise SolveError(
-                    f"planning {task.elastic.name}: the solver stopped with {found.status!r}", found.status
-                )
+            if slower > 2 or task.duration is not None or found.status == TIME_LIMIT:
+                message = f"planning {task.elastic.name}: the solver stopped with {found.status!r}"
+                raise SolveError(message, found.status, trajectory=_trajectory(task, found, flat))
             slower *= 1.6  # again from a slower guess
             _, guess, scale = _smooth(task, slower)
             ocp = initial = None

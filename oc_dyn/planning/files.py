@@ -3,8 +3,11 @@
 import csv
 import io
 import os
-from contextlib import contextmanager
+import shutil
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from ..interrupts import watched
 
 
 @contextmanager
@@ -18,6 +21,28 @@ def replacing(path):
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def together(folder):
+    """Path of a folder whose files take their places in `folder`, which is made, all at the end; gone if anything
+    fails, and then `folder` is as it was."""
+    folder = Path(folder)
+    made = [f for f in (folder, *folder.parents) if not f.exists()]
+    part = folder / f".{os.getpid()}.part"
+    try:
+        part.mkdir(parents=True, exist_ok=True)
+        yield part
+        with watched(hold=True):
+            for file in sorted(f for f in part.rglob("*") if not f.is_dir()):
+                place = folder / file.relative_to(part)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(file, place)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        for f in made:  # those that are empty
+            with suppress(OSError):
+                f.rmdir()
 
 
 def write_bytes(path, data):

@@ -8,7 +8,6 @@ tau = control.step({"q_now": q})["tau"]        # of the first node
 control.codegen("controller")                  # the same as C
 """
 
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from ..codegen.build import find_compiler, run_compiler
 from ..errors import ShapeError, SolveError, UnknownName
 from ..given import count, name_of, one_of, options_of
 from ..given import expression as expression_of
+from ..interrupts import check_deadline, command, watched
 from .loop_in_c import program
 from .solver import checked_options, refusal
 
@@ -174,7 +174,8 @@ class Controller:
         "seconds"; the next step starts from this solution."""
         given = self.values(parameters)
         begun = time.perf_counter()
-        found = self.function(self.memory, *given)
+        with watched(hold=True):  # its work is bounded: a signal waits for the end of the step
+            found = self.function(self.memory, *given)
         seconds = time.perf_counter() - begun
         *first, memory, objective, violation = (np.array(x).ravel() for x in found)
         self.memory = memory
@@ -187,16 +188,18 @@ class Controller:
         measured: a casadi.Function x -> (*parameters), its outputs named like those parameters, (size, 1), or
         (size, N + 1) where they vary along the nodes: what is measured, and what is wanted if x holds the time.
         parameters: {name: value} of the others.
+        A deadline that passes ends it, with the Loop so far as the trajectory of SolveError.
         """
         plant, measured = self._checked(plant, measured)
         x, rows = np.array(x, float).ravel(), []
         for _ in range(steps):
+            check_deadline("closed_loop", trajectory=_loop(rows))
             seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
             found = self.step({**parameters, **{k: np.array(v).T for k, v in seen.items()}})
             u = [found[k] for k in self.outputs]
             rows.append((x, np.concatenate(u), found["objective"], found["violation"], found["seconds"]))
             x = np.array(plant.call([x, *u])[0]).ravel()
-        return Loop(*(np.array(y) for y in zip(*rows, strict=True)))
+        return _loop(rows)
 
     def closed_loop_in_c(self, plant, x, steps, parameters, measured, *, rate=None, flags=("-O2",), folder=None):
         """As closed_loop, from the memory as it is now, by a C program that is written, built and run without Python.
@@ -264,13 +267,17 @@ class Controller:
     def run_in_c(self, folder, seconds=600):
         """Loop that the program in a folder ran, without Python."""
         program_ = Path(folder).resolve() / "loop"
-        done = subprocess.run([str(program_)], capture_output=True, text=True, timeout=seconds, env={}, check=False)
+        done = command([str(program_)], timeout=seconds, env={})
         if done.returncode:
             raise SolveError(f"{program_} ended with status {done.returncode}: {done.stderr.strip()[:500]}")
         rows = np.array([[float(x) for x in line.split(",")] for line in done.stdout.split()])
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 3
         return Loop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
+
+
+def _loop(rows):
+    return Loop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
 
 
 def _named(function, name):

@@ -23,6 +23,7 @@ from ..errors import LimitError, ModelError, ShapeError, SolveError, UnknownName
 from ..function import function
 from ..given import count, name_of, numbers, one_of, options_of
 from ..given import expression as expression_of
+from ..interrupts import deadline
 from ..kinematics.contact import contact_points
 from ..model.numbers import as_floats, shortened
 from .contact_motion import ContactBody
@@ -314,7 +315,7 @@ class Problem:
 
     def solve(
         self, *, method="rk4", solver="ipopt", hessian="exact", parameters=None, initial=None, solver_options=None,
-        compiled=False, raises=True,
+        compiled=False, raises=True, time_limit: float | None = None,
     ):  # fmt: skip
         """Solution of the problem.
 
@@ -323,7 +324,8 @@ class Problem:
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, with its multipliers where nothing else changed.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
-        SolveError if the solver fails.
+        SolveError if the solver fails, with the last iterate as its solution.
+        time_limit [s]: of the solver, which it stops at the next iteration, with the status "time_limit".
         """
         one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
         one_of("NLP solver", solver, solvers())
@@ -338,12 +340,12 @@ class Problem:
         given = {"p": p, **made.bounds, "x0": made.guess(initial)}
         if initial is not None and initial.transcribed is made:
             given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
-        found = solve(made.assembly, solver, hessian, outer, inner, given)
+        with deadline(time_limit):
+            found = solve(made.assembly, solver, hessian, outer, inner, given)
         solution = Solution(self, made, found, given["p"])
         if raises and not found.success:
-            raise SolveError(
-                f"the solver stopped with {found.status!r} after {found.iterations} iterations", found.status
-            )
+            message = f"the solver stopped with {found.status!r} after {found.iterations} iterations"
+            raise SolveError(message, found.status, solution=solution)
         return solution
 
     def transcribed(self, method="rk4", compiled=False):
