@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import ModelWarning, SolveError, UnknownName
 from ..given import one_of, options_of
-from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
+from ..interrupts import TIME_LIMIT, WatchedToo, iteration_watch, solver_run
 
 _HAVE_OWN_OPTIONS = ("ipopt", "fatrop", "alpaqa", "uno", "sleqp", "bonmin")  # a dictionary of their own inside CasADi's
 _OF_CASADI = {
@@ -39,6 +39,7 @@ _QUIET = {  # options of CasADi, options of the solver
     ),
     "blocksqp": ({"linsol": "ldl", "print_header": False, "print_iteration": False, "max_iter": 500}, {}),
 }  # fmt: skip
+_WATCHED = ("fatrop", "ipopt", "sleqp", "sqpmethod", "uno")  # can be stopped: see Assembly.cache and iteration_watch
 _LINEAR_SOLVERS = ("mumps", "spral", "ma27", "ma57", "ma77", "ma86", "ma97", "pardiso", "pardisomkl", "wsmp", "custom")
 
 
@@ -90,8 +91,8 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
 
     hessian: "exact", "gauss_newton" or "limited_memory". outer, inner: options as checked_options returns them. given:
     {x0, p, lbx, ubx, lbg, ubg, ...}. The solver is kept with the assembly. Raises SolveError if it refuses the problem.
-    Ctrl-C and the deadline, see interrupts, stop ipopt, fatrop, sqpmethod and uno at the next iteration; others end by
-    themselves first. The status of what the deadline stopped is "time_limit".
+    Ctrl-C and the deadline, see interrupts, stop ipopt, fatrop, sqpmethod, sleqp and uno at the next iteration; others
+    end by themselves first. The status of what the deadline stopped is "time_limit".
     """
     options, inner = dict(outer), dict(inner)
     if hessian == "limited_memory":
@@ -100,15 +101,17 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
         options["equality"] = [bool(x) for x in assembly.dynamics]
     if inner:
         options[name] = inner
-    if "iteration_callback" not in options:
-        options["iteration_callback"] = iteration_watch()
-    key = (name, hessian, repr(sorted(options.items(), key=lambda x: x[0])))
-    with solver_run(bar) as run:
+    theirs = options.pop("iteration_callback", None)
+    key = (name, hessian, repr(sorted(options.items(), key=lambda x: x[0])), theirs and theirs.__hash__())
+    with solver_run(bar, stops=name in _WATCHED) as run:
         try:
             if key not in assembly.solvers:
                 cache = assembly.cache(name, hessian) if "cache" not in options else options["cache"]
-                assembly.solvers[key] = ca.nlpsol("planner", name, assembly.nlp, {**options, "cache": cache})
-            solver = assembly.solvers[key]
+                watch = iteration_watch() if theirs is None else WatchedToo(theirs)
+                options |= {"cache": cache, "iteration_callback": watch}
+                # their callback is kept, so that no other one gets its hash
+                assembly.solvers[key] = ca.nlpsol("planner", name, assembly.nlp, options), watch
+            solver, _ = assembly.solvers[key]
             out = solver(**given)
             stats = solver.stats()
         except RuntimeError as error:
