@@ -67,10 +67,13 @@ def exciting_motion(robot, *, period=10.0, harmonics=5, samples=None, margin=0.0
     ipopt = {"print_level": 0, "sb": "yes", "tol": 1e-3, "max_iter": iterations}
     ipopt["hessian_approximation"] = "limited-memory"
     opti.solver("ipopt", {"print_time": False, "expand": False, "iteration_callback": iteration_watch()}, ipopt)
-    with solver_run() as run:
-        solution = opti.solve_limited()
-    if run.timed_out:
-        raise SolveError("exciting_motion: stopped by the limit of time", TIME_LIMIT)
+    try:
+        with solver_run() as run:
+            solution = opti.solve_limited()
+    except RuntimeError:
+        if run.timed_out:
+            raise SolveError("exciting_motion: stopped by the limit of time", TIME_LIMIT) from None
+        raise
     found = np.array(solution.value(x)).reshape(nv, -1)
     motion = PeriodicMotion(float(period), found[:, 0], found[:, 1 : 1 + harmonics], found[:, 1 + harmonics :])
     _check(robot, motion, lower, upper, speed, acceleration, margin)

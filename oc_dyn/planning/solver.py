@@ -20,7 +20,8 @@ _OF_CASADI = {
     "expand", "postpone_expand", "jit", "compiler", "jit_options", "jit_cleanup", "jit_name", "jit_temp_suffix",
     "verbose", "print_time", "record_time", "detect_simple_bounds", "cache", "max_num_dir", "specific_options",
     "common_options", "calc_lam_x", "calc_lam_p", "calc_f", "calc_g", "bound_consistency", "min_lam", "dump", "dump_in",
-    "dump_out", "dump_dir", "show_eval_warnings", "structure_detection",
+    "dump_out", "dump_dir", "show_eval_warnings", "structure_detection", "iteration_callback",
+    "iteration_callback_step", "iteration_callback_ignore_errors",
 }  # fmt: skip
 _QUIET = {  # options of CasADi, options of the solver
     "ipopt": (
