@@ -36,7 +36,7 @@ _commands = ContextVar("commands", default=None)  # [processes] that an interrup
 
 
 @contextmanager
-def deadline(seconds=None):
+def deadline(seconds: float | None = None):
     """Within it, solvers stop after so many seconds, and what called them raises SolveError of status "time_limit".
 
     seconds: positive, or None for no limit. Of deadlines within each other the earliest counts. A solver stops at its
