@@ -10,6 +10,7 @@ from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
 from .errors import FileError, LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
 from .function import RobotFunction, function, ports
+from .interrupts import deadline
 from .kinematics.contact import contact_points, contact_wrenches
 from .kinematics.inverse import inverse_kinematics
 from .model.builder import RobotBuilder

@@ -17,6 +17,7 @@ import oc_dyn as od
 from .codegen.build import find_compiler
 from .command_line import Parser, floating_number, whole_number
 from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
+from .interrupts import watched
 from .model.robot import assemble
 from .planning.files import read_text
 from .text import terminal, terminal_lines
@@ -35,7 +36,8 @@ def main(argv=None):
     words = list(sys.argv[1:] if argv is None else argv)
     with _interrupts() as interrupts:
         try:
-            return _run(words)
+            with watched():
+                return _run(words)
         except BrokenPipeError:  # the reader of our output has gone: no reason to complain
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
@@ -127,6 +129,7 @@ def _plan(options):
         nodes=options.nodes,
         solver=options.solver,
         progress=False if options.quiet else None,
+        time_limit=options.time_limit,
     )
     report = plan.check()
     _print(options, f"{_headline(plan)}\n\n{report}\n")
@@ -165,6 +168,7 @@ def _plan_along_path(options, out, robot):
         ignore=options.ignore,
         nodes=options.nodes,
         solver=options.solver,
+        time_limit=options.time_limit,
     )
     report = plan.check()
     _print(options, f"{_headline(plan)}\n\n{report}\n")
@@ -291,19 +295,21 @@ def _facts(plan, report):
 
 
 def _write(options, out, stem, plan, facts, animated=False):
+    from .planning.files import together
     from .study.manifest import manifest, write_json
 
-    plan.save(out / f"{stem}.csv", dt=options.dt)
-    plan.save(out / f"{stem}.npz")
-    plan.plot(out / f"{stem}.png")
     names = [f"{stem}.csv", f"{stem}.npz", f"{stem}.png"]
-    if animated:
-        plan.animate(out / f"{stem}.gif")
-        names.append(f"{stem}.gif")
-    else:
-        plan.save(out / "joint_trajectory.json", options.dt, layout="joint_trajectory")
-        names.append("joint_trajectory.json")
-    write_json(out / "manifest.json", manifest(options.command, **facts))
+    with together(out) as part:
+        plan.save(part / f"{stem}.csv", dt=options.dt)
+        plan.save(part / f"{stem}.npz")
+        plan.plot(part / f"{stem}.png")
+        if animated:
+            plan.animate(part / f"{stem}.gif")
+            names.append(f"{stem}.gif")
+        else:
+            plan.save(part / "joint_trajectory.json", options.dt, layout="joint_trajectory")
+            names.append("joint_trajectory.json")
+        write_json(part / "manifest.json", manifest(options.command, **facts))
     _print(options, f"written to {out}: {', '.join(names)}, manifest.json")
 
 
@@ -389,6 +395,7 @@ def _parser():
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'
     )
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
+    sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after so much time [s]")
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of samples [s] (%(default)s)")
 
     sub = command("study", _study, "Measure something: tables, figures, a manifest; resumes where it stopped.")

@@ -93,8 +93,9 @@ class LimitError(_Portable, ValueError):
 
 
 class SolveError(_Portable, RuntimeError):
-    """The solver failed; `status`, `violations` (worst first) and what was found are kept: `trajectory` by planners,
-    `solution` by Problem.solve."""
+    """The solver failed; `status`, `violations` (worst first) and the last iterate are kept: `solution` of a Problem,
+    `trajectory` of a planner. A limit of time that has passed is the status "time_limit", a result that does not stand
+    its own check "check"."""
 
     def __init__(self, message, status=None, violations=(), trajectory=None, solution=None):
         super().__init__(message)

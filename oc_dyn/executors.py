@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Proces
 from contextlib import contextmanager
 
 from .errors import ShapeError, SolveError
+from .interrupts import watched
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 TRIES = 3  # runs of a point whose worker ends before it is done
@@ -103,7 +104,7 @@ def _processes(function, points, name, workers, tries):
             # than there are workers is handed out, so that none waits for what is done with the results
             some, room = (waiting, workers + 1) if waiting else (alone, 1)
             try:
-                with _one_thread():
+                with _one_thread(), _ctrl_c_waits():
                     while some and len(running) < room:
                         running[pool.submit(_guarded, function, points[some[0]])] = some[0]
                         some.popleft()
@@ -150,9 +151,26 @@ def _one_thread():
             del os.environ[name]
 
 
+@contextmanager
+def _ctrl_c_waits():
+    """Ctrl-C comes at the end: a worker that is started here and cut off before it is known would stay. On a terminal
+    it goes to workers, too, which inherit that it is blocked until they are ready to ignore it."""
+    with watched(hold=True):
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            yield
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin_worker():
     """Ctrl-C is for the parent, which ends its workers; one whose parent is gone ends too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
 
 

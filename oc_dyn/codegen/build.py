@@ -1,20 +1,18 @@
 """Finding a C compiler, running it, and loading what it made."""
 
-import contextlib
 import ctypes
 import os
 import platform
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import casadi as ca
 
 from ..errors import ShapeError, SolveError
+from ..interrupts import command
 from .cache import built, cache_folder, digest
 
 FLAGS = ("-O3",)
@@ -76,93 +74,68 @@ def checked_time_limit(where, time_limit):
     return float(time_limit)
 
 
-def run_compiler(words, folder=None, time_limit=TIME_LIMIT, stop=None):
+def run_compiler(words, folder=None, time_limit=TIME_LIMIT):
     """Output of a command of a compiler; SolveError with its own words if it fails, or takes longer than time_limit
-    [s]. stop: a threading.Event, by which another thread ends it."""
-    status, out, err = run(words, folder, time_limit, stop)
+    [s]."""
+    status, out, err = run(words, folder, time_limit)
     if status:
         raise SolveError(f"{shlex.join(words)} ended with status {status}:\n{err.strip()[:2000]}")
     return out
 
 
-def run(words, folder=None, time_limit=TIME_LIMIT, stop=None, env=None):
+def run(words, folder=None, time_limit=TIME_LIMIT, env=None):
     """(status, output, errors) of a command, as texts.
 
-    At time_limit [s], when the Event `stop` is set, and when this thread is interrupted, it is killed with all that it
-    has started: what a killed compiler leaves running would hold its pipes open, and so the caller.
+    At time_limit [s], and when this thread is interrupted, it is ended with all that it has started: what a compiler
+    leaves running would hold its pipes open, and so the caller. Raises SolveError.
     """
     try:
-        process = subprocess.Popen(
-            words, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, errors="replace", start_new_session=os.name == "posix",
-        )  # fmt: skip
+        done = command(words, timeout=time_limit, cwd=folder, env=env)
+    except subprocess.TimeoutExpired:
+        said = f"{shlex.join(words)} did not end within {time_limit:g} s; give more by time_limit="
+        raise SolveError(said, status="time_limit") from None
     except (OSError, ValueError) as error:
         raise SolveError(f"{shlex.join(words)} cannot be run: {error}") from None
-    end = None if time_limit is None else time.monotonic() + time_limit
-    try:
-        while True:
-            left = 0.1 if end is None else min(0.1, end - time.monotonic())
-            try:
-                out, err = process.communicate(timeout=max(left, 0.0))
-                return process.returncode, out, err
-            except subprocess.TimeoutExpired:
-                pass
-            if stop is not None and stop.is_set():
-                raise SolveError(f"{shlex.join(words)} was stopped")
-            if end is not None and time.monotonic() >= end:
-                said = f"{shlex.join(words)} did not end within {time_limit:g} s; give more by time_limit="
-                raise SolveError(said, status="time_limit")
-    finally:
-        if process.poll() is None:
-            _kill(process)
+    return done.returncode, done.stdout, done.stderr
 
 
-def _kill(process):
-    if os.name == "posix":
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.communicate(timeout=5)
-
-
-def library(texts, flags=FLAGS, compiler=None, cache=None, time_limit=TIME_LIMIT, stop=None):
+def library(texts, flags=FLAGS, compiler=None, cache=None, time_limit=TIME_LIMIT):
     """Path of the shared library of C texts {file: text}, compiled if the cache does not hold it as it was written.
 
-    time_limit [s], stop: as of run_compiler. Raises SolveError if compiling fails, ModelError for the cache folder.
+    time_limit [s]: as of run_compiler. Raises SolveError if compiling fails, ModelError for the cache folder.
     """
     words = find_compiler(compiler)
     flags = [flags] if isinstance(flags, str) else [str(flag) for flag in flags]
     folder = cache_folder(cache)
     name = f"oc_dyn{suffix()}"
     position = [] if sys.platform == "win32" else ["-fPIC"]
-    command = [*words, *flags, *position, "-shared", "-o", name, *texts, "-lm"]
+    line = [*words, *flags, *position, "-shared", "-o", name, *texts, "-lm"]
     # The key holds all that decides what the library does: every text; the command as it is run; which file the
     # compiler is; the macros it defines, which tell its version and, with -march=native, the processor; what the flags
     # and the environment let it read. Versions of oc_dyn and CasADi show in the texts.
-    key = digest([list(texts.items()), command, sys.platform, _compiler(words, flags, time_limit, stop), _read(flags)])
+    key = digest([list(texts.items()), line, sys.platform, _compiler(words, flags, time_limit), _read(flags)])
 
     def make(place):
         for file, text in texts.items():
             Path(place, file).write_text(text, encoding="utf-8")
-        run_compiler(command, place, time_limit, stop)
+        run_compiler(line, place, time_limit)
         return Path(place, name)
 
     return built(folder, "oc_dyn", key, make, suffix(), shlex.join(words))
 
 
-def _compiler(words, flags, time_limit, stop):
+def _compiler(words, flags, time_limit):
     """What tells compilers apart: their file, the macros they define, or what they say of themselves."""
     limit = _ASKED if time_limit is None else min(_ASKED, time_limit)
     path = os.path.realpath(_which(words[0]) or words[0])
     file = os.stat(path)
     try:
-        macros = run_compiler([*words, *flags, "-dM", "-E", "-x", "c", os.devnull], None, limit, stop)
+        macros = run_compiler([*words, *flags, "-dM", "-E", "-x", "c", os.devnull], None, limit)
     except SolveError as error:
         if error.status == "time_limit":
             raise
         # no macros, so nothing tells what `native` stands for: then a library is for this machine alone
-        macros = [run_compiler([*words, "--version"], None, limit, stop), platform.node(), platform.machine()]
+        macros = [run_compiler([*words, "--version"], None, limit), platform.node(), platform.machine()]
     return [path, file.st_size, file.st_mtime_ns, macros]
 
 

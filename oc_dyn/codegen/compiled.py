@@ -1,13 +1,14 @@
 """od.compile: Functions as machine code, loaded as Functions again."""
 
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import casadi as ca
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..function import RobotFunction
+from ..interrupts import ending_commands
 from .build import FLAGS, TIME_LIMIT, checked_time_limit, find_compiler, library, loaded, processors
 from .source import c_source, checked_functions, prepared
 
@@ -73,19 +74,18 @@ def _as_they_are(functions, given, error):
 def _libraries(texts, flags, words, cache, time_limit):
     """Paths of the libraries of C texts, several compiled at a time; where one fails or this is interrupted, none goes
     on."""
-    stop = threading.Event()
 
     def built(text):
-        return library({"oc_dyn.c": text}, flags, words, cache, time_limit, stop)
+        return library({"oc_dyn.c": text}, flags, words, cache, time_limit)
 
-    pool = ThreadPoolExecutor(min(len(texts), processors()))
-    try:
-        return list(pool.map(built, texts))
-    except BaseException:
-        stop.set()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(min(len(texts), processors())) as pool, ending_commands():
+        jobs = [pool.submit(copy_context().run, built, text) for text in texts]
+        try:
+            return [job.result() for job in jobs]
+        except BaseException:  # an error of one, or Ctrl-C: those that wait do not begin
+            for job in jobs:
+                job.cancel()
+            raise
 
 
 def _compiled(function, path):

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from ..errors import ModelError
+from ..interrupts import watched
 from ..planning.files import unique
 
 
@@ -24,8 +25,9 @@ def write_texts(where, folder, texts):
         taken = [file for file in texts if (folder / file).is_dir()]
         if taken:
             raise IsADirectoryError(0, "is a folder, and would be a file", str(folder / taken[0]))
-        for file in texts:
-            os.replace(aside / file, folder / file)
+        with watched(hold=True):  # no Ctrl-C between one file and the next
+            for file in texts:
+                os.replace(aside / file, folder / file)
         made = []
     except OSError as error:
         named = str(error.filename2 or error.filename or folder).replace(str(aside), str(folder))  # a full disk: none

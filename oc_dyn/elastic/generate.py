@@ -1,6 +1,5 @@
 """Laws of control as C99: the complete law, a plain interface, and a harness that runs it against the simulation."""
 
-import subprocess
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..codegen.names import checked_c_name
 from ..codegen.source import c_source, prepared
 from ..codegen.texts import header
 from ..errors import ModelError, ShapeError, SolveError
+from ..interrupts import command
 from ..model.numbers import as_floats
 from .closed_loop import Loop, torque_limits
 from .dop853 import fixed_step
@@ -60,7 +60,7 @@ class GeneratedController:
     def _run(self, arguments, text=None):
         if self.program is None:
             raise SolveError(f"{self.name} is not compiled: no C compiler was found")
-        done = subprocess.run([str(self.program), *arguments], input=text, capture_output=True, text=True, check=False)
+        done = command([str(self.program), *arguments], text)
         if done.returncode:
             raise SolveError(f"{self.name}: the harness ended with status {done.returncode}: {done.stderr.strip()}")
         return done.stdout

@@ -12,9 +12,10 @@ from math import factorial
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, ModelWarning, OrderError, ShapeError, SolveError
+from ..errors import CheckWarning, LimitError, OrderError, ShapeError, SolveError
 from ..function import function
 from ..given import count, one_of
+from ..interrupts import TIME_LIMIT, deadline, watched
 from ..model.numbers import as_floats
 from ..planning.arguments import vector
 from ..planning.feasibility import shortest_time
@@ -97,6 +98,7 @@ def plan_elastic(
     solver="ipopt",
     solver_options=None,
     check: str = "warn",
+    time_limit: float | None = None,
 ):
     """ElasticPlan of a motion from rest to rest.
 
@@ -110,10 +112,12 @@ def plan_elastic(
     nodes: number of pieces. Limits hold at nodes and `interior` points inside each piece; where they are exceeded
         elsewhere by more than 0.1 % they are tightened and the problem is solved again.
     check: what to do where the plan that was found is over a limit by more than 0.1 %, or is not what the robot does
-        under its motor torques, by more than 0.1 % of the motion: "warn" gives a ModelWarning that names the worst,
+        under its motor torques, by more than 0.1 % of the motion: "warn" gives a CheckWarning that names the worst,
         "raise" a SolveError with the plan as its `trajectory`, "off" nothing. See ElasticPlan.check.
+    time_limit [s]: for all of it; the solver stops at its next iteration, and the status of SolveError is "time_limit".
     Raises OrderError for a continuity that is too low, and for springs with damping, as the flat map does; LimitError
-    before solving for ends that no motion can meet and where nothing bounds the time; SolveError.
+    before solving for ends that no motion can meet and where nothing bounds the time; SolveError if the solver fails,
+    its trajectory the motion of the links of the last iterate.
     """
     rate = motor_torque_rate is not None
     continuity = elastic.continuity("torque_rate" if rate else "torque") if continuity is None else continuity
@@ -140,13 +144,14 @@ def plan_elastic(
     task = _Task(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
     task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
     _refuse(task)
-    plan = _rounds(task, solver, solver_options)
+    with deadline(time_limit), watched():
+        plan = _rounds(task, solver, solver_options)
     complaint = None if check == "off" else plan.check(_grid(plan.motion, task) / 2).complaint()
     if complaint:
         text = f"planning {elastic.name}: {complaint}; use more nodes or interior points"
         if check == "raise":
             raise SolveError(text, "check", trajectory=plan)
-        warnings.warn(text, ModelWarning, stacklevel=2)
+        warnings.warn(text, CheckWarning, stacklevel=2)
     return plan
 
 
@@ -206,16 +211,15 @@ def _rounds(task, solver, solver_options):
             margins = margins or {name: np.ones(p.numel()) for name, p in parameters.items()}
         values = {parameters[name]: m for name, m in margins.items()} | {"smooth": _SMOOTH[min(settled, 1)]}
         found = ocp.solve(
-            solver=solver, solver_options=solver_options, initial=initial, parameters=values, raises=False
+            solver=solver, solver_options=solver_options, initial=initial, parameters=values, raises=False, check="off"
         )
         iterations += found.iterations
         if not found.success and plan is not None and max(plan.info["shares"].values()) <= _CLEAN:
             break  # a little smoother than it would have to be
         if not found.success:
-            if slower > 2 or task.duration is not None:
-                raise SolveError(
-                    f"planning {task.elastic.name}: the solver stopped with {found.status!r}", found.status
-                )
+            if slower > 2 or task.duration is not None or found.status == TIME_LIMIT:
+                message = f"planning {task.elastic.name}: the solver stopped with {found.status!r}"
+                raise SolveError(message, found.status, trajectory=_trajectory(task, found, flat))
             slower *= 1.6  # again from a slower guess
             _, guess, scale = _smooth(task, slower)
             ocp = initial = None

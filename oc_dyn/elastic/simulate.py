@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelWarning, ShapeError, SolveError, UnknownName
+from ..interrupts import watched
 from .closed_loop import Loop, torque_limits
 from .collocation import collocation_step
 from .dop853 import fixed_step, integrate
@@ -132,13 +133,15 @@ def simulate(
         method = _known(method or "dop853", METHODS)
         if method == "dop853":
             _refuse_endless(loop, x0, duration, most)
-        states, facts, failure = _continuous(loop, times, x0, method, rtol, atol)
+        with watched():  # an integrator takes Ctrl-C for one more failure
+            states, facts, failure = _continuous(loop, times, x0, method, rtol, atol)
         controls = None
     else:
         method = _known(method or "dop853", SAMPLED)
-        times, states, controls, facts, failure = _sampled(
-            loop, duration, dt, x0, method, float(sample_time), int(substeps), noise or {}, seed, rtol, atol
-        )
+        with watched():
+            times, states, controls, facts, failure = _sampled(
+                loop, duration, dt, x0, method, float(sample_time), int(substeps), noise or {}, seed, rtol, atol
+            )
     done = np.isfinite(states).all(axis=0)
     facts |= {"method": method, "rtol": rtol, "sample_time": sample_time}
     run = _run(loop, times[done], states[:, done], None if controls is None else controls[:, done], facts)

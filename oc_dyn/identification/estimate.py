@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError, SolveError
 from ..friction import SMOOTHING
+from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ..matrices.system_matrices import armatures
 from ..model.canonical import canonical
 from ..model.inertia import ReadOnlyArrays
@@ -162,13 +163,15 @@ def _physical(base, R, z, x, prior, trust):
     tol = max(1e-8, 1e-15 * np.linalg.norm(R, 2) ** 2)
     stops = {"tol": tol, "acceptable_tol": 100 * tol, "max_iter": 500}
     options = {"ipopt": {"print_level": 0, "sb": "yes", **stops}, "print_time": False}
+    options["iteration_callback"] = iteration_watch()
     solver = ca.nlpsol("physical", "ipopt", problem, options)
     start_rest = np.maximum(x[base.rank :], 0.0)
     reach = np.concatenate([np.full(theta.shape[0], 50.0), np.full(rest.shape[0], np.inf)])
     low = np.concatenate([np.full(theta.shape[0], -50.0), np.zeros(rest.shape[0])])
-    found = solver(x0=np.concatenate([start, start_rest]), lbx=low, ubx=reach)
+    with solver_run() as run:
+        found = solver(x0=np.concatenate([start, start_rest]), lbx=low, ubx=reach)
     if not solver.stats()["success"]:
-        status = solver.stats()["return_status"]
+        status = TIME_LIMIT if run.timed_out else solver.stats()["return_status"]
         raise SolveError(f"identify: IPOPT stopped with {status} on the physically consistent fit", status=status)
     out = np.array(found["x"]).ravel()
     parameters = np.array(ca.evalf(parameters_of(ca.DM(out[: start.size])))).ravel()

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, ModelError, ShapeError
+from ..errors import LimitError, ModelError, ShapeError, SolveError
+from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ..model.inertia import ReadOnlyArrays
 from ..regressor.base_parameters import base_parameters
 
@@ -65,8 +66,14 @@ def exciting_motion(robot, *, period=10.0, harmonics=5, samples=None, margin=0.0
     opti.set_initial(z, _start(seed, spread, scale, lower, upper, speed, acceleration, bases))
     ipopt = {"print_level": 0, "sb": "yes", "tol": 1e-3, "max_iter": iterations}
     ipopt["hessian_approximation"] = "limited-memory"
-    opti.solver("ipopt", {"print_time": False, "expand": False}, ipopt)
-    solution = opti.solve_limited()
+    opti.solver("ipopt", {"print_time": False, "expand": False, "iteration_callback": iteration_watch()}, ipopt)
+    try:
+        with solver_run() as run:
+            solution = opti.solve_limited()
+    except RuntimeError:
+        if run.timed_out:
+            raise SolveError("exciting_motion: stopped by the limit of time", TIME_LIMIT) from None
+        raise
     found = np.array(solution.value(x)).reshape(nv, -1)
     motion = PeriodicMotion(float(period), found[:, 0], found[:, 1 : 1 + harmonics], found[:, 1 + harmonics :])
     _check(robot, motion, lower, upper, speed, acceleration, margin)

@@ -6,6 +6,7 @@ from ..errors import LimitError, ShapeError
 from ..function import function
 from ..given import count, number
 from ..interop import rotation_to_quaternion
+from ..interrupts import check_deadline, deadline
 from ..model.numbers import are_sane, as_floats
 from ..model.quaternions import check_quaternions, quaternions
 
@@ -13,11 +14,14 @@ _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the so
 _DAMPING = 1e-4  # of steps: near a singularity they stay finite
 
 
-def inverse_kinematics(robot, frame, *, p, R=None, q_start=None, tolerance=1e-10, steps=200, limits=True):
+def inverse_kinematics(
+    robot, frame, *, p, R=None, q_start=None, tolerance=1e-10, steps=200, limits=True, time_limit: float | None = None
+):
     """Configuration (nq,) that brings a frame's origin to p (3,) [m], and its axes to R (3, 3) where R is given.
 
     q_start (nq,): where the search begins, by default robot.neutral(); of the solutions, one near it is found, and a
     redundant robot moves no more than it must. limits: keep within the joints' positions. tolerance [m and rad].
+    time_limit [s]: after it SolveError of status "time_limit" is raised, its solution where the search has got to.
     Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
     Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
     """
@@ -29,10 +33,16 @@ def inverse_kinematics(robot, frame, *, p, R=None, q_start=None, tolerance=1e-10
     q = np.array(robot.neutral(), float) if q_start is None else _sized("q_start", q_start, (robot.nq,))
     check_quaternions("inverse_kinematics: q_start", quaternions(robot), q)
     miss = pose_error(robot, frame)
+    with deadline(time_limit):
+        return _searched(robot, frame, miss, q, p, R, tolerance, steps, limits)
+
+
+def _searched(robot, frame, miss, q, p, R, tolerance, steps, limits):
     for _ in range(steps):
         error, J = miss(q, p, R)
         if np.abs(error).max() < tolerance:
             return q
+        check_deadline("inverse_kinematics", solution=q)
         damping = (_DAMPING * min(1.0, np.linalg.norm(error))) ** 2
         step = J.T @ np.linalg.lstsq(J @ J.T + damping * np.eye(len(J)), error, rcond=None)[0]
         q = robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12)))

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
+from ..interrupts import evaluation_watch
 from .convexified import Convexified
 
 
@@ -81,6 +82,8 @@ class Assembly:
         made["nlp_grad_f"] = ([f, gradient], ["f", "grad_f_x"])
         if solver == "fatrop":
             made["nlp_grad_f"] = ([gradient], ["grad_f_x"])
+            # its line search asks for it in every phase, and gives up where none of its values is a number
+            made["nlp_g"] = ([g + evaluation_watch()(x[0])], ["g"])
         if solver == "sqpmethod":
             made = {"nlp_fg": ([f, g], ["f", "g"])}
             made["nlp_jac_fg"] = ([f, gradient, g, J], ["f", "grad_f_x", "g", "jac_g_x"])

@@ -6,11 +6,13 @@ import io
 import json
 import os
 import secrets
+import shutil
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import FileError
+from ..interrupts import watched
 from ..text import csv_cell
 
 MAX_BYTES = 1_000_000_000  # of a file that is read, and of what it unpacks to
@@ -39,6 +41,28 @@ def replacing(path):
 def unique(suffix=""):
     """A short name that no other thread or process uses, hidden, with this ending: some writers look at it."""
     return f".{secrets.token_hex(8)}.part{suffix if len(suffix) <= 8 else ''}"
+
+
+@contextmanager
+def together(folder):
+    """Path of a folder whose files take their places in `folder`, which is made, all at the end; gone if anything
+    fails, and then `folder` is as it was."""
+    folder = Path(folder)
+    made = [f for f in (folder, *folder.parents) if not f.exists()]
+    part = folder / unique()
+    try:
+        part.mkdir(parents=True, exist_ok=True)
+        yield part
+        with watched(hold=True):
+            for file in sorted(f for f in part.rglob("*") if not f.is_dir()):
+                place = folder / file.relative_to(part)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(file, place)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        for f in made:  # those that are empty
+            with suppress(OSError):
+                f.rmdir()
 
 
 def write_bytes(path, data):

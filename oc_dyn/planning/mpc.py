@@ -23,6 +23,7 @@ from ..codegen.source import c_source
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
 from ..given import count, one_of, options_of
 from ..given import expression as expression_of
+from ..interrupts import check_deadline, watched
 from .loop_in_c import STEP_DECLARED, is_of_another, program, step
 from .solver import checked_options, refusal
 
@@ -179,7 +180,8 @@ class Controller:
         "seconds"; the next step starts from this solution."""
         given = self.values(parameters)
         begun = time.perf_counter()
-        found = self.function(self.memory, *given)
+        with watched(hold=True):  # its work is bounded: a signal waits for the end of the step
+            found = self.function(self.memory, *given)
         seconds = time.perf_counter() - begun
         *first, memory, objective, violation = (np.array(x).ravel() for x in found)
         self.memory = memory
@@ -192,16 +194,18 @@ class Controller:
         measured: a casadi.Function x -> (*parameters), its outputs named like those parameters, (size, 1), or
         (size, N + 1) where they vary along the nodes: what is measured, and what is wanted if x holds the time.
         parameters: {name: value} of the others.
+        A deadline that passes ends it, with the Loop so far as the trajectory of SolveError.
         """
         plant, measured = self._checked(plant, measured)
         x, rows = np.array(x, float).ravel(), []
         for _ in range(steps):
+            check_deadline("closed_loop", trajectory=_loop(rows))
             seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
             found = self.step({**parameters, **{k: np.array(v).T for k, v in seen.items()}})
             u = [found[k] for k in self.outputs]
             rows.append((x, np.concatenate(u), found["objective"], found["violation"], found["seconds"]))
             x = np.array(plant.call([x, *u])[0]).ravel()
-        return Loop(*(np.array(y) for y in zip(*rows, strict=True)))
+        return _loop(rows)
 
     def closed_loop_in_c(self, plant, x, steps, parameters, measured, *, rate=None, flags=("-O2",), folder=None):
         """As closed_loop, from the memory as it is now, by a C program that is written, built and run without Python.
@@ -285,6 +289,10 @@ class Controller:
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 3
         return Loop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
+
+
+def _loop(rows):
+    return Loop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
 
 
 def _check_ports(parameters, outputs):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import LimitError, ModelWarning, OrderError, SolveError
 from ..function import function
+from ..interrupts import TIME_LIMIT, deadline, watched
 from .arguments import check_robot, chosen_limits
 from .curves import curve
 from .limits import QUANTITIES, velocity_bounds
@@ -34,7 +35,7 @@ _TINY = 1e-9
 
 def plan_along_path(
     robot, path, *, at=None, degree=None, continuity=2, limits=None, scale=None, ignore=(), nodes=100, solver="ipopt",
-    solver_options=None,
+    solver_options=None, time_limit: float | None = None,
 ):  # fmt: skip
     """Fastest motion from rest to rest along a path of the joints, as a PathMotion.
 
@@ -46,14 +47,16 @@ def plan_along_path(
         continuity: c from 2 to 5; q is c times continuously differentiable in time, s^(c+1) constant on each interval.
         limits: Limits, default Limits.of(robot). scale: {"v": 0.5, "dtau": 0.3} factors of limits. ignore: names of
             limits to leave out: "q", "v", "dv", "d2v", "d3v", "tau", "dtau", "v_of_q".
-        nodes: number of intervals. solver, solver_options: as those of Problem.solve.
+        nodes: number of intervals. solver, solver_options: as those of Problem.solve. time_limit [s]:
+            for all of it; the solver stops at its next iteration, and the status of SolveError is "time_limit".
     Returns:
         PathMotion: sample(dt), check(), save(path), plot(path), animate(path), law, curve. Between nodes the motion is
         checked and, where a limit is exceeded by more than 0.1 %, tightened there and solved again.
     Raises:
         LimitError, before solving, for a path outside the limits of position, one whose points cannot be held by the
-        torques, or one that stands still; OrderError for a path that is not smooth enough; SolveError if the solver
-        fails; ShapeError, UnknownName, ModelError for arguments that do not fit.
+        torques, or one that stands still; OrderError for a path that is not smooth enough; SolveError, with the last
+        iterate as its trajectory, if the solver fails; ShapeError, UnknownName, ModelError for arguments that do not
+        fit.
     Source: this toolkit; the quadratic form of torques along a path is that of Bobrow, Dubowsky and Gibson 1985.
     """
     begun = time.perf_counter()
@@ -63,9 +66,10 @@ def plan_along_path(
     on = curve(path, at, degree, continuity, limits.joints)
     _refuse(robot, limits, on)
     task = _Task(robot, limits, on, continuity)
-    T, law = _slow_enough(task)
-    problem = _Program(task, nodes, T)
-    motion = _rounds(task, problem, _nodes(on, law, T, nodes), law, solver, solver_options)
+    with deadline(time_limit), watched():
+        T, law = _slow_enough(task)
+        problem = _Program(task, nodes, T)
+        motion = _rounds(task, problem, _nodes(on, law, T, nodes), law, solver, solver_options)
     over = max(motion.info["shares"], key=motion.info["shares"].get)
     if motion.info["shares"][over] > _CLEAN:
         share = 100 * motion.info["shares"][over]
@@ -328,16 +332,15 @@ class _Program:
             options = {"mu_strategy": "adaptive", **(options or {})}
         found = ocp.solve(method="euler", solver=solver, parameters=p, solver_options=options, raises=False)
         self.iterations += found.iterations
-        if not found.success:
-            raise SolveError(
-                f"plan_along_path: the solver stopped with {found.status!r} after {found.iterations} iterations; try "
-                "another number of nodes",
-                found.status,
-            )
         h = found[self.h][:, 0]
         x = [found[s][:, 0] for s in self.x]
         t = np.concatenate([[0.0], np.cumsum(h)])
         pieces = np.column_stack([places[:-1], *(y[:-1] for y in x), found[self.u][:, 0]])
+        if not found.success:
+            message = f"plan_along_path: the solver stopped with {found.status!r} after {found.iterations} iterations"
+            advice = "" if found.status == TIME_LIMIT else "; try another number of nodes"
+            last = _motion(task, t, pieces, found.status) if np.all(h > 0) else None
+            raise SolveError(message + advice, found.status, trajectory=last)
         return t, pieces
 
 
@@ -351,11 +354,7 @@ def _rounds(task, program, grid, law, solver, options):
     guess |= {"top": at[-1][:-1, None], "h": np.diff(times)[:, None]}
     for round_ in range(_ROUNDS):
         t, pieces = program.solve(grid, margins, guess, solver, options)
-        info = {"robot": task.robot.name, "nodes": N, "objective": "time", "status": "solved"}
-        motion = PathMotion(
-            t, pieces, task.on, joints=task.limits.joints, units=joint_units(task.robot), robot=task.robot,
-            limits=task.limits, info=info,
-        )  # fmt: skip
+        motion = _motion(task, t, pieces, "solved")
         worst, over = _between(task, motion)
         motion.info |= {"shares": worst, "rounds": round_ + 1}
         if max(worst.values(), default=0.0) <= _TIGHTEN:
@@ -373,6 +372,14 @@ def _rounds(task, program, grid, law, solver, options):
         guess = {"top": pieces[:, -1:], "h": np.diff(t)[:, None]}
         guess |= {f"d{j}s": np.append(pieces[:, j], 0.0)[:, None] for j in range(1, task.continuity + 1)}
     return motion
+
+
+def _motion(task, t, pieces, status):
+    info = {"robot": task.robot.name, "nodes": len(pieces), "objective": "time", "status": status}
+    return PathMotion(
+        t, pieces, task.on, joints=task.limits.joints, units=joint_units(task.robot), robot=task.robot,
+        limits=task.limits, info=info,
+    )  # fmt: skip
 
 
 def _between(task, motion):

@@ -11,6 +11,7 @@ import numpy as np
 from ..codegen import compile
 from ..errors import LimitError, ModelWarning, SolveError
 from ..function import function
+from ..interrupts import TIME_LIMIT, deadline, watched
 from .arguments import (
     check_derivatives,
     check_initial,
@@ -71,6 +72,7 @@ def plan_point_to_point(
     derivatives="analytic",
     compiled=False,
     progress=None,
+    time_limit: float | None = None,
 ):
     """Motion from q_start to q_goal within the limits of the robot, as a Trajectory.
 
@@ -101,12 +103,15 @@ def plan_point_to_point(
         compiled: compile the functions of a stage, once for a robot and kind of task; needs a C compiler. It pays where
             the same robot is planned for again, see od.compile for where they are kept.
         progress: show a bar of iterations on stderr; default only on a terminal.
+        time_limit [s]: for all of it; a solver stops at its next iteration, and the status of SolveError is
+            "time_limit".
     Returns:
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
         and, where one is exceeded by more than 0.2 %, its bound is tightened and the problem solved again.
     Raises:
-        LimitError, before solving, for a motion that is impossible; SolveError, with the worst violations, if the
-        solver fails; ShapeError, UnknownName, OrderError, ModelError for arguments that do not fit.
+        LimitError, before solving, for a motion that is impossible; SolveError, with the worst violations and the last
+        iterate as its trajectory, if the solver fails; ShapeError, UnknownName, OrderError, ModelError for arguments
+        that do not fit.
     Source: this toolkit; see pieces.py.
     """
     check_robot(robot)
@@ -140,7 +145,7 @@ def plan_point_to_point(
     check_derivatives(solver, hessian, derivatives)
     if initial is not None:
         check_initial(initial, names)
-    with _bar(progress) as bar:
+    with deadline(time_limit), watched(), _bar(progress) as bar:
         return _plan(task, settings, _Solver(solver, *options, hessian, bar), initial)
 
 
@@ -304,7 +309,7 @@ def _patient_run(task, settings, solver, problem, guess, margins, multipliers):
     try:
         return solver.run(problem, guess, margins, multipliers)
     except SolveError as error:
-        if "infeasible" in str(error.status).lower() or error.status is None:
+        if error.status in (None, TIME_LIMIT) or "infeasible" in str(error.status).lower():
             raise
         T, derivatives = smooth_motion(task, settings, problem.kinematic, slower=1.5)
         try:

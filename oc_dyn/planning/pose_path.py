@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, ShapeError
+from ..interrupts import check_deadline
 from ..kinematics.inverse import pose_error
 from .arguments import check_robot, vector
 from .curves import spline
@@ -23,7 +24,8 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
     near those at the start. From one way point to the next, Newton steps on the pseudoinverse of the Jacobian change
     joints as little as they can, which also decides what a redundant arm does with its freedom.
     tolerance: largest distance from the path between way points [m and rad]; they are doubled until it is met.
-    Raises LimitError where the frame cannot get there or stands at a singularity, ShapeError for what does not fit.
+    Raises LimitError where the frame cannot get there or stands at a singularity, ShapeError for what does not fit,
+    SolveError within a deadline that has passed.
     Source: resolved motion rate control, Whitney 1969; spline and error control: this toolkit.
     """
     check_robot(robot)
@@ -63,6 +65,7 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
 
 def _solved(off, q, s, frame, steps):
     for _ in range(steps):
+        check_deadline("pose_path")
         error, J = off(q, s)
         if np.abs(error).max() < 1e-13:
             return q

@@ -24,6 +24,7 @@ from ..errors import CheckWarning, LimitError, ModelError, ShapeError, SolveErro
 from ..function import function
 from ..given import count, name_of, numbers, one_of, options_of
 from ..given import expression as expression_of
+from ..interrupts import deadline
 from ..kinematics.contact import contact_points
 from ..model.numbers import as_floats, shortened
 from ..model.quaternions import check_quaternions, quaternions
@@ -324,7 +325,7 @@ class Problem:
 
     def solve(
         self, *, method="rk4", solver="ipopt", hessian="exact", parameters=None, initial=None, solver_options=None,
-        compiled=False, raises=True, check: str = "warn",
+        compiled=False, raises=True, check: str = "warn", time_limit: float | None = None,
     ):  # fmt: skip
         """Solution of the problem.
 
@@ -333,9 +334,10 @@ class Problem:
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, with its multipliers where nothing else changed.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
-        SolveError if the solver fails.
+        SolveError if the solver fails, with the last iterate as its solution.
         check: what happens if Solution.check() finds an error above 1e-3 of a scale, such as a limit that is broken
         between the nodes: "warn" (a CheckWarning), "raise" (SolveError, with the solution in it) or "off".
+        time_limit [s]: of the solver, which it stops at the next iteration, with the status "time_limit".
         """
         one_of("check", check, ("warn", "raise", "off"))
         one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
@@ -349,12 +351,12 @@ class Problem:
         given = {"p": p, **made.bounds, "x0": made.guess(initial)}
         if initial is not None and initial.transcribed is made:
             given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
-        found = solve(made.assembly, solver, hessian, outer, inner, given)
+        with deadline(time_limit):
+            found = solve(made.assembly, solver, hessian, outer, inner, given)
         solution = Solution(self, made, found, given)
         if raises and not found.success:
-            raise SolveError(
-                f"the solver stopped with {found.status!r} after {found.iterations} iterations", found.status
-            )
+            message = f"the solver stopped with {found.status!r} after {found.iterations} iterations"
+            raise SolveError(message, found.status, solution=solution)
         if found.success and check != "off":
             seen = solution.check()
             if not seen.ok() and check == "raise":

@@ -13,13 +13,15 @@ import numpy as np
 
 from ..errors import ModelWarning, SolveError, UnknownName
 from ..given import one_of, options_of
+from ..interrupts import TIME_LIMIT, WatchedToo, iteration_watch, solver_run
 
 _HAVE_OWN_OPTIONS = ("ipopt", "fatrop", "alpaqa", "uno", "sleqp", "bonmin")  # a dictionary of their own inside CasADi's
 _OF_CASADI = {
     "expand", "postpone_expand", "jit", "compiler", "jit_options", "jit_cleanup", "jit_name", "jit_temp_suffix",
     "verbose", "print_time", "record_time", "detect_simple_bounds", "cache", "max_num_dir", "specific_options",
     "common_options", "calc_lam_x", "calc_lam_p", "calc_f", "calc_g", "bound_consistency", "min_lam", "dump", "dump_in",
-    "dump_out", "dump_dir", "show_eval_warnings", "structure_detection",
+    "dump_out", "dump_dir", "show_eval_warnings", "structure_detection", "iteration_callback",
+    "iteration_callback_step", "iteration_callback_ignore_errors",
 }  # fmt: skip
 _QUIET = {  # options of CasADi, options of the solver
     "ipopt": (
@@ -27,7 +29,8 @@ _QUIET = {  # options of CasADi, options of the solver
         # limits are kept exactly: ipopt would loosen them by 1e-8
         {"print_level": 0, "sb": "yes", "max_iter": 500, "bound_relax_factor": 0.0},
     ),
-    "fatrop": ({"structure_detection": "auto"}, {"print_level": 0, "max_iter": 500}),
+    # it is stopped by an evaluation that fails, see Assembly.cache, which is not worth a warning
+    "fatrop": ({"structure_detection": "auto", "show_eval_warnings": False}, {"print_level": 0, "max_iter": 500}),
     "sqpmethod": (
         {
             "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 200,
@@ -37,6 +40,7 @@ _QUIET = {  # options of CasADi, options of the solver
     ),
     "blocksqp": ({"linsol": "ldl", "print_header": False, "print_iteration": False, "max_iter": 500}, {}),
 }  # fmt: skip
+_WATCHED = ("fatrop", "ipopt", "sleqp", "sqpmethod", "uno")  # can be stopped: see Assembly.cache and iteration_watch
 _LINEAR_SOLVERS = ("mumps", "spral", "ma27", "ma57", "ma77", "ma86", "ma97", "pardiso", "pardisomkl", "wsmp", "custom")
 
 
@@ -88,6 +92,8 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
 
     hessian: "exact", "gauss_newton" or "limited_memory". outer, inner: options as checked_options returns them. given:
     {x0, p, lbx, ubx, lbg, ubg, ...}. The solver is kept with the assembly. Raises SolveError if it refuses the problem.
+    Ctrl-C and the deadline, see interrupts, stop ipopt, fatrop, sqpmethod, sleqp and uno at the next iteration; others
+    end by themselves first. The status of what the deadline stopped is "time_limit".
     """
     options, inner = dict(outer), dict(inner)
     if hessian == "limited_memory":
@@ -96,25 +102,32 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
         options["equality"] = [bool(x) for x in assembly.dynamics]
     if inner:
         options[name] = inner
-    watch = None if bar is None else _Watch(assembly.size, bar)
-    if watch is not None:
-        options["iteration_callback"] = watch
-    key = (name, hessian, repr(sorted(options.items(), key=lambda x: x[0])))
-    try:
-        if key not in assembly.solvers:
-            cache = assembly.cache(name, hessian) if "cache" not in options else options["cache"]
-            assembly.solvers[key] = ca.nlpsol("planner", name, assembly.nlp, {**options, "cache": cache})
-        solver = assembly.solvers[key]
-        out = solver(**given)
-        stats = solver.stats()
-    except RuntimeError as error:
-        raise SolveError(refusal(name, error)) from None
+    theirs = options.pop("iteration_callback", None)
+    key = (name, hessian, repr(sorted(options.items(), key=lambda x: x[0])), theirs and theirs.__hash__())
+    with solver_run(bar, stops=name in _WATCHED) as run:
+        try:
+            if key not in assembly.solvers:
+                cache = assembly.cache(name, hessian) if "cache" not in options else options["cache"]
+                watch = iteration_watch() if theirs is None else WatchedToo(theirs)
+                options |= {"cache": cache, "iteration_callback": watch}
+                # their callback is kept, so that no other one gets its hash
+                assembly.solvers[key] = ca.nlpsol("planner", name, assembly.nlp, options), watch
+            solver, _ = assembly.solvers[key]
+            out = solver(**given)
+            stats = solver.stats()
+        except RuntimeError as error:
+            raise SolveError(refusal(name, error), TIME_LIMIT if run.timed_out else None) from None
+        finally:
+            if run.stopped:  # fatrop fails from its first step on when it is called again after that
+                assembly.solvers.pop(key, None)
     seconds = {k.removeprefix("t_wall_"): v for k, v in stats.items() if k.startswith("t_wall_")}
+    success = bool(stats.get("success", False))
+    status = str(stats.get("return_status", stats.get("unified_return_status")))
     return Found(
         *(np.array(out[k]).ravel() for k in ("x", "lam_x", "lam_g")),
         float(out["f"]),
-        str(stats.get("return_status", stats.get("unified_return_status"))),
-        bool(stats.get("success", False)),
+        TIME_LIMIT if run.timed_out and not success else status,
+        success,
         int(stats.get("iter_count", 0)),
         seconds,
     )
@@ -129,33 +142,6 @@ def refusal(name, error):
     near = next((line.split('"')[1] for line in lines if line.startswith('> "')), None)
     hint = f"; did you mean {near!r}?" if near else ""
     return f"solver {name!r} refused the problem or an option: unknown option {unknown.split()[-1]!r}{hint}"
-
-
-class _Watch(ca.Callback):
-    """Moves a bar at every iteration."""
-
-    def __init__(self, size, bar):
-        super().__init__()
-        self.size, self.bar = size, bar
-        self.construct("watch", {})
-
-    def get_n_in(self):
-        return ca.nlpsol_n_out()
-
-    def get_n_out(self):
-        return 1
-
-    def get_name_in(self, i):
-        return ca.nlpsol_out(i)
-
-    def get_sparsity_in(self, i):
-        n, m = self.size
-        rows = {"f": 1, "x": n, "lam_x": n, "g": m, "lam_g": m}.get(ca.nlpsol_out(i), 0)
-        return ca.Sparsity.dense(rows, 1)
-
-    def eval(self, arg):
-        self.bar.update()
-        return [0]
 
 
 def _linear_solver(options):

@@ -17,6 +17,7 @@ STUDIES = {
     "crocoddyl": "oc_dyn.study.reach:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",
+    "interrupts": "oc_dyn.study.interrupts:run",
     "kim": "oc_dyn.study.kim:run",
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",
     "matrices": "oc_dyn.study.matrices:run",

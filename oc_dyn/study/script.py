@@ -10,7 +10,8 @@ import numpy as np
 
 from ..command_line import Parser
 from ..errors import ALL, ShapeError, UnknownName
-from ..planning.files import replacing, write_csv
+from ..interrupts import watched
+from ..planning.files import replacing, together, write_csv
 from ..text import terminal, terminal_lines
 from .manifest import manifest, write_json
 
@@ -25,8 +26,9 @@ def script(solve, config, quick=None):
 
     solve: gets a Run, and the settings. config: those, a dataclass. quick: changes of them by --quick. main takes
     --quick, --quiet, --out DIR (results/<name of the file> by default) and --set NAME=VALUE for any setting; changes:
-    the same from Python. The folder gets what solve writes, and manifest.json. Status: 0; 1 if a check fails; 2, with
-    the message, for what is refused: one of the errors of oc_dyn.
+    the same from Python. The folder gets what solve writes, and manifest.json, all at the end. Status: 0; 1 if a check
+    fails; 2, with the message, for what is refused: one of the errors of oc_dyn; 130 after Ctrl-C, and nothing is
+    written.
     """
     file, doc = solve.__globals__["__file__"], solve.__globals__["__doc__"] or ""
     name = Path(file).stem
@@ -43,17 +45,20 @@ def script(solve, config, quick=None):
         try:
             cfg = replace(config, **((quick or {}) if options.quick else {}))
             cfg = replace(cfg, **dict(_setting(text, cfg) for text in options.set), **changes)
-            run = Run(options.out, options.quick, print if not options.quiet else lambda *_: None)
-            options.out.mkdir(parents=True, exist_ok=True)
-            solve(run, cfg)
-        except (*ALL, OSError) as error:  # the latter of the disk, or of a program that is called
+            with watched(), together(options.out) as part:
+                run = Run(part, options.quick, print if not options.quiet else lambda *_: None)
+                solve(run, cfg)
+                passed = all(error < bound for error, bound in run.checked.values())
+                checks = {what: {"error": error, "bound": bound} for what, (error, bound) in run.checked.items()}
+                command = ["python", f"problems/{name}.py", *words]
+                facts = {"config": asdict(cfg), **run.facts, "passed": passed, "checks": checks}
+                write_json(part / "manifest.json", manifest(command, **facts))
+        except KeyboardInterrupt:
+            print(f"{name}: stopped", file=sys.stderr)
+            return 130
+        except (*ALL, OSError) as error:  # the last of the disk, or of a program that is called
             print(terminal_lines(f"{name}: {error}"), file=sys.stderr)
             return 2
-        passed = all(error < bound for error, bound in run.checked.values())
-        checks = {what: {"error": error, "bound": bound} for what, (error, bound) in run.checked.items()}
-        command = ["python", f"problems/{name}.py", *words]
-        facts = {"config": asdict(cfg), **run.facts, "passed": passed, "checks": checks}
-        write_json(options.out / "manifest.json", manifest(command, **facts))
         run.say(f"written to {terminal(options.out)}")
         return 0 if passed else 1
 

@@ -14,6 +14,7 @@ from .. import robots
 from ..codegen.build import find_compiler
 from ..errors import SolveError
 from ..function import function
+from ..interrupts import watched
 from ..planning.files import write_csv
 from ..planning.problem import Problem
 from ..planning.solver import checked_options, solve
@@ -153,7 +154,8 @@ def _reference(name):
     outer, inner = checked_options("ipopt", {"max_iter": MOST}, any(d[2] for d in ocp._durations))
     opti.solver("ipopt", outer, inner)
     build = time.perf_counter() - begun
-    found = opti.solve_limited()
+    with watched():
+        found = opti.solve_limited()
     total = time.perf_counter() - begun
     stats = found.stats()
     functions = sum(x for k, x in stats.items() if k.startswith("t_wall_nlp_"))

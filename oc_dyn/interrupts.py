@@ -1,0 +1,292 @@
+"""Ctrl-C and limits of time, and how they reach a solver.
+
+    with od.deadline(10.0):            # seconds, for all that is solved inside
+        motion = od.plan_point_to_point(robot, q_start, q_goal)
+
+A solver is compiled code that takes an exception raised while it runs for an evaluation that failed, and goes on. So
+what the handler of a signal raises meanwhile is kept, the solver is asked to stop at its next iteration, and the
+exception is raised when it has returned. Handlers of one's own are called at once, and one that raises nothing stops
+nothing. Signals reach the main thread alone, as always in Python; limits of time hold in every thread.
+"""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache, partial
+
+import casadi as ca
+
+from .errors import ShapeError, SolveError
+from .given import number
+
+TIME_LIMIT = "time_limit"  # status of what a limit of time has stopped
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
+_end = ContextVar("end", default=math.inf)  # time.monotonic() at which all must be done
+_run = ContextVar("run", default=None)  # of the solver that runs now
+_commands = ContextVar("commands", default=None)  # [processes] that an interrupt ends
+
+
+# -- limits of time --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def deadline(seconds: float | None = None):
+    """Within it, solvers stop after so many seconds, and what called them raises SolveError of status "time_limit".
+
+    seconds: positive, or None for no limit. Of deadlines within each other the earliest counts. A solver stops at its
+    next iteration; work in Python between solvers, such as building a problem, counts but is not stopped. Raises
+    ShapeError for what is no positive number.
+    """
+    end = math.inf
+    if seconds is not None:
+        if isinstance(seconds, bool) or not number("time limit [s]", seconds) > 0:
+            raise ShapeError(f"time limit [s]: got {seconds!r}, expected a positive number, or None for no limit")
+        end = time.monotonic() + float(seconds)
+    token = _end.set(min(_end.get(), end))
+    try:
+        yield
+    finally:
+        _end.reset(token)
+
+
+def expired():
+    """Whether the deadline has passed."""
+    end = _end.get()
+    return end < math.inf and time.monotonic() >= end
+
+
+def check_deadline(what, **last):
+    """Raise SolveError of status "time_limit" once the deadline has passed. last: its solution or trajectory so far."""
+    if expired():
+        raise SolveError(f"{what}: stopped by the limit of time", TIME_LIMIT, **last)
+
+
+# -- signals ---------------------------------------------------------------------------------------------------------
+
+
+class _Kept:
+    """What the handler of a signal raised in the main thread, and whether it has to wait."""
+
+    watching, holding, raised = False, False, None
+
+
+def _in_main_thread():
+    return threading.current_thread() is threading.main_thread()
+
+
+def _handle(theirs, number, frame):
+    try:
+        theirs(number, frame)
+    except BaseException as error:
+        if _Kept.watching:
+            _Kept.raised = error
+        if not _Kept.holding:
+            raise
+
+
+@contextmanager
+def watched(hold=False):
+    """What the handler of a signal raises within, as KeyboardInterrupt for Ctrl-C, is raised at the end at the latest,
+    even if compiled code made another exception, or nothing, of it. hold: not before, while something must not be cut
+    short; what can stop asks stop_wanted()."""
+    if not _in_main_thread():  # which alone may handle signals
+        yield
+        return
+    around = _Kept.watching, _Kept.holding
+    before = {}
+    if not _Kept.watching:
+        _Kept.raised = None
+        handlers = ((s, signal.getsignal(s)) for s in _SIGNALS)
+        before = {s: handler for s, handler in handlers if callable(handler)}
+    _Kept.watching, _Kept.holding = True, _Kept.holding or hold
+    try:
+        for s, handler in before.items():
+            signal.signal(s, partial(_handle, handler))
+        yield
+    finally:
+        _Kept.watching, _Kept.holding = around  # first: a signal from here on is as one from outside
+        for s, handler in before.items():
+            signal.signal(s, handler)
+        error = _Kept.raised
+        if error is not None:
+            if not _Kept.holding:  # else a solver around this one has yet to hear of it
+                _Kept.raised = None
+            raise error
+
+
+def stop_wanted():
+    """Whether a signal or the deadline asks what runs now to stop."""
+    return expired() or (_Kept.raised is not None and _in_main_thread())
+
+
+# -- solvers ---------------------------------------------------------------------------------------------------------
+
+
+class Run:
+    """One run of a solver. timed_out: whether the deadline stopped it."""
+
+    def __init__(self, bar=None):
+        self.bar, self.stopped, self.timed_out = bar, False, False
+
+    def stops(self):
+        """Whether it has to stop now."""
+        if not self.stopped and stop_wanted():
+            self.stopped, self.timed_out = True, expired()
+        return self.stopped
+
+
+@contextmanager
+def solver_run(bar=None, stops=True):
+    """The Run of a solver, at whose end is raised what a signal raised meanwhile. bar: moved at every iteration. stops:
+    whether it looks at iteration_watch() or evaluation_watch(); one that does not is disturbed at once."""
+    run = Run(bar)
+    token = _run.set(run)
+    try:
+        with watched(hold=stops):
+            yield run
+    finally:
+        _run.reset(token)
+
+
+class _Watch(ca.Callback):
+    """Looks at the Run of the solver that calls it. It knows no sizes, so that one serves all problems; arguments of
+    an iteration are not handed over, which would take time."""
+
+    def __init__(self, name, inputs, outcome):
+        super().__init__()
+        self._inputs, self._outcome = inputs, outcome
+        self.construct(name, {})
+
+    def get_n_in(self):
+        return len(self._inputs)
+
+    def get_n_out(self):
+        return 1
+
+    def get_name_in(self, i):
+        return self._inputs[i]
+
+    def get_sparsity_in(self, i):
+        return ca.Sparsity(1, 1) if self._inputs[i] == "at" else ca.Sparsity(0, 0)
+
+    def has_eval_buffer(self):  # a third of the time of eval
+        return True
+
+    def eval_buffer(self, _, results):
+        if results[0] is not None:
+            results[0].cast("d")[0] = self._outcome(_run.get())
+        return 0
+
+
+@cache
+def iteration_watch():
+    """The option iteration_callback of ca.nlpsol that stops a solver_run(): of ipopt, sqpmethod and others."""
+    names = [ca.nlpsol_out(i) for i in range(ca.nlpsol_n_out())]
+    return _Watch("iteration", names, _after_iteration)
+
+
+class WatchedToo(ca.Callback):
+    """A user's iteration_callback that does what iteration_watch() does, too."""
+
+    def __init__(self, theirs):
+        super().__init__()
+        self._theirs = theirs
+        self.construct("iteration", {})
+
+    def get_n_in(self):
+        return self._theirs.n_in()
+
+    def get_n_out(self):
+        return 1
+
+    def get_sparsity_in(self, i):
+        return self._theirs.sparsity_in(i)
+
+    def eval(self, arguments):
+        stops = float(self._theirs.call(arguments)[0])
+        return [stops or _after_iteration(_run.get())]
+
+
+def _after_iteration(run):
+    if run is None:
+        return 0
+    if run.bar is not None:
+        run.bar.update()
+    return int(run.stops())
+
+
+@cache
+def evaluation_watch():
+    """Function at (1, 1) -> 0, or NaN once a solver_run() has to stop, to be added to what a solver evaluates: for
+    those, as fatrop, that have no callback, and that take an exception for one more reason to try again."""
+    return _Watch("evaluation", ["at"], lambda run: math.nan if run is not None and run.stops() else 0.0)
+
+
+# -- programs --------------------------------------------------------------------------------------------------------
+
+
+class _Commands:
+    def __init__(self):
+        self.running, self.ended = [], False
+
+
+@contextmanager
+def ending_commands():
+    """What command() starts within, in this context and in copies of it, ends if an exception leaves."""
+    commands = _Commands()
+    token = _commands.set(commands)
+    try:
+        yield
+    except BaseException:
+        commands.ended = True  # none is started from here on
+        for process in list(commands.running):
+            _end_command(process)
+        raise
+    finally:
+        _commands.reset(token)
+
+
+def command(words, given=None, timeout=None, **options):
+    """subprocess.run of a program, text in and out, which Ctrl-C or a time-out ends with all programs it has started.
+
+    given: text for its input. timeout [s]: subprocess.TimeoutExpired is raised after it. options: of Popen.
+    """
+    own = {"start_new_session": True} if sys.platform != "win32" else {}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
+    pipes["stdin"] = subprocess.DEVNULL if given is None else subprocess.PIPE
+    commands, process = _commands.get() or _Commands(), None
+    try:
+        with watched(hold=True):  # a signal waits until the process is known
+            process = subprocess.Popen(words, **pipes, **own, **options)
+            commands.running.append(process)
+        if commands.ended:
+            raise KeyboardInterrupt
+        out, said = process.communicate(given, timeout)
+    except BaseException:
+        if process is not None:
+            _end_command(process)
+        raise
+    finally:
+        if process in commands.running:
+            commands.running.remove(process)
+    return subprocess.CompletedProcess(words, process.returncode, out, said)
+
+
+def _end_command(process):
+    """End a program and those it has started, and wait for it: compilers remove their temporary files on SIGTERM."""
+    for patience in (0.5, 5.0):
+        if process.poll() is not None:
+            return
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM if patience < 1 else signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
