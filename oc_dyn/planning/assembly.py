@@ -45,6 +45,7 @@ class Assembly:
     dynamics: np.ndarray
     stage_rows: list
     parts: dict = field(repr=False)
+    convexified: object = field(default=None, repr=False)
     solvers: dict = field(default_factory=dict, repr=False)  # made for this program, by name and options
 
     @property
@@ -98,8 +99,9 @@ class Assembly:
             what["fatrop"] = ([of_lagrangian, ca.triu2symm(H)], ["grad_gamma_x", "hess_gamma_x_x"])
             convex = ca.triu2symm(H)
             if hessian == "exact" and solver == "sqpmethod":
-                self.solvers["convexified"] = Convexified(H.sparsity(), self.first)  # a Callback has to be kept
-                convex = self.solvers["convexified"](H)
+                if self.convexified is None:  # one for all solvers of this program, as they do not keep a Callback
+                    self.convexified = Convexified(H.sparsity(), self.first)
+                convex = self.convexified(H)
             what["sqpmethod"] = ([convex], ["hess_gamma_x_x"])
             expressions, outputs = what[solver]
             out["nlp_hess_l"] = ca.Function("nlp_hess_l", given, expressions, names, outputs)

@@ -78,11 +78,11 @@ def phase_functions(made, phase):
     unknown = [made.states[k].symbol for k in phase.steps if not set(rows[k]) <= free]
     unknown = ca.vertcat(ca.MX(0, 1), *unknown)
     stepped = ca.vertcat(ca.MX(0, 1), *(made.states[k].symbol for k in phase.steps))
-    # made.own: the length of the interval is in limits on places within it, and parameters vary from node to node
+    # what is said of a later time in the interval, and parameters that vary from node to node, belong to nodes
     low = low_order(made.method)
     groups = {"dense": [], "nodal": [], "rest": []}
     for k, r in enumerate(phase.rows):
-        alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, *made.own))
+        alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, made.problem._ahead, *made.own[1:]))
         equation = np.any(r.lower == r.upper) and (low or ca.depends_on(r.expression, stepped))
         groups["nodal" if alone or equation else "dense"].append(k)
         if equation and not alone:

@@ -42,7 +42,7 @@ class ContactBody:
 
     def next(self):
         """(q, v, p, dp) at the next node, in the phase now described."""
-        h = self.problem.step
+        h = self.problem.step + self.problem._ahead
         q = self.robot.integrate_function()(self.q, h * self.v + h**2 / 2 * self.dv)
         v = self.v + h * self.dv
         return q, v, *contact_points(self.robot, self.frames)(q, v)

@@ -67,7 +67,7 @@ def mpc(
         raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
     for what, expression in outputs.items():
         for symbol in ca.symvar(expression):
-            if not any(ca.is_equal(symbol, s) for s in made.symbols):
+            if not any(ca.is_equal(symbol, s) for s in (*made.symbols, problem._ahead)):
                 raise UnknownName(f"symbol in output {what!r}", symbol.name(), [s.name() for s in made.symbols])
     checked_c_name("mpc", name, "give another name=")
     _check_ports([n for n, _ in problem._parameters + problem._varying], list(outputs))
@@ -133,8 +133,8 @@ class Controller:
             columns += ca.vertsplit(y, np.cumsum([0, *(v.size for v in some)]).tolist()) if some else []
         sizes = [s.numel() for s in (*made.p, *made.own)]
         columns += ca.vertsplit(p[: made.n_p + made.n_s], np.cumsum([0, *sizes]).tolist())
-        f = ca.Function("first", made.symbols, [ca.vec(ca.MX(e)) for e in outputs.values()])
-        return f.call(columns, True, False)
+        f = ca.Function("first", [*made.symbols, made.problem._ahead], [ca.vec(ca.MX(e)) for e in outputs.values()])
+        return f.call([*columns, ca.MX(0)], True, False)
 
     def _moved(self, found, shift):
         """Memory for the next step: stages one interval on, those that have none behind them as they are."""

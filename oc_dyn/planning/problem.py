@@ -78,6 +78,7 @@ class Problem:
         self._states, self._controls, self._parameters, self._varying = [], [], [], []
         self._durations, self._phases = [], []
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
+        self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
         self._chains, self._splines, self._bodies = [], [], []
         self._revision, self._made = 0, {}  # whatever changes the stages raises the revision
@@ -141,7 +142,9 @@ class Problem:
 
     def between(self, chain, share):
         """[x, x', ...] of a chain ("taylor") a share of the interval behind its start, for limits and costs there."""
-        return later(chain, share * self.step)
+        if isinstance(share, (int, float)) and share == 0:
+            return list(chain)
+        return later(chain, share * self.step + self._ahead)
 
     @staticmethod
     def _each(what, values, most, size):

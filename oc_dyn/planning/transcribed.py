@@ -117,8 +117,8 @@ class Transcribed:
         if not expressions:
             return []
         columns = [self.split(y, [v.symbol for v in some]) for y, some in ((x, self.states), (u, self.controls))]
-        f = ca.Function("f", self.symbols, [ca.MX(e) for e in expressions])
-        return f.call([*columns[0], *columns[1], *constants], True, False)
+        f = ca.Function("f", [*self.symbols, self.problem._ahead], [ca.MX(e) for e in expressions])
+        return f.call([*columns[0], *columns[1], *constants, ca.MX(0)], True, False)
 
     def _add_phase(self, phase, compiled):
         name = f"phase{phase.number}"
@@ -466,7 +466,7 @@ class Solution:
 
     def __getitem__(self, expression):
         made, expression = self.transcribed, ca.vec(ca.MX(expression))
-        f = ca.Function("value", made.symbols, [expression])
+        f = ca.Function("value", [*made.symbols, self.problem._ahead], [expression])
         u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls))
         count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
         controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
@@ -481,7 +481,7 @@ class Solution:
         columns += [np.tile(x[:, None], (1, count)) for x in parts]
         rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T
         columns += np.split(rows, np.cumsum([s.numel() for s in made.own])[:-1])
-        return np.array(f.map(count)(*columns)).T
+        return np.array(f.map(count)(*columns, np.zeros((1, count)))).T
 
 
 def _joined(arrays):

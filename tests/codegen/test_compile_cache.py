@@ -6,7 +6,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -433,14 +432,6 @@ def test_where_one_fails_the_others_do_not_go_on(f, tmp_path):
     with pytest.raises(od.SolveError, match="ended with status 3"):
         od.compile(fs, compiler=command(tmp_path, text))
     assert time.monotonic() - begun < 30
-
-
-@posix
-def test_another_thread_ends_it(tmp_path):
-    stop = threading.Event()
-    threading.Timer(0.2, stop.set).start()
-    with pytest.raises(od.SolveError, match="was stopped"):
-        run([command(tmp_path, "sleep 60")], stop=stop)
 
 
 @linux
