@@ -11,6 +11,7 @@ from oc_dyn.errors import ModelError, ModelWarning
 from oc_dyn.matrices.massless import _mass_matrix
 from oc_dyn.model.canonical import canonical
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*moves no inertia:oc_dyn.errors.ModelWarning")
 ROD = {"mass": 1.0, "com": (0.1, 0.1, 0.0), "inertia": (0.1, 0, 0, 0.1, 0, 0.1)}
 NEEDS_THE_INVERSE = (
     "forward_dynamics",

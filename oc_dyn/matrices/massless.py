@@ -48,7 +48,7 @@ def _problems(robot, q, known):
         return ()
     M = mass_matrix(robot, q)[np.ix_(rows, rows)]
     size = np.abs(np.diag(M))
-    alone = size <= _ZERO * _moved(robot)[rows]
+    alone = size <= _ZERO * moved(robot)[rows]
     cure = "give links that it carries a mass, give it an armature, or lock it"
     problems = [f"joint {name} moves no inertia; {cure}" for name in _joints(robot, rows, alone)]
     M[alone], M[:, alone] = 0, 0
@@ -85,7 +85,7 @@ def _mass_matrix(model, q):
     return M
 
 
-def _moved(robot):
+def moved(robot):
     """(nv,) largest entry of the inertias beyond the joint of each velocity, about their links' frames."""
     out = np.zeros(robot.nv)
     largest = {}

@@ -1,6 +1,7 @@
 """Robots written in code: links and joints added by name, in any order."""
 
 import warnings
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from ..errors import ModelError, ModelWarning, ShapeError
 from ..lie import so3
 from . import joints as jt
-from .check import definite_problems
+from .check import definite_problems, motion_doubts
 from .inertia import Inertia, unphysical
 from .numbers import HUGE, are_sane, as_floats
 from .robot import Joint, Mimic, assemble
@@ -166,7 +167,10 @@ class RobotBuilder:
         problems = definite_problems(robot) if self.check_inertia else []
         if problems:
             raise ModelError(self.name, problems)
-        return robot
+        doubts = motion_doubts(robot)
+        for some in filter(None, doubts):
+            warnings.warn(f"{self.name}: {'; '.join(some)}", ModelWarning, stacklevel=2)
+        return replace(robot, report=(*robot.report, *(text for some in doubts for text in some)))
 
     # -- checks -----------------------------------------------------------------------------------------------
 

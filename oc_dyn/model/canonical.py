@@ -215,7 +215,10 @@ def _build(robot, exact=True):
     bodies = _hung_on_turned_frames(bodies)
     n = len(bodies) - 1
     parent = (None, *(b.parent for b in bodies[1:]))
-    children = tuple(tuple(i for i in range(1, n + 1) if parent[i] == k) for k in range(n + 1))
+    below = [[] for _ in range(n + 1)]
+    for i in range(1, n + 1):
+        below[parent[i]].append(i)
+    children = tuple(map(tuple, below))
     tolerance = robot.snap_angles if exact else 0.0
     K = [(np.eye(3), np.zeros(3))]  # canonical frame in the simple body's frame
     offset = [0.0] * (n + 1)

@@ -26,7 +26,9 @@ def tree_problems(links, joints):
             if link not in links:
                 hint = _hint(link, links) if len(broken) < _HINTS else ""
                 broken.append(f"joint {j.name!r}: its {end} link {link!r} does not exist{hint}")
-        if j.child in parents:
+        if j.child == j.parent:
+            broken.append(f"joint {j.name!r}: link {j.child!r} is its parent and its child; give it another child")
+        elif j.child in parents:
             broken.append(
                 f"link {j.child!r} is the child of two joints, {parents[j.child]!r} and {j.name!r}; "
                 "closed loops are not supported"
@@ -42,7 +44,7 @@ def _root_problems(links, joints, parents):
     problems = []
     roots = [link for link in links if link not in parents]
     if not roots:
-        return [f"kinematic loop without a root: {', '.join(_loop(joints))}; one link must have no parent joint"]
+        return [f"kinematic loop without a root: {_loop(joints)}; one link must have no parent joint"]
     if len(roots) > 1:
         names = ", ".join(map(repr, roots))
         problems.append(f"{len(roots)} root links: {names}; a robot has one, connect the others by joints")
@@ -56,7 +58,7 @@ def _root_problems(links, joints, parents):
         stack += below.get(link, [])
     if len(reached) < len(links):
         loop = _loop([j for j in joints if j.child not in reached])
-        problems.append(f"kinematic loop: {', '.join(loop)}; closed loops are not supported")
+        problems.append(f"kinematic loop: {loop}; closed loops are not supported")
     return problems
 
 
@@ -80,6 +82,29 @@ def definite_problems(robot):
             cure = "the mass matrix is not positive with it; correct it, or pass check_inertia=False"
             return [f"link {name!r}: {why}; {cure}" for name, why in bad.items()]
     return []
+
+
+def motion_doubts(robot):
+    """(joints that move no inertia, joints whose limits let them not move): lists of sentences, one a joint."""
+    from ..matrices.massless import moved
+    from .parameters import of_joints
+
+    nothing = (moved(robot) == 0) & (of_joints(robot, "armature") == 0)
+    cure = "forward dynamics needs a mass behind it, an armature, or the joint locked"
+    idle = [
+        f"joint {j.name!r} moves no inertia; {cure}"
+        for j in robot.joints
+        if j.nv and nothing[j.v_index : j.v_index + j.nv].all()
+    ]
+    zero = []
+    for j in robot.joints + robot.mimics:
+        limits = (
+            ("velocity",) if j.mimic is not None else ("effort", "velocity")
+        )  # followers have no drive of their own
+        named = [x for x in limits if getattr(j, x) == 0]
+        if named:
+            zero.append(f"joint {j.name!r}: its {' and '.join(named)} limit is 0 and kept; a plan cannot move it")
+    return idle, zero
 
 
 def joint_problems(j):
@@ -106,6 +131,7 @@ def joint_problems(j):
 def _mimic_problems(joints):
     problems = []
     by_name = {j.name: j for j in joints}
+    sound = set()  # joints whose masters were followed to the end: long chains take no longer than their length
     for j in joints:
         if j.mimic is None:
             continue
@@ -116,25 +142,27 @@ def _mimic_problems(joints):
             continue
         if master.nq != 1 or j.nq != 1:
             problems.append(f"joint {j.name!r} mimics {master.name!r}; both must have one coordinate")
-        while master is not None and master.mimic is not None:
+        while master is not None and master.mimic is not None and master.name not in sound:
             if master.name in trail:
                 problems.append(f"joints {', '.join(map(repr, trail))} mimic each other in a circle")
                 break
             trail[master.name] = True
             master = by_name.get(master.mimic.joint)
+        sound.update(trail)
     return problems
 
 
 def _loop(joints):
-    """Links of one kinematic loop, in the order of the joints."""
-    parent = {j.child: j.parent for j in joints}
+    """Links of one kinematic loop, in the order of the joints, and these joints, as text."""
+    parent, above = {j.child: j.parent for j in joints}, {j.child: j.name for j in joints}
     link = next(iter(parent))
     seen = {}  # in order
     while link not in seen:
         seen[link] = True
         link = parent[link]
     seen = list(seen)
-    return seen[seen.index(link) :][::-1]
+    links = seen[seen.index(link) :][::-1]
+    return f"{', '.join(links)} by joints {', '.join(repr(above[x]) for x in links)}"
 
 
 def _hint(name, known):

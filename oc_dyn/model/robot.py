@@ -515,14 +515,19 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
 def _direct_mimics(joints):
     """Joints whose mimic rule names a joint that owns its coordinate, chains of rules composed."""
     by_name = {j.name: j for j in joints}
-    out = []
+    rules = {}
     for j in joints:
-        while j.mimic is not None and by_name[j.mimic.joint].mimic is not None:
-            first, then = j.mimic, by_name[j.mimic.joint].mimic
-            rule = Mimic(then.joint, first.multiplier * then.multiplier, first.multiplier * then.offset + first.offset)
-            j = replace(j, mimic=rule)
-        out.append(j)
-    return tuple(out)
+        chain = []  # of rules not known yet, the last one of a joint whose master owns its coordinate or is known
+        while j.mimic is not None and j.name not in rules:
+            chain.append(j)
+            j = by_name[j.mimic.joint]
+        for follower in reversed(chain):
+            first, then = follower.mimic, rules.get(follower.mimic.joint)
+            if then is not None:
+                offset = first.multiplier * then.offset + first.offset
+                first = Mimic(then.joint, first.multiplier * then.multiplier, offset)
+            rules[follower.name] = first
+    return tuple(replace(j, mimic=rules[j.name]) if j.mimic is not None else j for j in joints)
 
 
 def _floats_already(source, links, above, root):

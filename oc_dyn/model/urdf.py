@@ -11,7 +11,7 @@ from urdf_parser_py.urdf import URDF
 from ..errors import ModelError, ModelWarning
 from ..lie import so3
 from .canonical import almost_quarter_turns
-from .check import definite_problems, joint_problems, tree_problems
+from .check import definite_problems, joint_problems, motion_doubts, tree_problems
 from .inertia import Inertia
 from .robot import CLEAN, Joint, Mimic, assemble, checked_tolerance
 from .xml_clean import Findings, clean
@@ -51,8 +51,8 @@ def load_urdf(
 
     Raises FileNotFoundError; ModelError with every problem found, its line, element and attribute, and for links whose
     negative principal moments make the mass matrix indefinite; UnknownName for a joint to lock. Warns (ModelWarning)
-    of missing limits, of inertias that no body has, of an inertia without mass or a mass without inertia, and of tags
-    and attributes that look misspelt.
+    of missing limits and limits of 0, of joints that move no inertia, of inertias that no body has, of an inertia
+    without mass or a mass without inertia, and of tags and attributes that look misspelt.
     Source: URDF specification (wiki.ros.org/urdf/XML), version 1.2 included.
     """
     snap_angles = checked_tolerance("load_urdf: snap_angles", snap_angles)
@@ -76,14 +76,17 @@ def load_urdf(
     wrong = definite_problems(robot) if check_inertia else []
     if wrong:
         raise ModelError(source, [_sentence(_located(text, lines)) for text in wrong])
+    doubts = [[_located(text, lines) for text in some] for some in motion_doubts(robot)]
+    if strict and any(doubts):
+        raise ModelError(source, [_sentence(p) for some in doubts for p in some])
+    robot = replace(robot, report=(*robot.report, *(_sentence(p) for some in doubts for p in some)))
     near = almost_quarter_turns(robot)
     if near and snap_angles <= CLEAN:
         hint = f"angles written with few digits at {', '.join(near)}; snap_angles=1e-5 would take them as exact"
         robot = replace(robot, report=(*robot.report, hint))
     robot = replace(robot, snap_angles=snap_angles)
-    if found.unphysical and check_inertia:
-        found.warnings.append(_joined(found.unphysical))
-    for p in found.warnings:
+    told = [found.unphysical if check_inertia else [], *doubts]
+    for p in [*found.warnings, *(_joined(some) for some in told if some)]:
         warnings.warn(f"{source}: {_sentence(p)}", ModelWarning, stacklevel=2)
     return robot
 

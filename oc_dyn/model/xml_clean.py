@@ -25,6 +25,7 @@ _JOINT_TAGS = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"
 _LIMITS = ("lower", "upper", "effort", "velocity")
 _MORE_LIMITS = ("acceleration", "deceleration", "jerk", "effort_rate")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")  # people put commas between numbers
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _MACRO = re.compile(r"\$[{(]")
 _INF = math.inf
@@ -232,9 +233,6 @@ def _limits(out, joint, e, kind, who, f):
         if zero and value["lower"] > value["upper"]:
             f.wrong(e, f"{who}: <limit> has no {zero[0]}, and 0 would leave no range; give lower and upper")
             value.update(lower=-_INF, upper=_INF)
-    for k in ("effort", "velocity"):
-        if value[k] == 0:
-            f.note(e, f"{who}: its {k} limit is 0 in the file and kept; a plan cannot move it")
     if kind != "continuous" and value["lower"] == value["upper"]:
         f.note(e, f"{who}: its range is the one point {value['lower']:g}")
     slowing = value.pop("deceleration", _INF)
@@ -289,6 +287,8 @@ def _numbers(e, key, who, f, n=1, default=None, infinite=False):
         f.macro = f.macro or (f.line(e), _quoted(e, key))
     tokens = text.split()
     faults = [fault for t in tokens[:10] if (fault := _fault(t, key, infinite))]
+    if faults and n > 1 and len(apart := _SEPARATOR.split(text.strip())) == n and all(map(_NUMBER.fullmatch, apart)):
+        faults = ["numbers stand apart by blanks in URDF, not by commas or semicolons"]
     if not faults and len(tokens) != n:
         expected = "one number" if n == 1 else f"{n} numbers with blanks between them"
         faults = [f"got {len(tokens)} number(s), expected {expected}"]

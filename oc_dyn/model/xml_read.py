@@ -34,6 +34,7 @@ def read_xml(path_or_xml):
     if isinstance(data, bytes):
         body = data.lstrip(b" \t\r\n").removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
         before = data[: len(data) - len(body)].count(b"\n")
+        body = _declared(body)
     else:
         body = data.lstrip(_BLANK)
         before = data[: len(data) - len(body)].count("\n")
@@ -123,6 +124,16 @@ def _parser(recover=False):
         recover=recover, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
         remove_comments=True, remove_pis=True,
     )  # fmt: skip
+
+
+def _declared(body):
+    """Bytes whose XML declaration keeps the encoding alone: files give versions that do not exist. Lines are kept."""
+
+    def plain(found):
+        encoding = b' encoding="' + found[1] + b'"' if found[1] else b""
+        return b'<?xml version="1.0"' + encoding + b"\n" * found[0].count(b"\n") + b"?>"
+
+    return _DECLARATION.sub(plain, body, count=1)
 
 
 def _undeclared(body):
