@@ -79,7 +79,7 @@ def test_coulomb_friction_at_the_reference_speed_of_a_sampled_law():
     The motion is integrated once more by small steps of Runge-Kutta of order four under the same torques.
     """
     e = el.elastic_robot(planar_arm(1), 500.0, motor_inertia=0.5, motor_damping=0.5, motor_friction=30.0)
-    reference = el.reference(e, swing(1), duration=1.0)
+    reference = el.reference(e, swing(1), duration=0.6)
     errors = {}
     for speed in ("measured", "reference", "none"):
         law = el.feedback_linearization(e, 20.0, friction_speed=speed)
