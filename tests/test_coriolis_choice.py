@@ -12,7 +12,7 @@ from oc_dyn.errors import OrderError, UnknownName
 from oc_dyn.registry import CORIOLIS, get, get_method
 
 SOME = ["serial", "floating", "spherical", "mimic", "transform"]
-CHOICES = ["christoffel", "garofalo"]
+LARGE = pytest.param("floating", marks=pytest.mark.slow)  # takes long to build
 
 
 @cache
@@ -89,7 +89,7 @@ def test_every_quantity_with_such_a_matrix_starts_from_christoffel(quantity):
 
 @pytest.mark.parametrize("method", od.methods("matrix_partials"))
 @pytest.mark.parametrize("choice", [None, "garofalo"])
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", ["serial", LARGE, "spherical", "mimic", "transform"])
 def test_partials_are_those_of_the_matrix(name, choice, method):
     """dC_dq and dC_dv of a choice, the default one included, by central differences of coriolis_matrix."""
     r, (q, v, *_) = robot(name), state(name)
@@ -106,7 +106,7 @@ def test_partials_are_those_of_the_matrix(name, choice, method):
 
 
 @pytest.mark.parametrize("choice", [None, "garofalo"])
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", ["serial", LARGE, "spherical", "mimic", "transform"])
 def test_regressor_is_that_of_the_matrix(name, choice):
     """Ys theta = M dvr + C vr + g for vr that is not v; the armature left out."""
     r, (q, v, vr, dvr, _) = robot(name), state(name)
@@ -128,7 +128,7 @@ def armature(r):
 
 
 @pytest.mark.parametrize("choice", [None, "garofalo"])
-@pytest.mark.parametrize("name", ["serial", "floating", "transform"])
+@pytest.mark.parametrize("name", ["serial", LARGE, "transform"])
 def test_parameter_partials_are_those_of_the_matrix(name, choice):
     """M, C and g are linear in the parameters."""
     r, (q, v, *_) = robot(name), state(name)
