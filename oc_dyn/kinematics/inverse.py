@@ -15,7 +15,8 @@ def inverse_kinematics(robot, frame, *, p, R=None, q_start=None, tolerance=1e-10
     """Configuration (nq,) that brings a frame's origin to p (3,) [m], and its axes to R (3, 3) where R is given.
 
     q_start (nq,): where the search begins, by default robot.neutral(); of the solutions, one near it is found, and a
-    redundant robot moves no more than it must. limits: keep within the joints' positions. tolerance [m and rad].
+    redundant robot moves no more than it must. limits: keep within the positions of
+    the joints and of those that follow them. tolerance [m and rad].
     Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
     Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
     """
@@ -26,14 +27,15 @@ def inverse_kinematics(robot, frame, *, p, R=None, q_start=None, tolerance=1e-10
         raise ShapeError("inverse_kinematics: R is not a rotation matrix")
     q = np.array(robot.neutral(), float) if q_start is None else _sized("q_start", q_start, (robot.nq,))
     miss = pose_error(robot, frame)
+    lower, upper = (robot.limit(end) if limits else sign * np.inf for end, sign in (("lower", -1), ("upper", 1)))
+    q = np.clip(q, lower, upper)  # where the search begins, too
     for _ in range(steps):
         error, J = miss(q, p, R)
         if np.abs(error).max() < tolerance:
             return q
         damping = (_DAMPING * min(1.0, np.linalg.norm(error))) ** 2
         step = J.T @ np.linalg.lstsq(J @ J.T + damping * np.eye(len(J)), error, rcond=None)[0]
-        q = robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12)))
-        q = np.clip(q, robot.limit("lower"), robot.limit("upper")) if limits else q
+        q = np.clip(robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12))), lower, upper)
     left = f"{np.abs(error).max():.3g} m or rad are left after {steps} steps"
     raise LimitError(f"inverse_kinematics: {frame!r} cannot get there from q_start: {left}; try another q_start")
 

@@ -235,7 +235,8 @@ def _limits(out, joint, e, kind, who, f):
             value.update(lower=-_INF, upper=_INF)
     for k in ("effort", "velocity"):
         if value[k] == 0:
-            f.note(e, f"{who}: its {k} limit is 0 in the file and kept; a plan cannot move it")
+            what = "a plan cannot move it" if joint.find("mimic") is None else "it does not bind what it follows"
+            f.note(e, f"{who}: its {k} limit is 0 in the file and kept; {what}")
     if kind != "continuous" and value["lower"] == value["upper"]:
         f.note(e, f"{who}: its range is the one point {value['lower']:g}")
     slowing = value.pop("deceleration", _INF)
