@@ -4,27 +4,32 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
+from ..friction import counts
 from ..function import function
+from ..given import number
 from . import storage
 from .limits import QUANTITIES, order_name
 from .polynomials import derivatives_at
 from .report import report
 
 ORDERS = 5  # q, v, dv, d2v, d3v can always be asked for
+_JUMP = 1e-6  # share of its largest value from which on the step of a derivative at a breakpoint is a jump
 
 
 class Samples:
     """A motion on a grid of times. Rows are times, columns joints.
 
     t (K,) [s]; q, v, dv, d2v, d3v (K, n) [rad or m and their time derivatives]; tau, dtau (K, n) [Nm or N, and per
-    second]: torques that the motion needs, gravity included. derivatives: list of q and as many of its derivatives as
+    second]: torques that the motion needs, gravity included, and the robot's friction unless friction=False (Coulomb
+    friction smoothed, as in od.function). derivatives: list of q and as many of its derivatives as
     are known, at least four. At a time where a derivative jumps it is the value after the jump; at the last time, the
     value before.
     """
 
     def __init__(
-        self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None
-    ):
+        self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None,
+        friction=True,
+    ):  # fmt: skip
         self.t = t
         self.derivatives = derivatives
         self.joints = tuple(joints)
@@ -33,6 +38,7 @@ class Samples:
         self.limits = limits
         self.info = dict(info or {})
         self.continuity = continuity
+        self.friction = friction
         self.robot_name = self.info.get("robot") if robot is None else robot.name
         self._torques = torques
 
@@ -54,7 +60,7 @@ class Samples:
         if self._torques is None:
             if self.robot is None:
                 raise ModelError("trajectory", ["torques need the robot; load the file with robot=..."])
-            self._torques = torques(self.robot, self.derivatives)
+            self._torques = torques(self.robot, self.derivatives, self.friction)
         return self._torques
 
     def __len__(self):
@@ -98,7 +104,7 @@ class Trajectory(Samples):
     status, seconds, rounds, and more.
     """
 
-    def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None):
+    def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None, friction=True):
         self.pieces = np.asarray(pieces, float)
         t = np.asarray(t, float)
         super().__init__(
@@ -111,6 +117,7 @@ class Trajectory(Samples):
             info=info,
             torques=torques,
             continuity=self.pieces.shape[1] - 2,
+            friction=friction,
         )
         self.derivatives = self._at(t)
         self.solver_state = None  # for a warm start; not written to files
@@ -172,14 +179,50 @@ class Trajectory(Samples):
             "robot": self.robot,
             "limits": self.limits,
             "info": self.info,
+            "friction": self.friction,
         }
 
-    def check(self, limits=None, dt=1e-3):
-        """Report on every limit along the whole motion: sampled every dt [s] and on both sides of the breakpoints.
+    def on_pieces(self, piece, s):
+        """Samples at times s (K,) after the start of pieces (K,): at its end a piece is as it is before a jump."""
+        derivatives = list(derivatives_at(self.pieces[piece], s, max(ORDERS, self.pieces.shape[1])))
+        return Samples(self.t[piece] + s, derivatives, **self._context(), continuity=self.continuity)
 
+    def impulses(self):
+        """{quantity: (time (n,), joints (n,))} of those that are infinite at breakpoints inside the motion, as what they
+        are the rate of jumps there: the time of the largest jump, whether there is one.
+
+        A velocity that jumps takes impulses of all torques, an acceleration that jumps infinite rates of them.
+        """
+        if len(self.t) < 3:
+            return {}
+        M, jumps = len(self.t) - 1, {}
+        after, before = self.on_pieces(np.arange(1, M), np.zeros(M - 1)), self.on_pieces(np.arange(M), np.diff(self.t))
+        inner = [x[:-1] for x in before.derivatives]
+        for k, quantity in enumerate(QUANTITIES[1:5]):
+            jumps[quantity] = after.derivatives[k] - inner[k]
+        largest = {k: np.abs(x).max(axis=0) for k, x in zip(jumps, self.derivatives, strict=False)}
+        found, time, hit = {}, np.zeros(len(self.joints)), np.zeros(len(self.joints), bool)
+        for quantity, x in jumps.items():  # what is above a rate that is infinite is so, too
+            at, new = _beyond(x, largest[quantity], self.t[1:-1])
+            time, hit = np.where(new & ~hit, at, time), hit | new
+            if hit.any():
+                found[quantity] = time, hit
+        if self.robot is not None and found.keys() & {"v", "dv", "d2v"}:
+            step = after.tau - before.tau[:-1]
+            found["dtau"] = _beyond(step, np.abs(after.tau).max(axis=0), self.t[1:-1])
+            if found.keys() & {"v", "dv"}:
+                found["tau"] = found["dv" if "dv" in found else "v"][0], np.full(len(self.joints), True)
+                found["dtau"] = found["tau"]
+        return found
+
+    def check(self, limits=None, dt=1e-3):
+        """Report on every limit along the whole motion, on both sides of the breakpoints and between samples.
+
+        q and its derivatives are looked at where they are largest; torques, and velocities that are limited by the
+        position, every dt [s] and closer about the worst, in steps that grow with motions of many minutes.
         Print it, or ask .worst (largest share of a limit), .ok(tolerance), .rows. limits: default those of the plan.
         """
-        return report(self, limits or self.limits, dt)
+        return report(self, limits or self.limits, number("check: dt", dt, above=0))
 
     @classmethod
     def load(cls, path, robot=None):
@@ -214,11 +257,18 @@ class Trajectory(Samples):
         return f"<{self}>"
 
 
-def torques(robot, derivatives):
+def torques(robot, derivatives, friction=True):
     """(tau, dtau), each (K, n), for rows of q, v, dv, d2v."""
-    f = function(robot, "inverse_dynamics", order=1)
+    f = function(robot, "inverse_dynamics", order=1, friction=counts(robot, friction))
     tau, dtau = f(*(ca.DM(x.T) for x in derivatives[:4]))
     return np.array(tau).T, np.array(dtau).T
+
+
+def _beyond(jumps, largest, times):
+    """(time (n,), whether (n,)) of jumps (K, n) that are more than what rounding and solvers leave of zero."""
+    k = np.argmax(np.abs(jumps), axis=0)
+    size = np.abs(jumps).max(axis=0)
+    return times[k], size > np.maximum(_JUMP * largest, 1e-3 * _JUMP * largest.max(initial=0.0))
 
 
 def joint_units(robot):
