@@ -19,6 +19,13 @@ def count(what, value, least=0, most=2**31 - 1):
     return int(value)
 
 
+def flag(what, value):
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ShapeError(f"{what} is {shortened(value)}, expected True or False")
+    return bool(value)
+
+
 def one_of(what, value, known):
     """One of the names known."""
     if not isinstance(value, str) or value not in known:

@@ -1,4 +1,4 @@
-"""Where along a motion quantities are largest: polynomials by their control points, others on a grid that is refined."""
+"""Where along a motion quantities are largest: polynomials by control points, others on a grid that is refined."""
 
 from dataclasses import dataclass
 from math import factorial
@@ -83,8 +83,8 @@ def intervals(t, sweep, dt):
 def on_grid(t, counts, measure):
     """{quantity: Extreme} of what `measure` finds, on a grid of counts (M,) intervals in the pieces between t (M + 1,).
 
-    measure: (piece (K,), s (K,), neighbours) -> {quantity: (share, value, limit)}, each (K, n), s: times after the start
-    of the piece; neighbours: whether rows next to each other are so in time, too.
+    measure: (piece (K,), s (K,), in order) -> {quantity: (share, value, limit)}, each (K, n), s: times after the start
+    of the piece; in order: whether rows follow each other in time.
     """
     h, found = np.diff(t), {}
     for pieces in _blocks(counts):

@@ -174,6 +174,7 @@ def transcribe(
     c, N = task.continuity, nodes
     tied = [mesh == "uniform" and bool(np.any(state[1:])) for state in (task.start, task.goal)]
     kept = (c, task.moving.tobytes(), _present(task.limits), interior, kinematic, mesh, smoothing, task.limits.v_of_q)
+    kept += (task.friction,)
 
     def stage(last):
         key = ("planning", *kept, both_sides, tied[0], last, derivatives, compiler)
@@ -330,7 +331,7 @@ def _velocity_rows(task, piece, bounded):
 
 def _torque_rows(task, piece, points, limited, effort, derivatives, bounded):
     """Rows of torque and its rate at points of the piece; returns the integral of squared torque over the piece."""
-    f = function(task.robot, "inverse_dynamics", order=1, derivatives=derivatives)
+    f = function(task.robot, "inverse_dynamics", order=1, derivatives=derivatives, friction=task.friction)
     limits, n = task.limits, len(task.names)
     unit = {"tau": piece.unit["tau"], "dtau": piece.unit["dtau"]}
     interior, last, both_sides = points

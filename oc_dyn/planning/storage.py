@@ -86,6 +86,7 @@ def load(path, robot=None):
         "joints": joints,
         "units": meta["units"],
         "robot": robot,
+        "friction": bool(meta.get("friction", True)),
         "limits": None if meta["limits"] is None else Limits(joints).updated(meta["limits"]),
         "info": meta["info"],
         "torques": (columns["tau"], columns["dtau"]) if "tau" in columns else None,
@@ -124,6 +125,7 @@ def _meta(samples, names):
         "time_unit": "s",
         "columns": names,
         "continuity": samples.continuity,
+        "friction": bool(samples.friction),
         "limits": None if samples.limits is None else samples.limits.as_dict(),
         "info": _plain({"robot": samples.robot_name, **samples.info}),
     }

@@ -13,6 +13,7 @@ from .polynomials import derivatives_at
 from .report import report
 
 ORDERS = 5  # q, v, dv, d2v, d3v can always be asked for
+_MOST_SAMPLES = 1e7
 _JUMP = 1e-6  # share of its largest value from which on the step of a derivative at a breakpoint is a jump
 
 
@@ -140,6 +141,11 @@ class Trajectory(Samples):
         if np.ndim(at) == 0:
             if not (np.isfinite(at) and at > 0):
                 raise ShapeError(f"sample: got the step {at!r}, expected a positive number of seconds, or times")
+            if self.duration / at > _MOST_SAMPLES:
+                raise ShapeError(
+                    f"sample: {self.duration:g} s in steps of {at:g} s are {self.duration / at:.3g} samples, of "
+                    f"{_MOST_SAMPLES:g} at most; give a longer step, or the times"
+                )
             steps = int(np.floor(self.duration / at * (1 + 1e-12)))
             times = self.t[0] + at * np.arange(steps + 1)
             if self.t[-1] - times[-1] > 1e-9 * at:
@@ -188,8 +194,8 @@ class Trajectory(Samples):
         return Samples(self.t[piece] + s, derivatives, **self._context(), continuity=self.continuity)
 
     def impulses(self):
-        """{quantity: (time (n,), joints (n,))} of those that are infinite at breakpoints inside the motion, as what they
-        are the rate of jumps there: the time of the largest jump, whether there is one.
+        """{quantity: (time (n,), joints (n,))} of those that are infinite at breakpoints inside the motion, where what
+        they are the rate of jumps: the time of the largest jump, whether there is one.
 
         A velocity that jumps takes impulses of all torques, an acceleration that jumps infinite rates of them.
         """
@@ -241,8 +247,7 @@ class Trajectory(Samples):
 
         if self.robot is None:
             raise ModelError("trajectory", ["animate needs the robot; load the file with robot=..."])
-        if not fps > 0:
-            raise ShapeError(f"animate: got fps {fps!r}, expected a positive number")
+        fps = number("animate: fps", fps, above=0)
         samples = self.sample(1.0 / fps)
         return animate(self.robot, samples.t, samples.q, path, fps, size)
 
