@@ -20,7 +20,8 @@ def inverse_kinematics(robot, frame, *, p, R=None, q_start=None, tolerance=1e-10
     Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
     Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
     """
-    tolerance, steps = number("inverse_kinematics: tolerance", tolerance), count("inverse_kinematics: steps", steps, 1)
+    tolerance = number("inverse_kinematics: tolerance", tolerance, above=0)
+    steps = count("inverse_kinematics: steps", steps, 1, 100_000)
     p = _sized("p", p, (3,))
     R = None if R is None else _sized("R", R, (3, 3))
     if R is not None and np.abs(R @ R.T - np.eye(3)).max() > 1e-6:

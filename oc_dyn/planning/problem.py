@@ -119,7 +119,8 @@ class Problem:
         "b_spline": states are control points of a spline, and bounds hold for those of its derivatives, so everywhere;
         the guess is that of q.
         """
-        name, size, order = name_of("chain", name), count("chain: size", size, 1), count("chain: order", order, 1, 20)
+        name, size = name_of("chain", name), count("chain: size", size, 1, 10**5)
+        order = count("chain: order", order, 1, 20)
         one_of("basis of a chain", basis, ("taylor", "b_spline"))
         limits = self._each("bounds", bounds, order, size)
         limits += [None] * (order - len(limits))
