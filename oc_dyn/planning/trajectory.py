@@ -68,12 +68,18 @@ class Samples:
         return len(self.t)
 
     def used(self):
-        """{quantity: (K,) largest share over the joints of its limit} of v, dv, ..., tau, dtau, those that have one."""
+        """{quantity: (K,) largest share over the joints of its limit} of v, dv, ..., tau, dtau, those that have one.
+
+        Infinite where the motion is not smooth enough for a quantity to be one: d3v with continuity 2.
+        """
         out = {}
-        for name in QUANTITIES[1:]:
+        for k, name in enumerate(QUANTITIES[1:], 1):
             limit = np.inf if self.limits is None else getattr(self.limits, name)
             if np.isfinite(limit).any():
-                out[name] = np.abs(getattr(self, name) / limit).max(axis=1)
+                order = {"tau": 2, "dtau": 3}.get(name, k)
+                rough = self.continuity is not None and order > self.continuity + 1
+                share = np.abs(getattr(self, name) / limit).max(axis=1)
+                out[name] = np.full(len(self.t), np.inf) if rough else share
         return out
 
     def save(self, path, dt=None, layout=None):
