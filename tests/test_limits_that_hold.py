@@ -356,7 +356,7 @@ def test_slow_plans_of_least_effort(duration):
     plan = od.plan_point_to_point(robot, [0, 0], [0.1, 0], nodes=8, objective="effort", duration=duration)
     tau = plan.sample(np.linspace(0, duration, 50)).tau
     still = od.function(robot, "gravity")(plan.sample(np.linspace(0, duration, 50)).q.T).full().T
-    assert np.abs(tau - still).max() < 1e-6
+    assert np.abs(tau - still).max() < 1e-5
     assert plan.check().ok()
 
 

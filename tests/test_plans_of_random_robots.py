@@ -1,4 +1,4 @@
-"""Plans of random robots keep all limits at 10 kHz by a Newton-Euler recursion of its own, followers and friction too."""
+"""Plans of random robots keep all limits at 10 kHz by a recursion of Newton and Euler, followers and friction too."""
 
 import numpy as np
 import pytest

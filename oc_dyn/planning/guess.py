@@ -24,7 +24,7 @@ def smooth_motion(task, settings, kinematic, slower=1.0):
             best = (worst, T)
         if worst <= 1:
             break
-    T = best[1] * (1.0 if task.duration else slower)
+    T = (best[1] or T) * (1.0 if task.duration else slower)  # all may be over what is a number
     polynomial = hermite(*_smooth_ends(task), T)
     return T, _evaluated(polynomial, np.linspace(0, T, settings["nodes"] + 1), task.continuity + 2)
 
