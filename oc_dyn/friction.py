@@ -1,4 +1,4 @@
-"""Joint friction: viscous damping and smoothed Coulomb friction, off unless asked for."""
+"""Joint friction: viscous damping and Coulomb friction, smoothed in functions and of exact sign in checks."""
 
 import casadi as ca
 import numpy as np
