@@ -13,7 +13,7 @@ from .polynomials import derivatives_at
 from .report import report
 
 ORDERS = 5  # q, v, dv, d2v, d3v can always be asked for
-_MOST_SAMPLES = 1e7
+_MOST_NUMBERS = 20_000_000  # of positions, from sampling with a step
 _JUMP = 1e-6  # share of its largest value from which on the step of a derivative at a breakpoint is a jump
 
 
@@ -147,10 +147,11 @@ class Trajectory(Samples):
         if np.ndim(at) == 0:
             if not (np.isfinite(at) and at > 0):
                 raise ShapeError(f"sample: got the step {at!r}, expected a positive number of seconds, or times")
-            if self.duration / at > _MOST_SAMPLES:
+            most = _MOST_NUMBERS // len(self.joints)
+            if self.duration / at > most:
                 raise ShapeError(
                     f"sample: {self.duration:g} s in steps of {at:g} s are {self.duration / at:.3g} samples, of "
-                    f"{_MOST_SAMPLES:g} at most; give a longer step, or the times"
+                    f"{most} at most; give a longer step, or the times"
                 )
             steps = int(np.floor(self.duration / at * (1 + 1e-12)))
             times = self.t[0] + at * np.arange(steps + 1)
