@@ -230,6 +230,13 @@ def test_coulomb_friction_is_of_either_sign_where_a_joint_turns_round():
     assert row.value == pytest.approx(-2 * INERTIA - 1.5)
 
 
+def test_the_smoothed_jump_of_friction_between_two_samples_is_seen():
+    """It turns under -200 rad/s^2, so that the jump takes a fifth of the time between samples."""
+    turn = motion([0, 0.0195], [[0, 2, -200]], robot=arm(friction=1.5))
+    row = next(r for r in turn.check(od.Limits(J, dtau=20000)).rows if r.quantity == "dtau")
+    assert row.share < 1 and row.value == pytest.approx(-1.5 * 200 / SMOOTHING, rel=1e-3)
+
+
 def test_a_joint_that_stands_still_has_no_friction():
     still = motion([0, 1], [[0.3, 0, 0]], robot=arm(friction=1.5, damping=1))
     assert still.check(od.Limits(J, tau=5)).worst == 0.0

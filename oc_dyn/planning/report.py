@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..friction import coulomb_bounds, counts
+from ..friction import coulomb, coulomb_bounds, counts
 from .extremes import Extreme, intervals, of_polynomials, on_grid
 from .limits import QUANTITIES, Limits, order_name, velocity_bounds
 
@@ -155,9 +155,26 @@ def _measured(motion, limits, asked, piece, s, in_order):
             both = [_share(x, low, high) for x in values]
             up = both[1] >= both[0]
             value, share = np.where(up, *values[::-1]), np.maximum(*both)
+        if quantity == "dtau" and in_order and counts(motion.robot, motion.friction):
+            share, value = _at_turns(motion, limits, samples, piece, s, share, value)
         middle = 0.0 if quantity == "v_of_q" else _middle(low, high)
         out[quantity] = share, value, np.where((value >= middle) | ~np.isfinite(low), high, low)
     return out
+
+
+def _at_turns(motion, limits, samples, piece, s, share, value):
+    """Shares and values of dtau, those of samples in front of a turn replaced by what it is there if that is more: the
+    smoothed jump of Coulomb friction may be over between two samples."""
+    share, value = share.copy(), value.copy()
+    for i, *_ in coulomb(motion.robot):
+        v = samples.v[:, i]
+        k = np.flatnonzero((v[:-1] * v[1:] < 0) & (piece[:-1] == piece[1:]))
+        if k.size:
+            there = motion.on_pieces(piece[k], s[k] + (s[k + 1] - s[k]) * v[k] / (v[k] - v[k + 1]))
+            ((_, x, _, _, of_x),) = quantities(there, limits, ["dtau"])
+            more = of_x > share[k]
+            share[k], value[k] = np.where(more, of_x, share[k]), np.where(more, x, value[k])
+    return share, value
 
 
 def _add_jumps(motion, limits, found):
