@@ -8,7 +8,7 @@ from . import elastic
 from . import identification, interop, registry, robots
 from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
-from .errors import FileError, LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
+from .errors import CheckWarning, FileError, LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
 from .function import RobotFunction, function, ports
 from .interrupts import deadline
 from .kinematics.contact import contact_points, contact_wrenches

@@ -1,11 +1,56 @@
-"""Joint friction: viscous damping and smoothed Coulomb friction, off unless asked for."""
+"""Joint friction: viscous damping and Coulomb friction, smoothed in functions and of exact sign in checks."""
 
 import casadi as ca
+import numpy as np
 
 from .lie.along import time_derivatives
 from .model.parameters import of_joints
 
 SMOOTHING = 0.02  # [rad/s or m/s] velocity at which Coulomb friction has reached tanh(1) = 76 % of its value
+_STILL = 1e-10  # [rad/s or m/s] velocity that is none
+
+
+def counts(robot, friction=True):
+    """Whether friction is asked for and the robot has any: without, Functions are those of a robot without."""
+    return bool(friction) and any(b.joint.damping or b.joint.friction for b in robot.bodies)
+
+
+def coulomb(robot):
+    """[(number of the velocity, factor to the joint's, Coulomb friction at the coordinate)] of joints that have any."""
+    out = []
+    for body in robot.bodies:
+        j = body.joint
+        scale = abs(j.mimic.multiplier) if j.mimic else 1.0
+        if scale * j.friction:
+            out += [(i, scale, scale * j.friction) for i in range(j.v_index, j.v_index + j.nv)]
+    return out
+
+
+def coulomb_bounds(robot, v, in_order):
+    """(low, high), each (K, nv): what to add to torques with smoothed Coulomb friction at velocities v (K, nv) for the
+    exact one, which jumps where a joint turns round: there it is of either sign.
+
+    in_order: whether rows follow each other in time, so that turns between two of them are seen. A joint that stands
+    still before and after has none.
+    """
+    low, high = np.zeros(v.shape), np.zeros(v.shape)
+    for i, scale, friction in coulomb(robot):
+        x = v[:, i]
+        sign = np.where(np.abs(x) <= max(_STILL, 1e-12 * np.abs(x).max(initial=0.0)), 0.0, np.sign(x))
+        first, last = sign.copy(), sign.copy()
+        if in_order and len(x) > 1:
+            before, after = np.append(sign[:1], sign[:-1]), np.append(sign[1:], sign[-1:])
+            first, last = (f.reduce([sign, before, after]) for f in (np.minimum, np.maximum))
+            away = sign == 0  # at rest: the signs of what is before and after, not the zero between
+            first = np.where(away & (first == 0), last, first)
+            last = np.where(away & (last == 0), first, last)
+            moving = ~away  # next to a rest, its own sign alone
+            first = np.where(moving & (first == 0), sign, first)
+            last = np.where(moving & (last == 0), sign, last)
+        smooth = np.tanh(scale * x / SMOOTHING)
+        low[:, i] += friction * (first - smooth)
+        high[:, i] += friction * (last - smooth)
+    return low, high
 
 
 def friction_torques(robot, V, viscous=None):

@@ -11,11 +11,19 @@ from .model.numbers import as_floats, shortened
 _REFUSED = (NotImplementedError, RuntimeError, TypeError, ValueError, OverflowError)  # by casadi, in its many ways
 
 
-def count(what, value, least=0):
-    """An int of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < 2**31:
-        raise ShapeError(f"{what} is {shortened(value)}, expected an integer of at least {least}")
+def count(what, value, least=0, most=2**31 - 1):
+    """An int of at least so much, and at most."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        range_ = f"of at least {least}" if most == 2**31 - 1 else f"from {least} to {most}"
+        raise ShapeError(f"{what} is {shortened(value)}, expected an integer {range_}")
     return int(value)
+
+
+def flag(what, value):
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ShapeError(f"{what} is {shortened(value)}, expected True or False")
+    return bool(value)
 
 
 def one_of(what, value, known):
@@ -41,11 +49,12 @@ def options_of(what, value):
     return dict(value)
 
 
-def number(what, value):
-    """A finite float."""
+def number(what, value, above=None):
+    """A finite float, greater than `above` if that is given."""
     value = as_floats(what, value)
-    if value.size != 1 or not np.isfinite(value).all():
-        raise ShapeError(f"{what} is {shortened(value.tolist())}, expected a finite number")
+    if value.size != 1 or not np.isfinite(value).all() or (above is not None and not value.ravel()[0] > above):
+        more = "" if above is None else f" above {above:g}"
+        raise ShapeError(f"{what} is {shortened(value.tolist())}, expected a finite number{more}")
     return float(value.ravel()[0])
 
 

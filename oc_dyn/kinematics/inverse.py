@@ -20,12 +20,14 @@ def inverse_kinematics(
     """Configuration (nq,) that brings a frame's origin to p (3,) [m], and its axes to R (3, 3) where R is given.
 
     q_start (nq,): where the search begins, by default robot.neutral(); of the solutions, one near it is found, and a
-    redundant robot moves no more than it must. limits: keep within the joints' positions. tolerance [m and rad].
-    time_limit [s]: after it SolveError of status "time_limit" is raised, its solution where the search has got to.
+    redundant robot moves no more than it must. limits: keep within the positions of the joints and of those that
+    follow them. tolerance [m and rad]. time_limit [s]: after it SolveError of status "time_limit" is raised, its
+    solution where the search has got to.
     Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
     Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
     """
-    tolerance, steps = number("inverse_kinematics: tolerance", tolerance), count("inverse_kinematics: steps", steps, 1)
+    tolerance = number("inverse_kinematics: tolerance", tolerance, above=0)
+    steps = count("inverse_kinematics: steps", steps, 1, 100_000)
     p = _sized("p", p, (3,))
     R = None if R is None else _sized("R", R, (3, 3))
     if R is not None and np.abs(R @ R.T - np.eye(3)).max() > 1e-6:
@@ -38,6 +40,8 @@ def inverse_kinematics(
 
 
 def _searched(robot, frame, miss, q, p, R, tolerance, steps, limits):
+    lower, upper = (robot.limit(end) if limits else sign * np.inf for end, sign in (("lower", -1), ("upper", 1)))
+    q = np.clip(q, lower, upper)  # where the search begins, too
     for _ in range(steps):
         error, J = miss(q, p, R)
         if np.abs(error).max() < tolerance:
@@ -45,8 +49,7 @@ def _searched(robot, frame, miss, q, p, R, tolerance, steps, limits):
         check_deadline("inverse_kinematics", solution=q)
         damping = (_DAMPING * min(1.0, np.linalg.norm(error))) ** 2
         step = J.T @ np.linalg.lstsq(J @ J.T + damping * np.eye(len(J)), error, rcond=None)[0]
-        q = robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12)))
-        q = np.clip(q, robot.limit("lower"), robot.limit("upper")) if limits else q
+        q = np.clip(robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12))), lower, upper)
     left = f"{np.abs(error).max():.3g} m or rad are left after {steps} steps"
     raise LimitError(f"inverse_kinematics: {frame!r} cannot get there from q_start: {left}; try another q_start")
 

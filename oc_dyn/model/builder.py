@@ -101,7 +101,7 @@ class RobotBuilder:
                 effort_rate: limits, for joints of one coordinate; without end where not given.
             armature [kg m^2, kg]: inertia of the drive as seen at the joint; `rotor_inertia` about the rotor's axis
                 adds rotor_inertia * gear_ratio**2 to it (gear_ratio defaults to 1).
-            damping [Nm s/rad, N s/m], friction [Nm, N]: kept, and used only where a function is asked to.
+            damping [Nm s/rad, N s/m], friction [Nm, N] (Coulomb): count in plans, and in functions that are asked to.
             mimic: (joint, multiplier, offset): this joint's coordinate is multiplier times that of the other joint,
                 plus offset; the last two default to 1 and 0.
         Raises: ModelError naming the joint; ShapeError for vectors of the wrong size.

@@ -4,6 +4,7 @@ import textwrap
 
 import numpy as np
 
+from ..errors import ModelError
 from ..text import columns, terminal, told_apart
 
 _WIDTH = 110
@@ -41,7 +42,7 @@ def _rows(robot):
     split = robot.nq != robot.nv
     titles = ["#", "body", "parent", "joint", "kind", "q", *(["v"] if split else []), "mass", "lower .. upper"]
     titles += ["velocity", "effort"]
-    rows = []
+    rows, bound = [], _bound(robot)
     for b in robot.bodies:
         j = b.joint
         mark = "*" if j.mimic is not None else ""
@@ -50,11 +51,27 @@ def _rows(robot):
         row.append(mark + _span(j.q_index, j.nq))
         if split:
             row.append(mark + _span(j.v_index, j.nv))
-        row += [f"{b.inertia.mass:.4g}", _range(j.lower, j.upper), _limit(j.velocity), _limit(j.effort)]
+        row += [f"{b.inertia.mass:.4g}", *_limits(robot, j, bound)]
         rows.append(row)
     names = (1, 2, 3)
     numbers = [i for i, t in enumerate(titles) if t not in ("body", "parent", "joint", "kind", "lower .. upper")]
     return titles, rows, names, numbers
+
+
+def _bound(robot):
+    """{kind of limit: values} of the coordinates, followers heeded; {} where they leave a joint no range."""
+    try:
+        return {kind: robot.limit(kind) for kind in ("lower", "upper", "velocity", "effort")} if robot.mimics else {}
+    except ModelError:
+        return {}
+
+
+def _limits(robot, j, bound):
+    """Range, velocity and effort as text: of a joint that others follow those that all of them keep."""
+    own = [j.lower, j.upper, j.velocity, j.effort]
+    if bound and j.mimic is None and j.nq == 1:
+        own = [bound[kind][j.q_index if kind in ("lower", "upper") else j.v_index] for kind in bound]
+    return [_range(*own[:2]), _limit(own[2]), _limit(own[3])]
 
 
 def _footnotes(robot):
@@ -65,6 +82,9 @@ def _footnotes(robot):
         rule = f"{j.mimic.multiplier:g} * {terminal(j.mimic.joint)}"
         offset = f" {'-' if j.mimic.offset < 0 else '+'} {abs(j.mimic.offset):g}" if j.mimic.offset else ""
         lines.append(f"* mimic: {terminal(j.name)} = {rule}{offset}")
+    if robot.mimics:
+        none = "" if _bound(robot) else "; there is a joint that they leave no range"
+        lines.append(f"limits of a joint that others follow are those that they keep, too{none}")
     if robot.velocity_limits is not None:
         lines.append("velocity limits also depend on the position: robot.velocity_limits(q)")
     for kind in ("acceleration", "jerk", "effort_rate"):

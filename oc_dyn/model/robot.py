@@ -209,13 +209,41 @@ class Robot(ReadOnlyArrays):
         """(nv,) limits of one kind: lower, upper, velocity, effort, acceleration, jerk, effort_rate.
 
         lower and upper belong to the nq coordinates; joints of several coordinates have no limits (infinite).
+        Joints that follow another one bind it: with q' = m q + b its range is the part of its own in which q' is within
+        the follower's, |m| v keeps the follower's velocity, and so on. A coordinate has one drive, at the joint that
+        owns it, and its torque is what the drive gives for all: tau = tau_0 + sum m tau'. A follower passes tau / m on
+        at most, so that |tau| keeps |m| times the follower's effort. Files write 0 for velocity and effort of
+        followers, which have no drive of their own: that does not bind. `joint(name)` tells what a joint has by itself.
+        Raises ModelError where followers leave a joint no range.
         """
         if not isinstance(kind, str) or kind not in LIMITS:
             raise UnknownName("kind of limit", kind, LIMITS)
-        out = []
-        for j in self.joints:
-            out += [getattr(j, kind)] * (j.nq if kind in ("lower", "upper") else j.nv)
-        return np.array(out, float)
+        if kind in ("lower", "upper"):
+            return self._range()[LIMITS.index(kind)]
+        out = np.array([x for j in self.joints for x in [getattr(j, kind)] * j.nv], float)
+        for j in self.mimics:
+            m, own = abs(j.mimic.multiplier), getattr(j, kind)
+            if m and own:
+                out[j.v_index] = min(out[j.v_index], own * m if kind in ("effort", "effort_rate") else own / m)
+        return out
+
+    def _range(self):
+        """(lower, upper), each (nq,), of the coordinates in which followers are within theirs, too."""
+        lower, upper = (np.array([x for j in self.joints for x in [getattr(j, k)] * j.nq], float) for k in LIMITS[:2])
+        for j in self.mimics:
+            m, b, i = j.mimic.multiplier, j.mimic.offset, j.q_index
+            if m:
+                ends = sorted(((j.lower - b) / m, (j.upper - b) / m))
+                lower[i], upper[i] = max(lower[i], ends[0]) + 0.0, min(upper[i], ends[1]) + 0.0  # no -0
+        for i in np.flatnonzero(lower > upper):
+            if lower[i] - upper[i] <= 1e-9 * max(1.0, abs(lower[i])):  # rounding
+                lower[i] = upper[i]
+                continue
+            followers = ", ".join(repr(j.name) for j in self.mimics if j.q_index == i)
+            name = self.coordinate_names[i]
+            problem = f"joint {name!r} has no position in which it and what follows it ({followers}) are in range"
+            raise ModelError(self.name, [f"{problem}: from {lower[i]:g} to {upper[i]:g}"])
+        return lower, upper
 
     # -- configurations ---------------------------------------------------------------------------------------
 
@@ -224,14 +252,16 @@ class Robot(ReadOnlyArrays):
         return np.concatenate([jt.neutral(j.kind, j.nq) for j in self.joints]) if self.joints else np.zeros(0)
 
     def random_configuration(self, seed=None):
-        """(nq,) configuration, uniform within the limits (within pi, or 1 m, where there are none)."""
+        """(nq,) configuration, uniform within the limits, those of followers too (within pi or 1 m without)."""
         rng = np.random.default_rng(seed)
+        lowest, highest = self._range()
         parts = []
         for j in self.joints:
             if j.nq == 1:
                 reach = 1.0 if j.kind == "prismatic" else np.pi
-                lower = j.lower if np.isfinite(j.lower) else min(-reach, j.upper - reach)
-                upper = j.upper if np.isfinite(j.upper) else max(reach, lower + reach)
+                lower, upper = lowest[j.q_index], highest[j.q_index]
+                lower = lower if np.isfinite(lower) else min(-reach, upper - reach)
+                upper = upper if np.isfinite(upper) else max(reach, lower + reach)
                 parts.append([rng.uniform(lower, upper)])
             elif j.kind == "planar":
                 parts.append([rng.uniform(-np.pi, np.pi), *rng.uniform(-1, 1, 2)])
@@ -496,7 +526,7 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
         if b.joint.mimic is not None:
             master = place[b.joint.mimic.joint]
             bodies[i] = replace(b, joint=replace(b.joint, q_index=master.q_index, v_index=master.v_index))
-    return Robot(
+    robot = Robot(
         name=name,
         bodies=tuple(bodies),
         joints=tuple(owners),
@@ -510,6 +540,20 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
         base_parts=fixed,
         report=tuple(report),
     )
+    return replace(robot, report=(*robot.report, *_notes_on_followers(robot)))
+
+
+def _notes_on_followers(robot):
+    """What to say of joints whose followers leave them one position or none, though their own range is wider."""
+    if not robot.mimics:
+        return []
+    try:
+        lower, upper = robot._range()
+    except ModelError as error:
+        return list(error.problems)
+    held = [j for j in robot.joints if j.nq == 1 and lower[j.q_index] == upper[j.q_index] and j.lower < j.upper]
+    text = "joint {0!r}: the ranges of joints that follow it leave it the one position {1:g}"
+    return [text.format(j.name, lower[j.q_index]) for j in held]
 
 
 def _direct_mimics(joints):

@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from ..errors import ModelError, OrderError, ShapeError, UnknownName
+from ..errors import LimitError, ModelError, OrderError, ShapeError, UnknownName
 from ..given import number, one_of, options_of
 from ..model.numbers import as_floats, shortened
 from .limits import Limits, order_name
 from .trajectory import Trajectory
+
+MOST_NODES = 10_000  # of a plan
+SHORTEST, LONGEST = 1e-6, 1e9  # [s] durations that are planned
 
 
 def check_robot(robot):
@@ -41,19 +44,21 @@ def vector(what, value, names):
 
 
 def check_numbers(continuity, nodes, interior, refinements, smoothing, limits):
-    counts = (("continuity", continuity, 2), ("nodes", nodes, 1), ("interior", interior, 0))
-    for what, value, least in (*counts, ("refinements", refinements, 0)):
+    ranges = {"continuity": (continuity, 2, 8), "nodes": (nodes, 1, MOST_NODES), "interior": (interior, 0, 20)}
+    for what, (value, least, most) in {**ranges, "refinements": (refinements, 0, 10)}.items():
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             why = "; below 2 the torque itself would jump" if what == "continuity" else ""
-            raise OrderError(f"plan_point_to_point: {what} is {value!r}, expected an integer of at least {least}{why}")
-    if continuity > 8:
-        raise OrderError(f"plan_point_to_point: continuity is {continuity}, it goes up to 8")
+            raise OrderError(
+                f"plan_point_to_point: {what} is {shortened(value)}, expected an integer of at least {least}{why}"
+            )
+        if value > most:
+            raise OrderError(f"plan_point_to_point: {what} is {shortened(value)}, it goes up to {most}")
     if nodes < 2 * continuity + 2:
         raise OrderError(
             f"plan_point_to_point: {nodes} nodes cannot meet start and goal with continuity {continuity}; "
             f"give at least {2 * continuity + 2}"
         )
-    if not (np.isfinite(smoothing) and smoothing >= 0):
+    if number("plan_point_to_point: smoothing", smoothing) < 0:
         raise OrderError(f"plan_point_to_point: smoothing is {smoothing!r}, expected a number of at least 0")
     if continuity < 3 and np.isfinite(limits.d3v).any():
         raise OrderError("plan_point_to_point: with continuity 2 the jerk jumps; limits of d3v need continuity 3")
@@ -78,6 +83,8 @@ def checked_duration(objective, duration):
         return None
     if duration is None or number("duration", duration) <= 0:
         raise ShapeError(f"objective 'effort' needs a duration in seconds, got {duration!r}")
+    if not SHORTEST <= float(duration) <= LONGEST:
+        raise LimitError(f"duration is {float(duration):g} s; motions take from {SHORTEST:g} to {LONGEST:g} s")
     return float(duration)
 
 

@@ -8,6 +8,7 @@ from ..model.numbers import as_floats
 from .polynomials import derivatives_at
 
 _GRID = 400  # intervals a Function is looked at on
+_FARTHEST = 1e9  # [rad or m]
 _JUMP = 1e-3  # share of the range of a derivative that its integral may miss before it counts as a jump
 
 
@@ -62,6 +63,8 @@ def spline(points, at=None, degree=3):
     """
     points = np.asarray(points, float)
     k = len(points)
+    if not np.abs(points).max(initial=0.0) < _FARTHEST:
+        raise LimitError(f"path: way points get to {np.abs(points).max():g}, they can be up to {_FARTHEST:g} rad or m")
     gaps = np.linalg.norm(np.diff(points, axis=0), axis=1)
     if not gaps.all():
         i = int(np.argmin(gaps))

@@ -6,9 +6,11 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError
+from .arguments import LONGEST
 from .limits import QUANTITIES, velocity_bounds
 
 _TINY = 1e-9  # share of a limit that rounding may take
+_NEAREST, _FARTHEST = 1e-13, 1e9  # [rad or m] shortest way relative to the position, largest position
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,7 @@ class Task:
     goal: np.ndarray
     continuity: int
     duration: float | None
+    friction: bool = False  # whether that of the robot counts; not asked for where it has none
 
     @property
     def names(self):
@@ -71,11 +74,40 @@ def _seven_phases(D, v, a, j):
 
 def refuse(task):
     """Raise LimitError, naming joint, value and limit, for a task no motion can do."""
+    refuse_senseless(task.limits, [task.start[0], task.goal[0]], task.names)
     for where, state in (("start", task.start), ("goal", task.goal)):
         _refuse_state(task, where, state)
         _refuse_torque(task, where, state)
     _refuse_held(task)
     _refuse_duration(task)
+
+
+def refuse_senseless(limits, way, names):
+    """Raise LimitError where numbers leave nothing to plan with: a way of no length, or one that takes for ever.
+
+    way: positions (n,), one after the other.
+    """
+    way = np.array(way)
+    if np.abs(way).max() > _FARTHEST:
+        k, i = np.unravel_index(np.argmax(np.abs(way)), way.shape)
+        text = f"joint {names[i]!r} is to be at {way[k, i]:g}; positions up to {_FARTHEST:g} can be planned"
+        raise LimitError(text)
+    distance = np.abs(np.diff(way, axis=0)).max(axis=0)
+    if 0 < distance.max() < _NEAREST * max(1.0, np.abs(way).max()):
+        raise LimitError(
+            f"start and goal differ by {distance.max():g} rad or m, which is no more than rounding; "
+            "give the same position, or one that is farther away"
+        )
+    for order, quantity in enumerate(QUANTITIES[1:5], 1):
+        limit = getattr(limits, quantity)
+        for i in np.flatnonzero((distance > 0) & (limit > 0) & np.isfinite(limit)):
+            with np.errstate(over="ignore"):
+                needed = (distance[i] / limit[i]) ** (1 / order)
+            if needed > LONGEST:
+                raise LimitError(
+                    f"joint {names[i]!r} moves by {distance[i]:.6g}, which takes {needed:.3g} s or more with its limit "
+                    f"{quantity} of {limit[i]:.6g}; motions take up to {LONGEST:g} s"
+                )
 
 
 def _refuse_state(task, where, state):

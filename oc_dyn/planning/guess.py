@@ -50,7 +50,7 @@ def _evaluated(polynomial, t, count):
 def _worst_share(task, derivatives, kinematic):
     """Largest share of a limit that a motion (5, K, n) reaches; without torque if kinematic."""
     t, robot = np.zeros(derivatives.shape[1]), None if kinematic else task.robot
-    samples = Samples(t, list(derivatives), joints=task.names, units=(), robot=robot)
+    samples = Samples(t, list(derivatives), joints=task.names, units=(), robot=robot, friction=task.friction)
     return max(float(np.max(share)) for *_, share in quantities(samples, task.limits))
 
 

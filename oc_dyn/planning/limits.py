@@ -60,7 +60,7 @@ class Limits:
 
     @classmethod
     def of(cls, robot):
-        """The robot's own limits."""
+        """What the robot can do: its own limits, joints that follow others included; see Robot.limit."""
         names = robot.coordinate_names if robot.nq == robot.nv else robot.velocity_names
         found = {ours: robot.limit(theirs) for ours, theirs in _OF_JOINT.items()}
         if robot.nq == robot.nv:

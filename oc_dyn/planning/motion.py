@@ -34,6 +34,7 @@ def solved(task, problem, values, solver):
         robot=task.robot,
         limits=task.limits,
         info=info,
+        friction=task.friction,
     )
     motion.info["objective_value"] = float(T) if problem.free_time else _effort(motion)
     return motion
@@ -99,8 +100,9 @@ def still(task):
     info = {"robot": task.robot.name, "objective": "effort", "iterations": 0, "status": "held by limits of zero"}
     units = joint_units(task.robot)
     return Trajectory(
-        [0.0, task.duration], pieces, joints=task.names, units=units, robot=task.robot, limits=task.limits, info=info
-    )
+        [0.0, task.duration], pieces, joints=task.names, units=units, robot=task.robot, limits=task.limits, info=info,
+        friction=task.friction,
+    )  # fmt: skip
 
 
 def failure(problem, values, status, iterations):
@@ -118,6 +120,7 @@ def failure(problem, values, status, iterations):
         units=joint_units(task.robot),
         robot=task.robot,
         limits=task.limits,
+        friction=task.friction,
     )
     found = _violations(motion)
     lines = "".join(f"\n  - {v}" for v in found[:8]) or "\n  none above 0.1 %: more iterations may help"

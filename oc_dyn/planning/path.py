@@ -6,28 +6,34 @@ duration of every interval. As the nodes do not move, the path and the dynamics 
     q^(m) = sum_j d^j q / ds^j  B_mj(s', s'', ...),
     tau   = a s'' + b s'^2 + g,    tau' = a s''' + e s' s'' + d s'^3 + f s',
 
+with damping (c q' s' in tau) and Coulomb friction (its sign is that of q', as s' > 0) besides,
 and the nonlinear program consists of short polynomials, whatever the robot.
 """
 
 import time
-import warnings
 from math import factorial
 
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, ModelWarning, OrderError, SolveError
+from ..errors import LimitError, OrderError, SolveError
+from ..friction import SMOOTHING, coulomb, counts
 from ..function import function
+from ..given import flag
 from ..interrupts import TIME_LIMIT, deadline, watched
-from .arguments import check_robot, chosen_limits
+from ..model.numbers import shortened
+from ..model.parameters import of_joints
+from .arguments import MOST_NODES, check_robot, chosen_limits
 from .curves import curve
+from .feasibility import refuse_senseless
 from .limits import QUANTITIES, velocity_bounds
 from .path_motion import PathMotion, bell
 from .polynomials import hermite, later
 from .problem import Problem
 from .trajectory import ORDERS, joint_units
+from .verdict import checked_mode, report_or_raise
 
-_TIGHTEN, _CLEAN, _ROUNDS = 1.001, 1.005, 8
+_TIGHTEN, _ROUNDS = 1.0009, 8
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
 _ORDER = {"v": 1, "dv": 2, "d2v": 3, "d3v": 4, "tau": 2, "dtau": 3}  # of the time derivative that a limit is of
 _TINY = 1e-9
@@ -35,7 +41,7 @@ _TINY = 1e-9
 
 def plan_along_path(
     robot, path, *, at=None, degree=None, continuity=2, limits=None, scale=None, ignore=(), nodes=100, solver="ipopt",
-    solver_options=None, time_limit: float | None = None,
+    solver_options=None, friction: bool = True, check: str = "warn", time_limit: float | None = None,
 ):  # fmt: skip
     """Fastest motion from rest to rest along a path of the joints, as a PathMotion.
 
@@ -47,33 +53,36 @@ def plan_along_path(
         continuity: c from 2 to 5; q is c times continuously differentiable in time, s^(c+1) constant on each interval.
         limits: Limits, default Limits.of(robot). scale: {"v": 0.5, "dtau": 0.3} factors of limits. ignore: names of
             limits to leave out: "q", "v", "dv", "d2v", "d3v", "tau", "dtau", "v_of_q".
-        nodes: number of intervals. solver, solver_options: as those of Problem.solve. time_limit [s]:
-            for all of it; the solver stops at its next iteration, and the status of SolveError is "time_limit".
+        nodes: number of intervals. solver, solver_options: as those of Problem.solve.
+        friction: whether the friction of the robot's joints counts in torques: damping, and Coulomb friction against
+            the way that the path goes; in the rate of torques smoothed as in od.function.
+        check: what to do about a motion that exceeds a limit by more than 0.1 %, anywhere: "warn", "raise", or "off".
+        time_limit [s]: for all of it; the solver stops at its next iteration, and the status of SolveError is
+            "time_limit".
     Returns:
         PathMotion: sample(dt), check(), save(path), plot(path), animate(path), law, curve. Between nodes the motion is
-        checked and, where a limit is exceeded by more than 0.1 %, tightened there and solved again.
+        checked and, where a limit is exceeded by more than 0.09 %, tightened there and solved again.
     Raises:
         LimitError, before solving, for a path outside the limits of position, one whose points cannot be held by the
         torques, or one that stands still; OrderError for a path that is not smooth enough; SolveError, with the last
-        iterate as its trajectory, if the solver fails; ShapeError, UnknownName, ModelError for arguments that do not
-        fit.
+        iterate as its trajectory, if the solver fails, and with check="raise" for a motion that exceeds a limit;
+        ShapeError, UnknownName, ModelError for arguments that do not fit.
     Source: this toolkit; the quadratic form of torques along a path is that of Bobrow, Dubowsky and Gibson 1985.
     """
     begun = time.perf_counter()
     check_robot(robot)
+    checked_mode(check)
     limits = chosen_limits(robot, limits, scale, ignore)
     _check_numbers(continuity, nodes, limits)
     on = curve(path, at, degree, continuity, limits.joints)
     _refuse(robot, limits, on)
-    task = _Task(robot, limits, on, continuity)
+    task = _Task(robot, limits, on, continuity, counts(robot, flag("plan_along_path: friction", friction)))
     with deadline(time_limit), watched():
         T, law = _slow_enough(task)
         problem = _Program(task, nodes, T)
         motion = _rounds(task, problem, _nodes(on, law, T, nodes), law, solver, solver_options)
-    over = max(motion.info["shares"], key=motion.info["shares"].get)
-    if motion.info["shares"][over] > _CLEAN:
-        share = 100 * motion.info["shares"][over]
-        warnings.warn(f"between nodes {over} reaches {share:.1f} % of its limit; use more nodes", ModelWarning, 2)
+    if check != "off":
+        report_or_raise("plan_along_path", motion.check(), check, "use more nodes", motion)
     motion.info |= {"seconds": time.perf_counter() - begun, "iterations": problem.iterations, "solver": solver}
     return motion
 
@@ -83,7 +92,9 @@ def _check_numbers(continuity, nodes, limits):
         raise OrderError(f"plan_along_path: continuity is {continuity!r}, expected an integer from 2 to 5")
     if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 2 * continuity + 2:
         least = 2 * continuity + 2
-        raise OrderError(f"plan_along_path: nodes is {nodes!r}, expected an integer of at least {least}")
+        raise OrderError(f"plan_along_path: nodes is {shortened(nodes)}, expected an integer of at least {least}")
+    if nodes > MOST_NODES:
+        raise OrderError(f"plan_along_path: nodes is {shortened(nodes)}, it goes up to {MOST_NODES}")
     if continuity < 3 and np.isfinite(limits.d3v).any():
         raise OrderError("plan_along_path: with continuity 2 the jerk jumps; limits of d3v need continuity 3")
 
@@ -91,7 +102,13 @@ def _check_numbers(continuity, nodes, limits):
 class _Task:
     """What is asked, and what the path and the dynamics are at places of the path."""
 
-    def __init__(self, robot, limits, on, continuity):
+    def __init__(self, robot, limits, on, continuity, friction=False):
+        self.friction = friction
+        self.viscous, self.coulomb = np.zeros(robot.nv), np.zeros(robot.nv)
+        if friction:
+            self.viscous = of_joints(robot, "viscous")
+            for i, _, torque in coulomb(robot):
+                self.coulomb[i] += torque
         self.robot, self.limits, self.on, self.continuity = robot, limits, on, continuity
         self.bounded = [
             k for k in QUANTITIES[1:] if _ORDER[k] <= continuity + 1 and np.isfinite(getattr(limits, k)).any()
@@ -117,7 +134,9 @@ class _Task:
         g = self._at(P[0], zero, zero, zero)[0]
         a = self._at(P[0], zero, P[1], zero)[0] - g
         b = self._at(P[0], P[1], P[2], zero)[0] - g
-        return np.array([a, b, g])
+        if not self.friction:
+            return np.array([a, b, g])
+        return np.array([a, b, g + self.coulomb * np.sign(P[1]), self.viscous * P[1]])
 
     def _rate(self, P):
         def rate(x):
@@ -127,7 +146,22 @@ class _Task:
 
         a, one, two, both = (rate(x) for x in ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (1.0, 1.0, 0.0)))
         d = (two - 2 * one) / 6
-        return np.array([a, both - one, d, one - d])
+        rows = [a, both - one, d, one - d]
+        return np.array(rows + [self.viscous * P[2], self.viscous * P[1]] if self.friction else rows)
+
+    def slopes(self, quantity, s, before=False):
+        """(K, 2, joints): q' and q'' at places s of joints that the smoothed jump of Coulomb friction counts for."""
+        return np.moveaxis(self.on.at(s, 3, before)[1:, :, self.rubbing(quantity)], 0, 1)
+
+    def rubbing(self, quantity):
+        """Numbers, among those that are finite, of joints whose Coulomb friction counts in a quantity's rows."""
+        return self.finite("dtau")[self.coulomb[self.finite("dtau")] > 0] if quantity == "dtau" else np.zeros(0, int)
+
+    def turning(self, slope, bend, x, tanh=np.tanh):
+        """Rates of Coulomb friction of the joints that rub, by their limits, from q' and q'' there and [s', s'']."""
+        i = self.rubbing("dtau")
+        v, dv = slope * x[0], bend * x[0] ** 2 + slope * x[1]
+        return self.coulomb[i] / self.limits.dtau[i] / SMOOTHING * (1 - tanh(v / SMOOTHING) ** 2) * dv
 
     def _at(self, *rows):
         return [np.array(x).T for x in self.dynamics(*(x.T for x in rows))]
@@ -144,12 +178,12 @@ class _Task:
         return each.min(axis=1)
 
 
-def terms(quantity, x):
+def terms(quantity, x, friction=False):
     """Products of s', s'', ... that the rows of a quantity are sums of, in the order of _Task.factors."""
     if quantity == "tau":
-        return [x[1], x[0] ** 2, 1.0]
+        return [x[1], x[0] ** 2, 1.0] + ([x[0]] if friction else [])
     if quantity == "dtau":
-        return [x[2], x[0] * x[1], x[0] ** 3, x[0]]
+        return [x[2], x[0] * x[1], x[0] ** 3, x[0]] + ([x[0] ** 2, x[1]] if friction else [])
     return bell(_ORDER[quantity], x)[-1]
 
 
@@ -157,6 +191,7 @@ def _refuse(robot, limits, on):
     """Raise LimitError for a path that no motion can follow."""
     s = np.unique(np.concatenate([np.linspace(0, 1, 2001), on.knots]))
     q, slope = on.at(s, 2)
+    refuse_senseless(limits, [q.min(axis=0), q.max(axis=0)], limits.joints)
     lower, upper = limits.q
     slack = 1e-9 * np.maximum(1.0, np.abs(q))
     outside = (q < lower - slack) | (q > upper + slack)
@@ -249,9 +284,19 @@ def _slow_enough(task):
 def _worst(task, s, law):
     shares = [0.0]
     for k in task.bounded:
-        F = task.factors(k, s)
-        shares.append(np.abs(sum(F[:, j] * np.reshape(x, (-1, 1)) for j, x in enumerate(terms(k, law[1:])))).max())
+        shares.append(np.abs(_values(task, k, s, law, task.factors(k, s))).max())
     return max(shares)
+
+
+def _values(task, quantity, s, law, F, slopes=None):
+    """(K, joints) of a quantity by its limits, from its factors and the derivatives of s (.., K)."""
+    y = sum(F[:, j] * np.reshape(x, (-1, 1)) for j, x in enumerate(terms(quantity, law[1:], task.friction)))
+    rubbing = task.rubbing(quantity)
+    if rubbing.size:
+        slopes = task.slopes(quantity, s) if slopes is None else slopes
+        turning = task.turning(slopes[:, 0], slopes[:, 1], law[1:3, :, None])
+        y[:, np.searchsorted(task.finite(quantity), rubbing)] += turning
+    return y
 
 
 def _nodes(on, law, T, N):
@@ -300,16 +345,25 @@ class _Program:
         passed = sum(x[j] * h ** (j + 1) / factorial(j + 1) for j in range(c + 1))
         ocp.limit(0, N * (passed - self.gap), 0)
         ocp.limit(-np.inf, ca.vertcat(x[0], middle[0]) / self.top_speed, 1)
-        self.rows = {}
+        self.rows, self.slopes = {}, {}
         for k in task.bounded:
             if k == "v":
                 continue
             jumps = _ORDER[k] == c + 1
             for side in ("start", "end") if jumps else ("start", "middle"):
-                y = terms(k, {"start": x, "middle": middle, "end": after}[side])
+                there = {"start": x, "middle": middle, "end": after}[side]
+                y = terms(k, there, task.friction)
                 F = ocp.varying(f"{k}_{side}", len(y) * len(task.finite(k)))
                 F_ = ca.reshape(F, len(task.finite(k)), len(y))
-                ocp.limit(-1, sum(F_[:, j] * z for j, z in enumerate(y)), 1)
+                value = sum(F_[:, j] * z for j, z in enumerate(y))
+                rubbing = task.rubbing(k)
+                if rubbing.size:
+                    m = len(rubbing)
+                    self.slopes[k, side] = S = ocp.varying(f"{k}_{side}_slopes", 3 * m)
+                    turning = S[2 * m :] * task.turning(S[:m], S[m : 2 * m], there, ca.tanh)
+                    at = np.searchsorted(task.finite(k), rubbing)
+                    value = value + ca.DM(np.eye(len(task.finite(k)))[:, at]) @ turning
+                ocp.limit(-1, value, 1)
                 self.rows[k, side] = F
         ocp.start(dict.fromkeys(self.x, 0.0))
         ocp.goal(dict.fromkeys(self.x, 0.0))
@@ -326,11 +380,17 @@ class _Program:
             where = at[side]
             F = task.factors(k, where, before=side == "end") * margins[k, side][:, None, :]
             p[symbol] = F.reshape(self.N + 1, -1)
+            if (k, side) in self.slopes:
+                columns = np.searchsorted(task.finite(k), task.rubbing(k))
+                slopes = task.slopes(k, where, side == "end").reshape(self.N + 1, -1)
+                p[self.slopes[k, side]] = np.hstack([slopes, margins[k, side][:, columns]])
         for v in (*ocp._states, *ocp._controls):
             v.guess = guess[v.name]
         if solver == "ipopt":  # half the iterations of the monotone barrier, and it fails less
             options = {"mu_strategy": "adaptive", **(options or {})}
-        found = ocp.solve(method="euler", solver=solver, parameters=p, solver_options=options, raises=False)
+        found = ocp.solve(
+            method="euler", solver=solver, parameters=p, solver_options=options, raises=False, check="off"
+        )
         self.iterations += found.iterations
         h = found[self.h][:, 0]
         x = [found[s][:, 0] for s in self.x]
@@ -378,7 +438,7 @@ def _motion(task, t, pieces, status):
     info = {"robot": task.robot.name, "nodes": len(pieces), "objective": "time", "status": status}
     return PathMotion(
         t, pieces, task.on, joints=task.limits.joints, units=joint_units(task.robot), robot=task.robot,
-        limits=task.limits, info=info,
+        limits=task.limits, info=info, friction=task.friction,
     )  # fmt: skip
 
 
@@ -398,7 +458,11 @@ def _between(task, motion):
         ends = np.append(motion.law[1:, 0], 1.0)
         F[last] = task.factors(k, ends, before=True)
         F[::m] = task.factors(k, motion.law[:, 0])
-        y = sum(F[:, j] * np.reshape(x, (-1, 1)) for j, x in enumerate(terms(k, law[1:])))
+        slopes = None
+        if task.rubbing(k).size:
+            slopes = task.slopes(k, s)
+            slopes[last] = task.slopes(k, ends, before=True)
+        y = _values(task, k, s, law, F, slopes)
         over[k] = np.abs(y).reshape(N, m, -1).max(axis=1)
     worst = {"v" if k == "speed" else k: float(x.max(initial=0.0)) for k, x in over.items()}
     return worst, over

@@ -65,12 +65,12 @@ class PathMotion(Samples):
     start of each piece of s(t), a polynomial; curve: the path. The attributes of Samples are values at the breakpoints.
     """
 
-    def __init__(self, t, law, curve, *, joints, units, robot=None, limits=None, info=None):
+    def __init__(self, t, law, curve, *, joints, units, robot=None, limits=None, info=None, friction=True):
         self.law, self.curve = read_only(law), curve
         continuity = self.law.shape[1] - 2
         super().__init__(
             t, None, joints=joints, units=units, robot=robot, limits=limits, info=info,
-            continuity=continuity,
+            continuity=continuity, friction=friction,
         )  # fmt: skip
         self.derivatives = self._at(self.t)
 
@@ -78,6 +78,7 @@ class PathMotion(Samples):
     sample = Trajectory.sample
     check = Trajectory.check
     animate = Trajectory.animate
+    impulses = Trajectory.impulses
     _context = Trajectory._context
 
     @property
@@ -103,6 +104,17 @@ class PathMotion(Samples):
         on = times == self.t[piece]
         law[0] = np.where(on, self.law[piece, 0], law[0])  # exactly at a knot, not a rounding in front of it
         return self._evaluated(law)
+
+    def on_pieces(self, piece, s):
+        """Samples at times s (K,) after the start of pieces (K,): at its end a piece is as it is before a jump."""
+        end = s >= np.diff(self.t)[piece]
+        law = self._law(piece, s, ORDERS)
+        law[0] = np.where(s <= 0, self.law[piece, 0], np.where(end, np.append(self.law[1:, 0], 1.0)[piece], law[0]))
+        derivatives = self._evaluated(law)
+        if end.any():
+            for x, y in zip(derivatives, self._evaluated(law[:, end], before=True), strict=True):
+                x[end] = y
+        return Samples(self.t[piece] + s, derivatives, **self._context(), continuity=self.continuity)
 
     def before(self):
         """Derivatives in front of the breakpoints t[1:]: list of (N, n)."""

@@ -174,9 +174,10 @@ def transcribe(
     c, N = task.continuity, nodes
     tied = [mesh == "uniform" and bool(np.any(state[1:])) for state in (task.start, task.goal)]
     v_of_q = None if task.limits.v_of_q is None else velocity_bounds(task.limits).serialize()
-    # complete: numbers of the task are parameters; what else a stage reads is which limits there are, and the bounds of
-    # v_of_q, whose text is in the key, as a function may change by what it refers to
+    # complete: numbers of the task are parameters; what else a stage reads is which limits there are, whether friction
+    # counts, and the bounds of v_of_q, whose text is in the key, as a function may change by what it refers to
     kept = (c, task.moving.tobytes(), _present(task.limits), interior, kinematic, mesh, smoothing, v_of_q)
+    kept += (task.friction,)
 
     def stage(last):
         key = ("planning", *kept, both_sides, tied[0], last, derivatives, compiler)
@@ -333,7 +334,7 @@ def _velocity_rows(task, piece, bounded):
 
 def _torque_rows(task, piece, points, limited, effort, derivatives, bounded):
     """Rows of torque and its rate at points of the piece; returns the integral of squared torque over the piece."""
-    f = function(task.robot, "inverse_dynamics", order=1, derivatives=derivatives)
+    f = function(task.robot, "inverse_dynamics", order=1, derivatives=derivatives, friction=task.friction)
     limits, n = task.limits, len(task.names)
     unit = {"tau": piece.unit["tau"], "dtau": piece.unit["dtau"]}
     interior, last, both_sides = points

@@ -20,7 +20,9 @@ def plot(samples, path=None, normalized=True):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    infinite = ()
     if hasattr(samples, "both_sides"):  # a Trajectory: draw the curves, not the chords between its breakpoints
+        infinite = samples.impulses()
         samples = samples.both_sides(samples.duration / 600)
     figure = Figure(figsize=(10, 8), layout="constrained")
     FigureCanvasAgg(figure)
@@ -28,7 +30,8 @@ def plot(samples, path=None, normalized=True):
     shown = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
     handles = []
     for axis, (quantity, meaning) in zip(axes.ravel(), PANELS.items(), strict=True):
-        axis.set_title(f"{meaning} {quantity}", fontsize="medium")
+        note = ", infinite at jumps" if quantity in infinite else ""
+        axis.set_title(f"{meaning} {quantity}{note}", fontsize="medium")
         axis.grid(alpha=0.3)
         if quantity not in shown:
             axis.text(0.5, 0.5, "needs the robot", ha="center", va="center", transform=axis.transAxes)

@@ -3,16 +3,18 @@
 import contextlib
 import sys
 import time
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..codegen import compile
-from ..errors import LimitError, ModelWarning, SolveError
+from ..errors import LimitError, SolveError
+from ..friction import counts
 from ..function import function
+from ..given import flag
 from ..interrupts import TIME_LIMIT, deadline, watched
 from .arguments import (
+    MOST_NODES,
     check_derivatives,
     check_initial,
     check_mesh,
@@ -29,8 +31,9 @@ from .limits import QUANTITIES
 from .motion import failure, solved, still
 from .pieces import MARGINS, transcribe
 from .solver import checked_options, solve
+from .verdict import checked_mode, report_or_raise
 
-_TIGHTEN = 1.002  # share of a limit between nodes from which its bound is tightened
+_TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
 _CLEAN = 1.005  # share up to which a motion counts as within a limit
 _ROUNDS = 8
 _WARM = {
@@ -72,6 +75,8 @@ def plan_point_to_point(
     derivatives="analytic",
     compiled=False,
     progress=None,
+    friction: bool = True,
+    check: str = "warn",
     time_limit: float | None = None,
 ):
     """Motion from q_start to q_goal within the limits of the robot, as a Trajectory.
@@ -103,15 +108,18 @@ def plan_point_to_point(
         compiled: compile the functions of a stage, once for a robot and kind of task; needs a C compiler. It pays where
             the same robot is planned for again, see od.compile for where they are kept.
         progress: show a bar of iterations on stderr; default only on a terminal.
+        friction: whether the friction of the robot's joints counts in torques: damping, and Coulomb friction, smoothed
+            as in od.function in the search and of either sign where a joint turns round in what is checked.
+        check: what to do about a motion that exceeds a limit by more than 0.1 %, anywhere: "warn", "raise", or "off".
         time_limit [s]: for all of it; a solver stops at its next iteration, and the status of SolveError is
             "time_limit".
     Returns:
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
-        and, where one is exceeded by more than 0.2 %, its bound is tightened and the problem solved again.
+        and, where one is exceeded by more than 0.08 %, its bound is tightened and the problem solved again.
     Raises:
         LimitError, before solving, for a motion that is impossible; SolveError, with the worst violations and the last
-        iterate as its trajectory, if the solver fails; ShapeError, UnknownName, OrderError, ModelError for arguments
-        that do not fit.
+        iterate as its trajectory, if the solver fails, and with check="raise" for a motion that exceeds a limit;
+        ShapeError, UnknownName, OrderError, ModelError for arguments that do not fit.
     Source: this toolkit; see pieces.py.
     """
     check_robot(robot)
@@ -122,7 +130,10 @@ def plan_point_to_point(
     start = end_state("start", q_start, (v_start, dv_start, d2v_start), continuity, names)
     goal = end_state("goal", q_goal, (v_goal, dv_goal, d2v_goal), continuity, names)
     duration = checked_duration(objective, duration)
-    task = Task(robot, limits, function(robot, "inverse_dynamics", order=1), start, goal, continuity, duration)
+    friction = counts(robot, flag("plan_point_to_point: friction", friction))
+    dynamics = function(robot, "inverse_dynamics", order=1, friction=friction)
+    task = Task(robot, limits, dynamics, start, goal, continuity, duration, friction)
+    checked_mode(check)
     if objective == "time" and task.rests and not np.any(task.distance):
         raise LimitError(
             "start and goal are the same and at rest: there is nothing to plan in the shortest time; "
@@ -146,7 +157,9 @@ def plan_point_to_point(
     if initial is not None:
         check_initial(initial, names)
     with deadline(time_limit), watched(), _bar(progress) as bar:
-        return _plan(task, settings, _Solver(solver, *options, hessian, bar), initial)
+        motion, checked = _plan(task, settings, _Solver(solver, *options, hessian, bar), initial)
+    report_or_raise("plan_point_to_point", checked, check, "use more nodes or interior points", motion)
+    return motion
 
 
 class _Solver:
@@ -180,7 +193,7 @@ class _Solver:
 
 
 def _plan(task, settings, solver, initial):
-    """Solve, check between nodes, tighten and solve again.
+    """(motion, its Report): solve, check between nodes, tighten and solve again.
 
     Limits of torque are the expensive part and often not what binds: the optimum is first sought without them, and if
     it keeps them it is the optimum. If not, it is a bad start for the search with torque (on the Panda three
@@ -189,23 +202,14 @@ def _plan(task, settings, solver, initial):
     rest = shortest_time(task.distance, task.limits.v, task.limits.dv, task.limits.d2v) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
     for kinematic in [True, False] if _torque_can_wait(task, settings, initial) else [False]:
-        motion = _rounds(task, settings, solver, kinematic, initial)
-        shares = motion.info["shares"]
-        if max(shares.values()) <= _TIGHTEN:
-            return motion
+        motion, checked = _rounds(task, settings, solver, kinematic, initial)
+        if checked.worst <= _TIGHTEN:
+            return motion, checked
     refinements = settings["refinements"]
-    while max(shares.values()) > _CLEAN and refinements > 0:
+    while checked.worst > _CLEAN and refinements > 0 and 2 * settings["nodes"] <= MOST_NODES:
         settings, refinements = {**settings, "nodes": 2 * settings["nodes"]}, refinements - 1
-        motion = _rounds(task, settings, solver, motion.solver_state.kinematic, motion)
-        shares = motion.info["shares"]
-    over = max(shares, key=shares.get)
-    if shares[over] > _CLEAN:
-        warnings.warn(
-            f"between nodes {over} reaches {100 * shares[over]:.1f} % of its limit; use more nodes or interior points",
-            ModelWarning,
-            stacklevel=3,
-        )
-    return motion
+        motion, checked = _rounds(task, settings, solver, motion.solver_state.kinematic, motion)
+    return motion, checked
 
 
 def _torque_can_wait(task, settings, initial):
@@ -251,7 +255,7 @@ class _State:
 
 
 def _rounds(task, settings, solver, kinematic, initial):
-    """The motion, its bounds tightened where limits that are held at points are exceeded between them."""
+    """(motion, its Report), bounds tightened where limits that are held at points are exceeded between them."""
     n = len(task.names)
     shape = _shape(task, settings, kinematic)
     state = getattr(initial, "solver_state", None)
@@ -286,7 +290,7 @@ def _rounds(task, settings, solver, kinematic, initial):
             continue
         margins = margins / np.where(over, reached * 1.0002, 1.0)
     motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
-    return motion
+    return motion, checked
 
 
 def _near(task, state, ends):

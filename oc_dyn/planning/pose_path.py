@@ -1,20 +1,25 @@
 """od.pose_path: way points of the joints for a path that a frame is to follow."""
 
+import warnings
+
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, ShapeError
+from ..errors import CheckWarning, LimitError, ShapeError
+from ..given import count, number
 from ..interrupts import check_deadline
 from ..kinematics.inverse import pose_error
 from .arguments import check_robot, vector
 from .curves import spline
+from .extremes import of_polynomials
+from .verdict import TOLERANCE, checked_mode
 
 _BETWEEN = 4  # solutions of inverse kinematics from one way point to the next
 _MOST = 400  # way points
 _DEGREE = 7
 
 
-def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
+def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="warn"):
     """Way points (k, n), their s (k,), and the degree of a spline through them that leads a frame along poses:
 
         way, at, degree = od.pose_path(robot, "tool", pose, q_start)
@@ -24,11 +29,15 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
     near those at the start. From one way point to the next, Newton steps on the pseudoinverse of the Jacobian change
     joints as little as they can, which also decides what a redundant arm does with its freedom.
     tolerance: largest distance from the path between way points [m and rad]; they are doubled until it is met.
+    check: what to do about joints that leave their range, or those that follow them theirs, anywhere on the spline:
+    "warn", "raise" (LimitError), or "off".
     Raises LimitError where the frame cannot get there or stands at a singularity, ShapeError for what does not fit,
     SolveError within a deadline that has passed.
     Source: resolved motion rate control, Whitney 1969; spline and error control: this toolkit.
     """
     check_robot(robot)
+    checked_mode(check)
+    tolerance, points = number("pose_path: tolerance", tolerance, above=0), count("pose_path: points", points, 2, _MOST)
     if (
         not isinstance(pose, ca.Function)
         or pose.n_in() != 1
@@ -54,6 +63,7 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
         made, fine = spline(way, at, _DEGREE), np.linspace(0, 1, 8 * points)
         error = max(np.abs(off(q, s)[0]).max() for q, s in zip(made.at(fine, 1)[0], fine, strict=True))
         if error <= tolerance:
+            _check_range(robot, frame, made, check)
             return np.array(way), at, _DEGREE
         points = 2 * points - 1
         if points > _MOST:
@@ -61,6 +71,24 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13):
                 f"pose_path: with {len(way)} way points {frame!r} is still {error:.3g} off the path, tolerance "
                 f"{tolerance:.3g}; is the path smooth?"
             )
+
+
+def _check_range(robot, frame, made, check):
+    """Say which joint leaves its range most along a Spline, if any does."""
+    low, at_low, high, at_high = of_polynomials(made.breaks, made.pieces, 0)
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    over = np.maximum(lower - low, high - upper)
+    i = int(np.argmax(over))
+    if check == "off" or over[i] <= TOLERANCE * min(1.0, max((upper[i] - lower[i]) / 2, 1e-9)):
+        return
+    q, s, end = (high[i], at_high[i], upper[i]) if high[i] - upper[i] >= over[i] else (low[i], at_low[i], lower[i])
+    text = (
+        f"pose_path: joint {robot.coordinate_names[i]!r} gets to {q:.6g} at s = {s:.4g}, beyond its limit {end:.6g}; "
+        f"move the poses of {frame!r}, or start elsewhere"
+    )
+    if check == "raise":
+        raise LimitError(text)
+    warnings.warn(text, CheckWarning, stacklevel=3)
 
 
 def _solved(off, q, s, frame, steps):

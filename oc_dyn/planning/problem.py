@@ -21,8 +21,9 @@ import numpy as np
 
 from ..codegen import compile
 from ..errors import CheckWarning, LimitError, ModelError, ShapeError, SolveError, UnknownName
+from ..friction import counts
 from ..function import function
-from ..given import count, name_of, numbers, one_of, options_of
+from ..given import count, flag, name_of, numbers, one_of, options_of
 from ..given import expression as expression_of
 from ..interrupts import deadline
 from ..kinematics.contact import contact_points
@@ -114,7 +115,8 @@ class Problem:
         "b_spline": states are control points of a spline, and bounds hold for those of its derivatives, so everywhere;
         the guess is that of q.
         """
-        name, size, order = name_of("chain", name), count("chain: size", size, 1), count("chain: order", order, 1)
+        name, size = name_of("chain", name), count("chain: size", size, 1, 10**5)
+        order = count("chain: order", order, 1, 20)
         one_of("basis of a chain", basis, ("taylor", "b_spline"))
         limits = self._each("bounds", bounds, order, size)
         limits += [None] * (order - len(limits))
@@ -180,13 +182,17 @@ class Problem:
             out.append(factorial(j) * sum(terms[1:], terms[0]) / h**j)
         return out
 
-    def rigid_body(self, robot, transcription="inverse", *, derivatives="analytic", guess=0.0, scale=None):
+    def rigid_body(
+        self, robot, transcription="inverse", *, derivatives="analytic", guess=0.0, scale=None, friction=True
+    ):
         """(q, v, dv, tau) of a robot whose v is the rate of q, as states, controls and the dynamics between them.
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
         takes fewer iterations as a rule and bears coarser grids. Bounds are for the caller to add by limit.
-        scale: typical values of q, v and the control. derivatives: as those of od.function.
+        scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
+        includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
+        friction = counts(robot, flag("rigid_body: friction", friction))
         unfit = sorted({"spherical", "planar", "free"} & robot.features)
         if unfit:
             problem = f"it has {unfit} joints; contact_body does them, or next(...) with robot.integrate"
@@ -198,10 +204,10 @@ class Problem:
         self.rate(q, v)
         if transcription == "inverse":
             dv = self.control("dv", n, guess=guesses[2], scale=scale[2])
-            tau = function(robot, "inverse_dynamics", derivatives=derivatives)(q, v, dv)
+            tau = function(robot, "inverse_dynamics", derivatives=derivatives, friction=friction)(q, v, dv)
         elif transcription == "forward":
             tau = self.control("tau", n, guess=guesses[2], scale=scale[2])
-            dv = function(robot, "forward_dynamics", derivatives=derivatives)(q, v, tau)
+            dv = function(robot, "forward_dynamics", derivatives=derivatives, friction=friction)(q, v, tau)
         else:
             raise UnknownName("transcription", transcription, ("inverse", "forward"))
         self.rate(v, dv)
@@ -252,7 +258,7 @@ class Problem:
 
         Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again.
         """
-        nodes, number = count("Problem: nodes", nodes, 1), len(self._phases)
+        nodes, number = count("Problem: nodes", nodes, 1, 10**6), len(self._phases)
         given = as_floats("Problem: duration", duration)
         free, bounds = given.ndim > 0, tuple(given.ravel().tolist()) * (1 if given.ndim else 2)
         if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf:

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..friction import coulomb, coulomb_bounds, counts
 from ..text import terminal
-from .limits import QUANTITIES, order_name, velocity_bounds
+from .extremes import Extreme, intervals, of_polynomials, on_grid
+from .limits import QUANTITIES, Limits, order_name, velocity_bounds
 
 _MEANING = {
     "q": "position",
@@ -84,7 +86,8 @@ class Report:
         wide, widest = max(map(len, names)), max(5, *map(len, joints))
         lines = [f"{'quantity':{wide}}{'of limit':>10}  {'joint':{widest}}{'time [s]':>10}{'value':>13}{'limit':>13}"]
         for name, joint, r in zip(names, joints, self.rows, strict=True):
-            share = f"{100 * r.share:.2f} %" if np.isfinite(r.limit) else "no limit"
+            share = f"{100 * r.share:.2f} %" if np.isfinite(r.share) else "infinite"
+            share = share if np.isfinite(r.limit) else "no limit"
             limit = f"{r.limit:.6g}" if np.isfinite(r.limit) else "-"
             over = "  over" if r.share > 1.005 else ""
             lines.append(f"{name:{wide}}{share:>10}  {joint:{widest}}{r.time:>10.4f}{r.value:>13.6g}{limit:>13}{over}")
@@ -95,27 +98,108 @@ class Report:
         return "\n".join([*lines, f"{verdict} (every {self.dt:g} s, both sides of the breakpoints)"])
 
 
-def report(trajectory, limits, dt):
-    """Report of a Trajectory against Limits (None: none)."""
-    samples = trajectory.both_sides(dt)
+def report(motion, limits, dt):
+    """Report of a Trajectory or PathMotion against Limits (None: none).
+
+    Polynomials are looked at where they are largest, the rest on a grid: every dt [s], as far as that is some hundred
+    thousand samples, several in every piece, on both sides of breakpoints, and closer about the worst. Coulomb friction
+    is of either sign where a joint turns round. A quantity is infinite where that which it is the rate of jumps, inside
+    the motion: what is before and after it is for `ends` to say.
+    """
+    limits = Limits(motion.joints) if limits is None else limits
+    found = _exact(motion, limits) if hasattr(motion, "pieces") else {}
+    moved = np.abs(np.diff(motion.q, axis=0)).max(axis=1)
+    steps = intervals(motion.t, moved, dt)
+    rest = [k for k in _asked(motion, limits) if k not in found]
+    seen = on_grid(motion.t, steps, lambda *at: _measured(motion, limits, rest, *at))
+    _add_jumps(motion, limits, {**found, **seen})
     rows, shares = [], {}
-    for quantity, value, low, high, share in quantities(samples, limits):
-        shares[quantity] = share.max(axis=0)
-        limited = bool(np.any(np.isfinite(low) | np.isfinite(high)))
-        k, i = np.unravel_index(np.argmax(share if limited else np.abs(value)), share.shape)
-        upper_side = value[k, i] >= _middle(low, high)[k, i] if np.isfinite(low[k, i]) else True
-        bound = high[k, i] if upper_side else low[k, i]
-        row = (float(share[k, i]), samples.joints[i], float(samples.t[k]), float(value[k, i]))
-        rows.append(Row(quantity, *row, float(bound)))
-    return Report(tuple(rows), trajectory.jumps(), _ends(trajectory), shares, samples.joints, dt)
+    for quantity in _asked(motion, limits):
+        x = {**found, **seen}[quantity]
+        shares[quantity] = x.share
+        i = int(np.argmax(x.share if np.isfinite(x.limit).any() or (x.share > 0).any() else np.abs(x.value)))
+        numbers = (float(y[i]) for y in (x.time, x.value, x.limit))
+        rows.append(Row(quantity, float(x.share[i]), motion.joints[i], *numbers))
+    step = max(dt, float((np.diff(motion.t) / steps).max()))
+    return Report(tuple(rows), motion.jumps(), _ends(motion), shares, motion.joints, step)
 
 
-def quantities(samples, limits):
-    """[(quantity, values, lower, upper, share)], arrays (K, n), of what can be limited; v_of_q last if there is one."""
+def _asked(motion, limits):
+    """Quantities that a report has rows of."""
+    out = [k for k in QUANTITIES if k not in ("d3v", "tau", "dtau")]
+    out += ["d3v"] * bool(np.isfinite(limits.d3v).any()) + ["tau", "dtau"] * (motion.robot is not None)
+    return out + ["v_of_q"] * (limits.v_of_q is not None)
+
+
+def _exact(motion, limits):
+    """{quantity: Extreme} of those that are polynomials."""
+    out = {}
+    for d, quantity in enumerate(QUANTITIES[:5]):
+        if quantity not in _asked(motion, limits):
+            continue
+        low, at_low, high, at_high = of_polynomials(motion.t, motion.pieces, d)
+        lower, upper = limits.q if d == 0 else (-getattr(limits, quantity), getattr(limits, quantity))
+        limited = np.isfinite(lower) | np.isfinite(upper)
+        of_low, of_high = _share(low, lower, upper), _share(high, lower, upper)
+        up = np.where(limited, of_high >= of_low, np.abs(high) >= np.abs(low))
+        parts = ((of_high, of_low), (high, low), (upper, lower), (at_high, at_low))
+        out[quantity] = Extreme(*(np.where(up, a, b) for a, b in parts))
+    return out
+
+
+def _measured(motion, limits, asked, piece, s, in_order):
+    """{quantity: (share, value, limit)}, each (K, n), at times s after the start of pieces."""
+    samples = motion.on_pieces(piece, s)
+    out = {}
+    for quantity, value, low, high, share in quantities(samples, limits, asked):
+        if quantity == "tau" and counts(motion.robot, motion.friction):
+            values = [value + x for x in coulomb_bounds(motion.robot, samples.v, in_order)]
+            both = [_share(x, low, high) for x in values]
+            up = both[1] >= both[0]
+            value, share = np.where(up, *values[::-1]), np.maximum(*both)
+        if quantity == "dtau" and in_order and counts(motion.robot, motion.friction):
+            share, value = _at_turns(motion, limits, samples, piece, s, share, value)
+        middle = 0.0 if quantity == "v_of_q" else _middle(low, high)
+        out[quantity] = share, value, np.where((value >= middle) | ~np.isfinite(low), high, low)
+    return out
+
+
+def _at_turns(motion, limits, samples, piece, s, share, value):
+    """Shares and values of dtau, those of samples in front of a turn replaced by what it is there if that is more: the
+    smoothed jump of Coulomb friction may be over between two samples."""
+    share, value = share.copy(), value.copy()
+    for i, *_ in coulomb(motion.robot):
+        v = samples.v[:, i]
+        k = np.flatnonzero((v[:-1] * v[1:] < 0) & (piece[:-1] == piece[1:]))
+        if k.size:
+            there = motion.on_pieces(piece[k], s[k] + (s[k + 1] - s[k]) * v[k] / (v[k] - v[k + 1]))
+            ((_, x, _, _, of_x),) = quantities(there, limits, ["dtau"])
+            more = of_x > share[k]
+            share[k], value[k] = np.where(more, of_x, share[k]), np.where(more, x, value[k])
+    return share, value
+
+
+def _add_jumps(motion, limits, found):
+    """Make infinite what is the rate of something that jumps at breakpoints inside the motion."""
+    for quantity, (time, joints) in motion.impulses().items():
+        if quantity not in found:
+            continue
+        worst = found[quantity]
+        hit = joints & np.isfinite(getattr(limits, quantity))
+        worst.share, worst.value = np.where(hit, np.inf, worst.share), np.where(hit, np.inf, worst.value)
+        worst.limit = np.where(hit, getattr(limits, quantity), worst.limit)
+        worst.time = np.where(hit, time, worst.time)
+
+
+def quantities(samples, limits, asked=None):
+    """[(quantity, values, lower, upper, share)], arrays (K, n), of what can be limited; v_of_q last if there is one.
+    asked: names, if not all."""
     shape = samples.q.shape
     dynamics = samples.robot is not None or samples._torques is not None
     out = []
     for quantity in QUANTITIES:
+        if asked is not None and quantity not in asked:
+            continue
         if quantity == "d3v" and (limits is None or not np.isfinite(limits.d3v).any()):
             continue
         if quantity in ("tau", "dtau") and not dynamics:
@@ -129,18 +213,21 @@ def quantities(samples, limits):
             low = -high
         value = getattr(samples, quantity)
         out.append((quantity, value, low, high, _share(value, low, high)))
-    if limits is not None and limits.v_of_q is not None:
+    if limits is not None and limits.v_of_q is not None and (asked is None or "v_of_q" in asked):
         low, high = (np.array(x).T for x in velocity_bounds(limits)(samples.q.T))
         out.append(("v_of_q", samples.v, low, high, _share_at_position(samples.v, limits.v, low, high)))
     return out
 
 
 def _share(value, low, high):
-    """Share of a limit used: 1 at a limit, 0 in the middle between two; with one limit, 1 plus what is over it."""
+    """Share of a limit used: 1 at a limit, 0 in the middle between two; with one limit, 1 plus what is over it. What is
+    over a range of more than 2 counts as over one of 2, so that wide ranges make no light of it."""
     middle = _middle(low, high)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         half = np.where(np.isfinite(low) & np.isfinite(high), (high - low) / 2, np.inf)
         share = np.abs(value - middle) / half
+        unequal = np.isfinite(half) & (low != -high)
+        share = np.where(unequal & (share > 1), 1 + (np.abs(value - middle) - half) / np.minimum(half, 1.0), share)
         share = np.where(np.abs(value - middle) <= 1e-9 * np.maximum(1.0, np.abs(value)), 0.0, share)  # 0 of 0
         one_sided = np.where(np.isfinite(high), value - high, np.where(np.isfinite(low), low - value, -np.inf))
     only_one = np.isfinite(low) ^ np.isfinite(high)
@@ -150,11 +237,12 @@ def _share(value, low, high):
 def _share_at_position(v, limit, low, high):
     """Share of velocity limits that depend on position; an excess counts by a quarter of the plain limit at least."""
     least = 0.25 * np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
-    bound = np.where(v >= 0, high, -low)
-    over = np.abs(v) - bound
+    over = np.maximum(v - high, low - v)
+    bound = np.where(v - high >= low - v, high, -low)
     with np.errstate(invalid="ignore", divide="ignore"):
-        inside = np.where(bound > 0, np.abs(v) / bound, 1.0 * (v != 0))
-    return np.where(over > 0, 1 + over / np.maximum(bound, least), inside)
+        near = np.where(v >= 0, high, -low)
+        inside = np.where(near > 0, np.abs(v) / near, 1.0 * (v != 0))
+    return np.where(over > 0, 1 + over / np.maximum(np.abs(bound), least), np.minimum(inside, 1.0))
 
 
 def _middle(low, high):

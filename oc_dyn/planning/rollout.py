@@ -4,8 +4,9 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
+from ..friction import counts, friction_torques
 from ..function import function
-from ..given import number
+from ..given import flag, number
 from ..model.numbers import as_floats
 from ..model.quaternions import check_quaternions, quaternions
 
@@ -38,16 +39,18 @@ def rollout(rate, x, inputs, h):
     return np.vstack([x, states.full().T])
 
 
-def simulate(robot, q, v, tau, h):
+def simulate(robot, q, v, tau, h, friction=True):
     """(q (K + 1, nq), v (K + 1, nv)): forward dynamics from q (nq,), v (nv,) under tau (2 K + 1, nv), without feedback.
 
     tau [Nm, N]: efforts at all joints, those of a free one included, one row every half step; h: the step [s].
+    friction: whether the damping and the smoothed Coulomb friction of the robot's joints act.
     Quaternions start at unit length and are integrated as they are: their norm stays 1 as far as the steps are fine,
     and where it does not, rotations are those of the normalised ones. See rollout.
     """
     n = robot.nq
     x, w = ca.SX.sym("x", n + robot.nv), ca.SX.sym("w", robot.nv)
-    dv = function(robot, "forward_dynamics")(x[:n], x[n:], w)
+    friction = counts(robot, flag("simulate: friction", friction))
+    dv = function(robot, "forward_dynamics", friction=friction)(x[:n], x[n:], w)
     rate = ca.Function("rate", [x, w], [ca.vertcat(robot.configuration_rate(x[:n], x[n:]), dv)])
     start = [as_floats(f"simulate: {name}", value).ravel() for name, value in (("q", q), ("v", v))]
     if [s.size for s in start] != [n, robot.nv]:
@@ -57,7 +60,7 @@ def simulate(robot, q, v, tau, h):
     return states[:, :n], states[:, n:]
 
 
-def motion_report(robot, t, q, v, tau, kinks=()):
+def motion_report(robot, t, q, v, tau, kinks=(), friction=True):
     """{what: number} of how far a motion is from what the robot does under its efforts, zero for not at all.
 
     Forward dynamics under tau, without feedback, is that of simulate in steps of two of t. The rate of the energy, by
@@ -65,6 +68,7 @@ def motion_report(robot, t, q, v, tau, kinks=()):
     changes at most.
 
     t (K,): equal steps, K odd, [s]; q (K, nq), v, tau (K, nv): tau are all efforts, those of a free joint included.
+    friction: as of simulate; what it takes is not part of the energy.
     kinks: times at which tau has one; the rate of the energy is not looked at within five steps of them.
     """
     t = as_floats("motion_report: t", t).ravel()
@@ -74,8 +78,12 @@ def motion_report(robot, t, q, v, tau, kinks=()):
     for name, x, n in (("q", q, robot.nq), ("v", v, robot.nv), ("tau", tau, robot.nv)):
         if x.shape != (t.size, n):
             raise ShapeError(f"motion_report: {name} has shape {x.shape}, expected ({t.size}, {n})")
-    h, power = (t[-1] - t[0]) / (t.size - 1), np.sum(tau * v, axis=1)
-    again = simulate(robot, q[0], v[0], tau, 2 * h)
+    h, taken = (t[-1] - t[0]) / (t.size - 1), np.zeros(v.shape)
+    if counts(robot, friction):
+        speed = ca.SX.sym("v", robot.nv)
+        taken = ca.Function("friction", [speed], friction_torques(robot, [speed]))(v.T).full().T
+    power = np.sum((tau - taken) * v, axis=1)
+    again = simulate(robot, q[0], v[0], tau, 2 * h, friction)
     E = function(robot, "kinetic_energy", normalize=True)(q.T, v.T).full().ravel()
     E = E + function(robot, "potential_energy", normalize=True)(q.T).full().ravel()
     off = np.abs(np.correlate(E, _STENCIL, "valid") / h - power[4:-4])

@@ -99,6 +99,7 @@ def load(path, robot=None):
         "joints": joints,
         "units": meta["units"],
         "robot": robot,
+        "friction": meta.get("friction", True),
         "limits": limits,
         "info": meta["info"],
         "torques": (columns["tau"], columns["dtau"]) if "tau" in columns else None,
@@ -137,6 +138,7 @@ def _meta(samples, names):
         "time_unit": "s",
         "columns": names,
         "continuity": samples.continuity,
+        "friction": bool(samples.friction),
         "limits": None if samples.limits is None else samples.limits.as_dict(),
         "info": _plain({"robot": samples.robot_name, **samples.info}),
     }
@@ -194,6 +196,8 @@ def _checked_meta(source, meta):
     for key, known in (("grid", ("pieces", "samples")), ("time_unit", ("s", None))):
         if meta.get(key) not in known:
             raise FileError(source, [f"its metadata: {key} is {_shown(meta[key])}, expected {known[0]!r}"])
+    if not isinstance(meta.get("friction", True), bool):
+        raise FileError(source, [f"its metadata: friction is {_shown(meta['friction'])}, expected true or false"])
     info = meta["info"]
     if not isinstance(info, dict) or not isinstance(info.get("robot"), (str, type(None))):
         raise FileError(source, ["its metadata: info is no object of facts, or its robot no name"])

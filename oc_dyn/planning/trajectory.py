@@ -4,7 +4,9 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
+from ..friction import counts
 from ..function import function
+from ..given import number
 from ..model.numbers import as_floats
 from ..text import terminal
 from . import storage
@@ -12,22 +14,25 @@ from .limits import QUANTITIES, order_name
 from .polynomials import derivatives_at
 from .report import report
 
-_MOST = 1e8  # samples by a step: more do not fit into memory
 ORDERS = 5  # q, v, dv, d2v, d3v can always be asked for
+_MOST_NUMBERS = 20_000_000  # of positions, from sampling with a step
+_JUMP = 1e-6  # share of its largest value from which on the step of a derivative at a breakpoint is a jump
 
 
 class Samples:
     """A motion on a grid of times. Rows are times, columns joints.
 
     t (K,) [s]; q, v, dv, d2v, d3v (K, n) [rad or m and their time derivatives]; tau, dtau (K, n) [Nm or N, and per
-    second]: torques that the motion needs, gravity included. derivatives: list of q and as many of its derivatives as
+    second]: torques that the motion needs, gravity included, and the robot's friction unless friction=False (Coulomb
+    friction smoothed, as in od.function). derivatives: list of q and as many of its derivatives as
     are known, at least four. At a time where a derivative jumps it is the value after the jump; at the last time, the
     value before.
     """
 
     def __init__(
-        self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None
-    ):
+        self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None,
+        friction=True,
+    ):  # fmt: skip
         self.t = read_only(t)
         self.derivatives = derivatives
         self.joints = tuple(joints)
@@ -36,6 +41,7 @@ class Samples:
         self.limits = limits
         self.info = dict(info or {})
         self.continuity = continuity
+        self.friction = friction
         self.robot_name = self.info.get("robot") if robot is None else robot.name
         self._torques = None if torques is None else tuple(read_only(x) for x in torques)
 
@@ -66,19 +72,25 @@ class Samples:
             if self.robot is None:
                 raise ModelError("trajectory", ["torques need the robot; load the file with robot=..."])
             # kept as they are for good: what they are computed from cannot be written to
-            self._torques = tuple(read_only(x) for x in torques(self.robot, self.derivatives))
+            self._torques = tuple(read_only(x) for x in torques(self.robot, self.derivatives, self.friction))
         return self._torques
 
     def __len__(self):
         return len(self.t)
 
     def used(self):
-        """{quantity: (K,) largest share over the joints of its limit} of v, dv, ..., tau, dtau, those that have one."""
+        """{quantity: (K,) largest share over the joints of its limit} of v, dv, ..., tau, dtau, those that have one.
+
+        Infinite where the motion is not smooth enough for a quantity to be one: d3v with continuity 2.
+        """
         out = {}
-        for name in QUANTITIES[1:]:
+        for k, name in enumerate(QUANTITIES[1:], 1):
             limit = np.inf if self.limits is None else getattr(self.limits, name)
             if np.isfinite(limit).any():
-                out[name] = np.abs(getattr(self, name) / limit).max(axis=1)
+                order = {"tau": 2, "dtau": 3}.get(name, k)
+                rough = self.continuity is not None and order > self.continuity + 1
+                share = np.abs(getattr(self, name) / limit).max(axis=1)
+                out[name] = np.full(len(self.t), np.inf) if rough else share
         return out
 
     def save(self, path, dt=None, layout=None):
@@ -110,7 +122,7 @@ class Trajectory(Samples):
     status, seconds, rounds, and more. Raises ShapeError for shapes that do not fit and times that do not increase.
     """
 
-    def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None):
+    def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None, friction=True):
         self.pieces = _checked_pieces(t, read_only(pieces), joints)
         super().__init__(
             t,
@@ -122,6 +134,7 @@ class Trajectory(Samples):
             info=info,
             torques=torques,
             continuity=self.pieces.shape[1] - 2,
+            friction=friction,
         )
         self.derivatives = self._at(self.t)
         self.solver_state = None  # for a warm start; not written to files
@@ -144,8 +157,12 @@ class Trajectory(Samples):
         if np.ndim(at) == 0:
             if not (np.isfinite(at) and at > 0):
                 raise ShapeError(f"sample: got the step {at!r}, expected a positive number of seconds, or times")
-            if self.duration > _MOST * at:
-                raise ShapeError(f"sample: the step {at!r} s makes more than {_MOST:g} samples of {self.duration:g} s")
+            most = _MOST_NUMBERS // len(self.joints)
+            if self.duration / at > most:
+                raise ShapeError(
+                    f"sample: {self.duration:g} s in steps of {at:g} s are {self.duration / at:.3g} samples, of "
+                    f"{most} at most; give a longer step, or the times"
+                )
             steps = int(np.floor(self.duration / at * (1 + 1e-12)))
             times = self.t[0] + at * np.arange(steps + 1)
             if self.t[-1] - times[-1] > 1e-9 * at:
@@ -185,14 +202,50 @@ class Trajectory(Samples):
             "robot": self.robot,
             "limits": self.limits,
             "info": self.info,
+            "friction": self.friction,
         }
 
-    def check(self, limits=None, dt=1e-3):
-        """Report on every limit along the whole motion: sampled every dt [s] and on both sides of the breakpoints.
+    def on_pieces(self, piece, s):
+        """Samples at times s (K,) after the start of pieces (K,): at its end a piece is as it is before a jump."""
+        derivatives = list(derivatives_at(self.pieces[piece], s, max(ORDERS, self.pieces.shape[1])))
+        return Samples(self.t[piece] + s, derivatives, **self._context(), continuity=self.continuity)
 
+    def impulses(self):
+        """{quantity: (time (n,), joints (n,))} of those that are infinite at breakpoints inside the motion, where what
+        they are the rate of jumps: the time of the largest jump, whether there is one.
+
+        A velocity that jumps takes impulses of all torques, an acceleration that jumps infinite rates of them.
+        """
+        if len(self.t) < 3:
+            return {}
+        M, jumps = len(self.t) - 1, {}
+        after, before = self.on_pieces(np.arange(1, M), np.zeros(M - 1)), self.on_pieces(np.arange(M), np.diff(self.t))
+        inner = [x[:-1] for x in before.derivatives]
+        for k, quantity in enumerate(QUANTITIES[1:5]):
+            jumps[quantity] = after.derivatives[k] - inner[k]
+        largest = {k: np.abs(x).max(axis=0) for k, x in zip(jumps, self.derivatives, strict=False)}
+        found, time, hit = {}, np.zeros(len(self.joints)), np.zeros(len(self.joints), bool)
+        for quantity, x in jumps.items():  # what is above a rate that is infinite is so, too
+            at, new = _beyond(x, largest[quantity], self.t[1:-1])
+            time, hit = np.where(new & ~hit, at, time), hit | new
+            if hit.any():
+                found[quantity] = time, hit
+        if self.robot is not None and found.keys() & {"v", "dv", "d2v"}:
+            step = after.tau - before.tau[:-1]
+            found["dtau"] = _beyond(step, np.abs(after.tau).max(axis=0), self.t[1:-1])
+            if found.keys() & {"v", "dv"}:
+                found["tau"] = found["dv" if "dv" in found else "v"][0], np.full(len(self.joints), True)
+                found["dtau"] = found["tau"]
+        return found
+
+    def check(self, limits=None, dt=1e-3):
+        """Report on every limit along the whole motion, on both sides of the breakpoints and between samples.
+
+        q and its derivatives are looked at where they are largest; torques, and velocities that are limited by the
+        position, every dt [s] and closer about the worst, in steps that grow with motions of many minutes.
         Print it, or ask .worst (largest share of a limit), .ok(tolerance), .rows. limits: default those of the plan.
         """
-        return report(self, limits or self.limits, dt)
+        return report(self, limits or self.limits, number("check: dt", dt, above=0))
 
     @classmethod
     def load(cls, path, robot=None):
@@ -211,8 +264,7 @@ class Trajectory(Samples):
 
         if self.robot is None:
             raise ModelError("trajectory", ["animate needs the robot; load the file with robot=..."])
-        if not fps > 0:
-            raise ShapeError(f"animate: got fps {fps!r}, expected a positive number")
+        fps = number("animate: fps", fps, above=0)
         samples = self.sample(1.0 / fps)
         return animate(self.robot, samples.t, samples.q, path, fps, size)
 
@@ -249,11 +301,18 @@ def read_only(x):
     return x
 
 
-def torques(robot, derivatives):
+def torques(robot, derivatives, friction=True):
     """(tau, dtau), each (K, n), for rows of q, v, dv, d2v."""
-    f = function(robot, "inverse_dynamics", order=1)
+    f = function(robot, "inverse_dynamics", order=1, friction=counts(robot, friction))
     tau, dtau = f(*(ca.DM(x.T) for x in derivatives[:4]))
     return np.array(tau).T, np.array(dtau).T
+
+
+def _beyond(jumps, largest, times):
+    """(time (n,), whether (n,)) of jumps (K, n) that are more than what rounding and solvers leave of zero."""
+    k = np.argmax(np.abs(jumps), axis=0)
+    size = np.abs(jumps).max(axis=0)
+    return times[k], size > np.maximum(_JUMP * largest, 1e-3 * _JUMP * largest.max(initial=0.0))
 
 
 def joint_units(robot):

@@ -37,7 +37,7 @@ def plan():
 def test_right_plans_pass(name):
     make, options = ARMS[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("error", od.ModelWarning)
+        warnings.simplefilter("error", od.CheckWarning)
         plan = el.plan_elastic(make(planar_arm(2)), START, GOAL, **LIMITS | options)
     report = plan.check()
     assert report.ok(1e-3) and report.complaint() is None
@@ -64,13 +64,13 @@ def test_scaled_torques_are_flagged(plan, monkeypatch):
     monkeypatch.setattr(plan_check, "planned", scaled)
     assert "does not move as planned" in plan.check().complaint()
     monkeypatch.setattr("oc_dyn.elastic.planning._rounds", lambda *_: plan)
-    with pytest.warns(od.ModelWarning, match="planning arm_2r: the robot does not move as planned: .* of 'joint"):
+    with pytest.warns(od.CheckWarning, match="planning arm_2r: the robot does not move as planned: .* of 'joint"):
         el.plan_elastic(plan.elastic, START, GOAL, **LIMITS)
     with pytest.raises(od.SolveError, match="does not move as planned") as caught:
         el.plan_elastic(plan.elastic, START, GOAL, **LIMITS, check="raise")
     assert caught.value.status == "check" and caught.value.trajectory is plan
     with warnings.catch_warnings():
-        warnings.simplefilter("error", od.ModelWarning)
+        warnings.simplefilter("error", od.CheckWarning)
         el.plan_elastic(plan.elastic, START, GOAL, **LIMITS, check="off")
 
 
@@ -82,7 +82,7 @@ def test_limits_that_are_exceeded_are_named(plan):
 def test_torques_of_springs_count_where_they_have_a_range():
     spring = el.NonlinearSpring(cubic, torque_range=(-60.0, 60.0))
     arm = el.elastic_robot(planar_arm(2), spring, motor_inertia=[0.3, 0.2])
-    with pytest.warns(od.ModelWarning, match="spring_torque of 'joint1' is .* over its limit -?60"):
+    with pytest.warns(od.CheckWarning, match="spring_torque of 'joint1' is .* over its limit -?60"):
         plan = el.plan_elastic(arm, START, GOAL, motor_torque=[60, 30], nodes=20)
     row = plan.check().springs[0]
     sample = plan.sample(1e-3)

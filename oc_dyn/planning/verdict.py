@@ -1,0 +1,41 @@
+"""What becomes of a motion that exceeds a limit: a warning, an error, or nothing."""
+
+import warnings
+
+import numpy as np
+
+from ..errors import CheckWarning, SolveError
+from ..given import one_of
+
+CHECKS = ("warn", "raise", "off")
+TOLERANCE = 1e-3  # share of a limit
+
+
+def checked_mode(check):
+    """One of CHECKS; UnknownName for anything else."""
+    return one_of("check", check, CHECKS)
+
+
+def report_or_raise(where, report, check, advice, trajectory=None, stacklevel=3):
+    """Say what a Report exceeds by more than TOLERANCE, worst quantity alone: in one line, as a CheckWarning or, with
+    check="raise", a SolveError that keeps the trajectory. advice: what to do."""
+    if check == "off" or report.worst <= 1 + TOLERANCE:
+        return
+    text = f"{where}: {sentence(report)}; {advice}"
+    if check == "raise":
+        raise SolveError(text, "check", trajectory=trajectory)
+    warnings.warn(text, CheckWarning, stacklevel=stacklevel)
+
+
+def sentence(report):
+    """The worst row of a Report as a sentence: quantity, joint, value, time, limit."""
+    row = max(report.rows, key=lambda r: r.share)
+    if not np.isfinite(row.share):
+        return f"{row.quantity} of joint {row.joint!r} is infinite at {row.time:.4g} s, its limit is {row.limit:.6g}"
+    quantity, bound = row.quantity, "its limit"
+    if quantity == "v_of_q":
+        quantity, bound = "v", "its limit at this position of"
+    return (
+        f"{quantity} of joint {row.joint!r} is {row.value:.6g} at {row.time:.4g} s, {100 * (row.share - 1):.2g} % over "
+        f"{bound} {row.limit:.6g}"
+    )
