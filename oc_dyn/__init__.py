@@ -31,7 +31,7 @@ from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters
 from .second_partials.tensor import as_tensor
 from .study.script import script
-from .sweeps import sweep
+from .sweeps import export_sweep, sweep
 
 __version__ = "0.1.0"
 

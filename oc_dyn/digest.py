@@ -81,6 +81,15 @@ def _hash(*parts):
     return out.digest()[:16]
 
 
+def unwound(function):
+    """(function, arguments, keywords) of functools.partial, those within one another taken together."""
+    args, keywords = (), {}
+    while isinstance(function, functools.partial):
+        args, keywords = (*function.args, *args), {**function.keywords, **keywords}
+        function = function.func
+    return function, args, keywords
+
+
 class _Walk:
     """One value on its way: of(x) gives the digest of a part of it."""
 
@@ -94,7 +103,8 @@ class _Walk:
 
     def of(self, x):
         if type(x) in _PLAIN:
-            return _hash(f"{'float' if isinstance(x, float) else type(x).__name__} {x!r}" if x is not None else "None")
+            x = float(x) if isinstance(x, float) else x  # np.float64 is one
+            return _hash(f"{type(x).__name__} {x!r}")
         if id(x) in self.open:  # a cycle
             self.tied += 1
             return _hash("up", str(len(self.open) - self.open[id(x)]))
@@ -164,8 +174,10 @@ class _Walk:
         if isinstance(x, types.MethodType):
             return _hash("method", self.of(x.__func__), self.part("the object it is bound to", x.__self__))
         if isinstance(x, functools.partial):
-            given = self.part("its arguments", x.args), self.part("its arguments", x.keywords)
-            return _hash("partial", self.of(x.func), *given, self.attributes(vars(x)))
+            function, args, keywords = unwound(x)
+            own = x.__reduce__()[2][-1] or {}  # vars(x) would make a dict, and partial(x) another thing
+            parts = self.part("its arguments", args), self.part("its arguments", keywords), self.attributes(own)
+            return _hash("partial", self.of(function), *parts)
         if isinstance(x, type):
             return self.klass(x)
         if isinstance(x, enum.Enum):
@@ -435,7 +447,7 @@ def _folders():
 
 @functools.cache
 def _place(file, module=""):
-    """"oc_dyn", "python 3.11" or "numpy 2.1.0", by the file of a module; None for what is of the project."""
+    """By the file of a module: "oc_dyn", "python 3.11", "numpy 2.1.0"; None for what is of the project."""
     if file in ("built-in", "frozen"):
         return f"python {platform.python_version()}"
     if not file:
