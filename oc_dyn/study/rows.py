@@ -44,10 +44,9 @@ class Rows:
         self.found, self.rows = {}, []
         old = self._of_table()
         if old or self.path.with_name(_BASE).exists():
-            there = {row["key"] for row in self.store.rows("status = 'kept'")} if old else set()
-            for key in old.keys() - there:  # not lost, but not known to be whole
-                facts = {"version": old[key]["code"], "status": "kept", "result": json.dumps(old[key])}
-                self.store.write({"key": key, "function": self.path.name, **facts})
+            there = {row["key"] for row in self.store.rows()} if old else set()
+            for key in old.keys() - there:
+                self.store.write(old[key])
             of = "function = ? AND version = ? AND status = 'done'"
             for kept in self.store.rows(of, self.name, self.code):
                 row = json.loads(kept["result"])
@@ -66,8 +65,7 @@ class Rows:
         row = {k: str(row.get(k, "")) for k in self.fields[:-1]} | {"code": self.code}
         self.rows.append(row)
         if row != self.found.pop(tuple(row[k] for k in self.keys), None):
-            facts = {"function": self.name, "version": self.code, "status": "done", "result": json.dumps(row)}
-            self.store.write({"key": self._key(row), **facts}, replace=True)
+            self.store.write(self._kept(row), replace=True)
 
     def close(self, plan=None):
         """Write the table of the rows that were added. plan: order of the rows, a list of {key: value}."""
@@ -76,7 +74,8 @@ class Rows:
             self.rows.sort(key=lambda row: places[tuple(row[k] for k in self.keys)])
         self.store.close()
         try:
-            write_csv(self.path, [self.fields, *([row[k] for k in self.fields] for row in self.rows)])
+            cells = ([*(row[k] for k in self.fields[:-1]), f"{row['code']} {_check(row)}"] for row in self.rows)
+            write_csv(self.path, [self.fields, *cells])
         except OSError as error:  # no space, no right
             raise type(error)(error.errno, f"{error.strerror or error}; {KEPT}", str(self.path)) from error
 
@@ -84,12 +83,14 @@ class Rows:
         """Open the file of rows: a folder that cannot be written to is noticed before any work is done."""
         return self.store
 
-    def _key(self, row):
-        told = json.dumps([self.name, self.code, [row[k] for k in self.keys]])
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
+    def _kept(self, row):
+        """Row of the store."""
+        facts = {"function": self.name, "version": row["code"], "status": "done", "result": json.dumps(row)}
+        return {"key": _hash([self.name, row["code"], [row[k] for k in self.keys]]), **facts}
 
     def _of_table(self):
-        """{key: row} of the table that is there: of another version, which may have known of no rows.sqlite."""
+        """{key: row of the store} of the table that is there, in case it came without rows.sqlite: those with the right
+        check as they are, others as what is kept and never used."""
         if not self.path.exists():
             return {}
         try:
@@ -99,6 +100,22 @@ class Rows:
             head, lines = (), []
         if not head or head[-1] != "code":
             raise ShapeError(f"{self.path}: it is not a table of a study, it is left as it is: give another folder")
-        rows = [dict(zip(head, line, strict=True)) for line in lines if len(line) == len(head)]
-        ours = [row for row in rows if row["code"] != self.code]
-        return {hashlib.sha256(json.dumps([self.path.name, row]).encode()).hexdigest()[:32]: row for row in ours}
+        found = []
+        for line in lines:
+            row = dict(zip(head, line, strict=False))
+            code, _, check = row.get("code", "").rpartition(" ")
+            if tuple(row) == self.fields and check == _check(row | {"code": code}):
+                found.append(self._kept(row | {"code": code}))
+            else:
+                told = json.dumps(row)
+                found.append({"key": _hash([self.path.name, row]), "function": self.path.name, "result": told})
+        return {row["key"]: {"status": "kept", **row} for row in found}
+
+
+def _check(row):
+    """Eight digits that tell whether a row in a table is as it was written."""
+    return _hash([*row.values()])[:8]
+
+
+def _hash(told):
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
