@@ -300,6 +300,8 @@ class _Walk:
     def globals(self, code, space):
         """What code reads of the namespace of its module, and imports."""
         parts = []
+        if any({"__import__", "import_module"} & set(c.co_names) for c in _codes(code)):
+            raise self.refused("it imports modules by a text, which is not followed")
         for name, chain in sorted(_read(code)):
             if name in space:
                 x, path = space[name], name

@@ -385,7 +385,11 @@ class _Filed:
     def export(self):
         """The table of this sweep, in the order of the grid, and its trajectories."""
         rows = [self.store.read(self.taken[k]) for k in self.first]
-        _export([row for row in rows if row is not None], self.table, self.folder)
+        try:
+            _export([row for row in rows if row is not None], self.table, self.folder)
+        except OSError as error:
+            text = f"{error.strerror or error}; all results are in {self.store.path.name}, start again or export_sweep"
+            raise type(error)(error.errno, text, str(error.filename or self.table)) from error
 
 
 def _export(rows, table, folder):

@@ -174,6 +174,20 @@ def test_worker_with_another_function_is_noticed(tmp_path, monkeypatch):
 
 def test_trajectories_are_not_mixed_up(tmp_path):
     a, b = {"x": 1.0}, {"x": 2.0}
+    mark = tmp_path / "stop"
+
+    def stopped(x):
+        if mark.exists() and x == 1.0:
+            raise KeyboardInterrupt
+        return motion(x)
+
+    od.sweep(stopped, [a, b], out=tmp_path / "half")
+    mark.write_text("")
+    with contextlib.suppress(KeyboardInterrupt):
+        od.sweep(stopped, [b, {"x": 3.0}, a], out=tmp_path / "half")
+    mark.unlink()
+    found = od.sweep(stopped, [a, b], out=tmp_path / "half").results
+    assert [r.pieces[0, 0, 0] for r in found] == [1.0, 2.0]
     for grid in ([a, b], [b], [b, a], [a, b]):
         found = od.sweep(motion, grid, out=tmp_path / "s")
         assert [r.pieces[0, 0, 0] for r in found.results] == [p["x"] for p in grid]
@@ -327,6 +341,31 @@ def test_tables_and_trajectories_are_written_anew(tmp_path):
         od.sweep(motion, GRID, out=tmp_path / "s")
     assert (table.read_bytes(), one.read_bytes()) == whole
     assert (tmp_path / "s" / "sweep.csv.other-1").read_text() == "garbled"
+
+
+def test_table_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    def full(path, rows):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(oc_dyn.sweeps, "write_csv", full)
+    with pytest.raises(OSError, match=r"No space left.*s\.sqlite.*s\.csv"):
+        od.sweep(double, GRID, out=tmp_path / "s.csv")
+    assert len(stored(tmp_path / "s.sqlite")) == len(GRID)
+
+
+def test_two_sweeps_at_once(tmp_path):
+    """The second begins in the middle of the first, and takes what is there."""
+    out, grid, ran = tmp_path / "s", [{"x": float(x)} for x in range(8)], []
+
+    def f(x):
+        ran.append(x)
+        if len(ran) == 4:
+            assert [r.pieces[0, 0, 0] for r in od.sweep(f, grid[::-1], out=out, key="f").results] == [*range(8)][::-1]
+        return motion(x)
+
+    found = od.sweep(f, grid, out=out, key="f")
+    assert [r.pieces[0, 0, 0] for r in found.results] == [*range(8)]
+    assert len(stored(out / "sweep.sqlite")) == 8
 
 
 def test_export_on_request(tmp_path):
