@@ -30,9 +30,20 @@ from .points import bar as _bar
 KINDS = ("parent", "worker", "full disk", "two at once", "order", "version", "function", "Ctrl-C")
 MORE, PER_FOLDER = 12, 10  # points that come with every event, events of one folder
 SIZES = 500, 1000, 2000
-_HEAD = ("event", "kind", "executor", "after [ms]", "exit", "rows before", "rows after", "wrong", "lost")
+_HEAD = (
+    "event",
+    "kind",
+    "executor",
+    "rows waited for",
+    "after [ms]",
+    "exit",
+    "rows before",
+    "rows after",
+    "wrong",
+    "lost",
+)
 CAPTIONS = {
-    "kills.csv": "Every event: what happened, how long after the sweep began, and the rows of its database.",
+    "kills.csv": "Every event: what happened, how long after the first new row (or the begin), rows before and after.",
     "linear.csv": "Statements of SQL and seconds of a sweep, and of one that finds all done, by number of points.",
 }
 
@@ -120,12 +131,14 @@ def _life(folder, events, rng, first):
         base = out / "sweep.sqlite"
         most = int((base.stat().st_size if base.exists() else 8192) + rng.integers(9000)) if kind == "full disk" else 0
         processes = [_start(folder, out, executor, most, points, now) for _ in range(2 if kind == "two at once" else 1)]
-        after = rng.uniform(0, 1.5 if executor != "serial" else 0.5)
+        after, early = rng.uniform(0, 0.25), rng.random() < 0.1  # or before it has done anything
         try:
+            hit = processes[0]
             for process in processes:
                 process.stdout.readline()
+            if not early or kind == "worker":
+                _wait_for_a_row(base, len(seen), hit)
             time.sleep(after)
-            hit = processes[0]
             if kind == "worker":
                 _kill_worker(hit.pid, rng)
             elif kind != "full disk":
@@ -140,7 +153,11 @@ def _life(folder, events, rng, first):
         survivors = ended if kind in ("worker", "two at once") else []
         wrong = sum(_wrong_results(text, points, now["factor"]) for text, _ in survivors)
         row = {"event": first + k + 1, "kind": kind, "executor": executor, "after [ms]": round(1000 * after)}
-        row |= {"exit": processes[0].returncode, "rows before": len(seen)}
+        row |= {
+            "rows waited for": "no" if early and kind != "worker" else "yes",
+            "exit": processes[0].returncode,
+            "rows before": len(seen),
+        }
         lost, bad, seen = _compared(base, seen, factors, now["factor"])
         yield row | {"rows after": len(seen), "wrong": wrong + bad, "lost": lost}
     for factor in (1.5, -2.25):
@@ -151,6 +168,17 @@ def _life(folder, events, rng, first):
         lost, bad, seen = _compared(base, seen, factors, factor)
         if missing or lost or bad:
             raise SolveError(f"sweep of {factor}: {missing} results differ, {lost} rows are lost, {bad} are wrong")
+
+
+def _wait_for_a_row(base, before, process):
+    """Until there are more rows than before, or the process has ended; not for long: it may have other work first."""
+    end = time.perf_counter() + 20
+    while process.poll() is None and time.perf_counter() < end:
+        if base.exists():
+            with closing(Store(base)) as store:
+                if len(store.rows("status = 'done'")) > before:
+                    return
+        time.sleep(0.02)
 
 
 def _start(folder, out, executor, most, points, now):
