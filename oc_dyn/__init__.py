@@ -8,7 +8,17 @@ from . import elastic
 from . import identification, interop, registry, robots
 from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
-from .errors import CheckWarning, FileError, LimitError, ModelError, ModelWarning, OrderError, ShapeError, SolveError, UnknownName
+from .errors import (
+    CheckWarning,
+    FileError,
+    LimitError,
+    ModelError,
+    ModelWarning,
+    OrderError,
+    ShapeError,
+    SolveError,
+    UnknownName,
+)
 from .function import RobotFunction, function, ports
 from .interrupts import deadline
 from .kinematics.contact import contact_points, contact_wrenches
@@ -32,7 +42,7 @@ from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters
 from .second_partials.tensor import as_tensor
 from .study.script import script
-from .sweeps import sweep
+from .sweeps import export_sweep, sweep
 
 __version__ = "0.1.0"
 

@@ -1,25 +1,40 @@
 """od.sweep: one function, or planning problem, at many points, on all cores or many computers."""
 
+import csv
 import functools
 import hashlib
-import inspect
 import itertools
 import json
 import pickle
+import signal
+import tempfile
+import threading
 import time
-from contextlib import closing
-from dataclasses import dataclass, field, fields, is_dataclass
+import uuid
+import warnings
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from .errors import ShapeError, UnknownName
+from .digest import digest, unwound, version
+from .errors import ShapeError, SolveError, UnknownName
+from .given import number
+from .model.numbers import shortened
 from .model.robot import Robot
+from .planning.files import write_bytes, write_csv
 from .planning.problem import Problem
 from .planning.trajectory import Samples, Trajectory
+from .registry import _METHODS
+from .store import Store, aside
 
 _TABLE = "sweep.csv"
-_KEPT = {}  # in a worker: the function by its digest, so that Functions which a robot keeps are built once
+_HEADER = ("key", "function", "version", "status", "seconds", "error", "point", "result")
+_OLD = ("point", "key", "status", "seconds", "error", "result", "code")  # of 0.1, whose keys did not tell all
+_OTHER_CODE = "other code"  # status of the SolveError of a worker whose function is not the one here
+_KEPT = {}  # in a worker: {name of the sweep: its function}, so that Functions which a robot keeps are built once; the
+# name is of one call of sweep alone, so that what an earlier one did to its function cannot matter
 
 
 @dataclass
@@ -44,7 +59,10 @@ class Sweep:
         return f"Sweep of {len(self)} points, {len(self.failed)} failed, {sum(self.seconds):.3g} s of computing"
 
 
-def sweep(function_or_problem, grid, *, executor="serial", out=None, retry=False, progress=None):
+def sweep(
+    function_or_problem, grid, *, executor="serial", out=None, key: str | float | None = None,
+    accept: str | list[str] = (), retry=False, time_limit: float | None = None, progress=None,
+):  # fmt: skip
     """function(**point) at every point of a grid, as a Sweep; a point that fails is noted and does not end the others.
 
     function_or_problem: a function of a module, or partial(od.plan_point_to_point, robot), of functools. One that
@@ -54,18 +72,34 @@ def sweep(function_or_problem, grid, *, executor="serial", out=None, retry=False
     grid: list of {argument: value}, or {argument: [values]} for all combinations, the last argument the fastest.
     executor: "serial", "processes:N", "dask:ADDRESS" or any concurrent.futures.Executor, see oc_dyn.executors. A script
     with processes needs `if __name__ == "__main__":`. Results do not depend on it.
-    out: file.csv or folder, written after every point; the same sweep with the same code goes on where it was stopped.
-    Results there are what JSON knows (numpy arrays come back as lists); a Trajectory needs a folder, where it is
-    N.npz. retry: run points again that failed before; those whose worker was lost always are.
+    out: file.csv or folder. Every result is written to a database, file.sqlite or sweep.sqlite in the folder, as soon
+    as it is there; the table, and trajectories in the folder as KEY.npz, at the end or by od.export_sweep. The same
+    sweep goes on where it was stopped, killed too; several may write to one file at once. A file, or a folder with
+    anything in it, that is not of a sweep is refused and left as it is; a damaged database is set aside.
+    A result is filed under what decides it: the function (code, constants, closure, defaults, the object it is bound
+    to, the globals that its code names, all the way down; installed packages by version), or the expressions of a
+    Problem; the point; and the version of oc_dyn, CasADi, NumPy and Python, never its place in the grid. Points that
+    are the same are computed once: give a function of chance its seed. What files hold, the environment and what a
+    function does to its own object are not seen: give such things as arguments, or in key.
+    Results there are what JSON knows (numpy arrays come back as lists), or a Trajectory.
+    key: text or number that stands for the function where it cannot be digested, or is not to be; change it whenever
+    the function gives other results.
+    accept: what else may be taken from the database, which keeps all it ever got: "versions" for results of the same
+    function by other versions, and functions as the column `function` of the table names them; the latest is taken.
+    retry: run points again that failed before; those whose worker was lost always are.
+    time_limit: seconds for the solvers of a point, which fails beyond it; with a longer one it is run again.
     progress: show a bar on stderr; default only on a terminal.
-    Raises ShapeError for a grid or function that does not fit, OSError where `out` cannot be written: points that were
-    done before are kept.
+    Ctrl-C ends the sweep with KeyboardInterrupt; the points it stopped count neither as done nor as failed.
+    Raises ShapeError for a grid, function or file that does not fit, and for what cannot be digested, SolveError where
+    a worker has another version of the function, OSError where `out` cannot be written: what was done before is kept.
     """
     from .executors import checked, completed  # multiprocessing and tqdm when they are first needed
     from .study.points import bar
 
     points = _points(grid)
     kind, _ = checked(executor)
+    if time_limit is not None and number("sweep: time_limit", time_limit) <= 0:
+        raise ShapeError(f"sweep: time_limit is {shortened(time_limit)}, expected a positive number of seconds")
     function = function_or_problem
     if isinstance(function, Problem):
         if kind != "serial":
@@ -76,34 +110,55 @@ def sweep(function_or_problem, grid, *, executor="serial", out=None, retry=False
         function = functools.partial(_solved_for, function)
     elif not callable(function):
         raise ShapeError(f"sweep: got {function!r}, expected a function or an od.Problem")
-    store = None if out is None else _Store(Path(out), function, points)
-    done, missing = {}, list(range(len(points)))
-    if store:
-        done = {k: x for k, x in ((k, store.read(k, function, retry)) for k in missing) if x is not None}
-        missing = [k for k in missing if k not in done]
-    if kind == "serial":
-        run, tasks = _run, [(function, points[k]) for k in missing]
-    else:
-        packed = _packed(function, kind)
-        digest = hashlib.sha256(packed).hexdigest()
-        run, tasks = _run_packed, [(packed, digest, points[k]) for k in missing]
-    through = completed(run, tasks, executor, lambda number: f"point {missing[number]} of the sweep")
-    with bar(progress, len(points), "sweep") as shown, closing(through) as found:
-        shown.update(len(done))
-        for number, outcome, error in found:
-            k, status = missing[number], "lost"
-            result, text, seconds = outcome or (None, f"{type(error).__name__}: {error}", 0.0)
-            if outcome is not None:
-                status = "done" if text is None else "failed"
-            result = _with_robot(result, function, points[k])
-            if store:
-                result = store.write(k, status, result, text, seconds)
-            done[k] = result, text, seconds
-            shown.update()
-    if store:
-        store.close()
+    filed = None if out is None else _Filed(out, function, points, key, accept)
+    with closing(filed) if filed else nullcontext():
+        done, missing, same = {}, list(range(len(points))), {}
+        if filed:
+            same = filed.same
+            done = {k: x for k, x in ((k, filed.read(k, retry, time_limit)) for k in filed.first) if x is not None}
+            missing = [k for k in filed.first if k not in done]
+        if kind == "serial":
+            run, tasks = _run, [(function, points[k], time_limit) for k in missing]
+        else:
+            packed, name = _packed(function, kind), uuid.uuid4().hex
+            expected = filed.function if filed and key is None else None
+            run, tasks = _run_packed, [(packed, name, expected, points[k], time_limit) for k in missing]
+        through = completed(run, tasks, executor, lambda number: f"point {missing[number]} of the sweep")
+        with bar(progress, len(points), "sweep") as shown, _interrupts() as interrupted, closing(through) as found:
+            shown.update(len(done))
+            for place, outcome, error in found:
+                interrupted()
+                if getattr(error, "status", None) == _OTHER_CODE:
+                    raise error
+                k, status = missing[place], "lost"
+                result, text, seconds, limited = outcome or (None, f"{type(error).__name__}: {error}", 0.0, False)
+                if outcome is not None:
+                    status = "done" if text is None else "failed"
+                result, whose = _with_robot(result, function, points[k])
+                done[k] = result, text, seconds
+                if filed:
+                    done[k] = filed.write(k, status, *done[k], whose, time_limit if limited else None)
+                shown.update()
+        done |= {k: done[first] for k, first in same.items()}
+        if filed:
+            filed.export()
     columns = list(zip(*(done[k] for k in range(len(points))), strict=True)) or [(), (), ()]
     return Sweep(points, *(list(column) for column in columns))
+
+
+def export_sweep(out, to=None):
+    """Write all that the database of sweeps with this `out` keeps, of any function and version, as a table with the
+    trajectories beside it, now: to the file.csv or folder `to`, by default `out` itself. Returns the path of the table.
+
+    Raises ShapeError where there is no such database or `to` is not of a sweep, OSError as sweep does.
+    """
+    _, base = _files(out)
+    if not base.exists():
+        raise ShapeError(f"export_sweep: there is no {base}")
+    table, _ = _files(out if to is None else to)
+    with closing(Store(base, known=_is_ours(base.with_suffix(".csv")))) as store:
+        _export(store.rows(), table, Path(out if to is None else to).suffix.lower() != ".csv")
+    return table
 
 
 def _points(grid):
@@ -119,42 +174,64 @@ def _points(grid):
 # -- one point ---------------------------------------------------------------------------------------------------
 
 
-def _run(function, point):
-    """(result, None or text of the exception, seconds)"""
-    start = time.perf_counter()
+def _run(function, point, time_limit=None):
+    """(result, None or text of the exception, seconds, whether the time was up)"""
+    start, limited = time.perf_counter(), False
     try:
-        result, text = function(**point), None
-        if isinstance(result, Problem):
-            result = _plain_solution(result.solve())
+        with _deadline(time_limit):
+            result, text = function(**point), None
+            if isinstance(result, Problem):
+                result = _plain_solution(result.solve())
     except Exception as error:
         result, text = None, f"{type(error).__name__}: {error}"
-    return result, text, time.perf_counter() - start
+        limited = time_limit is not None and getattr(error, "status", None) == "time_limit"
+    return result, text, time.perf_counter() - start, limited
 
 
-def _run_packed(packed, digest, point):
-    """The same in a worker. A robot of the function is not sent back with every result, but its place."""
-    if digest not in _KEPT:
+def _deadline(seconds):
+    if seconds is None:
+        return nullcontext()
+    from .interrupts import deadline
+
+    return deadline(seconds)
+
+
+def _run_packed(packed, name, expected, point, time_limit):
+    """The same in a worker. A robot of the function is not sent back with every result, but the argument it is."""
+    function = _KEPT.get(name)
+    if function is None:
+        function = pickle.loads(packed)
+        if expected is not None and _function_digest(function) != expected:
+            raise SolveError(
+                "sweep: the function, or a global that it names, is another in the worker than here, so that its "
+                "results cannot be filed: start workers anew after a change; give what is set at run time as an "
+                "argument; or give key=",
+                _OTHER_CODE,
+            )
         _KEPT.clear()
-        _KEPT[digest] = pickle.loads(packed)
-    function = _KEPT[digest]
-    result, text, seconds = _run(function, point)
+        _KEPT[name] = function
+    result, *rest = _run(function, point, time_limit)
     if isinstance(result, Samples):
-        places = [k for k, x in enumerate(_given(function, point)) if x is result.robot and isinstance(x, Robot)]
+        places = [k for k, x in _given(function, point).items() if x is result.robot and isinstance(x, Robot)]
         if places:
             result.robot = places[0]
-    return result, text, seconds
+    return result, *rest
 
 
 def _with_robot(result, function, point):
-    if isinstance(result, Samples) and isinstance(result.robot, int):
-        result.robot = _given(function, point)[result.robot]
-    return result
+    """(result, None or the argument that is the robot of it), the robot in its place."""
+    if not isinstance(result, Samples):
+        return result, None
+    given = _given(function, point)
+    if isinstance(result.robot, str):
+        result.robot = given[result.robot]
+    return result, next((k for k, x in given.items() if x is result.robot and isinstance(x, Robot)), None)
 
 
 def _given(function, point):
-    """All arguments of a point, those that functools.partial keeps first."""
-    kept = [*function.args, *function.keywords.values()] if isinstance(function, functools.partial) else []
-    return [*kept, *point.values()]
+    """{name: value} of all arguments of a point; those that functools.partial keeps by position as "0", "1", ..."""
+    _, args, keywords = unwound(function)
+    return {**{str(k): x for k, x in enumerate(args)}, **keywords, **point}
 
 
 def _packed(function, kind):
@@ -190,60 +267,206 @@ def _plain_solution(found):
     return out
 
 
+@contextmanager
+def _interrupts():
+    """A function that raises KeyboardInterrupt if Ctrl-C came and something, such as a solver, has swallowed it."""
+    seen, before = [], signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield lambda: None
+        return
+
+    def note(*what):
+        seen.append(what)
+        return before(*what)
+
+    def interrupted():
+        if seen:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:
+            signal.signal(signal.SIGINT, before)
+
+
 # -- what is kept on the disk ------------------------------------------------------------------------------------
 
 
-class _Store:
-    def __init__(self, path, function, points):
-        from .study.rows import Rows, fingerprint
+class _Filed:
+    """The database of a sweep, and under which key every point is in it."""
 
-        self.folder = None if path.suffix.lower() == ".csv" else path
-        if path.is_file() if self.folder else path.is_dir():
-            found, expected = ("file", "folder, or a name in .csv") if self.folder else ("folder", "file")
-            raise ShapeError(f"sweep: out={path} is a {found}, expected a {expected}")
-        told = _told(function)
-        self.keys = [{"point": k, "key": _digest(told + _told(point))} for k, point in enumerate(points)]
-        table = path if self.folder is None else path / _TABLE
-        self.table = Rows(table, ("point", "key"), ("status", "seconds", "error", "result"), fingerprint(("study",)))
-        self.points = points
-        self.table.begin()
+    def __init__(self, out, function, points, key, accept):
+        self.table, base = _files(out)
+        self.folder = Path(out).suffix.lower() != ".csv"
+        self.called, self.points = function, points
+        self.function = _function_digest(function) if key is None else _named(key)
+        accept = [accept] if isinstance(accept, str) else list(accept)
+        self.versions = "versions" in accept
+        self.others = [self.function, *(x for x in accept if x != "versions")]
+        known = {}
+        self.places = [_point_digest(k, point, known) for k, point in enumerate(points)]
+        told = ("\0".join((version(), self.function, place)) for place in self.places)
+        self.keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in told]
+        self.first = list({key: k for k, key in reversed(list(enumerate(self.keys)))}.values())[::-1]
+        numbers = {self.keys[k]: k for k in self.first}
+        self.same = {k: numbers[key] for k, key in enumerate(self.keys) if numbers[key] != k}
+        self.taken = {}  # by number of the point: the key of the row that is its result
+        self.store = Store(base, known=_is_ours(self.table))
+        self.close = self.store.close
 
-    def read(self, k, function, retry):
-        row = self.table.known(**self.keys[k])
-        if row is None or row["status"] == "lost" or (retry and row["status"] == "failed"):
+    def read(self, k, retry, time_limit):
+        """(result, error, seconds) of a point that is to be taken as it is; None if it is to be computed."""
+        row = self.store.read(self.keys[k])
+        if row is None or row["status"] != "done":
+            row = self._accepted(k) or row
+        if row is None or row["status"] == "lost":
             return None
-        result = json.loads(row["result"]) if row["result"] else None
-        if isinstance(result, dict) and set(result) == {"trajectory"}:
-            robots = [x for x in _given(function, self.points[k]) if isinstance(x, Robot)]
-            try:
-                result = Trajectory.load(self.folder / result["trajectory"], robot=robots[0] if robots else None)
-            except OSError:
-                return None  # gone: to be planned again
-        self.table.add(**row)
-        return result, row["error"] or None, float(row["seconds"])
+        note = json.loads(row["note"])
+        if row["status"] == "failed":
+            limit = note.get("time_limit")
+            if retry or (limit is not None and (time_limit is None or time_limit > limit)):
+                return None
+        try:
+            result = self._result(k, row, note)
+        except (OSError, ValueError, LookupError) as error:  # of another version
+            warnings.warn(f"{self.store.path}: point {k} cannot be read, it is computed again: {error}", stacklevel=3)
+            return None
+        self.taken[k] = row["key"]
+        return result, row["error"] or None, row["seconds"]
 
-    def write(self, k, status, result, text, seconds):
-        """Keep a result; returns it as it will be read."""
+    def _accepted(self, k):
+        if not self.versions and len(self.others) == 1:
+            return None
+        marks = ", ".join("?" * len(self.others))
+        where, given = f"point = ? AND status = 'done' AND function IN ({marks})", [self.places[k], *self.others]
+        if not self.versions:
+            where, given = f"{where} AND version = ?", [*given, version()]
+        return max(self.store.rows(where, *given), key=lambda row: row["written"], default=None)
+
+    def _result(self, k, row, note):
+        if row["kind"] != "trajectory":
+            return json.loads(row["result"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{row['key']}.npz"
+            path.write_bytes(row["result"])
+            return Trajectory.load(path, robot=_given(self.called, self.points[k]).get(note.get("robot")))
+
+    def write(self, k, status, result, text, seconds, whose, limit):
+        """Keep what came of a point; returns (result, error, seconds) as they will be read."""
+        kind, data = "json", None
         if isinstance(result, Samples):
-            if self.folder is None:
-                raise ShapeError(f"sweep: out={self.table.path}: trajectories do not fit in a table, give a folder")
-            name = f"{k:0{len(str(len(self.keys)))}d}.npz"
-            result.save(self.folder / name)
-            kept = {"trajectory": name}
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / f"{self.keys[k]}.npz"
+                result.save(path)
+                kind, data = "trajectory", path.read_bytes()
         else:
             try:
-                kept = result = json.loads(json.dumps(result, default=_plain))
+                data = json.dumps(result, default=_plain)
+                result = json.loads(data)
             except (TypeError, ValueError) as error:
                 raise ShapeError(
                     f"sweep: the result of point {k} cannot be written: {error}; return numbers, texts, arrays, "
                     "lists or dicts of them, or a Trajectory"
                 ) from None
-        row = {"status": status, "seconds": f"{seconds:.6g}", "error": text or "", "result": json.dumps(kept)}
-        self.table.add(**self.keys[k], **row)
-        return result
+        note = {name: x for name, x in (("robot", whose), ("time_limit", limit)) if x is not None}
+        row = {
+            "key": self.keys[k], "function": self.function, "version": version(), "point": self.places[k],
+            "arguments": _arguments(self.points[k]), "status": status, "seconds": float(seconds),
+            "error": text or "", "kind": kind, "result": data, "note": json.dumps(note),
+        }  # fmt: skip
+        kept = self.store.write(row)
+        self.taken[k] = row["key"]
+        if kept["result"] != data:
+            result = self._result(k, kept, json.loads(kept["note"]))  # another sweep has been faster
+        return result, kept["error"] or None, kept["seconds"]
 
-    def close(self):
-        self.table.close(self.keys)
+    def export(self):
+        """The table of this sweep, in the order of the grid, and its trajectories."""
+        rows = [self.store.read(self.taken[k]) for k in self.first]
+        try:
+            _export([row for row in rows if row is not None], self.table, self.folder)
+        except OSError as error:
+            text = f"{error.strerror or error}; all results are in {self.store.path.name}, start again or export_sweep"
+            raise type(error)(error.errno, text, str(error.filename or self.table)) from error
+
+
+def _export(rows, table, folder):
+    if table.exists() and not _is_ours(table):
+        name = aside(table, "other")
+        warnings.warn(f"{table}: it is not what the sweep has written, and was set aside as {name.name}", stacklevel=4)
+    lines = [_HEADER]
+    for row in rows:
+        told = row["result"]
+        if row["kind"] == "trajectory":
+            told = f"{row['key']}.npz"
+            path = table.with_name(told)
+            if folder and not (path.exists() and path.read_bytes() == row["result"]):
+                write_bytes(path, row["result"])
+        cells = (row[x] for x in ("key", "function", "version", "status"))
+        lines.append((*cells, f"{row['seconds']:.6g}", row["error"], row["arguments"], told))
+    write_csv(table, lines)
+
+
+def _files(out):
+    """(table, database) of out; raises ShapeError if it is not of a sweep."""
+    path = Path(out)
+    is_table = path.suffix.lower() == ".csv"
+    if path.is_dir() if is_table else path.is_file():
+        found, expected = ("folder", "file") if is_table else ("file", "folder, or a name in .csv")
+        raise ShapeError(f"sweep: out={path} is a {found}, expected a {expected}")
+    table = path if is_table else path / _TABLE
+    base, ours = table.with_suffix(".sqlite"), _is_ours(table)
+    if ours is None:
+        raise ShapeError(
+            f"sweep: out={path}: {table.name} is of a sweep by an earlier version of oc_dyn, whose results may be of "
+            "another function; it is left as it is: give another name"
+        )
+    there = base.exists() or any(path.glob(f"{base.name}*") if not is_table and path.is_dir() else ())
+    if table.exists() and not ours and not there:
+        raise ShapeError(f"sweep: out={path}: {table.name} is not of a sweep, it is left as it is: give another name")
+    if not is_table and path.is_dir() and not ours and not there and any(path.iterdir()):
+        raise ShapeError(
+            f"sweep: out={path} is a folder of other things, expected a new one, an empty one, or one of a sweep"
+        )
+    return table, base
+
+
+def _is_ours(table):
+    """Whether the head of a table is that of a sweep; None for one of an earlier version."""
+    try:
+        with open(table, newline="", encoding="utf-8") as file:
+            head = tuple(next(csv.reader(file), ()))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False
+    return None if head == _OLD else head == _HEADER
+
+
+def _function_digest(function):
+    """Of a function, and of methods that were registered by others than oc_dyn, which it may ask for by name."""
+    methods = [m for table in _METHODS.values() for m in table.values()]
+    added = [m for m in methods if m.function.__module__.partition(".")[0] != "oc_dyn"]
+    try:
+        return digest((function, added) if added else function, "sweep: the function")
+    except ShapeError as error:
+        raise ShapeError(
+            f"{error}, so that results cannot be filed under what made them; give key=, a text or number that you "
+            "change whenever the function gives other results, or no out="
+        ) from None
+
+
+def _named(key):
+    if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key == "":
+        raise ShapeError(f"sweep: key is {shortened(key)}, expected a text or a number")
+    return f"key {key!r}"
+
+
+def _point_digest(k, point, known):
+    try:
+        return digest({name: point[name] for name in sorted(point)}, f"sweep: point {k}", known)
+    except ShapeError as error:
+        raise ShapeError(f"{error}; give numbers, texts, arrays, robots or other plain values as arguments") from None
 
 
 def _plain(x):
@@ -254,35 +477,16 @@ def _plain(x):
     raise TypeError(f"{type(x).__name__} is not known to JSON")
 
 
-def _digest(text):
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _arguments(point):
+    try:
+        return json.dumps(point, default=_shown)
+    except (TypeError, ValueError):  # dicts by other keys than texts
+        return json.dumps({name: _shown(x) for name, x in point.items()})
 
 
-def _told(x):
-    """Text that is the same in every process for the same value: what is pickled is not, sets come in any order."""
-    if isinstance(x, np.generic):
-        x = x.item()
-    if x is None or isinstance(x, (bool, int, float, str, bytes)):
-        return repr(x)
-    if isinstance(x, np.ndarray):
-        return f"array({x.tolist()!r})"
-    if isinstance(x, (list, tuple)):
-        return f"[{', '.join(map(_told, x))}]"
-    if isinstance(x, (set, frozenset)):
-        return f"{{{', '.join(sorted(map(_told, x)))}}}"
-    if isinstance(x, functools.partial):
-        return f"partial({_told(x.func)}, {_told(x.args)}, {_told(x.keywords)})"
-    if hasattr(x, "items"):
-        return f"{{{', '.join(sorted(f'{_told(k)}: {_told(y)}' for k, y in x.items()))}}}"
-    if is_dataclass(x) and not isinstance(x, type):
-        return f"{type(x).__name__}({_told({f.name: getattr(x, f.name) for f in fields(x) if f.name[0] != '_'})})"
-    if hasattr(x, "__qualname__"):
-        try:
-            source = inspect.getsource(x)
-        except (OSError, TypeError):
-            source = ""
-        return f"{x.__module__}.{x.__qualname__} {source}"
-    if hasattr(x, "full"):
-        return f"DM({x.full().tolist()!r})"
-    state = {k: y for k, y in vars(x).items() if k[0] != "_"} if hasattr(x, "__dict__") else repr(x)
-    return f"{type(x).__name__}({_told(state)})"
+def _shown(x):
+    """What a reader of the table sees of an argument that is no number or text."""
+    try:
+        return _plain(x)
+    except TypeError:
+        return f"{type(x).__name__} {getattr(x, 'name', '')}".strip()

@@ -1,83 +1,122 @@
-"""A table that is written row by row, so that a study that was stopped goes on where it was."""
+"""A table whose rows are kept as they come, so that a study that was stopped goes on where it was."""
 
 import csv
 import hashlib
-import io
-from functools import cache
+import json
+from functools import cache, cached_property
 from pathlib import Path
 
-import casadi as ca
+from ..digest import version
+from ..errors import ShapeError
+from ..planning.files import write_csv
+from ..store import KEPT, Store
+from ..text import csv_text
+from .manifest import machine
 
-from ..planning.files import write_text
-from ..text import csv_cell, csv_text
+_BASE = "rows.sqlite"
+# nothing is measured with these
+_ASIDE = ("cli.py", "demo.py", "executors.py", "sweeps.py", "store.py", "digest.py", "text.py", "command_line.py")
+_ASIDE += tuple(f"study/{x}" for x in ("html.py", "report.html", "manifest.py", "script.py", "points.py", "rows.py"))
+_ASIDE += tuple(f"study/{x}_figures.py" for x in ("growth", "paper", "second_order"))
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-# no Function is built with these
-_ASIDE = ("study", "planning", "codegen", "elastic", "cli.py", "demo.py", "executors.py", "interop.py", "sweeps.py")
 
-
-@cache  # what is changed on the disk while this runs is not what is measured
-def fingerprint(aside=_ASIDE):
-    """Twelve digits (hexadecimal) that tell versions of CasADi and of the code that builds Functions apart.
-
-    aside: files and folders of the package that do not count.
-    """
-    digest = hashlib.sha256(ca.__version__.encode())
-    for path in sorted(_PACKAGE.rglob("*.py"), key=lambda p: p.relative_to(_PACKAGE).as_posix()):
-        name = path.relative_to(_PACKAGE)
-        if name.parts[0] not in aside:
-            digest.update(name.as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
+@cache
+def fingerprint():
+    """Sixteen digits (hexadecimal) that tell machines, versions of Python, NumPy and CasADi, and states of the code
+    that is measured, or measures, apart."""
+    told = json.dumps([version(_ASIDE), machine()], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 class Rows:
-    """Rows {field: text or number} of a CSV file, which is whole after every row.
+    """Rows {field: text or number} of a CSV file, which is written by close; each is kept in rows.sqlite beside it as
+    soon as it is added, with all that other versions of the code left there.
 
-    keys: fields that name a row; values: the others. Rows that an earlier run with the same code left in the file are
-    there from the start, in `found`: {tuple of keys, as texts: row}; those of other code are not. code: what tells
-    versions of the code apart, default that of Functions.
+    keys: fields that name a row; values: the others. Rows that an earlier run with the same code left are there from
+    the start, in `found`: {tuple of keys, as texts: row}; those of other code are not. code: what tells versions of the
+    code apart, default that of all that studies measure. quick: rows of a quick run are not those of a full one.
+    Raises ShapeError for a file that is there and is no such table.
     """
 
-    def __init__(self, path, keys, values, code=None):
+    def __init__(self, path, keys, values, code=None, quick=False):
         self.path, self.keys, self.fields = Path(path), tuple(keys), (*keys, *values, "code")
-        self.code = code or fingerprint()
+        self.code = (code or fingerprint()) + (" quick" if quick else "")
+        self.name = json.dumps([self.path.name, self.keys, self.fields])
         self.found, self.rows = {}, []
-        if self.path.exists():
-            with open(self.path, newline="", encoding="utf-8") as file:
-                for row in csv.DictReader(file):
-                    if row.get("code") == self.code and tuple(row) == self.fields and None not in row.values():
-                        row = {k: csv_text(x) for k, x in row.items()}
-                        self.found[tuple(row[k] for k in self.keys)] = row
+        old = self._of_table()
+        if old or self.path.with_name(_BASE).exists():
+            there = {row["key"] for row in self.store.rows()} if old else set()
+            for key in old.keys() - there:
+                self.store.write(old[key])
+            of = "function = ? AND version = ? AND status = 'done'"
+            for kept in self.store.rows(of, self.name, self.code):
+                row = json.loads(kept["result"])
+                self.found[tuple(row[k] for k in self.keys)] = row
+
+    @cached_property
+    def store(self):
+        return Store(self.path.with_name(_BASE), known=self.path.exists())
 
     def known(self, **keys):
         """The row of these keys that an earlier run left; None if there is none."""
         return self.found.get(tuple(str(keys[k]) for k in self.keys))
 
     def add(self, **row):
-        """Append a row and write the file in one step; rows of an earlier run that were not added yet are kept."""
+        """Append a row, and keep it."""
         row = {k: str(row.get(k, "")) for k in self.fields[:-1]} | {"code": self.code}
         self.rows.append(row)
-        self.found.pop(tuple(row[k] for k in self.keys), None)
-        self._write([*self.rows, *self.found.values()])
+        if row != self.found.pop(tuple(row[k] for k in self.keys), None):
+            self.store.write(self._kept(row), replace=True)
 
     def close(self, plan=None):
-        """Drop rows of earlier runs that this one did not ask for. plan: order of the rows, a list of {key: value}."""
+        """Write the table of the rows that were added. plan: order of the rows, a list of {key: value}."""
         if plan is not None:
             places = {tuple(str(keys[k]) for k in self.keys): place for place, keys in enumerate(plan)}
             self.rows.sort(key=lambda row: places[tuple(row[k] for k in self.keys)])
-        self._write(self.rows)
+        self.store.close()
+        try:
+            cells = ([*(row[k] for k in self.fields[:-1]), f"{row['code']} {_check(row)}"] for row in self.rows)
+            write_csv(self.path, [self.fields, *cells])
+        except OSError as error:  # no space, no right
+            raise type(error)(error.errno, f"{error.strerror or error}; {KEPT}", str(self.path)) from error
 
     def begin(self):
-        """Write the file as it is: a folder that cannot be written to is noticed before any work is done."""
-        self._write([*self.rows, *self.found.values()])
+        """Open the file of rows: a folder that cannot be written to is noticed before any work is done."""
+        return self.store
 
-    def _write(self, rows):
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self.fields, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows([{k: csv_cell(x) for k, x in row.items()} for row in rows])
+    def _kept(self, row):
+        """Row of the store."""
+        facts = {"function": self.name, "version": row["code"], "status": "done", "result": json.dumps(row)}
+        return {"key": _hash([self.name, row["code"], [row[k] for k in self.keys]]), **facts}
+
+    def _of_table(self):
+        """{key: row of the store} of the table that is there, in case it came without rows.sqlite: those with the right
+        check as they are, others as what is kept and never used."""
+        if not self.path.exists():
+            return {}
         try:
-            write_text(self.path, text.getvalue())
-        except OSError as error:  # no space, no right, a folder that is a file
-            kept = "what was written before is kept, and the same command goes on behind it"
-            raise type(error)(error.errno, f"{error.strerror or error}; {kept}", str(self.path)) from error
+            with open(self.path, newline="", encoding="utf-8") as file:
+                head, *lines = [*csv.reader(file)] or [()]
+        except (UnicodeDecodeError, csv.Error):
+            head, lines = (), []
+        if not head or head[-1] != "code":
+            raise ShapeError(f"{self.path}: it is not a table of a study, it is left as it is: give another folder")
+        found = []
+        for line in lines:
+            row = dict(zip(head, map(csv_text, line), strict=False))
+            code, _, check = row.get("code", "").rpartition(" ")
+            if tuple(row) == self.fields and check == _check(row | {"code": code}):
+                found.append(self._kept(row | {"code": code}))
+            else:
+                told = json.dumps(row)
+                found.append({"key": _hash([self.path.name, row]), "function": self.path.name, "result": told})
+        return {row["key"]: {"status": "kept", **row} for row in found}
+
+
+def _check(row):
+    """Eight digits that tell whether a row in a table is as it was written."""
+    return _hash([*row.values()])[:8]
+
+
+def _hash(told):
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]

@@ -145,7 +145,7 @@ def _times(path, plan, quick, shown):
     """Rows of times.csv: microseconds of a call of every Function of the plan; all sizes of a way take turns, so that
     a machine that changes its speed does so for all of them."""
     names = ("microseconds", "spread", "steady")
-    table = Rows(path, ("quantity", "robot", "method", "bodies"), names)
+    table = Rows(path, ("quantity", "robot", "method", "bodies"), names, quick=quick)
     for way in dict.fromkeys((keys["quantity"], keys["robot"], keys["method"]) for keys in plan):
         sizes = [keys for keys in plan if (keys["quantity"], keys["robot"], keys["method"]) == way]
         found = [table.known(**keys) for keys in sizes]

@@ -95,9 +95,9 @@ def measure(out, quick, executor, shown):
     table = Rows(out / "terms.csv", _KEYS, ("operations", "error"))
     counts = fill(table, counted, counted_term, executor, shown)
     table.close(counted)
-    clock = Rows(out / "term_times.csv", ("form", *_KEYS), TIMES)
+    clock = Rows(out / "term_times.csv", ("form", *_KEYS), TIMES, quick=quick)
     _together(clock, timed, ("form", "term", "robot", "bodies"), _timed_terms, quick, shown)
-    shares = Rows(out / "breakdown.csv", ("robot", "bodies", "method", "part"), _SHARES)
+    shares = Rows(out / "breakdown.csv", ("robot", "bodies", "method", "part"), _SHARES, quick=quick)
     _together(shares, parts, ("robot", "bodies", "method"), _broken_down, quick, shown)
     return counts, clock.rows, shares.rows
 

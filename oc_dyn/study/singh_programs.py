@@ -39,7 +39,7 @@ def installed():
 def measure(out, quick, shown):
     """Rows of programs.csv."""
     points = plan(quick)
-    table = Rows(out / "programs.csv", _KEYS, ("dof", "instructions", *TIMES))
+    table = Rows(out / "programs.csv", _KEYS, ("dof", "instructions", *TIMES), quick=quick)
     table.begin()
     for group in dict.fromkeys((keys["quantity"], keys["robot"], keys["by"]) for keys in points):
         of = [keys for keys in points if (keys["quantity"], keys["robot"], keys["by"]) == group]

@@ -59,7 +59,7 @@ def slow(x):
 
 
 def long_text(x):
-    return f"{x}" * 30
+    return f"{x}" * 300
 
 
 def sum_of(a, b):

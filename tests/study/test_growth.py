@@ -26,7 +26,7 @@ def read(path):
 def test_writes_tables_figures_and_manifest(done):
     out, report = done
     pictures = {"growth.png", "bodies.png", "memory.png"}
-    assert {p.name for p in out.iterdir()} == {"growth.csv", "bodies.csv", "manifest.json"} | pictures
+    assert {p.name for p in out.iterdir()} == {"growth.csv", "bodies.csv", "manifest.json", "rows.sqlite"} | pictures
     assert all((out / name).read_bytes()[:4] == b"\x89PNG" for name in pictures)
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert facts["command"].startswith("oc-dyn study growth --quick")
@@ -115,9 +115,12 @@ def test_interrupted_rows_stay(tmp_path):
         first.add(x=x, y=x * x)
     again = rows.Rows(path, ("x",), ("y",))
     again.add(x=0, y=0)  # and stopped here
-    assert [r["y"] for r in read(path)] == ["0", "1", "4"]
-    again.close()
-    assert [r["y"] for r in read(path)] == ["0"]
+    third = rows.Rows(path, ("x",), ("y",))
+    assert {r["x"]: r["y"] for r in third.found.values()} == {"0": "0", "1": "1", "2": "4"}
+    third.add(**third.known(x=2))
+    third.close()
+    assert [r["y"] for r in read(path)] == ["4"]  # what was asked for
+    assert rows.Rows(path, ("x",), ("y",)).known(x=1)["y"] == "1"  # and the rest is kept
 
 
 def test_fit():

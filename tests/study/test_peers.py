@@ -31,7 +31,7 @@ def done(tmp_path_factory, ur5):
 
 def test_writes_table_figure_and_manifest(done, ur5):
     out, told = done
-    assert {p.name for p in out.iterdir()} == {"instructions.csv", "peers.png", "manifest.json"}
+    assert {p.name for p in out.iterdir()} == {"instructions.csv", "peers.png", "manifest.json", "rows.sqlite"}
     with open(out / "instructions.csv", newline="", encoding="utf-8") as file:
         rows = {(row["quantity"], int(row["order"])): row for row in csv.DictReader(file)}
     assert set(rows) == set(recorded.TARGETS)

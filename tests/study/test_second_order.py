@@ -24,7 +24,7 @@ def read(path):
 def test_writes_tables_figure_and_manifest(done):
     out, report = done
     tables = {"instructions.csv", "accuracy.csv", "programs.csv"}
-    assert {p.name for p in out.iterdir()} == tables | {"accuracy.png", "manifest.json"}
+    assert {p.name for p in out.iterdir()} == tables | {"accuracy.png", "manifest.json", "rows.sqlite"}
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert facts["command"].startswith("oc-dyn study second_order --quick")
     assert len(facts["instructions"]) == len(read(out / "instructions.csv")) > 6

@@ -13,7 +13,7 @@ from ...errors import SolveError
 from ...function import function
 from ...registry import get_method
 from ..manifest import manifest, write_json
-from ..rows import Rows
+from ..rows import Rows, fingerprint
 from . import adam, mujoco, native, recorded
 from .robots import FILES, HUMANOID, pinocchio_model, prescribed, robot
 from .telling import report
@@ -117,6 +117,10 @@ def _versions():
     return out
 
 
+def _code():
+    return " ".join([fingerprint(), *_versions().values()])
+
+
 # -- instructions ----------------------------------------------------------------------------------------------
 
 
@@ -168,7 +172,7 @@ def _ratios(path, names, bar, notes):
         notes.append(f"no times: {error}")
         bar.update(len(names))
         return []
-    table, out = Rows(path, ("robot", "quantity", "method"), RATIO), []
+    table, out = Rows(path, ("robot", "quantity", "method"), RATIO, _code()), []
     for name in names:
         bar.set_postfix_str(f"times, {name}")
         bar.update()
@@ -221,7 +225,7 @@ def _number(text):
 
 def _sizes(path, names, bar, notes):
     """Rows of Functions: what they are as C, compiled for any machine of this kind."""
-    table, out = Rows(path, ("robot", "quantity", "order"), SIZED), []
+    table, out = Rows(path, ("robot", "quantity", "order"), SIZED, _code()), []
     for name in names:
         bar.set_postfix_str(f"sizes, {name}")
         bar.update()
@@ -235,6 +239,7 @@ def _sizes(path, names, bar, notes):
                 except SolveError as error:
                     notes.append(f"no sizes: {error}")
                     bar.update(len(names) - names.index(name) - 1)
+                    table.close()
                     return out
             table.add(**{**row, **key})
             out.append({**key, **{k: _number(row[k]) for k in SIZED}})

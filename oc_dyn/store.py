@@ -1,0 +1,177 @@
+"""Results in one file of SQLite: whole after every row, for several programs at once, other versions' beside ours."""
+
+import errno
+import hashlib
+import os
+import sqlite3
+import time
+import warnings
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from .errors import ShapeError
+
+_ID = 0x6F63647E  # "ocd~", in the head of the file: that it is ours
+_COLUMNS = (
+    "key", "function", "version", "point", "arguments", "status", "seconds", "error", "kind", "result", "note",
+    "written", "hash",
+)  # fmt: skip
+_TABLE = f"""CREATE TABLE IF NOT EXISTS results ({_COLUMNS[0]} TEXT PRIMARY KEY, {", ".join(_COLUMNS[1:])});
+CREATE INDEX IF NOT EXISTS places ON results (function, point)"""
+_WAIT = 60.0  # seconds that a writer waits for others
+KEPT = "what was written before is kept, and the same call goes on behind it"
+
+
+class Store:
+    """Rows {column: value} by key in a file, which is made; see _COLUMNS. Close it, or use it within closing(...).
+
+    known: whether something beside the file tells that it is ours, so that one that is none any more is set aside under
+    another name, with a warning and without what is whole in it being lost. Raises ShapeError for a file of another
+    kind, OSError where it cannot be read or written.
+    """
+
+    def __init__(self, path, known=False):
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with _as_os_errors(self.path):
+            saved = self._set_aside(known) if self._is_damaged(known) else []
+            self.connection = self._connected()
+            try:
+                for statement in ("BEGIN IMMEDIATE", *_TABLE.split(";"), f"PRAGMA application_id = {_ID}", "COMMIT"):
+                    self.connection.execute(statement)
+                for row in saved:
+                    self.write(row)
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def close(self):
+        self.connection.close()
+
+    def read(self, key):
+        """The row of a key; None if there is none. One that is damaged is none either, and a warning tells so."""
+        found = self.rows("key = ?", key)
+        return found[0] if found else None
+
+    def rows(self, where="1", *given):
+        """All rows for which an expression of SQL holds, in the order in which they came."""
+        with _as_os_errors(self.path):
+            select = f"SELECT {', '.join(_COLUMNS)} FROM results WHERE {where} ORDER BY rowid"
+            found = [dict(zip(_COLUMNS, row, strict=True)) for row in self.connection.execute(select, given)]
+        whole = [row for row in found if _is_whole(row)]
+        if len(whole) < len(found):
+            lost = len(found) - len(whole)
+            warnings.warn(f"{self.path}: {lost} damaged rows are left out and computed again", stacklevel=3)
+        return whole
+
+    def write(self, row, replace=False):
+        """Keep a row, and return what is kept under its key: what was done before stays, unless it is to be replaced.
+        It is on the disk when this returns, whole or not at all."""
+        row = {**dict.fromkeys(_COLUMNS), "written": time.time(), **row}
+        row["hash"] = _hash(row)
+        with _as_os_errors(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                there = self.read(row["key"])
+                if there is None or replace or there["status"] != "done":
+                    marks = ", ".join("?" * len(_COLUMNS))
+                    self.connection.execute(
+                        f"INSERT OR REPLACE INTO results ({', '.join(_COLUMNS)}) VALUES ({marks})",
+                        [row[name] for name in _COLUMNS],
+                    )
+                    there = row
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+        return there
+
+    # -- what the file is -----------------------------------------------------------------------------------------
+
+    def _connected(self):
+        return sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None)
+
+    def _is_damaged(self, known):
+        """Whether the file was ours and is none any more; raises ShapeError if it is something else."""
+        if not self.path.exists() or not self.path.stat().st_size:  # not there yet, or another program is making it
+            return False
+        with closing(self._connected()) as connection:
+            try:  # what a writer that was killed has left half done is undone here
+                number = connection.execute("PRAGMA application_id").fetchone()[0]
+                whole = connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+                if number == _ID:
+                    return not whole
+                known = known and not (whole and _head(self.path) is not None)  # short files pass for empty ones
+            except sqlite3.OperationalError:  # locked, no right, a disk that fails
+                raise
+            except sqlite3.DatabaseError:
+                known = known or _head(self.path) == _ID
+        if not known:
+            raise ShapeError(f"{self.path}: it is not a file of results that oc_dyn wrote; it is left as it is: "
+                             "give another name")  # fmt: skip
+        return True
+
+    def _set_aside(self, known):
+        """Rename the damaged file; returns the rows in it that are whole."""
+        number = self.path.stat().st_ino
+        name = aside(self.path, "damaged", number)
+        saved = []
+        if name is not None:
+            warnings.warn(f"{self.path}: it is damaged and was set aside as {name.name}; what is not whole in it is "
+                          "computed again", stacklevel=5)  # fmt: skip
+            try:
+                with closing(sqlite3.connect(f"{name.resolve().as_uri()}?immutable=1", uri=True)) as connection:
+                    for row in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM results"):
+                        row = dict(zip(_COLUMNS, row, strict=True))
+                        saved += [row] if _is_whole(row) else []
+            except (sqlite3.Error, UnicodeDecodeError):
+                pass  # as far as it could be read
+        return saved
+
+
+def aside(path, why, number=None):
+    """Give a file the first free name NAME.WHY-1, -2, ...; returns it. number: of the file (inode) that is meant; None
+    is returned if another has its name by now."""
+    count = 1
+    while (name := path.with_name(f"{path.name}.{why}-{count}")).exists():
+        count += 1
+    if number is not None and path.stat().st_ino != number:
+        return None
+    os.rename(path, name)
+    journal = path.with_name(f"{path.name}-journal")  # belongs to the damaged file alone
+    if number is not None and journal.exists():
+        os.rename(journal, f"{name}-journal")
+    return name
+
+
+def _head(path):
+    """The number that stands for the kind in the head of a file of SQLite."""
+    with open(path, "rb") as file:
+        head = file.read(100)
+    return int.from_bytes(head[68:72], "big") if head.startswith(b"SQLite format 3\0") else None
+
+
+def _is_whole(row):
+    return row["hash"] == _hash(row)
+
+
+def _hash(row):
+    told = "\0".join(f"{name}={row[name]!r}" for name in _COLUMNS if name != "hash")
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@contextmanager
+def _as_os_errors(path):
+    """Errors of SQLite as OSError that names the file and says what became of the rest."""
+    kinds = (
+        (("SQLITE_FULL", "full"), errno.ENOSPC),
+        (("SQLITE_BUSY", "SQLITE_LOCKED", "locked"), errno.EBUSY),
+        (("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "readonly"), errno.EACCES),
+    )
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        told = f"{getattr(error, 'sqlite_errorname', '')} {error}"
+        number = next((n for words, n in kinds if any(word in told for word in words)), errno.EIO)
+        raise OSError(number, f"{error}; {KEPT}", str(path)) from error
