@@ -102,7 +102,7 @@ def throw(cfg, elastic, tip):
         ocp.minimize(terminal=-tip(q, v), integral=1e-4 * ca.sumsqr(flat.q[5] / scale[5]))
         # what is left between nodes is measured below, and tightened
         found = start = ocp.solve(solver_options={"max_iter": 1000}, initial=start, check="off")
-        motion = found.trajectory(flat.q, elastic.links)
+        motion = found.trajectory(flat.q, elastic.links, friction=False)
         t = motion.sample(1e-3).t
         s = el.outputs_along(elastic, motion, t)
         reached = {name: np.abs(s[name] / limit[name]).max() for name in share}

@@ -112,7 +112,7 @@ def plan(cfg, robot, stiffness, like=None, constant=False):
         ocp.minimize(terminal=-cfg.length * q[1], integral=1e-4 * smooth)
         # what is left between nodes is measured below, and tightened
         found = ocp.solve(solver_options={"max_iter": 1500}, initial=initial, check="off")
-        made = {"motion": found.trajectory(q, robot.links), "iterations": found.iterations}
+        made = {"motion": found.trajectory(q, robot.links, friction=False), "iterations": found.iterations}
         pieces = np.stack([found[x][: cfg.nodes] for x in sigma], axis=1)
         made["sigma"] = od.Trajectory(found.t, pieces, joints=("joint",), units=("Nm/rad",))
         t = made["motion"].sample(1e-3).t

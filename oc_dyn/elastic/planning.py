@@ -300,7 +300,8 @@ def _problem(task, duration, guess, scale):
 
 def _trajectory(task, found, flat):
     """The links' motion as polynomial pieces."""
-    motion = found.trajectory(flat.q, task.elastic.links, task.limits)
+    # friction of the links' joints is none of the flat map's: elastic_robot says so, or counts it at the motors
+    motion = found.trajectory(flat.q, task.elastic.links, task.limits, friction=False)
     ends = {
         side: [x.tolist()] + [[0.0] * len(x)] * task.continuity
         for side, x in zip(("start", "goal"), task.ends, strict=True)

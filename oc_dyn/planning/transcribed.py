@@ -449,8 +449,10 @@ class Solution:
             raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
         return check(self, tolerance)
 
-    def trajectory(self, chain, robot=None, limits=None):
+    def trajectory(self, chain, robot=None, limits=None, friction: bool = True):
         """Trajectory of a robot from the symbols [q, dq, ...] of a chain, polynomials on every interval.
+
+        friction: whether the friction of the robot's joints counts in its torques.
 
         Without a robot it is one of anything: its coordinates are "1", "2", ...; it has no torques.
         """
@@ -462,7 +464,8 @@ class Solution:
         info = {"solver_status": self.status, "iterations": self.iterations}
         names = [str(i + 1) for i in range(n)] if robot is None else robot.coordinate_names
         units = ("",) * n if robot is None else joint_units(robot)
-        return Trajectory(self.t, pieces, joints=names, units=units, robot=robot, limits=limits, info=info)
+        facts = {"joints": names, "units": units, "robot": robot, "limits": limits, "info": info}
+        return Trajectory(self.t, pieces, friction=friction, **facts)
 
     def __getitem__(self, expression):
         made, expression = self.transcribed, ca.vec(ca.MX(expression))
