@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import subprocess
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -16,16 +17,26 @@ from .manifest import machine
 _BASE = "rows.sqlite"
 # nothing is measured with these
 _ASIDE = ("cli.py", "demo.py", "executors.py", "sweeps.py", "store.py", "digest.py", "text.py", "command_line.py")
-_ASIDE += tuple(f"study/{x}" for x in ("html.py", "report.html", "manifest.py", "script.py", "points.py", "rows.py"))
+_ASIDE += tuple(
+    f"study/{x}" for x in ("html.py", "report.html", "manifest.py", "script.py", "points.py", "rows.py", "sweeps.py")
+)
 _ASIDE += tuple(f"study/{x}_figures.py" for x in ("growth", "paper", "second_order"))
 
 
 @cache
 def fingerprint():
-    """Sixteen digits (hexadecimal) that tell machines, versions of Python, NumPy and CasADi, and states of the code
-    that is measured, or measures, apart."""
-    told = json.dumps([version(_ASIDE), machine()], sort_keys=True)
+    """Sixteen digits (hexadecimal) that tell machines, versions of Python, NumPy, CasADi and C compilers, and states of
+    the code that is measured, or measures, apart."""
+    told = json.dumps([version(_ASIDE), machine(), *map(_compiler, ("gcc", "cc", "clang"))], sort_keys=True)
     return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _compiler(name):
+    try:
+        done = subprocess.run([name, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.partition("\n")[0]
 
 
 class Rows:
