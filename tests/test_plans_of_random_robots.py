@@ -6,7 +6,7 @@ from samples import rotation
 
 import oc_dyn as od
 
-LOOSE = 1.0015  # a plan may be over a limit by 0.1 %
+LOOSE = 1.001 + 1e-6  # what a plan may be over a limit without a word
 
 
 def random_robot(seed):
@@ -162,13 +162,13 @@ def test_the_recursion_is_right():
 @pytest.mark.parametrize("planned", [by_points, along])
 def test_plans_keep_all_limits(planned):
     found = [kept(seed, planned) for seed in range(5)]
-    assert sum(x is not None for x in found) >= 4
+    assert sum(x is not None for x in found) == 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planned", [by_points, along])
 def test_plans_of_fifty_robots_keep_all_limits(planned):
     found = [kept(seed, planned) for seed in range(50)]
-    assert sum(x is not None for x in found) >= 42
+    assert sum(x is not None for x in found) >= 48
     binding = {k[0] for x in found if x for k, share in x.items() if share > 0.98}
     assert {"v", "dv", "tau"} <= binding

@@ -33,7 +33,7 @@ from .problem import Problem
 from .trajectory import ORDERS, joint_units
 from .verdict import checked_mode, report_or_raise
 
-_TIGHTEN, _ROUNDS = 1.0009, 8
+_TIGHTEN, _ROUNDS = 1.00095, 8
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
 _ORDER = {"v": 1, "dv": 2, "d2v": 3, "d3v": 4, "tau": 2, "dtau": 3}  # of the time derivative that a limit is of
 _TINY = 1e-9
@@ -61,7 +61,7 @@ def plan_along_path(
             "time_limit".
     Returns:
         PathMotion: sample(dt), check(), save(path), plot(path), animate(path), law, curve. Between nodes the motion is
-        checked and, where a limit is exceeded by more than 0.09 %, tightened there and solved again.
+        checked and, where a limit is exceeded by more than 0.095 %, tightened there and solved again.
     Raises:
         LimitError, before solving, for a path outside the limits of position, one whose points cannot be held by the
         torques, or one that stands still; OrderError for a path that is not smooth enough; SolveError, with the last
