@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from ..digest import digest
 from ..errors import ModelWarning, SolveError, UnknownName
 from ..given import one_of, options_of
 from ..interrupts import TIME_LIMIT, WatchedToo, iteration_watch, solver_run
@@ -98,19 +99,20 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
     options, inner = dict(outer), dict(inner)
     if hessian == "limited_memory":
         inner["hessian_approximation"] = "limited-memory"
-    if name == "fatrop":
-        options["equality"] = [bool(x) for x in assembly.dynamics]
     if inner:
         options[name] = inner
     theirs = options.pop("iteration_callback", None)
-    key = (name, hessian, repr(sorted(options.items(), key=lambda x: x[0])), theirs and theirs.__hash__())
+    # complete: an assembly never changes, and options count by all that they hold, long arrays and Functions too; a
+    # callback is kept with its solver, so that no other one gets its hash
+    key = (name, hessian, digest(options, "solver_options"), theirs and theirs.__hash__())
+    if name == "fatrop":
+        options["equality"] = [bool(x) for x in assembly.dynamics]
     with solver_run(bar, stops=name in _WATCHED) as run:
         try:
             if key not in assembly.solvers:
                 cache = assembly.cache(name, hessian) if "cache" not in options else options["cache"]
                 watch = iteration_watch() if theirs is None else WatchedToo(theirs)
                 options |= {"cache": cache, "iteration_callback": watch}
-                # their callback is kept, so that no other one gets its hash
                 assembly.solvers[key] = ca.nlpsol("planner", name, assembly.nlp, options), watch
             solver, _ = assembly.solvers[key]
             out = solver(**given)
