@@ -51,12 +51,14 @@ POSITIONS = {"frame_pose": ("C", "p"), "com": ("c",)}  # ports that say where th
 QUANTITIES = od.quantities("robot")
 
 
+@pytest.mark.sample(75)
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_methods_agree(quantity, name):
     _agree(quantity, robot(name), ORDERS.get(quantity, (0, 0))[1], name)
 
 
+@pytest.mark.sample(22)
 @pytest.mark.parametrize("name", list(SMALL))
 @pytest.mark.parametrize("quantity", [q for q in QUANTITIES if q in ORDERS])
 def test_methods_agree_at_high_order(quantity, name):
@@ -132,6 +134,7 @@ def test_two_methods_where_screws_change(quantity):
     assert len(able) >= 2 and (kinds - {"ad"} or quantity.endswith("lagrangian_hessian")), able
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 def test_methods_agree_with_wrenches(quantity, name):

@@ -65,6 +65,7 @@ LAWS = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("make", LAWS, ids=["nonlinear", "variable", "antagonistic"])
 def test_a_spring_made_from_another_leaves_that_one_alone(make):
     spring, z, sigma = make(), [ca.DM(0.2)] * 2, [ca.DM(300.0), ca.DM(0.0)]

@@ -405,3 +405,42 @@ def test_one_function_takes_numbers_and_symbols():
     assert ca.Function("M", [q], [f(q)])(0.3) == pytest.approx(float(expected))
     y = ca.MX.sym("q")
     assert ca.Function("M", [y], [f(y)])(0.3) == pytest.approx(float(expected))
+
+
+@line("Inertias that no body has")
+def test_inertias_that_no_body_has_are_told():
+    with pytest.warns(od.ModelWarning, match="link 'link': no real body has"):
+        one(tensor=(0.1, 0, 0, 0.1, 0, 0.3))
+    with pytest.raises(od.ModelError, match="link 'link'"):
+        one(tensor=(0.1, 0, 0, 0.1, 0, -0.3), com=(0, 0, 0))
+    b = od.RobotBuilder("one", check_inertia=False)
+    b.add_link("root")
+    b.add_body("link", "revolute", "root", joint="joint", axis=(0, 0, 1), mass=1.0, inertia=(0.1, 0, 0, 0.1, 0, -0.3))
+    assert b.build().nv == 1
+
+
+@line("Rounded numbers")
+def test_rotations_are_rounded_unless_asked_not_to_be():
+    """A quarter turn that is off by 4e-10: by default it is one."""
+    for angle, snap, rounded in ((np.pi / 2 + 4e-10, None, True), (np.pi / 2 + 4e-10, 0, False), (1.5708, None, False)):
+        b = od.RobotBuilder("turned")
+        b.add_link("root")
+        b.add_body("link", "revolute", "root", joint="joint", axis=(0, 0, 1), rpy=(angle, 0, 0), mass=1.0)
+        r = b.build() if snap is None else b.build().with_snapped_angles(snap)
+        R = np.abs(value(r, "frame_pose", "R", options={"frame": "link"}, q=0))
+        assert bool(np.any((R > 0) & (R < 1e-5))) == (not rounded)
+        assert np.abs(R - np.abs(rot(np.array([1.0, 0, 0]), angle))).max() < 1e-9
+
+
+@line("Singular mass matrices")
+def test_singular_mass_matrices_are_named():
+    """Two links, all the mass in a point at the tip: M is singular where the arm is stretched, and there alone."""
+    b = od.RobotBuilder("thin")
+    b.add_link("root")
+    b.add_body("upper", "revolute", "root", joint="shoulder", axis=(0, 1, 0))
+    b.add_body("lower", "revolute", "upper", joint="elbow", axis=(0, 1, 0), xyz=(1, 0, 0), mass=1.0, com=(1, 0, 0))
+    r = b.build()
+    f = od.function(r, "forward_dynamics")
+    assert np.isfinite(flat(f([0.1, 1.0], 0, 0))).all()
+    with pytest.raises(od.ModelError, match="elbow"):
+        f([0.1, 0.0], 0, 0)

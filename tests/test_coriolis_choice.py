@@ -87,6 +87,7 @@ def test_every_quantity_with_such_a_matrix_starts_from_christoffel(quantity):
     assert any(relative(other[k], expected[k]) > 1e-6 for k in expected)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("method", od.methods("matrix_partials"))
 @pytest.mark.parametrize("choice", [None, "garofalo"])
 @pytest.mark.parametrize("name", ["serial", LARGE, "spherical", "mimic", "transform"])
@@ -105,6 +106,7 @@ def test_partials_are_those_of_the_matrix(name, choice, method):
     assert relative(found["dC_dv"], by_v) < 1e-8
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("choice", [None, "garofalo"])
 @pytest.mark.parametrize("name", ["serial", LARGE, "spherical", "mimic", "transform"])
 def test_regressor_is_that_of_the_matrix(name, choice):

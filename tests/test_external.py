@@ -42,6 +42,7 @@ def worst(a, b):
     return np.abs(a - b).max() / max(1.0, np.abs(b).max())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_dynamics_equal_pinocchio(name):
     robot, model, theirs = load(name)

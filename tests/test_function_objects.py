@@ -131,6 +131,7 @@ def build_and_drop(times):
     gc.collect()
 
 
+@pytest.mark.slow
 def test_many_robots_leave_memory_flat():
     build_and_drop(10)
     tracemalloc.start()

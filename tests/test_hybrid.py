@@ -70,11 +70,13 @@ def check(r, order, prescribed, method, seed=0):
         assert np.array_equal(np.array(got[t + "_p"]).ravel(), np.array(got[t]).ravel()[known])
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name, method, order", list(cases(ROBOTS)))
 def test_all_prescribed_is_inverse_dynamics(name, method, order):
     check(robot(name), order, names(robot(name)), method)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name, method, order", list(cases(ROBOTS)))
 def test_none_prescribed_is_forward_dynamics(name, method, order):
     r = robot(name)
@@ -109,6 +111,7 @@ def test_two_joints_one_pushed_one_moved(method):
     assert abs(tau[1]) > 1e-3 and abs(a[0]) > 1e-3
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "name, prescribed",
     [

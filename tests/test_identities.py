@@ -10,6 +10,7 @@ import oc_dyn as od
 METHODS = [m for m in od.methods("inverse_dynamics")]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_forward_after_inverse(name):
     r = robot(name)
@@ -21,6 +22,7 @@ def test_forward_after_inverse(name):
         assert relative(dv, ports["dv"]) < 1e-10, method
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("method", ["taylor", "articulated_spatial", "closed_form", "ad_via_inverse"])
 @pytest.mark.parametrize("name", list(SMALL))
 def test_forward_after_inverse_at_every_order(name, method):
@@ -87,6 +89,7 @@ def test_gravity_torque_is_gradient_of_potential(name):
     assert relative(slope, g) < 1e-7
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["branching", "floating", "spherical", "mimic"])
 def test_derivatives_are_time_derivatives(name, method):

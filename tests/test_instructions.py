@@ -49,6 +49,7 @@ def count(robot, quantity, order=0, **options):
     return od.function(robot, quantity, order=order, **options).n_instructions()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(INVERSE))
 def test_not_above(name):
     robot = load(name)
@@ -67,6 +68,7 @@ def test_shares_of_the_strongest_ad(quantity, order, other, share):
     assert count(panda, quantity, order) <= share * count(panda, quantity, order, method=other)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 @pytest.mark.parametrize("name", ["panda", "aerial_manipulator"])
 def test_default_is_the_smallest(name, quantity):
@@ -76,6 +78,7 @@ def test_default_is_the_smallest(name, quantity):
     assert count(robot, quantity, 1) == min(count(robot, quantity, 1, method=m) for m in others)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "quantity, order, sizes",
     [

@@ -136,6 +136,7 @@ def pinocchio_model(pin, robot, last_child_first=True):
     return model, model.createData(), numbers
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(PINOCCHIO))
 @pytest.mark.parametrize("seed", [0, 1])
 def test_pinocchio(name, seed):

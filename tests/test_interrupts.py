@@ -215,6 +215,7 @@ def _every_signal_is_heard(solver, many, within):
     assert max(late for *_, late in found) < LATE + 2 * iteration
 
 
+@pytest.mark.sample(1)
 @POSIX
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_ctrl_c_in_a_solver(solver):

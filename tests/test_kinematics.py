@@ -138,6 +138,7 @@ def test_turning_base_has_the_cross_term():
     assert relative(twist["hybrid"]["dV"], [[0], [0], [0], [0], [1], [0]]) < 1e-15
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 @pytest.mark.parametrize("name", ["floating", "mimic", "cylindrical", "transform"])
 def test_methods_agree_in_every_representation(name, representation):
@@ -267,6 +268,7 @@ def test_frames_equal_pinocchio(path, frame):
 # -- contacts, inverse kinematics -----------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", od.methods("inverse_dynamics"))
 def test_contact_forces_count_as_transposed_jacobians(method):
     robot, frames, rng = od.robots.quadruped(), ["LF_foot", "RH_foot", "RH_shank", "RH_foot"], np.random.default_rng(4)

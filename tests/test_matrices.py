@@ -39,6 +39,7 @@ def difference_from_skew(dM, C):
 # -- Coriolis matrices ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_admissible_coriolis_matrices(name):
     """dM/dt - 2 C is skew, and so are its time derivatives."""
@@ -88,6 +89,7 @@ def test_body_and_spatial_sums_are_the_same_matrix(name):
     assert relative(body["dC"], spatial["dC"]) < 1e-11
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("method", od.methods("coriolis_matrix"))
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_coriolis_gravity_bias(name, method):
@@ -145,6 +147,7 @@ def along(r, expression, order, q, V, values):
     return [np.array(x).reshape(expression.shape, order="F") for x in f.call(values)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SOME)
 def test_derivatives_of_system_matrices(name):
     """A^(n) (39), J^(n) (41), V^(n) (42), M^(n) (43), C^(n) (44), (45), g^(n) (47) against AD along the motion."""
@@ -197,6 +200,7 @@ def test_rate_of_the_system_jacobian(name):
 # -- coefficients of the differentiated equations of motion ---------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("method", od.methods("eom_coefficients"))
 @pytest.mark.parametrize("name", ["floating", "spherical", "mimic", "transform"])
 def test_coefficients_give_the_derivative_of_the_torque(name, method):
@@ -230,6 +234,7 @@ def test_each_coefficient(method, coriolis):
 # -- the equations of motion in closed form ----------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["floating", "free", "serial"])
 @pytest.mark.parametrize("method", ["spatial_admissible", "closed_form"])
 def test_equations_of_motion_and_their_derivative(name, method):

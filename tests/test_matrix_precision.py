@@ -41,6 +41,7 @@ __all__ = ["digits"]  # the fixture that sets 50 digits
 CASES = [("jacobian_sum", "panda"), ("closed_form", "panda"), ("jacobian_sum", "aerial_manipulator")]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method, name", CASES)
 def test_matrices(method, name):
     """g alone is what gravity changes in the torques; M dv + C v, with all derivatives, what is left without it."""
@@ -191,6 +192,7 @@ def worst(got, series):
     return max(float(e.max() / (factorial(k) * abs(series[..., k]).max())) for k, e in enumerate(found))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_mass_matrix_and_gravity_alone(name):
     robot = samples.robot(name)
@@ -202,6 +204,7 @@ def test_mass_matrix_and_gravity_alone(name):
             assert worst(derivatives(robot, quantity, method), series) < 1e-11, (quantity, method)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_coriolis_matrix_alone(name):
     """Which matrix a method gives, and that all its derivatives are those of that matrix."""

@@ -65,6 +65,7 @@ def test_memory_makes_later_steps_shorter_and_can_be_forgotten():
     assert np.array_equal(again.x, one.x)
 
 
+@pytest.mark.sample(1)
 @needs_compiler
 @pytest.mark.parametrize("qpsol", ["qrqp", "osqp", "daqp"])
 def test_c_closes_the_loop_as_python_does(qpsol, tmp_path):
@@ -108,6 +109,7 @@ def free():
     return ocp
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [

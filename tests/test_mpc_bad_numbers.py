@@ -28,7 +28,10 @@ class Step:
 
     def __init__(self, folder, flags, controller):
         path = folder / f"arm{'_'.join(flags)}.so"
-        subprocess.run(["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", path, folder / "arm.c", "-lm"], check=True)
+        part = path.with_suffix(".o")
+        subprocess.run(["gcc", "-std=c99", *flags, "-fPIC", "-c", "-o", part, folder / "arm.c"], check=True)
+        # without the flags: with -ffast-math all of this process would round small numbers to zero from here on
+        subprocess.run(["gcc", "-shared", "-o", path, part, "-lm"], check=True)
         self.library, f = ctypes.CDLL(str(path)), controller.function
         sizes = (ctypes.c_longlong * 4)()
         places = [ctypes.byref(sizes, 8 * k) for k in range(4)]

@@ -39,6 +39,7 @@ def test_all_limits_hold_between_nodes_and_the_torque_rate_costs_time(panda):
     assert np.all(np.diff(times) > 0.01)
 
 
+@pytest.mark.slow
 def test_a_program_with_the_dynamics_in_it_finds_the_same(panda):
     """s(t) as a chain in time, equal intervals, torques by inverse dynamics at both ends of each."""
     limits, N, share = od.Limits.of(panda), 60, 0.1

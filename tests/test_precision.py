@@ -182,6 +182,7 @@ def analytic(robot, quantity, order):
     return [(m, od.function(robot, quantity, order=order, method=m)) for m in able]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_inverse_dynamics(name):
     cases = [case(name, t) for t in TIMES]
@@ -193,6 +194,7 @@ def test_inverse_dynamics(name):
                     assert relative(got.full()[6:, 0], expected[6:]) < 1e-11, (method, k)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_forward_dynamics(name):
     # an error of one derivative enters the one but next times gravity over the length of a link

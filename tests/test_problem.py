@@ -289,6 +289,7 @@ def peak_of_a_problem(nodes, derivatives):
     return memory.peak()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(memory.peak() is None, reason="the system does not tell the peak of memory")
 @pytest.mark.parametrize("derivatives", ["analytic", "ad"])
 def test_memory_of_exact_hessians(derivatives):

@@ -54,6 +54,7 @@ def table(path):
     return dict(zip(header, np.array(rows, float).T, strict=True))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(_FILES))
 def test_writes_what_it_should(name, tmp_path):
     if name in ("sea_codegen_controller", "panda_nmpc") and shutil.which("gcc") is None:
@@ -99,6 +100,7 @@ def check_aerial_manipulator(out):
     assert np.mean(columns["tau wrench_fz [N]"]) == pytest.approx(9.81 * robot.total_mass, rel=0.02)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name, wrong",
     [
@@ -132,6 +134,7 @@ _IMPOSSIBLE = [  # settings, and what the refusal names
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name, setting, said", _IMPOSSIBLE)
 def test_what_cannot_be_is_refused_before_solving(name, setting, said, tmp_path, capsys):
     assert load(name).main(["--quick", "--quiet", "--out", str(tmp_path), "--set", setting]) == 2
@@ -139,6 +142,7 @@ def test_what_cannot_be_is_refused_before_solving(name, setting, said, tmp_path,
     assert not (tmp_path / "manifest.json").exists()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(_FILES))
 def test_as_a_process(name):
     words = [sys.executable, str(_FOLDER / f"{name}.py"), "--help"]

@@ -92,6 +92,7 @@ def test_inverse_dynamics_is_that_of_the_definitions(flight):
     check(od.function(robot("floating"), "inverse_dynamics", order=3, representation=name), values)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["taylor", "articulated_spatial", "ad_jet_cse"])
 def test_forward_dynamics_is_that_of_the_definitions(flight, method):
     """Here a conversion needs accelerations of lower orders, which the Function finds itself."""

@@ -94,6 +94,7 @@ def test_no_hint_to_snap_where_nothing_would_be():
     assert "few digits" not in nearly_straight().with_snapped_angles(0).canonical_report()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FILES)
 def test_real_robots_equal_pinocchio_to_rounding(name):
     pin = pytest.importorskip("pinocchio")

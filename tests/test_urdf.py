@@ -154,6 +154,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_ends_in_one_error_soon(kind):
     text = HOSTILE[kind]()
@@ -623,6 +624,7 @@ def poses(robot, q):
     return {name: (R @ r, R @ t + p) for name, (R, p, r, t) in at.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not example_robots(), reason="needs example-robot-data")
 @pytest.mark.parametrize("floating", [False, True])
 def test_example_robots_agree_with_pinocchio(floating, capfd):

@@ -20,6 +20,7 @@ def state(r, seed=1):
     return random_ports(od.function(r, "bias", order=3), r, seed)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_energy_rate_is_power(name):
     """dT + dU = v' tau, and the derivative of that."""

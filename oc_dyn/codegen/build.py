@@ -16,6 +16,7 @@ from ..interrupts import command
 from .cache import built, cache_folder, digest
 
 FLAGS = ("-O3",)
+_FAST_MATH = {"-Ofast", "-ffast-math", "-funsafe-math-optimizations"}
 COMPILERS = ("cc", "gcc", "clang")
 TIME_LIMIT = 600.0  # [s] of a run of the compiler: -O3 takes minutes over the longest Functions
 _ASKED = 30.0  # [s] for its version, which takes milliseconds
@@ -118,7 +119,14 @@ def library(texts, flags=FLAGS, compiler=None, cache=None, time_limit=TIME_LIMIT
     def make(place):
         for file, text in texts.items():
             Path(place, file).write_text(text, encoding="utf-8")
-        run_compiler(line, place, time_limit)
+        if not _FAST_MATH.intersection(flags):
+            run_compiler(line, place, time_limit)
+            return Path(place, name)
+        # linked with these flags, gcc's library would make the whole process round small numbers to zero when it loads
+        run_compiler([*words, *flags, *position, "-c", *texts], place, time_limit)
+        others = [flag for flag in flags if flag not in _FAST_MATH]
+        objects = [str(Path(file).with_suffix(".o")) for file in texts]
+        run_compiler([*words, *others, *position, "-shared", "-o", name, *objects, "-lm"], place, time_limit)
         return Path(place, name)
 
     return built(folder, "oc_dyn", key, make, suffix(), shlex.join(words))

@@ -75,7 +75,8 @@ def definite_problems(robot):
     from ..matrices.massless import mass_matrix  # which reads the canonical form of robots
 
     for seed in range(4):
-        M = mass_matrix(robot, robot.random_configuration(seed))
+        away = np.random.default_rng(seed).uniform(-np.pi, np.pi, robot.nv)  # whatever the limits are
+        M = mass_matrix(robot, robot.integrate(robot.neutral(), away))
         size = np.sqrt(np.abs(np.diag(M)))
         size[size <= 1e-8 * size.max()] = 1.0  # joints that move nothing
         if np.linalg.eigvalsh(M / np.outer(size, size))[0] < -1e-9:

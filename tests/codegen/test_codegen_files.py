@@ -60,6 +60,7 @@ def sanitized(tmp_path):
     return tuple(flags)
 
 
+@pytest.mark.sample(1)
 @needs_compiler
 @pytest.mark.parametrize(
     "name, order", [("small serial", 1), ("small floating", 0), ("mimic", 0), ("small spherical", 0)]
@@ -80,6 +81,7 @@ def test_every_quantity_in_c(name, order, tmp_path):
             assert relative(compiled(**point)[port], expected) < 1e-13, (f.name(), port)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_every_method_in_c_under_the_sanitizers(tmp_path):
     r = build(["revolute", "prismatic"], seed=31, armature=True)

@@ -482,3 +482,12 @@ def test_a_self_test_that_does_not_end(f, tmp_path):
 
 def test_digests_tell_pieces_apart():
     assert cache_of.digest([["a", "b"], ["c"]]) != cache_of.digest([["a"], ["b", "c"]])
+
+
+@posix
+def test_fast_arithmetic_stays_in_the_library(f, tmp_path):
+    """gcc's -ffast-math, given when it links, would round small numbers to zero in the whole process."""
+    smallest = np.nextafter(0.0, 1.0)
+    compiled = od.compile(f, flags=("-O2", "-ffast-math"), cache=tmp_path)
+    assert np.array(compiled(0.5)).shape == np.array(f(0.5)).shape
+    assert smallest * 1.0 > 0

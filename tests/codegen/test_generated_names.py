@@ -50,6 +50,7 @@ def predictive(folder, name):
 KINDS = {"functions": functions, "apart": functions_apart, "controller": controller, "predictive": predictive}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_in_one_program_in_c_and_in_cpp(kind, tmp_path):
     """Names that differ, be it in letter case alone, give code that links; every symbol starts with its name."""
@@ -117,6 +118,7 @@ TAKEN = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", TAKEN)
 def test_names_that_are_taken(name, tmp_path):
     ocp = od.Problem(4, 0.4)

@@ -35,6 +35,7 @@ def test_limits_hold_between_nodes_and_one_binds(fast):
     assert not el.ElasticPlan(fast.elastic, fast.motion, halved, 0.0, {}).check().ok()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("quantity", "limit"),
     [

@@ -28,6 +28,7 @@ def functions(elastic, quantity, order):
     ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", list(ARMS))
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_methods_agree(quantity, name):

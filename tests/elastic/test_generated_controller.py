@@ -39,6 +39,7 @@ def test_law_of_seven_joints_in_time(tmp_path):
         made.loop(10)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["linear", "mixed", "driven"])
 def test_loop_with_the_simulated_robot(name, tmp_path):
     """The harness runs the law against the robot as simulate does, memory and torque limits included."""

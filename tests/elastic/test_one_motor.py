@@ -46,6 +46,7 @@ def robot(name):
     return _MADE[name]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_integrator_gives_the_same_motion(name, law):
@@ -83,6 +84,7 @@ def test_held_torque_moves_one_joint_as_its_equations_say():
     assert x == pytest.approx(run.states[20], abs=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize(
     ("name", "law"),

@@ -209,7 +209,7 @@ def test_tables(seed, tmp_path):
         table.add(name=x, value="-2")
     again = Rows(tmp_path / "b.csv", ("name",), ("value",), code="1")
     for x in names:
-        shown = again.known(name=text.terminal_lines(x))
+        shown = again.known(name=x)
         assert shown["value"] == "-2"
 
 

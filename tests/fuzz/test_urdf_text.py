@@ -142,6 +142,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_ends_in_one_error_in_little_memory(kind):
     text = HOSTILE[kind]()
@@ -160,6 +161,7 @@ def resident():
     return int(path.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if path.exists() else None
 
 
+@pytest.mark.slow
 def test_the_parser_keeps_no_memory():
     if resident() is None:
         pytest.skip("no /proc here")

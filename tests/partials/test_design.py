@@ -59,6 +59,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("quantity, name", CASES)
 def test_sensitivities(quantity, name):
     """Of all parameters at once and away from zero, while the motion depends on them: values and slopes of robots

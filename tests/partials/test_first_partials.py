@@ -25,6 +25,7 @@ def difference(r, f, ports, name, out):
     return np.hstack(columns) / (2 * STEP) if columns else np.zeros((0, 0))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 def test_partials_are_slopes(quantity, name):
@@ -38,6 +39,7 @@ def test_partials_are_slopes(quantity, name):
         assert relative(found[f"d{out}_d{x}"], slope) < 1e-6, x
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_partials_of_hybrid_dynamics_are_slopes(name):
     r = robot(name)
@@ -52,6 +54,7 @@ def test_partials_of_hybrid_dynamics_are_slopes(name):
             assert relative(found[f"d{out}_d{x}"], slope) < 2e-5, (out, x)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["spherical", "mimic", "transform"])
 def test_partials_of_derivatives_are_slopes(name):
     """Of dtau and d2tau by all that they depend on; the names say which."""
@@ -65,6 +68,7 @@ def test_partials_of_derivatives_are_slopes(name):
             assert relative(found[f"d{out}_d{x}"], difference(r, f, ports, x, out)) < 1e-6, (out, x)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["floating", "mimic"])
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 @pytest.mark.parametrize("kind", ["partials", "adjoint", "lagrangian_hessian"])
@@ -78,6 +82,7 @@ def test_methods_agree_with_wrenches_and_friction(kind, quantity, name):
             assert relative(value, expected[port]) < 1e-9, (method, first, port)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["serial", "branching", "free", "mimic", "transform"])
 def test_identities(name):
     r = robot(name)

@@ -42,6 +42,7 @@ def count(robot, quantity, order=0, method=None):
     return od.function(robot, quantity, order=order, method=method).n_instructions()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name, quantity", [(n, q) for n, row in FIGURES.items() for q in row])
 def test_not_above(name, quantity):
     assert count(load(name), quantity) <= FIGURES[name][quantity]
@@ -56,6 +57,7 @@ SHARES = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("quantity, order, share, name", [(*x, n) for *x, names in SHARES for n in names])
 def test_shares_of_the_strongest_ad(quantity, order, share, name):
     """Of all methods that are automatic differentiation, that of our analytic adjoint included."""
@@ -64,6 +66,7 @@ def test_shares_of_the_strongest_ad(quantity, order, share, name):
     assert count(robot, quantity, order) <= share * min(count(robot, quantity, order, m) for m in rivals)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("quantity", list(FIGURES["panda"]))
 def test_default_is_the_smallest(quantity):
     robot = load("ur5")

@@ -34,6 +34,7 @@ def test_parameter_names():
     assert rows == r.parameter_names
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_regressor_times_parameters_is_inverse_dynamics(name):
     r = robot(name)
@@ -46,6 +47,7 @@ def test_regressor_times_parameters_is_inverse_dynamics(name):
             assert relative(Y[y] @ r.parameters + rotors(r) * x[a], tau[t]) < 1e-12, (method, y)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_slotine_li_regressor(name):
     """Ys p = M dvr + C vr + g, and its derivative; at vr = v the classic regressor."""
@@ -61,6 +63,7 @@ def test_slotine_li_regressor(name):
         assert relative(f(**{**x, "vr": x["v"]})["Ys"], Y) < 1e-12, method
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["serial", "floating", "transform"])
 def test_derivatives_of_the_slotine_li_regressor(name):
     r, order = robot(name), 2
@@ -125,6 +128,7 @@ def test_payload_is_taken_off_exactly():
 QUANTITIES = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias", "gravity")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ["serial", "floating", "cylindrical", "transform"])
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_symbolic_parameters(quantity, name):
@@ -232,6 +236,7 @@ def with_option(quantity):
 TAKING = [q for q in od.quantities("robot") if "parameters" in od.registry.get(q).options]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", ["serial", "floating", "spherical", "cylindrical", "mimic", "transform"])
 @pytest.mark.parametrize("quantity", TAKING)
 def test_armature_and_damping_as_parameters(quantity, name):
@@ -253,6 +258,7 @@ def test_armature_and_damping_as_parameters(quantity, name):
                     assert relative(got, want) < 1e-10, (method, port, some)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["serial", "floating", "spherical", "mimic"])
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics", "mass_matrix"])
 def test_slopes_by_parameters(quantity, name):
@@ -293,6 +299,7 @@ def test_derivatives_with_all_parts_and_a_base_seen_from_the_root():
         assert relative(f(**x, params=two.parameter_values(PARTS))[port], want) < 1e-11
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["serial", "floating", "spherical", "mimic"])
 def test_regressor_with_armature_and_damping(name):
     r = driven(name, 0.05, 0.4)

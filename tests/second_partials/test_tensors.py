@@ -66,6 +66,7 @@ def differences(r, first, ports, port, by):
     return np.stack(pages, axis=2)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "quantity, name",
     [
@@ -139,6 +140,7 @@ def test_symmetry_and_the_stated_asymmetry(name, quantity):
 METHODS = ("composite", "compact", "spatial_vector", "chain_rule", "ad", "ad_pure", "bicomplex")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_zeros_of_branching_are_structural(method):
     r = build(["revolute", "revolute", "spherical", "revolute", "revolute"], [0, 1, 1, 3, 0], seed=3)
@@ -179,6 +181,7 @@ def test_instructions_of_the_panda():
     assert od.function(panda, INVERSE).n_instructions() == count["composite"]  # the default takes the fewest
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["floating", "spherical", "mimic"])
 @pytest.mark.parametrize("what", ["inverse", "forward"])
 def test_contraction_is_the_lagrangian_hessian(what, name):

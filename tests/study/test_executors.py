@@ -75,6 +75,7 @@ def test_point_of_a_killed_worker_runs_again(tmp_path):
     assert (tmp_path / "3").exists()  # so it was killed
 
 
+@pytest.mark.slow
 def test_point_that_kills_every_worker_is_given_up_and_named():
     found = collected(P.killer, [(k,) for k in range(5)], "processes:2", name=lambda k: f"arm of {k} bodies")
     assert {k for k, (_, error) in found.items() if error is not None} == {2}

@@ -29,6 +29,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", OURS)
 def test_writes_tables_figures_manifest_and_report(name, tmp_path):
     out = tmp_path / "new"

@@ -24,6 +24,7 @@ ROBOTS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_model_is_our_robot(name):
     their = pytest.importorskip("mujoco")
@@ -51,6 +52,7 @@ def test_other_joints_are_refused():
         mujoco.mjcf(samples.robot("mimic"))
 
 
+@pytest.mark.slow
 def test_program_times_what_agrees(tmp_path, monkeypatch):
     samples.example_robot(robots.FILES["ur5"][0])
     try:

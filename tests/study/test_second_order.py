@@ -21,6 +21,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_writes_tables_figure_and_manifest(done):
     out, report = done
     tables = {"instructions.csv", "accuracy.csv", "programs.csv"}

@@ -24,6 +24,7 @@ def test_panda_under_torque_rate_is_the_known_optimum(derivatives):
     assert ocp.solve(method=method).objective == pytest.approx(0.94616, abs=1e-5)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(solvers.PROBLEMS))
 def test_fatrop_and_ipopt_agree(name):
     objectives = []

@@ -120,7 +120,7 @@ def prepared(reach, way, compiler):
         begun = time.perf_counter()
         found = solve(made.assembly, way.solver, way.hessian, outer, inner, given)
         seconds = time.perf_counter() - begun
-        solution = Solution(ocp, made, found, given["p"])
+        solution = Solution(ocp, made, found, given)
         x = np.hstack([solution[q], solution[v]])
         outcome = Outcome(seconds, x, solution[tau], found.iterations, found.success)
         return outcome, found.seconds["total"]
