@@ -62,9 +62,10 @@ class PhaseFunctions:
     joined: list  # rows of the states that a join changes
     joins: ca.Function
     known: list  # [(states, controls, share) -> None] that set states of chains and bodies within an interval
-    dense: tuple  # numbers of the limits that have to hold everywhere, with their Function
+    dense: tuple  # limits (one row each) that have to hold everywhere, with their Function
     nodal: tuple  # the same of those that can be evaluated at nodes alone, or have to hold there alone
-    rest: tuple  # of equations that a method of low order holds at nodes: between them what is left is its error
+    rest: tuple  # of what holds at nodes alone, but can be told between them: equations of methods of low order, and
+    # limits with parameters that vary from node to node
 
 
 def phase_functions(made, phase):
@@ -78,15 +79,18 @@ def phase_functions(made, phase):
     unknown = [made.states[k].symbol for k in phase.steps if not set(rows[k]) <= free]
     unknown = ca.vertcat(ca.MX(0, 1), *unknown)
     stepped = ca.vertcat(ca.MX(0, 1), *(made.states[k].symbol for k in phase.steps))
-    # what is said of a later time in the interval, and parameters that vary from node to node, belong to nodes
-    low = low_order(made.method)
-    groups = {"dense": [], "nodal": [], "rest": []}
-    for k, r in enumerate(phase.rows):
-        alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, made.problem._ahead, *made.own[1:]))
-        equation = np.any(r.lower == r.upper) and (low or ca.depends_on(r.expression, stepped))
-        groups["nodal" if alone or equation else "dense"].append(k)
-        if equation and not alone:
-            groups["rest"].append(k)
+    varying = ca.vertcat(ca.MX(0, 1), *made.own[1:])
+    low, groups = low_order(made.method), {"dense": [], "nodal": [], "rest": []}
+    of = f" of phase {phase.number}" if len(made.phases) > 1 else ""
+    limits = (one for k, row in enumerate(phase.rows) for one in row.scalars(row.name or f"{k}{of}"))
+    for r in limits:
+        # what is said of a later time in the interval belongs to nodes
+        alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, made.problem._ahead))
+        equation = r.lower[0] == r.upper[0] and (low or ca.depends_on(r.expression, stepped))
+        by_node = bool(equation) or ca.depends_on(r.expression, varying)
+        groups["nodal" if alone or by_node else "dense"].append(r)
+        if by_node and not alone:
+            groups["rest"].append(r)
     return PhaseFunctions(
         rated,
         evaluated(made, [*rates, cost], "rates"),
@@ -95,8 +99,16 @@ def phase_functions(made, phase):
         joined,
         evaluated(made, list(phase.join.values()), "joins"),
         known,
-        **{g: (ks, evaluated(made, [phase.rows[k].expression for k in ks], "limits")) for g, ks in groups.items()},
+        **{name: (rows, evaluated(made, [r.expression for r in rows], "limits")) for name, rows in groups.items()},
     )
+
+
+def slopes_of(functions):
+    """Function (x, u, constants) -> derivative of the rates, and of the cost's rate, by the states that have rates."""
+    f = functions.rates
+    x, u, c = f.mx_in()
+    J = ca.jacobian(f(x, u, c), x)[:, functions.rated]
+    return ca.Function("slopes", [x, u, c], [ca.densify(J)])
 
 
 def low_order(method):

@@ -4,13 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+_NOTHING = 1e-7  # an excess that solvers leave, whatever the scale
+
 
 @dataclass(frozen=True)
 class CheckRow:
     """One thing that was looked at, where it is worst.
 
-    what: "defect", "between nodes", "map", "join", "bound", "limit", "rest", "start", "goal", "duration", "norm" or
-    "clipping"; "rest" is what an equation leaves between nodes that a method of low order holds at nodes.
+    what: "defect", "between nodes", "map", "join", "bound", "limit", "rest", "start", "goal", "duration", "norm",
+    "clipping", "polynomial" or "integration". "rest": a limit that is meant for nodes, between them. "clipping": what
+    changes at the next node if the polynomial of the controls is cut at its bounds. "polynomial": a limit along that
+    polynomial, where straight lines through its points keep it. "integration": where the dynamics of an interval cannot
+    be integrated, as stiff ones, so that defects are not known.
     name: of the state, control or limit, with its row. error: distance from what is right, relative to the scale of the
     state, or its largest value where that is more, or to the larger bound. time [s], value, lower, upper: where it is
     worst. counts: whether it decides on ok().
@@ -26,11 +31,15 @@ class CheckRow:
     counts: bool = True
 
     def __str__(self):
+        if self.what == "integration":
+            return (
+                f"the dynamics of the phase from {self.time:.6g} s on cannot be integrated, its defects are not known"
+            )
         if self.lower == self.upper:
             expected = f"expected {self.lower:.6g}"
         else:
             expected = f"outside {self.lower:.6g} to {self.upper:.6g}" if self.error > 0 else "within its bounds"
-        of = "" if self.what == "limit" else "of limit " if self.what == "rest" else "of "
+        of = {"limit": "", "rest": "of limit ", "polynomial": "of limit "}.get(self.what, "of ")
         where = f"{self.what} {of}{self.name} at {self.time:.6g} s"
         return f"{where}: {self.value:.6g}, {expected} (error {self.error:.2g})"
 
@@ -83,8 +92,11 @@ class SolutionCheck:
         return "\n".join(lines)
 
 
-def outside(what, names, values, lower, upper, times, only=None):
-    """CheckRow of each row of the values (n, K) where it is furthest outside its bounds (n,); none without bounds."""
+def outside(what, names, values, lower, upper, times, only=None, scales=None):
+    """CheckRow of each row of the values (n, K) where it is furthest outside its bounds (n,); none without bounds.
+
+    scales: of the rows, used where a bound says little of their size; default their largest values.
+    """
     rows = []
     bounded = np.isfinite(lower) | np.isfinite(upper)
     if not bounded.any() or not values.size:
@@ -95,19 +107,23 @@ def outside(what, names, values, lower, upper, times, only=None):
     for i in range(len(names)) if only is None else only:
         if bounded[i]:
             k = worst[i]
-            error = max(0.0, float(over[i, k])) / _scale(lower[i], upper[i], values[i])
+            broken = lower[i] if lower[i] - values[i, k] > values[i, k] - upper[i] else upper[i]
+            error = max(0.0, float(over[i, k]))
+            if error > _NOTHING and lower[i] != upper[i]:
+                error /= _scale(broken, values[i], None if scales is None else scales[i])
+            elif abs(broken) > 1:
+                error /= abs(broken)
             seen = float(times[k]), float(values[i, k]), float(lower[i]), float(upper[i])
-            rows.append(CheckRow(what, names[i], error, *seen, counts=what != "rest"))
+            rows.append(CheckRow(what, names[i], error, *seen, counts=what not in ("rest", "polynomial")))
     return rows
 
 
-def _scale(lower, upper, values):
-    """The larger bound; where it says next to nothing, as that of a force that only pushes, the largest value."""
-    larger = max(abs(b) for b in (lower, upper) if np.isfinite(b))
-    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    if lower != upper and larger < 1e-3 * largest:
-        larger = max(largest, 1.0)
-    return larger or 1.0
+def _scale(bound, values, scale):
+    """What an excess is measured by: the bound that is broken; where that says little, as 0 does of a force that only
+    pushes, the scale or the largest value."""
+    if scale is None:
+        scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return abs(bound) if abs(bound) >= 1e-3 * scale else scale or 1.0
 
 
 def joined(arrays):

@@ -21,7 +21,8 @@ class Step:
     guesses: for every unknown of `extra`, (what it is like: "x" or "u", share of the interval where). u_next: controls
     at the next node, where they are states. points: (share of the interval, x, u) where controls are free besides the
     nodes: their bounds, and limits that depend on them, hold there too. Between nodes and points controls are a
-    polynomial through their values.
+    polynomial through their values. quadrature: [(weight, x, u)] of the rule by which costs are integrated, the weights
+    adding up to 1, for costs that are squares; None for the value at the start of the interval.
     """
 
     following: object
@@ -31,6 +32,7 @@ class Step:
     guesses: list = field(default_factory=list)
     u_next: object = None
     points: list = field(default_factory=list)
+    quadrature: list | None = None
 
 
 def rk4(dynamics, cost, x, u, h, symbol):
@@ -39,8 +41,10 @@ def rk4(dynamics, cost, x, u, h, symbol):
     k2 = dynamics(x + h / 2 * k1, u)
     k3 = dynamics(x + h / 2 * k2, u)
     k4 = dynamics(x + h * k3, u)
-    l1, l2, l3, l4 = (cost(y, u) for y in (x, x + h / 2 * k1, x + h / 2 * k2, x + h * k3))
-    return Step(x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), h / 6 * (l1 + 2 * l2 + 2 * l3 + l4))
+    points = zip((1 / 6, 2 / 6, 2 / 6, 1 / 6), (x, x + h / 2 * k1, x + h / 2 * k2, x + h * k3), strict=True)
+    rule = [(weight, y, u) for weight, y in points]
+    integral = h * sum(weight * cost(y, u) for weight, y, u in rule)
+    return Step(x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), integral, quadrature=rule)
 
 
 def euler(dynamics, cost, x, u, h, symbol):
@@ -58,8 +62,9 @@ def collocation(degree=3):
         Z = ca.horzcat(x, *inner)
         slopes = Z @ C
         rows = [slopes[:, j] - h * dynamics(y, u) for j, y in enumerate(inner)]
-        integral = sum(h * float(B[j]) * cost(y, u) for j, y in enumerate(inner))
-        return Step(Z @ D, integral, inner, rows, [("x", float(t)) for t in tau[1:]])
+        rule = [(float(B[j]), y, u) for j, y in enumerate(inner)]
+        integral = sum(h * weight * cost(y, u) for weight, y, _ in rule)
+        return Step(Z @ D, integral, inner, rows, [("x", float(t)) for t in tau[1:]], quadrature=rule)
 
     step.order = 2 * degree
     return step
@@ -77,15 +82,13 @@ def _by_nodes(midpoint):
             extra, guesses = [*extra, u_mid], [*guesses, ("u", 0.5)]
             x_mid = (x + following) / 2 + h / 8 * (f0 - f1)
             points = [(0.5, x_mid, u_mid)]
-            middle, weights = dynamics(x_mid, u_mid), (1 / 6, 4 / 6, 1 / 6)
-            rows = [following - x - h * (weights[0] * f0 + weights[1] * middle + weights[2] * f1)]
-            integral = h * (
-                weights[0] * cost(x, u) + weights[1] * cost(x_mid, u_mid) + weights[2] * cost(following, u_next)
-            )
+            rows = [following - x - h / 6 * (f0 + 4 * dynamics(x_mid, u_mid) + f1)]
+            rule = [(1 / 6, x, u), (4 / 6, x_mid, u_mid), (1 / 6, following, u_next)]
         else:
             rows = [following - x - h / 2 * (f0 + f1)]
-            integral = h / 2 * (cost(x, u) + cost(following, u_next))
-        return Step(following, integral, extra, rows, guesses, u_next, points)
+            rule = [(1 / 2, x, u), (1 / 2, following, u_next)]
+        integral = h * sum(weight * cost(y, w) for weight, y, w in rule)
+        return Step(following, integral, extra, rows, guesses, u_next, points, rule)
 
     step.controls_are_states, step.order = True, 4 if midpoint else 2
     return step

@@ -20,7 +20,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import compile
-from ..errors import CheckWarning, LimitError, ModelError, ShapeError, SolveError, UnknownName
+from ..errors import CheckWarning, LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName
 from ..friction import counts
 from ..function import function
 from ..given import count, flag, name_of, numbers, one_of, options_of
@@ -46,6 +46,7 @@ class Variable:
     upper: np.ndarray
     scale: np.ndarray
     guess: object = 0.0
+    scaled: bool = False  # whether the scale was given
     start: np.ndarray | None = None
     goal: np.ndarray | None = None
 
@@ -258,6 +259,8 @@ class Problem:
 
         Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again.
         """
+        if self._splines:
+            raise OrderError("Problem: a b_spline chain has knots at equal times, so it is for one phase; use taylor")
         nodes, number = count("Problem: nodes", nodes, 1, 10**6), len(self._phases)
         given = as_floats("Problem: duration", duration)
         free, bounds = given.ndim > 0, tuple(given.ravel().tolist()) * (1 if given.ndim else 2)
@@ -312,7 +315,7 @@ class Problem:
         self._revision += 1
 
     def start(self, values):
-        """{state or expression: value} at the first node; values may be parameters."""
+        """{state or expression: value, or (lower, upper)} at the first node; values may be parameters."""
         self._ends(values, self._start_rows, "start")
 
     def goal(self, values):
@@ -405,6 +408,7 @@ class Problem:
         if any(v.name == name for v in self._states + self._controls):
             raise ShapeError(f"Problem: there is a state or control {name!r} already")
         lower, upper = self._bounds(name, lower, upper, size)
+        scaled = scale is not None
         if scale is None:
             larger = np.maximum(np.abs(lower), np.abs(upper))
             scale = np.where(np.isfinite(larger) & (larger > 0), larger, 1.0)
@@ -412,7 +416,8 @@ class Problem:
         if not np.all((scale > 0) & np.isfinite(scale)):
             raise ShapeError(f"{name}: scale is {shortened(scale.tolist())}, expected positive numbers")
         self._revision += 1
-        into.append(Variable(name, ca.MX.sym(name, size), lower, upper, scale, guess))
+        guess = guess if callable(guess) else np.array(as_floats(f"guess of {name}", guess))  # a copy
+        into.append(Variable(name, ca.MX.sym(name, size), lower, upper, scale, guess, scaled))
         return into[-1].symbol
 
     @staticmethod
@@ -447,6 +452,11 @@ class Problem:
                 if len(value) != 2:
                     got = shortened(value)
                     raise ShapeError(f"{where}: got {got}, expected a list or array, or a pair (lower, upper)")
+                if x.numel() == 2 and np.ndim(value[0]) == np.ndim(value[1]) == 0 and value[0] != value[1]:
+                    raise ShapeError(
+                        f"{where}: {shortened(value)} for two rows may be their values or (lower, upper); give a list "
+                        "[a, b] of values, or a pair of lists of bounds"
+                    )
                 rows.append(Row(x, *self._bounds(where, *value, x.numel())))
             elif isinstance(value, ca.MX):
                 if value.numel() not in (1, x.numel()):

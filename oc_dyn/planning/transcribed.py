@@ -50,6 +50,13 @@ class Row:
     name: str = ""
     of_nodes: bool = False
 
+    def scalars(self, name):
+        """One row for every element, named after the whole."""
+        if self.lower.size == 1:
+            return [replace(self, name=name)]
+        ends = zip(ca.vertsplit(self.expression), self.lower, self.upper, strict=True)
+        return [Row(x, a[None], b[None], f"{name}[{i}]", self.of_nodes) for i, (x, a, b) in enumerate(ends)]
+
 
 class Transcribed:
     """Nonlinear program of a Problem: assembly, bounds {lbx, ubx, lbg, ubg}, guess, parameters, values."""
@@ -130,6 +137,8 @@ class Transcribed:
         start_rows = [*self.start_rows, *self._norm_rows()] if phase.number == 0 else []
         extras = self._extras(phase)
         inner = self._rows_at_points(phase)
+        # a node between phases is the start of the next one, which has limits of its own
+        at_end = [] if last or self.nodal else [r for r in inner if not self._controlled(r.expression)]
         points = []
 
         def build(x, u, p, s, closing=False):
@@ -138,9 +147,10 @@ class Transcribed:
             after = None
             if closing and self.nodal:
                 more, after = ca.vertsplit(more, [0, more.numel() - self.u_scale.size, more.numel()])
-            step, following, points[:] = self._step(phase, X, U, constants, more, [e.scale for e in extras])
+            step, following, points[:], rule = self._step(phase, X, U, constants, more, [e.scale for e in extras])
             if closing and self.nodal:  # controls may jump where the next phase starts: this is their last value here
                 points.append((following, step.u_next))
+            end = following
             if closing:
                 ks = list(phase.join)
                 found = dict(zip(ks, self.at([phase.join[k] for k in ks], following, U, constants), strict=True))
@@ -150,26 +160,31 @@ class Transcribed:
             rest += [step.u_next / self.u_scale if after is None else after] if self.nodal else []
             rows = [r / self.x_scale[self._rows_rated(phase)] for r in step.rows]
             rows += [y for at in points for y in self.at([r.expression for r in inner], *at, constants)]
+            rows += self.at([r.expression for r in (at_end if closing else ())], end, U, constants)
             rows += self.at([r.expression for r in (*phase.rows, *start_rows)], X, U, constants)
             h = self._length(phase, X, U, constants)
-            residuals = self.at(phase.squares, X, U, constants)
+            residuals = [
+                np.sqrt(weight) * ca.sqrt(h) * r
+                for weight, *at in (rule if phase.squares else ())
+                for r in self.at(phase.squares, *at, constants)
+            ]
             return {
                 "next": ca.vertcat(following / self.x_scale, *rest),
                 "rows": ca.vertcat(ca.MX(0, 1), *rows),
                 "cost": step.cost,
-                "residuals": ca.vertcat(ca.MX(0, 1), *(ca.sqrt(h) * r for r in residuals)),
+                "residuals": ca.vertcat(ca.MX(0, 1), *residuals),
             }
 
-        def bounds(rows):
-            """Those of a kind of stage that was just built, and of how many rows at its end the first one has more."""
-            known = [*inner * len(points), *phase.rows, *start_rows]
+        def bounds(rows, closing):
+            """Those of a kind of stage that was just built."""
+            known = [*inner * len(points), *(at_end if closing else ()), *phase.rows, *start_rows]
             zero = np.zeros(rows - sum(r.lower.size for r in known))
             return tuple(np.concatenate([zero, *(getattr(r, b) for r in known)]) for b in ("lower", "upper"))
 
-        def add(name, build, count, extras):
+        def add(name, build, count, extras, closing=False):
             nu = (0 if self.nodal else self.u_scale.size) + sum(e.scale.size for e in extras)
             of = kind(name, self.nx, nu, build, self.n_p, self.n_s, "mx")
-            lower, upper = bounds(of.ng)
+            lower, upper = bounds(of.ng, closing)
             keep = np.tile(np.isfinite(lower) | np.isfinite(upper), (count, 1))
             own, first = of.ng - sum(r.lower.size for r in start_rows), len(self.row_bounds) == 0
             keep[:, own:] &= (np.arange(count) == (0 if first else -1))[:, None]
@@ -178,12 +193,12 @@ class Transcribed:
             self.row_bounds += [(lower, upper)] * count
             self.stretches.append(Stretch(count, phase.number, extras))
 
-        closes = bool(phase.join) or (self.nodal and bool(self.controls) and not last)
+        closes = bool(phase.join) or bool(at_end) or (self.nodal and bool(self.controls) and not last)
         add(name, build, phase.nodes - closes, extras)
         if closes:
             after = [Extra("u", 1.0, [], self.u_scale, False)] if self.nodal else []
             ends = [replace(e, bounded=e.bounded or (self.nodal and e.like == "u")) for e in extras]
-            add(f"{name}_join", lambda *z: build(*z, closing=True), 1, [*ends, *after])
+            add(f"{name}_join", lambda *z: build(*z, closing=True), 1, [*ends, *after], closing=True)
 
     def _rows_at_points(self, phase):
         """Limits, and bounds of states, that hold at the points of a method too: not those of states that are stepped,
@@ -193,8 +208,8 @@ class Transcribed:
         for r in phase.rows:
             if self._controlled(r.expression):
                 rows.append(r)
-            elif not (r.of_nodes or np.any(r.lower == r.upper) or ca.depends_on(r.expression, stepped)):
-                rows.append(r)
+            elif not (r.of_nodes or ca.depends_on(r.expression, ca.vertcat(stepped, self.problem._ahead))):
+                rows += [one for one in r.scalars(r.name) if one.lower != one.upper]
         states = [self.states[k] for k in self.rated(phase)]
         return rows + [Row(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
 
@@ -209,8 +224,8 @@ class Transcribed:
         return self.at([self.durations[phase.number][0] * self.problem._share], X, U, constants)[0]
 
     def _step(self, phase, X, U, constants, more, scales):
-        """(Step, states at the next node, [(states, controls)] at its points). States that are stepped stay as they are
-        while the others are integrated."""
+        """(Step, states at the next node, [(states, controls)] at its points, [(weight, states, controls)] of its
+        rule). States that are stepped stay as they are while the others are integrated."""
         ks = self.rated(phase)
         sizes = _ends([self.states[k].symbol for k in ks])
         own = ca.vertsplit(X, _ends([v.symbol for v in self.states])) if self.states else []
@@ -234,7 +249,11 @@ class Transcribed:
         stepped = list(phase.steps)
         moved |= dict(zip(stepped, self.at([phase.steps[k] for k in stepped], X, U, constants), strict=True))
         points = [(merged(y), w) for _, y, w in step.points]
-        return step, ca.vertcat(*(moved[k] for k in range(len(self.states)))), points
+        rule = step.quadrature if ks and step.quadrature else [(1.0, rated, U)]
+        if self.nodal and step.quadrature:
+            rule = step.quadrature
+        following = ca.vertcat(*(moved[k] for k in range(len(self.states))))
+        return step, following, points, [(weight, merged(y), w) for weight, y, w in rule]
 
     def _controlled(self, expression):
         u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.controls))
@@ -370,10 +389,15 @@ class Transcribed:
         x = _guessed(self.states, known[0], self.total)  # functions of the share of all intervals
         u = _guessed(self.controls, known[1], self.total)
         rows = []
+        if initial is not None:
+            for what, found, own in (("states", initial.x, self.x_scale), ("controls", initial.u, self.u_scale)):
+                if found.shape[1] != own.size:
+                    got = f"{found.shape[1]} rows of {what}, this problem {own.size}"
+                    raise ShapeError(f"initial: the solution has {got}; give one of a problem with the same variables")
         for k, (stretch, _) in enumerate(self._stages()):
             share = k / self.total
             durations = [np.sqrt(np.prod(self.durations[t][1])) for t in self.times]
-            if initial is not None:
+            if initial is not None and len(initial.durations) == len(self.durations):
                 durations = [initial.durations[t] for t in self.times]
             row = [x(share) / self.x_scale, np.array(durations) / self.T_scale]
             row += [u(share) / self.u_scale] if self.nodal or stretch else []
@@ -429,6 +453,8 @@ class Solution:
         self.objective, self.status, self.success = found.objective, found.status, found.success
         self.iterations, self.seconds = found.iterations, found.seconds
         self.x, self.u, self.durations = transcribed.values(found.x)
+        for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
+            values.flags.writeable = False
         steps = [self.durations[p.number] / p.nodes for p in transcribed.phases for _ in range(p.nodes)]
         self.t = np.concatenate([[0.0], np.cumsum(steps)])
 
@@ -442,7 +468,8 @@ class Solution:
 
         tolerance: relative to the scales of the states and to the bounds; what .ok() and .summary() go by, and 20 times
         what the integration may be off. States of methods of order 2 and below count with their bounds alone: their
-        defects are told, and shrink with the intervals.
+        defects are told, and shrink with the intervals, as what is left between nodes of equations that they hold at
+        nodes; so do those of contact bodies. Defects are those of single intervals: over a motion they may add up.
         """
         tolerance = number("check: tolerance", tolerance)
         if not tolerance > 0:
@@ -469,7 +496,11 @@ class Solution:
 
     def __getitem__(self, expression):
         made, expression = self.transcribed, ca.vec(ca.MX(expression))
-        f = ca.Function("value", [*made.symbols, self.problem._ahead], [expression])
+        known = [*made.symbols, self.problem._ahead]
+        foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
+        if foreign:
+            raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
+        f = ca.Function("value", known, [expression])
         u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls))
         count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
         controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
