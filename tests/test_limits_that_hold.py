@@ -375,3 +375,13 @@ def test_slow_plans_of_least_effort(duration):
 def test_too_many_samples_are_refused():
     with pytest.raises(od.ShapeError, match="1e.09 samples, of 20000000 at most"):
         motion([0, 1e6], [[0, 1e-6, 0]]).sample(1e-3)
+
+
+@pytest.mark.parametrize("factor", [1.5, -1.0, np.nan])
+def test_a_path_of_poses_needs_rotations(factor):
+    arm, s = od.robots.panda(), ca.MX.sym("s")
+    q = np.array([0, -0.8, 0, -2.4, 0, 1.6, 0.8])
+    here = od.function(arm, "frame_pose", frame="panda_link8")(q=q)
+    pose = ca.Function("pose", [s], [factor * here["R"], here["p"] + 0 * s])
+    with pytest.raises(od.ShapeError, match="at s = 0 the pose is no rotation"):
+        od.pose_path(arm, "panda_link8", pose, q)

@@ -12,10 +12,11 @@ SUBSTEPS = (2, 4, 8, 16, 32, 64, 128, 256)  # of an interval, tried in turn unti
 class Part:
     """A phase of a solution: arrays with a column for every interval.
 
-    constants (n, N): durations and parameters of every interval. first: number of the phase's first node.
+    constants (n, N): durations and parameters of every interval. inner: what the method adds within intervals, see
+    Transcribed.inner. first: number of the phase's first node.
     """
 
-    def __init__(self, solution, phase, functions, constants, first):
+    def __init__(self, solution, phase, functions, constants, inner, first):
         made, N = solution.transcribed, phase.nodes
         here = slice(first, first + N)
         self.made, self.phase, self.f, self.N = made, phase, functions, N
@@ -27,7 +28,6 @@ class Part:
         self.x, self.following = solution.x[here].T, solution.x[first + 1 : first + N + 1].T
         self.constants = constants
         self.lower, self.upper = (joined(getattr(v, b) for v in made.controls)[:, None] for b in ("lower", "upper"))
-        inner = made.inner(solution.unknowns)[phase.number]
         points = [
             (0.0, solution.u[here].T),
             *((share, y.T) for like, share, _, y in inner if like == "u" and share < 1),
@@ -42,6 +42,8 @@ class Part:
 
     def polynomial(self, share):
         """Controls (nu, N) a share of the interval behind its start, as the method takes them."""
+        if len(self.shares) == 1:
+            return self.controls[0]
         u = np.zeros_like(self.controls[0])
         for i, (a, y) in enumerate(zip(self.shares, self.controls, strict=True)):
             others = [b for k, b in enumerate(self.shares) if k != i]
@@ -50,6 +52,8 @@ class Part:
 
     def straight(self, share):
         """Controls on straight lines between the points where they are free: no bound is left that the points keep."""
+        if len(self.shares) == 1:
+            return self.controls[0]
         order = np.argsort(self.shares)
         at = [self.shares[i] for i in order]
         k = min(max(int(np.searchsorted(at, share, "right")) - 1, 0), len(at) - 1)
@@ -178,6 +182,7 @@ class Part:
         """Bounds of states, and limits, on a dense grid of the motion, which is moved to pass through the nodes."""
         made, f = self.made, self.f
         states, controls, smooth, times = [], [], [], []
+        several = len(self.shares) > 2  # ways to join the points at which controls are free
         known = sorted({*f.rated, *(i for i in f.mapped if f.known)})
         dense = np.linspace(0, 1, GRID * (len(grid) - 1) + 1)
         for share in np.unique(np.concatenate([dense, self.shares])):
@@ -186,13 +191,13 @@ class Part:
             x[known] += share * gap[known]
             states.append(x)
             controls.append(u)
-            smooth.append(self.within(share, self.polynomial(share))[1])
+            if several:
+                smooth.append(self.within(share, self.polynomial(share))[1])
             times.append(self.t + share * self.h)
-        x, u, w, times = np.hstack(states), np.hstack(controls), np.hstack(smooth), np.concatenate(times)
+        x, u, times = np.hstack(states), np.hstack(controls), np.concatenate(times)
         rows = outside("bound", made.state_names, x, *_bounds(made.states), times, only=known, scales=self.scale)
         at_nodes = self.x, self.controls[0], None, self.constants, self.t
-        several = len(self.shares) > 2  # ways to join the points at which controls are free
-        everywhere = x, u, w if several else None, np.tile(self.constants, (1, len(states))), times
+        everywhere = x, u, np.hstack(smooth) if several else None, np.tile(self.constants, (1, len(states))), times
         for what, (limits, f_limits), (y, u, w, constants, t) in (
             ("limit", f.dense, everywhere), ("limit", f.nodal, at_nodes), ("rest", f.rest, everywhere)
         ):  # fmt: skip

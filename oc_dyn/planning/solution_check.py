@@ -17,11 +17,12 @@ from .check_rows import SolutionCheck, joined, outside
 def check(solution, tolerance):
     """SolutionCheck of a Solution."""
     made, constants = solution.transcribed, _constants(solution)
-    rows, cost, uncertainty, first = [], 0.0, 0.0, 0
+    rows, cost, uncertainty, first, inner = [], 0.0, 0.0, 0, made.inner(solution.unknowns)
     for number, phase in enumerate(made.phases):
         if number not in made.checks:  # complete: the phases of a transcription never change
             made.checks[number] = phase_functions(made, phase)
-        part = Part(solution, phase, made.checks[number], constants[:, first : first + phase.nodes], first)
+        here = slice(first, first + phase.nodes)
+        part = Part(solution, phase, made.checks[number], constants[:, here], inner[number], first)
         found, own, error = part.check(tolerance)
         rows += found
         cost, uncertainty, first = cost + own, max(uncertainty, error), first + phase.nodes
