@@ -51,7 +51,8 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="
     def off(q, s):
         R, p = (np.array(x) for x in pose(s))
         if not np.isfinite(p).all() or not np.abs(R @ R.T - np.eye(3)).max() < 1e-6 or np.linalg.det(R) < 0:
-            raise ShapeError(f"pose_path: at s = {s:.4g} the pose is no rotation matrix and position: R {R.tolist()}, p {p}")
+            what = f"the pose is no rotation matrix and position: R {R.tolist()}, p {p.tolist()}"
+            raise ShapeError(f"pose_path: at s = {s:.4g} {what}")
         return miss(q, p, R)
 
     here = _solved(off, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)
