@@ -207,6 +207,17 @@ def test_panda_with_default_settings_where_the_torque_rate_binds(panda):
     assert np.all(np.abs(np.diff(at.tau, axis=0)) <= 1.005 * motion.limits.dtau * dt)
 
 
+@pytest.mark.parametrize("continuity", [3, 4])
+def test_torques_that_bulge_between_nodes_do_not_slow_all_of_a_motion(continuity):
+    """2 kg over 1 m with 40 N either way take 2 sqrt(1 / 20) s at least; smooth motions a few percent more."""
+    builder = od.RobotBuilder("slider")
+    builder.add_link("base")
+    options = {"joint": "j", "mass": 2.0, "axis": [1, 0, 0], "lower": -5, "upper": 5, "effort": 40}
+    builder.add_body("m", "prismatic", "base", **options)
+    motion = od.plan_point_to_point(builder.build(), [0], [1], continuity=continuity, nodes=50, check="raise")
+    assert motion.duration < 1.08 * 2 * np.sqrt(1 / 20)
+
+
 def test_coarse_grid_is_tightened_between_nodes(arm, monkeypatch):
     # torque is bounded at the nodes only: where it binds, the first solution exceeds it in between
     motion = plan(arm, A, B, nodes=20)

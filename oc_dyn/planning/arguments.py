@@ -44,7 +44,8 @@ def vector(what, value, names):
 
 
 def check_numbers(continuity, nodes, interior, refinements, smoothing, limits):
-    ranges = {"continuity": (continuity, 2, 8), "nodes": (nodes, 1, MOST_NODES), "interior": (interior, 0, 20)}
+    inside = 0 if interior is None else interior
+    ranges = {"continuity": (continuity, 2, 8), "nodes": (nodes, 1, MOST_NODES), "interior": (inside, 0, 20)}
     for what, (value, least, most) in {**ranges, "refinements": (refinements, 0, 10)}.items():
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             why = "; below 2 the torque itself would jump" if what == "continuity" else ""

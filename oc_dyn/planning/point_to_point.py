@@ -35,6 +35,7 @@ from .verdict import checked_mode, report_or_raise
 
 _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
 _CLEAN = 1.005  # share up to which a motion counts as within a limit
+_BULGE = 1.03  # share of a limit between nodes from which torques are bounded there, too
 _ROUNDS = 8
 _WARM = {
     "warm_start_init_point": "yes",
@@ -64,7 +65,7 @@ def plan_point_to_point(
     dv_goal=None,
     d2v_goal=None,
     nodes=50,
-    interior=0,
+    interior=None,
     mesh="uniform",
     refinements=2,
     smoothing=1e-5,
@@ -93,8 +94,9 @@ def plan_point_to_point(
         v_start, dv_start, d2v_start, v_goal, ... (n,): velocity, acceleration, jerk at the ends. An end that is given
             none is at rest, derivatives 1..c zero. An end given any has those up to dv fixed, zero where not given, and
             higher ones free within the limits unless given.
-        nodes: number of pieces N. interior: points between nodes where torque and its rate are bounded, and that the
-            effort is summed over.
+        nodes: number of pieces N. interior: points between nodes where torque and its rate are bounded, by default
+            none, and two where torques of a motion of continuity 3 and more bulge between the nodes; they are also what
+            the effort is summed over.
         mesh: "uniform" for pieces of equal length, "free" for lengths chosen with the motion, which then switches where
             it should: for the shortest time alone.
         refinements: how often the pieces may be halved where tightening does not get the motion within 0.5 % of its
@@ -247,6 +249,7 @@ class _State:
     shape: tuple
     kinematic: bool
     both_sides: bool
+    interior: int
     ends: np.ndarray  # q at start and goal
     T: float  # that the unknowns are scaled by
     margins: np.ndarray
@@ -268,13 +271,16 @@ def _rounds(task, settings, solver, kinematic, initial):
         margins, guess, multipliers = np.ones(len(MARGINS) * n), None, None
     both_sides = task.continuity == 2 and state is not None and state.both_sides
     asked = {k: x for k, x in settings.items() if k != "refinements"}
+    if settings["interior"] is None:
+        asked["interior"] = state.interior if state is not None and state.shape == shape else 0
     problem = transcribe(task, kinematic=kinematic, T=T, both_sides=both_sides, **asked)
     if guess is None:
         guess = problem.guess(derivatives, T)
     for _ in range(_ROUNDS):
         guess, multipliers = _patient_run(task, settings, solver, problem, guess, margins, multipliers)
         motion = solved(task, problem, guess, solver)
-        motion.solver_state = _State(shape, kinematic, both_sides, ends, T, margins, guess, multipliers)
+        kept = shape, kinematic, both_sides, asked["interior"]
+        motion.solver_state = _State(*kept, ends, T, margins, guess, multipliers)
         checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
         motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
         reached = np.concatenate([checked.shares.get(k, np.zeros(n)) for k in MARGINS])
@@ -286,6 +292,12 @@ def _rounds(task, settings, solver, kinematic, initial):
         if task.continuity == 2 and not (kinematic or both_sides) and over[n : 2 * n].any():
             both_sides, before = True, problem  # the rate jumps at nodes, and is too high in front of one
             problem = transcribe(task, kinematic=kinematic, T=T, both_sides=True, **asked)
+            multipliers = problem.carried(multipliers, before)
+            continue
+        bulges = task.continuity > 2 and settings["mesh"] != "fixed" and reached[: 2 * n].max() > _BULGE
+        if bulges and settings["interior"] is None and not asked["interior"]:
+            asked["interior"], before = 2, problem  # a smaller bound at nodes would make all of the motion slower
+            problem = transcribe(task, kinematic=kinematic, T=T, both_sides=both_sides, **asked)
             multipliers = problem.carried(multipliers, before)
             continue
         margins = margins / np.where(over, reached * 1.0002, 1.0)
