@@ -204,13 +204,24 @@ class _Way:
         return self.extra is not None
 
 
+def _sized(what, x, n):
+    """Column of n entries, expressions or numbers; ShapeError for another size."""
+    x = x if isinstance(x, (ca.SX, ca.MX, ca.DM)) else as_floats(what, x)
+    size = x.size if isinstance(x, np.ndarray) else x.numel()
+    if size != n:
+        raise ShapeError(f"{what}: got {size} entries, expected {n}")
+    return x.ravel() if isinstance(x, np.ndarray) else ca.vec(x)
+
+
 def xyzw(Q):
     """Quaternion (x, y, z, w) from (w, x, y, z). (4,) -> (4,)."""
+    Q = _sized("xyzw: Q", Q, 4)
     return ca.vertcat(Q[1], Q[2], Q[3], Q[0])
 
 
 def wxyz(Q):
     """Quaternion (w, x, y, z) from (x, y, z, w). (4,) -> (4,)."""
+    Q = _sized("wxyz: Q", Q, 4)
     return ca.vertcat(Q[3], Q[0], Q[1], Q[2])
 
 
@@ -239,7 +250,7 @@ def _plain(nv, reference=0.0):
 _CIRCLE = _Way(2, lambda q: ca.vertcat(ca.cos(q), ca.sin(q)), lambda x: ca.atan2(x[1], x[0]), lambda q: ca.DM.eye(1))
 _PINOCCHIO_BALL = _Way(4, xyzw, wxyz, lambda q: ca.DM.eye(3))
 _PINOCCHIO_FREE = _Way(
-    7, lambda q: ca.vertcat(q[4:7], xyzw(q)), lambda x: ca.vertcat(wxyz(x[3:7]), x[0:3]), lambda q: _SWAP
+    7, lambda q: ca.vertcat(q[4:7], xyzw(q[0:4])), lambda x: ca.vertcat(wxyz(x[3:7]), x[0:3]), lambda q: _SWAP
 )
 _PINOCCHIO_PLANAR = _Way(
     4,
@@ -434,6 +445,7 @@ def _listed(names):
 
 def rpy_to_quaternion(rpy):
     """Quaternion (w, x, y, z) of turns about the fixed axes x, y, z in turn (URDF) [rad]. (3,) -> (4,)."""
+    rpy = _sized("rpy_to_quaternion: rpy", rpy, 3)
     (a, b, c), (x, y, z) = ([f(0.5 * rpy[i]) for i in range(3)] for f in (ca.cos, ca.sin))
     roll, pitch, yaw = ca.vertcat(a, x, 0, 0), ca.vertcat(b, 0, y, 0), ca.vertcat(c, 0, 0, z)
     return so3.quat_mul(yaw, so3.quat_mul(pitch, roll))
@@ -456,6 +468,7 @@ def quaternion_to_rpy(Q):
 
 def rpy_rate_matrix(rpy):
     """E (3, 3) with body angular velocity = E d(rpy)/dt; singular where the pitch is a quarter turn."""
+    rpy = _sized("rpy_rate_matrix: rpy", rpy, 3)
     r, p = rpy[0], rpy[1]
     return ca.vertcat(
         ca.horzcat(1, 0, -ca.sin(p)),
@@ -466,6 +479,7 @@ def rpy_rate_matrix(rpy):
 
 def rpy_rate(rpy, w):
     """Rates (3,) [rad/s] of roll, pitch, yaw (3,) [rad] of a body turning at body angular velocity w (3,) [rad/s]."""
+    rpy, w = _sized("rpy_rate: rpy", rpy, 3), _sized("rpy_rate: w", w, 3)
     r, p = rpy[0], rpy[1]
     yaw = (ca.sin(r) * w[1] + ca.cos(r) * w[2]) / ca.cos(p)
     return ca.vertcat(w[0] + ca.sin(p) * yaw, ca.cos(r) * w[1] - ca.sin(r) * w[2], yaw)

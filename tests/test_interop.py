@@ -493,6 +493,12 @@ def test_linear_first_takes_columns(shape):
         interop.linear_first(np.ones(shape))
 
 
+@pytest.mark.parametrize("convert", ["xyzw", "wxyz", "rpy_to_quaternion", "rpy_rate_matrix"])
+def test_orders_and_angles_of_another_size_are_refused(convert):
+    with pytest.raises(ShapeError, match=f"{convert}: .* got 5 entries"):
+        getattr(interop, convert)([1, 0, 0, 0, 0])
+
+
 def test_linear_first_of_numbers():
     x = np.arange(12.0).reshape(6, 2)
     np.testing.assert_array_equal(np.array(interop.linear_first(x)), np.roll(x, 3, axis=0))

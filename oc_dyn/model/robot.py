@@ -313,7 +313,7 @@ class Robot(ReadOnlyArrays):
         return ca.Function("integrate", [q, dv], [self.integrate(q, dv)], ["q", "dv"], ["q_next"])
 
     def difference_function(self):
-        """casadi.Function (q0, q1) -> dv; see difference."""
+        """casadi.Function (q0, q1) -> dv; see difference. It does not check what difference refuses."""
         q0, q1 = ca.SX.sym("q0", self.nq), ca.SX.sym("q1", self.nq)
         return ca.Function("difference", [q0, q1], [self.difference(q0, q1)], ["q0", "q1"], ["dv"])
 

@@ -9,6 +9,7 @@ from ..errors import CheckWarning, LimitError, ShapeError
 from ..given import count, number
 from ..interrupts import check_deadline
 from ..kinematics.inverse import pose_error
+from ..model.quaternions import check_rotation
 from .arguments import check_robot, vector
 from .curves import spline
 from .extremes import of_polynomials
@@ -50,6 +51,8 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="
 
     def off(q, s):
         R, p = (np.array(x) for x in pose(s))
+        R = R.reshape((3, 3), order="F")
+        check_rotation(f"pose_path: R of {pose.name()} at s = {s:.4g}", R)
         return miss(q, p, R)
 
     here = _solved(off, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)
