@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from .errors import ModelError, OrderError, ShapeError
+from .given import count, number
 
 _TURNS = ("spherical", "planar", "free")
 
@@ -126,9 +127,12 @@ def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
 
     f: casadi.Function with columns or matrices as ports. reference: a Function of the same ports without registered
     derivatives; default the twin of a Function made by od.function, and central differences of f for others (whose own
-    error is about 1e-7 for the Hessian). Raises OrderError, naming the worst derivative, above the tolerance.
+    error is about 1e-7 for the Hessian). Raises OrderError, naming the worst derivative, above the tolerance, and where
+    a derivative is not finite.
     """
     reference = getattr(f, "twin", None) if reference is None else reference
+    points = count("check_derivatives: points", points, 1)
+    tolerance = number("check_derivatives: tolerance", tolerance)
     rng = np.random.default_rng(seed)
     x = [ca.MX.sym(n, f.size1_in(k) * f.size2_in(k)) for k, n in enumerate(f.name_in())]
     lam = ca.MX.sym("lam", sum(f.numel_out(k) for k in range(f.n_out())))
@@ -146,7 +150,10 @@ def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
             else [np.array(y) for y in expected(at, multipliers)]
         )
         for what, a, b in zip(worst, got[1:], want[1:], strict=True):
-            worst[what] = max(worst[what], float(np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0))))
+            error = float(np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0)))
+            if not np.isfinite(error):  # which no tolerance would find too large
+                raise OrderError(f"{f.name()}: the {what}, or that of the reference, is not finite at a random point")
+            worst[what] = max(worst[what], error)
     name = max(worst, key=worst.get)
     if worst[name] > tolerance:
         raise OrderError(

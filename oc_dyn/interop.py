@@ -23,9 +23,10 @@ import casadi as ca
 import numpy as np
 
 from .errors import ModelError, ShapeError
+from .given import options_of
 from .lie import so3
 from .model.numbers import as_floats
-from .model.quaternions import check_quaternions, quaternions
+from .model.quaternions import check_quaternions, check_rotation, quaternions
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,18 +204,34 @@ class _Way:
         return self.extra is not None
 
 
+def _sized(what, x, n):
+    """Column of n entries, expressions or numbers; ShapeError for another size."""
+    x = x if isinstance(x, (ca.SX, ca.MX, ca.DM)) else as_floats(what, x)
+    size = x.size if isinstance(x, np.ndarray) else x.numel()
+    if size != n:
+        raise ShapeError(f"{what}: got {size} entries, expected {n}")
+    return x.ravel() if isinstance(x, np.ndarray) else ca.vec(x)
+
+
 def xyzw(Q):
     """Quaternion (x, y, z, w) from (w, x, y, z). (4,) -> (4,)."""
+    Q = _sized("xyzw: Q", Q, 4)
     return ca.vertcat(Q[1], Q[2], Q[3], Q[0])
 
 
 def wxyz(Q):
     """Quaternion (w, x, y, z) from (x, y, z, w). (4,) -> (4,)."""
+    Q = _sized("wxyz: Q", Q, 4)
     return ca.vertcat(Q[3], Q[0], Q[1], Q[2])
 
 
 def linear_first(x):
-    """Twist, wrench or Jacobian (6, n) with its upper and lower three rows exchanged; its own inverse."""
+    """Twist, wrench or Jacobian (6, n) with its upper and lower three rows exchanged; its own inverse.
+    (6,) or (6, n); ShapeError for other shapes."""
+    if not isinstance(x, (ca.SX, ca.MX, ca.DM)):
+        x = as_floats("linear_first", x)
+    if len(x.shape) not in (1, 2) or x.shape[0] != 6:
+        raise ShapeError(f"linear_first: got shape {x.shape}, expected (6,) or (6, n): one column each")
     return ca.vertcat(x[3:6, :], x[0:3, :]) if len(x.shape) == 2 else ca.vertcat(x[3:6], x[0:3])
 
 
@@ -233,7 +250,7 @@ def _plain(nv, reference=0.0):
 _CIRCLE = _Way(2, lambda q: ca.vertcat(ca.cos(q), ca.sin(q)), lambda x: ca.atan2(x[1], x[0]), lambda q: ca.DM.eye(1))
 _PINOCCHIO_BALL = _Way(4, xyzw, wxyz, lambda q: ca.DM.eye(3))
 _PINOCCHIO_FREE = _Way(
-    7, lambda q: ca.vertcat(q[4:7], xyzw(q)), lambda x: ca.vertcat(wxyz(x[3:7]), x[0:3]), lambda q: _SWAP
+    7, lambda q: ca.vertcat(q[4:7], xyzw(q[0:4])), lambda x: ca.vertcat(wxyz(x[3:7]), x[0:3]), lambda q: _SWAP
 )
 _PINOCCHIO_PLANAR = _Way(
     4,
@@ -251,7 +268,7 @@ def _cross_term(v):
 
 def _mujoco_free(rotation, translation):
     """A free joint that rests at a pose (numbers) in the world, from which MuJoCo measures."""
-    R0, p0, Q0 = ca.DM(rotation), ca.DM(translation), ca.DM(rotation_to_quaternion(rotation))
+    R0, p0, Q0 = ca.DM(rotation), ca.DM(translation), ca.DM(quaternion_of(rotation))
 
     def to(q):
         return ca.vertcat(p0 + R0 @ q[4:7], so3.quat_mul(Q0, q[0:4]))
@@ -277,9 +294,15 @@ _DRAKE_PLANAR = _Way(
 
 
 def rotation_to_quaternion(R):
-    """Unit quaternion (w, x, y, z) of a rotation matrix of numbers."""
-    # the matrix 4 Q Q' has Q as its longest row, up to length
+    """Unit quaternion (w, x, y, z) of a rotation matrix (3, 3) of numbers; ShapeError for what is none."""
     R = as_floats("rotation_to_quaternion: R", R)
+    check_rotation("rotation_to_quaternion: R", R)
+    return quaternion_of(R)
+
+
+def quaternion_of(R):
+    """rotation_to_quaternion of what is known to be a rotation matrix."""
+    # the matrix 4 Q Q' has Q as its longest row, up to length
     a = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
     outer = np.empty((4, 4))
     outer[0, 0], outer[0, 1:], outer[1:, 0] = 1 + np.trace(R), a, a
@@ -376,7 +399,7 @@ def to_drake(robot, plant, names=None):
 
 
 def _match(library, robot, found, names, nq, nv, way):
-    names = dict(names or {})
+    names = options_of(f"{library}: names", names)
     for name in names:
         robot.joint(name)  # UnknownName
     theirs = {f.name: f for f in found}
@@ -392,7 +415,10 @@ def _match(library, robot, found, names, nq, nv, way):
                 problems.append(f"joint {called!r} of the robot is not in the model, which has {_listed(theirs)}")
             continue
         used.add(id(f))
-        if f.shape not in _FITS[j.kind]:
+        if j.kind not in _FITS:
+            known = ", ".join(_FITS)
+            problems.append(f"joint {j.name!r} is {j.kind}, which cannot be converted; what can be: {known}")
+        elif f.shape not in _FITS[j.kind]:
             problems.append(f"joint {j.name!r} is {j.kind} here and {f.shape!r} there")
         elif j.kind == "planar" and not np.allclose(j.axis / np.linalg.norm(j.axis), [0, 0, 1], atol=1e-9):
             problems.append(f"joint {j.name!r}: only planar joints with axis (0, 0, 1) can be converted")
@@ -419,6 +445,7 @@ def _listed(names):
 
 def rpy_to_quaternion(rpy):
     """Quaternion (w, x, y, z) of turns about the fixed axes x, y, z in turn (URDF) [rad]. (3,) -> (4,)."""
+    rpy = _sized("rpy_to_quaternion: rpy", rpy, 3)
     (a, b, c), (x, y, z) = ([f(0.5 * rpy[i]) for i in range(3)] for f in (ca.cos, ca.sin))
     roll, pitch, yaw = ca.vertcat(a, x, 0, 0), ca.vertcat(b, 0, y, 0), ca.vertcat(c, 0, 0, z)
     return so3.quat_mul(yaw, so3.quat_mul(pitch, roll))
@@ -427,13 +454,21 @@ def rpy_to_quaternion(rpy):
 def quaternion_to_rpy(Q):
     """Roll, pitch, yaw [rad] of a quaternion (w, x, y, z), pitch within a quarter turn. (4,) -> (3,).
 
-    They make the same rotation everywhere; at a pitch of a quarter turn roll and yaw are one freedom, shared anyhow.
+    The length does not matter; ShapeError for numbers that are zero or not finite. The angles make the same rotation
+    everywhere; at a pitch of a quarter turn roll and yaw are one freedom, shared anyhow.
     """
+    if not isinstance(Q, (ca.SX, ca.MX)):
+        Q = as_floats("quaternion_to_rpy: Q", Q).ravel()
+        largest = np.abs(Q).max(initial=0.0)
+        if Q.size != 4 or not 0 < largest < np.inf:
+            raise ShapeError(f"quaternion_to_rpy: Q is {Q.tolist()}, expected four finite numbers, not all zero")
+        Q = ca.DM(Q / largest)  # squares of large ones overflow
     return so3.quat_to_rpy(Q)
 
 
 def rpy_rate_matrix(rpy):
     """E (3, 3) with body angular velocity = E d(rpy)/dt; singular where the pitch is a quarter turn."""
+    rpy = _sized("rpy_rate_matrix: rpy", rpy, 3)
     r, p = rpy[0], rpy[1]
     return ca.vertcat(
         ca.horzcat(1, 0, -ca.sin(p)),
@@ -444,6 +479,7 @@ def rpy_rate_matrix(rpy):
 
 def rpy_rate(rpy, w):
     """Rates (3,) [rad/s] of roll, pitch, yaw (3,) [rad] of a body turning at body angular velocity w (3,) [rad/s]."""
+    rpy, w = _sized("rpy_rate: rpy", rpy, 3), _sized("rpy_rate: w", w, 3)
     r, p = rpy[0], rpy[1]
     yaw = (ca.sin(r) * w[1] + ca.cos(r) * w[2]) / ca.cos(p)
     return ca.vertcat(w[0] + ca.sin(p) * yaw, ca.cos(r) * w[1] - ca.sin(r) * w[2], yaw)

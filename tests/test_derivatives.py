@@ -185,3 +185,16 @@ def test_what_cannot_be_had_is_refused(name, quantity, options, error, words):
 def test_unknown_kinds_are_refused():
     with pytest.raises(od.UnknownName, match="magic"):
         od.function(robot("serial"), "inverse_dynamics", derivatives="magic")
+
+
+@pytest.mark.parametrize("tolerance", [np.nan, np.inf, [1, 2], "a", None])
+def test_the_tolerance_of_a_check_is_a_number(tolerance):
+    x = ca.SX.sym("x")
+    with pytest.raises(od.ShapeError, match="check_derivatives: tolerance"):
+        od.check_derivatives(ca.Function("f", [x], [x**2]), tolerance=tolerance)
+
+
+def test_derivatives_that_are_not_finite_do_not_pass():
+    x = ca.SX.sym("x")
+    with pytest.raises(od.OrderError, match="not finite at a random point"):
+        od.check_derivatives(ca.Function("f", [x], [ca.sqrt(x - 2)]))

@@ -485,3 +485,47 @@ def test_roll_pitch_yaw():
         np.testing.assert_allclose(np.array(interop.rpy_rate(rpy, w)).ravel(), rate, atol=1e-13)
         slope = sum(s * np.array(interop.rpy_to_quaternion(rpy + s * h * rate)).ravel() for s in (1, -1)) / (2 * h)
         np.testing.assert_allclose(np.array(so3.quat_rate(Q, w)).ravel(), slope, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (6, 2, 2), (5,), (1, 6)])
+def test_linear_first_takes_columns(shape):
+    with pytest.raises(ShapeError, match="linear_first: got shape"):
+        interop.linear_first(np.ones(shape))
+
+
+@pytest.mark.parametrize("convert", ["xyzw", "wxyz", "rpy_to_quaternion", "rpy_rate_matrix"])
+def test_orders_and_angles_of_another_size_are_refused(convert):
+    with pytest.raises(ShapeError, match=f"{convert}: .* got 5 entries"):
+        getattr(interop, convert)([1, 0, 0, 0, 0])
+
+
+def test_linear_first_of_numbers():
+    x = np.arange(12.0).reshape(6, 2)
+    np.testing.assert_array_equal(np.array(interop.linear_first(x)), np.roll(x, 3, axis=0))
+    np.testing.assert_array_equal(np.array(interop.linear_first(list(range(6)))).ravel(), [3, 4, 5, 0, 1, 2])
+
+
+class _One:
+    """A Pinocchio-like model of one joint."""
+
+    njoints, nq, nv, names = 2, 1, 1, ["universe", "turn"]
+    joints = [None, SimpleNamespace(nq=1, idx_q=0, idx_v=0, shortname=lambda: "JointModelRZ")]
+
+
+@pytest.mark.parametrize("kind", ["universal", "cylindrical", "transform"])
+def test_kinds_without_counterpart_are_named(kind):
+    b = RobotBuilder("lonely")
+    b.add_link("base")
+    pose = {"transform": lambda q: (so3.rot_z(q[0]), ca.DM.zeros(3)), "coordinates": 1} if kind == "transform" else {}
+    b.add_body("tip", kind, "base", joint="turn", mass=1, inertia=np.eye(3), **pose)
+    with pytest.raises(ModelError, match=f"joint 'turn' is {kind}, which cannot be converted"):
+        interop.to_pinocchio(b.build(), _One)
+
+
+@pytest.mark.parametrize("names", ["abc", ["a"], 3])
+def test_names_are_a_dict(names):
+    b = RobotBuilder("single")
+    b.add_link("base")
+    b.add_body("tip", "revolute", "base", joint="turn", mass=1, inertia=np.eye(3))
+    with pytest.raises(ShapeError, match="to_pinocchio: names"):
+        interop.to_pinocchio(b.build(), _One, names=names)

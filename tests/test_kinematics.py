@@ -328,3 +328,19 @@ def test_inverse_kinematics_half_a_turn_away_and_what_it_refuses():
     ):
         with pytest.raises(error, match=words):
             od.inverse_kinematics(robot, "panda_link8", **wrong)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"R": np.diag([1.0, 1, -1])}, "R is not a rotation matrix but a reflection"),
+        ({"R": np.ones((3, 3))}, "R is not a rotation matrix"),
+        ({"p": [0.1, np.nan, 0]}, r"p is \[0.1, nan, 0.0\], expected finite numbers"),
+        ({"p": [0.1, 0]}, r"p has shape \(2,\), expected \(3,\)"),
+        ({"limits": "no"}, "limits is 'no', expected True or False"),
+    ],
+)
+def test_inverse_kinematics_says_what_is_wrong(given, words):
+    r = od.robots.chain(3)
+    with pytest.raises(ShapeError, match=f"inverse_kinematics: {words}"):
+        od.inverse_kinematics(r, list(r.frames)[-1], **{"p": [0.1, 0, 0], **given})

@@ -154,3 +154,18 @@ def test_a_check_measures_against_the_follower():
     shares = motion.check(od.Limits.of(robot)).shares
     assert shares["q"][0] == pytest.approx(1.5)
     assert shares["v"][0] == pytest.approx(np.abs(motion.sample(1e-4).v).max() * 1.5, rel=1e-4)
+
+
+def test_a_follower_that_stands_out_of_its_range_is_said_by_name():
+    robot = hand(multiplier=0.0, offset=5.0)
+    words = "joint 'follower' is never in range: .* stands at 5, its range is from -1 to 1"
+    with pytest.raises(od.ModelError, match=words):
+        robot.limit("lower")
+
+
+def test_the_report_says_it_too():
+    assert any("'follower' is never in range" in line for line in hand(multiplier=0.0, offset=-5.0).report)
+
+
+def test_a_follower_that_stands_at_the_end_of_its_range_is_in_it():
+    assert limits(hand(multiplier=0.0, offset=1.0)) == {k: float(MASTER[k]) for k in MASTER}

@@ -383,5 +383,5 @@ def test_a_path_of_poses_needs_rotations(factor):
     q = np.array([0, -0.8, 0, -2.4, 0, 1.6, 0.8])
     here = od.function(arm, "frame_pose", frame="panda_link8")(q=q)
     pose = ca.Function("pose", [s], [factor * here["R"], here["p"] + 0 * s])
-    with pytest.raises(od.ShapeError, match="at s = 0 the pose is no rotation"):
+    with pytest.raises(od.ShapeError, match="R of pose at s = 0"):
         od.pose_path(arm, "panda_link8", pose, q)

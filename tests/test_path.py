@@ -211,3 +211,11 @@ def test_poses_out_of_reach_are_refused(panda):
         od.pose_path(panda, "panda_link8", circle(panda, 0.8), HOME)
     with pytest.raises(od.ShapeError, match="R .3, 3. and p"):
         od.pose_path(panda, "panda_link8", ca.Function("f", [S], [S]), HOME)
+
+
+def test_a_path_of_poses_refuses_reflections():
+    s = ca.SX.sym("s")
+    pose = ca.Function("mirror", [s], [ca.diag(ca.DM([1, 1, -1])), ca.vertcat(0.3, 0, 0.5)])
+    panda = od.robots.panda()
+    with pytest.raises(od.ShapeError, match="pose_path: R of mirror at s = 0 .*reflection"):
+        od.pose_path(panda, "panda_link8", pose, panda.random_configuration(0))

@@ -198,3 +198,17 @@ def test_many_are_told_in_one_warning():
     assert len(seen) == 1
     assert "and 6 more, see robot.report" in str(seen[0].message)
     assert np.all([f"'j{k}'" in str(seen[0].message) for k in (1, 2, 3)])
+
+
+@pytest.mark.parametrize("xyz", ["1e31 0 0", "0 0 1e300", "0 1e999 0"])
+@pytest.mark.parametrize("tag", ["axis", "origin"])
+def test_numbers_too_large_are_not_taken_for_commas(tag, xyz):
+    text = two().replace('<axis xyz="0 0 1"/>', f'<{tag} xyz="{xyz}"/>')
+    with pytest.raises(ModelError, match="is too large") as caught:
+        od.load_urdf(text)
+    assert "blanks" not in str(caught.value)
+
+
+def test_commas_between_numbers_are_told():
+    with pytest.raises(ModelError, match="not by commas"):
+        od.load_urdf(two().replace('xyz="0 0 1"', 'xyz="0,0,1"'))

@@ -424,3 +424,89 @@ def test_building_is_quiet():
         warnings.simplefilter("error")
         for make in ROBOTS.values():
             make()
+
+
+# -- chains of followers, held anywhere -----------------------------------------------------------------------
+
+CHAIN = """<robot name="chain"><link name="base"/>{links}
+<joint name="C" type="continuous"><parent link="b"/><child link="c"/><axis xyz="0 0 1"/>
+  <mimic joint="B" multiplier="-0.5" offset="0.2"/></joint>
+<joint name="A" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/></joint>
+<joint name="B" type="continuous"><parent link="base"/><child link="b"/><axis xyz="0 0 1"/>
+  <mimic joint="A" multiplier="-2" offset="0.3"/></joint></robot>"""
+
+
+def angles_of_chain(tmp_path, lock, how, q=0.7):
+    """(a, b, c relative to b) [rad] about z, with what is in `lock` held when the file is read or after it."""
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+    file = tmp_path / "chain.urdf"
+    file.write_text(CHAIN.format(links="".join(f'<link name="{x}">{body}</link>' for x in "abc")))
+    r = od.load_urdf(file, lock=lock) if how == "read" else od.load_urdf(file).locked(lock)
+    C = [pose(r, np.full(r.nq, q), x)[:3, :3] for x in "abc"]
+    a, b, c = (np.arctan2(R[1, 0], R[0, 0]) for R in C)
+    return a, b, c - b
+
+
+@pytest.mark.parametrize("how", ["read", "locked"])
+@pytest.mark.parametrize(
+    "lock, angles",
+    [
+        ({"A": 0.0, "B": 0.5}, (0.0, 0.5, -0.05)),
+        ({"B": 0.5}, (0.7, 0.5, -0.05)),
+        ({"A": 0.1}, (0.1, 0.1, 0.15)),
+        ({"C": 0.4}, (0.7, -1.1, 0.4)),
+        ({"A": 0.1, "C": 0.4}, (0.1, 0.1, 0.4)),
+        ({}, (0.7, -1.1, 0.75)),
+    ],
+)
+def test_what_follows_a_held_follower_stands_where_its_own_rule_puts_it(tmp_path, lock, angles, how):
+    assert angles_of_chain(tmp_path, lock, how) == pytest.approx(angles, abs=1e-12)
+
+
+# -- steps of planar joints, lengths of quaternions -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("turns", [-2, -1, 1, 3])
+def test_a_planar_joint_does_not_travel_in_whole_turns(turns):
+    r = build(["planar"], [0])
+    with pytest.raises(ShapeError, match=r"joint joint1: .* whole turns"):
+        r.difference([0, 0, 0], [2 * np.pi * turns, 1, 0])
+
+
+def test_a_planar_joint_may_turn_on_the_spot_or_travel_in_other_turns():
+    r = build(["planar"], [0])
+    assert r.difference([0.1, 1, 2], [0.1 + 2 * np.pi, 1, 2]) == pytest.approx([2 * np.pi, 0, 0], abs=1e-14)
+    for angle in (0.0, 1e-9, np.pi, 6.0, 7.0):
+        ends = np.array([0.1, 1, 2]), np.array([0.1 + angle, 2, -1])
+        assert r.integrate(ends[0], r.difference(*ends)) == pytest.approx(ends[1], abs=1e-12)
+
+
+@pytest.mark.parametrize("length", [1e-60, 1e-8, 1e-4, 1e-3, 1.0, 1e4, 1e60])
+def test_the_step_between_quaternions_does_not_depend_on_their_length(length):
+    r = build(["spherical"], [0])
+    q = r.random_configuration(0)
+    step = np.array([0.3, -0.2, 1e-3])
+    found = r.difference_function()(length * q, length * r.integrate(q, step))
+    assert np.array(found).ravel() == pytest.approx(step, rel=1e-9)
+
+
+@pytest.mark.parametrize("columns", [(), (2,)])
+@pytest.mark.parametrize("length", [1e-3, 1e160, 1e200, 1.5e308])
+def test_normalized_of_any_length(length, columns):
+    r = build(["spherical"], [0])
+    assert r.normalized(np.full((4, *columns), length)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("columns", [(), (2,)])
+@pytest.mark.parametrize("q", [(np.inf, 0, 0, 0), (1, -np.inf, 0, 0), (0, 0, 0, 0)])
+def test_normalized_refuses_what_has_no_direction(q, columns):
+    r = build(["spherical"], [0])
+    with pytest.raises(ShapeError, match="joint joint1"):
+        r.normalized(np.reshape([q] * (columns[0] if columns else 1), (*columns, 4)).T)
+
+
+@pytest.mark.parametrize("length", [1e160, np.inf])
+def test_functions_that_normalise_refuse_what_overflows(length):
+    f = od.function(build(["spherical"], [0]), "mass_matrix", normalize=True)
+    with pytest.raises(ShapeError, match="too large"):
+        f(q=np.full(4, length))

@@ -124,3 +124,30 @@ def test_exponential_and_its_inverse_near_zero_and_the_switch_to_series():
             assert np.abs(np.array(so3.exp_so3(ca.DM(w))) - exact(a, angle)).max() < 1e-14
             _, p = se3.exp_se3(ca.DM(np.r_[w, 1.0, 2.0, 3.0]))
             assert np.abs(np.array(se3.left_jacobian_inverse(ca.DM(w)) @ p).ravel() - [1, 2, 3]).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "R, words",
+    [
+        (-np.eye(3), "reflection"),
+        (np.zeros((3, 3)), "differs from the unit matrix by 1"),
+        (2 * np.eye(3), "expected a rotation matrix"),
+        (np.full((3, 3), np.nan), "expected a rotation matrix"),
+        (np.eye(2), r"shape \(2, 2\)"),
+    ],
+)
+def test_what_is_no_rotation_has_no_quaternion(R, words):
+    with pytest.raises(od.ShapeError, match=f"rotation_to_quaternion: R .*{words}"):
+        interop.rotation_to_quaternion(R)
+
+
+@pytest.mark.parametrize("Q", [np.zeros(4), [np.nan, 0, 0, 1], [np.inf, 0, 0, 1], [1, 0, 0]])
+def test_what_is_no_quaternion_has_no_angles(Q):
+    with pytest.raises(od.ShapeError, match="quaternion_to_rpy: Q is"):
+        interop.quaternion_to_rpy(Q)
+
+
+@pytest.mark.parametrize("length", [1e-200, 1.0, 1e200])
+def test_angles_of_a_quaternion_of_any_length(length):
+    found = interop.quaternion_to_rpy(length * rpy_quaternion(0.3, -0.4, 2.0))
+    assert np.array(found).ravel() == pytest.approx([0.3, -0.4, 2.0])

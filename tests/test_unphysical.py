@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.errors import ModelError, ModelWarning
+from oc_dyn.errors import ModelError, ModelWarning, ShapeError
 from oc_dyn.model.inertia import unphysical
 
 
@@ -141,3 +141,39 @@ def test_bodies_of_points_are_physical_and_stop_being_so():
         moments, axes = np.linalg.eigh(T)
         worse = axes @ np.diag([moments[0], moments[1], (moments[0] + moments[1]) * (1 + 1e-5)]) @ axes.T
         assert "exceeds" in unphysical(m.sum(), worse)
+
+
+# -- what is no inertia at all --------------------------------------------------------------------------------
+
+LOPSIDED = [[0.01, 0.002, 0], [0, 0.01, 0], [0, 0, 0.01]]
+
+
+@pytest.mark.parametrize("make", [od.Inertia, od.Inertia.from_com])
+@pytest.mark.parametrize(
+    "mass, moment, tensor, words",
+    [
+        (1, (0, 0, 0.1), LOPSIDED, "tensor is not symmetric: xy is 0.002, yx is 0"),
+        (np.nan, (0, 0, 0.1), np.eye(3), "mass is nan"),
+        (np.inf, (0, 0, 0.1), np.eye(3), "mass is inf"),
+        ("1", (0, 0, 0.1), np.eye(3), "Inertia: mass"),
+        (1, (0, 0), np.eye(3), r"of shape \(3,\)"),
+        (1, (0, 0, np.nan), np.eye(3), r"finite numbers of shape \(3,\)"),
+        (1, (0, 0, 0.1), np.eye(2), r"of shape \(3, 3\)"),
+    ],
+)
+def test_inertias_are_checked_where_they_are_made(make, mass, moment, tensor, words):
+    with pytest.raises(ShapeError, match=words):
+        make(mass, moment, tensor)
+
+
+def test_lists_make_an_inertia_and_a_payload():
+    payload = od.Inertia(1, [0, 0, 0.1], [[0.02, 0, 0], [0, 0.02, 0], [0, 0, 0.02]])
+    heavier = od.robots.panda().with_payload("panda_link8", payload)
+    assert heavier.total_mass == pytest.approx(od.robots.panda().total_mass + 1)
+
+
+def test_a_tensor_symmetric_to_rounding_becomes_so():
+    tensor = np.diag([0.02, 0.03, 0.04])
+    tensor[0, 1], tensor[1, 0] = 1e-3, 1e-3 + 1e-12
+    kept = od.Inertia(1, np.zeros(3), tensor).tensor
+    assert np.array_equal(kept, kept.T)

@@ -123,4 +123,4 @@ def _matrices(elastic, q, v, dtheta, link, motor):
 
 def _solve(A, b):
     """Solution of A x = b, A symmetric and positive definite."""
-    return ca.ldl_solve(ca.densify(b), *ca.ldl(ca.sparsify(A), False))
+    return ca.ldl_solve(ca.densify(b), *ca.ldl(ca.triu2symm(ca.triu(ca.sparsify(A))), False))

@@ -213,7 +213,7 @@ def rebuilt(robot, armature=None, mass_of=None):
 
 
 def _times(factor, inertia):
-    return Inertia(factor * inertia.mass, factor * inertia.moment, factor * inertia.tensor)
+    return Inertia.computed(factor * inertia.mass, factor * inertia.moment, factor * inertia.tensor)
 
 
 def columns(x, rows):

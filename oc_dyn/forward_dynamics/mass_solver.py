@@ -24,8 +24,10 @@ def articulated(model, q):
 
 def factor_tips_first(M):
     """Factors of a mass matrix for solve_tips_first. From the tips to the base the factors of a branching robot
-    have no entries where the mass matrix has none (Featherstone 2005)."""
-    return ca.ldl(ca.sparsify(M[::-1, ::-1]), False)
+    have no entries where the mass matrix has none (Featherstone 2005). The lower half of M is read: derivatives that
+    make it may leave zeros in one half that are not seen to be such in the other."""
+    reversed_ = ca.sparsify(M[::-1, ::-1])
+    return ca.ldl(ca.triu2symm(ca.triu(reversed_)), False)
 
 
 def solve_tips_first(factors, b):

@@ -4,11 +4,11 @@ import numpy as np
 
 from ..errors import LimitError, ShapeError
 from ..function import function
-from ..given import count, number
-from ..interop import rotation_to_quaternion
+from ..given import count, flag, number
+from ..interop import quaternion_of
 from ..interrupts import check_deadline, deadline
 from ..model.numbers import are_sane, as_floats
-from ..model.quaternions import check_quaternions, quaternions
+from ..model.quaternions import check_quaternions, check_rotation, quaternions
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
 _DAMPING = 1e-4  # of steps: near a singularity they stay finite
@@ -30,8 +30,9 @@ def inverse_kinematics(
     steps = count("inverse_kinematics: steps", steps, 1, 100_000)
     p = _sized("p", p, (3,))
     R = None if R is None else _sized("R", R, (3, 3))
-    if R is not None and np.abs(R @ R.T - np.eye(3)).max() > 1e-6:
-        raise ShapeError("inverse_kinematics: R is not a rotation matrix")
+    if R is not None:
+        check_rotation("inverse_kinematics: R", R)
+    limits = flag("inverse_kinematics: limits", limits)
     q = np.array(robot.neutral(), float) if q_start is None else _sized("q_start", q_start, (robot.nq,))
     check_quaternions("inverse_kinematics: q_start", quaternions(robot), q)
     miss = pose_error(robot, frame)
@@ -71,7 +72,7 @@ def pose_error(robot, frame):
 
 def rotation_vector(R):
     """(3,) axis times angle [rad] of a rotation matrix; the angle is at most pi."""
-    Q = rotation_to_quaternion(R)  # which is as exact near half a turn as elsewhere
+    Q = quaternion_of(R)  # which is as exact near half a turn as elsewhere
     w, v = (Q[0], Q[1:]) if Q[0] >= 0 else (-Q[0], -Q[1:])
     length = np.linalg.norm(v)
     return v * (2 * np.arctan2(length, w) / length) if length else v
@@ -80,6 +81,8 @@ def rotation_vector(R):
 def _sized(what, value, shape):
     value = np.array(as_floats(f"inverse_kinematics: {what}", value))
     value = value.reshape(shape) if value.size == np.prod(shape) else value
-    if value.shape != shape or not are_sane(value):
-        raise ShapeError(f"inverse_kinematics: {what} has shape {value.shape}, expected {shape} finite numbers")
+    if value.shape != shape:
+        raise ShapeError(f"inverse_kinematics: {what} has shape {value.shape}, expected {shape}")
+    if not are_sane(value):
+        raise ShapeError(f"inverse_kinematics: {what} is {value.tolist()}, expected finite numbers")
     return value

@@ -133,11 +133,11 @@ def quat_exp(w):
 
 
 def quat_log(Q):
-    """Rotation vector [rad], of length at most pi, of a unit quaternion (w, x, y, z). (4,) -> (3,)."""
+    """Rotation vector [rad], at most pi long, of a quaternion (w, x, y, z) of any length but zero. (4,) -> (3,)."""
     sign = ca.if_else(Q[0] < 0, -1, 1)  # Q and -Q are the same rotation: take the shorter way
     w, v = sign * Q[0], sign * Q[1:4]
     square = ca.dot(v, v)
-    small = square < 1e-16  # atan2 and the root are accurate to there
+    small = square < 1e-16 * (w * w)  # atan2 and the root are accurate to there; whatever the length of Q is
     n = ca.sqrt(ca.if_else(small, 1, square))
     factor = ca.if_else(small, 2 / w, 2 * ca.atan2(n, w) / n)
     return factor * v

@@ -386,13 +386,13 @@ def _movable_part(kind, body):
     J = 0.5 * (T[0, 0] + T[1, 1] - T[2, 2])  # a slender rod on the axis has no spin
     rod = np.diag([J, J, 0.0])
     if kind in _ROTARY:
-        return Inertia(body.mass, np.array([0.0, 0.0, body.moment[2]]), rod)
+        return Inertia.computed(body.mass, np.array([0.0, 0.0, body.moment[2]]), rod)
     if kind == "prismatic":
-        return Inertia(0.0, np.zeros(3), T)
+        return Inertia.computed(0.0, np.zeros(3), T)
     if kind == "spherical":
-        return Inertia(body.mass, np.zeros(3), np.zeros((3, 3)))
+        return Inertia.computed(body.mass, np.zeros(3), np.zeros((3, 3)))
     if kind in ("helical", "planar"):
-        return Inertia(0.0, np.zeros(3), rod)
+        return Inertia.computed(0.0, np.zeros(3), rod)
     return Inertia.zero()
 
 
@@ -400,7 +400,7 @@ def _without_noise(new, old):
     """Parameters that are rounding errors of what was moved made exactly zero."""
     scale = 1e-14 * (np.abs(old.tensor).max() + np.abs(new.tensor).max())
     tensor = np.where(np.abs(new.tensor) < scale, 0.0, new.tensor)
-    return Inertia(new.mass, new.moment, tensor)
+    return Inertia.computed(new.mass, new.moment, tensor)
 
 
 def almost_quarter_turns(robot, tolerance=1e-5):

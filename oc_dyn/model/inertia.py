@@ -26,6 +26,16 @@ def _finite(name, value, shape):
     return value
 
 
+def _symmetric(tensor):
+    """The tensor (3, 3), equal to its transpose to rounding; ShapeError for another one."""
+    off = np.abs(tensor - tensor.T)
+    if off.max() > _ROUNDING * np.abs(tensor).max():
+        i, j = np.unravel_index(np.argmax(off), off.shape)
+        names = f"{'xyz'[i]}{'xyz'[j]} is {tensor[i, j]:g}, {'xyz'[j]}{'xyz'[i]} is {tensor[j, i]:g}"
+        raise ShapeError(f"Inertia: tensor is not symmetric: {names}; give products of inertia in both halves")
+    return 0.5 * (tensor + tensor.T)
+
+
 def unphysical(mass, tensor):
     """Why no body has this mass and this tensor (3, 3) about its centre of mass; None if one may.
 
@@ -55,11 +65,30 @@ class ReadOnlyArrays:
 
 @dataclass(frozen=True, eq=False)
 class Inertia(ReadOnlyArrays):
-    """Mass [kg], first moment of mass [kg m] and inertia tensor [kg m^2] about the frame's origin, in its axes."""
+    """Mass [kg], first moment of mass [kg m] and inertia tensor [kg m^2] about the frame's origin, in its axes.
+
+    Raises ShapeError for other shapes, for a tensor that is not symmetric and for numbers that are not finite or above
+    1e30.
+    """
 
     mass: float
     moment: np.ndarray  # (3,) mass times centre of mass
     tensor: np.ndarray  # (3, 3) about the origin
+
+    def __post_init__(self):
+        mass, moment = float(_finite("mass", self.mass, ())), _finite("moment", self.moment, (3,))
+        self._keep(mass, moment, _symmetric(_finite("tensor", self.tensor, (3, 3))))
+
+    def _keep(self, mass, moment, tensor):
+        vars(self).update(mass=mass, moment=moment, tensor=tensor)
+        super().__post_init__()
+
+    @classmethod
+    def computed(cls, mass, moment, tensor):
+        """Inertia from arrays that come out of others, taken as they are: rounding may be all that is left in them."""
+        new = object.__new__(cls)
+        new._keep(mass, moment, tensor)
+        return new
 
     @staticmethod
     def zero():
@@ -69,11 +98,13 @@ class Inertia(ReadOnlyArrays):
     def from_com(mass, com=(0.0, 0.0, 0.0), tensor=((0, 0, 0), (0, 0, 0), (0, 0, 0))):
         """From mass [kg], centre of mass (3,) [m] and tensor (3, 3) [kg m^2] about the centre of mass.
 
-        Raises ShapeError for other shapes and for numbers that are not finite or above 1e30.
+        Raises ShapeError for other shapes, for a tensor that is not symmetric and for numbers that are not finite or
+        above 1e30.
         """
         mass, com, tensor = _finite("mass", mass, ()), _finite("com", com, (3,)), _finite("tensor", tensor, (3, 3))
+        tensor = _symmetric(tensor)
         S = np_skew(com)
-        return Inertia(float(mass), mass * com, tensor - mass * S @ S)
+        return Inertia.computed(float(mass), mass * com, tensor - mass * S @ S)
 
     @property
     def com(self):
@@ -105,13 +136,13 @@ class Inertia(ReadOnlyArrays):
         T = R @ self.tensor @ R.T
         P, H = np_skew(p), np_skew(h)
         # about the new origin, by the parallel-axis theorem for first moments that need not vanish
-        return Inertia(self.mass, h + self.mass * p, T - P @ H - H @ P - self.mass * P @ P)
+        return Inertia.computed(self.mass, h + self.mass * p, T - P @ H - H @ P - self.mass * P @ P)
 
     def __add__(self, other):
-        return Inertia(self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor)
+        return Inertia.computed(self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor)
 
     def __sub__(self, other):
-        return Inertia(self.mass - other.mass, self.moment - other.moment, self.tensor - other.tensor)
+        return Inertia.computed(self.mass - other.mass, self.moment - other.moment, self.tensor - other.tensor)
 
 
 @dataclass(frozen=True, eq=False)

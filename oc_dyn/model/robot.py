@@ -214,7 +214,7 @@ class Robot(ReadOnlyArrays):
         owns it, and its torque is what the drive gives for all: tau = tau_0 + sum m tau'. A follower passes tau / m on
         at most, so that |tau| keeps |m| times the follower's effort. Files write 0 for velocity and effort of
         followers, which have no drive of their own: that does not bind. `joint(name)` tells what a joint has by itself.
-        Raises ModelError where followers leave a joint no range.
+        Raises ModelError where followers leave a joint no range, or stand outside their own.
         """
         if not isinstance(kind, str) or kind not in LIMITS:
             raise UnknownName("kind of limit", kind, LIMITS)
@@ -232,6 +232,9 @@ class Robot(ReadOnlyArrays):
         lower, upper = (np.array([x for j in self.joints for x in [getattr(j, k)] * j.nq], float) for k in LIMITS[:2])
         for j in self.mimics:
             m, b, i = j.mimic.multiplier, j.mimic.offset, j.q_index
+            if not m and max(j.lower - b, b - j.upper) > 1e-9 * max(1.0, abs(b)):
+                problem = f"joint {j.name!r} is never in range: it follows with multiplier 0 and stands at {b:g}"
+                raise ModelError(self.name, [f"{problem}, its range is from {j.lower:g} to {j.upper:g}"])
             if m:
                 ends = sorted(((j.lower - b) / m, (j.upper - b) / m))
                 lower[i], upper[i] = max(lower[i], ends[0]) + 0.0, min(upper[i], ends[1]) + 0.0  # no -0
@@ -273,7 +276,8 @@ class Robot(ReadOnlyArrays):
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def normalized(self, q):
-        """q, numbers (nq,) or (nq, N), with quaternions of unit length; ShapeError for those without a direction."""
+        """q, numbers (nq,) or (nq, N), with quaternions of unit length; ShapeError for those without a direction, zero
+        or infinite."""
         q = as_floats("q", q)
         if q.ndim not in (1, 2) or q.shape[0] != self.nq:
             raise ShapeError(f"normalized: q got shape {q.shape}, expected ({self.nq},) or ({self.nq}, N)")
@@ -288,8 +292,16 @@ class Robot(ReadOnlyArrays):
         return self._by_joint(jt.integrate, self._split_q("q", q), self._split_v("dv", dv))
 
     def difference(self, q0, q1):
-        """(nv,) the step for which integrate(q0, step) is q1. Takes numpy arrays, DM, SX or MX."""
-        return self._by_joint(jt.difference, self._split_q("q0", q0), self._split_q("q1", q1))
+        """(nv,) the step for which integrate(q0, step) is q1. Takes numpy arrays, DM, SX or MX.
+
+        No step makes a planar joint travel in whole turns, as the arc it runs along closes: ShapeError for numbers that
+        are next to it.
+        """
+        parts = self._split_q("q0", q0), self._split_q("q1", q1)
+        for j, a, b in zip(self.joints, *parts, strict=True):
+            if j.kind == "planar" and isinstance(a, ca.DM) and isinstance(b, ca.DM):
+                _check_turn(f"difference({self.name}): joint {j.name}", *np.asarray(b - a).ravel())
+        return self._by_joint(jt.difference, *parts)
 
     def configuration_rate(self, q, v):
         """(nq,) time derivative of q at velocity v (nv,); equal to v but for quaternions and planar positions."""
@@ -301,7 +313,7 @@ class Robot(ReadOnlyArrays):
         return ca.Function("integrate", [q, dv], [self.integrate(q, dv)], ["q", "dv"], ["q_next"])
 
     def difference_function(self):
-        """casadi.Function (q0, q1) -> dv; see difference."""
+        """casadi.Function (q0, q1) -> dv; see difference. It does not check what difference refuses."""
         q0, q1 = ca.SX.sym("q0", self.nq), ca.SX.sym("q1", self.nq)
         return ca.Function("difference", [q0, q1], [self.difference(q0, q1)], ["q0", "q1"], ["dv"])
 
@@ -450,6 +462,17 @@ def _checked_lock(lock):
     return dict(lock)
 
 
+def _check_turn(where, angle, x, y):
+    """ShapeError where a planar joint is to travel by (x, y), not zero, while it turns by next to whole turns."""
+    half = 0.5 * angle
+    if (x or y) and abs(np.sin(half)) < 1e-6 * abs(half):  # the arc is as much longer than its chord
+        turns = "whole turns, on which an arc returns to its start"
+        raise ShapeError(
+            f"{where}: from q0 to q1 it travels ({x:g}, {y:g}) m while it turns by {angle:.9g} rad: {turns}; "
+            "give angles less than a turn apart"
+        )
+
+
 def _vector3(name, value):
     value = _numbers(name, value)
     if value.size != 3 or not are_sane(value):
@@ -471,10 +494,10 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
     moved_links = {j.child for j in joints}
     root = next(link for link in links if link not in moved_links)
     raw = joints
-    joints = _direct_mimics(joints)
     lock = {} if lock is None else _checked_lock(lock)
-    if lock:
+    if lock:  # before rules are composed: what follows a held follower stands still with it
         joints = _hold(name, joints, lock)
+    joints = _direct_mimics(joints)
     children = {link: [] for link in links}
     for j in joints:
         children[j.parent].append(j)
@@ -586,15 +609,23 @@ def _floats_already(source, links, above, root):
 
 
 def _hold(name, joints, lock):
-    """Joints with the locked ones made fixed, displaced by their values; followers of a locked joint too."""
+    """Joints with the locked ones made fixed, displaced by their values; what follows these too, along the rules as
+    written, unless it is locked itself."""
     by_name = {j.name: j for j in joints}
     for key in lock:
         if key not in by_name:
             raise UnknownName(f"joint to lock in {name}", key, by_name)
     values = {key: _numbers(f"lock: joint {key}", x) for key, x in lock.items()}
+    followers = {}
     for j in joints:
-        if j.mimic is not None and j.mimic.joint in lock and j.name not in values:
-            values[j.name] = j.mimic.multiplier * values[j.mimic.joint] + j.mimic.offset
+        if j.mimic is not None and j.name not in lock:
+            followers.setdefault(j.mimic.joint, []).append(j)
+    waiting = list(lock)
+    while waiting:
+        master = waiting.pop()
+        for j in followers.get(master, ()):
+            values[j.name] = j.mimic.multiplier * values[master] + j.mimic.offset
+            waiting.append(j.name)
     out = []
     for j in joints:
         if j.name not in values or j.kind == "fixed":

@@ -287,7 +287,8 @@ def _numbers(e, key, who, f, n=1, default=None, infinite=False):
         f.macro = f.macro or (f.line(e), _quoted(e, key))
     tokens = text.split()
     faults = [fault for t in tokens[:10] if (fault := _fault(t, key, infinite))]
-    if faults and n > 1 and len(apart := _SEPARATOR.split(text.strip())) == n and all(map(_NUMBER.fullmatch, apart)):
+    apart = _SEPARATOR.split(text.strip())
+    if faults and apart != tokens and n > 1 and len(apart) == n and all(map(_NUMBER.fullmatch, apart)):
         faults = ["numbers stand apart by blanks in URDF, not by commas or semicolons"]
     if not faults and len(tokens) != n:
         expected = "one number" if n == 1 else f"{n} numbers with blanks between them"

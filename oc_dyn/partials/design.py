@@ -133,7 +133,7 @@ def displacement(twist):
 def from_parameters(x):
     """Inertia from its ten parameters."""
     tensor = np.array([[x[4], x[5], x[7]], [x[5], x[6], x[8]], [x[7], x[8], x[9]]])
-    return Inertia(float(x[0]), np.array(x[1:4], float), tensor)
+    return Inertia.computed(float(x[0]), np.array(x[1:4], float), tensor)
 
 
 def _parameter(function, *arguments):

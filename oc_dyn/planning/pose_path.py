@@ -9,6 +9,7 @@ from ..errors import CheckWarning, LimitError, ShapeError
 from ..given import count, number
 from ..interrupts import check_deadline
 from ..kinematics.inverse import pose_error
+from ..model.quaternions import check_rotation
 from .arguments import check_robot, vector
 from .curves import spline
 from .extremes import of_polynomials
@@ -50,9 +51,10 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="
 
     def off(q, s):
         R, p = (np.array(x) for x in pose(s))
-        if not np.isfinite(p).all() or not np.abs(R @ R.T - np.eye(3)).max() < 1e-6 or np.linalg.det(R) < 0:
-            what = f"the pose is no rotation matrix and position: R {R.tolist()}, p {p.tolist()}"
-            raise ShapeError(f"pose_path: at s = {s:.4g} {what}")
+        R = R.reshape((3, 3), order="F")
+        check_rotation(f"pose_path: R of {pose.name()} at s = {s:.4g}", R)
+        if not np.isfinite(p).all():
+            raise ShapeError(f"pose_path: p of {pose.name()} at s = {s:.4g} is {p.ravel().tolist()}, not three numbers")
         return miss(q, p, R)
 
     here = _solved(off, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)

@@ -11,9 +11,10 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError
+from ..given import count
 from ..model.inertia import ReadOnlyArrays
 from ..model.numbers import as_floats
-from ..model.robot import cached
+from ..model.robot import cached, checked_tolerance
 
 TOLERANCE = 1e-9  # singular values below this part of the largest one are zero
 _TIE = 1e-6  # columns whose remaining length differs by less than this part are equal: the first is taken
@@ -76,8 +77,11 @@ def base_parameters(robot, tolerance=TOLERANCE, seed=0):
     """BaseParameters of a robot.
 
     tolerance: relative to the largest singular value; the gap found is kept in the result. seed: of the states drawn.
-    Raises ModelError where no gap separates what counts from what does not by a factor of at least 100.
+    Raises ShapeError for a tolerance that is not from 0 to 1, ModelError where no gap separates what counts from what
+    does not by a factor of at least 100.
     """
+    tolerance = checked_tolerance("base_parameters: tolerance", tolerance)
+    seed = count("base_parameters: seed", seed)
     # complete: these two alone decide what is drawn and what counts; arrays of the result cannot be written to
     return cached(robot, ("base_parameters", tolerance, seed), lambda: _base_parameters(robot, tolerance, seed))
 

@@ -49,3 +49,15 @@ def test_parameters_that_no_torque_shows():
     x["params"] = panda.parameters
     changed = {**x, "params": panda.parameters + np.arange(1, 28) @ null}
     assert relative(f(**changed)["tau"], f(**x)["tau"]) < 1e-12
+
+
+@pytest.mark.parametrize("tolerance", [-1, 1, np.nan, np.inf, [1e-9, 1e-9], "1e-9", None, True])
+def test_the_tolerance_is_a_number_from_0_to_1(tolerance):
+    with pytest.raises(od.ShapeError, match="base_parameters: tolerance"):
+        base_parameters(od.robots.chain(2), tolerance=tolerance)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "a"])
+def test_the_seed_is_a_count(seed):
+    with pytest.raises(od.ShapeError, match="base_parameters: seed"):
+        base_parameters(od.robots.chain(2), seed=seed)
