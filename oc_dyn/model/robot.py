@@ -305,7 +305,8 @@ class Robot(ReadOnlyArrays):
         return self._by_joint(jt.rate, self._split_q("q", q), self._split_v("v", v))
 
     def integrate_function(self):
-        """RobotFunction (q (nq,), dv (nv,)) -> q_next (nq,); see integrate."""
+        """RobotFunction (q (nq,), dv (nv,)) -> q_next (nq,); see integrate. Numbers whose quaternions are of another
+        length are for integrate_function().normalizing(), which keeps it."""
         return self._step_function("integrate", self.integrate, ("q", self.nq), ("dv", self.nv), "q_next")
 
     def difference_function(self):
