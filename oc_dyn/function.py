@@ -11,13 +11,14 @@ from .model.canonical import canonical
 from .model.numbers import as_floats
 from .model.parameters import checked_parts, with_values
 from .model.quaternions import check_quaternions, quaternions
-from .model.robot import Robot, cached
+from .model.robot import cached, check_robot
 from .ports import parameter_port
 from .registry import CORIOLIS, choose, get, quantities
 from .representation import converted, converts, described
 
 _OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
 _OPTIONS |= {"parameters": None, "columns": None, "coriolis": None}
+_CONFIGURATIONS = ("q", "q0", "q1")  # ports whose quaternions are checked
 _ABSURD = 1e9  # a result that is larger may come of a singular mass matrix, and is looked at
 
 
@@ -37,7 +38,8 @@ class RobotFunction(ca.Function):
         self.twin = twin  # the same without registered derivatives, where there are any
         self.library = None  # path of the machine code, where it is compiled
         self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
-        self.rotations, self.normalize = rotations, normalize  # quaternions in port q: ((joint, first row), ...)
+        self.rotations, self.normalize = rotations, normalize  # quaternions of a q: ((joint, first row), ...)
+        self.configurations = self._configurations()  # ports that hold them
 
     def with_base(self, base, twin=None):
         """`base`, a Function of the same ports, checked and named like this one."""
@@ -59,9 +61,13 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
         if {ca.SX, ca.MX} <= {type(x) for x in checked.values()}:
             raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
-        if self.rotations:
-            self._check_rotations(checked.get("q"))
-        found = super().__call__(*checked.values()) if args else super().__call__(**checked)
+        for port in self.configurations:
+            self._check_rotations(port, checked.get(port))
+        try:
+            found = super().__call__(*checked.values()) if args else super().__call__(**checked)
+        except (NotImplementedError, RuntimeError):
+            self._check_counts(checked)  # only now, for casadi compares them anyway
+            raise
         if self.regular is not None:
             self._check_results(checked, found)
         return found
@@ -84,7 +90,9 @@ class RobotFunction(ca.Function):
                 value = value.reshape(-1, 1) if columns == 1 or value.size == rows else value.reshape(1, -1)
         got = tuple(value.shape)
         fits = len(got) == 2 and (
-            (columns == 1 and got == (1, rows)) or (got[0] == rows and got[1] % columns == 0) or _is_zero(value)
+            (columns == 1 and got == (1, rows))
+            or (got[0] == rows and (got[1] % columns == 0 if columns else not got[1]))
+            or _is_zero(value)
         )
         if not fits:
             called = self._names.get(name)
@@ -106,19 +114,37 @@ class RobotFunction(ca.Function):
         for point in q.reshape((self.size1_in("q"), -1), order="F").T:
             self.regular(point)
 
-    def _check_rotations(self, q):
+    def _check_counts(self, given):
+        """Raise ShapeError where ports are given for different numbers of points, one beside the other."""
+        found = {}
+        for name, value in given.items():
+            (rows, columns), got = self.size_in(name), value.shape
+            if columns and got[0] == rows and got[1] > columns:
+                found[name] = got[1] // columns
+        if len(set(found.values())) > 1:
+            said = ", ".join(f"port {name} of {count}" for name, count in found.items())
+            raise ShapeError(f"{self.name()}: got {said} points; give each of as many points, or of one")
+
+    def _configurations(self):
+        return tuple(x for x in _CONFIGURATIONS if x in self.name_in()) if self.rotations else ()
+
+    def _check_rotations(self, port, q):
         """Refuse quaternions that are numbers and not of unit length."""
         if isinstance(q, (ca.SX, ca.MX)):
             return
         if q is None:
-            problem = f"port q is missing, but zero is no rotation of joint {self.rotations[0][0]}"
+            problem = f"port {port} is missing, but zero is no rotation of joint {self.rotations[0][0]}"
             raise ShapeError(f"{self.name()}: {problem}; robot.neutral() is without displacement")
         q = np.asarray(q, float)
         if q.size == 1:
-            q = np.full(self.size1_in("q"), q.item())
+            q = np.full(self.size1_in(port), q.item())
         elif 1 in q.shape:  # one configuration, for which the check is cheapest
             q = q.ravel()
-        check_quaternions(self.name(), self.rotations, q, self.normalize)
+        check_quaternions(self.where(port), self.rotations, q, self.normalize)
+
+    def where(self, port):
+        """How messages about a port of configurations begin; most Functions have one alone."""
+        return self.name() if port == "q" else f"{self.name()}: port {port}"
 
     def _by_body(self, name, wrenches):
         """Matrix of wrenches from {body: (6,)}; bodies left out are free."""
@@ -145,6 +171,7 @@ class RobotFunction(ca.Function):
         super().__setstate__(state["base"])
         self._names, self._columns, self.twin, self.regular = state["names"], state["columns"], None, None
         self.rotations, self.normalize = state["rotations"]
+        self.configurations = self._configurations()
 
 
 def _largest(matrix):
@@ -309,10 +336,7 @@ def _read(record, robot):
     """What the methods of a quantity read of `robot`, None for its canonical form; raises if it has none such."""
     if record.admit:
         return record.admit(robot)
-    if not isinstance(robot, Robot):
-        hint = "; the robot made of its links is its attribute links" if hasattr(robot, "links") else ""
-        problem = f"it is a quantity of a Robot, got {type(robot).__name__}{hint}"
-        raise ModelError(record.name, [problem])
+    check_robot(record.name, robot)
     if robot.nv == 0 and "frame" not in record.options:
         problem = "it has no moving joint; load it with floating_base=True, or give it one"
         raise ModelError(f"{record.name} of {robot.name}", [problem])

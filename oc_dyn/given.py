@@ -12,9 +12,10 @@ _REFUSED = (NotImplementedError, RuntimeError, TypeError, ValueError, OverflowEr
 
 
 def count(what, value, least=0, most=2**31 - 1):
-    """An int of at least so much, and at most."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
-        range_ = f"of at least {least}" if most == 2**31 - 1 else f"from {least} to {most}"
+    """An int of at least so much, and at most; most=None for no bound."""
+    fits = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not fits or value < least or (most is not None and value > most):
+        range_ = f"of at least {least}" if most in (None, 2**31 - 1) else f"from {least} to {most}"
         raise ShapeError(f"{what} is {shortened(value)}, expected an integer {range_}")
     return int(value)
 

@@ -69,8 +69,8 @@ def test_coordinates_and_back():
 @pytest.mark.parametrize("seed", range(5))
 def test_any_numbers_become_physical(seed):
     x = np.random.default_rng(seed).normal(size=40)
-    x[:3] = np.nan if seed == 4 else 0.0
-    assert not is_physical(np.nan_to_num(x))
+    x[:3] = 0.0
+    assert not is_physical(x)
     assert is_physical(nearest_physical(x))
     any_coordinates = np.random.default_rng(seed).normal(size=40) * 2
     assert is_physical(np.array(physical.parameters_of(physical.ca.DM(any_coordinates))).ravel())

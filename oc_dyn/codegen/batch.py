@@ -86,8 +86,8 @@ class Batch:
             raise ShapeError(f"{f.name()}: got {got}, expected {expected}, with the points side by side")
         given = args or [ports[n] for n in names]
         points = [_points(f, i, x) for i, x in enumerate(given)]
-        if getattr(f, "rotations", ()):
-            check_quaternions(f.name(), f.rotations, points[names.index("q")], f.normalize)
+        for port in getattr(f, "configurations", ()):
+            check_quaternions(f.where(port), f.rotations, points[names.index(port)], f.normalize)
         counts = {n: x.shape[1] for n, x in zip(names, points, strict=True)}
         n = max((c for c in counts.values() if c != 1), default=1) if all(counts.values()) else 0
         if any(c not in (1, n) for c in counts.values()):

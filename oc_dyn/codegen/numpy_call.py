@@ -48,7 +48,8 @@ class NumpyCall:
         self._sparse_in = [p for p in self._ports if p.places is not None]
         self._sparse_out = [p for p in self._results if p.places is not None]
         self._rotations, self._normalize = getattr(function, "rotations", ()), getattr(function, "normalize", False)
-        self._name, self._q = function.name(), self.inputs.get("q")
+        ports = getattr(function, "configurations", ())
+        self._turned = [(function.where(port), self.inputs[port]) for port in ports]
         self._any_sparse = bool(self._sparse_in or self._sparse_out)
         out = tuple(self.outputs.values())
         self._out = out[0] if len(out) == 1 else out
@@ -60,8 +61,8 @@ class NumpyCall:
             if type(given) is not _Array or given.dtype is not _float or given.shape != shape:
                 given = self._converted(own, given)
             own[...] = given
-        if self._rotations:
-            check_quaternions(self._name, self._rotations, self._q, self._normalize)
+        for where, q in self._turned:
+            check_quaternions(where, self._rotations, q, self._normalize)
         if self._any_sparse:
             return self.evaluate()
         self._trigger()

@@ -9,11 +9,14 @@ import numpy as np
 
 from ..errors import ShapeError, SolveError
 from ..friction import SMOOTHING
+from ..given import flag, number
 from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ..matrices.system_matrices import armatures
 from ..model.canonical import canonical
 from ..model.inertia import ReadOnlyArrays
-from ..model.numbers import as_floats
+from ..model.numbers import HUGE, are_sane, as_floats
+from ..model.quaternions import check_quaternions, quaternions
+from ..model.robot import check_robot
 from ..regressor.base_parameters import BaseParameters, base_parameters
 from .excitation import stacked
 from .physical import coordinates, divergence, nearest_physical, parameters_of
@@ -45,7 +48,7 @@ class Identification(ReadOnlyArrays):
 
     def predict(self, q, v, dv):
         """(nv, samples) torques of the physically consistent parameters, armature and friction included."""
-        q, v, dv = (_samples(n, x, k) for n, x, k in _ports(self.base.robot, q, v, dv))
+        q, v, dv = _motion("predict", self.base.robot, q, v, dv)
         W = stacked(self.base.regressor(), q, v, dv)
         tau = (W @ self.base.of(self.parameters)).reshape(q.shape[1], -1).T
         rotors = np.array(armatures(canonical(self.base.robot))).reshape(-1, 1)
@@ -63,16 +66,19 @@ def identify(robot, q, v, dv, tau, *, prior=None, friction=False, confidence=0.9
     Joints are weighted by the noise that a first fit leaves. Errors in q, v, dv are not accounted for: filter first.
     Raises ShapeError; SolveError where the motion does not tell all base parameters, or IPOPT fails.
     """
+    check_robot("identify", robot)
     base = base_parameters(robot)
-    q, v, dv, tau = (_samples(n, x, k) for n, x, k in (*_ports(robot, q, v, dv), ("tau", tau, robot.nv)))
-    if len({x.shape[1] for x in (q, v, dv, tau)}) != 1:
-        got = ", ".join(str(x.shape[1]) for x in (q, v, dv, tau))
-        raise ShapeError(f"identify: q, v, dv, tau have {got} samples, expected as many of each")
-    if not 0 < confidence < 1 or trust <= 0:
-        raise ShapeError(f"identify: got confidence {confidence}, trust {trust}; expected in (0, 1), above 0")
+    q, v, dv, tau = _motion("identify", robot, q, v, dv, tau=tau)
+    friction, trust = flag("identify: friction", friction), number("identify: trust", trust, above=0)
+    confidence = number("identify: confidence", confidence, above=0)
+    if confidence >= 1:
+        raise ShapeError(f"identify: confidence is {confidence:g}, expected a number between 0 and 1")
     prior = robot.parameters if prior is None else as_floats("identify: prior", prior).ravel()
     if prior.shape != robot.parameters.shape:
         raise ShapeError(f"identify: prior has {prior.size} entries, expected {robot.parameters.size}")
+    if not are_sane(prior):
+        name = robot.parameter_names[int(np.flatnonzero(~(np.abs(prior) < HUGE))[0])]
+        raise ShapeError(f"identify: prior has entries that are not finite, of {name} first; give a guess of each")
 
     W, y = _rows(robot, base, q, v, dv, tau, friction)
     _checked_excitation(base, W)
@@ -97,14 +103,22 @@ def identify(robot, q, v, dv, tau, *, prior=None, friction=False, confidence=0.9
     )
 
 
-def _ports(robot, q, v, dv):
-    return ("q", q, robot.nq), ("v", v, robot.nv), ("dv", dv, robot.nv)
+def _motion(what, robot, q, v, dv, **more):
+    """Samples of q, v, dv and more, as many of each, with quaternions of unit length."""
+    given = {"q": (q, robot.nq), "v": (v, robot.nv), "dv": (dv, robot.nv)}
+    given |= {name: (x, robot.nv) for name, x in more.items()}
+    found = {name: _samples(f"{what}: {name}", x, rows) for name, (x, rows) in given.items()}
+    if len({x.shape[1] for x in found.values()}) != 1:
+        got = ", ".join(str(x.shape[1]) for x in found.values())
+        raise ShapeError(f"{what}: {', '.join(found)} have {got} samples, expected as many of each")
+    check_quaternions(f"{what}: q", quaternions(robot), found["q"])
+    return tuple(found.values())
 
 
 def _samples(name, x, rows):
     x = as_floats(name, x)
-    if x.ndim != 2 or x.shape[0] != rows:
-        raise ShapeError(f"{name}: got shape {x.shape}, expected ({rows}, samples)")
+    if x.ndim != 2 or x.shape[0] != rows or not x.shape[1]:
+        raise ShapeError(f"{name}: got shape {x.shape}, expected ({rows}, samples), one or more")
     if not np.all(np.isfinite(x)):
         raise ShapeError(f"{name}: has entries that are not finite; leave those samples out")
     return x

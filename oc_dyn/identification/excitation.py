@@ -6,8 +6,11 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, ModelError, ShapeError, SolveError
+from ..given import count, number
 from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ..model.inertia import ReadOnlyArrays
+from ..model.numbers import shortened
+from ..model.robot import check_robot
 from ..regressor.base_parameters import base_parameters
 
 _POWER = 4  # of the means of eigenvalues that stand for the largest and smallest one
@@ -39,14 +42,17 @@ def exciting_motion(robot, *, period=10.0, harmonics=5, samples=None, margin=0.0
     Minimises log(largest / smallest singular value) of the base regressor, both by means of order 4 of the eigenvalues
     of its Gram matrix, so that it is smooth. Raises ModelError for robots with joints of several coordinates.
     """
+    check_robot("exciting_motion", robot)
     if any(j.nq != 1 or j.nv != 1 for j in robot.joints):
         raise ModelError(robot.name, ["exciting motions need joints of one coordinate each"])
-    if harmonics < 2 or period <= 0 or not 0 <= margin < 0.5:
-        got = f"harmonics {harmonics}, period {period}, margin {margin}"
-        raise ShapeError(f"exciting_motion: got {got}, expected at least 2, above 0, from 0 to 0.5")
-    nv, count = robot.nv, samples or 12 * harmonics
+    harmonics = count("exciting_motion: harmonics", harmonics, 2)
+    iterations, seed = count("exciting_motion: iterations", iterations), count("exciting_motion: seed", seed, most=None)
+    period, margin = number("exciting_motion: period", period, above=0), number("exciting_motion: margin", margin)
+    if not 0 <= margin < 0.5:
+        raise ShapeError(f"exciting_motion: margin is {margin:g}, expected a number from 0 to 0.5")
+    nv, points = robot.nv, 12 * harmonics if samples is None else count("exciting_motion: samples", samples, 1)
     lower, upper, speed, acceleration = _limits(robot, margin)
-    bases = _bases(period, harmonics, period * np.arange(count) / count)
+    bases = _bases(period, harmonics, period * np.arange(points) / points)
     spread = _Spread(robot, bases)
 
     opti = ca.Opti()
@@ -54,7 +60,7 @@ def exciting_motion(robot, *, period=10.0, harmonics=5, samples=None, margin=0.0
     z = opti.variable(nv, 1 + 2 * harmonics)
     x = ca.horzcat(z[:, 0], ca.DM(np.diag(scale)) @ z[:, 1:])
     q, v, dv = (x @ ca.DM(B) for B in bases)
-    one = ca.DM.ones(1, count)
+    one = ca.DM.ones(1, points)
     opti.subject_to(ca.vec(ca.DM(lower) @ one) <= (ca.vec(q) <= ca.vec(ca.DM(upper) @ one)))
     opti.subject_to(opti.bounded(-1, ca.vec(ca.DM(np.diag(1 / speed)) @ v), 1))
     if np.isfinite(acceleration).any():
@@ -82,6 +88,10 @@ def exciting_motion(robot, *, period=10.0, harmonics=5, samples=None, margin=0.0
 
 def condition(robot, motion, samples=400):
     """Condition number of the base regressor along one period of a motion."""
+    check_robot("condition", robot)
+    if not isinstance(motion, PeriodicMotion):
+        raise ShapeError(f"condition: motion is {shortened(motion)}, expected a PeriodicMotion")
+    samples = count("condition: samples", samples, 1)
     q, v, dv = motion.sample(motion.period * np.arange(samples) / samples)
     rows = stacked(base_parameters(robot).regressor(), q, v, dv)
     s = np.linalg.svd(rows, compute_uv=False)

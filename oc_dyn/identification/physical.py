@@ -30,6 +30,8 @@ def _of_bodies(parameters):
     x = as_floats("parameters", parameters)
     if x.size % 10:
         raise ShapeError(f"parameters: got {x.size} values, expected 10 for each body")
+    if not np.isfinite(x).all():
+        raise ShapeError(f"parameters: entry {int(np.argmin(np.isfinite(x.ravel())))} is not finite")
     return x.reshape(-1, 10)
 
 
@@ -46,9 +48,8 @@ def nearest_physical(parameters):
 
 
 def _repaired(x):
-    if not np.all(np.isfinite(x)) or x[0] < SMALLEST_MASS:  # what is said of a body without mass means nothing
-        finite = np.where(np.isfinite(x), x, 0.0)
-        x = np.concatenate([[SMALLEST_MASS], np.zeros(3), finite[4:]])
+    if x[0] < SMALLEST_MASS:  # what is said of a body without mass means nothing
+        x = np.concatenate([[SMALLEST_MASS], np.zeros(3), x[4:]])
     P = pseudo_inertia(x)
     m, c = P[3, 3], P[:3, 3] / P[3, 3]
     spread, axes = np.linalg.eigh(P[:3, :3] / m - np.outer(c, c))

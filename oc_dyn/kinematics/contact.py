@@ -3,13 +3,14 @@
 import casadi as ca
 
 from ..errors import ShapeError
-from ..function import function
+from ..function import RobotFunction, function
 from ..model.numbers import shortened
-from ..model.robot import cached
+from ..model.quaternions import quaternions
+from ..model.robot import cached, check_robot
 
 
 def contact_wrenches(robot, frames):
-    """Function (q (nq,), f (3, k)) -> w_ext (6, bodies), of forces at the origins of k frames [N, in root axes].
+    """RobotFunction (q (nq,), f (3, k)) -> w_ext (6, bodies), of forces at the origins of k frames [N, in root axes].
 
         w_ext = od.contact_wrenches(robot, ["LF_foot", "RF_foot"])(q, f)
         tau = od.function(robot, "inverse_dynamics", external_wrenches=True)(q=q, v=v, dv=dv, w_ext=w_ext)["tau"]
@@ -23,7 +24,7 @@ def contact_wrenches(robot, frames):
 
 
 def contact_points(robot, frames):
-    """Function (q (nq,), v (nv,)) -> p (3, k), dp (3, k): origins of k frames [m] and their velocities, in root axes.
+    """RobotFunction (q (nq,), v (nv,)) -> p (3, k), dp (3, k): origins of k frames [m], their velocities, in root axes.
 
         p, dp = od.contact_points(robot, ["LF_foot", "RF_foot"])(q, v)
 
@@ -34,6 +35,7 @@ def contact_points(robot, frames):
 
 
 def _seen(what, robot, frames):
+    check_robot(what, robot)
     if not isinstance(frames, (list, tuple)):
         raise ShapeError(f"{what}: got {shortened(frames)}, expected a list of names of frames")
     return [robot.frame(name) for name in frames]
@@ -44,7 +46,7 @@ def _points(robot, frames):
     p = [function(robot, "frame_pose", frame=name)(q=q)["p"] for name in frames]
     dp = [function(robot, "frame_twist", frame=name, representation="hybrid")(q=q, v=v)["V"][3:] for name in frames]
     out = [ca.densify(ca.horzcat(ca.SX(3, 0), *columns)) for columns in (p, dp)]
-    return ca.Function("contact_points", [q, v], out, ["q", "v"], ["p", "dp"])
+    return _checking(robot, ca.Function("contact_points", [q, v], out, ["q", "v"], ["p", "dp"]))
 
 
 def _made(robot, frames):
@@ -57,4 +59,10 @@ def _made(robot, frames):
             R = function(robot, "frame_pose", frame=robot.bodies[k].name)(q=q)["R"]
             force = R.T @ f[:, column]
             out[k] += ca.vertcat(ca.cross(ca.DM(frame.translation), force), force)
-    return ca.Function("contact_wrenches", [q, f], [ca.densify(ca.horzcat(*out))], ["q", "f"], ["w_ext"])
+    w_ext = ca.densify(ca.horzcat(ca.SX(6, 0), *out))
+    return _checking(robot, ca.Function("contact_wrenches", [q, f], [w_ext], ["q", "f"], ["w_ext"]))
+
+
+def _checking(robot, base):
+    names = {"q": robot.coordinate_names, "v": robot.velocity_names}
+    return RobotFunction(base, names, rotations=quaternions(robot))

@@ -9,6 +9,7 @@ from ..interop import quaternion_of
 from ..interrupts import check_deadline, deadline
 from ..model.numbers import are_sane, as_floats
 from ..model.quaternions import check_quaternions, check_rotation, quaternions
+from ..model.robot import check_robot
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
 _DAMPING = 1e-4  # of steps: near a singularity they stay finite
@@ -26,6 +27,7 @@ def inverse_kinematics(
     Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
     Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
     """
+    check_robot("inverse_kinematics", robot)
     tolerance = number("inverse_kinematics: tolerance", tolerance, above=0)
     steps = count("inverse_kinematics: steps", steps, 1, 100_000)
     p = _sized("p", p, (3,))

@@ -14,10 +14,11 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
+from ..given import count
 from . import joints as jt
 from .check import definite_problems, tree_problems
 from .inertia import Inertia, ReadOnlyArrays, unphysical
-from .numbers import are_sane, as_floats
+from .numbers import are_sane, as_floats, shortened
 from .quaternions import check_quaternions, normalized, quaternions
 
 _INF = float("inf")
@@ -255,7 +256,12 @@ class Robot(ReadOnlyArrays):
         return np.concatenate([jt.neutral(j.kind, j.nq) for j in self.joints]) if self.joints else np.zeros(0)
 
     def random_configuration(self, seed=None):
-        """(nq,) configuration, uniform within the limits, those of followers too (within pi or 1 m without)."""
+        """(nq,) configuration, uniform within the limits, those of followers too (within pi or 1 m without).
+
+        seed: an integer of at least 0, a numpy.random.Generator to draw from, or None for another one at each call.
+        """
+        if seed is not None and not isinstance(seed, np.random.Generator):
+            seed = count("random_configuration: seed", seed, most=None)
         rng = np.random.default_rng(seed)
         lowest, highest = self._range()
         parts = []
@@ -289,6 +295,7 @@ class Robot(ReadOnlyArrays):
         Takes numpy arrays, DM, SX or MX; numbers in give a numpy array, and their quaternions must be of unit length.
         Symbols of another length keep it and are turned as normalised ones.
         """
+        _check_one_kind("integrate", q=q, dv=dv)
         return self._by_joint(jt.integrate, self._split_q("q", q), self._split_v("dv", dv))
 
     def difference(self, q0, q1):
@@ -297,6 +304,7 @@ class Robot(ReadOnlyArrays):
         No step makes a planar joint travel in whole turns, as the arc it runs along closes: ShapeError for numbers that
         are next to it.
         """
+        _check_one_kind("difference", q0=q0, q1=q1)
         parts = self._split_q("q0", q0), self._split_q("q1", q1)
         for j, a, b in zip(self.joints, *parts, strict=True):
             if j.kind == "planar" and isinstance(a, ca.DM) and isinstance(b, ca.DM):
@@ -305,17 +313,29 @@ class Robot(ReadOnlyArrays):
 
     def configuration_rate(self, q, v):
         """(nq,) time derivative of q at velocity v (nv,); equal to v but for quaternions and planar positions."""
+        _check_one_kind("configuration_rate", q=q, v=v)
         return self._by_joint(jt.rate, self._split_q("q", q), self._split_v("v", v))
 
     def integrate_function(self):
-        """casadi.Function (q, dv) -> q_next; see integrate."""
-        q, dv = ca.SX.sym("q", self.nq), ca.SX.sym("dv", self.nv)
-        return ca.Function("integrate", [q, dv], [self.integrate(q, dv)], ["q", "dv"], ["q_next"])
+        """RobotFunction (q (nq,), dv (nv,)) -> q_next (nq,); see integrate. Numbers whose quaternions are of another
+        length are for integrate_function().normalizing(), which keeps it."""
+        return self._step_function("integrate", self.integrate, ("q", self.nq), ("dv", self.nv), "q_next")
 
     def difference_function(self):
-        """casadi.Function (q0, q1) -> dv; see difference. It does not check what difference refuses."""
-        q0, q1 = ca.SX.sym("q0", self.nq), ca.SX.sym("q1", self.nq)
-        return ca.Function("difference", [q0, q1], [self.difference(q0, q1)], ["q0", "q1"], ["dv"])
+        """RobotFunction (q0 (nq,), q1 (nq,)) -> dv (nv,); see difference, whose check of planar joints it lacks."""
+        return self._step_function("difference", self.difference, ("q0", self.nq), ("q1", self.nq), "dv")
+
+    def _step_function(self, name, step, first, second, out):
+        from ..function import RobotFunction  # made of robots, as the canonical form is
+
+        def make():
+            x, y = ca.SX.sym(*first), ca.SX.sym(*second)
+            names = {"q": self.coordinate_names, "dv": self.velocity_names}
+            names |= dict.fromkeys(("q0", "q1"), self.coordinate_names)
+            base = ca.Function(name, [x, y], [step(x, y)], [first[0], second[0]], [out])
+            return RobotFunction(base, names, rotations=quaternions(self))
+
+        return cached(self, ("step", name), make)  # complete: the name says which of the two it is
 
     def _split_q(self, name, q):
         q = _column(name, q, self.nq)
@@ -682,6 +702,20 @@ def axis_frame(axis, tolerance=1e-12):
     x = x - z * z[i]
     x /= np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
+
+
+def _check_one_kind(what, **given):
+    if {ca.SX, ca.MX} <= {type(x) for x in given.values()}:
+        names = " and ".join(given)
+        raise ShapeError(f"{what}: {names} are SX and MX symbols; give one kind")
+
+
+def check_robot(what, robot):
+    """Raise ModelError, which `what` begins, unless it is a Robot."""
+    if isinstance(robot, Robot):
+        return
+    hint = "; the robot made of its links is its attribute links" if hasattr(robot, "links") else ""
+    raise ModelError(what, [f"robot is {shortened(robot)}, expected a Robot{hint}"])
 
 
 def cached(robot, key, make):

@@ -5,6 +5,7 @@ import numpy as np
 from ..errors import LimitError, ModelError, OrderError, ShapeError, UnknownName
 from ..given import number, one_of, options_of
 from ..model.numbers import as_floats, shortened
+from ..model.robot import check_robot as check_is_robot
 from .limits import Limits, order_name
 from .trajectory import Trajectory
 
@@ -13,6 +14,7 @@ SHORTEST, LONGEST = 1e-6, 1e9  # [s] durations that are planned
 
 
 def check_robot(robot):
+    check_is_robot("planning", robot)
     unfit = [f"{j.name} ({j.kind})" for j in robot.joints if j.kind in ("spherical", "planar", "free")]
     if unfit or robot.nq == 0:
         problem = f"it has {', '.join(unfit)}" if unfit else "it has no moving joint"

@@ -15,7 +15,7 @@ from ..function import function
 from ..kinematics.contact import contact_points, contact_wrenches
 from ..model.numbers import as_floats
 from ..model.quaternions import check_quaternions, quaternions
-from ..model.robot import cached
+from ..model.robot import cached, check_robot
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +76,7 @@ class ContactMotion:
     f: np.ndarray
 
     def __post_init__(self):
+        check_robot("contact motion", self.robot)
         N, robot = np.size(self.t) - 1, self.robot
         sizes = {"t": (N + 1,), "q": (N + 1, robot.nq), "v": (N + 1, robot.nv), "dv": (N, robot.nv)}
         for name, size in {**sizes, "f": (N, len(self.frames), 3)}.items():
@@ -127,10 +128,12 @@ class ContactMotion:
 
     def _later(self, s):
         step = s[:, None] * self.v[:-1] + s[:, None] ** 2 / 2 * self.dv
-        return self.robot.integrate_function()(self.q[:-1].T, step.T).full().T
+        later = self.robot.integrate_function().normalizing()  # report tells of the norms
+        return later(self.q[:-1].T, step.T).full().T
 
     def _points(self, q):
-        return contact_points(self.robot, self.frames)(q.T, 0)[0].full().T.reshape(len(q), -1, 3)
+        points = contact_points(self.robot, self.frames).normalizing()
+        return points(q.T, 0)[0].full().T.reshape(len(q), -1, 3)
 
 
 def check_guess(robot, q):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import FileError, LimitError, ModelError, ModelWarning, ShapeError, UnknownName
 from ..model.numbers import as_floats
+from ..model.robot import check_robot
 from ..ports import derivative_name
 from ..text import json_text
 from .files import read_json, write_text
@@ -61,6 +62,7 @@ class Limits:
     @classmethod
     def of(cls, robot):
         """What the robot can do: its own limits, joints that follow others included; see Robot.limit."""
+        check_robot("Limits.of", robot)
         names = robot.coordinate_names if robot.nq == robot.nv else robot.velocity_names
         found = {ours: robot.limit(theirs) for ours, theirs in _OF_JOINT.items()}
         if robot.nq == robot.nv:

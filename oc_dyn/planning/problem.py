@@ -29,6 +29,7 @@ from ..interrupts import deadline
 from ..kinematics.contact import contact_points
 from ..model.numbers import as_floats, shortened
 from ..model.quaternions import check_quaternions, quaternions
+from ..model.robot import check_robot
 from .contact_motion import ContactBody, check_guess
 from .integrators import chosen_method
 from .polynomials import later, uniform_b_spline
@@ -193,6 +194,7 @@ class Problem:
         scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
         includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
+        check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
         unfit = sorted({"spherical", "planar", "free"} & robot.features)
         if unfit:

@@ -9,18 +9,20 @@ from ..function import function
 from ..given import flag, number
 from ..model.numbers import as_floats
 from ..model.quaternions import check_quaternions, quaternions
+from ..model.robot import check_robot
 
 _STENCIL = np.array([3, -32, 168, -672, 0, 672, -168, 32, -3]) / 840  # central difference of order eight
 _NEAR = 5  # steps from a kink within which the stencil would see it
 
 
 def rollout(rate, x, inputs, h):
-    """(K + 1, nx) states of x' = rate(x, w), from x (nx,), by K Runge-Kutta steps of order four of h [s].
+    """(K + 1, nx) states of x' = rate(x, w), from x (nx,), by K Runge-Kutta steps of order four of h > 0 [s].
 
     rate: casadi.Function (x, w) -> x'. inputs (2 K + 1, nw): w at the start, the middle, the end of every step.
     Raises ShapeError for what does not fit.
     """
-    x, inputs, h = as_floats("rollout: x", x).ravel(), as_floats("rollout: inputs", inputs), number("rollout: h", h)
+    x, inputs = as_floats("rollout: x", x).ravel(), as_floats("rollout: inputs", inputs)
+    h = number("rollout: h", h, above=0)
     if not isinstance(rate, ca.Function) or rate.n_in() != 2 or rate.numel_in(0) != rate.numel_out(0):
         raise ShapeError(f"rollout: rate is {rate!r}, expected a casadi.Function (x, w) -> x'")
     if inputs.ndim != 2 or len(inputs) < 3 or len(inputs) % 2 == 0 or inputs.shape[1] != rate.numel_in(1):
@@ -42,12 +44,13 @@ def rollout(rate, x, inputs, h):
 def simulate(robot, q, v, tau, h, friction=True):
     """(q (K + 1, nq), v (K + 1, nv)): forward dynamics from q (nq,), v (nv,) under tau (2 K + 1, nv), without feedback.
 
-    tau [Nm, N]: efforts at all joints, those of a free one included, one row every half step; h: the step [s].
+    tau [Nm, N]: efforts at all joints, those of a free one included, one row every half step; h: the step [s], above 0.
     friction: whether the damping and the smoothed Coulomb friction of the robot's joints act.
     Quaternions start at unit length and are integrated as they are: their norm stays 1 as far as the steps are fine,
     and where it does not, rotations are those of the normalised ones. See rollout.
     """
-    n = robot.nq
+    check_robot("simulate", robot)
+    n, h = robot.nq, number("simulate: h", h, above=0)
     x, w = ca.SX.sym("x", n + robot.nv), ca.SX.sym("w", robot.nv)
     friction = counts(robot, flag("simulate: friction", friction))
     dv = function(robot, "forward_dynamics", friction=friction)(x[:n], x[n:], w)
@@ -70,14 +73,20 @@ def motion_report(robot, t, q, v, tau, kinks=(), friction=True):
     t (K,): equal steps, K odd, [s]; q (K, nq), v, tau (K, nv): tau are all efforts, those of a free joint included.
     friction: as of simulate; what it takes is not part of the energy.
     kinks: times at which tau has one; the rate of the energy is not looked at within five steps of them.
+    Configurations differ by the largest entry of robot.difference [rad, m]; quaternions must be of unit length.
+    Raises ShapeError for what does not fit.
     """
-    t = as_floats("motion_report: t", t).ravel()
-    if t.size < 11 or t.size % 2 == 0 or np.ptp(np.diff(t)) > 1e-6 * (t[-1] - t[0]) / t.size:
+    check_robot("motion_report", robot)
+    t, kinks = as_floats("motion_report: t", t).ravel(), as_floats("motion_report: kinks", kinks).ravel()
+    if t.size < 11 or t.size % 2 == 0 or not np.ptp(np.diff(t)) <= 1e-6 * (t[-1] - t[0]) / t.size:
         raise ShapeError(f"motion_report: t has {t.size} times, expected an odd number of 11 or more at equal steps")
+    if not t[-1] > t[0]:
+        raise ShapeError(f"motion_report: t goes from {t[0]:g} to {t[-1]:g}, expected times that increase")
     q, v, tau = (as_floats(f"motion_report: {name}", x) for name, x in (("q", q), ("v", v), ("tau", tau)))
     for name, x, n in (("q", q, robot.nq), ("v", v, robot.nv), ("tau", tau, robot.nv)):
         if x.shape != (t.size, n):
             raise ShapeError(f"motion_report: {name} has shape {x.shape}, expected ({t.size}, {n})")
+    check_quaternions("motion_report: q", quaternions(robot), q.T)
     h, taken = (t[-1] - t[0]) / (t.size - 1), np.zeros(v.shape)
     if counts(robot, friction):
         speed = ca.SX.sym("v", robot.nv)
@@ -87,12 +96,13 @@ def motion_report(robot, t, q, v, tau, kinks=(), friction=True):
     E = function(robot, "kinetic_energy", normalize=True)(q.T, v.T).full().ravel()
     E = E + function(robot, "potential_energy", normalize=True)(q.T).full().ravel()
     off = np.abs(np.correlate(E, _STENCIL, "valid") / h - power[4:-4])
-    for kink in np.ravel(kinks):
+    for kink in kinks:
         off[np.abs(t[4:-4] - kink) <= _NEAR * h * (1 + 1e-9)] = 0
     work = h / 3 * (power[0] + 4 * power[1:-1:2].sum() + 2 * power[2:-1:2].sum() + power[-1])
+    missed = robot.difference_function().normalizing()(again[0].T, q[::2].T).full()  # q and -q are one rotation
     tiny = np.finfo(float).tiny
     return {
-        "configuration given back by forward dynamics": np.abs(again[0] - q[::2]).max(),
+        "configuration given back by forward dynamics": np.abs(missed).max(),
         "velocities given back by forward dynamics": np.abs(again[1] - v[::2]).max(),
         "rate of the energy less the power, relative": off.max() / max(np.abs(power).max(), tiny),
         "energy gained less work, relative": abs(work - (E[-1] - E[0])) / max(np.abs(E - E[0]).max(), tiny),

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, ShapeError
 from ..given import count
 from ..model.inertia import ReadOnlyArrays
 from ..model.numbers import as_floats
-from ..model.robot import cached, checked_tolerance
+from ..model.robot import cached, check_robot, checked_tolerance
 
 TOLERANCE = 1e-9  # singular values below this part of the largest one are zero
 _TIE = 1e-6  # columns whose remaining length differs by less than this part are equal: the first is taken
@@ -50,8 +50,11 @@ class BaseParameters(ReadOnlyArrays):
         return self.of(self.robot.parameters)
 
     def of(self, parameters):
-        """(rank,) base parameters of (10 bodies,) parameters."""
-        return self.matrix @ as_floats("base parameters: parameters", parameters)
+        """(rank,) base parameters of (10 bodies,) parameters; ShapeError for another size."""
+        parameters, size = as_floats("base parameters: parameters", parameters), self.matrix.shape[1]
+        if parameters.ndim not in (1, 2) or parameters.shape[0] != size:
+            raise ShapeError(f"base parameters: parameters have shape {parameters.shape}, expected ({size},)")
+        return self.matrix @ parameters
 
     @property
     def names(self):
@@ -64,13 +67,14 @@ class BaseParameters(ReadOnlyArrays):
         return tuple(out)
 
     def regressor(self, order=0, method=None):
-        """casadi.Function (q, v, dv, ...) -> Y, dY, ... (nv, rank) of the base parameters."""
+        """RobotFunction (q, v, dv, ...) -> Y, dY, ... (nv, rank) of the base parameters."""
         from ..function import function  # this file is read before it is complete
 
         full = function(self.robot, "joint_torque_regressor", order=order, method=method)
         ports = [ca.SX.sym(n, *full.size_in(k)) for k, n in enumerate(full.name_in())]
         kept = [ca.cse(ca.densify(Y[:, list(self.columns)])) for Y in full.call(ports)]
-        return ca.Function(f"base_regressor_{order}", ports, kept, full.name_in(), full.name_out())
+        base = ca.Function(f"base_regressor_{order}", ports, kept, full.name_in(), full.name_out())
+        return full.with_base(base)
 
 
 def base_parameters(robot, tolerance=TOLERANCE, seed=0):
@@ -80,8 +84,9 @@ def base_parameters(robot, tolerance=TOLERANCE, seed=0):
     Raises ShapeError for a tolerance that is not from 0 to 1, ModelError where no gap separates what counts from what
     does not by a factor of at least 100.
     """
+    check_robot("base_parameters", robot)
     tolerance = checked_tolerance("base_parameters: tolerance", tolerance)
-    seed = count("base_parameters: seed", seed)
+    seed = count("base_parameters: seed", seed, most=None)
     # complete: these two alone decide what is drawn and what counts; arrays of the result cannot be written to
     return cached(robot, ("base_parameters", tolerance, seed), lambda: _base_parameters(robot, tolerance, seed))
 
@@ -91,11 +96,11 @@ def _base_parameters(robot, tolerance, seed):
 
     Y = function(robot, "joint_torque_regressor")
     rng = np.random.default_rng(seed)
-    count = 10 * len(robot.bodies)
-    states = 30 + 3 * count // robot.nv
+    size = 10 * len(robot.bodies)
+    states = 30 + 3 * size // robot.nv
     q = np.column_stack([robot.random_configuration(int(s)) for s in rng.integers(0, 2**31, states)])
     v, dv = rng.normal(size=(2, robot.nv, states)) * np.array([1.0, 3.0])[:, None, None]
-    rows = np.array(Y.map(states)(q, v, dv)).reshape(robot.nv, states, count).reshape(-1, count)
+    rows = np.array(Y.map(states)(q, v, dv)).reshape(robot.nv, states, size).reshape(-1, size)
     length = np.linalg.norm(rows, axis=0)
     scale = np.where(length > 1e-12 * length.max(), length, 1.0)
     rows = np.where(length > 1e-12 * length.max(), rows, 0.0) / scale
