@@ -4,8 +4,9 @@ import warnings
 
 import numpy as np
 
-from ..errors import ModelError, ModelWarning, UnknownName
+from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
 from ..friction import SMOOTHING
+from ..model.numbers import as_floats
 from ..model.robot import Robot
 from .coupling import Coupling
 from .model import ElasticJoint, ElasticRobot, rebuilt
@@ -139,6 +140,9 @@ def _springs(robot, stiffness, damping, problems):
             if name not in can:
                 raise UnknownName(f"joint of {robot.name} that can be elastic (of one coordinate)", name, can)
         given = dict(stiffness)
+    elif isinstance(stiffness, np.ma.MaskedArray):
+        problems.append(_MASKED.format("stiffness"))
+        return {}
     elif isinstance(stiffness, SPRINGS) or np.ndim(stiffness) == 0:
         given = dict.fromkeys(can, stiffness)
     else:
@@ -150,7 +154,7 @@ def _springs(robot, stiffness, damping, problems):
             )
             return {}
         given = {j.name: x for j, x in zip(robot.joints, values, strict=True)}
-        given = {n: x for n, x in given.items() if n in can or isinstance(x, SPRINGS) or np.isfinite(x)}
+        given = {n: x for n, x in given.items() if n in can or isinstance(x, SPRINGS) or _number(x) != np.inf}
         problems += [
             f"joint {n!r} has several coordinates and must be rigid: stiffness inf" for n in given if n not in can
         ]
@@ -166,15 +170,10 @@ def _springs(robot, stiffness, damping, problems):
             )
         if not 0 <= d < np.inf:
             problems.append(f"joint {name!r}: damping is {d!r}, expected a finite number of at least 0")
-        if np.isfinite(k):
-            springs[name] = LinearSpring(k, d)
-    for name, x in springs.items():
-        if not (isinstance(x.damping, (int, float)) and 0 <= x.damping < np.inf):
-            problems.append(
-                f"joint {name!r}: the damping of its spring is {x.damping!r}, expected a number of at least 0"
-            )
+        if 0 < k < np.inf:
+            springs[name] = LinearSpring(k, d if 0 <= d < np.inf else 0.0)
     for name, d in damping.items():
-        if name not in springs:
+        if name not in springs and (name not in given or _number(given[name]) == np.inf):
             raise UnknownName(f"elastic joint of {robot.name} for damping", name, springs)
         if isinstance(given[name], SPRINGS) and d != 0:
             problems.append(
@@ -189,6 +188,9 @@ def _damping(robot, given, damping, problems):
     """{joint: damping} from a number for the springs given as numbers, {joint: value}, or one a joint."""
     if isinstance(damping, dict):
         return {name: _number(x) for name, x in damping.items()}
+    if isinstance(damping, np.ma.MaskedArray):
+        problems.append(_MASKED.format("damping"))
+        return {}
     values = np.ravel(np.asarray(damping, object))
     plain = [n for n, x in given.items() if not isinstance(x, SPRINGS) and np.isfinite(_number(x))]
     if values.size == 1:
@@ -258,7 +260,7 @@ def _motor_inertia(robot, reader, joints, elastic, motor_inertia, rotor_inertia,
 
 def _joint_friction(robot, reader, friction, counts, problems):
     """Adds the friction of the robot's joints to that of their motors, or says that it is left out."""
-    if counts not in (None, True, False):
+    if counts is not None and not isinstance(counts, (bool, np.bool_)):
         problems.append(f"joint_friction is {counts!r}, expected True, False or None")
         return
     names = [j.name for j in robot.joints if j.damping or j.friction]
@@ -304,6 +306,9 @@ class _Reader:
                 if name not in self.names:
                     raise UnknownName(f"motor of {self.robot} for {what}", name, self.names)
             value = [value.get(name, default) for name in self.names]
+        if isinstance(value, np.ma.MaskedArray):
+            self.problems.append(_MASKED.format(what))
+            return np.zeros(n)
         given = np.ravel(np.asarray(value, object)).tolist()
         value = np.asarray([_number(x) for x in given])
         if value.size == 1:
@@ -321,20 +326,30 @@ class _Reader:
         return value
 
     def matrix(self, what, value, default=1.0):
-        if not isinstance(value, dict) and np.ndim(value) == 2 and np.shape(value) != (len(self.names), 1):
-            value = np.array(value, float)
-            n = len(self.names)
-            if value.shape != (n, n) or not np.all(np.isfinite(value)):
-                self.problems.append(
-                    f"{what}: got a matrix of shape {value.shape}, expected ({n}, {n}), finite: {', '.join(self.names)}"
-                )
-                return None
-            return value
-        return np.diag(self.vector(what, value, default=default))
+        n, before = len(self.names), len(self.problems)
+        if isinstance(value, (dict, np.ma.MaskedArray)) or np.ndim(value) != 2 or np.shape(value) == (n, 1):
+            value = np.diag(self.vector(what, value, default=default))
+            return value if len(self.problems) == before else None
+        try:
+            value = np.array(as_floats(what, value))
+        except ShapeError as error:
+            self.problems.append(str(error))
+            return None
+        if value.shape != (n, n) or not np.all(np.isfinite(value)):
+            self.problems.append(
+                f"{what}: got a matrix of shape {value.shape}, expected ({n}, {n}), finite: {', '.join(self.names)}"
+            )
+            return None
+        return value
+
+
+_MASKED = "{}: got a masked array, expected numbers without a mask"
 
 
 def _number(x):
+    """A float; not a number for what is none, as texts, truth values and masks, which float() would take."""
     try:
-        return float(x)
-    except (TypeError, ValueError):
+        x = as_floats("", x)
+    except ShapeError:
         return float("nan")
+    return float(x.ravel()[0]) if x.size == 1 else float("nan")

@@ -3,8 +3,10 @@
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError, ShapeError, UnknownName
+from .. import given
+from ..errors import ModelError, ShapeError
 from ..function import function
+from ..model.numbers import are_sane, as_floats
 from .plant import plant
 from .reachable import refusal
 
@@ -79,16 +81,18 @@ class Loop:
         if isinstance(start, str) and start != "reference":
             raise ShapeError(f'simulate: start is {start!r}, expected "reference", offsets by name, or a whole state')
         if start is not None and not isinstance(start, (dict, str)):
-            robot = np.asarray(start, float).ravel()
-            if robot.shape != (self.plant.size,):
-                raise ShapeError(f"simulate: start has {robot.size} entries, expected {self.plant.size}")
+            robot = as_floats("simulate: start", start).ravel()
+            if robot.shape != (self.plant.size,) or not are_sane(robot):
+                raise ShapeError(f"simulate: start has {robot.size} entries, expected {self.plant.size}, all finite")
         else:
             model = self.controller.elastic if start == "reference" else self.elastic
             robot = self._flat_state(model, ref)
             for name, offset in start.items() if isinstance(start, dict) else ():
-                if name not in self.plant.parts:
-                    raise UnknownName("part of the state", name, self.plant.parts)
-                robot[self.plant.parts[name]] += np.asarray(offset, float)
+                part = self.plant.parts[given.one_of("part of the state", name, self.plant.parts)]
+                offset = given.numbers(f"simulate: start, {name}", offset, part.stop - part.start)
+                if not are_sane(offset):
+                    raise ShapeError(f"simulate: start, {name} is {offset.tolist()}, expected finite numbers")
+                robot[part] += offset
         memory = np.zeros(0)
         if self.memory:
             f = self.controller.first_memory
@@ -120,7 +124,7 @@ def torque_limits(controller, torque_limit):
     """(motors,) from a number or one a motor; None for none."""
     if torque_limit is None:
         return None
-    limit = np.broadcast_to(np.asarray(torque_limit, float), len(controller.elastic.motor_names))
+    limit = given.numbers("simulate: torque_limit", torque_limit, len(controller.elastic.motor_names))
     if not np.all(limit > 0):
         raise ShapeError(f"simulate: torque_limit is {limit.tolist()}, expected positive numbers")
     return ca.DM(limit)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError
+from .. import given
+from ..errors import ModelError, ShapeError
 from ..function import function
+from ..model.numbers import are_sane, as_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +27,21 @@ class Coupling:
     needs: tuple
 
     @staticmethod
-    def of(robot, given, problems):
+    def of(robot, matrix, problems):
         """From a matrix, a casadi.Function or a callable q -> S; None, with the problem noted, if it is not one."""
         n = robot.nv
         q, v, dtheta, d2theta = (ca.SX.sym(name, n) for name in ("q", "v", "dtheta", "d2theta"))
-        S = given(q) if callable(given) else ca.DM(np.array(given, float))
-        S = ca.sparsify(ca.SX(S[0] if isinstance(S, (tuple, list)) else S))
+        try:
+            S = matrix(q) if callable(matrix) else ca.DM(np.array(as_floats("coupling", matrix)))
+            S = ca.sparsify(ca.SX(S[0] if callable(matrix) and isinstance(S, (tuple, list)) else S))
+            at_zero = ca.Function("S", [q], [S])(0)
+        except (ShapeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            problems.append(f"coupling: expected a matrix ({n}, {n}) of numbers, or a function q -> S(q): {reason}")
+            return None
+        if not at_zero.is_regular():
+            problems.append("coupling: S has entries at q = 0 that are not finite")
+            return None
         if S.shape != (n, n):
             problems.append(f"coupling: S has shape {S.shape}, expected ({n}, {n})")
             return None
@@ -94,7 +105,12 @@ def motor_coupling(robot, rotor_inertia, gear_ratio):
     n = robot.nv
     if any(j.nv != 1 or j.kind not in ("revolute", "continuous") for j in robot.joints) or robot.mimics:
         raise ModelError(robot.name, ["motor_coupling is for revolute joints alone"])
-    J, r = (np.broadcast_to(np.asarray(x, float), n) for x in (rotor_inertia, gear_ratio))
+    named = (("rotor_inertia", rotor_inertia), ("gear_ratio", gear_ratio))
+    J, r = (given.numbers(f"motor_coupling: {name}", x, n) for name, x in named)
+    if not (are_sane(J) and are_sane(r)):
+        raise ShapeError(
+            f"motor_coupling: rotor_inertia {J.tolist()}, gear_ratio {r.tolist()}, expected finite numbers"
+        )
     q = ca.SX.sym("q", n)
     S = [None] * n
     for b in robot.bodies:

@@ -83,7 +83,8 @@ def of_one(wanted, slope, start, torques, deflections, sigmas, strict):
     torques: (lowest, highest) to be sure of; strict: even where the law has nearly stopped to rise.
     Returns (Inverse, None), or (Inverse, text) where it cannot be sure.
     """
-    z, s = _samples(wanted, slope, start, torques, deflections, sigmas, 1e-8 if strict else 1e-3)
+    least = 1e-8 if strict else 1e-3 if len(sigmas) else 1e-6
+    z, s = _samples(wanted, slope, start, torques, deflections, sigmas, least)
     target = values(wanted, z, s)[0]
     best = None if z.size else (0.0, _MOST, _step(wanted, slope, start, np.inf, deflections))
     for scale in _SCALES if z.size else ():
@@ -102,8 +103,9 @@ def of_one(wanted, slope, start, torques, deflections, sigmas, strict):
     return Inverse(_repeated(wanted, slope, start, *best[1:]), best[1], torques, deflections), problem
 
 
-def of_two(wanted, slope, start, sizes):
+def of_two(wanted, slope, torques, start, sizes):
     """Inverse of a pair of laws: (torque, stiffness) -> two deflections; sizes: (torque, stiffness) to go up to."""
+    pull = _pull(torques, start)
     sides = np.concatenate([-np.geomspace(10.0, 1e-3, 17), [0.0], np.geomspace(1e-3, 10.0, 17)])
     z = np.array(np.meshgrid(start[0] + sides, start[1] + sides)).reshape(2, -1)
     target, k = values(wanted, z, 0.0), values(slope, z, 0.0)
@@ -115,6 +117,7 @@ def of_two(wanted, slope, start, sizes):
             np.isfinite(target).all(axis=0) & np.isfinite(turn) & (turn * np.sign(at_start) > 1e-9 * np.abs(at_start))
         )
         good &= (k[0] > 0) & (k[1] > 0) & (np.abs(target[0]) <= sizes[0]) & (target[1] <= sizes[1])
+        good &= (values(pull, z, 0.0) >= 0).all(axis=0)
     z, target = z[:, good], target[:, good]
     best = None
     for bent in (True, False):
@@ -127,12 +130,50 @@ def of_two(wanted, slope, start, sizes):
         if best is None or share > best[0]:
             best = share, next(k for k, x in enumerate(shares) if x >= share) + _MARGIN, step
     _, count, step = best
-    return Inverse(_repeated(wanted, slope, start, count, step), count, (-np.inf, np.inf), (-np.inf, np.inf))
+    f = _repeated(wanted, slope, start, count, step, pull)
+    return Inverse(f, count, (-np.inf, np.inf), (-np.inf, np.inf))
+
+
+def _pull(torques, start):
+    """casadi.Function (z, sigma) -> (2,) how much each spring of a pair pulls, and a little that is granted.
+
+    The first pulls towards positive torques, the second towards negative ones, or the other way if so at the start.
+    """
+    at_start = torques(start, 1.0).full().ravel()
+    signs = (-1.0, 1.0) if at_start[0] < 0 < at_start[1] else (1.0, -1.0)
+    z, sigma = ca.SX.sym("z", 2), ca.SX.sym("sigma", torques.size1_in(1))
+    tau = torques(z, sigma)
+    granted = 1e-8 * (np.abs(at_start).max() + ca.fabs(ca.sum1(tau)))
+    return ca.Function("pull", [z, sigma], [ca.DM(signs) * tau + granted])
 
 
 def stiffnesses(torques, slope, start, torque):
-    """(least, largest) stiffness of a pair at a torque, as far as its laws rise; None where there is no such torque."""
+    """(least, largest) stiffness of a pair at a torque, as far as its laws rise and its springs pull; None where there
+    is no such torque."""
     z = np.concatenate([start[0] - _OFFSETS[:0:-2], start[0] + _OFFSETS[::2]])
+    pull = _pull(torques, start)
+    sums = _sums(torques, slope, pull, start, torque, z)
+    if np.isnan(sums).all():
+        z = np.sort(np.concatenate([z, np.linspace(start[0] - 10, start[0] + 10, 4001)]))  # a short stretch
+        sums = _sums(torques, slope, pull, start, torque, z)
+    if np.isnan(sums).all():
+        return None
+    ends = []
+    for find in (np.nanargmin, np.nanargmax):
+        points, here = z, sums
+        for _ in range(12):  # ever closer to where it is least, often where a spring is slack or a law ends
+            k = find(here)
+            best = float(here[k])
+            points = np.append(np.linspace(points[max(k - 1, 0)], points[min(k + 1, len(points) - 1)], 65), points[k])
+            points.sort()
+            here = _sums(torques, slope, pull, start, torque, points)
+        k = find(here)
+        ends.append(float(here[k]) if np.isfinite(here[k]) else best)
+    return tuple(ends)
+
+
+def _sums(torques, slope, pull, start, torque, z):
+    """Stiffness of a pair at deflections z of its first spring, the second bearing the rest of the torque."""
     low, high = start[1] - np.full(z.size, _OFFSETS[-1]), start[1] + np.full(z.size, _OFFSETS[-1])
     for _ in range(_BISECTIONS):
         other = (low + high) / 2
@@ -143,11 +184,9 @@ def stiffnesses(torques, slope, start, torque):
     both = np.array([z, (low + high) / 2])
     with np.errstate(invalid="ignore"):
         total, k = values(torques, both, 1.0).sum(axis=0), values(slope, both, 1.0)
-        good = (
-            (np.abs(total - torque) <= 1e-6 * (1 + abs(torque))) & (k[0] > 0) & (k[1] > 0) & np.isfinite(k).all(axis=0)
-        )
-    sums = (k[0] + k[1])[good]
-    return (float(sums.min()), float(sums.max())) if good.any() else None
+        good = np.abs(total - torque) <= 1e-9 * (1 + abs(torque))
+        good &= (k[0] > 0) & (k[1] > 0) & np.isfinite(k).all(axis=0) & (values(pull, both, 1.0) >= 0).all(axis=0)
+        return np.where(good, k[0] + k[1], np.nan)
 
 
 def _samples(wanted, slope, start, torques, deflections, sigmas, least):
@@ -221,12 +260,12 @@ def _progress(step, wanted, start, truth, target, sigma):
     return shares
 
 
-def _repeated(wanted, slope, start, steps, step):
+def _repeated(wanted, slope, start, steps, step, pull=None):
     target, sigma = ca.SX.sym("target", wanted.size1_out(0)), ca.SX.sym("sigma", wanted.size1_in(1))
     z = ca.SX(ca.DM(np.atleast_1d(start).astype(float)))
     for _ in range(steps):
         z = step(z, target, sigma)
-    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma)])
+    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma, pull)])
 
 
 def _bisected(wanted, slope, start, bounds):
@@ -243,14 +282,15 @@ def _bisected(wanted, slope, start, bounds):
     return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma)])
 
 
-def _checked(wanted, slope, start, z, target, sigma):
-    """z where it gives the target and the laws rise there, else not a number."""
+def _checked(wanted, slope, start, z, target, sigma, pull=None):
+    """z where it gives the target, the laws rise there and the springs of a pair pull, else not a number."""
     value, at_start = wanted(z, sigma), wanted(start, sigma)
     size = ca.fabs(target) + ca.fabs(at_start) + 1e-3 * ca.fabs(slope(start, sigma)[0, 0])
     A = slope(z, sigma)
     conditions = [*ca.vertsplit(ca.fabs(value - target) <= TOLERANCE * size), *ca.horzsplit(A[0, :] > 0)]
     if A.shape == (2, 2):  # of several solutions the one on the side of the start
         conditions.append(ca.det(A) * float(np.sign(np.linalg.det(slope(start, 1.0).full()))) > 0)
+        conditions += ca.vertsplit(pull(z, sigma) >= 0)
     good = reduce(ca.logic_and, conditions)
     return ca.vertcat(*(ca.if_else(good, x, np.nan) for x in ca.vertsplit(z)))
 

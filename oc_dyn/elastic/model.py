@@ -1,10 +1,12 @@
 """The elastic robot: links as before, and between each elastic joint and its motor a spring."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import casadi as ca
 import numpy as np
 
+from .. import given
 from ..errors import ModelError, UnknownName
 from ..model.inertia import Inertia
 from ..model.robot import ReadOnlyArrays, Robot, assemble
@@ -155,21 +157,26 @@ class ElasticRobot(ReadOnlyArrays):
         """The robot that is there when this one is the model: relative errors, 0.1 is 10 % more.
 
         stiffness: a number, or {joint: number}; mass: of all inertial parameters of links, a number or {link: number};
-        motor_inertia: a number.
+        motor_inertia: a number. All above -1. Raises ShapeError, UnknownName; ModelError where the kinetic energy of
+        the complete model would not be positive.
         """
         names = [j.name for j in self.joints]
-        factor = {**dict.fromkeys(names, 1.0), **_factors(stiffness, names, f"elastic joint of {self.name}")}
+        stiffness = _factors("stiffness", stiffness, names, f"elastic joint of {self.name}")
+        factor = {**dict.fromkeys(names, 1.0), **stiffness}
         joints = tuple(replace(j, spring=j.spring.scaled(factor[j.name])) for j in self.joints)
-        mass_of = _factors(mass, list(self.links.description[0]), f"link of {self.name}")
+        mass_of = _factors("mass", mass, list(self.links.description[0]), f"link of {self.name}")
         links = rebuilt(self.links, mass_of=mass_of)
-        m = 1.0 + float(motor_inertia)
-        return replace(
+        m = 1.0 + _error("motor_inertia", motor_inertia)
+        made = replace(
             self,
             joints=joints,
             links=links,
             motor_inertia=m * self.motor_inertia,
             coupling=self.coupling and self.coupling.scaled(m),
         )
+        if made.coupling:
+            made.coupling.check_energy(made)
+        return made
 
     def __getstate__(self):
         return {**vars(self), "_made": {}}
@@ -190,14 +197,20 @@ class ElasticRobot(ReadOnlyArrays):
         return f"<oc_dyn.ElasticRobot {self.name!r}: {len(self.joints)} elastic joints of {self.nv}>"
 
 
-def _factors(errors, names, what):
+def _factors(quantity, errors, names, what):
     """{name: 1 + error}."""
-    if not isinstance(errors, dict):
-        return dict.fromkeys(names, 1.0 + float(errors)) if errors else {}
+    if not isinstance(errors, Mapping):
+        error = _error(quantity, errors)
+        return dict.fromkeys(names, 1.0 + error) if error else {}
     for name in errors:
         if name not in names:
             raise UnknownName(what, name, names)
-    return {name: 1.0 + float(x) for name, x in errors.items()}
+    return {name: 1.0 + _error(f"{quantity} of {name}", x) for name, x in errors.items()}
+
+
+def _error(quantity, value):
+    """A relative error that leaves something."""
+    return given.number(f"relative error of {quantity}", value, above=-1)
 
 
 def rebuilt(robot, armature=None, mass_of=None):

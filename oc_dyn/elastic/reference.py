@@ -6,7 +6,9 @@ from math import comb, factorial, inf
 import casadi as ca
 import numpy as np
 
+from .. import given
 from ..errors import ModelError, OrderError, ShapeError
+from ..model.numbers import are_sane, as_floats
 from ..ports import derivative_name
 
 
@@ -29,11 +31,16 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Polynomials:
-    """Piecewise polynomials: breakpoints t (M + 1,) [s], pieces (M, k, n) of q and its derivatives at their starts."""
+    """Piecewise polynomials: breakpoints t (M + 1,) [s], pieces (M, k, n) of q and its derivatives at their starts.
+
+    points (M, k, n): the same as Bernstein control points, for values as exact at the ends as at the starts; those from
+    the starts alone lose digits on the way, at high degrees many.
+    """
 
     t: np.ndarray
     pieces: np.ndarray
     continuity: int
+    points: np.ndarray | None = None
 
 
 def reference(elastic, motion, *, sigma=None, duration=None, order=0, needs="torque"):
@@ -61,7 +68,8 @@ def reference(elastic, motion, *, sigma=None, duration=None, order=0, needs="tor
             )
         if motion.pieces.shape[2] != elastic.nq:
             raise ShapeError(f"reference: the motion has {motion.pieces.shape[2]} joints, {elastic.name} {elastic.nq}")
-        jets, breaks, duration = _of_pieces(t, motion, count), tuple(motion.t), float(motion.t[-1] - motion.t[0])
+        jets = (_of_pieces if getattr(motion, "points", None) is None else _of_points)(t, motion, count)
+        breaks, duration = tuple(motion.t), float(motion.t[-1] - motion.t[0])
         continuity = motion.continuity
     else:
         if duration is None or not 0 < duration < inf:
@@ -71,12 +79,10 @@ def reference(elastic, motion, *, sigma=None, duration=None, order=0, needs="tor
     if elastic.sigma_names:
         if sigma is None:
             raise ShapeError(f"reference: sigma is missing: the stiffness of {', '.join(elastic.sigma_names)}")
-        given = (
-            sigma
-            if callable(sigma)
-            else (lambda _: ca.DM(np.broadcast_to(np.asarray(sigma, float), len(elastic.sigma_names))))
-        )
-        jets += _of_expression(t, "sigma", given, len(elastic.sigma_names), 3 + order)
+        size = len(elastic.sigma_names)
+        constant = None if callable(sigma) else given.numbers("reference: sigma", sigma, size)
+        law = sigma if constant is None else (lambda _: ca.DM(constant))
+        jets += _of_expression(t, "sigma", law, size, 3 + order)
         outputs += [derivative_name("sigma", k) for k in range(3 + order)]
     return Reference(ca.Function("reference", [t], jets, ["t"], outputs), float(duration), breaks, continuity)
 
@@ -88,10 +94,10 @@ _WHY = {
 }
 
 
-def _of_expression(t, what, given, n, count):
+def _of_expression(t, what, law, n, count):
     """[x, x', ..] of an expression in time, by AD."""
     s = ca.SX.sym("t")
-    x = given(s)
+    x = law(s)
     x = x[0] if isinstance(x, (tuple, list)) and len(x) == 1 else x
     x = ca.SX(ca.vertcat(*x) if isinstance(x, (tuple, list, np.ndarray)) else x)
     if x.numel() != n:
@@ -118,15 +124,46 @@ def _of_pieces(t, motion, count):
     return jets
 
 
+def _of_points(t, motion, count):
+    """[q, q', ..] of piecewise polynomials by their control points, whose differences are those of the derivatives."""
+    M, k, n = motion.points.shape
+    piece = ca.low(ca.DM(motion.t), t) if M > 1 else 0
+    ends = ca.MX(ca.DM(motion.t).T)
+    h = np.diff(motion.t)[:, None, None]
+    before, after = ca.SX.sym("before"), ca.SX.sym("after")  # shares of the piece; each exact near its end
+    up, down = [ca.SX(1)], [ca.SX(1)]
+    for _ in range(k - 1):
+        up.append(up[-1] * before)
+        down.append(down[-1] * after)
+    basis, tables, points = [], [], motion.points
+    for degree in range(k - 1, max(k - 1 - count, -1), -1):
+        basis.append(ca.vertcat(*(comb(degree, i) * up[i] * down[degree - i] for i in range(degree + 1))))
+        tables.append(points)
+        points = degree * np.diff(points, axis=1) / h
+    bernstein = ca.Function("bernstein", [before, after], [ca.cse(ca.vertcat(*basis))])
+    shares = [x / ca.MX(ca.DM(h.ravel()).T)[piece] for x in (t - ends[piece], ends[piece + 1] - t)]
+    rows = ca.vertsplit(bernstein(*shares), np.cumsum([0, *(x.shape[1] for x in tables)]).tolist())
+    jets = []
+    for table, weights in zip(tables, rows, strict=True):
+        columns = ca.MX(ca.DM(table.reshape(M, -1).T))
+        jets.append(ca.densify(ca.reshape(columns[:, piece], n, table.shape[1]) @ weights))
+    return jets + [ca.MX(ca.DM.zeros(n))] * (count - len(jets))
+
+
 def rest_to_rest(start, goal, duration, *, continuity=4, wait=0.0, hold=0.0):
     """Polynomials from rest to rest, with derivatives up to `continuity` zero at both ends: degree 2 continuity + 1.
 
-    start, goal (n,) [rad, m]; duration [s] of the motion; wait, hold [s] before and after it.
+    start, goal (n,) [rad, m]; duration [s] of the motion; wait, hold [s] before and after it. All derivatives are exact
+    at both ends of a reference made of it. Raises ShapeError.
     """
-    start, goal = (np.asarray(x, float).ravel() for x in (start, goal))
-    c, T = int(continuity), float(duration)
-    if start.shape != goal.shape or not T > 0 or c < 0:
-        raise ShapeError(f"rest_to_rest: got {start.size} and {goal.size} joints, duration {T:g}, continuity {c}")
+    start, goal = (as_floats(f"rest_to_rest: {name}", x).ravel() for name, x in (("start", start), ("goal", goal)))
+    if start.shape != goal.shape or not (are_sane(start) and are_sane(goal)):
+        raise ShapeError(f"rest_to_rest: from {start.tolist()} to {goal.tolist()}, expected as many finite numbers")
+    c = given.count("rest_to_rest: continuity", continuity)
+    T = given.number("rest_to_rest: duration", duration, above=0)
+    wait, hold = (given.number(f"rest_to_rest: {name}", x) for name, x in (("wait", wait), ("hold", hold)))
+    if wait < 0 or hold < 0:
+        raise ShapeError(f"rest_to_rest: wait {wait:g} s, hold {hold:g} s, expected numbers of at least 0")
     degree = 2 * c + 1
     moving = np.zeros((degree + 1, start.size))
     moving[0] = start
@@ -136,9 +173,12 @@ def rest_to_rest(start, goal, duration, *, continuity=4, wait=0.0, hold=0.0):
         moving[j] = share * factorial(j) / T**j * (goal - start)
     still = np.zeros((2, degree + 1, start.size))
     still[0, 0], still[1, 0] = start, goal
-    pieces, times = [moving], [0.0, T]
+    before, after = (np.tile(x, (c + 1, 1)) for x in (start, goal))
+    pieces, points, times = [moving], [np.vstack([before, after])], [0.0, T]
     if wait > 0:
-        pieces, times = [still[0], *pieces], [0.0, wait, wait + T]
+        pieces, points = [still[0], *pieces], [np.vstack([before, before]), *points]
+        times = [0.0, wait, wait + T]
     if hold > 0:
-        pieces, times = [*pieces, still[1]], [*times, times[-1] + hold]
-    return Polynomials(np.array(times), np.array(pieces), c)
+        pieces, points = [*pieces, still[1]], [*points, np.vstack([after, after])]
+        times = [*times, times[-1] + hold]
+    return Polynomials(np.array(times), np.array(pieces), c, np.array(points))

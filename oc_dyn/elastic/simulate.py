@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelWarning, ShapeError, SolveError, UnknownName
+from .. import given
+from ..errors import CheckWarning, ModelWarning, ShapeError, SolveError
 from ..interrupts import watched
+from ..model.numbers import are_sane
 from .closed_loop import Loop, torque_limits
 from .collocation import collocation_step
 from .dop853 import fixed_step, integrate
@@ -17,9 +19,12 @@ from .reachable import fastest, refusal_along
 
 METHODS = ("dop853", "cvodes", "idas")
 SAMPLED = ("dop853", "collocation", "cvodes")
+_METHOD = "method of this kind of simulation"
 _SUNDIALS_STEPS = 10_000_000
 _PHASE = 4.0  # [rad] that dop853 passes in a step at most, where a swing limits its steps
 _USUAL_STEPS, _MOST_STEPS = 200_000, 1_000_000  # of a method by default (half a minute), of one that was asked for
+_MOST_ROWS = 10_000_000
+_ENERGY = 1e-2  # of the energies that moved, by which the balance is told to be off
 _WRONG = 1e-3  # of the state, by which fixed steps are told to be too long
 
 
@@ -109,45 +114,85 @@ def simulate(
     noise: {"q", "v", "theta", "dtheta": standard deviation} of what a sampled law measures; seed: of the noise.
     Raises SolveError when the integration fails, with the Run up to there as its `trajectory`, or at once where springs
     are so stiff that the explicit method would not come to an end; LimitError where a spring cannot give the torque
-    that the reference asks for. Fixed steps that are too long are a ModelWarning.
+    that the reference asks for; ShapeError for arguments that are no such numbers. Fixed steps that are too long are a
+    ModelWarning, an energy balance far off a CheckWarning.
     """
-    real = elastic
-    if np.any([_nonzero(x) for x in (stiffness_error, mass_error, motor_inertia_error)]):
-        real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
-    duration = reference.duration if duration is None else float(duration)
-    if not 0 < duration < np.inf or (reference.breaks and duration > reference.duration * (1 + 1e-9)):
+    real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
+    duration = given.number("simulate: duration", reference.duration if duration is None else duration, above=0)
+    if reference.breaks and duration > reference.duration * (1 + 1e-9):
         raise ShapeError(
             f"simulate: duration {duration:g} s, expected up to {reference.duration:g}, that of the reference"
         )
+    dt = _interval("dt", dt, duration)
+    rtol = given.number("simulate: rtol", rtol, above=0)
+    atol = rtol / 100 if atol is None else given.number("simulate: atol", atol, above=0)
+    substeps, seed = given.count("simulate: substeps", substeps, 1), given.count("simulate: seed", seed, 0, 2**63 - 1)
     loop = Loop(real, controller, reference, torque_limits(controller, torque_limit))
-    x0 = loop.first_state(start)
-    times = np.append(np.arange(0.0, duration - 1e-9 * dt, dt), duration)
-    atol = rtol / 100 if atol is None else atol
+    x0, spread = loop.first_state(start), _spread(loop, noise)
+    times = np.append(np.arange(0.0, duration * (1 - 1e-9), dt), duration)
+    if times.size > 2 and times[-1] - times[-2] < 1e-6 * dt:  # a whole number of intervals, but for rounding
+        times = np.delete(times, -2)
     error = refusal_along(controller.elastic, reference, times)
     if error:
         raise type(error)(f"simulate: the reference cannot be followed: {error}")
     if sample_time is None:
-        if noise:
+        if spread is not None:
             raise ShapeError("simulate: noise is for a sampled law; give sample_time")
         most = _USUAL_STEPS if method is None else _MOST_STEPS
-        method = _known(method or "dop853", METHODS)
+        method = given.one_of(_METHOD, method or "dop853", METHODS)
         if method == "dop853":
             _refuse_endless(loop, x0, duration, most)
         with watched():  # an integrator takes Ctrl-C for one more failure
             states, facts, failure = _continuous(loop, times, x0, method, rtol, atol)
         controls = None
     else:
-        method = _known(method or "dop853", SAMPLED)
+        sample_time = _interval("sample_time", sample_time, duration)
+        method = given.one_of(_METHOD, method or "dop853", SAMPLED)
         with watched():
             times, states, controls, facts, failure = _sampled(
-                loop, duration, dt, x0, method, float(sample_time), int(substeps), noise or {}, seed, rtol, atol
+                loop, duration, dt, x0, method, sample_time, substeps, spread, seed, rtol, atol
             )
     done = np.isfinite(states).all(axis=0)
     facts |= {"method": method, "rtol": rtol, "sample_time": sample_time}
     run = _run(loop, times[done], states[:, done], None if controls is None else controls[:, done], facts)
     if failure:
         raise SolveError(f"simulate {elastic.name}, {controller.name}: {failure}", "failed", trajectory=run)
+    _look_at_energy(run, f"simulate {elastic.name}, {controller.name}", rtol)
     return run
+
+
+def _interval(name, value, duration):
+    """Time [s] between rows, not so short that they would fill the memory."""
+    value = given.number(f"simulate: {name}", value, above=0)
+    if duration / value > _MOST_ROWS:
+        raise ShapeError(f"simulate: {name} is {value:g} s, expected at least {duration / _MOST_ROWS:g} s")
+    return value
+
+
+def _spread(loop, noise):
+    """Standard deviations of what is measured (state of the robot,); None without noise."""
+    spread, any_ = np.zeros(loop.plant.size), False
+    for name, deviation in given.options_of("simulate: noise", noise).items():
+        given.one_of("measured part of the state", name, loop.plant.parts)
+        part = loop.plant.parts[name]
+        deviation = given.numbers(f"simulate: noise of {name}", deviation, part.stop - part.start)
+        if not (are_sane(deviation) and np.all(deviation >= 0)):
+            raise ShapeError(f"simulate: noise of {name} is {deviation.tolist()}, expected numbers of at least 0")
+        spread[part], any_ = deviation, True
+    return spread if any_ else None
+
+
+def _look_at_energy(run, who, rtol):
+    """A CheckWarning where energy comes from nowhere, compared with the energies that moved."""
+    moved = sum(np.ptp(x) for x in (*run.energies.values(), run.put_in, run.taken))
+    there = max(np.abs(x).max() for x in run.energies.values())
+    miss = float(np.abs(run.energy_balance).max())
+    if miss > _ENERGY * moved + max(1e-8, rtol) * there:
+        text = (
+            f"{who}: the energy balance is off by {miss:.2g} J where {moved:.2g} J moved; give a smaller rtol and "
+            "atol, or more substeps"
+        )
+        warnings.warn(text, CheckWarning, stacklevel=3)
 
 
 def _refuse_endless(loop, x0, duration, most):
@@ -212,18 +257,12 @@ def _sundials(loop, rates, method, start, grid, rtol, atol):
     return ca.integrator("simulation", "idas", dae, float(start), grid, {**options, "suppress_algebraic": True})
 
 
-def _sampled(loop, duration, dt, x0, method, h, substeps, noise, seed, rtol, atol):
+def _sampled(loop, duration, dt, x0, method, h, substeps, spread, seed, rtol, atol):
     """(times, states, controls, facts, failure): the law once in h, its results held."""
-    for name in noise:
-        if name not in loop.plant.parts:
-            raise UnknownName("measured part of the state", name, loop.plant.parts)
     count = max(1, round(duration / h))
     if abs(count * h - duration) > 1e-6 * h:
         raise ShapeError(f"simulate: the duration {duration:g} is not a multiple of sample_time {h:g}")
     keep = max(1, round(dt / h))
-    spread = np.zeros(loop.plant.size)
-    for name, deviation in noise.items():
-        spread[loop.plant.parts[name]] = deviation
     rng = np.random.default_rng(seed)
     law, step = loop.law(), _held_step(loop, method, h, substeps, rtol, atol)
     times, states, controls = [], [], []
@@ -232,7 +271,7 @@ def _sampled(loop, duration, dt, x0, method, h, substeps, noise, seed, rtol, ato
     looked_at = set(np.linspace(0, count - 1, 10).astype(int)) if method != "cvodes" else ()
     finer = _held_step(loop, method, h, 2 * substeps, rtol, atol) if looked_at else None
     for i in range(count + 1):
-        measured = x[robot] + spread * rng.standard_normal(loop.plant.size) if noise else x[robot]
+        measured = x[robot] + spread * rng.standard_normal(loop.plant.size) if spread is not None else x[robot]
         u = law(i * h, measured, x[memory]).full().ravel()
         if i % keep == 0 or i == count:
             times.append(i * h)
@@ -308,13 +347,3 @@ def _run(loop, times, states, controls, facts):
         sigma=parts.get("sigma", ref["sigma"].T if e.sigma_names else None),
         facts=facts,
     )
-
-
-def _known(method, names):
-    if method not in names:
-        raise UnknownName("method of this kind of simulation", method, names)
-    return method
-
-
-def _nonzero(x):
-    return any(x.values()) if isinstance(x, dict) else bool(x)

@@ -11,8 +11,10 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from ..errors import LimitError, ModelError, SolveError
+from .. import given
+from ..errors import LimitError, ModelError, ShapeError, SolveError
 from ..lie.along import time_derivatives
+from ..model.numbers import are_sane, as_floats, shortened
 from . import inverse
 
 
@@ -26,6 +28,9 @@ class LinearSpring:
     motors: ClassVar[tuple] = ("",)  # suffixes of the motors' names
     variable: ClassVar[bool] = False  # whether the stiffness is a second flat output, port sigma
     adjusted: ClassVar[bool] = False  # whether sigma is a coordinate of the spring
+
+    def __post_init__(self):
+        _check(self, "stiffness")
 
     def torques(self, z, sigma):
         """[torque] at deflections z = [z]."""
@@ -61,6 +66,7 @@ class _ByLaw:
     """
 
     def __post_init__(self):
+        _check(self, "factor", self._start())
         z, sigma = ca.SX.sym("z", len(self.motors)), ca.SX.sym("sigma", int(self.variable))
         torques = self._law(ca.vertsplit(z), sigma)
         for x in torques:
@@ -74,7 +80,10 @@ class _ByLaw:
             wanted=ca.Function("wanted", [z, sigma], [wanted]),
             slope=ca.Function("slope", [z, sigma], [ca.jacobian(wanted, z)]),
         )
-        if not np.linalg.det(self._made["slope"](self._start(), np.ones(int(self.variable))).full()) != 0:
+        slope = np.linalg.det(self._made["slope"](self._start(), np.ones(int(self.variable))).full())
+        if slope < 0 and not self.variable:
+            self._refuse(f"the law falls at the deflection {self.guess:g}: it must rise, as a spring pulls back")
+        if not slope != 0:
             self._refuse(
                 f"the law has no slope at the deflections {self._start()} where the solution for a wanted torque "
                 "starts; give another guess"
@@ -85,7 +94,10 @@ class _ByLaw:
         raise ModelError(type(self).__name__, [problem])
 
     def _start(self):
-        return np.broadcast_to(np.asarray(self.guess, float), len(self.motors)).copy()
+        try:
+            return given.numbers("guess", self.guess, len(self.motors))
+        except ShapeError as error:
+            self._refuse(str(error))
 
     def _energy(self, z, sigma):
         """Integral of each torque over its deflection by Gauss-Legendre quadrature; exact to rounding if smooth."""
@@ -113,8 +125,7 @@ class _ByLaw:
         itself comes from iterations from `guess` (see inverse.py), its derivatives from linear equations. Where the
         law does not give the torque, numbers raise LimitError and expressions become not a number.
         """
-        given = self._coordinate(sigma and sigma[0])
-        z = self._made["inverse"].function(self._target(0, torque, sigma), given)
+        z = self._made["inverse"].function(self._target(0, torque, sigma), self._coordinate(sigma and sigma[0]))
         if isinstance(z, ca.DM) and not z.is_regular():
             raise self.refusal(float(torque[0]), [float(x) for x in sigma[:1]])
         jets = [[x] for x in ca.vertsplit(z)]
@@ -129,9 +140,9 @@ class _ByLaw:
         The k-th derivative of wanted(z, sigma) = target is linear in that of z: slope z^(k) + rest = target^(k).
         """
         below = [ca.vertcat(*x) for x in zip(*(jet[:k] for jet in z), strict=True)]
-        given = [self._coordinate(sigma and sigma[j]) for j in range(k + 1)]
-        rest = self._derivative(k)(*below, ca.DM(len(self.motors), 1), *given)
-        slope = self._made["slope"](below[0], given[0])
+        coordinates = [self._coordinate(sigma and sigma[j]) for j in range(k + 1)]
+        rest = self._derivative(k)(*below, ca.DM(len(self.motors), 1), *coordinates)
+        slope = self._made["slope"](below[0], coordinates[0])
         return ca.vertsplit(inverse.solve(slope, self._target(k, torque, sigma) - rest))
 
     def _target(self, k, torque, sigma):
@@ -146,6 +157,24 @@ class _ByLaw:
             rates = time_derivatives(self._made["wanted"](z[0], s[0]), k, flow, cse=True)
             self._made[k] = ca.Function("derivative", [*z, *s], [rates[k]])
         return self._made[k]
+
+
+def _check(spring, positive, guess=()):
+    """Makes a spring's numbers floats; ModelError, listing them, where they are none."""
+    problems = [] if are_sane(guess) else [f"guess is {list(guess)}, expected finite numbers"]
+    for name, expected in ((positive, "above 0"), ("damping", "of at least 0")):
+        value = getattr(spring, name)
+        try:
+            found = given.number(name, value)
+        except ShapeError:
+            found = -1.0
+        if found > 0 or (found == 0 and name == "damping"):
+            object.__setattr__(spring, name, found)
+            continue
+        rigid = "; for a rigid joint give inf instead of a spring" if name == "stiffness" else ""
+        problems.append(f"{name} is {shortened(value)}, expected a finite number {expected}{rigid}")
+    if problems:
+        raise ModelError(type(spring).__name__, problems)
 
 
 def _stiffness(torques, z):
@@ -164,7 +193,8 @@ class NonlinearSpring(_ByLaw):
     law: casadi.Function or callable of one scalar, smooth, with a positive slope. guess: the deflection [rad, m] from
     which the one for a wanted torque is sought. torque_range (lowest, highest) [Nm, N]: torques that the spring must be
     able to give, refused by ModelError if the law does not reach them or they cannot be found; default what the law
-    reaches, up to 1e5 sure to be found. Torques that it cannot give have no deflection: not a number.
+    reaches, up to 1e5 sure to be found, except where the law has nearly stopped to rise, its slope being less than a
+    millionth of torque / deflection. Torques that it cannot give have no deflection: not a number.
     """
 
     law: object
@@ -199,7 +229,11 @@ class NonlinearSpring(_ByLaw):
                 )
         strict = self.torque_range is not None
         found, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, (), strict)
-        return replace(found, torques=torques)
+        tau, none = ca.SX.sym("tau"), ca.SX.sym("sigma", 0)
+        inside = ca.logic_and(tau > torques[0], tau < torques[1])  # the ends themselves are never quite reached
+        z = ca.if_else(inside, found.function(tau, none), np.nan)
+        function = found.function if np.isinf(torques).all() else ca.Function("inverse", [tau, none], [z])
+        return replace(found, function=function, torques=torques)
 
     def refusal(self, torque, sigma=()):
         """The error that says why there is no deflection for a torque; None if there is one."""
@@ -247,6 +281,8 @@ class VariableSpring(_ByLaw):
             sigmas = np.geomspace(1e-2, 1e5, 15)
             at_start = inverse.values(slope, np.full(15, start), sigmas)[0]
             sigmas = sigmas[np.isfinite(at_start) & (at_start > 0)]
+            if not sigmas.size:
+                self._refuse(f"the law does not rise at the deflection {start:g} at any sigma from 0.01 to 1e5")
         else:
             sigmas = np.linspace(*_range(self, "sigma_range", self.sigma_range), 15)
         sought = (-inverse.USUAL, inverse.USUAL)
@@ -285,8 +321,10 @@ class AntagonisticSprings(_ByLaw):
     laws as of a NonlinearSpring, not linear, or else the stiffness could not be varied; the antagonist is by default
     the agonist seen in a mirror, -agonist(-z). guess (2,): deflections from which those for a wanted torque and
     stiffness are sought. torque_range, sigma_range (lowest, highest): every torque and stiffness in them must be
-    possible together, refused by ModelError if not. A pair cannot be softer than its torque makes the spring that bears
-    it, nor softer than its springs without load: there the deflections are not a number.
+    possible together, refused by ModelError if not. Each spring only pulls, as a tendon does: the agonist's torque is
+    positive, the antagonist's negative, or the other way where they are so at the guess. So a pair of springs that
+    stiffen cannot be softer than when one bears the whole torque and the other is slack: there the deflections are not
+    a number.
     """
 
     agonist: object
@@ -319,7 +357,7 @@ class AntagonisticSprings(_ByLaw):
         if self.sigma_range is not None:
             sigmas = _range(self, "sigma_range", self.sigma_range)
         sizes = [max(map(abs, x)) if x is not _ALL else inverse.USUAL for x in (torques, sigmas)]
-        found = inverse.of_two(self._made["wanted"], self._made["slope"], self._start(), sizes)
+        found = inverse.of_two(*(self._made[x] for x in ("wanted", "slope", "torques")), self._start(), sizes)
         if self.torque_range and self.sigma_range:
             T, s = (x.ravel() for x in np.meshgrid(np.linspace(*torques, 9), np.linspace(*sigmas, 9)))
             bad = ~np.isfinite(found.function.map(T.size)(np.array([T, s]), np.zeros((1, T.size))).full()).all(axis=0)
@@ -332,12 +370,16 @@ class AntagonisticSprings(_ByLaw):
         """The error that says why a torque and [a stiffness] cannot be had together; None if they can."""
         if self._made["inverse"].function([torque, sigma[0]], 1.0).is_regular():
             return None
-        text = f"AntagonisticSprings: no deflections give the torque {torque:.6g} with the stiffness {sigma[0]:.6g}"
+        if not np.isfinite([torque, sigma[0]]).all():
+            return ShapeError(f"AntagonisticSprings: torque {torque}, stiffness {sigma[0]}, expected finite numbers")
         span = inverse.stiffnesses(self._made["torques"], self._made["slope"], self._start(), torque)
+        wanted, *ends = _told_apart(sigma[0], *(span or ()))
+        text = f"AntagonisticSprings: no deflections give the torque {torque:.6g} with the stiffness {wanted}"
         if span is None:
-            return LimitError(f"{text}; the springs cannot give that torque")
+            return LimitError(f"{text}; the springs cannot give that torque by pulling")
         if not span[0] <= sigma[0] <= span[1]:
-            return LimitError(f"{text}; with that torque the pair's stiffness goes from {span[0]:.4g} to {span[1]:.4g}")
+            bound = f"at least {ends[0]}" if sigma[0] < span[0] else f"at most {ends[1]}"
+            return LimitError(f"{text}; with that torque the stiffness of the pair, both pulling, is {bound}")
         return SolveError(f"{text}, or were not found; give another guess, or torque_range and sigma_range", "unsolved")
 
     def scaled(self, factor):
@@ -353,22 +395,33 @@ _ALL = (-np.inf, np.inf)
 
 def _beyond(spring, torque, where, span):
     """The error for a torque without a deflection, span being what the law gives."""
+    if not np.isfinite(torque):
+        return ShapeError(f"{spring}: the torque{where} is {torque}, expected a finite number")
     miss = max(span[0] - torque, torque - span[1])
-    text = f"{spring}: no deflection gives the torque {torque:.6g}{where}; the law, where it rises, gives "
-    text += f"{span[0]:.6g} to {span[1]:.6g}"
+    torque, low, high = _told_apart(torque, *span)
+    text = f"{spring}: no deflection gives the torque {torque}{where}; the law, where it rises, gives {low} to {high}"
     if miss >= 0:
         return LimitError(text + (f", short of it by {miss:.3g}" if miss else ", never quite"))
     return SolveError(f"{text}, but the deflection was not found; give torque_range to be sure", "unsolved")
 
 
-def _range(spring, name, given):
+def _told_apart(value, *ends):
+    """Texts of the numbers, with as many digits as it takes to see the value beside the ends."""
+    for digits in (6, 9, 12, 17):
+        text, *others = (f"{x:.{digits}g}" for x in (value, *ends))
+        if all(text != y or value == x for x, y in zip(ends, others, strict=True)):
+            break
+    return text, *others
+
+
+def _range(spring, name, ends):
     """(lowest, highest) of a range that was given."""
     try:
-        low, high = (float(x) for x in given)
+        low, high = (float(x) for x in as_floats(name, ends))
     except (TypeError, ValueError):
         low = high = np.nan
     if not -np.inf < low < high < np.inf:
-        raise ModelError(type(spring).__name__, [f"{name} is {given!r}, expected (lowest, highest), finite numbers"])
+        raise ModelError(type(spring).__name__, [f"{name} is {ends!r}, expected (lowest, highest), finite numbers"])
     return low, high
 
 

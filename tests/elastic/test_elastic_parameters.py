@@ -1,5 +1,6 @@
 """Parameters of elastic robots in every form, friction at the motors, and simulations that cannot be."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from elastic_arms import planar_arm, swing
@@ -40,6 +41,29 @@ def test_wrong_lengths_and_names_are_named(name):
         el.elastic_robot(planar_arm(2), **BASE | {name: [0.5, 0.5, 0.5]})
     with pytest.raises(od.UnknownName, match="elbow"):
         el.elastic_robot(planar_arm(2), **BASE | {name: {"elbow": 0.5}})
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("value", [True, "300", np.ma.masked_array([5.0, 6.0], [False, True]), ["a", "b"], None])
+def test_what_is_no_number_is_refused(name, value):
+    if value is None and name == "motor_inertia":
+        value = np.array([["a", "b"], ["c", "d"]])
+    with pytest.raises(od.ModelError, match=name):
+        el.elastic_robot(planar_arm(2), **BASE | {name: value})
+
+
+@pytest.mark.parametrize(
+    "coupling",
+    ["x", 3.0, np.full((2, 2), np.nan), [["a", "b"], ["c", "d"]], lambda q: "x", lambda q: ca.SX.sym("p", 2, 2)],
+)
+def test_what_is_no_coupling_is_refused(coupling):
+    with pytest.raises(od.ModelError, match="coupling: "):
+        el.elastic_robot(planar_arm(2), **BASE, coupling=coupling)
+
+
+def test_what_is_no_rotor_is_refused():
+    with pytest.raises(od.ShapeError, match="motor_coupling: gear_ratio"):
+        el.motor_coupling(planar_arm(2), 1e-4, "a")
 
 
 def test_damping_of_rigid_joints_and_of_given_springs():

@@ -114,12 +114,85 @@ def test_pairs_find_both_deflections():
 
 
 def test_stiffness_that_a_pair_cannot_have_is_named():
-    """Of exponential springs, 20 (exp(8 z) - 1): the stiffness is more than eight times the torque."""
+    """Of springs 20 (exp(8 z) - 1) the first slack, the second bearing all: 160 (1 + 51)."""
     pair = el.AntagonisticSprings(lambda z: 20 * (ca.exp(8 * z) - 1))
-    with pytest.raises(od.LimitError, match=r"torque -1000 with the stiffness 500; .* goes from 8000 to"):
+    with pytest.raises(od.LimitError, match=r"torque -1000 with the stiffness 500; .* is at least 8320$"):
         pair.deflections([-1000.0], [500.0])
     with pytest.raises(od.ModelError, match="no deflections give the torque"):
         el.AntagonisticSprings(lambda z: 20 * (ca.exp(8 * z) - 1), torque_range=(-50, 50), sigma_range=(200, 900))
+
+
+@pytest.mark.parametrize(
+    ("torque", "stiffness", "least"),
+    [(0.0, 10.0, 60), (0.0, 59.9999, 60), (10.0, 60.0001, 120), (10.0, 119.999, 120), (-10.0, 119.999, 120)],
+)
+def test_springs_of_a_pair_do_not_push(torque, stiffness, least):
+    """5 (exp(6 z) - 1): 30 (exp(6 z_1) + exp(-6 z_2)), of which both are at least 1, and the bearing one 3 at 10 Nm."""
+    pair = el.AntagonisticSprings(lambda z: 5 * (ca.exp(6 * z) - 1))
+    with pytest.raises(od.LimitError, match=f"is at least {least}$"):
+        pair.deflections([torque], [stiffness])
+
+
+@pytest.mark.parametrize("torque", [0.0, 10.0, -10.0])
+def test_pairs_are_found_down_to_where_one_is_slack(torque):
+    pair = el.AntagonisticSprings(lambda z: 5 * (ca.exp(6 * z) - 1))
+    stiffness = 60.0 + 6 * abs(torque) + 1e-3
+    first, second = (float(x[0]) for x in pair.deflections([torque], [stiffness]))
+    up, down = ((stiffness / 30 + s * torque / 5) / 2 for s in (1, -1))
+    assert [first, second] == pytest.approx([np.log(up) / 6, -np.log(down) / 6], abs=1e-9)
+    assert first > 0 > second
+
+
+def test_springs_that_pull_without_deflection_are_soft_at_will():
+    """5 exp(6 z) pulls always, and its pair at 10 Nm has more than 60 Nm/rad."""
+    pair = el.AntagonisticSprings(lambda z: 5 * ca.exp(6 * z))
+    z = [float(x[0]) for x in pair.deflections([10.0], [60.0001])]
+    assert z == pytest.approx([np.log(2.00000166666666) / 6, -np.log(1.66666666e-6) / 6], abs=1e-6)
+    with pytest.raises(od.LimitError, match="is at least 60$"):
+        pair.deflections([10.0], [59.9])
+
+
+@pytest.mark.parametrize("torque", [19.999, 19.9999, 19.99999, -19.99999])
+def test_torques_close_to_the_reach_are_found(torque):
+    spring = el.NonlinearSpring(lambda z: 20 * ca.tanh(5 * z))
+    z = float(spring.deflections([torque], [])[0][0])
+    assert z == pytest.approx(np.arctanh(torque / 20) / 5, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("torque", "error", "text"),
+    [
+        (20.0, od.LimitError, "torque 20; .* -20 to 20, never quite"),
+        (-20.0000001, od.LimitError, r"torque -20.0000001; .* -20 to 20, short of it by 1e-07"),
+        (np.nan, od.ShapeError, "the torque is nan, expected a finite number"),
+        (np.inf, od.ShapeError, "the torque is inf, expected a finite number"),
+    ],
+)
+def test_messages_tell_the_torque_from_the_reach(torque, error, text):
+    with pytest.raises(error, match=text):
+        el.NonlinearSpring(lambda z: 20 * ca.tanh(5 * z)).deflections([torque], [])
+
+
+NO_SPRINGS = [
+    lambda k: el.LinearSpring(k),
+    lambda k: el.LinearSpring(300.0, damping=k if k != 0 else -1.0),
+    lambda k: el.NonlinearSpring(LAWS["cubic"], factor=k),
+    lambda k: el.AntagonisticSprings(LAWS["exp"], factor=k),
+]
+
+
+@pytest.mark.parametrize("k", [-5, 0, np.nan, np.inf, "a", True, None, np.ma.masked_array([3.0], [True])])
+@pytest.mark.parametrize("make", NO_SPRINGS)
+def test_numbers_of_springs_are_checked(make, k):
+    with pytest.raises(od.ModelError, match="(stiffness|damping|factor) is .*, expected a finite number"):
+        make(k)
+
+
+def test_springs_that_push_away_are_refused():
+    with pytest.raises(od.ModelError, match="the law falls"):
+        el.NonlinearSpring(lambda z: -5 * z)
+    with pytest.raises(od.ModelError, match="guess"):
+        el.NonlinearSpring(LAWS["cubic"], guess=np.nan)
 
 
 def test_robots_name_the_joint():
