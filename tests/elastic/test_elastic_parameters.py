@@ -43,6 +43,7 @@ def test_wrong_lengths_and_names_are_named(name):
         el.elastic_robot(planar_arm(2), **BASE | {name: {"elbow": 0.5}})
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("value", [True, "300", np.ma.masked_array([5.0, 6.0], [False, True]), ["a", "b"], None])
 def test_what_is_no_number_is_refused(name, value):

@@ -181,6 +181,7 @@ NO_SPRINGS = [
 ]
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("k", [-5, 0, np.nan, np.inf, "a", True, None, np.ma.masked_array([3.0], [True])])
 @pytest.mark.parametrize("make", NO_SPRINGS)
 def test_numbers_of_springs_are_checked(make, k):
