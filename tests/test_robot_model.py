@@ -486,7 +486,7 @@ def test_the_step_between_quaternions_does_not_depend_on_their_length(length):
     r = build(["spherical"], [0])
     q = r.random_configuration(0)
     step = np.array([0.3, -0.2, 1e-3])
-    found = r.difference_function().normalizing()(length * q, length * r.integrate(q, step))
+    (found,) = r.difference_function().call([length * q, length * r.integrate(q, step)])  # without checks
     assert np.array(found).ravel() == pytest.approx(step, rel=1e-9)
 
 
