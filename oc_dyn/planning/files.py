@@ -22,9 +22,10 @@ MAX_BYTES = 1_000_000_000  # of a file that is read, and of what it unpacks to
 def replacing(path):
     """Path of a temporary neighbour that takes the place of `path` at the end; gone if anything fails.
 
-    A full disk or a folder that must not be written to is an OSError that names `path`.
+    A full disk or a folder that must not be written to is an OSError that names `path`. Of a link the file that it
+    leads to is written.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(unique(path.suffix))
     try:
@@ -56,6 +57,7 @@ def together(folder):
         with watched(hold=True):
             for file in sorted(f for f in part.rglob("*") if not f.is_dir()):
                 place = folder / file.relative_to(part)
+                place = Path(os.path.realpath(place)) if place.is_symlink() else place
                 place.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(file, place)
     finally:
