@@ -43,6 +43,12 @@ _OF_CLASSES = {  # what a class has besides what its author wrote
     "__dataclass_fields__", "__dataclass_params__", "__parameters__", "__slotnames__", "__slots__", "__classcell__",
 }  # fmt: skip
 _OF_TYPING = tuple({type(x) for x in (list[int], int | str, typing.List[int], typing.Any, typing.TypeVar("T"))})  # noqa: UP006
+_NAMED_BY_TYPING = [
+    getattr(typing, name)
+    for name in ("TypeVar", "ParamSpec", "TypeVarTuple", "NewType", "TypeAliasType")
+    if hasattr(typing, name)  # some are of later versions
+]
+_OF_TYPING += tuple(_NAMED_BY_TYPING)
 _CACHED = type(functools.lru_cache(len))
 _CONTENTS = (  # of instances of subclasses, whatever their methods make of it
     (dict, dict.items), (list, list.__iter__), (tuple, tuple.__iter__), (set, set.copy), (frozenset, frozenset.copy),
@@ -230,8 +236,10 @@ class _Walk:
         if args is not None:
             more = getattr(x, "__origin__", None), args, getattr(x, "__metadata__", None)
             return _hash("alias", type(x).__name__, *(self.of(y) for y in more))
-        limits = (getattr(x, k, None) for k in ("__bound__", "__constraints__"))
-        return _hash("typing", repr(x), *(self.of(y) for y in limits))
+        if type(x) not in _NAMED_BY_TYPING:
+            return _hash("typing", repr(x))
+        more = (getattr(x, k, None) for k in ("__bound__", "__constraints__", "__supertype__", "__value__"))
+        return _hash("typing", type(x).__name__, x.__name__, *(self.of(y) for y in more))
 
     def array(self, x, kind):
         if x.dtype.hasobject:
@@ -265,9 +273,11 @@ class _Walk:
 
     def by_name(self, x, name):
         """Of what is pickled by a name alone, which has to lead to it."""
-        found = [m for m in list(sys.modules.values()) if _at(m, name) is x]
+        foreign = _named(type(x)) is not None  # so that it may hold what is not looked at
+        found = [m for m in list(sys.modules.values()) if isinstance(m, types.ModuleType) and _at(m, name) is x]
+        found = [m for m in found if not foreign or _origin(m) is not None]
         if not found:
-            raise self.refused(f"a {type(x).__name__} named {name!r} cannot be digested: no module has it")
+            raise self.refused(f"a {type(x).__name__} named {name!r} cannot be digested: no installed module has it")
         home = getattr(x, "__module__", None) or type(x).__module__
         top = home.partition(".")[0]
         places = {(m.__name__.partition(".")[0] != top, _origin(m) or "") for m in found}

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 
 
 def _is_command():
@@ -16,5 +17,6 @@ def _stop(*_):
     os._exit(130)  # an exception would be taken for an error of the module that is being imported
 
 
-if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+_IN_MAIN_THREAD = threading.current_thread() is threading.main_thread()
+if _is_command() and _IN_MAIN_THREAD and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, _stop)

@@ -87,7 +87,8 @@ def sweep(
     Problem; the point; and the version of oc_dyn, CasADi, NumPy and Python, never its place in the grid. Points that
     are the same are computed once: give a function of chance its seed. What files hold, the environment and what a
     function does to its own object are not seen: give such things as arguments, or in key.
-    Results there are what JSON knows (numpy arrays come back as lists), or a Trajectory.
+    Results there are what JSON knows (numpy arrays come back as lists), or a Trajectory, with its robot if the function
+    is given it, encloses it, or names it as a global, and else without.
     key: text or number that stands for the function where it cannot be digested, or is not to be; change it whenever
     the function gives other results.
     accept: what else may be taken from the database, which keeps all it ever got: "versions" for results of the same
@@ -255,7 +256,8 @@ class _Unpickler(pickle.Unpickler):
         self.shared = shared
 
     def persistent_load(self, number):
-        return self.shared[number]
+        x = self.shared[number]
+        return type(x)(x) if type(x) in (ca.SX, ca.MX) else x  # of the same symbols
 
 
 def _copied(x):

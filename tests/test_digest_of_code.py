@@ -56,6 +56,20 @@ CODE = {  # f by a text with one thing that decides, and two values of it
         import typing
         V = typing.Literal[$]
         def f(x): return typing.get_args(V)[0] * x"""),
+    "new type": ("int", "float", """
+        import typing
+        V = typing.NewType("V", $)
+        def f(x): return V.__supertype__(x / 2)"""),
+    "__dict__ of a module": ("2", "3", """
+        import types
+        m = types.ModuleType("m")
+        m.K = $
+        def f(x): return m.__dict__["K"] * x"""),
+    "vars of a module": ("2", "3", """
+        import types
+        m = types.ModuleType("m")
+        m.K = $
+        def f(x): return vars(m)["K"] * x"""),
     "__wrapped__": ("2", "3", """
         import functools
         def outer(g):
@@ -226,7 +240,7 @@ def imports_what_is_not_there(x):
     [
         (lambda x: digest.__globals__["GAIN"], "reads the globals of an object"),
         (lambda x: sys.modules[x], "reads sys.modules"),
-        (np.frompyfunc(lambda x: 2 * x, 1, 1), "ufunc named .* no module has it"),
+        (np.frompyfunc(lambda x: 2 * x, 1, 1), "ufunc named .* no installed module has it"),
         ({ca.MX.sym("m")}, "set of CasADi expressions"),
         (ctypes.pythonapi, "the library .* cannot be digested"),
         (ctypes.pythonapi.Py_IncRef, "function of a library"),
