@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .errors import ShapeError
+from .planning.files import behind
 
 _ID = 0x6F63647E  # "ocd~", in the head of the file: that it is ours
 _COLUMNS = (
@@ -33,7 +34,7 @@ class Store:
     def __init__(self, path, known=False):
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path = Path(os.path.realpath(path)) if path.is_symlink() else path
+        self.path = behind(path)
         _check_kind(path)
         with _as_os_errors(self.path):
             saved = self._set_aside(known) if self._is_damaged(known) else []

@@ -25,7 +25,7 @@ def replacing(path):
     A full disk or a folder that must not be written to is an OSError that names `path`. Of a link the file that it
     leads to is written.
     """
-    path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+    path = behind(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(unique(path.suffix))
     try:
@@ -37,6 +37,11 @@ def replacing(path):
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def behind(path):
+    """The file that a link leads to, there or not, and which os.replace would leave as it is; else the path itself."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
 def unique(suffix=""):
@@ -57,9 +62,8 @@ def together(folder):
         with watched(hold=True):
             for file in sorted(f for f in part.rglob("*") if not f.is_dir()):
                 place = folder / file.relative_to(part)
-                place = Path(os.path.realpath(place)) if place.is_symlink() else place
                 place.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(file, place)
+                os.replace(file, behind(place))
     finally:
         shutil.rmtree(part, ignore_errors=True)
         for f in made:  # those that are empty
