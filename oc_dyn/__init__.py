@@ -1,5 +1,7 @@
 """oc_dyn: rigid-body dynamics with analytic derivatives of any kind as CasADi Functions, and planning on top."""
 
+from . import starting  # noqa: I001, first: Ctrl-C while the command oc-dyn imports the rest
+
 # the quantities register themselves, in the order in which the table shows them
 from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics  # noqa: I001
 from . import partials, second_partials

@@ -34,6 +34,7 @@ def main(argv=None):
     stopped by Ctrl-C.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     with _interrupts() as interrupts:
         try:
             with watched():
@@ -55,6 +56,17 @@ def main(argv=None):
             return 130
         _complain(f"oc-dyn: {message}")
         return 2
+
+
+def _open_streams():
+    """Where the caller has closed standard streams, as `oc-dyn list >&-` does, what is printed goes nowhere, and no
+    file that is opened gets their number, and with it what a solver prints."""
+    while (number := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass
+    os.close(number)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
 
 
 def _run(words):

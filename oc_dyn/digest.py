@@ -8,6 +8,7 @@ order of sets, files and lines of code have no part in it.
 """
 
 import copyreg
+import ctypes
 import dis
 import enum
 import functools
@@ -34,13 +35,27 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.float64)
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _SEES_ALL = ("globals", "eval", "exec")  # built-in functions by which code may read any global
+_SEEN_BY_TEXT = {"__import__", "import_module"}, "imports modules by a text"
+_SEEN_BY_OBJECTS = {"__globals__", "f_globals", "f_locals"}, "reads the globals of an object"
 _OF_CLASSES = {  # what a class has besides what its author wrote
-    "__dict__", "__weakref__", "__module__", "__doc__", "__qualname__", "__annotations__", "__annotate__",
-    "__annotate_func__", "__annotations_cache__", "__firstlineno__", "__static_attributes__", "__abstractmethods__",
-    "_abc_impl", "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__parameters__", "__slotnames__",
-    "__orig_bases__", "__slots__", "__hash__", "__classcell__",
+    "__dict__", "__weakref__", "__module__", "__qualname__", "__annotate__", "__annotate_func__",
+    "__annotations_cache__", "__firstlineno__", "__static_attributes__", "__abstractmethods__", "_abc_impl",
+    "__dataclass_fields__", "__dataclass_params__", "__parameters__", "__slotnames__", "__slots__", "__classcell__",
 }  # fmt: skip
 _OF_TYPING = tuple({type(x) for x in (list[int], int | str, typing.List[int], typing.Any, typing.TypeVar("T"))})  # noqa: UP006
+_NAMED_BY_TYPING = [
+    getattr(typing, name)
+    for name in ("TypeVar", "ParamSpec", "TypeVarTuple", "NewType", "TypeAliasType")
+    if hasattr(typing, name)  # some are of later versions
+]
+_OF_TYPING += tuple(_NAMED_BY_TYPING)
+_CACHED = type(functools.lru_cache(len))
+_CONTENTS = (  # of instances of subclasses, whatever their methods make of it
+    (dict, dict.items), (list, list.__iter__), (tuple, tuple.__iter__), (set, set.copy), (frozenset, frozenset.copy),
+    (str, str.__str__), (int, int.__int__), (float, float.__float__), (complex, lambda x: [x.real, x.imag]),
+    ((bytes, bytearray), bytes), (functools.partial, lambda x: [x.func, x.args, x.keywords]),
+    (property, lambda x: [x.fget, x.fset, x.fdel]), ((staticmethod, classmethod), lambda x: [x.__func__]),
+)  # fmt: skip
 _DESCRIPTORS = (
     types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType,
     types.ClassMethodDescriptorType, types.MethodWrapperType,
@@ -53,11 +68,16 @@ def digest(value, what="value", known=None):
     what: what it is called in messages. known: a dict that calls may share, so that what several values hold is gone
     through once; it must not outlive a change of them. Raises ShapeError that names the part that cannot be digested.
     """
-    walk = _Walk(what, {} if known is None else known)
-    try:
-        return _hash("value", walk.of(value), walk.symbols()).hex()
-    except RecursionError:
-        raise walk.refused("it is nested too deeply") from None
+    known = {} if known is None else known
+    while True:
+        loaded, walk = len(sys.modules), _Walk(what, known)
+        try:
+            found = _hash("value", walk.of(value), walk.symbols()).hex()
+        except RecursionError:
+            raise walk.refused("it is nested too deeply") from None
+        if len(sys.modules) == loaded:
+            return found
+        known.clear()  # an import in a function was followed, after which its package may have one more attribute
 
 
 @functools.cache  # what is changed on the disk while this runs is not what runs
@@ -84,7 +104,7 @@ def _hash(*parts):
 def unwound(function):
     """(function, arguments, keywords) of functools.partial, those within one another taken together."""
     args, keywords = (), {}
-    while isinstance(function, functools.partial):
+    while type(function) is functools.partial:
         args, keywords = (*function.args, *args), {**function.keywords, **keywords}
         function = function.func
     return function, args, keywords
@@ -145,7 +165,7 @@ class _Walk:
             pairs = ((self.of(k), self.part(f"[{k!r:.40}]", y)) for k, y in x.items())
             return _hash("dict", *(part for pair in pairs for part in pair))
         if kind in (set, frozenset):
-            return _hash(kind.__name__, *sorted(bytes.fromhex(digest(y, self.trail[0], self.known)) for y in x))
+            return _hash(kind.__name__, *sorted(self.member(y) for y in x))
         if kind is np.ndarray or isinstance(x, np.generic):
             return self.array(np.asarray(x), kind.__name__)
         if isinstance(x, np.dtype):
@@ -165,7 +185,9 @@ class _Walk:
         if isinstance(x, types.CodeType):
             return self.code(x)
         if isinstance(x, _OF_TYPING):
-            return _hash("typing", repr(x))
+            return self.typing(x)
+        if isinstance(x, typing.ForwardRef):
+            return _hash("typing", kind.__name__, x.__forward_arg__)
         named = _named(x)
         if named:
             return named
@@ -173,7 +195,7 @@ class _Walk:
             return self.function(x)
         if isinstance(x, types.MethodType):
             return _hash("method", self.of(x.__func__), self.part("the object it is bound to", x.__self__))
-        if isinstance(x, functools.partial):
+        if kind is functools.partial:
             function, args, keywords = unwound(x)
             own = x.__reduce__()[2][-1] or {}  # vars(x) would make a dict, and partial(x) another thing
             parts = self.part("its arguments", args), self.part("its arguments", keywords), self.attributes(own)
@@ -181,20 +203,43 @@ class _Walk:
         if isinstance(x, type):
             return self.klass(x)
         if isinstance(x, enum.Enum):
-            return _hash("enum", self.of(kind), x.name, self.of(x.value))
-        if isinstance(x, property):
+            return _hash("enum", self.of(kind), self.of(x.name), self.of(x.value))
+        if kind is property:
             return _hash("property", *(self.of(f) for f in (x.fget, x.fset, x.fdel)))
-        if isinstance(x, (staticmethod, classmethod)):
+        if kind in (staticmethod, classmethod):
             return _hash(kind.__name__, self.of(x.__func__))
         if isinstance(x, functools.cached_property):
-            return _hash("cached_property", self.of(x.func))
-        if hasattr(x, "cache_info") and hasattr(x, "__wrapped__"):  # lru_cache
-            return _hash("cached", self.of(x.__wrapped__))
+            own = {k: y for k, y in _attributes_of(x).items() if k != "lock"}
+            return _hash("cached_property", self.of(kind), self.attributes(own))
+        if kind is _CACHED:
+            return _hash("cached", self.attributes(vars(x)))
+        if isinstance(x, ctypes.CDLL):
+            return self.loaded(x)
+        if isinstance(x, ctypes._CFuncPtr):
+            raise self.refused("a function of a library cannot be digested; keep the ctypes.CDLL, and take it of that")
         if isinstance(x, types.BuiltinFunctionType) and x.__self__ is not None:
             return _hash("method", x.__name__, self.part("the object it is bound to", x.__self__))
         if isinstance(x, _DESCRIPTORS):
             return _hash(kind.__name__, x.__qualname__)
         return self.instance(x)
+
+    def member(self, x):
+        """Of a set, which has no order, so that what it shares with the rest cannot be told."""
+        walk = _Walk(self.trail[0], self.known)
+        found = _hash("value", walk.of(x))
+        if any(walk.expressions.values()):
+            raise self.refused("a set of CasADi expressions cannot be digested; give a list or a dict of them")
+        return found
+
+    def typing(self, x):
+        args = getattr(x, "__args__", None)
+        if args is not None:
+            more = getattr(x, "__origin__", None), args, getattr(x, "__metadata__", None)
+            return _hash("alias", type(x).__name__, *(self.of(y) for y in more))
+        if type(x) not in _NAMED_BY_TYPING:
+            return _hash("typing", repr(x))
+        more = (getattr(x, k, None) for k in ("__bound__", "__constraints__", "__supertype__", "__value__"))
+        return _hash("typing", type(x).__name__, x.__name__, *(self.of(y) for y in more))
 
     def array(self, x, kind):
         if x.dtype.hasobject:
@@ -207,26 +252,54 @@ class _Walk:
         if kind.__name__ == "SwigPyObject":
             raise self.refused("an object of CasADi that is no Function, matrix or expression cannot be digested")
         parts, reduced, seen = [self.part(f"class {kind.__name__}", kind)], None, _attributes_of(x)
+        content = next((of(x) for base, of in _CONTENTS if isinstance(x, base)), None)
         try:
             reduce = copyreg.dispatch_table.get(kind)
             reduced = reduce(x) if reduce else x.__reduce_ex__(4)
         except Exception:  # what it raises where it cannot be pickled is its own affair
-            if foreign or not seen:
+            if foreign or (content is None and (not seen or _hides(kind))):
                 raise self.refused(f"a {kind.__module__}.{kind.__qualname__} cannot be digested") from None
         if isinstance(reduced, str):
-            parts.append(_hash("name", reduced))
+            parts.append(self.by_name(x, reduced))
         elif reduced is not None:
             make, given, state, *more = (*reduced, None, None, None, None)[:5]
             parts += [self.of(make), *(self.of(y) for y in given)]
             parts += [self.of(list(y)) if y is not None else b"" for y in more]
             parts += [self.state(y, kind) for y in (state if isinstance(state, tuple) else [state])]
         if not foreign:  # whatever it leaves out when it is pickled
-            parts.append(self.state(seen, kind))
+            content = content if type(content) in (*_PLAIN, set, frozenset) else list(content)
+            parts += [self.state(seen, kind), self.of(content)]
         return _hash("object", *parts)
+
+    def by_name(self, x, name):
+        """Of what is pickled by a name alone, which has to lead to it."""
+        foreign = _named(type(x)) is not None  # so that it may hold what is not looked at
+        found = [m for m in list(sys.modules.values()) if isinstance(m, types.ModuleType) and _at(m, name) is x]
+        found = [m for m in found if not foreign or _origin(m) is not None]
+        if not found:
+            raise self.refused(f"a {type(x).__name__} named {name!r} cannot be digested: no installed module has it")
+        home = getattr(x, "__module__", None) or type(x).__module__
+        top = home.partition(".")[0]
+        places = {(m.__name__.partition(".")[0] != top, _origin(m) or "") for m in found}
+        return _hash("name", name, min(places)[1])
+
+    def loaded(self, x):
+        """Of a library by its file, and by what was set of its functions."""
+        if not x._name or not Path(x._name).is_file():
+            raise self.refused(f"the library {x._name!r} cannot be digested: give the path of its file")
+        own = {k: y for k, y in vars(x).items() if k not in ("_name", "_handle", "_FuncPtr")}
+        functions = {k: y for k, y in own.items() if isinstance(y, ctypes._CFuncPtr)}
+        told = {k: [y.restype, y.argtypes, getattr(y, "errcheck", None)] for k, y in functions.items()}
+        told = {k: y for k, y in told.items() if y != [ctypes.c_int, None, None]}  # asking for one makes it
+        own = {k: y for k, y in own.items() if k not in functions}
+        facts = str(x._FuncPtr._flags_), Path(x._name).read_bytes()
+        return _hash("library", self.of(type(x)), *facts, self.attributes(told), self.attributes(own))
 
     def state(self, state, kind):
         if not isinstance(state, dict):
             return self.of(state)
+        if kind is np.vectorize:
+            state = {k: y for k, y in state.items() if k != "_ufunc"}  # is made when it is first called
         if any(_origin(sys.modules.get(base.__module__)) == "oc_dyn" for base in kind.__mro__):
             state = _lasting(state, kind)
         return self.attributes(state)
@@ -279,13 +352,17 @@ class _Walk:
 
     def function(self, f):
         with self.at(f"function {f.__name__}"):
+            if f.__globals__ is vars(functools) and isinstance(vars(f).get("registry"), types.MappingProxyType):
+                return _hash("singledispatch", self.of(f.registry), self.of(vars(f).get("__wrapped__")))
             kept = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
             parts = [
                 self.code(f.__code__),
                 self.part("its defaults", f.__defaults__),
                 self.attributes(f.__kwdefaults__ or {}),
                 *(self.part(f"its variable {name!r}", _content(cell)) for name, cell in kept),
-                self.attributes({k: y for k, y in vars(f).items() if k != "__wrapped__"}),
+                self.part("its annotations", f.__annotations__),
+                *(self.of(x) for x in (f.__name__, f.__doc__)),
+                self.attributes(vars(f)),
             ]
             module = sys.modules.get(f.__globals__.get("__name__"))  # f.__module__ is what a decorator makes of it
             known = module is not None and vars(module) is f.__globals__ and _origin(module)
@@ -300,8 +377,12 @@ class _Walk:
     def globals(self, code, space):
         """What code reads of the namespace of its module, and imports."""
         parts = []
-        if any({"__import__", "import_module"} & set(c.co_names) for c in _codes(code)):
-            raise self.refused("it imports modules by a text, which is not followed")
+        for one in _codes(code):
+            for names, what in (_SEEN_BY_TEXT, _SEEN_BY_OBJECTS):
+                if names & set(one.co_names):
+                    raise self.refused(f"it {what}, which is not followed")
+            if {"sys", "modules"} <= set(one.co_names):
+                raise self.refused("it reads sys.modules, which is not followed")
         for name, chain in sorted(_read(code)):
             if name in space:
                 x, path = space[name], name
@@ -333,7 +414,18 @@ class _Walk:
             if not names:
                 above = name.split(".")
                 return [self.of(sys.modules[".".join(above[: k + 1])]) for k in range(len(above))]
-            return [self.part(k, getattr(module, k, None)) for k in names]
+            return [self.part(k, self.imported(module, k)) for k in names]
+
+    def imported(self, module, name):
+        """What `from module import name` finds."""
+        try:
+            return getattr(module, name)
+        except AttributeError:
+            pass
+        try:
+            return importlib.import_module(f"{module.__name__}.{name}")
+        except Exception as error:
+            raise self.refused(f"{module.__name__} has no {name!r}: {type(error).__name__}: {error}") from None
 
     def module(self, module):
         origin = _origin(module)
@@ -341,30 +433,74 @@ class _Walk:
             return _hash("module", module.__name__, origin)
         file = getattr(module, "__file__", None) or ""
         compiled = not file.endswith((".py", ".pyc")) and Path(file).is_file()
-        return _hash("module", Path(file).read_bytes() if compiled else "", self.names(vars(module)))
+        kind = self.of(type(module)) if type(module) is not types.ModuleType else ""
+        return _hash("module", kind, Path(file).read_bytes() if compiled else "", self.names(vars(module)))
 
     def names(self, space):
         return self.attributes({k: y for k, y in space.items() if not (k[:2] == "__" == k[-2:])})
 
     def klass(self, kind):
         found = {k: y for k, y in vars(kind).items() if k not in _OF_CLASSES}
+        found = {k: y for k, y in found.items() if not (k == "__annotations__" and not y)}  # asking for them makes them
         parts = [kind.__name__, self.of(type(kind)), *(self.of(base) for base in kind.__bases__)]
         if isinstance(kind, enum.EnumMeta):
-            parts += [_hash(m.name, self.part(m.name, m.value)) for m in kind]
-            found = {k: y for k, y in found.items() if isinstance(y, _WRITTEN) and not k.startswith("_")}
+            for name, member in kind.__members__.items():
+                own = {k: y for k, y in vars(member).items() if k not in _OF_MEMBERS}
+                parts.append(_hash(name, self.part(name, member.value), self.attributes(own)))
+            found = {k: y for k, y in found.items() if k not in kind.__members__ and _in_body(k, y)}
         if "__dataclass_fields__" in vars(kind):
+            parts.append(repr(vars(kind)["__dataclass_params__"]))
             for f in vars(kind)["__dataclass_fields__"].values():
-                given = self.part(f"field {f.name!r}", (f.name, f.init, f.kw_only if hasattr(f, "kw_only") else None))
-                parts += [given, self.of(f.default), self.of(f.default_factory)]
-            found = {k: y for k, y in found.items() if not _generated(y)}  # of the fields
+                facts = f.name, f.init, f.repr, f.hash, f.compare, getattr(f, "kw_only", None), f.metadata
+                parts += [self.part(f"field {f.name!r}", y) for y in (facts, f.default, f.default_factory, f.type)]
+            found = {k: y for k, y in found.items() if not _generated(k, y, kind)}  # of the fields
         return _hash("class", *parts, self.attributes(found))
 
 
+class _Enum(enum.Enum):
+    A = 1
+
+
+class _Flag(enum.Flag):
+    A = 1
+
+
 _WRITTEN = (types.FunctionType, property, staticmethod, classmethod)
+_OF_MEMBERS = {*vars(_Enum.A), *vars(_Flag.A), "_sort_order_"}
+_OF_ENUMS = ({*vars(_Enum), *vars(_Flag)} - {"A", "_boundary_"}) | {"_unhashable_values_", "_order_", "_ignore_"}
 
 
-def _generated(x):
-    return isinstance(x, types.FunctionType) and x.__name__[:2] == "__" and x.__code__.co_filename == "<string>"
+def _in_body(name, x):
+    """Whether an attribute of an Enum is of its author; functions that enum itself adds are told by name anyway."""
+    return name not in _OF_ENUMS or isinstance(x, _WRITTEN)
+
+
+_BY_DATACLASS = {
+    "__init__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__",
+    "__replace__",
+}  # fmt: skip
+
+
+def _generated(name, x, kind):
+    if name == "__doc__":  # may show addresses of defaults
+        return isinstance(x, str) and x.startswith(f"{kind.__name__}(")
+    code = getattr(getattr(x, "__wrapped__", x), "__code__", None)  # __repr__ is wrapped
+    if name not in _BY_DATACLASS or code is None or code.co_filename != "<string>":
+        return name in ("__getstate__", "__setstate__") and getattr(x, "__module__", None) == "dataclasses"
+    return code.co_qualname.startswith("__create_fn__") if hasattr(code, "co_qualname") else code.co_firstlineno == 2
+
+
+def _hides(kind):
+    """Whether instances hold more than attributes, as of a base in C: what object.__reduce_ex__ looks at."""
+    slots = len(copyreg._slotnames(kind))
+    size = object.__basicsize__ + 8 * (slots + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0))
+    return bool(kind.__itemsize__) or kind.__basicsize__ > size
+
+
+def _at(module, path):
+    for step in path.split("."):
+        module = getattr(module, step, None)
+    return module
 
 
 def _content(cell):
@@ -498,9 +634,6 @@ def _named(x):
         module = sys.modules.get(module) if isinstance(module, str) else None
         origin = _origin(module)
         for path in (name, getattr(x, "__name__", None)) if origin is not None else ():
-            found = module
-            for step in path.split(".") if isinstance(path, str) else ():
-                found = getattr(found, step, None)
-            if found is x:
+            if isinstance(path, str) and _at(module, path) is x:
                 return _hash("named", origin, module.__name__, path)
     return None

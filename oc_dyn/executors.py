@@ -59,6 +59,14 @@ def completed(function, points, executor="serial", name=None, tries=TRIES):
     return _submitted(function, points, name, what)
 
 
+def told(error):
+    """"Kind: message" of an exception, even of one whose message cannot be had."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as raised:
+        return f"{type(error).__name__}: its text cannot be had, for its __str__ raises {type(raised).__name__}"
+
+
 def _serial(function, points):
     for number, point in enumerate(points):
         try:
@@ -77,7 +85,7 @@ def _guarded(function, point):
             pickle.loads(pickle.dumps(error))
             return None, error
         except Exception:
-            return None, SolveError(f"{type(error).__name__}: {error}")
+            return None, SolveError(told(error))
 
 
 def _outcome(future):

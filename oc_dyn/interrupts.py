@@ -26,6 +26,7 @@ from .errors import ShapeError, SolveError
 from .given import number
 
 TIME_LIMIT = "time_limit"  # status of what a limit of time has stopped
+LONGEST = 2e6  # [s] that command() waits, 23 days: an operating system counts milliseconds in 32 bits
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
 _end = ContextVar("end", default=math.inf)  # time.monotonic() at which all must be done
 _run = ContextVar("run", default=None)  # of the solver that runs now
@@ -267,7 +268,7 @@ def command(words, given=None, timeout=None, **options):
             commands.running.append(process)
         if commands.ended:
             raise KeyboardInterrupt
-        out, said = process.communicate(given, timeout)
+        out, said = process.communicate(given, None if timeout is None else min(timeout, LONGEST))
     except BaseException:
         if process is not None:
             _end_command(process)

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .errors import ShapeError
+from .planning.files import behind
 
 _ID = 0x6F63647E  # "ocd~", in the head of the file: that it is ours
 _COLUMNS = (
@@ -31,8 +32,10 @@ class Store:
     """
 
     def __init__(self, path, known=False):
-        self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = behind(path)
+        _check_kind(path)
         with _as_os_errors(self.path):
             saved = self._set_aside(known) if self._is_damaged(known) else []
             self.connection = self._connected()
@@ -53,13 +56,13 @@ class Store:
         found = self.rows("key = ?", key)
         return found[0] if found else None
 
-    def rows(self, where="1", *given):
+    def rows(self, where="1", *given, warn=True):
         """All rows for which an expression of SQL holds, in the order in which they came."""
         with _as_os_errors(self.path):
             select = f"SELECT {', '.join(_COLUMNS)} FROM results WHERE {where} ORDER BY rowid"
             found = [dict(zip(_COLUMNS, row, strict=True)) for row in self.connection.execute(select, given)]
         whole = [row for row in found if _is_whole(row)]
-        if len(whole) < len(found):
+        if warn and len(whole) < len(found):
             lost = len(found) - len(whole)
             warnings.warn(f"{self.path}: {lost} damaged rows are left out and computed again", stacklevel=3)
         return whole
@@ -72,7 +75,7 @@ class Store:
         with _as_os_errors(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
-                there = self.read(row["key"])
+                there = next(iter(self.rows("key = ?", row["key"], warn=False)), None)
                 if there is None or replace or there["status"] != "done":
                     marks = ", ".join("?" * len(_COLUMNS))
                     self.connection.execute(
@@ -101,6 +104,8 @@ class Store:
                 number = connection.execute("PRAGMA application_id").fetchone()[0]
                 whole = connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
                 if number == _ID:
+                    if whole:
+                        self._check_columns(connection)
                     return not whole
                 known = known and not (whole and _head(self.path) is not None)  # short files pass for empty ones
             except sqlite3.OperationalError:  # locked, no right, a disk that fails
@@ -111,6 +116,13 @@ class Store:
             raise ShapeError(f"{self.path}: it is not a file of results that oc_dyn wrote; it is left as it is: "
                              "give another name")  # fmt: skip
         return True
+
+    def _check_columns(self, connection):
+        there = [row[1] for row in connection.execute("PRAGMA table_info(results)")]
+        missing = [name for name in _COLUMNS if name not in there]
+        if there and missing:
+            raise ShapeError(f"{self.path}: its table results has no {', '.join(missing)}, so that another version of "
+                             "oc_dyn or another program made it; it is left as it is: give another name")  # fmt: skip
 
     def _set_aside(self, known):
         """Rename the damaged file; returns the rows in it that are whole."""
@@ -128,6 +140,17 @@ class Store:
             except (sqlite3.Error, UnicodeDecodeError):
                 pass  # as far as it could be read
         return saved
+
+
+def _check_kind(path):
+    """Raise ShapeError for what is no file, nor to become one."""
+    if path.is_symlink() and not path.exists() and not Path(os.path.realpath(path)).parent.is_dir():
+        kind = f"a link to {os.path.realpath(path)}, whose folder is not there"
+    elif path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+    else:
+        return
+    raise ShapeError(f"{path}: it is {kind}, expected a file of results or nothing; give another name")
 
 
 def aside(path, why, number=None):

@@ -3,22 +3,27 @@
 import csv
 import functools
 import hashlib
+import io
 import itertools
 import json
+import os
 import pickle
 import signal
 import tempfile
 import threading
 import time
+import types
 import uuid
 import warnings
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 
 from .digest import digest, unwound, version
+from .elastic.model import ElasticRobot
 from .errors import ShapeError, SolveError, UnknownName
 from .given import number
 from .model.numbers import shortened
@@ -71,7 +76,8 @@ def sweep(
     alone: it cannot be sent to other processes.
     grid: list of {argument: value}, or {argument: [values]} for all combinations, the last argument the fastest.
     executor: "serial", "processes:N", "dask:ADDRESS" or any concurrent.futures.Executor, see oc_dyn.executors. A script
-    with processes needs `if __name__ == "__main__":`. Results do not depend on it.
+    with processes needs `if __name__ == "__main__":`. Results do not depend on it: every point gets arguments of its
+    own, so that a function may change them, as far as they can be pickled; robots and Functions are shared.
     out: file.csv or folder. Every result is written to a database, file.sqlite or sweep.sqlite in the folder, as soon
     as it is there; the table, and trajectories in the folder as KEY.npz, at the end or by od.export_sweep. The same
     sweep goes on where it was stopped, killed too; several may write to one file at once. A file, or a folder with
@@ -81,7 +87,8 @@ def sweep(
     Problem; the point; and the version of oc_dyn, CasADi, NumPy and Python, never its place in the grid. Points that
     are the same are computed once: give a function of chance its seed. What files hold, the environment and what a
     function does to its own object are not seen: give such things as arguments, or in key.
-    Results there are what JSON knows (numpy arrays come back as lists), or a Trajectory.
+    Results there are what JSON knows (numpy arrays come back as lists), or a Trajectory, with its robot if the function
+    is given it, encloses it, or names it as a global, and else without.
     key: text or number that stands for the function where it cannot be digested, or is not to be; change it whenever
     the function gives other results.
     accept: what else may be taken from the database, which keeps all it ever got: "versions" for results of the same
@@ -89,11 +96,12 @@ def sweep(
     retry: run points again that failed before; those whose worker was lost always are.
     time_limit: seconds for the solvers of a point, which fails beyond it; with a longer one it is run again.
     progress: show a bar on stderr; default only on a terminal.
-    Ctrl-C ends the sweep with KeyboardInterrupt; the points it stopped count neither as done nor as failed.
+    Ctrl-C ends the sweep with KeyboardInterrupt, or what a handler of one's own raises, and SystemExit of a point ends
+    it too; the points they stopped count neither as done nor as failed.
     Raises ShapeError for a grid, function or file that does not fit, and for what cannot be digested, SolveError where
     a worker has another version of the function, OSError where `out` cannot be written: what was done before is kept.
     """
-    from .executors import checked, completed  # multiprocessing and tqdm when they are first needed
+    from .executors import checked, completed, told  # multiprocessing and tqdm when they are first needed
     from .study.points import bar
 
     points = _points(grid)
@@ -110,6 +118,7 @@ def sweep(
         function = functools.partial(_solved_for, function)
     elif not callable(function):
         raise ShapeError(f"sweep: got {function!r}, expected a function or an od.Problem")
+    accept = _names_of(accept)
     filed = None if out is None else _Filed(out, function, points, key, accept)
     with closing(filed) if filed else nullcontext():
         done, missing, same = {}, list(range(len(points))), {}
@@ -131,7 +140,7 @@ def sweep(
                 if getattr(error, "status", None) == _OTHER_CODE:
                     raise error
                 k, status = missing[place], "lost"
-                result, text, seconds, limited = outcome or (None, f"{type(error).__name__}: {error}", 0.0, False)
+                result, text, seconds, limited = outcome or (None, told(error), 0.0, False)
                 if outcome is not None:
                     status = "done" if text is None else "failed"
                 result, whose = _with_robot(result, function, points[k])
@@ -163,12 +172,42 @@ def export_sweep(out, to=None):
 
 def _points(grid):
     if isinstance(grid, dict):
+        for name, values in grid.items():
+            if isinstance(values, (str, bytes)) or not _is_iterable(values):
+                raise ShapeError(f"sweep: grid: {name!r} is {shortened(values)}, expected a list of values")
         grid = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    if not _is_iterable(grid):
+        expected = "expected a list of {argument: value} or {argument: [values]}"
+        raise ShapeError(f"sweep: grid is {shortened(grid)}, {expected}")
     points = list(grid)
     for k, point in enumerate(points):
         if not isinstance(point, dict) or not all(isinstance(name, str) for name in point):
             raise ShapeError(f"sweep: point {k} is {point!r}, expected {{argument: value}}")
+        for name in point:
+            if _plain_text(name) != name:
+                raise ShapeError(f"sweep: point {k}: {name!r} is no name of an argument: it cannot be written as UTF-8")
     return points
+
+
+def _is_iterable(x):
+    try:
+        iter(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _names_of(accept):
+    names = [accept] if isinstance(accept, str) else list(accept) if _is_iterable(accept) else [accept]
+    if not all(isinstance(x, str) for x in names):
+        expected = 'expected "versions", or functions as the table names them'
+        raise ShapeError(f"sweep: accept is {shortened(accept)}, {expected}")
+    return names
+
+
+def _plain_text(text):
+    """A text that can be written as UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 # -- one point ---------------------------------------------------------------------------------------------------
@@ -176,6 +215,9 @@ def _points(grid):
 
 def _run(function, point, time_limit=None):
     """(result, None or text of the exception, seconds, whether the time was up)"""
+    from .executors import told
+
+    point = _copied(point)
     start, limited = time.perf_counter(), False
     try:
         with _deadline(time_limit):
@@ -183,9 +225,53 @@ def _run(function, point, time_limit=None):
             if isinstance(result, Problem):
                 result = _plain_solution(result.solve())
     except Exception as error:
-        result, text = None, f"{type(error).__name__}: {error}"
+        result, text = None, told(error)
         limited = time_limit is not None and getattr(error, "status", None) == "time_limit"
     return result, text, time.perf_counter() - start, limited
+
+
+_SHARED = (
+    Robot, ElasticRobot, ca.Function, ca.SX, ca.MX, type, types.FunctionType, types.BuiltinFunctionType,
+    types.ModuleType,
+)  # fmt: skip
+
+
+class _Pickler(pickle.Pickler):
+    """Leaves out what no function changes, or only what keeps it fast, and what lies in no module."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        self.shared = []
+
+    def persistent_id(self, x):
+        if not isinstance(x, _SHARED):
+            return None
+        self.shared.append(x)
+        return len(self.shared) - 1
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file, shared):
+        super().__init__(file)
+        self.shared = shared
+
+    def persistent_load(self, number):
+        x = self.shared[number]
+        return type(x)(x) if type(x) in (ca.SX, ca.MX) else x  # of the same symbols
+
+
+def _copied(x):
+    """A point, as another process would get it, so that what a function changes in place stays its own."""
+    if isinstance(x, (type(None), bool, int, float, complex, str, bytes)):
+        return x
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    try:
+        pickler.dump(x)
+        file.seek(0)
+        return _Unpickler(file, pickler.shared).load()
+    except Exception:  # an open file, a lock
+        return {name: _copied(value) for name, value in x.items()} if type(x) is dict else x
 
 
 def _deadline(seconds):
@@ -212,26 +298,52 @@ def _run_packed(packed, name, expected, point, time_limit):
         _KEPT[name] = function
     result, *rest = _run(function, point, time_limit)
     if isinstance(result, Samples):
-        places = [k for k, x in _given(function, point).items() if x is result.robot and isinstance(x, Robot)]
-        if places:
-            result.robot = places[0]
+        result.robot = _place_of(result.robot, function, point) or result.robot
     return result, *rest
 
 
 def _with_robot(result, function, point):
-    """(result, None or the argument that is the robot of it), the robot in its place."""
+    """(result, None or the place of its robot in what the function is given or holds), the robot in its place."""
     if not isinstance(result, Samples):
         return result, None
-    given = _given(function, point)
     if isinstance(result.robot, str):
-        result.robot = given[result.robot]
-    return result, next((k for k, x in given.items() if x is result.robot and isinstance(x, Robot)), None)
+        result.robot = _robots(function, point).get(result.robot)
+    return result, _place_of(result.robot, function, point)
 
 
-def _given(function, point):
-    """{name: value} of all arguments of a point; those that functools.partial keeps by position as "0", "1", ..."""
-    _, args, keywords = unwound(function)
-    return {**{str(k): x for k, x in enumerate(args)}, **keywords, **point}
+def _place_of(robot, function, point):
+    return next((place for place, x in _robots(function, point).items() if x is robot), None)
+
+
+def _robots(function, point):
+    """{place: robot} of all in the arguments of a point, those that functools.partial keeps by position as "0", "1",
+    ..., in lists and dicts of them, and in what the function is bound to, encloses, or names of its module."""
+    function, args, keywords = unwound(function)
+    found = {}
+    _add_robots(found, {**{str(k): x for k, x in enumerate(args)}, **keywords, **point}, "", ())
+    if isinstance(function, types.MethodType):
+        _add_robots(found, getattr(function.__self__, "__dict__", {}), "self.", ())
+        function = function.__func__
+    if isinstance(function, types.FunctionType):
+        code = function.__code__
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            with suppress(ValueError):  # not set yet
+                _add_robots(found, {name: cell.cell_contents}, "closure ", ())
+        space = function.__globals__
+        _add_robots(found, {k: space[k] for k in code.co_names if k in space}, "global ", ())
+    return found
+
+
+def _add_robots(found, holder, above, within):
+    if id(holder) in within:
+        return
+    items = holder.items() if isinstance(holder, dict) else enumerate(holder)
+    for k, x in items:
+        place = f"{above}{k}" if not within else f"{above}[{k!r}]"
+        if isinstance(x, Robot):
+            found.setdefault(place, x)
+        elif isinstance(x, (dict, list, tuple)) and len(x) < 1000:
+            _add_robots(found, x, place, (*within, id(holder)))
 
 
 def _packed(function, kind):
@@ -269,26 +381,32 @@ def _plain_solution(found):
 
 @contextmanager
 def _interrupts():
-    """A function that raises KeyboardInterrupt if Ctrl-C came and something, such as a solver, has swallowed it."""
-    seen, before = [], signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
-        yield lambda: None
-        return
+    """A function that raises what the handler of Ctrl-C or SIGTERM raised if something, such as a solver or the point
+    that ran, has swallowed it or made a failure of it."""
+    raised, before = [], {}
+    if threading.current_thread() is threading.main_thread():  # which alone may handle signals
+        handlers = ((s, signal.getsignal(s)) for s in (signal.SIGINT, signal.SIGTERM))
+        before = {s: handler for s, handler in handlers if callable(handler)}
 
-    def note(*what):
-        seen.append(what)
-        return before(*what)
+    def note(number, frame):
+        try:
+            return before[number](number, frame)
+        except BaseException as error:
+            raised.append(error)
+            raise
 
     def interrupted():
-        if seen:
-            raise KeyboardInterrupt
+        if raised:
+            raise raised[0]
 
-    signal.signal(signal.SIGINT, note)
+    for s in before:
+        signal.signal(s, note)
     try:
         yield interrupted
     finally:
-        if signal.getsignal(signal.SIGINT) is note:
-            signal.signal(signal.SIGINT, before)
+        for s, handler in before.items():
+            if signal.getsignal(s) is note:
+                signal.signal(s, handler)
 
 
 # -- what is kept on the disk ------------------------------------------------------------------------------------
@@ -302,7 +420,6 @@ class _Filed:
         self.folder = Path(out).suffix.lower() != ".csv"
         self.called, self.points = function, points
         self.function = _function_digest(function) if key is None else _named(key)
-        accept = [accept] if isinstance(accept, str) else list(accept)
         self.versions = "versions" in accept
         self.others = [self.function, *(x for x in accept if x != "versions")]
         known = {}
@@ -351,7 +468,7 @@ class _Filed:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"{row['key']}.npz"
             path.write_bytes(row["result"])
-            return Trajectory.load(path, robot=_given(self.called, self.points[k]).get(note.get("robot")))
+            return Trajectory.load(path, robot=_robots(self.called, self.points[k]).get(note.get("robot")))
 
     def write(self, k, status, result, text, seconds, whose, limit):
         """Keep what came of a point; returns (result, error, seconds) as they will be read."""
@@ -361,6 +478,8 @@ class _Filed:
                 path = Path(folder) / f"{self.keys[k]}.npz"
                 result.save(path)
                 kind, data = "trajectory", path.read_bytes()
+            if whose is None:  # it is not known when this is read, so that it must not be here
+                result.robot = None
         else:
             try:
                 data = json.dumps(result, default=_plain)
@@ -374,7 +493,7 @@ class _Filed:
         row = {
             "key": self.keys[k], "function": self.function, "version": version(), "point": self.places[k],
             "arguments": _arguments(self.points[k]), "status": status, "seconds": float(seconds),
-            "error": text or "", "kind": kind, "result": data, "note": json.dumps(note),
+            "error": _plain_text(text or ""), "kind": kind, "result": data, "note": json.dumps(note),
         }  # fmt: skip
         kept = self.store.write(row)
         self.taken[k] = row["key"]
@@ -411,7 +530,13 @@ def _export(rows, table, folder):
 
 def _files(out):
     """(table, database) of out; raises ShapeError if it is not of a sweep."""
-    path = Path(out)
+    try:
+        path = Path(os.fspath(out))
+        os.lstat(path)
+    except (TypeError, ValueError):  # a NUL, a surrogate
+        raise ShapeError(f"sweep: out is {shortened(out)}, expected the name of a file or folder") from None
+    except OSError:  # as where it is yet to be made
+        pass
     is_table = path.suffix.lower() == ".csv"
     if path.is_dir() if is_table else path.is_file():
         found, expected = ("folder", "file") if is_table else ("file", "folder, or a name in .csv")
@@ -436,6 +561,8 @@ def _files(out):
 def _is_ours(table):
     """Whether the head of a table is that of a sweep; None for one of an earlier version."""
     try:
+        if not table.is_file():  # a pipe would be waited for
+            return False
         with open(table, newline="", encoding="utf-8") as file:
             head = tuple(next(csv.reader(file), ()))
     except (OSError, UnicodeDecodeError, csv.Error):

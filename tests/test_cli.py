@@ -334,3 +334,30 @@ def test_study_list_names_all_and_unknown_one_is_told(capsys):
     assert "growth" in capsys.readouterr().out.split()
     assert cli.main(["study", "grwth"]) == 2
     assert "did you mean 'growth'" in capsys.readouterr().err
+
+
+# -- where it runs --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX, and its signals")
+def test_closed_streams_are_no_error():
+    command = f"'{sys.executable}' -m oc_dyn.cli list >&- <&-"
+    found = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX, and its signals")
+def test_ctrl_c_while_the_package_is_imported():
+    """A module that the import comes across sends the signal, as if a user did."""
+    text = (
+        "import sys, runpy, os, signal, importlib.abc\n"
+        "class Finder(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'oc_dyn.planning':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['/usr/bin/oc-dyn', 'list']\n"
+        "from oc_dyn.cli import main\n"
+    )
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (130, "oc-dyn: stopped\n")

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -45,6 +46,19 @@ def motion(x):
 def plan_of(robot, other, x):
     return od.Trajectory([0, 1], np.full((1, 3, robot.nv), x), joints=robot.coordinate_names, units=["rad"] * 2,
                          robot=robot)  # fmt: skip
+
+
+def plan_of_any(x, robot):
+    return plan_of(robot, None, x)
+
+
+def plan_within(config):
+    return plan_of(config["robots"][0], None, config["x"])
+
+
+def adds_in_place(q, k):
+    q += k
+    return float(q.sum())
 
 
 class Scale:
@@ -169,6 +183,24 @@ def test_worker_with_another_function_is_noticed(tmp_path, monkeypatch):
     assert stored(tmp_path / "s.sqlite") == []
 
 
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+def test_a_point_that_changes_its_argument_changes_no_other(tmp_path, executor):
+    grid = {"q": [np.zeros(2)], "k": [1.0, 2.0, 3.0]}
+    with ThreadPoolExecutor(1) as pool:
+        given = executor if executor == "serial" else pool
+        found = od.sweep(adds_in_place, grid, executor=given, out=tmp_path / "s.csv")
+    assert found.results == [2.0, 4.0, 6.0]
+    assert [list(p["q"]) for p in found.points] == [[0.0, 0.0]] * 3
+    assert od.sweep(adds_in_place, [{"q": np.zeros(2), "k": 2.0}], out=tmp_path / "s.csv").results == [4.0]
+
+
+def test_arguments_that_cannot_be_copied_are_given_as_they_are():
+    kept = []
+    lines = (x for x in "ab")
+    od.sweep(lambda a, b: kept.append((a, b)), [{"a": lines, "b": [1]}])
+    assert kept[0][0] is lines
+
+
 # -- what is kept -------------------------------------------------------------------------------------------------
 
 
@@ -203,6 +235,59 @@ def test_trajectory_gets_the_robot_it_is_of(tmp_path):
     for _ in range(2):
         (found,) = od.sweep(f, [{"robot": one, "x": 0.5}], out=tmp_path / "s").results
         assert found.robot is one
+
+
+@pytest.mark.parametrize("how", ["in a list in a dict", "enclosed", "of no argument"])
+def test_a_trajectory_has_the_same_robot_when_it_is_read(tmp_path, how):
+    robot = od.robots.by_name("chain:2")
+    f, point, expected = {
+        "in a list in a dict": (plan_within, {"config": {"robots": [robot], "x": 0.5}}, robot),
+        "enclosed": (lambda x: plan_of_any(x, robot), {"x": 0.5}, robot),
+        "of no argument": (lambda x: plan_of_any(x, od.robots.by_name("chain:2")), {"x": 0.5}, None),
+    }[how]
+    for _ in range(2):
+        (found,) = od.sweep(f, [point], out=tmp_path / "s").results
+        assert found.robot is expected
+
+
+class Stop(Exception):
+    pass
+
+
+def test_what_a_handler_of_ctrl_c_raises_ends_the_sweep(tmp_path):
+    def f(x):
+        if x == 3.0 and not (tmp_path / "done").exists():
+            (tmp_path / "done").write_text("")
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                pass
+        return x
+
+    def handler(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(Stop):
+            od.sweep(f, GRID, out=tmp_path / "s.csv")
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [json.loads(r["result"]) for r in stored(tmp_path / "s.sqlite")] == [0.0, 1.0, 2.0]
+    assert od.sweep(f, GRID, out=tmp_path / "s.csv").failed == []
+
+
+def test_failures_whose_text_cannot_be_had_are_told_by_their_kind(tmp_path):
+    class Mute(Exception):
+        def __str__(self):
+            return 1 / 0
+
+    def f(x):
+        raise Mute if x else ValueError("\ud800")
+
+    found = od.sweep(f, [{"x": 0}, {"x": 1}], out=tmp_path / "s.csv", key="f").errors
+    assert found[0] == "ValueError: \\ud800"
+    assert found[1].startswith("Mute: its text cannot be had")
 
 
 def test_failed_points_stay_and_those_out_of_time_run_again(tmp_path, monkeypatch):
@@ -298,6 +383,76 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path, kind):
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
+def link(path, to):
+    try:
+        path.symlink_to(to)
+    except OSError:
+        pytest.skip("no right to make links")
+
+
+@pytest.mark.parametrize(
+    "grid, more, words",
+    [
+        (None, {}, "grid is None"),
+        (5, {}, "grid is 5"),
+        ({"x": 3}, {}, "grid: 'x' is 3"),
+        ({"x": "abc"}, {}, "grid: 'x' is 'abc'"),
+        ([{"x": 1}, {"x\ud800": 1}], {}, "point 1: .* no name of an argument"),
+        (GRID, {"accept": 5}, "accept is 5"),
+        (GRID, {"accept": [5]}, r"accept is \[5\]"),
+        (GRID, {"out": "d\0.csv"}, "out is"),
+        (GRID, {"out": 5}, "out is 5"),
+    ],
+)
+def test_what_is_no_grid_or_name_is_named(tmp_path, grid, more, words):
+    with pytest.raises(ShapeError, match=words):
+        od.sweep(double, grid, **{"out": tmp_path / "s.csv", **more})
+
+
+@pytest.mark.parametrize(
+    "kind, words", [("folder", "it is a folder"), ("pipe", "it is a pipe"), ("link", "whose folder is not there")]
+)
+def test_databases_that_are_no_files_are_named(tmp_path, kind, words):
+    base = tmp_path / "s.sqlite"
+    if kind == "pipe" and not hasattr(os, "mkfifo"):
+        pytest.skip("no named pipes here")
+    {"folder": os.mkdir, "pipe": os.mkfifo, "link": lambda p: link(p, tmp_path / "nowhere" / "x")}[kind](base)
+    with pytest.raises(ShapeError, match=rf"s\.sqlite: .*{words}"):
+        od.sweep(double, GRID, out=tmp_path / "s.csv")
+
+
+def test_a_database_of_other_columns_is_named_and_left_alone(tmp_path):
+    od.sweep(double, GRID, out=tmp_path / "s.csv")
+    base = tmp_path / "s.sqlite"
+    with closing(sqlite3.connect(base, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE results")
+        connection.execute("CREATE TABLE results (key, point)")
+    before = base.read_bytes()
+    with pytest.raises(ShapeError, match=r"s\.sqlite: its table results has no function, .*give another name"):
+        od.sweep(double, GRID, out=tmp_path / "s.csv")
+    assert base.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_in_place_of_the_table_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "s.csv")
+    with pytest.raises(ShapeError, match="not of a sweep"):
+        od.sweep(double, GRID, out=tmp_path / "s.csv")
+
+
+def test_links_are_written_through(tmp_path):
+    (tmp_path / "real").mkdir()
+    for name in ("s.csv", "s.sqlite"):
+        link(tmp_path / name, tmp_path / "real" / name)
+    od.sweep(double, GRID, out=tmp_path / "s.csv")
+    assert (tmp_path / "s.csv").is_symlink() and (tmp_path / "real" / "s.csv").read_text().startswith("key,")
+    real = tmp_path / "real" / "s.sqlite"
+    real.write_bytes(cut(real.read_bytes()))
+    with pytest.warns(UserWarning, match="damaged"):
+        assert od.sweep(double, GRID, out=tmp_path / "s.csv").failed == []
+    assert (tmp_path / "s.sqlite").is_symlink() and len(stored(real)) == len(GRID)
+
+
 def cut(data):
     return data[: len(data) // 2]
 
@@ -325,8 +480,9 @@ def test_changed_row_is_computed_again(tmp_path, monkeypatch):
     with closing(sqlite3.connect(tmp_path / "s.sqlite", isolation_level=None)) as connection:
         connection.execute("UPDATE results SET result = '7.0' WHERE result = '4.0'")
     ran = counted(monkeypatch)
-    with pytest.warns(UserWarning, match="1 damaged row"):
+    with pytest.warns(UserWarning, match="1 damaged row") as told:
         found = od.sweep(double, GRID, out=tmp_path / "s.csv")
+    assert len(told) == 1
     assert found.results == [2 * p["x"] for p in GRID] and ran == [{"x": 2.0}]
 
 

@@ -182,3 +182,19 @@ def test_the_code_of_a_controller_is_written_all_or_not_at_all(tmp_path, monkeyp
     with pytest.raises(od.ModelError, match="mpc into .*No space left"):
         controller.codegen(tmp_path / "code")
     assert {path: path.read_bytes() for path in (tmp_path / "code").iterdir()} == before
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_links_are_written_through(tmp_path, there):
+    for name in ("one.csv", "two.csv"):
+        if there:
+            (tmp_path / name).write_text("old")
+        try:
+            (tmp_path / f"link_{name}").symlink_to(name)
+        except OSError:
+            pytest.skip("no right to make links")
+    write_text(tmp_path / "link_one.csv", "new")
+    write_texts("codegen", tmp_path, {"link_two.csv": "new"})
+    for name in ("one.csv", "two.csv"):
+        assert (tmp_path / f"link_{name}").is_symlink()
+        assert not (tmp_path / name).is_symlink() and (tmp_path / name).read_text() == "new"

@@ -1,6 +1,7 @@
 """Finding a C compiler, running it, and loading what it made."""
 
 import ctypes
+import math
 import os
 import platform
 import shlex
@@ -12,7 +13,7 @@ from pathlib import Path
 import casadi as ca
 
 from ..errors import ShapeError, SolveError
-from ..interrupts import command
+from ..interrupts import LONGEST, command
 from .cache import built, cache_folder, digest
 
 FLAGS = ("-O3",)
@@ -70,9 +71,10 @@ def checked_time_limit(where, time_limit):
     """Seconds as a float, None for no limit; ShapeError for what is no positive number."""
     if time_limit is None:
         return None
-    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not time_limit > 0:
+    valid = isinstance(time_limit, (int, float)) and not isinstance(time_limit, bool) and 0 < time_limit < math.inf
+    if not valid:
         raise ShapeError(f"{where}: time_limit is {time_limit!r}, expected a positive number of seconds, or None")
-    return float(time_limit)
+    return float(min(time_limit, LONGEST))
 
 
 def run_compiler(words, folder=None, time_limit=TIME_LIMIT):

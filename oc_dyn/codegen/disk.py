@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..errors import ModelError
 from ..interrupts import watched
-from ..planning.files import unique
+from ..planning.files import behind, unique
 
 
 def write_texts(where, folder, texts):
@@ -27,7 +27,7 @@ def write_texts(where, folder, texts):
             raise IsADirectoryError(0, "is a folder, and would be a file", str(folder / taken[0]))
         with watched(hold=True):  # no Ctrl-C between one file and the next
             for file in texts:
-                os.replace(aside / file, folder / file)
+                os.replace(aside / file, behind(folder / file))
         made = []
     except OSError as error:
         named = str(error.filename2 or error.filename or folder).replace(str(aside), str(folder))  # a full disk: none

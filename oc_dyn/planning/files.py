@@ -22,9 +22,10 @@ MAX_BYTES = 1_000_000_000  # of a file that is read, and of what it unpacks to
 def replacing(path):
     """Path of a temporary neighbour that takes the place of `path` at the end; gone if anything fails.
 
-    A full disk or a folder that must not be written to is an OSError that names `path`.
+    A full disk or a folder that must not be written to is an OSError that names `path`. Of a link the file that it
+    leads to is written.
     """
-    path = Path(path)
+    path = behind(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(unique(path.suffix))
     try:
@@ -36,6 +37,11 @@ def replacing(path):
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def behind(path):
+    """The file that a link leads to, there or not, and which os.replace would leave as it is; else the path itself."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
 def unique(suffix=""):
@@ -57,7 +63,7 @@ def together(folder):
             for file in sorted(f for f in part.rglob("*") if not f.is_dir()):
                 place = folder / file.relative_to(part)
                 place.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(file, place)
+                os.replace(file, behind(place))
     finally:
         shutil.rmtree(part, ignore_errors=True)
         for f in made:  # those that are empty

@@ -16,7 +16,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.codegen import cache as cache_of
-from oc_dyn.codegen.build import find_compiler, library, run
+from oc_dyn.codegen.build import checked_time_limit, find_compiler, library, run
 from oc_dyn.codegen.cache import cache_folder
 
 try:
@@ -370,11 +370,17 @@ def test_words_that_are_no_compiler(f, monkeypatch):
     falls_back(f, "cannot be run: embedded null", flags="-D\0")
     with pytest.raises(od.ShapeError, match="compiler is a int"):
         od.compile(f, compiler=3)
-    for bad in (0, -1.0, "fast", True, float("nan")):
+    for bad in (0, -1.0, "fast", True, float("nan"), float("inf")):
         with pytest.raises(od.ShapeError, match="time_limit is"):
             od.compile(f, time_limit=bad)
         with pytest.raises(od.ShapeError, match="time_limit is"):
             od.batch(f, time_limit=bad)
+
+
+@posix
+def test_limits_beyond_what_an_operating_system_counts(tmp_path):
+    assert run([command(tmp_path, "echo done")], time_limit=1e10)[:2] == (0, "done\n")
+    assert checked_time_limit("here", 10**400) == 2e6
 
 
 @posix
