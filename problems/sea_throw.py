@@ -98,7 +98,7 @@ def throw(cfg, elastic, tip):
         for name, use in share.items():
             ocp.limit(-use, getattr(flat, name) / limit[name], use)
         ocp.limit(cfg.range[0], q, cfg.range[1])
-        ocp.start({q: cfg.start, **{x: 0 for x in flat.q[1:5]}})
+        ocp.start({q: list(cfg.start), **{x: 0 for x in flat.q[1:5]}})
         ocp.minimize(terminal=-tip(q, v), integral=1e-4 * ca.sumsqr(flat.q[5] / scale[5]))
         # what is left between nodes is measured below, and tightened
         found = start = ocp.solve(solver_options={"max_iter": 1000}, initial=start, check="off")
@@ -120,7 +120,7 @@ def rigid_throw(cfg, arm, tip):
     ocp.limit(-1, tau / cfg.motor_torque, 1)
     ocp.limit(-1, v / cfg.motor_speed, 1)
     ocp.limit(cfg.range[0], q, cfg.range[1])
-    ocp.start({q: cfg.start, v: 0, dv: 0})
+    ocp.start({q: list(cfg.start), v: 0, dv: 0})
     ocp.minimize(terminal=-tip(q, v), integral=1e-4 * ca.sumsqr(jerk / 2e3))
     found = ocp.solve(solver_options={"max_iter": 1000})
     return {"t": found.t, "q": found[q], "v": found[v], "tau": found[tau], "speed": found[tip(q, v)][:, 0]}

@@ -131,7 +131,8 @@ def agree(seed):
     for method in METHODS:
         fine, _, check = found[method]
         assert abs(fine) < WITHIN[method], (seed, method)
-        assert fine > -NODES * check.defect - 5e-4, (seed, method)  # the reference is off by a 25th of rk4
+        # below by what defects may buy at most, at the prices of the states; the reference is off by a 25th of rk4
+        assert fine > -10 * NODES * check.defect - 5e-4, (seed, method)
     for method in ("rk4", "collocation"):  # controls constant on the same intervals: the same program
         assert abs(found[method][1]) < 1e-4 + 1e-6 / abs(found["cost"]), (seed, method)
 
