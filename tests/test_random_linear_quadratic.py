@@ -112,7 +112,7 @@ def problem(case, nodes):
 
 
 # largest error of the objective at 40 nodes, relative to the reference at 200
-WITHIN = {"rk4": 0.02, "collocation": 0.02, "trapezoidal": 0.05, "hermite_simpson": 2e-3, "euler": 0.6}
+WITHIN = {"rk4": 0.02, "collocation": 0.02, "trapezoidal": 0.1, "hermite_simpson": 2e-3, "euler": 0.6}
 
 
 def errors(seed):

@@ -33,7 +33,7 @@ def test_examples_run(tmp_path, monkeypatch, capsys):
     assert names["r"]["d2tau"].shape == (2, 1)
     assert names["dM_dq2"].shape == (4, 1) and not names["dM_dq2"].is_zero()
     assert 0.2 < names["plan"].duration < 2 and names["plan"].check().ok()
-    assert solutions["torque"].duration == pytest.approx(0.2598, abs=1e-3)  # as rk4 and collocation on fine grids
+    assert solutions["torque"].duration == pytest.approx(0.3815, abs=3e-4)  # as collocation with 160 intervals
     assert solutions["torque"].check().ok()
     assert Path("plan.csv").stat().st_size > 1000
     assert Path("plan.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

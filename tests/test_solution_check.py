@@ -54,7 +54,7 @@ def test_an_optimum_that_is_none_is_flagged():
     assert not solution.check().ok()
     with pytest.warns(od.errors.CheckWarning, match=r"Problem\.solve: defect of [xv] at"):
         ocp.solve(method=blind_simpson)
-    with pytest.raises(od.SolveError, match="does not stand its check") as raised:
+    with pytest.raises(od.SolveError, match="fails its check") as raised:
         ocp.solve(method=blind_simpson, check="raise")
     assert raised.value.status == "check"
     assert raised.value.solution.duration < 1
@@ -512,3 +512,18 @@ def test_a_guess_is_copied():
     table[:] = 7
     after = ocp.solve(solver_options={"max_iter": 0}, raises=False, check="off").x
     assert np.array_equal(before, after)
+
+
+def test_a_summary_does_not_hide_what_does_not_count():
+    ocp, *_ = double_integrator()
+    check = ocp.solve(method="euler").check()
+    assert check.ok()
+    assert "those that do not count are off by up to 0.02" in check.summary()
+
+
+def test_a_rate_is_not_spread_over_the_rows_of_a_state():
+    ocp = od.Problem(2, 1.0)
+    x, u = ocp.state("x", 2), ocp.control("u")
+    with pytest.raises(od.ShapeError, match="rate, next or join of x: got 1 rows, expected 2"):
+        ocp.rate(x, u)
+    ocp.rate(x, 0)

@@ -352,3 +352,18 @@ def test_used_is_the_largest_share_of_each_limit(motion):
     for row in motion.check(dt=1e-3).rows:
         if row.quantity in used:
             assert used[row.quantity].max() == pytest.approx(row.share, rel=1e-2)
+
+
+def test_limits_that_need_the_robot_are_not_passed_over(tmp_path):
+    arm = od.robots.planar_2r()
+    limits = od.Limits.of(arm)
+    path = tmp_path / "plan.json"
+    plan = od.plan_point_to_point(arm, [0, 0], [1, -0.5], nodes=10, limits=od.Limits(arm.coordinate_names, v=1, dv=5))
+    plan.save(path)
+    report = od.Trajectory.load(path, robot=arm).check(od.Limits(limits.joints, tau=50, v=2))
+    assert report.unchecked == ()
+    lost = od.Trajectory(plan.t, plan.pieces, joints=plan.joints, units=plan.units)
+    report = lost.check(od.Limits(limits.joints, tau=50, v=2))
+    assert report.unchecked == ("tau",)
+    assert not report.ok()
+    assert "not checked: tau" in str(report)

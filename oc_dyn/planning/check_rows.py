@@ -76,7 +76,9 @@ class SolutionCheck:
         """One line: what exceeds the tolerance, the worst first."""
         bad = [row for row in self.rows if row.counts and not row.error <= self.tolerance]
         if not bad:
-            return f"all of {len(self.rows)} rows are within {self.tolerance:g} of their scale"
+            rest = max((row.error for row in self.rows if not row.counts), default=0.0)
+            other = f"; those that do not count are off by up to {rest:.2g}" if rest > self.tolerance else ""
+            return f"all rows that count are within {self.tolerance:g} of their scale{other}"
         more = f", and {len(bad) - 2} more" if len(bad) > 2 else ""
         return f"{'; '.join(map(str, bad[:2]))}{more}; .check() tells all"
 

@@ -369,12 +369,13 @@ class Problem:
             found = solve(made.assembly, solver, hessian, outer, inner, given)
         solution = Solution(self, made, found, given)
         if raises and not found.success:
-            message = f"the solver stopped with {found.status!r} after {found.iterations} iterations"
+            message = f"the solver stopped with {found.status!r} after {found.iterations} iterations; "
+            message += "what its last iterate misses is told by the check() of this error's .solution"
             raise SolveError(message, found.status, solution=solution)
         if found.success and check != "off":
             seen = solution.check()
             if not seen.ok() and check == "raise":
-                raise SolveError(f"the solution does not stand its check: {seen.summary()}", "check", solution=solution)
+                raise SolveError(f"the solution fails its check: {seen.summary()}", "check", solution=solution)
             if not seen.ok():
                 warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
         return solution
@@ -438,10 +439,10 @@ class Problem:
 
     def _column(self, expression, state):
         expression, size = expression_of(str(state), expression), state.numel()
-        if expression.numel() == 1 and size > 1:
+        if expression.numel() == 1 and size > 1 and not ca.symvar(expression):
             expression = ca.repmat(expression, size, 1)
         if expression.numel() != size:
-            raise ShapeError(f"{state}: got {expression.numel()} rows, expected {size}")
+            raise ShapeError(f"rate, next or join of {state}: got {expression.numel()} rows, expected {size}")
         return expression
 
     def _ends(self, values, rows, where):
