@@ -6,6 +6,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.planning.assembly import Group, assemble
+from oc_dyn.planning.solver import _told
 from oc_dyn.planning.stages import kind
 from oc_dyn.study import memory
 
@@ -296,3 +297,26 @@ def test_memory_of_exact_hessians(derivatives):
     """Of forward dynamics as constraint: stages are differentiated once, so memory hardly grows with the nodes."""
     few, many = (memory.fresh(peak_of_a_problem, nodes=n, derivatives=derivatives) for n in (50, 200))
     assert few < 300 and many - few < 60  # [MB]
+
+
+def test_options_are_told_apart_by_all_that_they_hold():
+    """Long arrays and Functions of one name print alike; a Function that calls Python is its own kind each time."""
+    x, one, other = ca.SX.sym("x"), np.zeros(5000), np.eye(1, 5000, 2500)[0]
+    twins = [ca.Function("f", [x], [k * x]) for k in (1, 2)]
+    for a, b in ((one, other), twins):
+        assert repr({"option": a}) == repr({"option": b})
+        assert _told({"option": a}) != _told({"option": b})
+        assert _told({"option": a}) == _told({"option": a})
+    assert _told({"option": len}) == _told({"option": len})
+    doubled = _Doubled()
+    several = doubled.mapaccum(2)  # what calls it cannot be digested
+    assert _told({"option": several}) != _told({"option": several})
+
+
+class _Doubled(ca.Callback):
+    def __init__(self):
+        super().__init__()
+        self.construct("doubled", {})
+
+    def eval(self, arguments):
+        return [2 * arguments[0]]

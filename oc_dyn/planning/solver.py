@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from ..digest import digest
-from ..errors import ModelWarning, SolveError, UnknownName
+from ..errors import ModelWarning, ShapeError, SolveError, UnknownName
 from ..given import one_of, options_of
 from ..interrupts import TIME_LIMIT, WatchedToo, iteration_watch, solver_run
 
@@ -104,7 +104,7 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
     theirs = options.pop("iteration_callback", None)
     # complete: an assembly never changes, and options count by all that they hold, long arrays and Functions too; a
     # callback is kept with its solver, so that no other one gets its hash
-    key = (name, hessian, digest(options, "solver_options"), theirs and theirs.__hash__())
+    key = (name, hessian, _told(options), theirs and theirs.__hash__())
     if name == "fatrop":
         options["equality"] = [bool(x) for x in assembly.dynamics]
     with solver_run(bar, stops=name in _WATCHED) as run:
@@ -133,6 +133,14 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
         int(stats.get("iter_count", 0)),
         seconds,
     )
+
+
+def _told(options):
+    """What tells options apart; of those that cannot be digested, as Functions that call Python, only themselves."""
+    try:
+        return digest(options, "solver_options")
+    except ShapeError:
+        return object()
 
 
 def refusal(name, error):
