@@ -320,3 +320,14 @@ class _Doubled(ca.Callback):
 
     def eval(self, arguments):
         return [2 * arguments[0]]
+
+
+def test_a_solution_answers_to_names():
+    ocp, q, v, u = cart_pole(5)
+    found = ocp.solve(check="off")
+    assert np.array_equal(found["q"], found[q])
+    assert np.array_equal(found["u"], found[u])
+    with pytest.raises(od.UnknownName, match="'w'.*available: q, v, u"):
+        found["w"]
+    with pytest.raises(od.ShapeError, match="expected an expression"):
+        found[ca.SX.sym("x")]

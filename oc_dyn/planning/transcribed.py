@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import OrderError, ShapeError, UnknownName
+from ..given import expression as expression_of
 from ..given import number, numbers
 from ..model.numbers import as_floats, shortened
 from .assembly import Group, assemble
@@ -441,9 +442,9 @@ class Transcribed:
 
 
 class Solution:
-    """What solve found. found[symbol or expression] -> values (N + 1, size) at the nodes, (N, size) for what depends on
-    controls that are constant on intervals. t (N + 1,): times of the nodes. objective, status, success, iterations,
-    seconds: {part: seconds} in the functions of the program, from the solver.
+    """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
+    depends on controls that are constant on intervals. t (N + 1,): times of the nodes. objective, status, success,
+    iterations, seconds: {part: seconds} in the functions of the program, from the solver.
     """
 
     def __init__(self, problem, transcribed, found, given):
@@ -495,7 +496,13 @@ class Solution:
         return Trajectory(self.t, pieces, friction=friction, **facts)
 
     def __getitem__(self, expression):
-        made, expression = self.transcribed, ca.vec(ca.MX(expression))
+        made = self.transcribed
+        if isinstance(expression, str):
+            named = {v.name: v.symbol for v in (*made.states, *made.controls)}
+            if expression not in named:
+                raise UnknownName("state or control of the problem that was solved", expression, named)
+            expression = named[expression]
+        expression = expression_of("solution[...]", expression)
         known = [*made.symbols, self.problem._ahead]
         foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
         if foreign:
