@@ -11,7 +11,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.codegen.disk import write_texts
-from oc_dyn.planning.files import replacing, write_bytes, write_text
+from oc_dyn.planning.files import replacing, together, write_bytes, write_text
 from oc_dyn.planning.trajectory import Trajectory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -160,6 +160,22 @@ def test_a_folder_in_the_way_of_a_file_changes_nothing(tmp_path):
         write_texts("codegen", tmp_path / "arm", {"a.c": "new", "b.c": "new"})
     assert (tmp_path / "arm" / "a.c").read_text() == "old"
     assert sorted(os.listdir(tmp_path / "arm")) == ["a.c", "b.c"]
+
+
+def test_a_folder_in_the_way_of_a_file_of_several_changes_nothing(tmp_path):
+    (tmp_path / "b.csv").mkdir()
+    (tmp_path / "a.csv").write_text("old")
+    with pytest.raises(IsADirectoryError) as error, together(tmp_path) as part:
+        (part / "a.csv").write_text("new")
+        (part / "b.csv").write_text("new")
+    assert error.value.filename == str(tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_text() == "old" and sorted(os.listdir(tmp_path)) == ["a.csv", "b.csv"]
+
+
+def test_errors_of_files_that_take_their_places_together_name_those(tmp_path):
+    with pytest.raises(FileNotFoundError) as error, together(tmp_path) as part:
+        (part / "missing" / "a.csv").write_text("new")
+    assert error.value.filename == str(tmp_path / "missing" / "a.csv")
 
 
 def test_folders_that_were_made_for_nothing_go_again(tmp_path, monkeypatch):

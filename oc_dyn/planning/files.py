@@ -52,18 +52,31 @@ def unique(suffix=""):
 @contextmanager
 def together(folder):
     """Path of a folder whose files take their places in `folder`, which is made, all at the end; gone if anything
-    fails, and then `folder` is as it was."""
+    fails, and then `folder` is as it was.
+
+    The files are made inside `folder`, as it may be a disk of its own, where nothing can be moved to from outside. An
+    OSError names the places the files were meant for.
+    """
     folder = Path(folder)
     made = [f for f in (folder, *folder.parents) if not f.exists()]
     part = folder / unique()
     try:
-        part.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        part.mkdir()
         yield part
-        with watched(hold=True):
-            for file in sorted(f for f in part.rglob("*") if not f.is_dir()):
-                place = folder / file.relative_to(part)
+        places = {f: folder / f.relative_to(part) for f in sorted(part.rglob("*")) if not f.is_dir()}
+        taken = next((place for place in places.values() if place.is_dir()), None)
+        if taken:
+            raise IsADirectoryError(0, "is a folder, and would be a file", str(taken))
+        with watched(hold=True):  # no Ctrl-C between one file and the next
+            for file, place in places.items():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(file, behind(place))
+    except OSError as error:
+        for name in ("filename", "filename2"):
+            if isinstance(found := getattr(error, name), (str, os.PathLike)):
+                setattr(error, name, os.fspath(found).replace(str(part), str(folder)))
+        raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
         for f in made:  # those that are empty
