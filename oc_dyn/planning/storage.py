@@ -176,13 +176,14 @@ def _checked_meta(source, meta):
     """The metadata, if every entry is what `save` writes there; FileError that names the one that is not."""
     if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
         raise FileError(source, [f"its metadata is not that of {_FORMAT!r}; it was not written by Trajectory.save"])
-    known = {"version", "robot", "time_unit", "friction", "sha256", "format"}
-    missing = [k for k in ("grid", "joints", "units", "columns", "continuity", "limits", "info") if k not in meta]
+    required = ("grid", "joints", "units", "columns", "continuity", "limits", "info")
+    optional = ("version", "robot", "time_unit", "friction", "sha256", "format")
+    missing = [k for k in required if k not in meta]
     if missing:
         raise FileError(source, [f"its metadata has no {missing[0]!r}"])
-    known |= {"grid", "joints", "units", "columns", "continuity", "limits", "info"}
-    if set(meta) - known:
-        raise FileError(source, [f"its metadata has an entry {_shown(min(set(meta) - known))} that is not known"])
+    unknown = set(meta).difference(required, optional)
+    if unknown:
+        raise FileError(source, [f"its metadata has an entry {_shown(min(unknown))} that is not known"])
     joints, continuity = meta["joints"], meta["continuity"]
     names = _texts(source, meta, "joints")
     if not names or len(set(names)) != len(names):

@@ -20,7 +20,6 @@ WAYS = {  # quantity: the paper's recursion first, this toolkit's, AD as publish
     "inverse_dynamics": ("recursive_spatial", "taylor", "ad_time", "ad_jet_cse"),
     "forward_dynamics": ("articulated_spatial", "taylor", "ad_jet", "ad_via_inverse"),
 }
-PLAIN = {"inverse_dynamics": "ad_time", "forward_dynamics": "ad_jet"}
 ROBOT, SMALL = "branches", 21  # bodies of the sweep over the order in which AD takes part
 LARGE = 101  # bodies in the paper, five branches of twenty
 SIZES, ORDER = (6, 11, 21, 41, 61, 81, 101), 2
