@@ -2,10 +2,10 @@
 
 import cProfile
 import pstats
-import warnings
 
 import numpy as np
 import pytest
+from urdf_files import quiet
 
 import oc_dyn as od
 from oc_dyn.errors import ModelError, ModelWarning
@@ -26,12 +26,6 @@ def two(tip=BODY, inside=LIMIT, more=""):
         f'<robot name="Zoë"><link name="base"/><link name="tip">{tip}</link>{more}'
         f"{joint('turn', 'base', 'tip', inside)}</robot>"
     )
-
-
-def quiet(text, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return od.load_urdf(text, **options)
 
 
 # -- declarations ---------------------------------------------------------------------------------------------

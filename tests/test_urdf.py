@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lxml import etree
-from urdf_files import example_robots
+from urdf_files import example_robots, quiet
 
 import oc_dyn as od
 from oc_dyn.errors import ModelError, ModelWarning, UnknownName
@@ -33,13 +33,6 @@ def arm(joint=LIMIT, link=BODY, kind="revolute", more="", axis='<axis xyz="1 0 0
         f'<robot name="arm"><link name="base"/><link name="tip">{link}</link>{more}'
         f'<joint name="j" type="{kind}"><parent link="base"/><child link="tip"/>{joint}</joint></robot>'
     )
-
-
-def quiet(text, **options):
-    """The robot, which must load without a warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return od.load_urdf(text, **options)
 
 
 def problems(text, **options):
