@@ -8,6 +8,7 @@ from . import partials, second_partials
 from . import regressor, matrix_partials, whole_body
 from . import elastic
 from . import identification, interop, registry, robots
+from ._version import __version__
 from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
 from .errors import (
@@ -24,29 +25,29 @@ from .errors import (
 from .function import RobotFunction, function, ports
 from .interrupts import deadline
 from .kinematics.contact import contact_points, contact_wrenches
-from .kinematics.inverse import inverse_kinematics
+from .planning.inverse_kinematics import inverse_kinematics
 from .model.builder import RobotBuilder
 from .model.inertia import Inertia
 from .model.robot import Robot
-from .partials import design
-from .partials.sensitivity import sensitivity
+from . import design
+from .design.sensitivity import sensitivity
 from .planning.animate import animate
-from .planning.contact_motion import ContactMotion
+from .optimal_control.contact_motion import ContactMotion
 from .planning.limits import Limits
-from .planning.mpc import mpc
+from .control.mpc import mpc
 from .planning.path import plan_along_path
 from .planning.point_to_point import plan_point_to_point
 from .planning.pose_path import pose_path
-from .planning.problem import Problem
+from .optimal_control.problem import Problem
 from .planning.rollout import motion_report, rollout, simulate
 from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters
 from .second_partials.tensor import as_tensor
-from .study.script import script
-from .sweeps import export_sweep, sweep
+from .runs.script import script
+from .runs.sweeps import export_sweep, sweep
 
-__version__ = "0.1.0"
+
 
 
 def __getattr__(name):

@@ -17,9 +17,9 @@ import oc_dyn as od
 from .codegen.build import find_compiler
 from .command_line import Parser, floating_number, whole_number
 from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
+from .files import read_text
 from .interrupts import watched
 from .model.robot import assemble
-from .planning.files import read_text
 from .text import terminal, terminal_lines
 
 _VECTORS = ("--from", "--via", "--to")
@@ -108,7 +108,7 @@ def _list(options):
     if options.update is None:
         _print(options, od.table(markdown=options.markdown))
         return 0
-    from .planning.files import write_text
+    from .files import write_text
 
     text = _text_of(options.update)
     before, start, rest = text.partition(_TABLE_START)
@@ -307,8 +307,8 @@ def _facts(plan, report):
 
 
 def _write(options, out, stem, plan, facts, animated=False):
-    from .planning.files import together
-    from .study.manifest import manifest, write_json
+    from .files import together
+    from .runs.manifest import manifest, write_json
 
     names = [f"{stem}.csv", f"{stem}.npz", f"{stem}.png"]
     with together(out) as part:

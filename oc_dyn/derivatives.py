@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from .errors import ModelError, OrderError, ShapeError
-from .given import count, number
+from .validation import count, number
 
 _TURNS = ("spherical", "planar", "free")
 

@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 
-from .lie.along import time_derivatives
+from .lie.time_derivatives import time_derivatives
 from .model.parameters import of_joints
 
 SMOOTHING = 0.02  # [rad/s or m/s] velocity at which Coulomb friction has reached tanh(1) = 76 % of its value

@@ -8,10 +8,10 @@ import numpy as np
 from .derivatives import analytic
 from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .model.canonical import canonical
-from .model.numbers import as_floats
 from .model.parameters import checked_parts, with_values
 from .model.quaternions import check_quaternions, quaternions
 from .model.robot import cached, check_robot
+from .numbers import as_floats
 from .ports import parameter_port
 from .registry import CORIOLIS, choose, get, quantities
 from .representation import converted, converts, described

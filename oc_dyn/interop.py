@@ -23,10 +23,10 @@ import casadi as ca
 import numpy as np
 
 from .errors import ModelError, ShapeError
-from .given import options_of
 from .lie import so3
-from .model.numbers import as_floats
 from .model.quaternions import check_quaternions, check_rotation, quaternions
+from .numbers import as_floats
+from .validation import options_of
 
 
 @dataclass(frozen=True, eq=False)

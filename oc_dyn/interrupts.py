@@ -23,7 +23,7 @@ from functools import cache, partial
 import casadi as ca
 
 from .errors import ShapeError, SolveError
-from .given import number
+from .validation import number
 
 TIME_LIMIT = "time_limit"  # status of what a limit of time has stopped
 LONGEST = 2e6  # [s] that command() waits, 23 days: an operating system counts milliseconds in 32 bits

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .errors import ShapeError
-from .planning.files import behind
+from .files import behind
 
 _ID = 0x6F63647E  # "ocd~", in the head of the file: that it is ours
 _COLUMNS = (

@@ -11,9 +11,9 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn import cli
-from oc_dyn.planning.files import replacing, write_text
+from oc_dyn.files import replacing, write_text
 from oc_dyn.planning.trajectory import Trajectory
-from oc_dyn.study.rows import Rows
+from oc_dyn.runs.rows import Rows
 
 ROOT = Path(__file__).resolve().parents[1]
 URDF = (
@@ -124,7 +124,7 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
     process = script(
         """
         import sys, time
-        from oc_dyn.planning.files import replacing
+        from oc_dyn.files import replacing
         with replacing(sys.argv[1]) as part:
             part.write_text("half of the n")
             print("writing", flush=True)
@@ -142,7 +142,7 @@ def test_two_processes_that_write_one_table(tmp_path):
     path = tmp_path / "rows.csv"
     text = """
         import sys
-        from oc_dyn.study.rows import Rows
+        from oc_dyn.runs.rows import Rows
         rows = Rows(sys.argv[1], ["who", "k"], ["value"])
         for k in range(60):
             rows.add(who=sys.argv[2], k=k, value="x" * 2000)

@@ -15,8 +15,8 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn import cli, interrupts
+from oc_dyn.files import together
 from oc_dyn.planning import point_to_point
-from oc_dyn.planning.files import together
 from oc_dyn.study.interrupts import ENDLESS, interrupted, problem
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")

@@ -227,7 +227,7 @@ def test_ports_say_what_they_mean():
 
 def test_carried_derivatives_of_an_adjoint():
     """Derivatives of Ad(C(t)) x(t) by the general rule, against AD in time."""
-    from oc_dyn.lie.carry import carry
+    from oc_dyn.lie.leibniz import carry
 
     t, R, p = moving_pose()
     x = ca.vertcat(ca.sin(t), t * t, 1 - t, ca.cos(2 * t), t**3, 0.5)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.planning.integrators import METHODS
+from oc_dyn.optimal_control.integrators import METHODS
 
 SOLVERS = ("ipopt", "fatrop", "sqpmethod")
 

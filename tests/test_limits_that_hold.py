@@ -8,8 +8,8 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.friction import SMOOTHING
+from oc_dyn.optimal_control.polynomials import derivatives_at
 from oc_dyn.planning.extremes import MOST, intervals, of_polynomials
-from oc_dyn.planning.polynomials import derivatives_at
 
 J = ("j",)
 

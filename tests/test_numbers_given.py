@@ -10,7 +10,7 @@ import pytest
 import oc_dyn as od
 from oc_dyn import interop
 from oc_dyn.errors import ShapeError
-from oc_dyn.model.numbers import as_floats
+from oc_dyn.numbers import as_floats
 
 ODD = {
     "masked": np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]),

@@ -34,7 +34,7 @@ def _name(requirement):
 
 def test_version_is_said_once_and_explained():
     assert re.fullmatch(r"\d+\.\d+\.\d+", od.__version__)
-    assert _project()["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "oc_dyn.__version__"}
+    assert _project()["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "oc_dyn._version.__version__"}
     changes = (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## \[(.*?)\]", changes, re.MULTILINE)[:2] == ["Unreleased", od.__version__]
 

@@ -18,8 +18,8 @@ from oc_dyn import (
     SolveError,
     UnknownName,
 )
+from oc_dyn.optimal_control.polynomials import at, bernstein, hermite, lobatto, shift
 from oc_dyn.planning.feasibility import shortest_time
-from oc_dyn.planning.polynomials import at, bernstein, hermite, lobatto, shift
 
 plan = od.plan_point_to_point
 START = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.planning.assembly import Group, assemble
-from oc_dyn.planning.solver import _told
-from oc_dyn.planning.stages import kind
+from oc_dyn.optimal_control.assembly import Group, assemble
+from oc_dyn.optimal_control.solver import _told
+from oc_dyn.optimal_control.stages import kind
 from oc_dyn.study import memory
 
 CART_POLE = {25: 58.80543, 50: 58.80764, 100: 58.80767}  # integral of u^2 by Hermite-Simpson, Kelly 2017's swing-up

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.planning.integrators import METHODS
+from oc_dyn.optimal_control.integrators import METHODS
 
 FINE = 200  # intervals of the reference
 NODES = 40

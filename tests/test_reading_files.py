@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn import cli
-from oc_dyn.planning import files
+from oc_dyn import cli, files
 from oc_dyn.planning.trajectory import Trajectory
 
 ENDINGS = ("csv", "json", "npz")

@@ -6,8 +6,8 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn import interop
-from oc_dyn.kinematics.inverse import rotation_vector
 from oc_dyn.lie import se3, so3
+from oc_dyn.planning.inverse_kinematics import rotation_vector
 
 TINY = (0.0, 1e-18, 1e-16, 1e-13, 1e-12, 1e-9, 3e-9, 1e-8, 1.1e-8, 1e-7, 1e-6, 1e-4, 1e-3, 0.1)
 NEAR = (*TINY, *(-x for x in TINY[1:]))

@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be(tmp_path, capsys):
 
 
 def test_a_table_whose_columns_do_not_fit(tmp_path):
-    run = od.study.script.Run(tmp_path, True, print)
+    run = od.runs.script.Run(tmp_path, True, print)
     for columns in ({("a", "b"): [1, 2]}, {"a": [1, 2], "b": [1]}):
         with pytest.raises(od.ShapeError, match="table x.csv"):
             run.table("x.csv", columns)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.planning.integrators import METHODS, Step
+from oc_dyn.optimal_control.integrators import METHODS, Step
 
 FAST = 10  # nodes
 

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-import oc_dyn.sweeps
 from oc_dyn.errors import ShapeError, SolveError
+from oc_dyn.runs import sweeps
+from oc_dyn.runs.rows import Rows
 from oc_dyn.store import Store
-from oc_dyn.study.rows import Rows
 from oc_dyn.study.sweeps import KINDS, killed, statements
 
 sys.path.insert(0, str(Path(__file__).parent / "study"))
@@ -83,8 +83,8 @@ def stored(path):
 
 def counted(monkeypatch):
     """List of the points that are computed from now on."""
-    ran, run = [], oc_dyn.sweeps._run
-    monkeypatch.setattr(oc_dyn.sweeps, "_run", lambda f, point, *more: (ran.append(point), run(f, point, *more))[1])
+    ran, run = [], sweeps._run
+    monkeypatch.setattr(sweeps, "_run", lambda f, point, *more: (ran.append(point), run(f, point, *more))[1])
     return ran
 
 
@@ -159,7 +159,7 @@ def test_other_versions_stay_and_are_used_when_asked_for(tmp_path, monkeypatch):
     od.sweep(double, GRID, out=tmp_path / "s.csv")
     old = {row["key"]: row["written"] for row in stored(tmp_path / "s.sqlite")}
     ran = counted(monkeypatch)
-    monkeypatch.setattr(oc_dyn.sweeps, "version", lambda: "another")
+    monkeypatch.setattr(sweeps, "version", lambda: "another")
     assert od.sweep(double, GRID, out=tmp_path / "s.csv", accept="versions").results == [2 * p["x"] for p in GRID]
     assert ran == []
     od.sweep(double, GRID[:3], out=tmp_path / "s.csv")
@@ -503,7 +503,7 @@ def test_table_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     def full(path, rows):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(oc_dyn.sweeps, "write_csv", full)
+    monkeypatch.setattr(sweeps, "write_csv", full)
     with pytest.raises(OSError, match=r"No space left.*s\.sqlite.*s\.csv"):
         od.sweep(double, GRID, out=tmp_path / "s.csv")
     assert len(stored(tmp_path / "s.sqlite")) == len(GRID)

@@ -11,7 +11,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.codegen.disk import write_texts
-from oc_dyn.planning.files import replacing, together, write_bytes, write_text
+from oc_dyn.files import replacing, together, write_bytes, write_text
 from oc_dyn.planning.trajectory import Trajectory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,7 +67,7 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one(tmp_path):
     path.write_text("old")
     code = (
         "import resource, signal, sys\n"
-        "from oc_dyn.planning.files import write_bytes\n"
+        "from oc_dyn.files import write_bytes\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "try:\n"

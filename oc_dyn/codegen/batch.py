@@ -9,8 +9,8 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
-from ..model.numbers import as_floats
 from ..model.quaternions import check_quaternions
+from ..numbers import as_floats
 from .build import FLAGS, TIME_LIMIT, checked_time_limit, library, opened, processors
 from .source import c_source, checked_functions, prepared
 

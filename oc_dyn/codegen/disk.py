@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..errors import ModelError
-from ..planning.files import together
+from ..files import together
 
 
 def write_texts(where, folder, texts):

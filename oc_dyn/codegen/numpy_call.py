@@ -4,8 +4,8 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError, SolveError
-from ..model.numbers import as_floats
 from ..model.quaternions import check_quaternions
+from ..numbers import as_floats
 
 _Array, _float = np.ndarray, np.dtype(float)
 

@@ -13,7 +13,7 @@ from .build import FLAGS, TIME_LIMIT, checked_time_limit, find_compiler, library
 from .disk import write_texts
 from .names import check_apart, checked_c_name
 from .source import REALS, c_source, checked_functions, checked_precision, prepared
-from .texts import example, filled, header, selftest
+from .templates import example, filled, header, selftest
 
 TOLERANCE = {"double": 1e-10, "single": 1e-3}  # of the self-test: room for other compilers, and for fused operations
 

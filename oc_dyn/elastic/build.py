@@ -6,8 +6,8 @@ import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
 from ..friction import SMOOTHING
-from ..model.numbers import as_floats
 from ..model.robot import Robot
+from ..numbers import as_floats
 from .coupling import Coupling
 from .model import ElasticJoint, ElasticRobot, rebuilt
 from .springs import SPRINGS, LinearSpring

@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..function import function
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 from ..registry import method
 from .flat_map import QUANTITY
 from .motor_side import at_motors, motor_friction, sigma_forces, spring_torques

@@ -3,10 +3,10 @@
 import casadi as ca
 import numpy as np
 
-from .. import given
+from .. import validation
 from ..errors import ModelError, ShapeError
 from ..function import function
-from ..model.numbers import are_sane, as_floats
+from ..numbers import are_sane, as_floats
 from .plant import plant
 from .reachable import refusal
 
@@ -88,8 +88,8 @@ class Loop:
             model = self.controller.elastic if start == "reference" else self.elastic
             robot = self._flat_state(model, ref)
             for name, offset in start.items() if isinstance(start, dict) else ():
-                part = self.plant.parts[given.one_of("part of the state", name, self.plant.parts)]
-                offset = given.numbers(f"simulate: start, {name}", offset, part.stop - part.start)
+                part = self.plant.parts[validation.one_of("part of the state", name, self.plant.parts)]
+                offset = validation.numbers(f"simulate: start, {name}", offset, part.stop - part.start)
                 if not are_sane(offset):
                     raise ShapeError(f"simulate: start, {name} is {offset.tolist()}, expected finite numbers")
                 robot[part] += offset
@@ -124,7 +124,7 @@ def torque_limits(controller, torque_limit):
     """(motors,) from a number or one a motor; None for none."""
     if torque_limit is None:
         return None
-    limit = given.numbers("simulate: torque_limit", torque_limit, len(controller.elastic.motor_names))
+    limit = validation.numbers("simulate: torque_limit", torque_limit, len(controller.elastic.motor_names))
     if not np.all(limit > 0):
         raise ShapeError(f"simulate: torque_limit is {limit.tolist()}, expected positive numbers")
     return ca.DM(limit)

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..errors import ModelError, OrderError, ShapeError
 from ..function import function
-from ..given import one_of
 from ..ports import derivative_name
 from ..text import terminal
+from ..validation import one_of
 from .damping import damped_map
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from .. import given
+from .. import validation
 from ..errors import ModelError, ShapeError
 from ..function import function
-from ..model.numbers import are_sane, as_floats
+from ..numbers import are_sane, as_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ def motor_coupling(robot, rotor_inertia, gear_ratio):
     if any(j.nv != 1 or j.kind not in ("revolute", "continuous") for j in robot.joints) or robot.mimics:
         raise ModelError(robot.name, ["motor_coupling is for revolute joints alone"])
     named = (("rotor_inertia", rotor_inertia), ("gear_ratio", gear_ratio))
-    J, r = (given.numbers(f"motor_coupling: {name}", x, n) for name, x in named)
+    J, r = (validation.numbers(f"motor_coupling: {name}", x, n) for name, x in named)
     if not (are_sane(J) and are_sane(r)):
         raise ShapeError(
             f"motor_coupling: rotor_inertia {J.tolist()}, gear_ratio {r.tolist()}, expected finite numbers"

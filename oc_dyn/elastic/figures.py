@@ -3,9 +3,9 @@
 import numpy as np
 
 from ..errors import ModelError, ShapeError
+from ..files import replacing
 from ..planning.animate import stick_figure
 from ..planning.drawing import without_tex
-from ..planning.files import replacing
 from ..text import mathtext, told_apart
 
 

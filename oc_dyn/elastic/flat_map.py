@@ -13,7 +13,7 @@ two derivatives more of the ones behind it: tau_m needs q up to q^(2(n + 1)). So
 import casadi as ca
 
 from ..function import function
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 from ..ports import derivative_name, motion_ports
 from ..registry import get_method, method, quantity
 from .motor_side import at_motors, carried_momentum, motor_friction, sigma_forces, spring_torques

@@ -12,13 +12,13 @@ from ..codegen.build import find_compiler, run_compiler
 from ..codegen.disk import write_texts
 from ..codegen.names import checked_c_name
 from ..codegen.source import c_source, prepared
-from ..codegen.texts import header
+from ..codegen.templates import header
 from ..errors import ModelError, ShapeError, SolveError
 from ..interrupts import command
-from ..model.numbers import as_floats
+from ..numbers import as_floats
 from .closed_loop import Loop, torque_limits
 from .dop853 import fixed_step
-from .law_in_c import law_words, sizes
+from .law_codegen import law_words, sizes
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")  # the last: the same roundings as on CasADi's virtual machine
 

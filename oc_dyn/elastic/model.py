@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import casadi as ca
 import numpy as np
 
-from .. import given
+from .. import validation
 from ..errors import ModelError, UnknownName
 from ..model.inertia import Inertia
 from ..model.robot import ReadOnlyArrays, Robot, assemble
@@ -210,7 +210,7 @@ def _factors(quantity, errors, names, what):
 
 def _error(quantity, value):
     """A relative error that leaves something."""
-    return given.number(f"relative error of {quantity}", value, above=-1)
+    return validation.number(f"relative error of {quantity}", value, above=-1)
 
 
 def rebuilt(robot, armature=None, mass_of=None):

@@ -6,7 +6,7 @@ column of all of them.
 
 import casadi as ca
 
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 
 
 def deflections(elastic, q, theta):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..files import write_csv
 from ..function import function
-from ..planning.files import write_csv
 from ..planning.report import Row
 from ..planning.trajectory import Trajectory
 from ..text import terminal

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..function import function
-from ..planning.polynomials import derivatives_at
+from ..optimal_control.polynomials import derivatives_at
 from ..planning.report import Report, Row
 from .dop853 import _NODES, _STAGES, _WEIGHTS
 from .plant import plant

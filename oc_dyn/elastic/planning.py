@@ -14,14 +14,14 @@ import numpy as np
 
 from ..errors import CheckWarning, LimitError, OrderError, ShapeError, SolveError
 from ..function import function
-from ..given import count, one_of
 from ..interrupts import TIME_LIMIT, deadline, watched
-from ..model.numbers import as_floats
+from ..numbers import as_floats
+from ..optimal_control.polynomials import derivatives_at, hermite
+from ..optimal_control.problem import Problem
 from ..planning.arguments import vector
 from ..planning.feasibility import shortest_time
 from ..planning.limits import Limits, order_name, velocity_bounds
-from ..planning.polynomials import derivatives_at, hermite
-from ..planning.problem import Problem
+from ..validation import count, one_of
 from .plan import OUTPUTS, ElasticPlan, deflected, flat_outputs
 from .reachable import refusal
 

@@ -6,9 +6,9 @@ from math import comb, factorial, inf
 import casadi as ca
 import numpy as np
 
-from .. import given
+from .. import validation
 from ..errors import ModelError, OrderError, ShapeError
-from ..model.numbers import are_sane, as_floats
+from ..numbers import are_sane, as_floats
 from ..ports import derivative_name
 
 
@@ -80,7 +80,7 @@ def reference(elastic, motion, *, sigma=None, duration=None, order=0, needs="tor
         if sigma is None:
             raise ShapeError(f"reference: sigma is missing: the stiffness of {', '.join(elastic.sigma_names)}")
         size = len(elastic.sigma_names)
-        constant = None if callable(sigma) else given.numbers("reference: sigma", sigma, size)
+        constant = None if callable(sigma) else validation.numbers("reference: sigma", sigma, size)
         law = sigma if constant is None else (lambda _: ca.DM(constant))
         jets += _of_expression(t, "sigma", law, size, 3 + order)
         outputs += [derivative_name("sigma", k) for k in range(3 + order)]
@@ -159,9 +159,9 @@ def rest_to_rest(start, goal, duration, *, continuity=4, wait=0.0, hold=0.0):
     start, goal = (as_floats(f"rest_to_rest: {name}", x).ravel() for name, x in (("start", start), ("goal", goal)))
     if start.shape != goal.shape or not (are_sane(start) and are_sane(goal)):
         raise ShapeError(f"rest_to_rest: from {start.tolist()} to {goal.tolist()}, expected as many finite numbers")
-    c = given.count("rest_to_rest: continuity", continuity)
-    T = given.number("rest_to_rest: duration", duration, above=0)
-    wait, hold = (given.number(f"rest_to_rest: {name}", x) for name, x in (("wait", wait), ("hold", hold)))
+    c = validation.count("rest_to_rest: continuity", continuity)
+    T = validation.number("rest_to_rest: duration", duration, above=0)
+    wait, hold = (validation.number(f"rest_to_rest: {name}", x) for name, x in (("wait", wait), ("hold", hold)))
     if wait < 0 or hold < 0:
         raise ShapeError(f"rest_to_rest: wait {wait:g} s, hold {hold:g} s, expected numbers of at least 0")
     degree = 2 * c + 1

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from .. import given
+from .. import validation
 from ..errors import CheckWarning, ModelWarning, ShapeError, SolveError
 from ..interrupts import watched
-from ..model.numbers import are_sane
+from ..numbers import are_sane
 from .closed_loop import Loop, torque_limits
 from .collocation import collocation_step
 from .dop853 import fixed_step, integrate
@@ -118,15 +118,16 @@ def simulate(
     ModelWarning, an energy balance far off a CheckWarning.
     """
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
-    duration = given.number("simulate: duration", reference.duration if duration is None else duration, above=0)
+    duration = validation.number("simulate: duration", reference.duration if duration is None else duration, above=0)
     if reference.breaks and duration > reference.duration * (1 + 1e-9):
         raise ShapeError(
             f"simulate: duration {duration:g} s, expected up to {reference.duration:g}, that of the reference"
         )
     dt = _interval("dt", dt, duration)
-    rtol = given.number("simulate: rtol", rtol, above=0)
-    atol = rtol / 100 if atol is None else given.number("simulate: atol", atol, above=0)
-    substeps, seed = given.count("simulate: substeps", substeps, 1), given.count("simulate: seed", seed, 0, 2**63 - 1)
+    rtol = validation.number("simulate: rtol", rtol, above=0)
+    atol = rtol / 100 if atol is None else validation.number("simulate: atol", atol, above=0)
+    substeps = validation.count("simulate: substeps", substeps, 1)
+    seed = validation.count("simulate: seed", seed, 0, 2**63 - 1)
     loop = Loop(real, controller, reference, torque_limits(controller, torque_limit))
     x0, spread = loop.first_state(start), _spread(loop, noise)
     times = np.append(np.arange(0.0, duration * (1 - 1e-9), dt), duration)
@@ -139,7 +140,7 @@ def simulate(
         if spread is not None:
             raise ShapeError("simulate: noise is for a sampled law; give sample_time")
         most = _USUAL_STEPS if method is None else _MOST_STEPS
-        method = given.one_of(_METHOD, method or "dop853", METHODS)
+        method = validation.one_of(_METHOD, method or "dop853", METHODS)
         if method == "dop853":
             _refuse_endless(loop, x0, duration, most)
         with watched():  # an integrator takes Ctrl-C for one more failure
@@ -147,7 +148,7 @@ def simulate(
         controls = None
     else:
         sample_time = _interval("sample_time", sample_time, duration)
-        method = given.one_of(_METHOD, method or "dop853", SAMPLED)
+        method = validation.one_of(_METHOD, method or "dop853", SAMPLED)
         with watched():
             times, states, controls, facts, failure = _sampled(
                 loop, duration, dt, x0, method, sample_time, substeps, spread, seed, rtol, atol
@@ -163,7 +164,7 @@ def simulate(
 
 def _interval(name, value, duration):
     """Time [s] between rows, not so short that they would fill the memory."""
-    value = given.number(f"simulate: {name}", value, above=0)
+    value = validation.number(f"simulate: {name}", value, above=0)
     if duration / value > _MOST_ROWS:
         raise ShapeError(f"simulate: {name} is {value:g} s, expected at least {duration / _MOST_ROWS:g} s")
     return value
@@ -172,10 +173,10 @@ def _interval(name, value, duration):
 def _spread(loop, noise):
     """Standard deviations of what is measured (state of the robot,); None without noise."""
     spread, any_ = np.zeros(loop.plant.size), False
-    for name, deviation in given.options_of("simulate: noise", noise).items():
-        given.one_of("measured part of the state", name, loop.plant.parts)
+    for name, deviation in validation.options_of("simulate: noise", noise).items():
+        validation.one_of("measured part of the state", name, loop.plant.parts)
         part = loop.plant.parts[name]
-        deviation = given.numbers(f"simulate: noise of {name}", deviation, part.stop - part.start)
+        deviation = validation.numbers(f"simulate: noise of {name}", deviation, part.stop - part.start)
         if not (are_sane(deviation) and np.all(deviation >= 0)):
             raise ShapeError(f"simulate: noise of {name} is {deviation.tolist()}, expected numbers of at least 0")
         spread[part], any_ = deviation, True

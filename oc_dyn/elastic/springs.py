@@ -11,10 +11,10 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from .. import given
+from .. import validation
 from ..errors import LimitError, ModelError, ShapeError, SolveError
-from ..lie.along import time_derivatives
-from ..model.numbers import are_sane, as_floats, shortened
+from ..lie.time_derivatives import time_derivatives
+from ..numbers import are_sane, as_floats, shortened
 from . import inverse
 
 
@@ -95,7 +95,7 @@ class _ByLaw:
 
     def _start(self):
         try:
-            return given.numbers("guess", self.guess, len(self.motors))
+            return validation.numbers("guess", self.guess, len(self.motors))
         except ShapeError as error:
             self._refuse(str(error))
 
@@ -165,7 +165,7 @@ def _check(spring, positive, guess=()):
     for name, expected in ((positive, "above 0"), ("damping", "of at least 0")):
         value = getattr(spring, name)
         try:
-            found = given.number(name, value)
+            found = validation.number(name, value)
         except ShapeError:
             found = -1.0
         if found > 0 or (found == 0 and name == "damping"):

@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 from ..registry import method
 from .mass_solver import mass_solver
 from .taylor import taylor

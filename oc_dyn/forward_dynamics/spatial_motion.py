@@ -7,8 +7,8 @@ import casadi as ca
 from ..inverse_dynamics.recursive_spatial import bias, next_inertia, spatial_inertia
 from ..kinematics.recursive_body import local_poses
 from ..lie import se3
-from ..lie.carry import grow
 from ..lie.jets import total
+from ..lie.leibniz import grow
 
 
 class SpatialMotion:

@@ -6,12 +6,12 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, ModelError, ShapeError, SolveError
-from ..given import count, number
 from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ..model.inertia import ReadOnlyArrays
-from ..model.numbers import shortened
 from ..model.robot import check_robot
+from ..numbers import shortened
 from ..regressor.base_parameters import base_parameters
+from ..validation import count, number
 
 _POWER = 4  # of the means of eigenvalues that stand for the largest and smallest one
 

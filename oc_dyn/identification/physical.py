@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
-from ..model.numbers import as_floats
+from ..numbers import as_floats
 
 _TENSOR = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 SMALLEST_MASS = 1e-3  # [kg]

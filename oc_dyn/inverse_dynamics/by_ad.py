@@ -4,7 +4,7 @@ from math import factorial
 
 import casadi as ca
 
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 from ..registry import method
 from .taylor import taylor
 

@@ -7,8 +7,8 @@ import casadi as ca
 from ..kinematics.recursive_body import local_poses
 from ..kinematics.recursive_spatial import forward_kinematics
 from ..lie import se3
-from ..lie.carry import carry
 from ..lie.jets import total
+from ..lie.leibniz import carry
 from ..lie.so3 import skew
 from ..model.inertia import casadi_value
 from ..registry import method

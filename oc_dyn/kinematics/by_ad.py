@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..lie import se3
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 from ..registry import method
 from .recursive_body import body_poses, frame_in_body
 

@@ -4,9 +4,9 @@ import casadi as ca
 
 from ..errors import ShapeError
 from ..function import RobotFunction, function
-from ..model.numbers import shortened
 from ..model.quaternions import quaternions
 from ..model.robot import cached, check_robot
+from ..numbers import shortened
 
 
 def contact_wrenches(robot, frames):

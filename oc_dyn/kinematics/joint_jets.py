@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..lie import jets
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 
 
 class JointJet:

@@ -5,8 +5,8 @@ from math import comb
 import casadi as ca
 
 from ..lie import se3
-from ..lie.carry import carry
 from ..lie.jets import total
+from ..lie.leibniz import carry
 from ..lie.so3 import skew
 from ..registry import method
 from .twist_conversion import convert_columns, convert_twists

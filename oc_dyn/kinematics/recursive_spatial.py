@@ -5,8 +5,8 @@ from math import comb
 import casadi as ca
 
 from ..lie import se3
-from ..lie.carry import carry, grow
 from ..lie.jets import total
+from ..lie.leibniz import carry, grow
 from ..registry import method
 from .recursive_body import body_poses, frame_in_body, hat, jacobian, local_poses, padded
 from .twist_conversion import convert_columns, convert_twists

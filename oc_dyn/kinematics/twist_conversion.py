@@ -17,7 +17,7 @@ import casadi as ca
 
 from ..errors import ShapeError, UnknownName
 from ..lie import se3
-from ..lie.carry import carry, grow
+from ..lie.leibniz import carry, grow
 
 REPRESENTATIONS = ("body", "spatial", "hybrid")
 

@@ -178,7 +178,7 @@ from . import (  # noqa: E402, F401  registers the methods
     closed_form,
     composite,
     composite_coriolis,
+    dynamic_matrices,
     jacobian_sum,
     spatial_admissible,
-    together,
 )

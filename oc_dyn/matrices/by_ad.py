@@ -4,8 +4,8 @@ import casadi as ca
 
 from ..inverse_dynamics.taylor import taylor
 from ..kinematics.recursive_body import body_poses
-from ..lie.along import time_derivatives
 from ..lie.se3 import ad as bracket
+from ..lie.time_derivatives import time_derivatives
 from ..model.inertia import casadi_value
 from ..registry import method
 from .closed_form import coefficients

@@ -4,8 +4,8 @@ from math import comb
 
 import casadi as ca
 
-from ..lie.carry import carry
 from ..lie.jets import total
+from ..lie.leibniz import carry
 from ..lie.se3 import Ad_inv, ad
 from ..registry import method
 from .closed_form import coefficients

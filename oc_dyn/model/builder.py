@@ -8,10 +8,10 @@ import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError
 from ..lie import so3
+from ..numbers import HUGE, are_sane, as_floats
 from . import joints as jt
 from .check import definite_problems, motion_doubts
 from .inertia import Inertia, unphysical
-from .numbers import HUGE, are_sane, as_floats
 from .robot import Joint, Mimic, assemble
 
 _LIMITS = ("velocity", "effort", "acceleration", "jerk", "effort_rate")

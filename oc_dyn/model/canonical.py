@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 
 from ..lie import se3
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 from . import joints as jt
 from .inertia import Inertia, SymbolicInertia
 from .robot import CLEAN, axis_frame, cached

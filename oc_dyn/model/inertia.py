@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..lie.so3 import skew
-from .numbers import are_sane, as_floats
+from ..numbers import are_sane, as_floats
 
 _ROUNDING = 1e-6  # of the largest principal moment: files print few digits
 

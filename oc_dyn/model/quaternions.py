@@ -9,7 +9,7 @@ from math import hypot
 import numpy as np
 
 from ..errors import ShapeError
-from .numbers import HUGE
+from ..numbers import HUGE
 
 TOLERANCE = 1e-6  # | |quaternion| - 1 | of numbers
 _KINDS = ("spherical", "free")

@@ -14,11 +14,11 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
-from ..given import count
+from ..numbers import are_sane, as_floats, shortened
+from ..validation import count
 from . import joints as jt
 from .check import definite_problems, tree_problems
 from .inertia import Inertia, ReadOnlyArrays, unphysical
-from .numbers import are_sane, as_floats, shortened
 from .quaternions import check_quaternions, normalized, quaternions
 
 _INF = float("inf")

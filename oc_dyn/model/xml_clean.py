@@ -14,8 +14,8 @@ import numpy as np
 from lxml import etree
 
 from ..lie import so3
+from ..numbers import HUGE
 from .inertia import unphysical
-from .numbers import HUGE
 
 MAX_PARTS = 10_000  # links and joints
 TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")

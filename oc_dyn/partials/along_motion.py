@@ -8,8 +8,8 @@ from math import comb, factorial
 
 import casadi as ca
 
-from ..lie.along import time_derivatives
 from ..lie.jets import total
+from ..lie.time_derivatives import time_derivatives
 from .blocks import along_motion
 
 

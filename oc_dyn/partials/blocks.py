@@ -4,9 +4,9 @@ from math import comb
 
 import casadi as ca
 
-from ..lie.along import time_derivatives
 from ..lie.jets import total
 from ..lie.se3 import ad as bracket
+from ..lie.time_derivatives import time_derivatives
 
 
 def assembled(model, blocks, mirrored=False):

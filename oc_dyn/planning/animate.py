@@ -4,14 +4,14 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
-from ..given import number
+from ..files import replacing
 from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
 from ..model.canonical import canonical
-from ..model.numbers import as_floats
+from ..numbers import as_floats
 from ..text import mathtext
+from ..validation import number
 from .drawing import without_tex
-from .files import replacing
 
 
 @without_tex

@@ -3,9 +3,9 @@
 import numpy as np
 
 from ..errors import LimitError, ModelError, OrderError, ShapeError, UnknownName
-from ..given import number, one_of, options_of
-from ..model.numbers import as_floats, shortened
 from ..model.robot import check_robot as check_is_robot
+from ..numbers import as_floats, shortened
+from ..validation import number, one_of, options_of
 from .limits import Limits, order_name
 from .trajectory import Trajectory
 

@@ -4,8 +4,8 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, OrderError, ShapeError
-from ..model.numbers import as_floats
-from .polynomials import derivatives_at
+from ..numbers import as_floats
+from ..optimal_control.polynomials import derivatives_at
 
 _GRID = 400  # intervals a Function is looked at on
 _FARTHEST = 1e9  # [rad or m]

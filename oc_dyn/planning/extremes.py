@@ -5,7 +5,7 @@ from math import factorial
 
 import numpy as np
 
-from .polynomials import bernstein
+from ..optimal_control.polynomials import bernstein
 
 LEAST, MOST = 8, 200_000  # intervals of a piece, samples of a motion
 _BLOCK = 8192  # samples that are in memory at a time

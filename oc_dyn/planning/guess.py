@@ -5,7 +5,7 @@ from math import factorial
 import numpy as np
 
 from ..errors import LimitError
-from .polynomials import derivatives_at, hermite
+from ..optimal_control.polynomials import derivatives_at, hermite
 from .report import quantities
 from .trajectory import Samples
 

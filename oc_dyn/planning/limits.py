@@ -8,11 +8,11 @@ import casadi as ca
 import numpy as np
 
 from ..errors import FileError, LimitError, ModelError, ModelWarning, ShapeError, UnknownName
-from ..model.numbers import as_floats
+from ..files import read_json, write_text
 from ..model.robot import check_robot
+from ..numbers import as_floats
 from ..ports import derivative_name
 from ..text import json_text
-from .files import read_json, write_text
 
 _LARGEST = 10_000_000  # bytes of a file of limits
 QUANTITIES = ("q", "v", "dv", "d2v", "d3v", "tau", "dtau")

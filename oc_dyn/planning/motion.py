@@ -5,8 +5,8 @@ from math import factorial
 import numpy as np
 
 from ..errors import SolveError
+from ..optimal_control.polynomials import lobatto
 from .pieces import effort_unit
-from .polynomials import lobatto
 from .report import Violation, quantities
 from .trajectory import Trajectory, joint_units
 

@@ -19,17 +19,17 @@ import numpy as np
 from ..errors import LimitError, OrderError, SolveError
 from ..friction import SMOOTHING, coulomb, counts
 from ..function import function
-from ..given import flag
 from ..interrupts import TIME_LIMIT, deadline, watched
-from ..model.numbers import shortened
 from ..model.parameters import of_joints
+from ..numbers import shortened
+from ..optimal_control.polynomials import hermite, later
+from ..optimal_control.problem import Problem
+from ..validation import flag
 from .arguments import MOST_NODES, check_robot, chosen_limits
 from .curves import curve
 from .feasibility import refuse_senseless
 from .limits import QUANTITIES, velocity_bounds
 from .path_motion import PathMotion, bell
-from .polynomials import hermite, later
-from .problem import Problem
 from .trajectory import ORDERS, joint_units
 from .verdict import checked_mode, report_or_raise
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from ..optimal_control.polynomials import derivatives_at
 from ..text import terminal
 from .limits import order_name
-from .polynomials import derivatives_at
 from .trajectory import ORDERS, Samples, Trajectory, read_only
 
 

@@ -24,10 +24,10 @@ import numpy as np
 
 from ..function import function
 from ..model.robot import cached
-from .assembly import Group, assemble
+from ..optimal_control.assembly import Group, assemble
+from ..optimal_control.polynomials import at, bernstein, lobatto, shift
+from ..optimal_control.stages import kind
 from .limits import QUANTITIES, velocity_bounds
-from .polynomials import at, bernstein, lobatto, shift
-from .stages import kind
 
 MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
 SHORTEST_PIECE, LONGEST_PIECE = 0.1, 4.0  # of a free mesh, in nominal lengths

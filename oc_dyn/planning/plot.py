@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from ..files import replacing
 from ..text import mathtext, told_apart
 from .drawing import without_tex
-from .files import replacing
 from .report import quantities
 
 PANELS = {"q": "position", "v": "velocity", "dv": "acceleration", "d2v": "jerk", "tau": "torque", "dtau": "torque rate"}

@@ -11,8 +11,9 @@ from ..codegen import compile
 from ..errors import LimitError, SolveError
 from ..friction import counts
 from ..function import function
-from ..given import flag
 from ..interrupts import TIME_LIMIT, deadline, watched
+from ..optimal_control.solver import checked_options, solve
+from ..validation import flag
 from .arguments import (
     MOST_NODES,
     check_derivatives,
@@ -30,7 +31,6 @@ from .guess import resampled, smooth_motion
 from .limits import QUANTITIES
 from .motion import failure, solved, still
 from .pieces import MARGINS, transcribe
-from .solver import checked_options, solve
 from .verdict import checked_mode, report_or_raise
 
 _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened

@@ -6,13 +6,13 @@ import casadi as ca
 import numpy as np
 
 from ..errors import CheckWarning, LimitError, ShapeError
-from ..given import count, number
 from ..interrupts import check_deadline
-from ..kinematics.inverse import pose_error
 from ..model.quaternions import check_rotation
+from ..validation import count, number
 from .arguments import check_robot, vector
 from .curves import spline
 from .extremes import of_polynomials
+from .inverse_kinematics import pose_error
 from .verdict import TOLERANCE, checked_mode
 
 _BETWEEN = 4  # solutions of inverse kinematics from one way point to the next

@@ -6,10 +6,10 @@ import numpy as np
 from ..errors import ShapeError
 from ..friction import counts, friction_torques
 from ..function import function
-from ..given import flag, number
-from ..model.numbers import as_floats
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import check_robot
+from ..numbers import as_floats
+from ..validation import flag, number
 
 _STENCIL = np.array([3, -32, 168, -672, 0, 672, -168, 32, -3]) / 840  # central difference of order eight
 _NEAR = 5  # steps from a kink within which the stencil would see it

@@ -9,9 +9,10 @@ import zipfile
 
 import numpy as np
 
+from .._version import __version__
 from ..errors import FileError, UnknownName
+from ..files import MAX_BYTES, parsed_json, read_bytes, read_text, write_bytes, write_text
 from ..text import csv_cell, json_line, json_text, terminal
-from .files import MAX_BYTES, parsed_json, read_bytes, read_text, write_bytes, write_text
 from .limits import Limits, order_name
 
 FORMATS = (".csv", ".npz", ".json")
@@ -126,7 +127,6 @@ def _columns(samples):
 
 
 def _meta(samples, names):
-    from .. import __version__  # not at the top: the package imports this file
 
     return {
         "format": _FORMAT,

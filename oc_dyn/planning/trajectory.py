@@ -6,12 +6,12 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..friction import counts
 from ..function import function
-from ..given import number
-from ..model.numbers import as_floats
+from ..numbers import as_floats
+from ..optimal_control.polynomials import derivatives_at
 from ..text import terminal
+from ..validation import number
 from . import storage
 from .limits import QUANTITIES, order_name
-from .polynomials import derivatives_at
 from .report import report
 
 ORDERS = 5  # q, v, dv, d2v, d3v can always be asked for

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from ..errors import CheckWarning, SolveError
-from ..given import one_of
+from ..validation import one_of
 
 CHECKS = ("warn", "raise", "off")
 TOLERANCE = 1e-3  # share of a limit

@@ -11,10 +11,10 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..given import count
 from ..model.inertia import ReadOnlyArrays
-from ..model.numbers import as_floats
 from ..model.robot import cached, check_robot, checked_tolerance
+from ..numbers import as_floats
+from ..validation import count
 
 TOLERANCE = 1e-9  # singular values below this part of the largest one are zero
 _TIE = 1e-6  # columns whose remaining length differs by less than this part are equal: the first is taken

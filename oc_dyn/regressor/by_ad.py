@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..inverse_dynamics.taylor import taylor
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 from ..matrices.composite import composite
 from ..matrix_partials.by_ad import coriolis_matrix
 from ..model.canonical import with_parameters

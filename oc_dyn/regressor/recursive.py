@@ -6,8 +6,8 @@ import casadi as ca
 
 from ..inverse_dynamics.taylor import Passes
 from ..lie import jets, se3
-from ..lie.carry import carry
 from ..lie.jets import total
+from ..lie.leibniz import carry
 from ..lie.so3 import skew
 from ..registry import method
 from .columns import author_frames, newton_euler_columns, to_author, wrench_columns

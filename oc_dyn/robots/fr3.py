@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
-from ..model.numbers import as_floats
+from ..numbers import as_floats
 from .panda import franka_arm
 
 # mass [kg], centre of mass [m], tensor about it [kg m^2]: xx, xy, xz, yy, yz, zz; all in the link's frame

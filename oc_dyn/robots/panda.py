@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 
 from ..errors import ModelWarning
-from ..given import one_of
 from ..model.builder import RobotBuilder
+from ..validation import one_of
 
 _RIGHT = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])  # a quarter turn about x, exactly
 _LEFT = _RIGHT.T

@@ -11,10 +11,10 @@ import casadi as ca
 
 from ..kinematics.fields import plus, turned_by
 from ..registry import method
-from .effects import effect
+from .joint_effects import effect
+from .path_screws import Views
 from .subtrees import Subtrees
 from .tensor import Tensor
-from .views import Views
 
 CANNOT = {"transform": "its screw changes with its coordinates"}
 SOURCE = "this toolkit: Singh et al. 2023, appendix C, on working axes with base parameters"

@@ -13,8 +13,8 @@ from ..kinematics.step import Turn
 from ..kinematics.subtrees import constants
 from ..kinematics.working_frames import WorkingFrame, working_frames
 from .composite import Meeting
-from .effects import Effect
-from .effects import effect as effect_of
+from .joint_effects import Effect
+from .joint_effects import effect as effect_of
 from .subtrees import Flow, Screws, Sums, body_sums, carried, moved, screws
 
 _MOTION, _SCREW = (3, 3, 3, 3), (3,) * 8

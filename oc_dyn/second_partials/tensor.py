@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..errors import ShapeError
-from ..model.numbers import as_floats
+from ..numbers import as_floats
 
 
 def as_tensor(matrix):

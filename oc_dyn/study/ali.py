@@ -10,11 +10,11 @@ of the aerial manipulator, is problems/aerial_manipulator.py.
 import math
 from pathlib import Path
 
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar
+from ..runs.rows import Rows
 from .functions import TIMES, built, made, timed
 from .growth import Series, _measure, fit
-from .manifest import manifest, write_json
-from .points import bar
-from .rows import Rows
 
 WAYS = {  # quantity: the paper's recursion first, this toolkit's, AD as published, AD at its strongest
     "inverse_dynamics": ("recursive_spatial", "taylor", "ad_time", "ad_jet_cse"),

@@ -18,12 +18,12 @@ from .. import robots
 from ..executors import completed
 from ..function import function
 from ..registry import get, get_method, methods
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar as _bar
+from ..runs.points import measured, named
+from ..runs.rows import Rows
 from .functions import made
-from .manifest import manifest, write_json
 from .memory import fresh, peak
-from .points import bar as _bar
-from .points import measured, named
-from .rows import Rows
 
 QUANTITIES = ("inverse_dynamics", "forward_dynamics")
 KEYS = ("quantity", "method", "robot", "bodies", "order")

@@ -5,7 +5,7 @@ import csv
 import json
 from pathlib import Path
 
-from ..planning.files import write_text
+from ..files import write_text
 from ..text import csv_text, terminal_lines
 
 _TEMPLATE = Path(__file__).with_name("report.html")

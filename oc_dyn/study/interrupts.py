@@ -15,10 +15,10 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from ..planning.files import write_csv
-from ..planning.problem import Problem
-from .manifest import manifest, write_json
-from .points import bar
+from ..files import write_csv
+from ..optimal_control.problem import Problem
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar
 
 ENDLESS = {  # options with which a solver goes on after it has converged; fatrop still ends after a while
     "ipopt": {"tol": 1e-300, "acceptable_tol": 1e-300, "acceptable_iter": 0, "tiny_step_tol": 0.0, "max_iter": 10**8},

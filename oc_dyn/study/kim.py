@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import robots
-from ..partials import design
-from ..partials.sensitivity import sensitivity
+from .. import design, robots
+from ..design.sensitivity import sensitivity
 from ..registry import methods
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar, fill
+from ..runs.rows import Rows
 from .functions import TIMES, built, made, timed
-from .manifest import manifest, write_json
-from .points import bar, fill
-from .rows import Rows
 
 RECURSION, AD = "recursive_scalar", "ad"
 PARTIALS = ("inverse_dynamics_partials", "forward_dynamics_partials", "hybrid_dynamics_partials")

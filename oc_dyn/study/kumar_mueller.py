@@ -12,11 +12,11 @@ import numpy as np
 
 from .. import robots
 from ..function import function
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar, fill
+from ..runs.rows import Rows
 from . import native
 from .functions import TIMES, count, timed
-from .manifest import manifest, write_json
-from .points import bar, fill
-from .rows import Rows
 
 QUANTITY, ROBOT = "inverse_dynamics", "panda"
 WAYS = {  # method: what it is there, seconds that the paper reports for 10 000 evaluations

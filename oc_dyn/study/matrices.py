@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from .. import robots
+from ..files import write_csv
 from ..function import function
-from ..planning.files import write_csv
 from ..registry import methods
-from .manifest import manifest, write_json
+from ..runs.manifest import manifest, write_json
 from .native import compiler, times
 
 REPORTED = 0.71

@@ -24,13 +24,13 @@ from ..model.builder import RobotBuilder
 from ..model.canonical import canonical
 from ..model.urdf import load_urdf
 from ..registry import get, get_method, methods
+from ..runs.manifest import manifest, write_json
+from ..runs.rows import Rows
 from ..second_partials import numeric
 from ..second_partials.by_ad import tangent
 from ..second_partials.differences import from_bicomplex, from_values
 from ..second_partials.tensor import pattern
 from .example_robots import example_file
-from .manifest import manifest, write_json
-from .rows import Rows
 
 INVERSE, FORWARD = "inverse_dynamics_second_partials", "forward_dynamics_second_partials"
 ROBOTS, QUICK = ("panda", "ur5", "hyq", "talos"), "double_pendulum"

@@ -15,12 +15,12 @@ import numpy as np
 from .. import robots
 from ..function import function
 from ..registry import get_method
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar, fill
+from ..runs.rows import Rows
 from . import singh_parts, singh_programs
 from .functions import random_ports, summary
-from .manifest import manifest, write_json
 from .native import interpreted
-from .points import bar, fill
-from .rows import Rows
 from .second_order import FORWARD, INVERSE, METRICS, metrics
 
 MOST = {  # ways, and the numbers of bodies up to which they are built in seconds

@@ -30,11 +30,11 @@ from ..function import function
 from ..model.canonical import canonical
 from ..partials.implicit import mass_matrix
 from ..partials.spatial_vector import idsva
+from ..runs.points import fill
+from ..runs.rows import Rows
 from ..second_partials.forward_spatial_vector import _articulated, _mass_partials, _swapped, _times
 from .functions import TIMES, made, random_ports, summary
 from .native import compiler, interpreted, times
-from .points import fill
-from .rows import Rows
 from .second_order import INVERSE
 
 TERMS = {

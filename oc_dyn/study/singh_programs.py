@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 
 from .. import robots
+from ..runs.rows import Rows
 from .functions import TIMES, built, random_ports, summary
 from .native import interpreted, times
-from .rows import Rows
 from .second_order import FORWARD, INVERSE
 
 WAYS = {INVERSE: ("ad", "composite", "compact"), FORWARD: ("ad", "composite")}  # the first one is the reference

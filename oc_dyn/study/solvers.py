@@ -13,13 +13,13 @@ import numpy as np
 from .. import robots
 from ..codegen.build import find_compiler
 from ..errors import SolveError
+from ..files import write_csv
 from ..function import function
 from ..interrupts import watched
-from ..planning.files import write_csv
-from ..planning.problem import Problem
-from ..planning.solver import checked_options, solve
-from .manifest import manifest, write_json
-from .points import bar
+from ..optimal_control.problem import Problem
+from ..optimal_control.solver import checked_options, solve
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar
 
 START = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])
 GOAL = np.array([1.5, 0.6, -0.8, -1.2, 0.9, 2.4, -0.6])

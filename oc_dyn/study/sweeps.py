@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import SolveError
-from ..planning.files import write_csv
+from ..files import write_csv
 from ..planning.trajectory import Trajectory
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar as _bar
+from ..runs.sweeps import sweep
 from ..store import Store
-from ..sweeps import sweep
-from .manifest import manifest, write_json
-from .points import bar as _bar
 
 KINDS = ("parent", "worker", "full disk", "two at once", "order", "version", "function", "Ctrl-C")
 MORE, PER_FOLDER = 12, 10  # points that come with every event, events of one folder
@@ -51,7 +51,7 @@ VICTIM = """
 import json, sys, time
 import numpy as np
 import oc_dyn as od
-import oc_dyn.sweeps
+import oc_dyn.runs.sweeps
 
 FACTOR = {factor!r}
 
@@ -64,7 +64,7 @@ def value(x):
 
 if __name__ == "__main__":
     out, executor, version, most, points = json.loads(sys.argv[1])
-    oc_dyn.sweeps.version = lambda: version
+    oc_dyn.runs.sweeps.version = lambda: version
     if most:
         import resource, signal
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -16,9 +16,9 @@ import pytest
 import oc_dyn as od
 from oc_dyn import elastic as el
 from oc_dyn import text
-from oc_dyn.planning.files import write_csv
-from oc_dyn.study.manifest import manifest, write_json
-from oc_dyn.study.rows import Rows
+from oc_dyn.files import write_csv
+from oc_dyn.runs.manifest import manifest, write_json
+from oc_dyn.runs.rows import Rows
 
 SEEDS = [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 40))]
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?(e[+-]?\d+)?[\]}]*", re.IGNORECASE)

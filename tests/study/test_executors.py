@@ -17,9 +17,9 @@ import pytest
 import oc_dyn as od
 from oc_dyn.errors import ShapeError, SolveError
 from oc_dyn.executors import checked, completed
+from oc_dyn.runs.points import fill
+from oc_dyn.runs.rows import Rows
 from oc_dyn.store import Store
-from oc_dyn.study.points import fill
-from oc_dyn.study.rows import Rows
 
 ROOT = Path(__file__).resolve().parents[2]
 

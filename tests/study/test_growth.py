@@ -9,7 +9,8 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.errors import SolveError
-from oc_dyn.study import STUDIES, growth, load, memory, rows
+from oc_dyn.runs import rows
+from oc_dyn.study import STUDIES, growth, load, memory
 
 
 @pytest.fixture(scope="module")

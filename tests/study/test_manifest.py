@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.study.manifest import git_state, machine, manifest, write_json
+from oc_dyn.runs.manifest import git_state, machine, manifest, write_json
 
 
 def test_says_what_made_the_result():

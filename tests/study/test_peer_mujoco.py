@@ -10,9 +10,9 @@ import samples
 import oc_dyn as od
 from oc_dyn.errors import ModelError, SolveError
 from oc_dyn.interop import to_mujoco
+from oc_dyn.runs.points import bar
 from oc_dyn.study.peers import mujoco, native, robots
-from oc_dyn.study.peers.telling import report
-from oc_dyn.study.points import bar
+from oc_dyn.study.peers.tables import report
 
 ROBOTS = {
     "panda": lambda: robots.robot("panda"),

@@ -14,7 +14,7 @@ import oc_dyn as od
 from oc_dyn.errors import ModelError, SolveError
 from oc_dyn.study import load, peers
 from oc_dyn.study.peers import adam, native, recorded, robots
-from oc_dyn.study.peers.telling import report
+from oc_dyn.study.peers.tables import report
 
 
 @pytest.fixture(scope="module")

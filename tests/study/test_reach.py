@@ -9,7 +9,7 @@ import pytest
 
 from oc_dyn.errors import SolveError
 from oc_dyn.study import load, reach
-from oc_dyn.study.reach import problem, theirs
+from oc_dyn.study.reach import crocoddyl, problem
 
 
 def table(path):
@@ -44,7 +44,7 @@ def test_both_sides_find_the_same_optimum(done):
         assert all(0 < float(row["low"]) <= float(row["ratio"]) <= float(row["high"]) for row in here)
         assert all(float(row["torque_excess"]) < 1e-7 for row in here if case == "torque")
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert facts["largest_cost_difference"] < 1e-7 and facts["path"] in theirs.PATHS
+    assert facts["largest_cost_difference"] < 1e-7 and facts["path"] in crocoddyl.PATHS
     assert facts["crocoddyl"] and facts["pinocchio"] and "both sides compute the same" in told
 
 
@@ -95,7 +95,7 @@ def test_torque_and_acceleration_as_controls_are_one_program():
 def test_says_that_crocoddyl_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "crocoddyl", None)
     few(monkeypatch)
-    assert theirs.version() is None
+    assert crocoddyl.version() is None
     told = load("crocoddyl")(tmp_path, quick=True, progress=False)
     assert "Crocoddyl is not installed" in told and "oc-dyn[bench]" in told
     rows = table(tmp_path / "reach.csv")
@@ -112,10 +112,10 @@ def test_another_robot_is_not_measured(monkeypatch, tmp_path):
         model.inertias[7].mass *= 1.001
         return model
 
-    built = theirs.built_model
-    monkeypatch.setattr(theirs, "built_model", heavier)
+    built = crocoddyl.built_model
+    monkeypatch.setattr(crocoddyl, "built_model", heavier)
     with pytest.raises(SolveError, match="not the same on both sides"):
-        theirs.agreement(problem.Reach(5), samples=2)
+        crocoddyl.agreement(problem.Reach(5), samples=2)
     few(monkeypatch)
     told = load("crocoddyl")(tmp_path, quick=True, progress=False)
     assert "nothing of Crocoddyl was measured" in told and "crocoddyl  " not in told

@@ -12,11 +12,11 @@ from pathlib import Path
 from ...errors import SolveError
 from ...function import function
 from ...registry import get_method
-from ..manifest import manifest, write_json
-from ..rows import Rows, fingerprint
+from ...runs.manifest import manifest, write_json
+from ...runs.rows import Rows, fingerprint
 from . import adam, mujoco, native, recorded
 from .robots import FILES, HUMANOID, pinocchio_model, prescribed, robot
-from .telling import report
+from .tables import report
 
 QUICK = "ur5"
 SECOND = "inverse_dynamics_second_partials"

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import ModelError, SolveError
 from ...function import function
 from ...interop import rotation_to_quaternion, to_mujoco
-from ..rows import Rows, fingerprint
+from ...runs.rows import Rows, fingerprint
 from . import native
 from .robots import robot
 

@@ -15,10 +15,10 @@ import numpy as np
 from ...codegen import compile
 from ...codegen.build import find_compiler
 from ...errors import SolveError
-from ...planning.files import write_csv
-from ..manifest import manifest, write_json
-from ..points import bar
-from . import problem, theirs
+from ...files import write_csv
+from ...runs.manifest import manifest, write_json
+from ...runs.points import bar
+from . import crocoddyl, problem
 from .problem import SHARE, Reach, Way, judged
 
 NODES, ROUNDS = 50, 21
@@ -107,7 +107,7 @@ def run(out, quick=False, progress=None):
         "path": path,
     }
     facts |= {"largest_cost_difference": _largest(rows), "tolerance": problem.TOLERANCE, **_weights()}
-    facts |= theirs.versions() if theirs.version() else {}
+    facts |= crocoddyl.versions() if crocoddyl.version() else {}
     write_json(out / "manifest.json", manifest(command, **facts))
     return _report(rows, agreement, path, notes)
 
@@ -127,17 +127,17 @@ def _weights():
 
 def _agreement(reach, notes):
     """(rows, path to take), path None where Crocoddyl cannot be measured; notes say why."""
-    if theirs.version() is None:
+    if crocoddyl.version() is None:
         notes.append("Crocoddyl is not installed, this side alone was measured: pip install 'oc-dyn[bench]'")
         return [], None
     try:
-        rows, path = theirs.agreement(reach)
+        rows, path = crocoddyl.agreement(reach)
     except SolveError as error:
         notes.append(f"nothing of Crocoddyl was measured: {error}")
         return [], None
-    if path != theirs.PATHS[0]:
-        worst = next(row["difference"] for row in rows if row["quantity"] == f"acceleration, {theirs.PATHS[0]}")
-        pair = " beside ".join(f"{name} {version}" for name, version in theirs.versions().items())
+    if path != crocoddyl.PATHS[0]:
+        worst = next(row["difference"] for row in rows if row["quantity"] == f"acceleration, {crocoddyl.PATHS[0]}")
+        pair = " beside ".join(f"{name} {version}" for name, version in crocoddyl.versions().items())
         notes.append(
             f"{pair}: accelerations as they come are off by {worst:.2g} of the largest; its path through the {path}, "
             "which is right, was taken instead"
@@ -162,7 +162,7 @@ def _measured(name, reach, ways, path, rounds, shown):
             compiler = partial(compile, cache=Path(folder) / str(number))
             shown.set_postfix_str(f"{name}, {way.name}")
             made.append(
-                theirs.prepared(reach, way, path)
+                crocoddyl.prepared(reach, way, path)
                 if way.library == "crocoddyl"
                 else problem.prepared(reach, way, compiler)
             )

@@ -13,8 +13,8 @@ import numpy as np
 
 from ... import robots
 from ...function import function
-from ...planning.problem import Problem, Solution
-from ...planning.solver import checked_options, solve
+from ...optimal_control.problem import Problem, Solution
+from ...optimal_control.solver import checked_options, solve
 from ..solvers import GOAL, START
 
 POSITION, SPEED, TORQUE, END_POSITION, END_SPEED = 1.0, 1.0, 1e2, 1e6, 1e4

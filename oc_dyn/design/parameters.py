@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import ModelError, ShapeError, UnknownName
 from ..lie import se3
 from ..model.inertia import Inertia
-from ..model.numbers import as_floats
 from ..model.robot import assemble
+from ..numbers import as_floats
 
 
 @dataclass(frozen=True)

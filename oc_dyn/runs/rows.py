@@ -9,17 +9,16 @@ from pathlib import Path
 
 from ..digest import version
 from ..errors import ShapeError
-from ..planning.files import write_csv
+from ..files import write_csv
 from ..store import KEPT, Store
 from ..text import csv_text
 from .manifest import machine
 
 _BASE = "rows.sqlite"
 # nothing is measured with these
-_ASIDE = ("cli.py", "demo.py", "executors.py", "sweeps.py", "store.py", "digest.py", "text.py", "command_line.py")
-_ASIDE += tuple(
-    f"study/{x}" for x in ("html.py", "report.html", "manifest.py", "script.py", "points.py", "rows.py", "sweeps.py")
-)
+_ASIDE = ("cli.py", "demo.py", "executors.py", "store.py", "digest.py", "text.py", "command_line.py")
+_ASIDE += tuple(f"runs/{x}.py" for x in ("manifest", "script", "points", "rows", "sweeps"))
+_ASIDE += tuple(f"study/{x}" for x in ("html.py", "report.html", "sweeps.py"))
 _ASIDE += tuple(f"study/{x}_figures.py" for x in ("growth", "paper", "second_order"))
 
 

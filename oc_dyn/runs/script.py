@@ -10,8 +10,8 @@ import numpy as np
 
 from ..command_line import Parser
 from ..errors import ALL, ShapeError, UnknownName
+from ..files import replacing, together, write_csv
 from ..interrupts import watched
-from ..planning.files import replacing, together, write_csv
 from ..text import terminal, terminal_lines
 from .manifest import manifest, write_json
 

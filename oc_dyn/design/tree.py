@@ -8,8 +8,8 @@ import numpy as np
 from ..lie import se3
 from ..model import joints as jt
 from ..model.robot import axis_frame
-from . import recursive_scalar as kim
-from .design import from_parameters
+from ..partials import recursive_scalar as kim
+from .parameters import from_parameters
 
 
 class Displacement:

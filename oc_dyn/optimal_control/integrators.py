@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 
-from ..given import one_of
+from ..validation import one_of
 
 
 @dataclass(eq=False)

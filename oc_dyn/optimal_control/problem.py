@@ -23,18 +23,18 @@ from ..codegen import compile
 from ..errors import CheckWarning, LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName
 from ..friction import counts
 from ..function import function
-from ..given import count, flag, name_of, numbers, one_of, options_of
-from ..given import expression as expression_of
 from ..interrupts import deadline
 from ..kinematics.contact import contact_points
-from ..model.numbers import as_floats, shortened
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import check_robot
+from ..numbers import as_floats, shortened
+from ..validation import count, flag, name_of, numbers, one_of, options_of
+from ..validation import expression as expression_of
 from .contact_motion import ContactBody, check_guess
 from .integrators import chosen_method
 from .polynomials import later, uniform_b_spline
 from .solver import checked_options, solve, solvers
-from .transcribed import Row, Solution, Transcribed
+from .transcription import Row, Solution, Transcribed
 
 
 @dataclass(eq=False)

@@ -11,13 +11,13 @@ import casadi as ca
 import numpy as np
 
 from ..errors import OrderError, ShapeError, UnknownName
-from ..given import expression as expression_of
-from ..given import number, numbers
-from ..model.numbers import as_floats, shortened
+from ..numbers import as_floats, shortened
+from ..planning.trajectory import Trajectory, joint_units
+from ..validation import expression as expression_of
+from ..validation import number, numbers
 from .assembly import Group, assemble
 from .solution_check import check
 from .stages import kind
-from .trajectory import Trajectory, joint_units
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from ..function import RobotFunction, checked_name
 from ..hybrid_dynamics import prescribed_rows
 from ..model.quaternions import quaternions
 from ..model.robot import cached
+from ..partials import recursive_scalar as kim
 from ..registry import get
-from . import recursive_scalar as kim
-from .design import Parameter
-from .design_tree import DesignTree
+from .parameters import Parameter
+from .tree import DesignTree
 
 _OUTPUTS = {"inverse_dynamics": ("tau",), "forward_dynamics": ("dv",), "hybrid_dynamics": ("tau_p", "dv_f")}
 

@@ -22,17 +22,17 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from .digest import digest, unwound, version
-from .elastic.model import ElasticRobot
-from .errors import ShapeError, SolveError, UnknownName
-from .given import number
-from .model.numbers import shortened
-from .model.robot import Robot
-from .planning.files import write_bytes, write_csv
-from .planning.problem import Problem
-from .planning.trajectory import Samples, Trajectory
-from .registry import _METHODS
-from .store import Store, aside
+from ..digest import digest, unwound, version
+from ..elastic.model import ElasticRobot
+from ..errors import ShapeError, SolveError, UnknownName
+from ..files import write_bytes, write_csv
+from ..model.robot import Robot
+from ..numbers import shortened
+from ..optimal_control.problem import Problem
+from ..planning.trajectory import Samples, Trajectory
+from ..registry import _METHODS
+from ..store import Store, aside
+from ..validation import number
 
 _TABLE = "sweep.csv"
 _HEADER = ("key", "function", "version", "status", "seconds", "error", "point", "result")
@@ -101,8 +101,8 @@ def sweep(
     Raises ShapeError for a grid, function or file that does not fit, and for what cannot be digested, SolveError where
     a worker has another version of the function, OSError where `out` cannot be written: what was done before is kept.
     """
-    from .executors import checked, completed, told  # multiprocessing and tqdm when they are first needed
-    from .study.points import bar
+    from ..executors import checked, completed, told  # multiprocessing and tqdm when they are first needed
+    from .points import bar
 
     points = _points(grid)
     kind, _ = checked(executor)
@@ -215,7 +215,7 @@ def _plain_text(text):
 
 def _run(function, point, time_limit=None):
     """(result, None or text of the exception, seconds, whether the time was up)"""
-    from .executors import told
+    from ..executors import told
 
     point = _copied(point)
     start, limited = time.perf_counter(), False
@@ -277,7 +277,7 @@ def _copied(x):
 def _deadline(seconds):
     if seconds is None:
         return nullcontext()
-    from .interrupts import deadline
+    from ..interrupts import deadline
 
     return deadline(seconds)
 

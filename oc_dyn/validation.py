@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 from .errors import ShapeError, UnknownName
-from .model.numbers import as_floats, shortened
+from .numbers import as_floats, shortened
 
 _REFUSED = (NotImplementedError, RuntimeError, TypeError, ValueError, OverflowError)  # by casadi, in its many ways
 

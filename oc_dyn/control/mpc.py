@@ -21,11 +21,11 @@ from ..codegen.disk import write_texts
 from ..codegen.names import checked_c_name
 from ..codegen.source import c_source
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
-from ..given import count, one_of, options_of
-from ..given import expression as expression_of
 from ..interrupts import check_deadline, watched
-from .loop_in_c import STEP_DECLARED, is_of_another, program, step
-from .solver import checked_options, refusal
+from ..optimal_control.solver import checked_options, refusal
+from ..validation import count, one_of, options_of
+from ..validation import expression as expression_of
+from .closed_loop_codegen import STEP_DECLARED, is_of_another, program, step
 
 _QP = {
     "qrqp": ({"print_iter": False, "print_header": False}, ()),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..codegen.texts import filled
+from ..codegen.templates import filled
 
 STEP_DECLARED = """
 /* One step, as %(name)s, with its numbers looked at. Returns 0; 1 if it could not be done; 2 if a number of an input is

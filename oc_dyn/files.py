@@ -11,9 +11,9 @@ import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import FileError
-from ..interrupts import watched
-from ..text import csv_cell
+from .errors import FileError
+from .interrupts import watched
+from .text import csv_cell
 
 MAX_BYTES = 1_000_000_000  # of a file that is read, and of what it unpacks to
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..digest import digest
 from ..errors import ModelWarning, ShapeError, SolveError, UnknownName
-from ..given import one_of, options_of
 from ..interrupts import TIME_LIMIT, WatchedToo, iteration_watch, solver_run
+from ..validation import one_of, options_of
 
 _HAVE_OWN_OPTIONS = ("ipopt", "fatrop", "alpaqa", "uno", "sleqp", "bonmin")  # a dictionary of their own inside CasADi's
 _OF_CASADI = {

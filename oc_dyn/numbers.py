@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 
-from ..errors import ShapeError
+from .errors import ShapeError
 
 HUGE = 1e30  # no length, mass or angle reaches it, and products of what is smaller do not overflow
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..codegen.texts import filled
+from ..codegen.templates import filled
 from ..text import c_comment
 
 _READ_MEMORY = """        for (i = 0; i < {memory}; ++i)

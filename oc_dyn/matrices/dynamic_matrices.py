@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from ..lie.along import time_derivatives
+from ..lie.time_derivatives import time_derivatives
 from ..registry import method
 from .composite_coriolis import composite_matrices
 from .jacobian_sum import body_jacobians, coriolis_from, gravity_from, mass_matrix_from

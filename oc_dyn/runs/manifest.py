@@ -16,7 +16,8 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from ..planning.files import write_text
+from .._version import __version__
+from ..files import write_text
 from ..text import json_text
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -31,7 +32,6 @@ def manifest(command, **facts):
     to the file name. Returns a dict: command, date (UTC, ISO 8601), versions, machine, git (commit and whether the
     code was changed since; None if this code is not under git), then the facts.
     """
-    from .. import __version__
 
     return {
         "command": _portable(command) if isinstance(command, str) else shlex.join(map(_portable_word, command)),

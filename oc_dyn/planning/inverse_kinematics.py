@@ -4,12 +4,12 @@ import numpy as np
 
 from ..errors import LimitError, ShapeError
 from ..function import function
-from ..given import count, flag, number
 from ..interop import quaternion_of
 from ..interrupts import check_deadline, deadline
-from ..model.numbers import are_sane, as_floats
 from ..model.quaternions import check_quaternions, check_rotation, quaternions
 from ..model.robot import check_robot
+from ..numbers import are_sane, as_floats
+from ..validation import count, flag, number
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
 _DAMPING = 1e-4  # of steps: near a singularity they stay finite

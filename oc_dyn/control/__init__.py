@@ -1,0 +1,1 @@
+"""Model-predictive control, in Python and as C."""

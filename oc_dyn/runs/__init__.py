@@ -1,0 +1,1 @@
+"""What problem scripts, sweeps and studies share: command lines of scripts, manifests, sweeps, rows of results."""
