@@ -11,8 +11,9 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
+from ..model.cache import cached
 from ..model.inertia import ReadOnlyArrays
-from ..model.robot import cached, check_robot, checked_tolerance
+from ..model.robot import check_robot, checked_tolerance
 from ..numbers import as_floats
 from ..validation import count
 
