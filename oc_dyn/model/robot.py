@@ -158,12 +158,12 @@ class Robot(ReadOnlyArrays):
     @property
     def coordinate_names(self):
         """Names of the nq coordinates: the joint's, with a suffix where it has several."""
-        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nq, _Q_SUFFIX))
+        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nq, jt.Q_NAMES))
 
     @property
     def velocity_names(self):
         """Names of the nv velocities: the joint's, with a suffix where it has several."""
-        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nv, _V_SUFFIX))
+        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nv, jt.V_NAMES))
 
     # -- mass -------------------------------------------------------------------------------------------------
 
@@ -429,22 +429,8 @@ class Robot(ReadOnlyArrays):
         return f"<oc_dyn.Robot {self.name!r}: {len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}>"
 
 
-_Q_SUFFIX = {
-    "spherical": ("qw", "qx", "qy", "qz"),
-    "planar": ("angle", "x", "y"),
-    "cylindrical": ("angle", "distance"),
-    "free": ("qw", "qx", "qy", "qz", "x", "y", "z"),
-}
-_V_SUFFIX = {
-    "spherical": ("wx", "wy", "wz"),
-    "planar": ("wz", "vx", "vy"),
-    "cylindrical": ("angle", "distance"),
-    "free": ("wx", "wy", "wz", "vx", "vy", "vz"),
-}
-
-
-def _component_names(name, kind, n, suffixes):
-    return (name,) if n == 1 else tuple(f"{name}.{s}" for s in suffixes.get(kind, range(1, n + 1)))
+def _component_names(name, kind, n, names_of):
+    return (name,) if n == 1 else tuple(f"{name}.{s}" for s in names_of.get(kind, range(1, n + 1)))
 
 
 def _column(name, value, n):
