@@ -20,7 +20,7 @@ from oc_dyn.model import joints as jt
 from oc_dyn.model.robot import axis_frame
 
 INF = np.inf
-CASES = sorted((Path(__file__).parent / "data" / "urdf_cases").glob("*.urdf"))
+CASES = sorted((Path(__file__).parents[1] / "data" / "urdf_cases").glob("*.urdf"))
 FIXED = '<joint name="{0}" type="fixed"><parent link="{1}"/><child link="{2}"/></joint>'
 BODY = '<inertial><mass value="2"/><inertia ixx=".1" ixy="0" ixz="0" iyy=".1" iyz="0" izz=".1"/></inertial>'
 LIMIT = '<limit lower="-1" upper="1" effort="5" velocity="3"/>'

@@ -17,7 +17,7 @@ import pytest
 import oc_dyn as od
 from oc_dyn.errors import ModelError, ModelWarning
 
-FOLDER = Path(__file__).parent / "data" / "urdf_cases"
+FOLDER = Path(__file__).parents[1] / "data" / "urdf_cases"
 Q, V, A = (0.3, -0.4, 0.5, -0.2), (0.7, -0.6, 0.2, 0.9), (-0.5, 0.8, 1.1, -0.3)
 INF = np.inf
 

@@ -6,7 +6,7 @@ import subprocess
 import casadi as ca
 import numpy as np
 import pytest
-from test_mpc import needs_compiler, pendulum
+from controllers import needs_compiler, pendulum
 
 import oc_dyn as od
 

@@ -11,9 +11,9 @@ import sys
 import types
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
+import points_of_tests as P
 import pytest
 
 import oc_dyn as od
@@ -22,9 +22,6 @@ from oc_dyn.runs import sweeps
 from oc_dyn.runs.rows import Rows
 from oc_dyn.store import Store
 from oc_dyn.study.sweeps import KINDS, killed, statements
-
-sys.path.insert(0, str(Path(__file__).parent / "study"))
-import points_of_tests as P  # noqa: E402
 
 GAIN = {"k": 1.0}
 GRID = [{"x": float(x)} for x in range(6)]

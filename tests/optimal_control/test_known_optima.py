@@ -1,6 +1,7 @@
 """Small problems whose optimum is known, by every method and solver: nothing ends below, errors fall as promised.
 
-Statements and closed forms are those of public collections. `python tests/test_known_optima.py` prints the table.
+Statements and closed forms are those of public collections.
+`python tests/optimal_control/test_known_optima.py` prints the table.
 """
 
 import itertools

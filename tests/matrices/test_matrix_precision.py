@@ -1,6 +1,6 @@
 """Time derivatives of M, C and g to order 4 against 50-digit arithmetic, together and each alone.
 
-Together: M dv + C v and g by the torques of test_precision, on real robots. Each alone: on robots of revolute and
+Together: M dv + C v and g by the torques of fifty_digits.py, on real robots. Each alone: on robots of revolute and
 prismatic joints along polynomial motions, from axes and centres of mass in the root frame, as series in time. C is not
 unique; there are the Christoffel symbols of M, from differences of M by q of 50 digits, and two sums over bodies.
 """
@@ -11,8 +11,7 @@ from math import comb
 import numpy as np
 import pytest
 import samples
-from mpmath import mp, mpf
-from test_precision import (
+from fifty_digits import (
     ORDER,
     TIMES,
     case,
@@ -31,6 +30,7 @@ from test_precision import (
     tumbling_base,
     turn,
 )
+from mpmath import mp, mpf
 
 import oc_dyn as od
 
