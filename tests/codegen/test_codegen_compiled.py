@@ -14,8 +14,8 @@ from samples import random_ports, relative, robot
 
 import oc_dyn as od
 from oc_dyn.codegen.build import find_compiler, library
-from oc_dyn.codegen.cache import cache_folder
 from oc_dyn.codegen.source import c_source
+from oc_dyn.compiled_files import cache_folder
 
 try:
     find_compiler()

@@ -7,9 +7,9 @@ from samples import ROBOTS, random_ports, relative, robot
 
 import oc_dyn as od
 from oc_dyn.lie import se3
+from oc_dyn.lie.so3 import axis_frame
 from oc_dyn.model import joints as jt
 from oc_dyn.model.canonical import canonical
-from oc_dyn.model.robot import axis_frame
 
 
 def poses_as_written(r, q):

@@ -11,9 +11,10 @@ from samples import ROBOTS, build, robot
 import oc_dyn as od
 from oc_dyn import robots
 from oc_dyn.errors import ModelError, ShapeError, UnknownName
+from oc_dyn.lie.so3 import axis_frame
 from oc_dyn.model.builder import RobotBuilder
 from oc_dyn.model.joints import NQ, NV
-from oc_dyn.model.robot import Joint, assemble, axis_frame
+from oc_dyn.model.robot import Joint, assemble
 
 
 @pytest.fixture(params=list(ROBOTS))

@@ -42,7 +42,7 @@ def worst_pose(robot, written):
 @pytest.fixture
 def exact_axes(monkeypatch):
     """The oracle's axes as they are written."""
-    from oc_dyn.model.robot import axis_frame
+    from oc_dyn.lie.so3 import axis_frame
 
     monkeypatch.setattr("test_canonical.axis_frame", lambda axis: axis_frame(axis, 0.0))
 

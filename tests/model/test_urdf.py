@@ -16,8 +16,8 @@ from urdf_files import example_robots, quiet
 
 import oc_dyn as od
 from oc_dyn.errors import ModelError, ModelWarning, UnknownName
+from oc_dyn.lie.so3 import axis_frame
 from oc_dyn.model import joints as jt
-from oc_dyn.model.robot import axis_frame
 
 INF = np.inf
 CASES = sorted((Path(__file__).parents[1] / "data" / "urdf_cases").glob("*.urdf"))

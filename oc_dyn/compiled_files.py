@@ -11,7 +11,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from ..errors import ModelError, ModelWarning, SolveError
+from .errors import ModelError, ModelWarning, SolveError
 
 ENVIRONMENT = "OC_DYN_CACHE"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
