@@ -73,7 +73,8 @@ def test_import_takes_half_a_second_more_than_that_of_casadi_at_most():
 
 
 def test_names_that_come_later_are_there():
-    assert "load_urdf" in dir(od) and callable(od.load_urdf)
+    assert "load_urdf" in dir(od)
+    assert callable(od.load_urdf)
     with pytest.raises(AttributeError, match="load_udrf"):
         od.load_udrf  # noqa: B018
 
@@ -131,7 +132,8 @@ def test_wheel_is_pure_and_complete(wheel, tmp_path):
     }
     assert {n for n in names if not n.startswith(info)} == files
     assert f"{info}/licenses/LICENSE" in names
-    assert "License-Expression: BSD-3-Clause" in metadata and "Requires-Python: <3.14,>=3.10" in metadata
+    assert "License-Expression: BSD-3-Clause" in metadata
+    assert "Requires-Python: <3.14,>=3.10" in metadata
     assert entry_points.split() == ["[console_scripts]", "oc-dyn", "=", "oc_dyn.cli:main"]
 
     code = "import oc_dyn, pathlib; print(oc_dyn.__version__, pathlib.Path(oc_dyn.__file__).parent.name)"

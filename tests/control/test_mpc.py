@@ -16,10 +16,10 @@ def test_a_step_is_the_solution_of_the_problem():
             ocp, outputs={"tau": tau, "three": ocp.step * 3}, method="euler", hessian=hessian, iterations=100
         )
         made, found = control.step(given), ocp.solve(method="euler", parameters=given)
-        assert made["objective"] == pytest.approx(found.objective, abs=1e-6) and made["violation"] < 1e-9
-        assert made["tau"] == pytest.approx(found[tau][0], rel=1e-2 if hessian == "exact" else 2e-4) and made[
-            "three"
-        ] == pytest.approx(3 * H)
+        assert made["objective"] == pytest.approx(found.objective, abs=1e-6)
+        assert made["violation"] < 1e-9
+        assert made["tau"] == pytest.approx(found[tau][0], rel=1e-2 if hessian == "exact" else 2e-4)
+        assert made["three"] == pytest.approx(3 * H)
 
 
 def test_memory_makes_later_steps_shorter_and_can_be_forgotten():
@@ -44,18 +44,23 @@ def test_c_closes_the_loop_as_python_does(qpsol, tmp_path):
     python = control.closed_loop(plant, start, steps, {}, seen)
     files = control.reset().codegen(tmp_path, plant, seen, x=start, steps=steps, rate=200)
     assert [f.name for f in files] == ["arm.c", "arm.h", "loop.c"]
-    assert str(tmp_path) not in files[2].read_text() and "oc_dyn" not in files[2].read_text()
+    assert str(tmp_path) not in files[2].read_text()
+    assert "oc_dyn" not in files[2].read_text()
     control.build(tmp_path, flags=("-O1", "-Wall", "-Werror=implicit-function-declaration"))
     c = control.run_in_c(tmp_path)
     for what in ("x", "u", "objective", "violation"):
         assert np.abs(getattr(c, what) - getattr(python, what)).max() < 1e-9
     again = control.reset().closed_loop_in_c(plant, start, steps, {}, seen, flags=("-O1",), folder=tmp_path / "again")
-    assert np.array_equal(again.x, c.x) and (tmp_path / "again" / "loop.c").exists()
-    assert c.x.shape == (steps, 5) and c.u.shape == (steps, 2) and c.violation.max() < 1e-6
+    assert np.array_equal(again.x, c.x)
+    assert (tmp_path / "again" / "loop.c").exists()
+    assert c.x.shape == (steps, 5)
+    assert c.u.shape == (steps, 2)
+    assert c.violation.max() < 1e-6
     wanted = np.column_stack([0.3 * np.sin(2 * c.x[:, 4]), -0.2 * np.sin(3 * c.x[:, 4])])
     assert np.abs(c.x[15:, :2] - wanted[15:]).max() < 0.1
     text = c.deadlines(1 / 200)
-    assert f"{steps} steps" in text and f"{int(np.sum(c.seconds > 1 / 200))} late" in text
+    assert f"{steps} steps" in text
+    assert f"{int(np.sum(c.seconds > 1 / 200))} late" in text
     counts = [int(line.split()[4]) for line in text.splitlines()[2:]]
     assert sum(counts) == steps
 

@@ -159,7 +159,8 @@ def test_changed_keeps_the_rest():
     name = r.joints[3].name
     longer = design.changed(r, {design.link_length(name, (1, 0, 0)): 0.05})
     assert longer.joint(name).translation == pytest.approx(r.joint(name).translation + [0.05, 0, 0])
-    assert longer.coordinate_names == r.coordinate_names and longer.gravity == pytest.approx(r.gravity)
+    assert longer.coordinate_names == r.coordinate_names
+    assert longer.gravity == pytest.approx(r.gravity)
     assert np.array_equal(longer.limit("velocity"), r.limit("velocity"))
     assert design.changed(r, {}).parameters == pytest.approx(r.parameters)
 

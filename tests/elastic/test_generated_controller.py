@@ -52,7 +52,8 @@ def test_loop_with_the_simulated_robot(name, tmp_path):
     )
     run = el.simulate(elastic, law, reference, sample_time=2e-3, dt=2e-3, **limit)
     t, states, commands = made.loop(100)
-    assert np.allclose(t, run.t, atol=1e-12) and t[-1] == pytest.approx(0.2)
+    assert np.allclose(t, run.t, atol=1e-12)
+    assert t[-1] == pytest.approx(0.2)
     assert np.abs(states - run.states).max() < 1e-10 * np.abs(run.states).max()
     torques = commands[:, : len(elastic.motor_names)]
     assert np.abs(torques - run.tau_m).max() < 1e-10 * np.abs(run.tau_m).max()
@@ -93,8 +94,12 @@ def test_no_allocation_no_hidden_state_no_warnings(tmp_path):
                 *_START,
             }
     header = (tmp_path / "my_law.h").read_text()
-    assert "double tau_m[3];" in header and "double memory" not in header and "double x[2];" in header
-    assert made.inputs["q_ref"] == 3 and made.outputs == {"tau_m": 3} and made.memory == 2
+    assert "double tau_m[3];" in header
+    assert "double memory" not in header
+    assert "double x[2];" in header
+    assert made.inputs["q_ref"] == 3
+    assert made.outputs == {"tau_m": 3}
+    assert made.memory == 2
 
 
 _START = ("_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail", "sincos")
@@ -111,6 +116,7 @@ def test_wrong_settings_are_refused(tmp_path):
     with pytest.raises(od.SolveError, match="ended with status"):
         el.generate_controller(law, tmp_path, flags=("-std=nonsense",))
     made = el.generate_controller(law, tmp_path, compiler="no_such_compiler")
-    assert made.program is None and (tmp_path / "feedforward.c").exists()
+    assert made.program is None
+    assert (tmp_path / "feedforward.c").exists()
     with pytest.raises(od.SolveError, match="not compiled"):
         made.values(np.zeros(27))

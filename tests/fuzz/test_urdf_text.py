@@ -72,14 +72,17 @@ def robot_or_error(text, **options):
             robot = od.load_urdf(text, **options)
         except ModelError as error:
             robot = None
-            assert error.problems and all(error.problems) and len(str(error)) < 1_000_000
+            assert error.problems
+            assert all(error.problems)
+            assert len(str(error)) < 1_000_000
     assert time.process_time() - start < 5
     return robot
 
 
 def usable(robot):
     """What was read can be printed and is finite."""
-    assert np.all(np.isfinite(robot.parameters)) and str(robot)
+    assert np.all(np.isfinite(robot.parameters))
+    assert str(robot)
     assert robot.random_configuration(0).shape == (robot.nq,)
 
 

@@ -104,11 +104,13 @@ def test_two_joints_one_pushed_one_moved(method):
     q, v = [0.3, -0.7], [0.5, 1.1]
     got = od.function(r, "hybrid_dynamics", method=method, prescribed=("elbow",))(q=q, v=v, dv_p=1.0, tau_f=0.0)
     a, tau = np.array(got["dv"]).ravel(), np.array(got["tau"]).ravel()
-    assert a[1] == 1.0 and tau[0] == 0.0
+    assert a[1] == 1.0
+    assert tau[0] == 0.0
     M = np.array(od.function(r, "mass_matrix")(q=q)["M"])
     h = np.array(od.function(r, "inverse_dynamics")(q=q, v=v, dv=0)["tau"]).ravel()
     assert np.abs(M @ a + h - tau).max() < 1e-10
-    assert abs(tau[1]) > 1e-3 and abs(a[0]) > 1e-3
+    assert abs(tau[1]) > 1e-3
+    assert abs(a[0]) > 1e-3
 
 
 @pytest.mark.sample(4)
@@ -150,7 +152,8 @@ def test_base_moved_or_pushed():
     order = 1
     pushed = od.function(r, "hybrid_dynamics", order=order, prescribed=("joint1", "joint2", "joint3"))
     moved = od.function(r, "hybrid_dynamics", order=order, prescribed=("root_joint", "joint1", "joint2", "joint3"))
-    assert pushed.size_in("tau_f") == (6, 1) and moved.size_in("tau_f") == (0, 1)
+    assert pushed.size_in("tau_f") == (6, 1)
+    assert moved.size_in("tau_f") == (0, 1)
     x = random_ports(pushed, r, 7)
     out = pushed(**x)
     back = moved(q=x["q"], v=x["v"], dv_p=out["dv"], d2v_p=out["d2v"])
@@ -165,7 +168,9 @@ def test_ports():
     assert f.name_in() == ["q", "v", "dv_p", "d2v_p", "tau_f", "dtau_f"]
     outputs = ["tau_p", "dtau_p", "dv_f", "d2v_f", "dv", "d2v", "tau", "dtau"]
     assert f.name_out() == outputs
-    assert f.size_in("dv_p") == (2, 1) and f.size_in("tau_f") == (7, 1) and f.size_out("dv") == (9, 1)
+    assert f.size_in("dv_p") == (2, 1)
+    assert f.size_in("tau_f") == (7, 1)
+    assert f.size_out("dv") == (9, 1)
     inputs, _ = od.ports(r, "hybrid_dynamics", 1, prescribed=["joint3", "joint1"])
     assert inputs[2].rows == ("joint1", "joint3")  # the order of the coordinates
     with pytest.raises(ShapeError, match=r"port dv_p got shape \(3, 1\), expected \(2, 1\) for joint1, joint3"):
@@ -183,7 +188,8 @@ def test_rows_of_prescribed_joints_are_in_the_order_of_coordinates():
         np.array(od.function(r, "hybrid_dynamics", prescribed=p, **settings)(**given)["tau"])
         for p in (("joint3", "joint1", "joint3"), {"joint1", "joint3"})
     )
-    assert np.array_equal(a, b) and relative(a, tau["tau"]) < 1e-9
+    assert np.array_equal(a, b)
+    assert relative(a, tau["tau"]) < 1e-9
 
 
 def test_unknown_joints():
@@ -246,7 +252,8 @@ def test_block_and_articulated_inertias_complete_alike(name, rows):
     for x, t in (by_block(M, rows)(h, a, tau), by_articulated(model, q, rows)(h, a, tau)):
         assert relative(M @ x + h, t) < 1e-12
         others = [k for k in range(r.nv) if k not in rows]
-        assert relative(x[list(rows)], a[list(rows)]) == 0 and relative(t[others], tau[others]) == 0
+        assert relative(x[list(rows)], a[list(rows)]) == 0
+        assert relative(t[others], tau[others]) == 0
 
 
 def test_long_chains_do_not_need_the_mass_matrix():

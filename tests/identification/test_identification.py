@@ -48,7 +48,8 @@ def test_pseudo_inertia_of_a_box():
     square = m * size**2 / 12
     body = od.Inertia.from_com(m, com, np.diag(square.sum() - square))
     P = pseudo_inertia(body.parameters)
-    assert np.allclose(P[:3, :3], np.diag(square) + m * np.outer(com, com)) and np.allclose(P[:3, 3], m * com)
+    assert np.allclose(P[:3, :3], np.diag(square) + m * np.outer(com, com))
+    assert np.allclose(P[:3, 3], m * com)
     assert is_physical(body.parameters)
     assert np.array_equal(nearest_physical(body.parameters), body.parameters)
 
@@ -106,16 +107,20 @@ def test_gradient_of_the_objective():
 def test_exciting_motion(arm):
     r, motion, q, v, dv, _ = arm
     assert condition(r, motion) < 0.7 * condition(r, exciting_motion(r, period=6.0, harmonics=4, iterations=0))
-    assert np.abs(v[:, 0]).max() < 1e-6 and np.abs(dv[:, 0]).max() < 1e-6
-    assert np.abs(q).max() <= np.pi and np.abs(v).max() <= 2.0
+    assert np.abs(v[:, 0]).max() < 1e-6
+    assert np.abs(dv[:, 0]).max() < 1e-6
+    assert np.abs(q).max() <= np.pi
+    assert np.abs(v).max() <= 2.0
 
 
 def test_limits_are_kept():
     r = od.robots.panda().locked({f"panda_joint{k}": 0.5 for k in (3, 5, 6, 7)} | {"panda_joint4": -1.5})
     m = exciting_motion(r, period=3.0, harmonics=3, iterations=10)
     q, v, dv = m.sample(np.linspace(0, 3, 500))
-    assert (q > r.limit("lower")[:, None]).all() and (q < r.limit("upper")[:, None]).all()
-    assert (np.abs(v) < r.limit("velocity")[:, None]).all() and (np.abs(dv) < r.limit("acceleration")[:, None]).all()
+    assert (q > r.limit("lower")[:, None]).all()
+    assert (q < r.limit("upper")[:, None]).all()
+    assert (np.abs(v) < r.limit("velocity")[:, None]).all()
+    assert (np.abs(dv) < r.limit("acceleration")[:, None]).all()
     assert (np.abs(v).max(axis=1) > 0.5 * r.limit("velocity")).any()  # and made use of
 
 
@@ -168,7 +173,8 @@ def test_friction(arm):
     damping, coulomb = np.array([0.5, 0.2, 0.1]), np.array([0.3, 0.4, 0.1])
     rubbing = damping[:, None] * v + coulomb[:, None] * np.tanh(v / 0.02)
     found = identify(r, q, v, dv, noisy(tau + rubbing, 3, 1e-4), friction=True)
-    assert np.allclose(found.damping, damping, atol=0.02) and np.allclose(found.friction, coulomb, atol=0.02)
+    assert np.allclose(found.damping, damping, atol=0.02)
+    assert np.allclose(found.friction, coulomb, atol=0.02)
     assert np.abs(found.predict(q, v, dv) - tau - rubbing).max() < 0.01 * np.abs(tau).max()
 
 

@@ -179,8 +179,10 @@ def test_pose_turns_and_moves_by_the_twist(name):
     w, dw = (np.array(V[k][:3]) for k in ("V", "dV"))
     R, dR, d2R = (np.array(C[k]) for k in ("R", "dR", "d2R"))
     W, dW = (np.array(so3.skew(ca.DM(a))) for a in (w, dw))
-    assert relative(W @ R, dR) < 1e-13 and relative(dW @ R + W @ dR, d2R) < 1e-13
-    assert relative(V["V"][3:], C["dp"]) < 1e-13 and relative(V["dV"][3:], C["d2p"]) < 1e-13
+    assert relative(W @ R, dR) < 1e-13
+    assert relative(dW @ R + W @ dR, d2R) < 1e-13
+    assert relative(V["V"][3:], C["dp"]) < 1e-13
+    assert relative(V["dV"][3:], C["d2p"]) < 1e-13
 
 
 def test_frames_of_one_body_have_one_spatial_twist():
@@ -219,10 +221,13 @@ def test_frame_and_representation_must_be_said(quantity):
 
 def test_ports_say_what_they_mean():
     inputs, outputs = od.ports(robot("floating"), "frame_jacobian", 1, frame="link1", representation="hybrid")
-    assert [p.name for p in inputs] == ["q", "v"] and [p.name for p in outputs] == ["J", "dJ"]
-    assert outputs[0].shape == (6, 9) and "root axes" in outputs[0].meaning
+    assert [p.name for p in inputs] == ["q", "v"]
+    assert [p.name for p in outputs] == ["J", "dJ"]
+    assert outputs[0].shape == (6, 9)
+    assert "root axes" in outputs[0].meaning
     inputs, outputs = od.ports(robot("floating"), "frame_twist", 1, frame="link1", representation="body")
-    assert [p.name for p in inputs] == ["q", "v", "dv"] and [p.name for p in outputs] == ["V", "dV"]
+    assert [p.name for p in inputs] == ["q", "v", "dv"]
+    assert [p.name for p in outputs] == ["V", "dV"]
 
 
 def test_carried_derivatives_of_an_adjoint():
@@ -306,8 +311,10 @@ def test_inverse_kinematics_finds_what_forward_kinematics_gives(name, frame, see
     start = robot.integrate(there, 0.3 * np.random.default_rng(seed).normal(size=robot.nv))
     q = od.inverse_kinematics(robot, frame, p=p, R=R, q_start=start)
     found = pose(q=q)
-    assert np.abs(np.array(found["p"]).ravel() - p).max() < 1e-9 and np.abs(np.array(found["R"]) - R).max() < 1e-9
-    assert np.all(q >= robot.limit("lower")) and np.all(q <= robot.limit("upper"))
+    assert np.abs(np.array(found["p"]).ravel() - p).max() < 1e-9
+    assert np.abs(np.array(found["R"]) - R).max() < 1e-9
+    assert np.all(q >= robot.limit("lower"))
+    assert np.all(q <= robot.limit("upper"))
     only = od.inverse_kinematics(robot, frame, p=p, q_start=start)
     assert np.abs(np.array(pose(q=only)["p"]).ravel() - p).max() < 1e-10
 

@@ -77,7 +77,8 @@ def test_frames_have_no_mass_and_no_coordinate():
     b = arm()
     b.add_frame("tool", "lower", xyz=(0, 0, 0.3), rpy=(0, 0, np.pi / 2))
     r = b.build()
-    assert r.nq == 2 and r.total_mass == 3.0
+    assert r.nq == 2
+    assert r.total_mass == 3.0
     tool = r.frame("tool")
     assert tool.body == 2
     np.testing.assert_array_equal(tool.translation, [0, 0, 0.3])
@@ -199,7 +200,9 @@ def test_impossible_inertia_warns_and_is_reported():
     with pytest.warns(ModelWarning, match="link 'ghost': it has no mass but an inertia"):
         b.add_body("ghost", "fixed", "lower", inertia=np.diag([0.1, 0.1, 0.1]))
     r = b.build()
-    assert len(r.report) == 2 and "plate" in r.report[0] and "note: link 'plate'" in str(r)
+    assert len(r.report) == 2
+    assert "plate" in r.report[0]
+    assert "note: link 'plate'" in str(r)
     assert r.locked({"j1": 0.1}).report == r.report
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -250,7 +253,8 @@ def test_table_stays_narrow_and_aligned_with_any_names():
     rule = next(i for i, line in enumerate(lines) if line.startswith("--"))
     assert max(columns(line) for line in lines) <= 110
     assert {columns(line) for line in lines[rule + 1 : rule + 61]} == {columns(lines[rule])}
-    assert "61 frames: " in str(b.build()) and "and 1 more" in str(b.build())
+    assert "61 frames: " in str(b.build())
+    assert "and 1 more" in str(b.build())
 
 
 def test_table_of_a_robot_that_cannot_move():

@@ -34,7 +34,8 @@ def test_bodies_are_where_the_author_put_them(name):
     q = r.random_configuration(4)
     for body, (R, p) in zip(r.bodies, list(poses_as_written(r, q).values())[1:], strict=True):
         f = od.function(r, "frame_pose", frame=body.name)
-        assert relative(f(q=q)["R"], R) < 1e-14 and relative(f(q=q)["p"], p) < 1e-14
+        assert relative(f(q=q)["R"], R) < 1e-14
+        assert relative(f(q=q)["p"], p) < 1e-14
 
 
 @pytest.mark.parametrize("name", list(ROBOTS))
@@ -73,7 +74,8 @@ def test_angles_are_snapped_only_when_asked():
     assert 1e-9 < difference < 1e-4
     exact = od.function(r, "inverse_dynamics", method="recursive_body")
     assert relative(f(**x)["tau"], exact(**x)["tau"]) < 1e-12
-    assert "snap_angles=1e-5" in r.canonical_report() and "j1" in r.canonical_report()
+    assert "snap_angles=1e-5" in r.canonical_report()
+    assert "j1" in r.canonical_report()
     assert "snap_angles=1e-5" not in snapped.canonical_report()
 
 
@@ -96,7 +98,8 @@ def test_report_says_what_was_done_and_what_it_saves(name):
         written, aligned, regrouped = map(int, counts)
         assert written >= aligned >= regrouped > 0
         best = od.function(r, quantity)
-        assert od.registry.choose(quantity, r, 0).regroup and best.n_instructions() == regrouped
+        assert od.registry.choose(quantity, r, 0).regroup
+        assert best.n_instructions() == regrouped
     model = canonical(r)
     turned = {line.split(":")[0].strip() for line in section(lines, "frames moved")}
     identity = np.eye(3), np.zeros(3)

@@ -87,7 +87,8 @@ def test_forward_dynamics_names_the_joints_that_move_nothing(name):
         for method in (None, od.methods(quantity)[-1]):
             with pytest.raises(ModelError) as caught:
                 od.function(r, quantity, method=method)
-            assert f"{quantity} of r" in str(caught.value) and "armature" in str(caught.value)
+            assert f"{quantity} of r" in str(caught.value)
+            assert "armature" in str(caught.value)
             assert len(caught.value.problems) == len(said)
             assert all(p.startswith(s) for p, s in zip(caught.value.problems, said, strict=True))
 

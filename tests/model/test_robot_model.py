@@ -91,7 +91,8 @@ def test_steps_take_numbers_and_symbols(any_robot):
     r = any_robot
     q, dv = r.random_configuration(1), np.random.default_rng(1).normal(size=r.nv)
     numbers = r.integrate(q, dv)
-    assert isinstance(numbers, np.ndarray) and numbers.shape == (r.nq,)
+    assert isinstance(numbers, np.ndarray)
+    assert numbers.shape == (r.nq,)
     np.testing.assert_array_equal(r.integrate(q.reshape(-1, 1), ca.DM(dv)), numbers)
     f, g = r.integrate_function(), r.difference_function()
     for kind in (ca.SX, ca.MX):
@@ -110,7 +111,8 @@ def test_steps_have_finite_derivatives_at_rest(any_robot):
     J = ca.Function("J", [x, y, dv], [ca.jacobian(r.integrate(x, dv), dv), ca.jacobian(r.difference(x, y), y)])
     q = r.random_configuration(4)
     step, back = (np.array(j) for j in J(q, q, np.zeros(r.nv)))
-    assert np.all(np.isfinite(step)) and np.all(np.isfinite(back))
+    assert np.all(np.isfinite(step))
+    assert np.all(np.isfinite(back))
     np.testing.assert_allclose(back @ step, np.eye(r.nv), atol=1e-12)
 
 
@@ -142,14 +144,16 @@ def test_random_configurations_respect_the_limits():
     r = robots.panda()
     for seed in range(20):
         q = r.random_configuration(seed)
-        assert np.all(q >= r.limit("lower")) and np.all(q <= r.limit("upper"))
+        assert np.all(q >= r.limit("lower"))
+        assert np.all(q <= r.limit("upper"))
     b = RobotBuilder("half")
     b.add_link("base")
     b.add_body("a", "revolute", "base", mass=1, lower=10.0)
     b.add_body("c", "prismatic", "a", mass=1, upper=-10.0)
     for seed in range(20):
         q = b.build().random_configuration(seed)
-        assert q[0] >= 10.0 and q[1] <= -10.0
+        assert q[0] >= 10.0
+        assert q[1] <= -10.0
 
 
 # -- names ----------------------------------------------------------------------------------------------------
@@ -161,11 +165,14 @@ def test_names_are_exact():
     for parent, name in (("base", "arm"), ("arm", "forearm"), ("forearm", "arm_2")):
         b.add_body(name, "revolute", parent, mass=1.0)
     r = b.build()
-    assert r.frame("arm").body == 1 and r.body("arm_2").index == 3 and r.joint("arm_joint").q_index == 0
+    assert r.frame("arm").body == 1
+    assert r.body("arm_2").index == 3
+    assert r.joint("arm_joint").q_index == 0
     for look in (r.frame, r.body, r.joint):
         with pytest.raises(UnknownName) as caught:
             look("ar")
-        assert "'ar'" in str(caught.value) and "forearm" in str(caught.value)
+        assert "'ar'" in str(caught.value)
+        assert "forearm" in str(caught.value)
     with pytest.raises(UnknownName, match="did you mean 'arm_2'"):
         r.frame("arm-2")
     with pytest.raises(KeyError):
@@ -205,7 +212,8 @@ def test_coordinates_follow_the_tree_and_not_the_order_of_writing():
 
 def test_sizes_and_parameters(any_robot):
     r = any_robot
-    assert r.nq == sum(NQ.get(j.kind, 2) for j in r.joints) and r.nv == sum(NV.get(j.kind, 2) for j in r.joints)
+    assert r.nq == sum(NQ.get(j.kind, 2) for j in r.joints)
+    assert r.nv == sum(NV.get(j.kind, 2) for j in r.joints)
     assert [b.index for b in r.bodies] == list(range(1, len(r.bodies) + 1))
     assert all(b.parent < b.index for b in r.bodies)
     params = r.parameters.reshape(-1, 10)
@@ -251,7 +259,8 @@ def test_a_fixed_part_counts_like_one_merged_by_hand():
 
     one, two = made(True), made(False)
     np.testing.assert_allclose(one.parameters, two.parameters, atol=1e-15)
-    assert "drill" in one.frames and one.frame("drill").body == 2
+    assert "drill" in one.frames
+    assert one.frame("drill").body == 2
 
 
 def test_limits_come_in_coordinate_order():
@@ -313,7 +322,8 @@ def test_arrays_follow_the_names_when_the_middle_joint_is_held():
     v, dv = np.array([0.4, 0.0, -0.3]), np.array([1.0, 0.0, 2.0])
     expected = torque(full, [0.2, 0.7, -0.5], v, dv)[[0, 2]]
     np.testing.assert_allclose(torque(held, [0.2, -0.5], v[[0, 2]], dv[[0, 2]]), expected, atol=1e-12)
-    assert held.total_mass == 3.0 and set(held.frames) == {"base", "link1", "link2", "link3"}
+    assert held.total_mass == 3.0
+    assert set(held.frames) == {"base", "link1", "link2", "link3"}
 
 
 def test_joints_held_one_after_the_other_stay_held():
@@ -372,7 +382,8 @@ def gripper():
 
 def test_a_follower_owns_no_coordinate_and_adds_to_its_master():
     r = gripper()
-    assert [j.name for j in r.joints] == ["slide_a"] and [j.name for j in r.mimics] == ["slide_c", "slide_d"]
+    assert [j.name for j in r.joints] == ["slide_a"]
+    assert [j.name for j in r.mimics] == ["slide_c", "slide_d"]
     assert r.joint("slide_d").mimic.joint == "slide_a"  # rules in a row are composed
     assert "mimic" in r.features
     M = np.array(od.function(r, "mass_matrix")(q=[0.3])["M"])
@@ -383,7 +394,8 @@ def test_a_follower_owns_no_coordinate_and_adds_to_its_master():
 
 def test_holding_a_master_holds_its_followers():
     held = gripper().locked({"slide_a": 0.3})
-    assert held.nq == 0 and not held.mimics
+    assert held.nq == 0
+    assert not held.mimics
     np.testing.assert_allclose(held.frame("d").translation, [0, 2 * (-0.5 * 0.3 + 0.01) + 0.1, 0], atol=1e-15)
     alone = gripper().locked({"slide_c": 0.7})  # a follower held where it does not belong
     np.testing.assert_allclose(alone.frame("c").translation, [0, 0.7, 0], atol=1e-15)

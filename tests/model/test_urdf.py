@@ -65,7 +65,9 @@ def test_path_str_bytes_and_text_are_the_same_robot(tmp_path):
     file.write_text(text, encoding="utf-8")
     for source in (file, str(file), text, text.encode(), bytearray(text.encode()), "\n \t" + text, "\ufeff" + text):
         robot = quiet(source)
-        assert robot.name == "arm" and robot.total_mass == 2 and robot.joints[0].upper == 1
+        assert robot.name == "arm"
+        assert robot.total_mass == 2
+        assert robot.joints[0].upper == 1
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,8 @@ SHAPES = """
 def test_tags_that_dynamics_never_needs(version, capfd):
     text = arm(link=SHAPES + BODY, more=NOISE, joint=LIMIT + '<safety_controller k_velocity="x"/><calibration/>')
     robot = quiet(text.replace("<robot ", f"<robot {version} "))
-    assert list(robot.frames) == ["base", "tip"] and robot.report == ()
+    assert list(robot.frames) == ["base", "tip"]
+    assert robot.report == ()
     assert capfd.readouterr() == ("", "")
 
 
@@ -230,7 +233,8 @@ def test_xacro_in_all_its_forms():
         arm().replace('child link="tip"', 'child link="${prefix}tip"'),
     ):
         (only,) = problems(text)
-        assert "run xacro first" in only and "line 1" in only
+        assert "run xacro first" in only
+        assert "line 1" in only
 
 
 @pytest.mark.parametrize(
@@ -266,7 +270,8 @@ def test_joint_types(kind, inside, nq, nv):
     assert (robot.nq, robot.nv) == (nq, nv)
     assert [j.kind for j in robot.joints] == ([inside] if nv else [])
     if kind in ("floating", "planar"):
-        assert np.all(np.isinf(robot.limit("velocity"))) and np.all(np.isinf(robot.limit("upper")))
+        assert np.all(np.isinf(robot.limit("velocity")))
+        assert np.all(np.isinf(robot.limit("upper")))
 
 
 def test_unknown_type_names_near_ones():
@@ -279,7 +284,8 @@ def test_axis():
         robot = quiet(arm(axis=axis))
         assert robot.joints[0].axis.tolist() == [1, 0, 0]  # what the specification says
         (only,) = robot.report
-        assert only.startswith("line 1: joint 'j'") and "axis" in only
+        assert only.startswith("line 1: joint 'j'")
+        assert "axis" in only
     assert joint_of(arm(joint=LIMIT + '<axis xyz="0 0 -1"/>')).axis.tolist() == [0, 0, -1]
     for axis, turned in (("", [1, 0, 0]), ("0 0 -1", [0, 0, -1]), ("0 -3 4", [0, -0.6, 0.8])):
         tag = f'<axis xyz="{axis}"/>' if axis else ""
@@ -292,7 +298,8 @@ def test_axis():
 @pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic", "planar"])
 def test_zero_axis_of_a_moving_joint(kind):
     (only,) = problems(arm(kind=kind, joint=LIMIT + '<axis xyz="0 0 0"/>'))
-    assert "joint 'j'" in only and "axis is zero" in only
+    assert "joint 'j'" in only
+    assert "axis is zero" in only
 
 
 def test_what_a_fixed_joint_does_not_use_cannot_be_wrong():
@@ -340,7 +347,8 @@ def test_dynamics_and_further_limits():
     assert (plain.damping, plain.friction, plain.armature) == (0, 0, 0)
     assert joint_of(arm(joint=LIMIT.replace("/>", ' drake:acceleration="7"/>'))).acceleration == 7
     both = quiet(arm(joint=LIMIT.replace("/>", ' acceleration="10" deceleration="5"/>')))
-    assert both.joints[0].acceleration == 5 and "deceleration" in both.report[0]
+    assert both.joints[0].acceleration == 5
+    assert "deceleration" in both.report[0]
     assert "at least 0" in problems(arm(joint=LIMIT + '<dynamics damping="-1"/>'))[0]
 
 
@@ -390,7 +398,9 @@ def test_limits_that_contradict():
 def test_mimic():
     more = '<link name="b"/><joint name="k" type="prismatic"><parent link="base"/><child link="b"/>{}{}</joint>'
     robot = quiet(arm(kind="prismatic", more=more.format(LIMIT, '<mimic joint="j"/>')))
-    assert robot.nv == 1 and robot.mimics[0].mimic.multiplier == 1 and robot.mimics[0].mimic.offset == 0
+    assert robot.nv == 1
+    assert robot.mimics[0].mimic.multiplier == 1
+    assert robot.mimics[0].mimic.offset == 0
     assert "did you mean 'j'" in problems(arm(more=more.format(LIMIT, '<mimic joint="jj"/>')))[0]
     assert "<mimic joint" in problems(arm(more=more.format(LIMIT, "<mimic/>")))[0]
     both = more.format(LIMIT, '<mimic joint="j"/>')
@@ -402,7 +412,8 @@ def test_mimic():
 
 def test_inertial():
     inertia = quiet(arm(link=BODY.replace("<mass", '<origin xyz="1 0 0"/><mass'))).bodies[0].inertia
-    assert inertia.mass == 2 and inertia.com.tolist() == [1, 0, 0]
+    assert inertia.mass == 2
+    assert inertia.com.tolist() == [1, 0, 0]
     np.testing.assert_allclose(inertia.tensor, np.diag([0.1, 2.1, 2.1]), atol=1e-15)
     assert quiet(arm()).bodies[0].inertia.com.tolist() == [0, 0, 0]
     assert doubtful(arm(link=""), "joint 'j' moves no inertia").total_mass == 0
@@ -421,7 +432,8 @@ def test_products_of_inertia_and_their_signs():
 def test_inertial_with_parts_missing():
     assert "no <mass>" in problems(arm(link="<inertial/>"), strict=True)[0]
     robot = doubtful(arm(link='<inertial><mass value="2"/></inertial>'), "link 'tip'", "point mass")
-    assert robot.total_mass == 2 and not robot.bodies[0].inertia.tensor.any()
+    assert robot.total_mass == 2
+    assert not robot.bodies[0].inertia.tensor.any()
     assert "<mass> has no value" in problems(arm(link=BODY.replace(' value="2"', "")))[0]
     assert "<inertia> has no ixx" in problems(arm(link=BODY.replace('ixx=".1"', "")))[0]
 
@@ -444,21 +456,26 @@ def test_impossible_inertia_is_told_and_refused_in_strict_mode():
 def test_root_mass_counts_when_it_floats():
     heavy = BODY.replace('mass value="2"', 'mass value="5"')
     text = arm().replace('<link name="base"/>', f'<link name="base">{heavy}</link>')
-    assert quiet(text).total_mass == 2 and quiet(text).base_parts.mass == 5
+    assert quiet(text).total_mass == 2
+    assert quiet(text).base_parts.mass == 5
     robot = quiet(text, floating_base=True)
-    assert robot.total_mass == 7 and robot.nv == 7
+    assert robot.total_mass == 7
+    assert robot.nv == 7
     tau = od.function(robot, "inverse_dynamics")(q=robot.neutral(), v=np.zeros(7), dv=np.zeros(7))["tau"]
     assert float(tau[5]) == pytest.approx(68.67)
 
 
 def test_root_mass_behind_a_fixed_joint():
     robot = quiet(arm(kind="fixed"), floating_base=True)
-    assert robot.total_mass == 2 and robot.nv == 6 and robot.root == "base"
+    assert robot.total_mass == 2
+    assert robot.nv == 6
+    assert robot.root == "base"
 
 
 def test_single_link():
     text = f'<robot name="one"><link name="body">{BODY}</link></robot>'
-    assert quiet(text).nv == 0 and quiet(text, floating_base=True).nv == 6
+    assert quiet(text).nv == 0
+    assert quiet(text, floating_base=True).nv == 6
 
 
 def test_order_of_the_file_does_not_matter_for_the_tree():
@@ -489,7 +506,8 @@ def test_second_free_joint_named_like_the_base():
 def test_robot_without_a_name_is_called_after_its_file(tmp_path):
     (tmp_path / "digger.urdf").write_text(arm().replace(' name="arm"', ""))
     robot = quiet(tmp_path / "digger.urdf")
-    assert robot.name == "digger" and "no name" in robot.report[0]
+    assert robot.name == "digger"
+    assert "no name" in robot.report[0]
 
 
 # -- what is wrong --------------------------------------------------------------------------------------------
@@ -506,13 +524,17 @@ def test_what_is_no_number(number):
         (arm(LIMIT + f'<mimic joint="j" offset="{number}"/>'), "joint 'j'", "<mimic offset="),
     ):
         first = problems(text)[0]
-        assert who in first and what in first and "line 1" in first and number in first
+        assert who in first
+        assert what in first
+        assert "line 1" in first
+        assert number in first
 
 
 @pytest.mark.parametrize("number", ["nan", "-nan", "1e400", "0,5", "", "5 Nm"])
 def test_what_is_no_limit(number):
     first = problems(arm(LIMIT.replace('effort="5"', f'effort="{number}"')))[0]
-    assert "joint 'j'" in first and "<limit effort=" in first
+    assert "joint 'j'" in first
+    assert "<limit effort=" in first
 
 
 @pytest.mark.parametrize("vector", ["1 2", "1 2 3 4", "1,2,3", "[1 2 3]"])
@@ -558,7 +580,9 @@ def test_everything_wrong_is_listed_at_once():
 
 def test_two_roots_do_not_hide_other_faults():
     found = problems(arm(more='<link name="alone"/>', joint=LIMIT + '<axis xyz="0 0 0"/>'))
-    assert len(found) == 2 and "axis is zero" in found[0] and "'alone'" in found[1]
+    assert len(found) == 2
+    assert "axis is zero" in found[0]
+    assert "'alone'" in found[1]
 
 
 def test_mutilated_files_give_a_robot_or_a_model_error():
@@ -589,11 +613,13 @@ def test_mutilated_files_give_a_robot_or_a_model_error():
                 robot = od.load_urdf(etree.tostring(root), strict=strict, floating_base=floating_base)
             except ModelError as error:
                 bad += 1
-                assert error.problems and str(error)
+                assert error.problems
+                assert str(error)
             else:
                 good += 1
                 assert np.all(np.isfinite(robot.parameters))
-    assert good > 30 and bad > 100
+    assert good > 30
+    assert bad > 100
 
 
 # -- real robots, against another reader ----------------------------------------------------------------------
@@ -631,7 +657,8 @@ def test_example_robots_agree_with_pinocchio(floating, capfd):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             robot = od.load_urdf(file, floating_base=floating)
-        assert all(w.category is ModelWarning for w in seen) and len(seen) <= 4
+        assert all(w.category is ModelWarning for w in seen)
+        assert len(seen) <= 4
         assert capfd.readouterr() == ("", "")
         model = pin.buildModelFromUrdf(str(file), *([pin.JointModelFreeFlyer()] if floating else []))
         bounded += compare(pin, model, robot, file.name)

@@ -148,7 +148,8 @@ def test_09_rotated_inertial():
 def test_12_revolute_without_limit():
     with pytest.warns(ModelWarning, match="'hinge'") as seen:
         robot = od.load_urdf(path("12"))
-    assert len(seen) == 1 and seen[0].filename == __file__
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
     assert (robot.joints[0].lower, robot.joints[0].upper) == (-INF, INF)
     assert any("'hinge'" in line for line in robot.report)
     with pytest.raises(ModelError, match="'hinge'"):
@@ -206,7 +207,8 @@ def test_broken_case(number, strict, floating_base, capfd):
 def test_11_only_the_moving_joint_is_blamed():
     with pytest.raises(ModelError) as caught:
         od.load_urdf(path("11"))
-    assert len(caught.value.problems) == 1 and "glue" not in str(caught.value)
+    assert len(caught.value.problems) == 1
+    assert "glue" not in str(caught.value)
 
 
 def test_25_lists_every_number():

@@ -41,8 +41,10 @@ def test_a_body_on_contacts_obeys_mechanics_in_all_phases(robot, crouch):
     assert report["residual of the steps"] < 1e-8
     assert report["rate of momentum less the sum of wrenches, relative"] < 1e-8
     assert report["norm of the quaternions less 1"] < 1e-8
-    assert report["force beyond the friction cone [N]"] < 1e-4 and report["pull of the ground [N]"] < 1e-4
-    assert motion.q[-1, 6] == pytest.approx(motion.q[0, 6] - 0.05) and motion.t[-1] == pytest.approx(0.4)
+    assert report["force beyond the friction cone [N]"] < 1e-4
+    assert report["pull of the ground [N]"] < 1e-4
+    assert motion.q[-1, 6] == pytest.approx(motion.q[0, 6] - 0.05)
+    assert motion.t[-1] == pytest.approx(0.4)
 
 
 def test_torques_are_those_of_jacobians(robot, crouch):
@@ -58,7 +60,9 @@ def test_torques_are_those_of_jacobians(robot, crouch):
 def test_between_nodes_are_the_steps(robot, crouch):
     motion = crouch[2]
     times, q, p = motion.between(4)
-    assert times.shape == (8, 4) and q.shape == (8, 4, robot.nq) and p.shape == (8, 4, 4, 3)
+    assert times.shape == (8, 4)
+    assert q.shape == (8, 4, robot.nq)
+    assert p.shape == (8, 4, 4, 3)
     assert q[:, 0] == pytest.approx(motion.q[:-1], abs=1e-12)
     s = times[3, 2] - motion.t[3]
     assert q[3, 2] == pytest.approx(robot.integrate(motion.q[3], s * motion.v[3] + s**2 / 2 * motion.dv[3]))
@@ -74,7 +78,8 @@ def test_a_report_notices_what_is_wrong(robot, crouch):
         return od.ContactMotion(robot, FEET, **{**parts, **{k: change(parts[k]) for k, change in new.items()}})
 
     pulled = changed(f=lambda f: f - [0, 0, 2 * f[..., 2].max()]).report(0.7)
-    assert pulled["pull of the ground [N]"] > 10 and pulled["residual of the dynamics at nodes [N, Nm]"] > 10
+    assert pulled["pull of the ground [N]"] > 10
+    assert pulled["residual of the dynamics at nodes [N, Nm]"] > 10
     aside = changed(f=lambda f: f + [500, 0, 0]).report(0.7)
     assert aside["force beyond the friction cone [N]"] > 10
     assert aside["rate of momentum less the sum of wrenches, relative"] > 0.1
@@ -91,7 +96,8 @@ def test_a_pyramid_lies_within_the_cone(crouch):
     forces = rng.normal(size=(3, 4000)) + [[0], [0], [2]]
     rows = np.hstack([f(forces[:, k : k + 4]).full() for k in range(0, 4000, 4)])
     inside, (x, y, z) = (rows >= 0).all(axis=0), forces
-    assert 100 < inside.sum() < 3900 and np.all(np.hypot(x, y)[inside] <= 0.5 * z[inside] + 1e-12)
+    assert 100 < inside.sum() < 3900
+    assert np.all(np.hypot(x, y)[inside] <= 0.5 * z[inside] + 1e-12)
 
 
 def test_a_body_without_contacts_falls():
@@ -101,7 +107,8 @@ def test_a_body_without_contacts_falls():
     ocp.limit(0, body.tau, 0)
     ocp.start({body.q: robot.neutral(), body.v: 0})
     motion = body.motion(ocp.solve(method="euler"))
-    assert motion.q[-1, 6] == pytest.approx(-9.81 * 0.5**2 / 2) and motion.f.shape == (10, 0, 3)
+    assert motion.q[-1, 6] == pytest.approx(-9.81 * 0.5**2 / 2)
+    assert motion.f.shape == (10, 0, 3)
     assert max(motion.report(0.7).values()) < 1e-6
 
 
@@ -128,7 +135,8 @@ def test_points_and_their_velocities(robot):
     points = od.contact_points(robot, FEET)
     p, dp = (x.full() for x in points(q, v))
     ahead, behind = (points(robot.integrate(q, s * h * v), v)[0].full() for s in (1, -1))
-    assert p.shape == (3, 4) and dp == pytest.approx((ahead - behind) / (2 * h), abs=1e-7)
+    assert p.shape == (3, 4)
+    assert dp == pytest.approx((ahead - behind) / (2 * h), abs=1e-7)
     with pytest.raises(od.UnknownName, match="LF_fot"):
         od.contact_points(robot, ["LF_fot"])
 
@@ -145,7 +153,8 @@ def test_a_rollout_has_order_four():
         found = od.rollout(rate, [0.0], np.sin(t)[:, None], 2 / K)
         assert found.shape == (K + 1, 1)
         errors.append(abs(found[-1, 0] - (np.exp(-2) + np.sin(2) - np.cos(2)) / 2))
-    assert errors[0] < 1e-4 and 12 < errors[0] / errors[1] < 20
+    assert errors[0] < 1e-4
+    assert 12 < errors[0] / errors[1] < 20
     for wrong in (np.zeros((4, 1)), np.zeros((5, 2)), np.zeros(5)):
         with pytest.raises(od.ShapeError, match="one every half step"):
             od.rollout(rate, [0.0], wrong, 0.1)
@@ -171,9 +180,13 @@ def _rows():
 def test_a_motion_is_what_its_efforts_make_of_the_robot(swing):
     robot, t, q, v, tau = swing
     again = od.simulate(robot, q[0], v[0], tau, t[2])
-    assert np.abs(again[0] - q[::2]).max() < 1e-8 and np.abs(again[1] - v[::2]).max() < 1e-7
+    assert np.abs(again[0] - q[::2]).max() < 1e-8
+    assert np.abs(again[1] - v[::2]).max() < 1e-7
     report = list(od.motion_report(robot, t, q, v, tau).values())
-    assert report[0] < 1e-8 and report[1] < 1e-7 and report[2] < 1e-10 and report[3] < 1e-8
+    assert report[0] < 1e-8
+    assert report[1] < 1e-7
+    assert report[2] < 1e-10
+    assert report[3] < 1e-8
 
 
 def test_efforts_that_are_not_those_are_noticed(swing):

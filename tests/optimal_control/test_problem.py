@@ -35,13 +35,16 @@ def test_cart_pole_has_the_known_optimum(nodes, solver):
     ocp, q, v, u = cart_pole(nodes)
     found = ocp.solve(method="hermite_simpson", solver=solver)
     assert abs(found.objective - CART_POLE[nodes]) < 6e-6
-    assert found[q].shape == (nodes + 1, 2) and found[u].shape == (nodes + 1, 1)
-    assert np.abs(found[u]).max() <= 20 + 1e-6 and np.abs(found.t - np.linspace(0, 2, nodes + 1)).max() < 1e-12
+    assert found[q].shape == (nodes + 1, 2)
+    assert found[u].shape == (nodes + 1, 1)
+    assert np.abs(found[u]).max() <= 20 + 1e-6
+    assert np.abs(found.t - np.linspace(0, 2, nodes + 1)).max() < 1e-12
 
 
 def test_results_do_not_depend_on_the_run():
     counts = {(f := cart_pole(25)[0].solve(method="hermite_simpson")).iterations for _ in range(6)}
-    assert len(counts) == 1 and f.success
+    assert len(counts) == 1
+    assert f.success
 
 
 @pytest.mark.parametrize("method", ["rk4", "collocation"])
@@ -106,7 +109,8 @@ def test_gauss_newton_finds_the_same():
 def test_limited_memory_finds_the_same():
     ocp, *_ = cart_pole(10)
     exact, limited = (ocp.solve(method="trapezoidal", hessian=h) for h in ("exact", "limited_memory"))
-    assert limited.objective == pytest.approx(exact.objective, rel=1e-5) and limited.iterations > exact.iterations
+    assert limited.objective == pytest.approx(exact.objective, rel=1e-5)
+    assert limited.iterations > exact.iterations
 
 
 def test_chains_go_on_in_the_next_phase():
@@ -125,7 +129,8 @@ def test_chains_go_on_in_the_next_phase():
 
     one, q1 = solved(1)
     two, q2 = solved(2)
-    assert two.objective == pytest.approx(one.objective, rel=1e-9) and np.abs(one[q1] - two[q2]).max() < 1e-9
+    assert two.objective == pytest.approx(one.objective, rel=1e-9)
+    assert np.abs(one[q1] - two[q2]).max() < 1e-9
 
 
 def test_between_is_what_the_polynomial_of_the_trajectory_says():
@@ -137,15 +142,18 @@ def test_between_is_what_the_polynomial_of_the_trajectory_says():
     ocp.goal({x[0]: [0.5, -1], x[1]: 0, x[2]: 0})
     found = ocp.solve()
     motion = found.trajectory(x, robot)
-    assert motion.duration == pytest.approx(1.2) and motion.continuity == 2
+    assert motion.duration == pytest.approx(1.2)
+    assert motion.continuity == 2
     inside = motion.sample(motion.t[:-1] + 0.3 * np.diff(motion.t))
     for mine, theirs in zip(ocp.between(x, 0.3)[:3], (inside.q, inside.v, inside.dv), strict=True):
         assert np.abs(found[mine] - theirs).max() < 1e-12
     with pytest.raises(od.ShapeError, match="2 coordinates for panda"):
         found.trajectory(x, od.robots.panda())
     plain = found.trajectory(x)  # of no robot
-    assert np.array_equal(plain.pieces, motion.pieces) and plain.joints == ("1", "2")
-    assert max(plain.jumps().values()) < 1e-9 and plain.info["iterations"] == found.iterations
+    assert np.array_equal(plain.pieces, motion.pieces)
+    assert plain.joints == ("1", "2")
+    assert max(plain.jumps().values()) < 1e-9
+    assert plain.info["iterations"] == found.iterations
     assert plain.sample(0.1).q.shape == (13, 2)
     with pytest.raises(od.ModelError, match="torques need the robot"):
         _ = plain.tau
@@ -181,7 +189,8 @@ def test_warm_start_and_parameters():
     ocp.minimize(integral=u**2)
     first = ocp.solve(parameters={target: 1.0})
     again = ocp.solve(parameters={"target": 1.0}, initial=first)
-    assert again.iterations <= first.iterations and abs(again.objective - first.objective) < 1e-8
+    assert again.iterations <= first.iterations
+    assert abs(again.objective - first.objective) < 1e-8
     assert abs(first[x][-1, 0] - 1) < 1e-8
     twice = ocp.solve(parameters={target: 2.0}, initial=first)
     assert twice.objective == pytest.approx(4 * first.objective, rel=1e-6)
@@ -243,7 +252,8 @@ def test_a_spline_and_taylor_coefficients_are_the_same_motions():
         solution = ocp.solve()
         found[basis] = solution.objective, solution[q], solution[ddq]
     (a, *x), (b, *y) = found.values()
-    assert a == pytest.approx(b, rel=1e-7) and all(np.abs(i - j).max() < 1e-6 for i, j in zip(x, y, strict=True))
+    assert a == pytest.approx(b, rel=1e-7)
+    assert all(np.abs(i - j).max() < 1e-6 for i, j in zip(x, y, strict=True))
 
 
 def test_bounds_of_a_spline_hold_between_nodes():
@@ -257,7 +267,9 @@ def test_bounds_of_a_spline_hold_between_nodes():
     s = np.linspace(0, h, 20)[:, None]
     v = found[dq][:-1, 0] + found[ddq][:-1, 0] * s + found[jerk][:, 0] * s**2 / 2
     a = found[ddq][:-1, 0] + found[jerk][:, 0] * s
-    assert np.abs(v).max() < 1 + 1e-6 and np.abs(a).max() < 4 + 1e-6 and np.abs(found[jerk]).max() < 60 + 1e-6
+    assert np.abs(v).max() < 1 + 1e-6
+    assert np.abs(a).max() < 4 + 1e-6
+    assert np.abs(found[jerk]).max() < 60 + 1e-6
     assert found.duration > 1.0
 
 
@@ -296,7 +308,8 @@ def peak_of_a_problem(nodes, derivatives):
 def test_memory_of_exact_hessians(derivatives):
     """Of forward dynamics as constraint: stages are differentiated once, so memory hardly grows with the nodes."""
     few, many = (memory.fresh(peak_of_a_problem, nodes=n, derivatives=derivatives) for n in (50, 200))
-    assert few < 300 and many - few < 60  # [MB]
+    assert few < 300  # [MB]
+    assert many - few < 60
 
 
 def test_options_are_told_apart_by_all_that_they_hold():

@@ -49,8 +49,10 @@ def test_the_snap_of_a_jerk_that_jumps_is_infinite():
 
 def test_what_is_infinite_is_not_within_limits():
     report = jerky().check(od.Limits(J, d3v=1e6))
-    assert report.worst == np.inf and not report.ok()
-    assert "infinite" in str(report) and "limits exceeded" in str(report)
+    assert report.worst == np.inf
+    assert not report.ok()
+    assert "infinite" in str(report)
+    assert "limits exceeded" in str(report)
 
 
 def test_without_a_limit_a_jump_is_none_of_its_business():
@@ -86,7 +88,8 @@ def test_samples_of_jerky_motions_do_not_say_that_no_snap_is_used():
     fine = od.Trajectory(
         jerky().t, jerky().pieces, joints=J, units=("rad",), limits=od.Limits(J, d2v=12.0, d3v=1e6)
     )  # fmt: skip
-    assert np.all(np.isinf(fine.used()["d3v"])) and np.all(np.isinf(fine.sample(0.1).used()["d3v"]))
+    assert np.all(np.isinf(fine.used()["d3v"]))
+    assert np.all(np.isinf(fine.sample(0.1).used()["d3v"]))
     assert np.all(fine.sample(0.1).used()["d2v"] == 0.5)
 
 
@@ -99,7 +102,8 @@ def test_a_path_motion_of_jumping_jerk_has_infinite_snap():
 
 def test_figures_say_what_is_infinite():
     titles = [axis.get_title() for axis in motion([0, 1, 2], [[0, 0, 1], [0.5, 1, -1]]).plot().axes]
-    assert "jerk d2v, infinite at jumps" in titles and "acceleration dv" in titles
+    assert "jerk d2v, infinite at jumps" in titles
+    assert "acceleration dv" in titles
 
 
 # -- extremes, both sides ---------------------------------------------------------------------------------------
@@ -134,12 +138,15 @@ def test_a_peak_between_samples_is_found():
 def test_either_end_of_an_unequal_range(q, end):
     there_and_back = motion([0, 1, 2], [[0, np.sign(end), 0], [np.sign(end), -np.sign(end), 0]])
     row = there_and_back.check(od.Limits(J, q=q)).rows[0]
-    assert row.limit == end and row.value == pytest.approx(np.sign(end)) and row.share > 1
+    assert row.limit == end
+    assert row.value == pytest.approx(np.sign(end))
+    assert row.share > 1
 
 
 def test_wide_ranges_make_no_light_of_an_excess():
     report = motion([0, 1], [[0.9, 1.0]]).check(od.Limits(J, q=(-1000.0, 1.0)))
-    assert report.worst == pytest.approx(1.9) and not report.ok()
+    assert report.worst == pytest.approx(1.9)
+    assert not report.ok()
 
 
 @pytest.mark.parametrize(("v", "side"), [(0.5, 1), (-0.5, -1)])
@@ -234,7 +241,8 @@ def test_the_smoothed_jump_of_friction_between_two_samples_is_seen():
     """It turns under -200 rad/s^2, so that the jump takes a fifth of the time between samples."""
     turn = motion([0, 0.0195], [[0, 2, -200]], robot=arm(friction=1.5))
     row = next(r for r in turn.check(od.Limits(J, dtau=20000)).rows if r.quantity == "dtau")
-    assert row.share < 1 and row.value == pytest.approx(-1.5 * 200 / SMOOTHING, rel=1e-3)
+    assert row.share < 1
+    assert row.value == pytest.approx(-1.5 * 200 / SMOOTHING, rel=1e-3)
 
 
 def test_a_joint_that_stands_still_has_no_friction():
@@ -309,7 +317,8 @@ def test_one_line_tells_the_worst(monkeypatch):
     with pytest.warns(od.CheckWarning) as seen:
         plan = od.plan_point_to_point(arm(friction=1.5), [-1], [1], **settings)
     row = max(plan.check().rows, key=lambda r: r.share)
-    assert len(seen) == 1 and "\n" not in str(seen[0].message)
+    assert len(seen) == 1
+    assert "\n" not in str(seen[0].message)
     words = f"tau of joint 'j' is {row.value:.6g} at {row.time:.4g} s, {100 * (row.share - 1):.2g} % over its limit"
     assert words in str(seen[0].message)
 

@@ -33,7 +33,8 @@ def test_all_limits_hold_between_nodes_and_the_torque_rate_costs_time(panda):
     for share in (0.6, 0.2, 0.05):
         motion = od.plan_along_path(panda, WAY, at=AT, nodes=60, scale={"dtau": share})
         report = motion.check()
-        assert report.ok(0.002) and report.worst > 0.99
+        assert report.ok(0.002)
+        assert report.worst > 0.99
         assert max(report.jumps[k] for k in ("q", "v", "dv")) < 1e-6
         times.append(motion.duration)
     assert np.all(np.diff(times) > 0.01)
@@ -112,7 +113,8 @@ def test_files(panda, tmp_path):
     for name in ("a.csv", "a.npz", "a.json"):
         motion.save(tmp_path / name, dt=0.01)
         again = od.Trajectory.load(tmp_path / name, panda)
-        assert np.array_equal(again.dv, motion.sample(0.01).dv) and np.array_equal(again.t, motion.sample(0.01).t)
+        assert np.array_equal(again.dv, motion.sample(0.01).dv)
+        assert np.array_equal(again.t, motion.sample(0.01).t)
     assert "along a path" in str(motion)
 
 
@@ -166,7 +168,8 @@ def test_command_plans_along_a_file_and_through_points(tmp_path, capsys):
         *("plan.csv", "plan.npz", "joint_trajectory.json", "plan.png", "manifest.json"),
     }
     along = od.Trajectory.load(out / "plan.csv", robot)
-    assert np.abs(along.q[0] - [0.1, 0.2]).max() < 1e-9 and np.abs(along.q[-1] - [0.9, 0.1]).max() < 1e-9
+    assert np.abs(along.q[0] - [0.1, 0.2]).max() < 1e-9
+    assert np.abs(along.q[-1] - [0.9, 0.1]).max() < 1e-9
     words = ["--from", 0.1, 0.2, "--via", 0.4, -0.3, "--to", 0.9, 0.1, "--out", tmp_path / "b"]
     assert run(["plan", "planar_2r", *words, *common]) == 0
     through = od.Trajectory.load(tmp_path / "b" / "plan.csv", robot)
@@ -203,7 +206,8 @@ def test_a_frame_follows_a_path_of_poses(panda):
     for s, q in zip(motion.shares(fine.t)[0], fine.q, strict=True):
         R, p = (np.array(x) for x in pose(s))
         found = seen(q=q)
-        assert np.abs(np.array(found["p"]) - p).max() < 1e-5 and np.abs(np.array(found["R"]) - R).max() < 2e-5
+        assert np.abs(np.array(found["p"]) - p).max() < 1e-5
+        assert np.abs(np.array(found["R"]) - R).max() < 2e-5
 
 
 def test_poses_out_of_reach_are_refused(panda):

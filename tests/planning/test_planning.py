@@ -79,7 +79,8 @@ def test_free_mesh_comes_closer_to_the_shortest_time(panda, nodes, ratio):
     """Equal pieces reach 1.0409 and 1.0185 of the time of the seven phases, which only the slowest joint needs."""
     motion = od.plan_point_to_point(panda, START, GOAL, continuity=2, nodes=nodes, mesh="free", ignore=("tau", "dtau"))
     assert 1 - 1e-9 < motion.duration / 0.9289646728 < ratio
-    assert motion.check().worst < 1 + 1e-6 and np.ptp(np.diff(motion.t)) > 0.1 * motion.duration / nodes
+    assert motion.check().worst < 1 + 1e-6
+    assert np.ptp(np.diff(motion.t)) > 0.1 * motion.duration / nodes
 
 
 def test_free_mesh_keeps_torque_limits(arm, limits):
@@ -87,7 +88,8 @@ def test_free_mesh_keeps_torque_limits(arm, limits):
         od.plan_point_to_point(arm, A, B, limits=limits, nodes=16, mesh=mesh, continuity=2)
         for mesh in ("uniform", "free")
     )
-    assert free.duration < even.duration and free.check().worst < 1.005
+    assert free.duration < even.duration
+    assert free.check().worst < 1.005
 
 
 @pytest.mark.parametrize("derivatives", ["ad", "analytic"])
@@ -198,7 +200,8 @@ def test_panda_with_default_settings_where_the_torque_rate_binds(panda):
     assert report.ok(0.005), report
     assert max(report.shares["dtau"]) > 0.99
     assert motion.duration >= free.duration * (1 - 1e-5)
-    assert motion.info["torque_limits_needed"] and not free.info["torque_limits_needed"]
+    assert motion.info["torque_limits_needed"]
+    assert not free.info["torque_limits_needed"]
     # what a controller sees at 1 kHz, standing still before and after: differences up to the third, and of the torque
     dt = 1e-3
     at = motion.sample(np.clip(dt * np.arange(-5, np.ceil(motion.duration / dt) + 6), 0, motion.duration))
@@ -288,7 +291,8 @@ def test_start_is_met_exactly(arm, limits, continuity):
     assert np.array_equal(motion.q[0], q)
     assert np.array_equal(motion.v[0], v)
     assert np.array_equal(motion.dv[0], dv)
-    assert np.abs(motion.v[-1]).max() < 1e-9 and np.abs(motion.dv[-1]).max() < 1e-9
+    assert np.abs(motion.v[-1]).max() < 1e-9
+    assert np.abs(motion.dv[-1]).max() < 1e-9
     assert motion.check().ends["v"] < 1e-9
     assert motion.check().ok()
 
@@ -298,12 +302,14 @@ def test_goal_in_motion_and_a_stop(arm, limits):
     assert np.allclose(motion.v[-1], [0.5, -0.5], atol=1e-9)
     assert np.allclose(motion.d2v[-1], [1.0, 2.0], atol=1e-6)
     stop = plan(arm, A, A, limits=limits, nodes=20, v_start=[1.0, 0.0])
-    assert np.allclose(stop.q[-1], A, atol=1e-12) and stop.duration > 0
+    assert np.allclose(stop.q[-1], A, atol=1e-12)
+    assert stop.duration > 0
 
 
 def test_holding_still_has_no_nan(arm, limits):
     motion = plan(arm, A, A, limits=limits, nodes=12, objective="effort", duration=1.0)
-    assert np.all(np.isfinite(motion.tau)) and np.allclose(motion.q[[0, -1]], A, atol=1e-12)
+    assert np.all(np.isfinite(motion.tau))
+    assert np.allclose(motion.q[[0, -1]], A, atol=1e-12)
     with pytest.raises(LimitError, match="nothing to plan"):
         plan(arm, A, A, limits=limits)
 
@@ -315,7 +321,8 @@ def test_a_joint_with_a_limit_of_zero_is_held(arm, limits):
     assert motion.check().ok()
     both = held.updated({"shoulder": {"q": (-1.2, -1.2)}})
     still = plan(arm, A, A, limits=both, objective="effort", duration=1.0)
-    assert np.array_equal(still.q, [A, A]) and still.check().ok()
+    assert np.array_equal(still.q, [A, A])
+    assert still.check().ok()
 
 
 # -- refused before solving -------------------------------------------------------------------------------------
@@ -350,7 +357,8 @@ def test_limits_of_the_robot_are_used_and_can_be_left_out(arm):
     with pytest.raises(LimitError, match="tau = 98.1"):
         plan(arm, A, [0, 0], scale={"tau": 0.5}, nodes=20)
     motion = plan(arm, A, B, nodes=20, ignore="tau")
-    assert np.array_equal(motion.limits.v, [3.0, 3.0]) and np.all(np.isinf(motion.limits.tau))
+    assert np.array_equal(motion.limits.v, [3.0, 3.0])
+    assert np.all(np.isinf(motion.limits.tau))
     assert motion.check().ok()
 
 
@@ -397,7 +405,8 @@ def test_joints_of_two_coordinates_can_be_planned():
     robot = b.build()
     limits = Limits(robot.coordinate_names, v=[2.0, 0.5], dv=5.0, d2v=50.0)
     motion = plan(robot, [0, 0], [1.0, 0.3], limits=limits, nodes=20)
-    assert motion.units == ("rad", "m") and motion.check().ok()
+    assert motion.units == ("rad", "m")
+    assert motion.check().ok()
     assert motion.tau[0, 1] == pytest.approx(9.81)
 
 
@@ -423,7 +432,8 @@ def test_infeasible_says_what_is_violated(arm, limits):
     assert {v.quantity for v in error.violations} == {"tau"}
     assert {v.joint for v in error.violations} == {"shoulder", "elbow"}
     shares = [v.share for v in error.violations]
-    assert shares == sorted(shares, reverse=True) and shares[0] > 0.5
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0.5
     worst = error.violations[0]
     assert f"joint '{worst.joint}', torque at t = {worst.time:.4g} s: {worst.amount:.3g} over its limit" in str(error)
     i = error.trajectory.joints.index(worst.joint)
@@ -444,7 +454,8 @@ def test_solvers_agree(arm, limits, solver):
     limits = limits.scaled(tau=0.9, dtau=0.2)
     reference = plan(arm, A, B, limits=limits, nodes=12)
     motion = plan(arm, A, B, limits=limits, nodes=12, solver=solver)
-    assert motion.info["solver"] == solver and motion.info["torque_limits_needed"]
+    assert motion.info["solver"] == solver
+    assert motion.info["torque_limits_needed"]
     assert motion.duration == pytest.approx(reference.duration, rel=1e-3)
     assert motion.check().ok()
 
@@ -470,7 +481,8 @@ def test_warm_start_takes_fewer_iterations(arm, limits):
     near = plan(arm, A, np.add(B, 0.01), limits=limits, nodes=20, initial=first)
     assert near.info["iterations"] < first.info["iterations"]
     far = plan(arm, np.add(A, [0.5, 0.0]), np.add(B, [0.8, 0.3]), limits=limits, nodes=20, initial=first)
-    assert far.check().ok() and far.check().ends["q"] < 1e-9
+    assert far.check().ok()
+    assert far.check().ends["q"] < 1e-9
     fewer_limits = plan(arm, A, B, limits=limits.without("d2v"), nodes=20, initial=first)
     assert fewer_limits.duration < first.duration
     other_grid = plan(arm, A, B, limits=limits, nodes=24, initial=first)
@@ -482,8 +494,10 @@ def test_quiet_and_progress(arm, limits, capfd):
     assert capfd.readouterr() == ("", "")
     motion = plan(arm, A, B, limits=limits, nodes=12, progress=True)
     out, err = capfd.readouterr()
-    assert out == "" and "planning" in err
-    assert motion.info["iterations"] > 0 and motion.info["seconds"] > 0
+    assert out == ""
+    assert "planning" in err
+    assert motion.info["iterations"] > 0
+    assert motion.info["seconds"] > 0
 
 
 def test_smoothing_is_a_small_price(arm, limits):
@@ -500,10 +514,13 @@ def test_limits_change_by_order_and_by_name(arm):
     assert np.array_equal(limits.scaled(tau=0.5).tau, [75.0, 30.0])
     assert np.array_equal(limits.scaled(v=[1.0, 0.5], dtau=0.5).v, [3.0, 1.5])
     assert np.all(np.isinf(limits.scaled(dtau=0.0).dtau))  # no limit stays no limit
-    assert np.all(np.isinf(limits.without("tau", "q").tau)) and np.all(np.isinf(limits.without("q").q[1]))
+    assert np.all(np.isinf(limits.without("tau", "q").tau))
+    assert np.all(np.isinf(limits.without("q").q[1]))
     changed = limits.updated({"elbow": {"v": 1.5, "q": (None, 2.0), "tau": None}})
     assert np.array_equal(changed.v, [3.0, 1.5])
-    assert changed.q[0][1] == -np.inf and changed.q[1][1] == 2.0 and changed.tau[1] == np.inf
+    assert changed.q[0][1] == -np.inf
+    assert changed.q[1][1] == 2.0
+    assert changed.tau[1] == np.inf
     with pytest.raises(UnknownName, match="elbow"):
         limits.updated({"elbo": {"v": 1.0}})
     with pytest.raises(UnknownName, match="d2v"):
@@ -542,7 +559,9 @@ def test_limits_in_a_text_file(arm, limits, tmp_path):
     path.write_text(json.dumps({"elbow": {"d2v": 50.0}, "wrist": {"v": 1.0}}))
     with pytest.warns(ModelWarning, match=r"does not have: wrist; no entry for: shoulder"):
         read = Limits.read(path, arm)
-    assert read.d2v[1] == 50.0 and read.v[0] == 3.0 and np.isinf(read.d2v[0])
+    assert read.d2v[1] == 50.0
+    assert read.v[0] == 3.0
+    assert np.isinf(read.d2v[0])
     for text, words in (
         ('{"elbow": {"v": 1.0,}}', r"limits.json:1: not JSON"),
         ('{"elbow": {"speed": 1.0}}', "limits.json: .*'speed'"),
@@ -579,8 +598,10 @@ def test_taylor_shift_and_bernstein_hull():
         assert np.allclose(np.polynomial.Polynomial(moved)(s - 1), p(s))
         for d in range(degree + 1):
             b, values = bernstein(degree, d) @ x, p.deriv(d)(s) if d else p(s)
-            assert b[0] == pytest.approx(values[0]) and b[-1] == pytest.approx(values[-1])
-            assert b.min() - 1e-12 <= values.min() and values.max() <= b.max() + 1e-12
+            assert b[0] == pytest.approx(values[0])
+            assert b[-1] == pytest.approx(values[-1])
+            assert b.min() - 1e-12 <= values.min()
+            assert values.max() <= b.max() + 1e-12
             assert at(degree, d, 0.3) @ x == pytest.approx(p.deriv(d)(0.3) if d else p(0.3))
 
 

@@ -48,8 +48,10 @@ def test_samples_are_the_polynomials(motion):
 def test_step_includes_the_end_and_derivatives_fit(motion):
     for dt in (1e-3, 0.0137, motion.duration / 7, motion.duration, 10.0):
         samples = motion.sample(dt)
-        assert samples.t[0] == 0 and samples.t[-1] == motion.t[-1]
-        assert np.all(np.diff(samples.t) > 0) and np.all(np.diff(samples.t) <= dt * (1 + 1e-9))
+        assert samples.t[0] == 0
+        assert samples.t[-1] == motion.t[-1]
+        assert np.all(np.diff(samples.t) > 0)
+        assert np.all(np.diff(samples.t) <= dt * (1 + 1e-9))
         assert np.array_equal(samples.q[-1], motion.q[-1])
     # each derivative is that of the one before: a fine central difference inside the pieces
     h = 1e-5
@@ -67,7 +69,8 @@ def test_jumps_are_right_continuous_and_seen_from_both_sides(jerky):
     assert np.array_equal(jerky.d2v[-1], jerky.pieces[-1, 3])  # at the end, the value before
     both = jerky.both_sides(0.05)
     here = both.d2v[both.t == t]
-    assert np.array_equal(here[0], jerky.pieces[4, 3]) and np.array_equal(here[-1], jerky.pieces[5, 3])
+    assert np.array_equal(here[0], jerky.pieces[4, 3])
+    assert np.array_equal(here[-1], jerky.pieces[5, 3])
     assert np.all(jerky.d3v == 0)
 
 
@@ -104,7 +107,8 @@ def test_torques_agree_with_another_method_and_with_their_slope(arm, motion):
 
 def test_report_finds_the_largest_share(motion):
     report = motion.check(dt=1e-3)
-    assert report.ok() and report.worst == max(r.share for r in report.rows)
+    assert report.ok()
+    assert report.worst == max(r.share for r in report.rows)
     fine = motion.sample(1e-4)
     for row in report.rows:
         if row.quantity in ("v", "dv", "d2v", "tau", "dtau"):
@@ -114,14 +118,19 @@ def test_report_finds_the_largest_share(motion):
             i = motion.joints.index(row.joint)
             assert getattr(motion.sample([row.time]), row.quantity)[0, i] == pytest.approx(row.value, rel=1e-6)
     text = str(report)
-    assert "velocity v" in text and "elbow" in text and "within all limits" in text and "start and goal missed" in text
+    assert "velocity v" in text
+    assert "elbow" in text
+    assert "within all limits" in text
+    assert "start and goal missed" in text
 
 
 def test_report_against_other_limits(motion):
     tight = motion.limits.scaled(v=0.5)
     report = motion.check(limits=tight)
     assert report.worst == pytest.approx(2 * motion.check().shares["v"].max(), rel=1e-6)
-    assert not report.ok() and report.ok(tolerance=2.0) and "limits exceeded" in str(report)
+    assert not report.ok()
+    assert report.ok(tolerance=2.0)
+    assert "limits exceeded" in str(report)
     free = motion.check(limits=motion.limits.without("v", "tau"))
     assert "no limit" in str(free)
     one_sided = Limits(motion.joints, q=(-np.inf, -0.6))
@@ -150,9 +159,13 @@ def test_files_keep_every_bit(request, arm, tmp_path, ending, which):
     path = tmp_path / "Größe" / f"plän.{ending}"
     motion.save(path)
     loaded = Trajectory.load(path, arm)
-    assert np.array_equal(loaded.pieces, motion.pieces) and np.array_equal(loaded.t, motion.t)
-    assert np.array_equal(loaded.tau, motion.tau) and np.array_equal(loaded.dtau, motion.dtau)
-    assert loaded.joints == motion.joints and loaded.units == motion.units and loaded.continuity == motion.continuity
+    assert np.array_equal(loaded.pieces, motion.pieces)
+    assert np.array_equal(loaded.t, motion.t)
+    assert np.array_equal(loaded.tau, motion.tau)
+    assert np.array_equal(loaded.dtau, motion.dtau)
+    assert loaded.joints == motion.joints
+    assert loaded.units == motion.units
+    assert loaded.continuity == motion.continuity
     assert loaded.limits.as_dict() == motion.limits.as_dict()
     for key in ("objective_value", "iterations", "status", "solver", "rounds", "seconds"):
         assert loaded.info[key] == motion.info[key]
@@ -172,7 +185,8 @@ def test_files_keep_every_bit(request, arm, tmp_path, ending, which):
 def test_without_the_robot_the_torques_of_the_file_are_there(motion, tmp_path):
     motion.save(tmp_path / "x.npz")
     loaded = Trajectory.load(tmp_path / "x.npz")
-    assert np.array_equal(loaded.tau, motion.tau) and loaded.robot_name == "planar_2r"
+    assert np.array_equal(loaded.tau, motion.tau)
+    assert loaded.robot_name == "planar_2r"
     assert {r.quantity for r in loaded.check().rows} == {"q", "v", "dv", "d2v"}
     with pytest.raises(ModelError, match="load the file with robot"):
         print(loaded.sample(1e-2).tau)
@@ -184,8 +198,12 @@ def test_csv_has_names_and_metadata(motion, tmp_path):
     motion.save(tmp_path / "x.csv")
     lines = (tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()
     meta = json.loads(lines[0][2:])
-    assert meta["robot"] == "planar_2r" and meta["joints"] == ["shoulder", "elbow"] and meta["units"] == ["rad", "rad"]
-    assert meta["continuity"] == 3 and meta["version"] == od.__version__ and meta["info"]["status"] == "Solve_Succeeded"
+    assert meta["robot"] == "planar_2r"
+    assert meta["joints"] == ["shoulder", "elbow"]
+    assert meta["units"] == ["rad", "rad"]
+    assert meta["continuity"] == 3
+    assert meta["version"] == od.__version__
+    assert meta["info"]["status"] == "Solve_Succeeded"
     header = lines[1].split(",")
     assert header[:5] == ["t", "q.shoulder", "q.elbow", "v.shoulder", "v.elbow"]
     assert header[-4:] == ["tau.shoulder", "tau.elbow", "dtau.shoulder", "dtau.elbow"]
@@ -200,7 +218,9 @@ def test_names_that_need_quoting_survive(tmp_path):
     for ending in ("csv", "npz", "json"):
         motion.save(tmp_path / f"x.{ending}")
         loaded = Trajectory.load(tmp_path / f"x.{ending}")
-        assert loaded.joints == names and np.array_equal(loaded.pieces, motion.pieces) and loaded.limits is None
+        assert loaded.joints == names
+        assert np.array_equal(loaded.pieces, motion.pieces)
+        assert loaded.limits is None
 
 
 def test_a_failed_write_leaves_the_old_file(motion, tmp_path, monkeypatch):
@@ -213,7 +233,8 @@ def test_a_failed_write_leaves_the_old_file(motion, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         motion.save(path)
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["x.csv"]
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x.csv"]
 
 
 def test_damaged_files_are_named_with_their_line(motion, arm, tmp_path):
@@ -271,7 +292,8 @@ def test_plot_shows_six_quantities_against_their_limits(motion, tmp_path):
         assert axis.get_xlim() == axes[0].get_xlim()
     assert [t.get_text() for t in figure.legends[0].get_texts()] == ["shoulder", "elbow"]
     physical = motion.plot(normalized=False)
-    assert physical.axes[4].get_ylabel() == "[Nm]" and physical.axes[2].get_ylabel() == "[rad/s²]"
+    assert physical.axes[4].get_ylabel() == "[Nm]"
+    assert physical.axes[2].get_ylabel() == "[rad/s²]"
     fastest = np.abs(motion.sample(1e-4).v[:, 0]).max()
     assert np.abs(physical.axes[1].lines[0].get_ydata()).max() == pytest.approx(fastest, rel=1e-4)
     motion.sample(1e-2).plot(tmp_path / "samples.pdf")
@@ -307,7 +329,8 @@ def test_stick_figure_joins_the_frames():
         if tip:
             p = np.array(od.function(robot, "frame_pose", frame=tip)(q=q)["C"])[:3, 3]
             assert np.allclose(points[:, -1], p, atol=1e-12)
-        assert len(sticks) == points.shape[1] - 1 and {end for _, end in sticks} == set(range(1, points.shape[1]))
+        assert len(sticks) == points.shape[1] - 1
+        assert {end for _, end in sticks} == set(range(1, points.shape[1]))
 
 
 # -- other layouts ---------------------------------------------------------------------------------------------
@@ -322,7 +345,8 @@ def test_fields_of_a_ros_joint_trajectory(motion, tmp_path):
     fine = motion.sample(0.013)
     assert len(message["points"]) == len(fine)
     times = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in message["points"]]
-    assert np.abs(np.array(times) - fine.t).max() < 1e-9 and np.all(np.diff(times) > 0)
+    assert np.abs(np.array(times) - fine.t).max() < 1e-9
+    assert np.all(np.diff(times) > 0)
     fields = {"positions": fine.q, "velocities": fine.v, "accelerations": fine.dv, "effort": fine.tau}
     for field, values in fields.items():
         assert np.array_equal([p[field] for p in message["points"]], values)
@@ -340,7 +364,8 @@ def test_animate_any_motion(tmp_path):
 
     path = od.animate(robot, [0, 0.1, 0.2, 0.3], q, tmp_path / "x.gif", fps=10, size=(120, 120))
     with Image.open(path) as image:
-        assert image.n_frames == 4 and image.size == (120, 120)
+        assert image.n_frames == 4
+        assert image.size == (120, 120)
     with pytest.raises(od.ShapeError, match=r"expected \(3, 19\) for quadruped"):
         od.animate(robot, [0, 1, 2], q, tmp_path / "y.gif")
 

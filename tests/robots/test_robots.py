@@ -37,7 +37,8 @@ def test_every_robot_is_sound(name):
     for body in robot.bodies:
         assert body.inertia.mass > 0
         moments = np.linalg.eigvalsh(body.inertia.tensor_com)
-        assert moments[0] > 0 and moments[2] < moments[0] + moments[1]
+        assert moments[0] > 0
+        assert moments[2] < moments[0] + moments[1]
     for seed in range(3):
         M = mass_matrix(robot, robot.random_configuration(seed))
         assert np.linalg.eigvalsh(0.5 * (M + M.T))[0] > 1e-5
@@ -121,7 +122,8 @@ def test_panda_torques_and_their_rates_at_known_points():
     for port, values, rounding in zip(("tau", "dtau", "d2tau", "d3tau"), TORQUES_AT_1S, ROUNDING, strict=True):
         np.testing.assert_allclose(np.array(out[port]).ravel(), values, atol=1.01 * rounding)
     start = f(**on_trajectory(0.0))  # the motion is even in time there
-    assert np.abs(np.array(start["dtau"])).max() < 1e-10 and np.abs(np.array(start["d3tau"])).max() < 1e-8
+    assert np.abs(np.array(start["dtau"])).max() < 1e-10
+    assert np.abs(np.array(start["d3tau"])).max() < 1e-8
     assert np.abs(np.array(start["tau"])).max() > 1
 
 
@@ -176,8 +178,10 @@ def test_fr3_velocity_limits_vanish_at_the_ends_and_have_derivatives_everywhere(
     for t in np.linspace(-0.2, 1.2, 57):  # beyond the ends as well, where a solver may look
         at = limits["lower"] + t * (limits["upper"] - limits["lower"])
         low, up = robots.fr3_velocity_limits(at)
-        assert np.all(low <= 0) and np.all(up >= 0)
-        assert np.all(up <= limits["velocity"]) and np.all(low >= -limits["velocity"])
+        assert np.all(low <= 0)
+        assert np.all(up >= 0)
+        assert np.all(up <= limits["velocity"])
+        assert np.all(low >= -limits["velocity"])
         assert np.all(np.isfinite(np.array(slope(at))))
     np.testing.assert_array_equal(robots.fr3_velocity_limits(limits["upper"] + 0.01)[1], np.zeros(7))
     np.testing.assert_array_equal(robots.fr3_velocity_limits(limits["lower"] - 0.01)[0], np.zeros(7))
@@ -201,7 +205,8 @@ def test_fr3_box_holds_within_the_limits_that_depend_on_position():
     np.testing.assert_array_equal(robots.fr3(constant_limits=True).limit("velocity"), box["velocity"])
     for edge in ("lower", "upper"):
         low, up = robots.fr3_velocity_limits(box[edge])
-        assert np.all(up >= box["velocity"] - 2e-3) and np.all(low <= -box["velocity"] + 2e-3)
+        assert np.all(up >= box["velocity"] - 2e-3)
+        assert np.all(low <= -box["velocity"] + 2e-3)
 
 
 def test_fr3_limits_survive_locking():

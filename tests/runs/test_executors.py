@@ -33,7 +33,8 @@ def collected(*arguments, **options):
 
 
 def test_executors_are_named():
-    assert checked("serial") == ("serial", None) and checked("processes:3") == ("processes", 3)
+    assert checked("serial") == ("serial", None)
+    assert checked("processes:3") == ("processes", 3)
     assert checked("dask:tcp://10.0.0.1:8786") == ("dask", "tcp://10.0.0.1:8786")
     for wrong in ("processes", "processes:0", "processes:x", "threads", "dask:", "serial:2", None, 2):
         with pytest.raises(ShapeError, match=r"processes:N"):
@@ -46,7 +47,8 @@ def test_results_and_errors_in_any_executor():
         for executor in ("serial", "processes:2", pool):
             found = collected(P.root, points, executor)
             assert [found[k][0] for k in range(4)] == [1.0, 2.0, None, None]
-            assert isinstance(found[2][1], ValueError) and isinstance(found[3][1], TypeError)
+            assert isinstance(found[2][1], ValueError)
+            assert isinstance(found[3][1], TypeError)
             assert "-1.0" in str(found[2][1])
         assert pool.submit(P.root, 9.0).result() == 3.0  # left as it was
 
@@ -65,7 +67,8 @@ def test_points_may_be_added_while_results_are_taken():
 def test_exception_that_cannot_travel_does_not_end_the_pool():
     found = collected(P.unknown, [("a",), ("b",)], "processes:1")
     for number, name in enumerate("ab"):
-        assert isinstance(found[number][1], Exception) and f"'{name}'" in str(found[number][1])
+        assert isinstance(found[number][1], Exception)
+        assert f"'{name}'" in str(found[number][1])
 
 
 def test_point_of_a_killed_worker_runs_again(tmp_path):
@@ -79,7 +82,8 @@ def test_point_of_a_killed_worker_runs_again(tmp_path):
 def test_point_that_kills_every_worker_is_given_up_and_named():
     found = collected(P.killer, [(k,) for k in range(5)], "processes:2", name=lambda k: f"arm of {k} bodies")
     assert {k for k, (_, error) in found.items() if error is not None} == {2}
-    assert isinstance(found[2][1], SolveError) and "arm of 2 bodies" in str(found[2][1])
+    assert isinstance(found[2][1], SolveError)
+    assert "arm of 2 bodies" in str(found[2][1])
     assert [found[k][0] for k in (0, 1, 3, 4)] == [0, 1, 9, 16]
 
 
@@ -100,7 +104,9 @@ def test_fill_goes_on_where_it_was_and_keeps_what_is_done(tmp_path):
     with pytest.raises(ValueError, match=r"-1\.0"):
         fill(table, plan, P.row_of_root)
     again = Rows(tmp_path / "t.csv", ("x",), ("y",))
-    assert again.known(x=4.0)["y"] == "2.0" and again.known(x=9.0) and again.known(x=16.0) is None
+    assert again.known(x=4.0)["y"] == "2.0"
+    assert again.known(x=9.0)
+    assert again.known(x=16.0) is None
     rows = fill(again, [plan[3], plan[1], plan[0]], P.not_of_nine, "processes:1")
     again.close([plan[3], plan[1], plan[0]])
     assert [row["y"] for row in rows] == ["4.0", "3.0", "2.0"]  # 9 was not asked for again
@@ -130,7 +136,9 @@ od.sweep(P.long_text, [{"x": x} for x in range(40)], out=sys.argv[1])
 def test_full_disk_keeps_what_is_done(tmp_path):
     out = tmp_path / "s.csv"
     done = run_python(FULL, str(out))
-    assert done.returncode == 1 and "s.sqlite" in done.stderr and "kept" in done.stderr
+    assert done.returncode == 1
+    assert "s.sqlite" in done.stderr
+    assert "kept" in done.stderr
     kept = {row["key"]: row["written"] for row in stored(out)}
     assert 2 < len(kept) < 40
     found = od.sweep(P.long_text, [{"x": x} for x in range(40)], out=out)  # and goes on
@@ -165,10 +173,12 @@ def test_ctrl_c_and_kill_leave_what_is_done(tmp_path, executor):
         os.kill(process.pid, how)
         start = time.perf_counter()
         process.wait(timeout=10)
-        assert process.returncode != 0 and time.perf_counter() - start < 5
+        assert process.returncode != 0
+        assert time.perf_counter() - start < 5
         wait_until(lambda process=process: not group_lives(process.pid))  # its workers are gone too
         process.stderr.close()
-    assert 6 <= len(stored(out)) < 40 and {row["status"] for row in stored(out)} == {"done"}
+    assert 6 <= len(stored(out)) < 40
+    assert {row["status"] for row in stored(out)} == {"done"}
     found = od.sweep(P.slow, [{"x": x} for x in range(40)], out=out)
     assert found.results == list(range(40))
     assert sum(x > 0.04 for x in found.seconds) == 40  # those of before are the noted ones
@@ -189,11 +199,14 @@ def test_sweep_of_plans_is_the_same_everywhere_and_goes_on(tmp_path):
     grid = grid_of(panda, 4)
     grid[2]["q_goal"] = np.full(7, 10.0)  # out of range
     serial = od.sweep(plan, grid)
-    assert serial.failed == [2] and serial.errors[2].startswith("LimitError") and serial.results[2] is None
+    assert serial.failed == [2]
+    assert serial.errors[2].startswith("LimitError")
+    assert serial.results[2] is None
     apart = od.sweep(plan, grid, executor="processes:2", out=tmp_path / "plans")
     names = {p.name for p in (tmp_path / "plans").iterdir()}
     keys = {row["key"] for row in stored(tmp_path / "plans" / "sweep.csv") if row["status"] == "done"}
-    assert len(keys) == 3 and names == {"sweep.csv", "sweep.sqlite", *(f"{key}.npz" for key in keys)}
+    assert len(keys) == 3
+    assert names == {"sweep.csv", "sweep.sqlite", *(f"{key}.npz" for key in keys)}
     refused = functools.partial(plan)
     again = od.sweep(refused, grid, out=tmp_path / "plans")
     for other in (apart, again):
@@ -221,7 +234,8 @@ def test_sweep_over_combinations_and_what_is_kept(tmp_path):
 
 def test_sweep_of_a_problem():
     by_maker = od.sweep(P.sliding_mass, {"mass": [1.0, 2.0]}, executor="processes:1")
-    assert by_maker.failed == [] and by_maker.results[0]["states"]["x"].shape == (11, 2)
+    assert by_maker.failed == []
+    assert by_maker.results[0]["states"]["x"].shape == (11, 2)
     problem = P.sliding_mass(1.0, free=True)
     here = od.sweep(problem, [{"mass": 1.0}, {"mass": 2.0}])
     for a, b in zip(by_maker.results, here.results, strict=True):
@@ -262,7 +276,8 @@ def test_dask_loses_nothing_when_a_worker_is_killed(tmp_path):
         apart, serial = od.sweep(plan, grid, executor=address), od.sweep(plan, grid)
         assert apart.failed == [] == serial.failed
         for a, b in zip(apart.results, serial.results, strict=True):
-            assert np.array_equal(a.pieces, b.pieces) and a.robot is panda
+            assert np.array_equal(a.pieces, b.pieces)
+            assert a.robot is panda
 
 
 def test_dask_without_scheduler_is_told():

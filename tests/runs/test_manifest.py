@@ -31,7 +31,8 @@ def test_says_what_made_the_result():
     assert facts["machine"]["cores"] >= 1
     assert (facts["duration"], facts["shares"]) == (1.5, [0.5, 1.0])
     date = datetime.fromisoformat(facts["date"])
-    assert date.utcoffset().total_seconds() == 0 and before <= date <= datetime.now(timezone.utc)
+    assert date.utcoffset().total_seconds() == 0
+    assert before <= date <= datetime.now(timezone.utc)
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="no /proc/cpuinfo")
@@ -85,7 +86,8 @@ def test_git_state_tells_commit_and_changes(tmp_path):
     assert git_state(code) is None
     git("commit", "-q", "-m", "m")
     clean = git_state(code)
-    assert re.fullmatch("[0-9a-f]{40}", clean["commit"]) and clean["dirty"] is False
+    assert re.fullmatch("[0-9a-f]{40}", clean["commit"])
+    assert clean["dirty"] is False
     (results / "a.csv").write_text("2\n")
     assert git_state(code) == clean
     (code / "a.py").write_text("2\n")

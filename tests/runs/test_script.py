@@ -41,7 +41,9 @@ def test_files_manifest_and_status(tmp_path, capsys):
     }
     assert (tmp_path / "a" / "numbers.csv").read_text() == "t [s],a,b,of\n0,1,1,x\n1,1,1,\"y, z\"\n"
     facts = json.loads((tmp_path / "a" / "manifest.json").read_text())
-    assert facts["passed"] and facts["seen"] == [0, 1, 2] and facts["config"]["nodes"] == [1, 2]
+    assert facts["passed"]
+    assert facts["seen"] == [0, 1, 2]
+    assert facts["config"]["nodes"] == [1, 2]
     assert facts["checks"] == {"size over limit": {"error": 3.0, "bound": 10.0}}
     assert facts["command"].startswith("python problems/test_script.py")
     assert "is below" in capsys.readouterr().out

@@ -299,7 +299,8 @@ def test_failed_points_stay_and_those_out_of_time_run_again(tmp_path, monkeypatc
     monkeypatch.setitem(sys.modules, "oc_dyn.interrupts", Interrupts("interrupts"))
     out = tmp_path / "s.csv"
     first = od.sweep(double, GRID, out=out, time_limit=1.0)
-    assert first.failed == list(range(6)) and first.errors[0] == "SolveError: time is up"
+    assert first.failed == list(range(6))
+    assert first.errors[0] == "SolveError: time is up"
     ran = counted(monkeypatch)
     assert od.sweep(double, GRID, out=out, time_limit=0.5).failed == first.failed
     assert ran == []
@@ -330,7 +331,8 @@ def test_swallowed_ctrl_c_ends_the_sweep_and_leaves_the_point_open(tmp_path):
     finally:
         signal.signal(signal.SIGINT, before)
     rows = stored(tmp_path / "s.sqlite")
-    assert [json.loads(r["result"]) for r in rows] == [0.0, 1.0, 2.0] and {r["status"] for r in rows} == {"done"}
+    assert [json.loads(r["result"]) for r in rows] == [0.0, 1.0, 2.0]
+    assert {r["status"] for r in rows} == {"done"}
     assert od.sweep(f, GRID, out=tmp_path / "s.csv").results == [p["x"] for p in GRID]
 
 
@@ -442,12 +444,14 @@ def test_links_are_written_through(tmp_path):
     for name in ("s.csv", "s.sqlite"):
         link(tmp_path / name, tmp_path / "real" / name)
     od.sweep(double, GRID, out=tmp_path / "s.csv")
-    assert (tmp_path / "s.csv").is_symlink() and (tmp_path / "real" / "s.csv").read_text().startswith("key,")
+    assert (tmp_path / "s.csv").is_symlink()
+    assert (tmp_path / "real" / "s.csv").read_text().startswith("key,")
     real = tmp_path / "real" / "s.sqlite"
     real.write_bytes(cut(real.read_bytes()))
     with pytest.warns(UserWarning, match="damaged"):
         assert od.sweep(double, GRID, out=tmp_path / "s.csv").failed == []
-    assert (tmp_path / "s.sqlite").is_symlink() and len(stored(real)) == len(GRID)
+    assert (tmp_path / "s.sqlite").is_symlink()
+    assert len(stored(real)) == len(GRID)
 
 
 def cut(data):
@@ -480,7 +484,8 @@ def test_changed_row_is_computed_again(tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match="1 damaged row") as told:
         found = od.sweep(double, GRID, out=tmp_path / "s.csv")
     assert len(told) == 1
-    assert found.results == [2 * p["x"] for p in GRID] and ran == [{"x": 2.0}]
+    assert found.results == [2 * p["x"] for p in GRID]
+    assert ran == [{"x": 2.0}]
 
 
 def test_tables_and_trajectories_are_written_anew(tmp_path):
@@ -528,7 +533,8 @@ def test_export_on_request(tmp_path):
     table = od.export_sweep(out, tmp_path / "all")
     with open(table, newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 5 and len({row["function"] for row in rows}) == 2
+    assert len(rows) == 5
+    assert len({row["function"] for row in rows}) == 2
     assert len(list((tmp_path / "all").glob("*.npz"))) == 2
     with pytest.raises(ShapeError, match="no .*nothing"):
         od.export_sweep(tmp_path / "nothing")
@@ -601,7 +607,8 @@ def test_killed_sweeps_are_right_and_complete():
 @pytest.mark.slow
 def test_sweeps_that_are_killed_in_many_ways_are_right_and_complete():
     rows = killed(8, seed=11)
-    assert {row["kind"] for row in rows} <= set(KINDS) and len(rows) == 8
+    assert {row["kind"] for row in rows} <= set(KINDS)
+    assert len(rows) == 8
     assert sum(row["wrong"] + row["lost"] for row in rows) == 0
     assert max(row["rows after"] for row in rows) > 12
 
