@@ -1,10 +1,8 @@
 """Reading of files that real tools write: odd declarations, long chains, and hints that fit the fault."""
 
-import cProfile
-import pstats
-
 import numpy as np
 import pytest
+from effort import function_calls
 from urdf_files import quiet
 
 import oc_dyn as od
@@ -81,16 +79,9 @@ def chain(n, mimic):
     return text + "</robot>"
 
 
-def calls(make):
-    """Function calls that it takes."""
-    profile = cProfile.Profile()
-    profile.runcall(make)
-    return pstats.Stats(profile).total_calls
-
-
 @pytest.mark.parametrize("mimic", [True, False])
 def test_work_is_linear_in_the_joints(mimic):
-    few, many = (calls(lambda n=n: quiet(chain(n, mimic))) for n in (50, 400))
+    few, many = (function_calls(lambda n=n: quiet(chain(n, mimic))) for n in (50, 400))
     assert many < 12 * few  # 8 times the joints
 
 
