@@ -1,0 +1,101 @@
+"""Lengths of the intervals of a Problem: durations and what they are scaled by, a free mesh, another mesh.
+
+On a free mesh each interval has its length over the mean one as an unknown of its own. The mean is that of the nominal
+duration, a number, so that nothing couples the intervals but what passes from one to the next.
+"""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+
+from ..errors import OrderError, ShapeError
+from ..numbers import as_floats, shortened
+from ..validation import number
+from .description import Duration
+
+SHORTEST, LONGEST = 0.1, 4.0  # of the intervals of a free mesh, relative to the mean one
+
+
+def duration_of(phase, duration, nominal, free_mesh, reusable):
+    """(Duration of a phase, its numbers (nominal, lower, upper))."""
+    nominal, lower, upper, free = numbers_of(duration, nominal)
+    symbol = ca.MX.sym(f"T{phase}_nominal") if reusable else nominal
+    if free and not free_mesh:
+        return Duration(ca.MX.sym(f"T{phase}"), (lower, upper), True, symbol), (nominal, lower, upper)
+    return Duration(symbol, (lower, upper), False, symbol), (nominal, lower, upper)
+
+
+def numbers_of(duration, nominal):
+    """(nominal, lower, upper, whether it is free) from what a caller gives."""
+    given = as_floats("Problem: duration", duration)
+    free, bounds = given.ndim > 0, tuple(given.ravel().tolist()) * (1 if given.ndim else 2)
+    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf:
+        got = shortened(duration)
+        raise ShapeError(f"Problem: duration is {got}, expected a positive number or (lower, upper)")
+    if nominal is None:
+        nominal = float(np.sqrt(np.prod(bounds))) if free else bounds[0]
+    nominal = float(number("Problem: nominal", nominal))
+    if not 0 < nominal < np.inf or (not free and nominal != bounds[0]):
+        raise ShapeError(f"Problem: nominal is {nominal:g}, expected a positive number, for a free duration")
+    return nominal, *bounds, free
+
+
+def begin(problem, nodes, duration, nominal):
+    """Begin the first phase, on a free mesh with a clock where the duration has bounds tighter than its intervals'."""
+    problem.phase(nodes, duration, nominal=nominal)
+    if problem._relative_length is None:
+        return
+    T, lower, upper = problem.numbers.durations[0]
+    low, high = lower / T, upper / T
+    if low <= SHORTEST * (1 + 1e-9) and high >= LONGEST * (1 - 1e-9):
+        return
+    clock = problem.state("clock", scale=1.0, guess=lambda share: [share])
+    problem.next(clock, clock + problem._share * problem._relative_length)
+    problem.start({clock: 0.0})
+    problem.goal({clock: 1.0 if low == high == 1 else (low, high)})
+
+
+def with_mesh(problem, nodes, duration, nominal):
+    """See Problem.with_mesh."""
+    description = problem.description
+    if len(description.phases) > 1:
+        raise OrderError("with_mesh: the problem has several phases; it is for one")
+    other = object.__new__(type(problem))
+    vars(other).update(vars(problem))
+    for name, value in vars(problem).items():
+        if isinstance(value, list):
+            setattr(other, name, list(value))
+    other.numbers = problem.numbers.copy()
+    other._bodies = [replace(body, problem=other) for body in problem._bodies]
+    changed = {"phases": (replace(description.phases[0], nodes=nodes),)}
+    if duration is not None:
+        changed |= _with_duration(problem, other, description, duration, nominal)
+    other._phases, other._durations = list(changed["phases"]), list(changed.get("durations", problem._durations))
+    other._revision = 0
+    other._made = {("description", 0): replace(description, **changed)}
+    return other
+
+
+def _with_duration(problem, other, description, duration, nominal):
+    """{what of the description changes}"""
+    old, free = description.durations[0], description.durations[0].free or problem._relative_length is not None
+    nominal, lower, upper, is_free = numbers_of(duration, nominal)
+    before = problem.numbers.durations[0]
+    was_free = before[1] < before[2]
+    if is_free != (was_free if problem._relative_length is not None else old.free):
+        raise ShapeError("with_mesh: a free duration stays free, (lower, upper), and a fixed one fixed")
+    clock = any(v.name == "clock" for v in description.states) and problem._relative_length is not None
+    if clock and free and not np.allclose(np.array([lower, upper]) / nominal, np.array(before[1:]) / before[0], rtol=1e-9):
+        raise ShapeError("with_mesh: bounds of the duration have to be in proportion on a free mesh; make a new Problem")
+    other.numbers.durations[0] = (nominal, lower, upper)
+    if isinstance(old.nominal, ca.MX):
+        return {"durations": (old._replace(bounds=(lower, upper)),)}
+    if not is_free and nominal != before[0]:
+        raise ShapeError("with_mesh: another fixed duration is for problems made with reusable=True")
+    value = old.value if old.free else nominal
+    if not old.free and nominal != before[0]:
+        raise ShapeError("with_mesh: another nominal duration of a free mesh is for problems made with reusable=True")
+    return {"durations": (old._replace(value=value, bounds=(lower, upper), nominal=nominal),), "stages": {}}
+
+
