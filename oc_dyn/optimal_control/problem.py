@@ -277,6 +277,11 @@ class Problem:
         return self._durations[-1].value
 
     @property
+    def nominal(self):
+        """Symbol or number: what the duration of the phase now described is scaled by [s]."""
+        return self._durations[-1].nominal
+
+    @property
     def step(self):
         """Length of an interval of the phase now described."""
         mean = self.duration * self._share

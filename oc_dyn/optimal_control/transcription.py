@@ -707,6 +707,14 @@ class Transcribed:
             rows.append(np.concatenate([np.zeros(0), *row]))
         return np.concatenate(rows)
 
+    def packed(self, x, u, durations, lengths):
+        """Unknowns from states x (N + 1, n), controls u (N, nu), durations of the phases, and lengths (N,) of intervals
+        over the mean ones, for methods that add nothing."""
+        free = [durations[k] / scale for k, scale in zip(self.times, self.T_scale, strict=True)]
+        columns = [x[:-1] / self.x_scale, np.tile(free, (self.total, 1)), u / self.u_scale]
+        rows = np.hstack(columns + ([lengths[:, None]] if self.free_mesh else []))
+        return np.concatenate([rows.ravel(), x[-1] / self.x_scale, free])
+
     def mean_duration(self, phase):
         """What a cost that is averaged over the intervals is divided by to be a rate of cost."""
         d = self.description
