@@ -55,13 +55,26 @@ class Parameter(NamedTuple):
 
 
 class Duration(NamedTuple):
-    """Duration of a phase [s]: a number or, where it is free, a symbol; its bounds. nominal: what it is scaled by, a
-    number, or a symbol where stages are reused for other durations."""
+    """Duration of a phase [s]: a number or, where it is free, a symbol; its bounds. nominal: what it is scaled by.
+
+    Where stages are reused for other durations, nominal and nominal_step, the length of an interval of it, are symbols
+    of parameters, and value is nominal times `relative`, a symbol where it is free."""
 
     value: object
     bounds: tuple
     free: bool
     nominal: object = None
+    nominal_step: object = None
+    relative: object = None
+
+    @property
+    def symbol(self):
+        """That of the unknown, where the duration is free."""
+        return self.value if self.nominal_step is None else self.relative
+
+    def mean_step(self, share):
+        """Length of an interval that takes a share of the duration."""
+        return self.value * share if self.nominal_step is None else self.nominal_step * self.relative
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +220,13 @@ class Description:
     @property
     def hidden(self):
         """Parameters that no caller gives: those of chains, and durations of stages that are reused."""
-        nominal = [d.nominal for d in self.durations if isinstance(d.nominal, ca.MX)]
-        return [s for chain in self.bernstein for s in chain.parameters] + nominal
+        durations = [s for d in self.durations if d.nominal_step is not None for s in (d.nominal, d.nominal_step)]
+        return [s for chain in self.bernstein for s in chain.parameters] + durations
+
+    def length(self, phase):
+        """Expression: the length of an interval of a phase."""
+        mean = self.durations[phase].mean_step(self.share)
+        return mean if self.relative_length is None else mean * self.relative_length
 
     @property
     def parameter_names(self):

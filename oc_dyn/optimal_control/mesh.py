@@ -20,10 +20,13 @@ SHORTEST, LONGEST = 0.1, 4.0  # of the intervals of a free mesh, relative to the
 def duration_of(phase, duration, nominal, free_mesh, reusable):
     """(Duration of a phase, its numbers (nominal, lower, upper))."""
     nominal, lower, upper, free = numbers_of(duration, nominal)
-    symbol = ca.MX.sym(f"T{phase}_nominal") if reusable else nominal
-    if free and not free_mesh:
-        return Duration(ca.MX.sym(f"T{phase}"), (lower, upper), True, symbol), (nominal, lower, upper)
-    return Duration(symbol, (lower, upper), False, symbol), (nominal, lower, upper)
+    free, given = free and not free_mesh, (nominal, lower, upper)
+    if not reusable:
+        value = ca.MX.sym(f"T{phase}") if free else nominal
+        return Duration(value, (lower, upper), free, nominal), given
+    symbols = ca.MX.sym(f"T{phase}_nominal"), ca.MX.sym(f"T{phase}_step")
+    relative = ca.MX.sym(f"T{phase}_relative") if free else 1.0
+    return Duration(symbols[0] * relative, (lower, upper), free, *symbols, relative), given
 
 
 def numbers_of(duration, nominal):
@@ -89,7 +92,7 @@ def _with_duration(problem, other, description, duration, nominal):
     if clock and free and not np.allclose(np.array([lower, upper]) / nominal, np.array(before[1:]) / before[0], rtol=1e-9):
         raise ShapeError("with_mesh: bounds of the duration have to be in proportion on a free mesh; make a new Problem")
     other.numbers.durations[0] = (nominal, lower, upper)
-    if isinstance(old.nominal, ca.MX):
+    if old.nominal_step is not None:
         return {"durations": (old._replace(bounds=(lower, upper)),)}
     if not is_free and nominal != before[0]:
         raise ShapeError("with_mesh: another fixed duration is for problems made with reusable=True")

@@ -164,7 +164,7 @@ class Problem:
         coefficients.append(self.control(f"{name}_{order}", size, scale=1.0))
         made = bernstein.chain_symbols(name, coefficients, size, bounds, reach)
         self._bernstein.append(made)
-        relative, mean = self._relative_length, self.duration * self._share
+        relative, mean = self._relative_length, self._durations[-1].mean_step(self._share)
         for x, after in zip(coefficients[:-1], bernstein.following(made, relative), strict=True):
             self.next(x, after)
         self._add("within", *bernstein.hull(made, bounds, mean, relative))
@@ -282,9 +282,17 @@ class Problem:
         return self._durations[-1].nominal
 
     @property
+    def relative_step(self):
+        """Length of an interval of the phase now described over that of an interval of the nominal duration."""
+        if self._relative_length is not None:
+            return self._relative_length
+        duration = self._durations[-1]
+        return duration.value / duration.nominal if duration.relative is None else duration.relative
+
+    @property
     def step(self):
         """Length of an interval of the phase now described."""
-        mean = self.duration * self._share
+        mean = self._durations[-1].mean_step(self._share)
         return mean if self._relative_length is None else mean * self._relative_length
 
     def phase(self, nodes, duration, *, nominal=None):

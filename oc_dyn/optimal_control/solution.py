@@ -27,6 +27,7 @@ class Solution:
         for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
             values.flags.writeable = False
         self.description = transcribed.description
+        self.times = transcribed.times_of(self.durations)  # values of the symbols of the free durations
         self.relative_lengths = transcribed.relative_lengths(found.x)
         self.t = np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
 
@@ -79,7 +80,7 @@ class Solution:
             if some
         ]
         columns = [y.T for some in given for y in some]
-        columns += [np.full((1, count), self.durations[k]) for k in made.times]
+        columns += [np.full((1, count), T) for T in self.times]
         parts = np.split(self.parameters[: made.n_p], np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
         columns += [np.tile(x[:, None], (1, count)) for x in parts]
         rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T

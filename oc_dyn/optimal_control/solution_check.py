@@ -47,7 +47,7 @@ def _kept(made, what, expressions):
 def _constants(solution):
     """(n, N + 1): free durations, parameters of the problem, parameters of every node."""
     made = solution.transcribed
-    common = np.concatenate([[solution.durations[k] for k in made.times], solution.parameters[: made.n_p]])
+    common = np.concatenate([solution.times, solution.parameters[: made.n_p]])
     own = solution.parameters[made.n_p :].reshape(-1, made.n_s).T
     relative = np.append(solution.relative_lengths, 1.0)[None] if made.free_mesh else np.zeros((0, own.shape[1]))
     return np.vstack([np.tile(common[:, None], (1, own.shape[1])), own, relative])

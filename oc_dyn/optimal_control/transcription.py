@@ -99,7 +99,7 @@ class Transcribed:
             for some in (self.states, self.controls)
         )
         self.x_scale, self.u_scale = (_joined(v.scale for v in some) for some in (self.states, self.controls))
-        self.times = [k for k, (_, _, free, _) in enumerate(self.durations) if free]
+        self.times = [k for k, duration in enumerate(self.durations) if duration.free]
         self.nx = self.x_scale.size + len(self.times) + (self.u_scale.size if self.nodal else 0)
         self.free_mesh = description.relative_length is not None
         self.p = [symbol for _, symbol in description.parameters] + description.hidden
@@ -107,7 +107,7 @@ class Transcribed:
         self.symbols = [v.symbol for v in (*self.states, *self.controls)]
         self.own = [description.share, *(symbol for _, symbol in description.varying)]  # parameters of a stage
         self.n_s = sum(s.numel() for s in self.own)
-        self.symbols += [self.durations[k][0] for k in self.times] + self.p + self.own
+        self.symbols += [self.durations[k].symbol for k in self.times] + self.p + self.own
         self.symbols += [description.relative_length] if self.free_mesh else []
         self.outputs = [s for chain in description.bernstein for s in chain.outputs]
         self.groups, self.row_blocks, self.stretches = [], [], []
@@ -132,9 +132,7 @@ class Transcribed:
         stage, and what is left of u: all but controls and length."""
         own, free, nodal = ca.vertsplit(x, self._rows_of_state)
         parameters = self.split(p, self.p)
-        T = []
-        if self.times:
-            T = ca.vertsplit(self._nominal(parameters) * free)
+        T = ca.vertsplit(np.array(self.times_of(self.nominal_durations)) * free) if self.times else []
         constants = [*T, *parameters, *self.split(s, self.own)]
         if self.free_mesh and u is not None:
             u, length = ca.vertsplit(u, [0, u.numel() - 1, u.numel()])
@@ -148,14 +146,6 @@ class Transcribed:
             controls = self.u_scale * controls
         return self.x_scale * own, controls, constants, u
 
-    def _nominal(self, parameters):
-        """What the free durations are divided by, numbers or parameters."""
-        known = [self.durations[k].nominal for k in self.times]
-        if not any(isinstance(x, ca.MX) for x in known):
-            return np.array(known)
-        places = {id(s): value for s, value in zip(self.p, parameters, strict=True)}
-        return ca.vertcat(*(places[id(x)] for x in known))
-
     @property
     def _rows_of_state(self):
         """Where states, free durations and controls begin and end in the state of a stage."""
@@ -167,9 +157,9 @@ class Transcribed:
         """Parts of a column, one for each of the symbols."""
         return ca.vertsplit(column, _ends(symbols)) if symbols else []
 
-    def at(self, expressions, x, u, constants, share=0.0):
+    def at(self, expressions, x, u, constants, share=0.0, phase=0):
         """Expressions of the problem at states, controls (columns), and [durations, parameters, those of a stage], a
-        share of the interval behind its start where they are of chains."""
+        share of an interval of a phase behind its start where they are of chains."""
         if not expressions:
             return []
         columns = [self.split(y, [v.symbol for v in some]) for y, some in ((x, self.states), (u, self.controls))]
@@ -180,7 +170,7 @@ class Transcribed:
             of_chains = ca.Function("f", known, self._outputs(share)).call(given, True, False)
             known, given = [*known, *self.outputs], [*given, *of_chains]
         if share:
-            known, given = self._moved(known, given, share)
+            known, given = self._moved(known, given, share, phase)
         f = ca.Function("f", known, expressions)
         return f.call(given, True, False)
 
@@ -195,18 +185,14 @@ class Transcribed:
 
     def _outputs(self, share):
         """Expressions of the outputs of bernstein chains a share of the interval behind its start."""
-        mean = self.durations[0].value * self.description.share
-        relative = self.description.relative_length
+        mean, relative = self.durations[0].mean_step(self.description.share), self.description.relative_length
         return [x for c in self.description.bernstein for x in bernstein.outputs(c, share, mean, relative)]
 
-    def _moved(self, known, given, share):
+    def _moved(self, known, given, share, phase):
         """The same with the states of taylor chains a share of the interval later."""
         given, places = list(given), {id(s): i for i, s in enumerate(known)}
-        d = self.description
-        h = d.durations[0].value * d.share
-        h = h if d.relative_length is None else h * d.relative_length
-        for chain in d.chains:
-            symbols = [*known[: len(self.symbols) + 1]]
+        symbols, h = known[: len(self.symbols) + 1], self.description.length(phase)
+        for chain in self.description.chains:
             f = ca.Function("f", symbols, later(list(chain), share * h)[:-1])
             for symbol, value in zip(chain[:-1], f.call(given[: len(symbols)], True, False), strict=True):
                 given[places[id(symbol)]] = value
@@ -321,7 +307,7 @@ class Transcribed:
         f = ca.Function("f", given, [expression])
         worst = np.zeros(size)
         for k, d in enumerate(orders):
-            rows = np.unique(f.jac_sparsity(0, len(self.parameter_symbols) + k).row())
+            rows = np.unique(np.array(f.jac_sparsity(0, len(self.parameter_symbols) + k).row(), int))
             worst[rows] = np.maximum(worst[rows], d)
         out[:, int(within.share)] = worst
         return out
@@ -396,7 +382,7 @@ class Transcribed:
             for share, weight in zip(at[:-1].tolist(), weights.tolist(), strict=False):
                 asked.setdefault(share, []).append(rate)
                 costs.append((share, weight))
-        found = {share: iter(self.at(some, X, U, constants, share)) for share, some in asked.items()}
+        found = {share: iter(self.at(some, X, U, constants, share, phase.number)) for share, some in asked.items()}
         rows, cost = [ca.vec(next(found[w.share])) for w, _ in which], 0
         if costs:
             h = self._length(phase, X, U, constants)
@@ -410,7 +396,7 @@ class Transcribed:
         """Rows that hold derivatives of chains at an end; blocks: theirs are added."""
         rows = []
         for chain, fixed in zip(self.description.bernstein, self.pattern, strict=True):
-            length = self.durations[0].value * self.description.share
+            length = self.durations[0].mean_step(self.description.share)
             rows += self.at(bernstein.ties(chain, end, length), X, U, constants) if fixed[end][1] else []
             for j in range(1, chain.order) if fixed[end][1] else ():
                 label = (f"{chain.names[j]} at the {('start', 'goal')[end]}", j)
@@ -438,9 +424,7 @@ class Transcribed:
         return [i for k in self.rated(phase) for i in self.state_rows[k]]
 
     def _length(self, phase, X, U, constants):
-        d = self.description
-        mean = self.durations[phase.number].value * d.share
-        return self.at([mean if d.relative_length is None else mean * d.relative_length], X, U, constants)[0]
+        return self.at([self.description.length(phase.number)], X, U, constants)[0]
 
     def _step(self, phase, X, U, constants, more, scales):
         """(Step, states at the next node, [(states, controls)] at its points, [(weight, states, controls)] of its
@@ -577,6 +561,17 @@ class Transcribed:
         return np.array([self.duration_numbers(k)[0] for k in self.times])
 
     @property
+    def nominal_durations(self):
+        """Nominal durations of all phases."""
+        return [self.duration_numbers(k)[0] for k in range(len(self.durations))]
+
+    def times_of(self, durations):
+        """Values of the symbols of the free durations from the durations of the phases [s]."""
+        reused = [self.durations[k].nominal_step is not None for k in self.times]
+        nominal = self.nominal_durations
+        return [durations[k] / nominal[k] if of else durations[k] for k, of in zip(self.times, reused, strict=True)]
+
+    @property
     def chain_numbers(self):
         """[ChainNumbers] of the bernstein chains, as they are now."""
         N, T = self.total, self.duration_numbers(0)[0]
@@ -667,7 +662,9 @@ class Transcribed:
         rows = [_rows(f"parameter {n!r}", values[n], self.total + 1, s.numel()) for n, s in self.description.varying]
         common += [x for chain in self.chain_numbers for x in chain.values()]
         durations = zip(self.durations, map(self.duration_numbers, range(len(self.durations))), strict=True)
-        common += [[now[0]] for duration, now in durations if isinstance(duration.nominal, ca.MX)]
+        nodes = [phase.nodes for phase in self.phases]
+        reused = [(T[0], T[0] / N) for (d, T), N in zip(durations, nodes, strict=True) if d.nominal_step is not None]
+        common += [[value] for both in reused for value in both]
         return self.assembly.parameters(_joined(common), np.vstack([self.shares, *(r.T for r in rows)]))
 
     @property

@@ -143,9 +143,9 @@ def _template(task, kind):
     if effort or not kind.kinematic:
         _limit_torque(ocp, task, kind, (q, *rates[:3]), units)
     if kind.mesh == "uniform":
-        ocp.minimize(terminal=ocp.duration / ocp.nominal)
+        ocp.minimize(terminal=ocp.relative_step)
     elif kind.mesh == "free":
-        ocp.minimize(integral=1 / ocp.nominal)
+        ocp.minimize(mean=ocp.relative_step)
     if kind.smoothing:
         last = ocp.coefficients(chain)[-1]
         ocp.minimize(mean=kind.smoothing * ca.sumsqr(last) / last.numel())
