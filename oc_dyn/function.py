@@ -324,7 +324,7 @@ def _regular(record, model, settings):
     others. Raises ModelError if it can be nowhere."""
     if record.solves is None:
         return None
-    from .matrices.massless import require_inertia, require_inertia_at  # matrices are quantities, built by this file
+    from .model.massless import require_inertia, require_inertia_at
 
     robot, what = model.robot, record.name
     known = record.solves(robot, settings)

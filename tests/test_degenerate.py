@@ -8,8 +8,8 @@ from samples import robot as sample
 
 import oc_dyn as od
 from oc_dyn.errors import ModelError, ModelWarning
-from oc_dyn.matrices.massless import _mass_matrix
 from oc_dyn.model.canonical import canonical
+from oc_dyn.model.massless import _mass_matrix
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*moves no inertia:oc_dyn.errors.ModelWarning")
 ROD = {"mass": 1.0, "com": (0.1, 0.1, 0.0), "inertia": (0.1, 0, 0, 0.1, 0, 0.1)}

@@ -72,7 +72,7 @@ def definite_problems(robot):
     bad = {name: why for name, why in bad.items() if why and why.endswith("negative")}
     if not bad or not robot.nv:
         return []
-    from ..matrices.massless import mass_matrix  # which reads the canonical form of robots
+    from .massless import mass_matrix  # which reads the canonical form of robots
 
     for seed in range(4):
         away = np.random.default_rng(seed).uniform(-np.pi, np.pi, robot.nv)  # whatever the limits are
@@ -87,7 +87,7 @@ def definite_problems(robot):
 
 def motion_doubts(robot):
     """(joints that move no inertia, joints whose limits let them not move): lists of sentences, one a joint."""
-    from ..matrices.massless import moved
+    from .massless import moved
     from .parameters import of_joints
 
     nothing = (moved(robot) == 0) & (of_joints(robot, "armature") == 0)
