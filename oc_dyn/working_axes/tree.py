@@ -1,4 +1,4 @@
-"""The bodies of a robot in working axes: motions outward, sums over subtrees inward, what a joint does to those above."""
+"""The bodies of a robot in working axes: motions outward, sums over subtrees inward, effects on the joints above."""
 
 from dataclasses import dataclass
 
