@@ -267,6 +267,8 @@ class Transcribed:
             if block.where == "start":
                 keep[0 if first else slice(None), rows] &= first
                 keep[1:, rows] = False
+            if block.where and block.label is not None:  # derivatives that are fixed are held, and no others
+                keep[:, rows] &= block.label[1] < self._known(block.where == "goal")
             elif block.decided is not None:
                 if first:
                     keep[0, rows] &= self._within_keep(block.decided, self._known(0), None)
@@ -508,13 +510,7 @@ class Transcribed:
     def _add_end(self, phase):
         tied = any(chain[1][1] for chain in self.pattern)
         of, blocks = self._kept(("end", tied), lambda: self._end(phase, tied))
-        keep = self._keep(blocks, 1, False, False)
-        at = 0
-        for block in blocks:
-            if block.label is not None:  # derivatives that are fixed are held, and no others
-                keep[0, at : at + block.size] = block.label[1] < self._known(1)
-            at += block.size
-        self.groups.append(Group(of, 1, keep))
+        self.groups.append(Group(of, 1, self._keep(blocks, 1, False, False)))
         self.row_blocks.append(blocks)
 
     def _end(self, phase, tied):

@@ -167,7 +167,7 @@ def _limit_torque(ocp, task, kind, motion, units):
     shares = [y / unit for y, unit in zip(f(*motion), units[:2], strict=True)]
     finite = [np.flatnonzero(np.isfinite(getattr(task.limits, k))).tolist() for k in ("tau", "dtau")]
     if not kind.kinematic:
-        both = ca.vertcat(*(y[joints] for y, joints in zip(shares, finite, strict=True)))
+        both = ca.vertcat(*(y[joints] for y, joints in zip(shares, finite, strict=True) if joints))
         points = lobatto(kind.interior)[0][:-1].tolist()  # the end is the start of the next piece, but for what jumps
         if both.numel():
             ocp.limit(-1, both, 1, name="torque", at=points)
