@@ -117,7 +117,7 @@ class Description:
     share: symbol, of its phase's duration that an interval takes, so that stages do not depend on the number of
     intervals. ahead: symbol, zero; marks what is said at a node of a later time in its interval. chains: [q, dq, ...]
     of each; splines: control points of each. fixed: {"start": names of the states that have a value there, "goal": the
-    same}.
+    same}. named: {name: expression} of what chains and bodies have besides states and controls.
     """
 
     states: tuple
@@ -135,11 +135,19 @@ class Description:
     splines: tuple
     bodies: tuple
     fixed: MappingProxyType
+    named: MappingProxyType
 
     @property
     def free_time(self):
         """Whether the duration of a phase is an unknown."""
         return any(d.free for d in self.durations)
+
+    @property
+    def symbols(self):
+        """States, controls, free durations, parameters, share and parameters that vary: what all else is made of."""
+        variables = [v.symbol for v in (*self.states, *self.controls)]
+        own = [self.share, *(p.symbol for p in self.varying)]
+        return [*variables, *(d.value for d in self.durations if d.free), *(p.symbol for p in self.parameters), *own]
 
     @property
     def parameter_names(self):

@@ -1,24 +1,29 @@
 """What Problem.solve found: a Solution, which answers to symbols, expressions and names."""
 
+from functools import cached_property
+
 import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, UnknownName
 from ..validation import expression as expression_of
 from ..validation import number
+from .integrators import METHODS, chosen_method
 from .solution_check import check
 
 
 class Solution:
     """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
-    depends on controls that are constant on intervals. t (N + 1,): times of the nodes. objective, status, success,
-    iterations, seconds: {part: seconds} in the functions of the program, from the solver.
+    depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
+    and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
+    seconds: {part: seconds} in the functions of the program, from the solver.
     """
 
     to_trajectory = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 
     def __init__(self, problem, transcribed, found, given):
         self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]
+        self.description, self.method = transcribed.description, transcribed.method
         self.bounds = given["lbx"], given["ubx"]
         self.unknowns, self.multipliers = found.x, (found.lam_x, found.lam_g)
         self.objective, self.status, self.success = found.objective, found.status, found.success
@@ -28,6 +33,11 @@ class Solution:
             values.flags.writeable = False
         steps = [self.durations[p.number] / p.nodes for p in transcribed.phases for _ in range(p.nodes)]
         self.t = np.concatenate([[0.0], np.cumsum(steps)])
+
+    @cached_property
+    def transcribed(self):
+        """The nonlinear program; of a Solution that comes from another process it is made when it is asked for."""
+        return self.problem.transcribed(self.method)
 
     @property
     def duration(self):
@@ -57,30 +67,39 @@ class Solution:
         return self.to_trajectory(self, chain, robot, limits, friction)
 
     def __getitem__(self, expression):
-        made = self.transcribed
+        d = self.description
         if isinstance(expression, str):
-            named = {v.name: v.symbol for v in (*made.states, *made.controls)}
+            named = {**d.named, **{v.name: v.symbol for v in (*d.states, *d.controls)}}
             if expression not in named:
                 raise UnknownName("state or control of the problem that was solved", expression, named)
             expression = named[expression]
         expression = expression_of("solution[...]", expression)
-        known = [*made.symbols, made.description.ahead]
+        known = [*d.symbols, d.ahead]
         foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
         if foreign:
-            raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
+            raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in d.symbols])
         f = ca.Function("value", known, [expression])
-        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls))
-        count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
+        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in d.controls))
+        count = len(self.u) if d.controls and ca.depends_on(expression, u) else len(self.x)
         controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
-        given = [
-            np.split(y[:count], np.cumsum([v.size for v in some])[:-1], axis=1)
-            for y, some in ((self.x, made.states), (controls, made.controls))
-            if some
-        ]
-        columns = [y.T for some in given for y in some]
-        columns += [np.full((1, count), self.durations[k]) for k in made.times]
-        parts = np.split(self.parameters[: made.n_p], np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
-        columns += [np.tile(x[:, None], (1, count)) for x in parts]
-        rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T
-        columns += np.split(rows, np.cumsum([s.numel() for s in made.own])[:-1])
+        columns = [*_parts(self.x[:count].T, d.states), *_parts(controls[:count].T, d.controls)]
+        columns += [np.full((1, count), T) for T, of in zip(self.durations, d.durations, strict=True) if of.free]
+        common = sum(p.symbol.numel() for p in d.parameters)
+        columns += _parts(np.tile(self.parameters[:common, None], (1, count)), d.parameters)
+        rows = self.parameters[common:].reshape(len(self.x), -1)[:count].T
+        columns += [rows[:1], *_parts(rows[1:], d.varying)]  # the first is the share of the interval
         return np.array(f.map(count)(*columns, np.zeros((1, count)))).T
+
+    def __getstate__(self):
+        """What another process can read; see Problem.__getstate__."""
+        state = {k: x for k, x in vars(self).items() if k not in ("description", "transcribed")}
+        method = next((name for name, x in METHODS.items() if x is self.method), self.method)
+        return {**state, "problem": self.problem.as_described(self.description), "method": method}
+
+    def __setstate__(self, state):
+        vars(self).update(state, method=chosen_method(state["method"]), description=state["problem"].description)
+
+
+def _parts(rows, named):
+    """Rows of values, those of every variable or parameter by themselves."""
+    return np.split(rows, np.cumsum([x.symbol.numel() for x in named])[:-1]) if named else []
