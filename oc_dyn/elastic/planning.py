@@ -20,7 +20,8 @@ from ..optimal_control.polynomials import derivatives_at, hermite
 from ..optimal_control.problem import Problem
 from ..planning.arguments import vector
 from ..planning.feasibility import shortest_time
-from ..planning.limits import Limits, order_name, velocity_bounds
+from ..planning.limits import Limits, velocity_bounds
+from ..planning.quantities import order_name
 from ..validation import count, one_of
 from .plan import OUTPUTS, ElasticPlan, deflected, flat_outputs
 from .reachable import refusal

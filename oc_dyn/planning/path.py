@@ -28,14 +28,14 @@ from ..validation import flag
 from .arguments import MOST_NODES, check_robot, chosen_limits
 from .curves import curve
 from .feasibility import refuse_senseless
-from .limits import QUANTITIES, velocity_bounds
+from .limits import velocity_bounds
 from .path_motion import PathMotion, bell
-from .trajectory import ORDERS, joint_units
+from .quantities import BOUNDED, BY_NAME, DYNAMIC, ORDERS
+from .trajectory import joint_units
 from .verdict import checked_mode, report_or_raise
 
 _TIGHTEN, _ROUNDS = 1.00095, 8
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
-_ORDER = {"v": 1, "dv": 2, "d2v": 3, "d3v": 4, "tau": 2, "dtau": 3}  # of the time derivative that a limit is of
 _TINY = 1e-9
 
 
@@ -111,7 +111,7 @@ class _Task:
                 self.coulomb[i] += torque
         self.robot, self.limits, self.on, self.continuity = robot, limits, on, continuity
         self.bounded = [
-            k for k in QUANTITIES[1:] if _ORDER[k] <= continuity + 1 and np.isfinite(getattr(limits, k)).any()
+            k for k in BOUNDED if BY_NAME[k].order <= continuity + 1 and np.isfinite(getattr(limits, k)).any()
         ]
         self.dynamics = function(robot, "inverse_dynamics", order=1)
 
@@ -121,9 +121,9 @@ class _Task:
     def factors(self, quantity, s, before=False):
         """(K, terms, joints): what multiplies the terms of a quantity, divided by its limit, at places s."""
         kept = self.finite(quantity)
-        order = _ORDER[quantity]
+        order = BY_NAME[quantity].order
         P = self.on.at(s, order + 1, before)
-        if quantity in ("tau", "dtau"):
+        if quantity in DYNAMIC:
             rows = self._torque(P) if quantity == "tau" else self._rate(P)
         else:
             rows = P[1:]
@@ -184,7 +184,7 @@ def terms(quantity, x, friction=False):
         return [x[1], x[0] ** 2, 1.0] + ([x[0]] if friction else [])
     if quantity == "dtau":
         return [x[2], x[0] * x[1], x[0] ** 3, x[0]] + ([x[0] ** 2, x[1]] if friction else [])
-    return bell(_ORDER[quantity], x)[-1]
+    return bell(BY_NAME[quantity].order, x)[-1]
 
 
 def _refuse(robot, limits, on):
@@ -202,10 +202,10 @@ def _refuse(robot, limits, on):
             f"path: joint {limits.joints[i]!r} is {q[k, i]:.6g} at s = {s[k]:.4g}{_way_point(on, s[k])}, outside its "
             f"limits {lower[i]:.6g} to {upper[i]:.6g}; move it, change the limit, or leave it out by ignore=('q',)"
         )
-    for quantity in QUANTITIES[1:]:
+    for quantity in BOUNDED:
         limit = getattr(limits, quantity)
         for i in np.flatnonzero(limit == 0):
-            if quantity in ("tau", "dtau") or np.any(slope[:, i]):
+            if quantity in DYNAMIC or np.any(slope[:, i]):
                 raise LimitError(
                     f"path: joint {limits.joints[i]!r} has the limit 0 of {quantity}, which allows no motion; give a "
                     f"positive one, or leave it out by ignore=({quantity!r},)"
@@ -247,7 +247,7 @@ def _way_point(on, s):
 
 
 def _bounds_of_motion(limits):
-    return np.min([getattr(limits, k) for k in QUANTITIES[1:]], axis=0)
+    return np.min([getattr(limits, k) for k in BOUNDED], axis=0)
 
 
 # -- laws of time: functions t -> (c + 2, K) derivatives of s ----------------------------------------------------
@@ -349,7 +349,7 @@ class _Program:
         for k in task.bounded:
             if k == "v":
                 continue
-            jumps = _ORDER[k] == c + 1
+            jumps = BY_NAME[k].order == c + 1
             for side in ("start", "end") if jumps else ("start", "middle"):
                 there = {"start": x, "middle": middle, "end": after}[side]
                 y = terms(k, there, task.friction)
@@ -423,7 +423,7 @@ def _rounds(task, program, grid, law, solver, options):
             share = np.where(share > _TIGHTEN, share, 1.0)
             if key == "speed":
                 margins[key] *= np.maximum(np.append(share, 1.0), np.append(1.0, share))
-            elif _ORDER[key[0]] == task.continuity + 1:
+            elif BY_NAME[key[0]].order == task.continuity + 1:
                 margins[key][:-1] *= share
             else:
                 one = np.ones((1, share.shape[1]))
