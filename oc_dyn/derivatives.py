@@ -11,10 +11,10 @@ import casadi as ca
 import numpy as np
 
 from .errors import ModelError, OrderError, ShapeError
+from .model.joints import GROUPS
 from .validation import count, number
 
 _MARK = "registered_"  # of the name of what is kept with a Function besides its adjoints, and holds its Jacobian
-_TURNS = ("spherical", "planar", "free")
 
 
 def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_names, output_names):
@@ -86,7 +86,7 @@ def analytic(robot, quantity, order, base, options, make):
     make: od.function. Ports that those do not know, as w_ext, are differentiated by AD.
     Raises ModelError for robots whose q is not on a vector space, OrderError where a derivative is not registered.
     """
-    unfit = sorted(set(_TURNS) & robot.features)
+    unfit = sorted(set(GROUPS) & robot.features)
     if unfit:
         problem = (
             f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "

@@ -14,11 +14,13 @@ import casadi as ca
 import numpy as np
 
 from ..lie import se3
+from ..lie.so3 import axis_frame
 from ..lie.time_derivatives import time_derivatives
 from . import joints as jt
+from .cache import cached
 from .inertia import Inertia, SymbolicInertia
-from .robot import CLEAN, axis_frame, cached
 
+CLEAN = 1e-9  # what is taken for a 0 or 1 of a rotation, unless the robot says otherwise
 SHORT = 1e-12  # [m] or of an axis: zero, unless everything is kept
 _ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
 _ROTARY = ("revolute", "continuous")
@@ -65,7 +67,7 @@ class Canonical:
         return range(1, self.n + 1)
 
     @property
-    def tips_first(self):
+    def reversed_bodies(self):
         """Body numbers, children before parents."""
         return range(self.n, 0, -1)
 
@@ -373,7 +375,7 @@ def _regrouped(model):
 def moved_inertia(model):
     """(inertia, moved): lists by body of what it has after regrouping, and of what went to its parent."""
     inertia, moved = list(model.inertia), [None] * (model.n + 1)
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         moved[i] = part = _movable_part(model.kind[i], inertia[i])
         inertia[i] = inertia[i] - part
         inertia[model.parent[i]] = inertia[model.parent[i]] + part.expressed_in(model.R[i], model.p[i])

@@ -13,8 +13,9 @@ import numpy as np
 from ..errors import ShapeError
 from ..function import function
 from ..kinematics.contact import contact_points, contact_wrenches
+from ..model.cache import cached
 from ..model.quaternions import check_quaternions, quaternions
-from ..model.robot import cached, check_robot
+from ..model.robot import check_robot
 from ..numbers import as_floats
 from .description import Body
 
