@@ -143,13 +143,6 @@ class Description:
         return any(d.free for d in self.durations)
 
     @property
-    def symbols(self):
-        """States, controls, free durations, parameters, share and parameters that vary: what all else is made of."""
-        variables = [v.symbol for v in (*self.states, *self.controls)]
-        own = [self.share, *(p.symbol for p in self.varying)]
-        return [*variables, *(d.value for d in self.durations if d.free), *(p.symbol for p in self.parameters), *own]
-
-    @property
     def parameter_names(self):
         """Names of the parameters, those that vary along the nodes behind the others."""
         return [p.name for p in (*self.parameters, *self.varying)]

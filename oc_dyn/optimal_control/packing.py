@@ -9,8 +9,6 @@ import numpy as np
 
 from ..derivatives import registered, with_registered
 from ..errors import UnknownName
-from .description import Numbers
-from .transcription import sized
 
 _SYMBOL, _EXPRESSION, _MAPPING = "symbol", "expression", "mapping"
 
@@ -33,37 +31,40 @@ def packed_numbers(numbers, description):
     total = sum(p.nodes for p in description.phases)
     inner = [0.5, *ca.collocation_points(3, "legendre")]
     shares = [k / total for k in range(total + 1)] + [k / total + s / total for k in range(total) for s in inner]
-    shares, guesses = np.unique(shares), {}
-    for v in (*description.states, *description.controls):
-        guess = guesses[v.name] = numbers.guess[v.name]
-        if callable(guess) and not isinstance(guess, SampledGuess):
-            values = [sized(f"guess of {v.name}", guess(share), v.size) for share in shares]
-            guesses[v.name] = SampledGuess(shares, np.array(values))
-    return Numbers(guesses, dict(numbers.start), dict(numbers.goal))
+    shares = np.unique(shares)
+
+    def plain(guess):
+        if isinstance(guess, (list, tuple)):
+            return [plain(x) for x in guess]
+        if not callable(guess) or isinstance(guess, SampledGuess):
+            return guess
+        return SampledGuess(shares, np.array([np.ravel(guess(share)) for share in shares], float))
+
+    kept = {f.name: dict(getattr(numbers, f.name)) for f in fields(numbers)}
+    return type(numbers)(**{**kept, "guess": {name: plain(x) for name, x in numbers.guess.items()}})
 
 
 def packed(description):
     """{"names", "sizes": of the symbols; "value": the description with ("symbol" or "expression", number) in place of
-    its expressions; "function": Function of all symbols, giving all expressions}."""
-    symbols = [*description.symbols, description.ahead]
-    numbers, expressions = {id(s): k for k, s in enumerate(symbols)}, []
+    its expressions; "function": Function of all symbols, giving all expressions; "calls": see _without_registered}."""
+    symbols, expressions = {}, []
 
     def plain(x):
         if isinstance(x, ca.MX):
-            if id(x) in numbers:
-                return _SYMBOL, numbers[id(x)]
+            if x.is_symbolic():
+                return _SYMBOL, symbols.setdefault(x.__hash__(), (len(symbols), x))[0]
             expressions.append(x)
             return _EXPRESSION, len(expressions) - 1
-        if is_dataclass(x) and not isinstance(x, type) and type(x).__module__ == type(description).__module__:
-            return type(x), {f.name: plain(getattr(x, f.name)) for f in fields(x)}
-        if isinstance(x, tuple):
-            made = [plain(y) for y in x]
-            return tuple if type(x) is tuple else type(x), made
-        if isinstance(x, MappingProxyType):
+        if is_dataclass(x) and type(x).__module__ == type(description).__module__:
+            return type(x), {f.name: plain(getattr(x, f.name)) for f in fields(x) if f.repr}
+        if isinstance(x, (tuple, list)):
+            return type(x), [plain(y) for y in x]
+        if isinstance(x, (dict, MappingProxyType)):
             return _MAPPING, {k: plain(y) for k, y in x.items()}
         return None, x
 
     value = plain(description)
+    symbols = [x for _, x in symbols.values()]
     for x in expressions:
         foreign = [s for s in ca.symvar(x) if not any(ca.is_equal(s, y) for y in symbols)]
         if foreign:
@@ -71,7 +72,7 @@ def packed(description):
     calls, results, expressions = _without_registered(symbols, expressions)
     return {
         "names": [s.name() for s in symbols],
-        "sizes": [s.numel() for s in symbols],
+        "sizes": [s.shape for s in symbols],
         "value": value,
         "calls": calls,
         "function": ca.Function("problem", [*symbols, *results], expressions),
@@ -127,7 +128,7 @@ def _with_registered(symbols, calls, function):
 
 def unpacked(given):
     """Description of what packed() gives, with symbols of its own."""
-    symbols = [ca.MX.sym(*of) for of in zip(given["names"], given["sizes"], strict=True)]
+    symbols = [ca.MX.sym(name, *size) for name, size in zip(given["names"], given["sizes"], strict=True)]
     expressions = _with_registered(symbols, given["calls"], given["function"])
 
     def restored(x):
@@ -141,6 +142,6 @@ def unpacked(given):
         if isinstance(value, dict):
             return kind(**{k: restored(y) for k, y in value.items()})
         made = [restored(y) for y in value]
-        return tuple(made) if kind is tuple else kind(*made)
+        return kind(made) if kind in (tuple, list) else kind(*made)  # a NamedTuple
 
     return restored(given["value"])

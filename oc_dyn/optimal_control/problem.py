@@ -13,6 +13,7 @@ found[q]                                    # (51, 2)
 """
 
 import warnings
+from dataclasses import fields
 from math import factorial
 from types import MappingProxyType
 
@@ -387,17 +388,14 @@ class Problem:
         self._made["packed", self._revision] = {k: x for k, x in state.items() if k != "numbers"}
 
     def _take(self, description, numbers):
-        """Be the Problem that a description is of."""
-        d = description
-        self._states, self._controls, self._parameters = list(d.states), list(d.controls), list(d.parameters)
-        self._varying, self._durations, self._phases = list(d.varying), list(d.durations), list(d.phases)
-        self._share, self._ahead, self.numbers = d.share, d.ahead, numbers
-        self._start_rows, self._goal_rows, self._terminal = list(d.start_rows), list(d.goal_rows), list(d.terminal)
-        self._chains, self._splines = [list(x) for x in d.chains], [list(x) for x in d.splines]
-        self._named = dict(d.named)
-        self._revision = 0
-        self._made = {("description", 0): d}
-        self._bodies = [of_problem(self, k) for k in range(len(d.bodies))]
+        """Be the Problem that a description is of: its tuples are lists here."""
+        for f in (f for f in fields(description) if f.repr and f.name not in ("bodies", "fixed")):
+            value = getattr(description, f.name)
+            made = {tuple: list, MappingProxyType: dict}.get(type(value), lambda x: x)(value)
+            setattr(self, f"_{f.name}", made)
+        self._chains, self._splines = ([list(x) for x in some] for some in (self._chains, self._splines))
+        self.numbers, self._revision, self._made = numbers, 0, {("description", 0): description}
+        self._bodies = [of_problem(self, k) for k in range(len(description.bodies))]
 
     def as_described(self, description):
         """The Problem that a description is of: this one, or another where this one has changed since."""

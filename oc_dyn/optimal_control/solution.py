@@ -67,27 +67,33 @@ class Solution:
         return self.to_trajectory(self, chain, robot, limits, friction)
 
     def __getitem__(self, expression):
-        d = self.description
+        made = self.transcribed
         if isinstance(expression, str):
-            named = {**d.named, **{v.name: v.symbol for v in (*d.states, *d.controls)}}
+            named = {v.name: v.symbol for v in (*made.states, *made.controls)}
+            named = {**self.description.named, **named}
             if expression not in named:
                 raise UnknownName("state or control of the problem that was solved", expression, named)
             expression = named[expression]
         expression = expression_of("solution[...]", expression)
-        known = [*d.symbols, d.ahead]
+        known = [*made.symbols, made.description.ahead]
         foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
         if foreign:
-            raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in d.symbols])
+            raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
         f = ca.Function("value", known, [expression])
-        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in d.controls))
-        count = len(self.u) if d.controls and ca.depends_on(expression, u) else len(self.x)
+        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls))
+        count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
         controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
-        columns = [*_parts(self.x[:count].T, d.states), *_parts(controls[:count].T, d.controls)]
-        columns += [np.full((1, count), T) for T, of in zip(self.durations, d.durations, strict=True) if of.free]
-        common = sum(p.symbol.numel() for p in d.parameters)
-        columns += _parts(np.tile(self.parameters[:common, None], (1, count)), d.parameters)
-        rows = self.parameters[common:].reshape(len(self.x), -1)[:count].T
-        columns += [rows[:1], *_parts(rows[1:], d.varying)]  # the first is the share of the interval
+        given = [
+            np.split(y[:count], np.cumsum([v.size for v in some])[:-1], axis=1)
+            for y, some in ((self.x, made.states), (controls, made.controls))
+            if some
+        ]
+        columns = [y.T for some in given for y in some]
+        columns += [np.full((1, count), self.durations[k]) for k in made.times]
+        parts = np.split(self.parameters[: made.n_p], np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
+        columns += [np.tile(x[:, None], (1, count)) for x in parts]
+        rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T
+        columns += np.split(rows, np.cumsum([s.numel() for s in made.own])[:-1])
         return np.array(f.map(count)(*columns, np.zeros((1, count)))).T
 
     def __getstate__(self):
@@ -98,8 +104,3 @@ class Solution:
 
     def __setstate__(self, state):
         vars(self).update(state, method=chosen_method(state["method"]), description=state["problem"].description)
-
-
-def _parts(rows, named):
-    """Rows of values, those of every variable or parameter by themselves."""
-    return np.split(rows, np.cumsum([x.symbol.numel() for x in named])[:-1]) if named else []

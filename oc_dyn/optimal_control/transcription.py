@@ -58,9 +58,10 @@ class Transcribed:
         self.nx = self.x_scale.size + len(self.times) + (self.u_scale.size if self.nodal else 0)
         self.p = [symbol for _, symbol in description.parameters]
         self.n_p = sum(s.numel() for s in self.p)
-        self.symbols = description.symbols
+        self.symbols = [v.symbol for v in (*self.states, *self.controls)]
         self.own = [description.share, *(symbol for _, symbol in description.varying)]  # parameters of a stage
         self.n_s = sum(s.numel() for s in self.own)
+        self.symbols += [self.durations[k][0] for k in self.times] + self.p + self.own
         self.groups, self.row_bounds, self.stretches = [], [], []
         for phase in self.phases:
             self._add_phase(phase, compiled)
@@ -342,7 +343,7 @@ class Transcribed:
             if value is None:
                 raise ShapeError(f"Problem: parameter {name!r} has no value; give parameters={{...}} to solve")
             values[name] = value
-        common = [sized(f"parameter {n!r}", values[n], symbol.numel()) for n, symbol in self.description.parameters]
+        common = [_sized(f"parameter {n!r}", values[n], symbol.numel()) for n, symbol in self.description.parameters]
         rows = [_rows(f"parameter {n!r}", values[n], self.total + 1, s.numel()) for n, s in self.description.varying]
         return self.assembly.parameters(_joined(common), np.vstack([self.shares, *(r.T for r in rows)]))
 
@@ -425,7 +426,7 @@ def _ends(symbols):
     return np.cumsum([0, *(s.numel() for s in symbols)]).tolist()
 
 
-def sized(what, value, size):
+def _sized(what, value, size):
     return numbers(what, _finite(what, value), size)
 
 
@@ -457,10 +458,10 @@ def _guessed(variables, guesses, known, total):
     def one(v):
         guess = guesses[v.name]
         if callable(guess):
-            return lambda share: sized(f"guess of {v.name}", guess(share), v.size)
+            return lambda share: _sized(f"guess of {v.name}", guess(share), v.size)
         table = as_floats(f"guess of {v.name}", guess)
         if table.ndim < 2:
-            return lambda share: sized(f"guess of {v.name}", table, v.size)
+            return lambda share: _sized(f"guess of {v.name}", table, v.size)
         if table.shape[1] != v.size or table.shape[0] not in (total, total + 1):
             raise ShapeError(
                 f"guess of {v.name}: got shape {table.shape}, expected ({total + 1}, {v.size}) or ({v.size},)"

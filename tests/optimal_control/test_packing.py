@@ -163,7 +163,7 @@ def test_a_sent_problem_can_be_changed():
 
 def test_symbols_of_others_are_named():
     ocp, _ = with_phases()
-    ocp.minimize(terminal=ca.MX.sym("stranger"))
+    ocp.minimize(terminal=2 * ca.MX.sym("stranger"))
     with pytest.raises(UnknownName, match="stranger"):
         pickle.dumps(ocp)
 
