@@ -20,6 +20,7 @@ from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveE
 from .files import read_text
 from .interrupts import watched
 from .model.robot import assemble
+from .planning.quantities import BOUNDED, QUANTITIES
 from .text import terminal, terminal_lines
 
 _VECTORS = ("--from", "--via", "--to")
@@ -400,8 +401,8 @@ def _parser():
         "--duration", type=_positive, metavar="S", help="time from start to end [s], for --objective effort"
     )
     sub.add_argument("--nodes", type=_count, default=50, metavar="N", help="pieces of the motion (%(default)s)")
-    sub.add_argument("--scale", **many, metavar="LIMIT=F", help="limits times a factor: v, dv, d2v, d3v, tau, dtau")
-    sub.add_argument("--ignore", **many, metavar="LIMIT", help="limits to leave out: q, v, dv, d2v, d3v, tau, dtau")
+    sub.add_argument("--scale", **many, metavar="LIMIT=F", help=f"limits times a factor: {', '.join(BOUNDED)}")
+    sub.add_argument("--ignore", **many, metavar="LIMIT", help=f"limits to leave out: {', '.join(QUANTITIES)}")
     sub.add_argument("--lock", **many, metavar="JOINT=X", help="hold joints at these positions [rad or m]")
     sub.add_argument(
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'

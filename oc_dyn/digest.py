@@ -531,7 +531,7 @@ def _lasting(state, kind):
             del state["_torques"]
         state["info"] = {k: y for k, y in state["info"].items() if k != "seconds"}
     if kind.__name__ == "Solution":
-        state = {k: y for k, y in state.items() if k not in ("transcribed", "seconds")}
+        state = {k: y for k, y in state.items() if k != "seconds"}
     return state
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..errors import OrderError, ShapeError
 from ..numbers import as_floats, shortened
-from ..validation import number
-from .description import Duration
+from ..validation import count, number
+from .description import Duration, Phase
 
 SHORTEST, LONGEST = 0.1, 4.0  # of the intervals of a free mesh, relative to the mean one
 
@@ -44,9 +44,19 @@ def numbers_of(duration, nominal):
     return nominal, *bounds, free
 
 
-def begin(problem, nodes, duration, nominal):
+def add_phase(problem, nodes, duration, nominal, reusable):
+    """Begin a phase of a Problem."""
+    nodes, number = count("Problem: nodes", nodes, 1, 10**6), len(problem._phases)
+    free_mesh = problem._relative_length is not None
+    made, problem.numbers.durations[number] = duration_of(number, duration, nominal, free_mesh, reusable)
+    problem._durations.append(made)
+    problem._phases.append(Phase(nodes, number))
+    problem._revision += 1
+
+
+def begin(problem, nodes, duration, nominal, reusable):
     """Begin the first phase, on a free mesh with a clock where the duration has bounds tighter than its intervals'."""
-    problem.phase(nodes, duration, nominal=nominal)
+    add_phase(problem, nodes, duration, nominal, reusable)
     if problem._relative_length is None:
         return
     T, lower, upper = problem.numbers.durations[0]
@@ -64,34 +74,27 @@ def with_mesh(problem, nodes, duration, nominal):
     description = problem.description
     if len(description.phases) > 1:
         raise OrderError("with_mesh: the problem has several phases; it is for one")
-    other = object.__new__(type(problem))
-    vars(other).update(vars(problem))
-    for name, value in vars(problem).items():
-        if isinstance(value, list):
-            setattr(other, name, list(value))
-    other.numbers = problem.numbers.copy()
-    other._bodies = [replace(body, problem=other) for body in problem._bodies]
-    changed = {"phases": (replace(description.phases[0], nodes=nodes),)}
+    numbers, changed = problem.numbers.copy(), {"phases": (replace(description.phases[0], nodes=nodes),)}
     if duration is not None:
-        changed |= _with_duration(problem, other, description, duration, nominal)
-    other._phases, other._durations = list(changed["phases"]), list(changed.get("durations", problem._durations))
-    other._revision = 0
-    other._made = {("description", 0): replace(description, **changed)}
+        changed |= _with_duration(problem, numbers, description, duration, nominal)
+    other = object.__new__(type(problem))
+    other._take(replace(description, **changed), numbers)
     return other
 
 
-def _with_duration(problem, other, description, duration, nominal):
+def _with_duration(problem, numbers, description, duration, nominal):
     """{what of the description changes}"""
-    old, free = description.durations[0], description.durations[0].free or problem._relative_length is not None
+    old = description.durations[0]
     nominal, lower, upper, is_free = numbers_of(duration, nominal)
     before = problem.numbers.durations[0]
     was_free = before[1] < before[2]
     if is_free != (was_free if problem._relative_length is not None else old.free):
         raise ShapeError("with_mesh: a free duration stays free, (lower, upper), and a fixed one fixed")
-    clock = any(v.name == "clock" for v in description.states) and problem._relative_length is not None
-    if clock and free and not np.allclose(np.array([lower, upper]) / nominal, np.array(before[1:]) / before[0], rtol=1e-9):
-        raise ShapeError("with_mesh: bounds of the duration have to be in proportion on a free mesh; make a new Problem")
-    other.numbers.durations[0] = (nominal, lower, upper)
+    clock = problem._relative_length is not None and any(v.name == "clock" for v in description.states)
+    ratios = (np.array(x[1:]) / x[0] for x in ((nominal, lower, upper), before))
+    if clock and not np.allclose(*ratios, rtol=1e-9):
+        raise ShapeError("with_mesh: on a free mesh bounds of the duration stay in proportion; make a new Problem")
+    numbers.durations[0] = (nominal, lower, upper)
     if old.nominal_step is not None:
         return {"durations": (old._replace(bounds=(lower, upper)),)}
     if not is_free and nominal != before[0]:

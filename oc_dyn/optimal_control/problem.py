@@ -13,6 +13,7 @@ found[q]                                    # (51, 2)
 """
 
 import warnings
+from dataclasses import fields
 from math import factorial
 from types import MappingProxyType
 
@@ -30,10 +31,12 @@ from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
 from ..validation import count, flag, name_of, number, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, mesh as meshes
-from .contact_motion import ContactBody, check_guess
-from .description import Body, Constraint, Description, Duration, Numbers, Parameter, Phase, Variable, Within
+from . import bernstein
+from . import mesh as meshes
+from .contact_motion import ContactBody, check_guess, of_problem
+from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
 from .integrators import chosen_method
+from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
 from .solution import Solution
 from .solver import checked_options, solve, solvers
@@ -61,13 +64,12 @@ class Problem:
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
-        self._chains, self._splines, self._bodies, self._bernstein = [], [], [], []
+        self._chains, self._splines, self._bodies, self._bernstein, self._named = [], [], [], [], {}
         one_of("mesh", mesh, ("uniform", "free"))
         self._relative_length = ca.MX.sym("relative_length") if mesh == "free" else None
-        self._reusable = flag("Problem: reusable", reusable)
         self.numbers = Numbers()  # guesses and fixed ends, read at every solve
         self._revision, self._made = 0, {}  # whatever changes the description raises the revision
-        meshes.begin(self, nodes, duration, nominal)
+        meshes.begin(self, nodes, duration, nominal, flag("Problem: reusable", reusable))
 
     # -- what there is --------------------------------------------------------------------------------------
 
@@ -110,7 +112,8 @@ class Problem:
         order = count("chain: order", order, 1, 20)
         one_of("basis of a chain", basis, ("taylor", "b_spline", "bernstein"))
         if basis == "bernstein":
-            return self._bernstein_chain(name, size, order, self._bounds(name, lower, upper, size), bounds, scale, guess)
+            ends = self._bounds(name, lower, upper, size)
+            return self._bernstein_chain(name, size, order, ends, bounds, scale, guess)
         guess = 0.0 if guess is None else guess
         limits = self._each("bounds", bounds, order, size)
         limits += [None] * (order - len(limits))
@@ -172,11 +175,12 @@ class Problem:
             if which.any():
                 self.numbers.bounds[output] = tuple(both)
         self.numbers.guess[name] = guess
+        self._named |= {x.name(): x for x in made.outputs}
         return list(made.outputs)
 
     def coefficients(self, chain):
-        """Unknowns of a bernstein chain, of size 1 on its typical motion: Taylor coefficients over their scales, the last
-        of which is constant on intervals; for costs that regularise."""
+        """Unknowns of a bernstein chain, Taylor coefficients over their scales, about 1 on a typical motion; the last is
+        constant on intervals. For costs that regularise."""
         for made in self._bernstein:
             if chain[0] is made.outputs[0]:
                 return list(made.coefficients)
@@ -207,6 +211,7 @@ class Problem:
         for j in range(order + 1):
             terms = [float(w) * p for w, p in zip(weights[j], points, strict=True) if abs(w) > 1e-14]
             out.append(factorial(j) * sum(terms[1:], terms[0]) / h**j)
+        self._named |= {f"d{j}{name}" if j else name: x for j, x in enumerate(out)}
         return out
 
     def rigid_body(
@@ -239,6 +244,7 @@ class Problem:
         else:
             raise UnknownName("transcription", transcription, ("inverse", "forward"))
         self.rate(v, dv)
+        self._named |= {"dv": dv, "tau": tau}
         return q, v, dv, tau
 
     def contact_body(self, robot, frames=(), *, guess=None, scale=(1, 5, 50, 100)):
@@ -302,15 +308,10 @@ class Problem:
         """
         if self._splines:
             raise OrderError("Problem: a b_spline chain has knots at equal times, so it is for one phase; use taylor")
-        if self._bernstein or (self._relative_length is not None and self._phases):
-            raise OrderError("Problem: bernstein chains and a free mesh are for one phase; use taylor and a uniform mesh")
-        nodes, number = count("Problem: nodes", nodes, 1, 10**6), len(self._phases)
-        made, self.numbers.durations[number] = meshes.duration_of(
-            number, duration, nominal, self._relative_length is not None, self._reusable
-        )
-        self._durations.append(made)
-        self._phases.append(Phase(nodes, number))
-        self._revision += 1
+        if self._bernstein or self._relative_length is not None:
+            what = "a bernstein chain is" if self._bernstein else "a free mesh is"
+            raise OrderError(f"Problem: {what} for one phase; use taylor and a uniform mesh")
+        meshes.add_phase(self, nodes, duration, nominal, self._durations[0].nominal_step is not None)
         for chain in self._chains:
             self._step(chain)
         for body in self._bodies:
@@ -401,8 +402,8 @@ class Problem:
             self._revision += 1
 
     def guess(self, values):
-        """{state or control, or its name: guess}, as of state; from the next solve on. Of a bernstein chain {q: guess}, as
-        of chain."""
+        """{state or control, or its name: guess}, as of state, or {q of a bernstein chain: guess}, as of chain; from the
+        next solve on."""
         if not isinstance(values, dict):
             raise ShapeError(f"guess: got {shortened(values)}, expected {{state or control: guess}}")
         known = [*self._states, *self._controls]
@@ -491,6 +492,37 @@ class Problem:
 
     # -- inside ---------------------------------------------------------------------------------------------
 
+    def __getstate__(self):
+        """What another process can read: Functions and numbers, without symbols, which are made anew there."""
+        key = "packed", self._revision  # complete: whatever changes a description raises the revision
+        description = self.description
+        if key not in self._made:
+            self._made[key] = packed(description)
+        return {**self._made[key], "numbers": packed_numbers(self.numbers, description)}
+
+    def __setstate__(self, state):
+        self._take(unpacked(state), state["numbers"])
+        # as it came: written anew it may be in another order, and no longer the same to a digest
+        self._made["packed", self._revision] = {k: x for k, x in state.items() if k != "numbers"}
+
+    def _take(self, description, numbers):
+        """Be the Problem that a description is of: its tuples are lists here."""
+        for f in (f for f in fields(description) if f.repr and f.name not in ("bodies", "fixed")):
+            value = getattr(description, f.name)
+            made = {tuple: list, MappingProxyType: dict}.get(type(value), lambda x: x)(value)
+            setattr(self, f"_{f.name}", made)
+        self._chains, self._splines = ([list(x) for x in some] for some in (self._chains, self._splines))
+        self.numbers, self._revision, self._made = numbers, 0, {("description", 0): description}
+        self._bodies = [of_problem(self, k) for k in range(len(description.bodies))]
+
+    def as_described(self, description):
+        """The Problem that a description is of: this one, or another where this one has changed since."""
+        if description is self.description:
+            return self
+        other = object.__new__(type(self))
+        other._take(description, self.numbers)
+        return other
+
     def _described(self):
         fixed = {where: frozenset(getattr(self.numbers, where)) for where in ("start", "goal")}
         return Description(
@@ -509,6 +541,7 @@ class Problem:
             splines=tuple(map(tuple, self._splines)),
             bodies=tuple(Body(b.robot, b.frames, b.q, b.v, b.dv, b.f) for b in self._bodies),
             fixed=MappingProxyType(fixed),
+            named=MappingProxyType(dict(self._named)),
             bernstein=tuple(self._bernstein),
             relative_length=self._relative_length,
         )

@@ -1,24 +1,29 @@
 """What Problem.solve found: a Solution, which answers to symbols, expressions and names."""
 
+from functools import cached_property
+
 import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, UnknownName
 from ..validation import expression as expression_of
 from ..validation import number
+from .integrators import METHODS, chosen_method
 from .solution_check import check
 
 
 class Solution:
     """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
-    depends on controls that are constant on intervals. t (N + 1,): times of the nodes. objective, status, success,
-    iterations, seconds: {part: seconds} in the functions of the program, from the solver.
+    depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
+    and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
+    seconds: {part: seconds} in the functions of the program, from the solver.
     """
 
     to_trajectory = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 
     def __init__(self, problem, transcribed, found, given):
         self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]
+        self.description, self.method = transcribed.description, transcribed.method
         self.bounds = given["lbx"], given["ubx"]
         self.unknowns, self.multipliers = found.x, (found.lam_x, found.lam_g)
         self.objective, self.status, self.success = found.objective, found.status, found.success
@@ -26,10 +31,14 @@ class Solution:
         self.x, self.u, self.durations = transcribed.values(found.x)
         for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
             values.flags.writeable = False
-        self.description = transcribed.description
         self.times = transcribed.times_of(self.durations)  # values of the symbols of the free durations
         self.relative_lengths = transcribed.relative_lengths(found.x)
         self.t = np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
+
+    @cached_property
+    def transcribed(self):
+        """The nonlinear program; of a Solution that comes from another process it is made when it is asked for."""
+        return self.problem.transcribed(self.method)
 
     @property
     def duration(self):
@@ -61,7 +70,8 @@ class Solution:
     def __getitem__(self, expression):
         made = self.transcribed
         if isinstance(expression, str):
-            named = {v.name: v.symbol for v in (*made.states, *made.controls)} | {s.name(): s for s in made.outputs}
+            named = {v.name: v.symbol for v in (*made.states, *made.controls)}
+            named = {**self.description.named, **named}
             if expression not in named:
                 raise UnknownName("state or control of the problem that was solved", expression, named)
             expression = named[expression]
@@ -70,7 +80,7 @@ class Solution:
         foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
         if foreign:
             raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
-        f = made.at_nodes(expression)
+        f = made.at_nodes([expression])
         u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls), *made.controlled_outputs)
         count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
         controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
@@ -88,3 +98,12 @@ class Solution:
         if made.free_mesh:
             columns.append(np.append(self.relative_lengths, 1.0)[None, :count])
         return np.array(f.map(count)(*columns, np.zeros((1, count)))).T
+
+    def __getstate__(self):
+        """What another process can read; see Problem.__getstate__."""
+        state = {k: x for k, x in vars(self).items() if k not in ("description", "transcribed")}
+        method = next((name for name, x in METHODS.items() if x is self.method), self.method)
+        return {**state, "problem": self.problem.as_described(self.description), "method": method}
+
+    def __setstate__(self, state):
+        vars(self).update(state, method=chosen_method(state["method"]), description=state["problem"].description)

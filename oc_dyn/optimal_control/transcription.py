@@ -174,14 +174,14 @@ class Transcribed:
         f = ca.Function("f", known, expressions)
         return f.call(given, True, False)
 
-    def at_nodes(self, expression):
-        """Function of all symbols that gives an expression of them and of the outputs of chains at the start of an
+    def at_nodes(self, expressions):
+        """Function of all symbols that gives expressions of them and of the outputs of chains at the start of an
         interval."""
         known = [*self.symbols, self.description.ahead]
         if self.outputs:
-            f = ca.Function("f", [*known, *self.outputs], [expression])
-            (expression,) = f.call([*known, *self._outputs(0.0)], True, False)
-        return ca.Function("value", known, [expression])
+            f = ca.Function("f", [*known, *self.outputs], expressions)
+            expressions = f.call([*known, *self._outputs(0.0)], True, False)
+        return ca.Function("value", known, expressions)
 
     def _outputs(self, share):
         """Expressions of the outputs of bernstein chains a share of the interval behind its start."""
@@ -259,7 +259,7 @@ class Transcribed:
 
     def _keep(self, blocks, count, first, last):
         """(count, rows) which rows of the stages of a group are constraints; first, last: of all intervals."""
-        lower, upper = (_joined(side) for side in zip(*map(self._limits_of, blocks), strict=True)) if blocks else ((), ())
+        lower, upper = self._limits_of_all(blocks)
         keep, at = np.tile(np.isfinite(lower) | np.isfinite(upper), (count, 1)), 0
         for block in blocks:
             rows = slice(at, at + block.size)
@@ -275,6 +275,11 @@ class Transcribed:
                 if last:
                     keep[-1, rows] &= self._within_keep(block.decided, None, self._known(1))
         return keep
+
+    def _limits_of_all(self, blocks):
+        """(lower, upper) of the rows of a stage, as they are now."""
+        both = [self._limits_of(block) for block in blocks]
+        return tuple(_joined(x[end] for x in both) for end in (0, 1))
 
     def _limits_of(self, block):
         """(lower, upper) of the rows of a block, as they are now."""
@@ -613,9 +618,9 @@ class Transcribed:
         known = {}
         for rows, blocks in zip(self.assembly.stage_rows, self.row_blocks, strict=True):
             if id(blocks) not in known:
-                known[id(blocks)] = [_joined(x) for x in zip(*map(self._limits_of, blocks), strict=True)] or [[], []]
+                known[id(blocks)] = self._limits_of_all(blocks)
             kept = rows >= 0
-            lower[rows[kept]], upper[rows[kept]] = (np.asarray(x)[kept] for x in known[id(blocks)])
+            lower[rows[kept]], upper[rows[kept]] = (x[kept] for x in known[id(blocks)])
         return {"lbg": lower, "ubg": upper}
 
     def carried(self, multipliers, other):
@@ -656,12 +661,15 @@ class Transcribed:
             values[name] = value
         common = [_sized(f"parameter {n!r}", values[n], symbol.numel()) for n, symbol in self.description.parameters]
         rows = [_rows(f"parameter {n!r}", values[n], self.total + 1, s.numel()) for n, s in self.description.varying]
-        common += [x for chain in self.chain_numbers for x in chain.values()]
-        durations = zip(self.durations, map(self.duration_numbers, range(len(self.durations))), strict=True)
-        nodes = [phase.nodes for phase in self.phases]
-        reused = [(T[0], T[0] / N) for (d, T), N in zip(durations, nodes, strict=True) if d.nominal_step is not None]
-        common += [[value] for both in reused for value in both]
+        common.append(self.hidden_values())
         return self.assembly.parameters(_joined(common), np.vstack([self.shares, *(r.T for r in rows)]))
+
+    def hidden_values(self):
+        """Values of description.hidden, as they are now."""
+        out = [x for chain in self.chain_numbers for x in chain.values()]
+        for duration, T, phase in zip(self.durations, self.nominal_durations, self.phases, strict=True):
+            out += [] if duration.nominal_step is None else [[T, T / phase.nodes]]
+        return _joined(out)
 
     @property
     def shares(self):
