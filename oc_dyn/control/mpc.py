@@ -173,7 +173,7 @@ class PredictiveController:
         p = made.parameters(parameters)
         common = np.split(p[: made.n_p], np.cumsum([s.numel() for s in made.p])) if made.p else [np.zeros(0)]
         rows = np.split(p[made.n_p :].reshape(-1, made.n_s).T, np.cumsum([s.numel() for s in made.own]))
-        return [*common[:-1], *rows[1:-1]]
+        return [*common[: len(made.description.parameters)], *rows[1:-1]]
 
     def step(self, parameters):
         """{output: value (size,)} of the first node, with "objective", "violation" (largest of a scaled constraint) and

@@ -121,6 +121,8 @@ class Problem:
         if len(scale) != order + 1:
             raise ShapeError(f"chain {name!r}: got {len(scale)} scales, expected {order + 1}: of {name} and its rates")
         if basis == "b_spline":
+            if self._relative_length is not None:
+                raise OrderError("Problem: a b_spline chain has knots at equal times; use another basis on a free mesh")
             if np.isfinite([*self._bounds(name, lower, upper, size)]).any():
                 raise ShapeError(f"chain {name!r}: bounds of q are for the other bases; use limit with b_spline")
             return self._spline(name, size, order, limits, scale, guess)
@@ -658,5 +660,9 @@ class Problem:
         if chain is None or isinstance(value, (tuple, ca.MX)):
             return False
         fixed, _ = self._bounds(f"{where} of {symbol.name()}", value, value, chain.size)
+        for i, (x, low, high) in enumerate(zip(fixed, *self.numbers.bounds.get(symbol.name(), ((), ())), strict=False)):
+            if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
+                bounds = f"{low:g} to {high:g}"
+                raise LimitError(f"{where}: {symbol.name()}[{i}] is {x:g}, outside its bounds {bounds}")
         getattr(self.numbers, where)[symbol.name()] = fixed
         return True
