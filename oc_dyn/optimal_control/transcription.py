@@ -166,7 +166,7 @@ class Transcribed:
         given = [*columns[0], *columns[1], *constants, type(x)(0)]
         known = [*self.symbols, self.description.ahead]
         expressions = [ca.MX(e) for e in expressions]
-        if self.outputs:
+        if self.outputs and ca.depends_on(ca.veccat(*expressions), ca.veccat(*self.outputs)):
             of_chains = ca.Function("f", known, self._outputs(share)).call(given, True, False)
             known, given = [*known, *self.outputs], [*given, *of_chains]
         if share:
@@ -363,7 +363,7 @@ class Transcribed:
         rows += self.at([r.expression for r in (*phase.rows, *parts.start_rows)], X, U, constants)
         within, cost = self._within(phase, parts, closing, X, U, constants, constrained)
         rows += [*within, *(self._ties(0, X, U, constants, constrained) if tied else [])]
-        h = self._length(phase, X, U, constants)
+        h = self._length(phase, X, U, constants) if phase.squares else None
         residuals = [
             np.sqrt(weight) * ca.sqrt(h) * r
             for weight, *at in (rule if phase.squares else ())
