@@ -15,7 +15,8 @@ from ..registry import method
     cannot={"mimic": "its recursion needs joints that move independently"},
 )
 def articulated_body(model, order, q, v, T, W=None):
-    """Joint accelerations [dv] from torques T[0]; see the quantity. Needs a positive S^T MA S at every joint.
+    """Joint accelerations [dv] from torques T[0]; see od.describe("forward_dynamics"). Needs a positive S^T MA S at
+    every joint.
 
     Symbols: MA articulated inertia, WA its bias wrench, U = MA S, D = S^T U, zeta velocity-product acceleration.
     Cost O(n).

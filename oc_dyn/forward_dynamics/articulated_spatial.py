@@ -16,8 +16,8 @@ from .spatial_motion import SpatialMotion
     cannot={"mimic": "its recursion needs joints that move independently"},
 )
 def articulated_spatial(model, order, q, v, T, W=None):
-    """Derivatives 0..order of the joint accelerations from those of the torques T; see the quantity. Needs a positive
-    S^T MA S at every joint.
+    """Derivatives 0..order of the joint accelerations from those of the torques T; see od.describe("forward_dynamics").
+    Needs a positive S^T MA S at every joint.
 
     Equation:  W_i^(k) = MA_i V_i^(k+1) + WA_i^(k) with one MA_i for all k  (22)
     Symbols:   U = MA S, D = S^T U (+ armature), K = U D^-1, P = MA - K U^T, zeta and WA biases of order k, u

@@ -16,7 +16,8 @@ from ..registry import method
     cannot={"mimic": "its recursion needs joints that move independently"},
 )
 def hybrid_body(model, order, q, v, A, T, prescribed, W=None):
-    """All joint accelerations and torques, ([dv], [tau]); see the quantity and hybrid_spatial for A, T.
+    """All joint accelerations and torques, ([dv], [tau]); see od.describe("hybrid_dynamics") and hybrid_spatial for A,
+    T.
 
     Symbols: Kim's I^ is MA, B^ is WA, Pi is P, beta is passed, eta is zeta, Psi is the inverse of D.
     Deviations: the armature adds to D and to prescribed joints' torques. Cost O(n).

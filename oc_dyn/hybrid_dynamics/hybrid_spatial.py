@@ -16,7 +16,8 @@ from ..registry import method
     cannot={"mimic": "its recursion needs joints that move independently"},
 )
 def hybrid_spatial(model, order, q, v, A, T, prescribed, W=None):
-    """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see the quantity.
+    """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see
+    od.describe("hybrid_dynamics").
 
     A, T: lists of (nv,): accelerations, right in the rows `prescribed`, and torques, right in the others, with their
     derivatives. Symbols and deviations as in forward_dynamics/articulated_spatial. Cost O(n order^2).

@@ -18,7 +18,7 @@ _GROUPS = ("spherical", "planar", "free")  # joints whose velocities do not comm
 
 @method("mass_matrix", "ad", kind="ad", source="AD: Jacobian of inverse dynamics by dv" + _ALONG, regroup=True)
 def mass_matrix(model, order, q, V):
-    """Derivatives 0..order of the mass matrix; see the quantity."""
+    """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix")."""
     nv = model.robot.nv
     a = ca.SX.sym("a", nv)
     M = ca.jacobian(taylor(model, 0, q, [ca.SX.zeros(nv), a])[0], a)
@@ -27,7 +27,7 @@ def mass_matrix(model, order, q, V):
 
 @method("mass_matrix", "ad_composite", kind="ad", source="AD: composite rigid bodies" + _ALONG, regroup=True)
 def mass_matrix_from_composite(model, order, q, V):
-    """Derivatives 0..order of the mass matrix; see the quantity."""
+    """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix")."""
     return along(model, order, q, V, composite(model, q))
 
 
@@ -41,7 +41,7 @@ def mass_matrix_from_composite(model, order, q, V):
     coriolis=("christoffel",),
 )
 def coriolis_matrix(model, order, q, V):
-    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible.
+    """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible.
 
     Equation:  C = 1/2 (M' + D - D^T + M B - (M B)^T + N),  D = d(M v)/dq on the tangent space,
                B e_k = [v, e_k],  N_jk = (M v) . [e_j, e_k]
@@ -59,19 +59,19 @@ def coriolis_matrix(model, order, q, V):
     coriolis=("christoffel",),
 )
 def coriolis_matrix_from_composite(model, order, q, V):
-    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible."""
+    """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible."""
     return along(model, order, q, V, composite_coriolis(model, q, V[0]))
 
 
 @method("gravity", "ad", kind="ad", source="AD: gradient of the potential on the tangent space" + _ALONG, regroup=True)
 def gravity(model, order, q, V):
-    """Derivatives 0..order of the gravity torques; see the quantity."""
+    """Derivatives 0..order of the gravity torques; see od.describe("gravity")."""
     return along(model, order, q, V, _gradient(model, q, _potential(model, q)))
 
 
 @method("bias", "ad", kind="ad", source="inverse dynamics without acceleration" + _ALONG, regroup=True)
 def bias(model, order, q, V):
-    """Derivatives 0..order of the bias torques; see the quantity."""
+    """Derivatives 0..order of the bias torques; see od.describe("bias")."""
     return along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0])
 
 
@@ -84,7 +84,10 @@ def bias(model, order, q, V):
     coriolis=("christoffel",),
 )
 def eom_coefficients(model, order, q, V):
-    """[P_1, ..., P_{order + 2}]; see the quantity. With the Coriolis matrix of Christoffel symbols."""
+    """[P_1, ..., P_{order + 2}]; see od.describe("eom_coefficients").
+
+    With the Coriolis matrix of Christoffel symbols.
+    """
     M = along(model, order, q, V, composite(model, q))
     C = along(model, order, q, V, composite_coriolis(model, q, V[0]))
     return coefficients(order, M.__getitem__, C.__getitem__)

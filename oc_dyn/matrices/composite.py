@@ -20,7 +20,7 @@ from ..registry import method
     regroup=True,
 )
 def composite_method(model, order, q, V):
-    """Mass matrix [M] (nv, nv); see the quantity."""
+    """Mass matrix [M] (nv, nv); see od.describe("mass_matrix")."""
     return [composite(model, q)]
 
 

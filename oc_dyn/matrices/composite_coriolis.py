@@ -29,7 +29,7 @@ from .system_matrices import assemble
     coriolis=("christoffel",),
 )
 def composite(model, order, q, V):
-    """Coriolis matrix [C] (nv, nv) of Christoffel symbols; see the quantity. Admissible."""
+    """Coriolis matrix [C] (nv, nv) of Christoffel symbols; see od.describe("coriolis_matrix"). Admissible."""
     return [composite_coriolis(model, q, V[0])]
 
 

@@ -16,7 +16,7 @@ _SOURCE = "Garofalo et al. 2013, sections II, V and VI"
 
 @method("mass_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6a")
 def mass_matrix(model, order, q, V):
-    """Derivatives 0..order of the mass matrix; see the quantity.
+    """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix").
 
     Equation:  M^(k) = sum_i sum_l C(k,l) (J_i^(l))^T M_i J_i^(k-l)
     """
@@ -26,7 +26,7 @@ def mass_matrix(model, order, q, V):
 
 @method("coriolis_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6b", coriolis=("garofalo",))
 def coriolis_matrix(model, order, q, V):
-    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible.
+    """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible.
 
     Equation:  C = sum_i J_i^T ((M_i ad(V_i) - ad(V_i)^T M_i) J_i + M_i J_i')
     """
@@ -36,7 +36,7 @@ def coriolis_matrix(model, order, q, V):
 
 @method("gravity", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6c", regroup=True)
 def gravity(model, order, q, V):
-    """Derivatives 0..order of the gravity torques; see the quantity.
+    """Derivatives 0..order of the gravity torques; see od.describe("gravity").
 
     Equation:  g = sum_i J_i^T M_i G_i;  G_i, the ground's acceleration against gravity, is seen from body i
     """
@@ -46,7 +46,7 @@ def gravity(model, order, q, V):
 
 @method("bias", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eqs. 4, 6", regroup=True)
 def bias(model, order, q, V):
-    """Derivatives 0..order of the bias torques; see the quantity.
+    """Derivatives 0..order of the bias torques; see od.describe("bias").
 
     Equation:  h = sum_i J_i^T (M_i (J_i' v + G_i) - ad(V_i)^T M_i V_i)
     """
@@ -68,7 +68,10 @@ def bias(model, order, q, V):
     coriolis=("garofalo",),
 )
 def eom_coefficients(model, order, q, V):
-    """[P_1, ..., P_{order + 2}]; see the quantity. With the admissible Coriolis matrix of this file."""
+    """[P_1, ..., P_{order + 2}]; see od.describe("eom_coefficients").
+
+    With the admissible Coriolis matrix of this file.
+    """
     J, twists, _ = body_jacobians(model, order + 1, q, V)
     C = coriolis_from(model, order, J, twists)
     return coefficients(order, lambda n: mass_matrix_from(model, J, n), lambda n: C[n])

@@ -21,7 +21,7 @@ _SOURCE = "Garofalo et al. 2013, "
     coriolis=("christoffel", "garofalo"),
 )
 def matrix_partials(model, q, v, coriolis):
-    """(dM_dq, dC_dq, dC_dv, dg_dq); see the quantity.
+    """(dM_dq, dC_dq, dC_dv, dg_dq); see od.describe("matrix_partials").
 
     Equation:  with T of coriolis_choice, which for "garofalo" is T(V) = M_k ad(V) - ad(V)^T M_k,
                H = M_k J' + T(V) J of body k and, for a step along velocity h, X = dJ/dh, X' = dJ'/dh:
@@ -114,7 +114,7 @@ def _columns(parts):
     coriolis=("christoffel", "garofalo"),
 )
 def matrix_parameter_partials(model, q, v, coriolis):
-    """(dM_dparams, dC_dparams, dg_dparams); see the quantity.
+    """(dM_dparams, dC_dparams, dg_dparams); see od.describe("matrix_parameter_partials").
 
     Equation:  of column j of M, and of C, and of g, for body k:
                J^T A(J^j),  J^T (A(ad(V) J^j + J'^j) - ad(V)^T A(J^j)),  J^T A(G)                 (13)

@@ -297,7 +297,10 @@ def _columns(model, found):
 
 @method("inverse_dynamics_partials", "recursive_scalar", source=_KIM.format("2 and 5"), max_order=0, **_FACTS)
 def inverse_partials(model, order, q, V, W=None):
-    """Partials of the torques, [(dtau_dq, dtau_dv, dtau_ddv)]; see the quantity. Cost O(n^2)."""
+    """Partials of the torques, [(dtau_dq, dtau_dv, dtau_ddv)]; see od.describe("inverse_dynamics_partials").
+
+    Cost O(n^2).
+    """
     m = mechanism(model, q, V[0], None if W is None else W[0])
     changes = [state_changes(model, q, V[0], by) for by in ("q", "v", "a")]
     _, found = inverse_dynamics(m, model.joint_v(V[1]), sum(changes, []))
@@ -307,7 +310,7 @@ def inverse_partials(model, order, q, V, W=None):
 
 @method("inverse_dynamics_adjoint", "recursive_scalar", source=_KIM.format("2 and 5"), max_order=0, **_FACTS)
 def inverse_adjoint_method(model, order, q, V, lams, W=None):
-    """Gradients of lam' tau; see the quantity. Cost O(n^2)."""
+    """Gradients of lam' tau; see od.describe("inverse_dynamics_adjoint"). Cost O(n^2)."""
     return inverse_adjoint(model, q, *V, *lams, W and W[0])
 
 
@@ -319,7 +322,7 @@ def inverse_adjoint(model, q, v, dv, lam, W=None):
 
 @method("forward_dynamics_partials", "recursive_scalar", source=_KIM.format("3 and 6"), cannot=_INDEPENDENT, **_FACTS)
 def forward_partials(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity. Cost O(n^2)."""
+    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials"). Cost O(n^2)."""
     changes = [state_changes(model, q, v, by) for by in ("q", "v", "tau")]
     _, _, found = hybrid_dynamics(mechanism(model, q, v, W), {}, model.joint_v(tau), (), sum(changes, []))
     nv = model.robot.nv
@@ -329,13 +332,16 @@ def forward_partials(model, q, v, tau, W, damping):
 
 @method("forward_dynamics_adjoint", "recursive_scalar", source=_KIM.format("3 and 6"), cannot=_INDEPENDENT, **_FACTS)
 def forward_adjoint(model, q, v, tau, lam, W, terms):
-    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam), from the partials; see the quantity. Cost O(n^2)."""
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam), from the partials; see od.describe("forward_dynamics_adjoint").
+
+    Cost O(n^2).
+    """
     return tuple(x.T @ lam for x in forward_partials(model, q, v, tau, W, terms.damping))
 
 
 @method("hybrid_dynamics_partials", "recursive_scalar", source=_KIM.format("4 and 7"), cannot=_INDEPENDENT, **_FACTS)
 def hybrid_partials(model, q, v, a, tau, prescribed, W):
-    """Partials of what is not prescribed; see the quantity. Cost O(n^2)."""
+    """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials"). Cost O(n^2)."""
     rows = {"tau_p": list(prescribed), "dv_f": [k for k in range(model.robot.nv) if k not in prescribed]}
     given = [i for i in model.bodies if model.coordinates[i][2] in prescribed]
     sides = {"q": state_changes(model, q, v, "q"), "v": state_changes(model, q, v, "v")}

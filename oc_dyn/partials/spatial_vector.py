@@ -17,7 +17,10 @@ _FACTS = {"kind": "analytic", "cannot": {"transform": "its screw changes with it
 
 @method("inverse_dynamics_partials", "spatial_vector", source=_SINGH, max_order=0, **_FACTS)
 def spatial_vector(model, order, q, V, W=None):
-    """Partials of the torques, [(dtau_dq, dtau_dv, dtau_ddv)]; see the quantity. Cost O(n depth)."""
+    """Partials of the torques, [(dtau_dq, dtau_dv, dtau_ddv)]; see od.describe("inverse_dynamics_partials").
+
+    Cost O(n depth).
+    """
     return [idsva(model, q, V[0], V[1], W and W[0])]
 
 
@@ -74,13 +77,13 @@ def _force_cross(f):
 
 @method("forward_dynamics_partials", "spatial_vector", source="Singh et al. 2023 (FDSVA), eq. 45", **_FACTS)
 def forward(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
+    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
     return forward_partials(model, q, v, tau, W, damping, idsva, _bias, shared=False)
 
 
 @method("hybrid_dynamics_partials", "spatial_vector", source=_SINGH + "; blocks as in Kim 2012, section 2", **_FACTS)
 def hybrid(model, q, v, a, tau, prescribed, W):
-    """Partials of what is not prescribed; see the quantity."""
+    """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials")."""
     return hybrid_partials(model, q, v, a, tau, prescribed, W, idsva, _bias)
 
 

@@ -25,7 +25,7 @@ _NO_MIMIC = CANNOT | {"mimic": "its entries would have to be added up"}
     graph="mx",
 )
 def compact(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity."""
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials")."""
     size = {i: model.coordinates[i][3] for i in model.bodies}
     hops, screws, effects, joined = _one_by_one(model, size, q, V, W)
     inward, carry, meet, read = steps.inward(), steps.carry(), steps.meet(), steps.read()

@@ -22,7 +22,8 @@ SOURCE = "this toolkit: Singh et al. 2023, appendix C, on working axes with base
 
 @method("inverse_dynamics_second_partials", "composite", kind="analytic", source=SOURCE, cannot=CANNOT, regroup=True)
 def composite(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity. Cost O(n depth^2).
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials"). Cost O(n
+    depth^2).
 
     Joint k is above joint j, and j above joint i; one may be another. (i, p), (j, t), (k, r) are single coordinates.
     """

@@ -29,25 +29,37 @@ def _registered(name, terms, cannot):
 
 @_registered("spatial_vector", "inner and outer term by DTM", CANNOT)
 def direct(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. Both terms by products of matrices."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
+
+    Both terms by products of matrices.
+    """
     return _fdsva_so(model, q, v, T[0], W, idfoza=False, aza=False)
 
 
 @_registered("spatial_vector_idfoza", "inner term by IDFOZA, outer by DTM", CANNOT)
 def idfoza(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. Inner term by first partials at rest."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
+
+    Inner term by first partials at rest.
+    """
     return _fdsva_so(model, q, v, T[0], W, idfoza=True, aza=False)
 
 
 @_registered("spatial_vector_aza", "inner term by DTM, outer by AZA", _NO_MIMIC)
 def aza(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. Outer term by articulated bodies."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
+
+    Outer term by articulated bodies.
+    """
     return _fdsva_so(model, q, v, T[0], W, idfoza=False, aza=True)
 
 
 @_registered("spatial_vector_idfoza_aza", "inner term by IDFOZA, outer by AZA", _NO_MIMIC)
 def idfoza_aza(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. Both terms by recursions at rest."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
+
+    Both terms by recursions at rest.
+    """
     return _fdsva_so(model, q, v, T[0], W, idfoza=True, aza=True)
 
 

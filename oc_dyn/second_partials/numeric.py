@@ -25,11 +25,12 @@ def _registered(name, source, **facts):
             every = ca.Sparsity.dense(model.robot.nv**2, model.robot.nv)
             return [(*function(model, True, q, v, T[0], W, every), _mass_inverse(model, W)(q, v, T[0], *(W or [])))]
 
-        inverse.__doc__ = f"[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity. {function.__doc__}"
-        forward.__doc__ = f"[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. {function.__doc__}"
-        for what, method_function in (("inverse", inverse), ("forward", forward)):
+        inverse.__doc__ = "[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]"
+        forward.__doc__ = "[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]"
+        for what, f in (("inverse", inverse), ("forward", forward)):
             quantity = f"{what}_dynamics_second_partials"
-            method(quantity, name, kind="numeric", source=source, regroup=True, graph="mx", **facts)(method_function)
+            f.__doc__ += f'; see od.describe("{quantity}"). {function.__doc__}'
+            method(quantity, name, kind="numeric", source=source, regroup=True, graph="mx", **facts)(f)
         return function
 
     return register

@@ -19,7 +19,7 @@ CANNOT = {"transform": "its motion subspace changes with its coordinates"}
     regroup=True,
 )
 def spatial_vector(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity.
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials").
 
     Symbols:   x and x* of the paper are ad(v) and -ad(v)^T; f x-bar* is `swapped`, B(I, v) is `coriolis` (both without
                the factor 1/2 of eq. 14, as in the listing); Sd, psi, psi2 are S', Psi', Psi''.
