@@ -17,7 +17,7 @@ from ..lie.time_derivatives import time_derivatives
 from ..ports import derivative_name, motion_ports
 from ..registry import get_method, method, quantity
 from .motor_side import at_motors, carried_momentum, motor_friction, sigma_forces, spring_torques
-from .ports import admit_flat, column_ports, jet
+from .ports import admit_flat, column_ports, example, jet
 
 QUANTITY = "elastic_flat_map"
 
@@ -48,6 +48,14 @@ quantity(
     default=("taylor",),
     of="elastic robot",
     admit=admit_flat(QUANTITY),
+    equation="tau = inverse dynamics(q, v, dv); phi(theta - q, sigma) = tau; "
+    "tau_m = B theta'' + tau + friction(theta')",
+    notes=(
+        "Shown for the reduced model; the complete one needs derivatives of v up to robot.flat_order(order) - 1.",
+        "sigma: where the stiffness is variable; tau_sigma: where sigma has drives (stiffness_inertia).",
+    ),
+    errors=("OrderError: springs that are damped",),
+    example=example,
 )
 
 
@@ -116,7 +124,8 @@ def _register(name):
     def by(elastic, order, q, V, sigma):
         return flat_map(name, elastic, order, q, V, sigma)
 
-    by.__doc__ = f"Motor positions and torques from inverse dynamics by {name}{only}; see flat_map."
+    by.__doc__ = f"Motor positions and torques from inverse dynamics by {name}{only}; see flat_map.\n\n"
+    by.__doc__ += f'Arguments and results: od.describe("{QUANTITY}").'
     method(
         QUANTITY,
         name,

@@ -32,6 +32,7 @@ quantity(
     options=("external_wrenches", "friction", "representation", "parameters"),
     base_ports=True,
     default=("taylor",),
+    equation="tau = M(q) dv + C(q, v) v + g(q) + friction(v) - sum_b J_b(q)^T w_b, J_b body b's body Jacobian",
 )
 
 from . import (  # noqa: E402, F401  registers the methods

@@ -59,7 +59,8 @@ def frame_twist(model, order, q, V, frame, representation):
 
 @method("frame_jacobian", "recursive_spatial", kind="analytic", source=_SOURCE)
 def frame_jacobian(model, order, q, V, frame, representation):
-    """Derivatives 0..order of the Jacobian of a frame, its columns the joint screws; see od.describe("frame_jacobian").
+    """Derivatives 0..order of the Jacobian of a frame, its columns the joint screws; see
+    od.describe("frame_jacobian").
     """
     i, seen = frame_in_body(model, frame)
     C, S, Vd = forward_kinematics(model, order, q, padded(model, V), _poses(representation))
