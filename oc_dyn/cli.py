@@ -1,4 +1,4 @@
-"""The command oc-dyn: demo, plan, list, study, codegen."""
+"""The command oc-dyn: demo, plan, study, codegen, list, describe."""
 
 import argparse
 import contextlib
@@ -117,6 +117,12 @@ def _list(options):
         raise ModelError(options.update, [f"it has no lines {_TABLE_START} and {_TABLE_END}"])
     write_text(options.update, f"{before}{start}\n{od.table(markdown=True)}\n{end}{after}")
     _print(options, f"table of {options.update} is up to date")
+    return 0
+
+
+def _describe(options):
+    robot = None if options.robot is None else _robot(options.robot, [], options.floating)
+    _print(options, od.describe(options.quantity, robot, order=options.order))
     return 0
 
 
@@ -442,6 +448,14 @@ def _parser():
     sub.add_argument("--markdown", action="store_true", help="as a Markdown table")
     marks = f"{_TABLE_START} and {_TABLE_END}"
     sub.add_argument("--update", metavar="FILE", help=f"write that table into a file, between its lines {marks}")
+
+    sub = command(
+        "describe", _describe, "Print what a quantity takes and gives: equation, shapes, units, options, methods."
+    )
+    sub.add_argument("quantity", metavar="QUANTITY", help="name of the quantity; oc-dyn list prints them all")
+    sub.add_argument("--order", type=_whole, default=0, metavar="N", help="order of derivatives (%(default)s)")
+    sub.add_argument("--robot", metavar="URDF|NAME", help="robot for whose ports the shapes are numbers")
+    sub.add_argument("--floating", action="store_true", help="give the robot a floating base")
     return parser
 
 

@@ -32,7 +32,7 @@ def describe(quantity: str, robot=None, *, order: int = 0, **options) -> str:
     at = f"{whose} at order {order}{', with ' if said else ''}{said}"
     parts = [
         f"{quantity}: {record.summary}",
-        textwrap.indent("\n".join(_wrapped(record.equation)), "    ") if record.equation else "",
+        "\n".join(_wrapped(record.equation, "    ", "    ")),
         f"Arguments{at}\n{shown.ports(inputs)}",
         *_added(shown, record, example, order, options, inputs),
         f"Results\n{shown.ports(outputs)}",

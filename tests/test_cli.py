@@ -76,6 +76,17 @@ def test_list_updates_the_table_of_a_file(capsys, tmp_path):
     assert "nowhere.md" in refused(capsys, "list", "--update", tmp_path / "nowhere.md")
 
 
+def test_describe_prints_the_text(capsys):
+    assert run(capsys, "describe", "bias") == (0, od.describe("bias") + "\n", "")
+    panda = od.robots.panda()
+    told = run(capsys, "describe", "bias", "--order", "2", "--robot", "panda")
+    assert told == (0, od.describe("bias", panda, order=2) + "\n", "")
+    floating = run(capsys, "describe", "bias", "--robot", "panda", "--floating")[1]
+    assert "    v  13  " in floating
+    assert "did you mean" in refused(capsys, "describe", "biass")
+    assert "elastic robot" in refused(capsys, "describe", "elastic_flat_map", "--robot", "panda")
+
+
 def test_help_and_version(capsys):
     status, out, _ = run(capsys, "--help")
     assert status == 0
