@@ -2,9 +2,9 @@
 
 from .. import robots
 from ..errors import ShapeError
+from ..lie.twist_conversion import checked_representation
 from ..ports import configuration_port, derivative_name, derivative_unit, motion_ports, nv
 from ..registry import Port, quantity
-from .twist_conversion import checked_representation
 
 _SEEN = {
     "body": "[angular; linear], at the frame's origin and in its axes",
