@@ -94,8 +94,8 @@ def _bracketed(unit):
     return f"({unit})" if " " in unit or "/" in unit else unit
 
 
-_WITH_BODY_AXES = "free, planar and spherical joints"
-_BODY = "at the origin and in the axes of the body"
+_ROWS = "of free, planar and spherical joints the {}, or rows of it, at the origin and in the axes of the body"
+_TWIST_ROWS, WRENCH_ROWS = _ROWS.format("twist [angular; linear]"), _ROWS.format("wrench [moment; force]")
 
 
 def configuration_port(robot):
@@ -106,7 +106,7 @@ def configuration_port(robot):
 
 def motion_ports(robot, order):
     """q, v and the time derivatives of v up to `order`."""
-    meaning = f"joint velocities; of {_WITH_BODY_AXES} the twist [angular; linear], or rows of it, {_BODY}"
+    meaning = f"joint velocities; {_TWIST_ROWS}"
     return [
         configuration_port(robot),
         *(
@@ -124,7 +124,7 @@ def motion_ports(robot, order):
 
 def torque_ports(robot, order):
     """tau and its time derivatives up to `order`."""
-    meaning = f"joint torques; of {_WITH_BODY_AXES} the wrench [moment; force], or rows of it, {_BODY}"
+    meaning = f"joint torques; {WRENCH_ROWS}"
     return [
         Port(
             derivative_name("tau", k),

@@ -1,6 +1,7 @@
 """od.describe: what it says of shapes, methods and options is so, docstrings lead to it; dir(od) is what is public."""
 
 import ast
+import pickle
 import re
 import subprocess
 import sys
@@ -240,6 +241,8 @@ def test_sizes_keep_the_text_of_what_is_done_with_them():
         assert found == value
         assert str(found) == text
         assert eval(text, {"nv": 7, "prescribed": 2}) == value
+    back = pickle.loads(pickle.dumps(n))
+    assert (back, str(back)) == (7, "nv")
 
 
 # -- docstrings -------------------------------------------------------------------------------------------------

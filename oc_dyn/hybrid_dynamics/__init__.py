@@ -104,7 +104,7 @@ quantity(
     base_ports=True,
     default=("taylor",),
     equation="M(q) dv + C(q, v) v + g(q) = tau + sum_b J_b(q)^T w_b, with dv = dv_p in the rows of the prescribed "
-    "joints and tau = tau_f in the others",
+    "joints and tau = tau_f in the others; J_b the body Jacobian of body b and w_b its wrench, column b of w_ext",
     notes=("dv and tau have all rows, given and found.",),
     errors=("UnknownName: a prescribed joint that is not there, or has no coordinate of its own",),
     example=example,

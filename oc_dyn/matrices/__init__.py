@@ -6,7 +6,7 @@ Many matrices C have the same C v; registry.CORIOLIS names those on offer, and e
 from math import comb
 
 from ..lie.jets import total
-from ..ports import configuration_port, derivative_name, derivative_unit, motion_ports, nv
+from ..ports import WRENCH_ROWS, configuration_port, derivative_name, derivative_unit, motion_ports, nv
 from ..registry import Port, quantity
 
 
@@ -63,9 +63,9 @@ def _coefficient_ports(robot, order, options):
 
 
 def _meaning(k, order):
-    what = "v" if k == 1 else f"time derivative {k - 1} of v"
-    note = {1: f": derivative {order} of C, {_WHICH}", order + 2: ": the mass matrix"}.get(k, "")
-    return f"coefficient of the {what}{note}"
+    first = f"time derivative {order} of C" if order else "C"
+    note = {1: f": {first}, {_WHICH}", order + 2: ": the mass matrix"}.get(k, "")
+    return f"coefficient of {derivative_name('v', k - 1)}{note}"
 
 
 def _call_coefficients(function, model, order, ports, options):
@@ -89,8 +89,7 @@ def _torque_derivative(order, ports, outputs):
 _M = _outputs("M", nv, "kg m2, kg m, kg", "mass matrix")
 _WHICH = "of Christoffel symbols, unless method or option coriolis say otherwise"
 _C = _outputs("C", nv, "kg m2/s, kg m/s, kg/s", f"Coriolis matrix {_WHICH}")
-_SEEN = "of a free joint the wrench [moment; force] at the origin and in the axes of the body"
-_G = _outputs("g", _vector, "Nm, N", f"torques against gravity; {_SEEN}")
+_G = _outputs("g", _vector, "Nm, N", f"torques against gravity; {WRENCH_ROWS}")
 _ARMATURE = "The inertia of the drives (armature) is in M."
 _COEFFICIENTS = (
     'which of the matrices C with the same C v: "christoffel" (default) or "garofalo", both admissible: '
@@ -152,7 +151,7 @@ quantity(
     name="bias",
     summary="joint torques C v + g of a motion without acceleration, gravity included, and their time derivatives",
     inputs=_at_state,
-    outputs=_outputs("h", _vector, "Nm, N", f"bias torques C v + g; {_SEEN}"),
+    outputs=_outputs("h", _vector, "Nm, N", f"bias torques C v + g; {WRENCH_ROWS}"),
     call=_call("h"),
     options=("parameters",),
     default=("ad",),

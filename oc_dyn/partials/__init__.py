@@ -247,9 +247,7 @@ def _symmetric(H, count, nv):
 
 _OPTIONS = {"options": ("external_wrenches", "friction"), "sparse": True}
 _STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
-_SYMMETRIC = (
-    "By e twice it is the symmetric part of steps one after the other, which do not commute in every joint."
-)
+_SYMMETRIC = "By e twice it is the symmetric part of steps one after the other, which do not commute in every joint."
 
 quantity(
     name="inverse_dynamics_partials",
