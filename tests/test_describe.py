@@ -61,7 +61,7 @@ def _required(quantity):
     return known if "frame" in known else ("prescribed",) if "prescribed" in known else ()
 
 
-@pytest.mark.sample(15)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("quantity", od.quantities("robot"))
 def test_shapes_are_those_of_functions(quantity):
     for r in map(robot, ROBOTS):
