@@ -17,7 +17,11 @@ rest of the package knows one convention: twists [angular; linear] of the body, 
 for, as is a reference angle there. Pinocchio may store the angle of a continuous joint as (cos, sin).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -25,7 +29,9 @@ import numpy as np
 from .errors import ModelError, ShapeError
 from .lie import so3
 from .model.quaternions import check_quaternions, check_rotation, quaternions
+from .model.robot import Joint, Mimic, Robot
 from .numbers import as_floats
+from .types import Array, Expression, ExpressionLike, Matrix, Numbers
 from .validation import options_of
 
 
@@ -41,57 +47,59 @@ class Conversion:
     counts, by the same rule, at the joint it follows.
     """
 
-    robot: object
+    robot: Robot
     library: str
     nq: int
     nv: int
-    places: tuple
+    places: tuple[_Place, ...]
 
-    def q(self, q):
+    def q(self, q: ExpressionLike) -> Expression:
         """Their configuration (nq,) from ours."""
         q = self._unit(self._column("q", q, self.robot.nq))
         return _result(p.way.to(p.our_q(q)) for p in sorted(self.places, key=lambda p: p.q_index))
 
-    def from_q(self, q):
+    def from_q(self, q: ExpressionLike) -> Expression:
         """Our configuration from theirs (nq,). Angles stored as (cos, sin) come back between -pi and pi."""
         q = self._column("q", q, self.nq)
         return self._unit(_result(p.way.back(p.their_q(q)) for p in self._ours()))
 
-    def v(self, v, q=None):
+    def v(self, v: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Their velocity (nv,) from ours at our q."""
         v = self._column("v", v, self.robot.nv)
         return _result(p.scale * (self._turn(p, q) @ p.our_v(v)) for p in self._theirs())
 
-    def from_v(self, v, q=None):
+    def from_v(self, v: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Our velocity from theirs (nv,) at their q."""
         v = self._column("v", v, self.nv)
         return _result(self._turn(p, self._our_q(p, q)).T @ p.their_v(v) for p in self._ours())
 
-    def dv(self, dv, v=None, q=None):
+    def dv(self, dv: ExpressionLike, v: ExpressionLike | None = None, q: ExpressionLike | None = None) -> Expression:
         """Their acceleration (nv,), the time derivative of their velocity, from ours at our v and q."""
         dv = self._column("dv", dv, self.robot.nv)
         parts = []
         for p in self._theirs():
-            extra = p.way.extra(p.our_v(self._column("v", v, self.robot.nv))) if p.way.turns else 0
+            extra = p.way.extra(p.our_v(self._column("v", v, self.robot.nv))) if p.way.extra else 0
             parts.append(p.scale * (self._turn(p, q) @ (p.our_v(dv) + extra)))
         return _result(parts)
 
-    def from_dv(self, dv, v=None, q=None):
+    def from_dv(
+        self, dv: ExpressionLike, v: ExpressionLike | None = None, q: ExpressionLike | None = None
+    ) -> Expression:
         """Our acceleration from theirs (nv,) at their v and q."""
         dv = self._column("dv", dv, self.nv)
         parts = []
         for p in self._ours():
             back = self._turn(p, self._our_q(p, q)).T
-            extra = p.way.extra(back @ p.their_v(self._column("v", v, self.nv))) if p.way.turns else 0
+            extra = p.way.extra(back @ p.their_v(self._column("v", v, self.nv))) if p.way.extra else 0
             parts.append(back @ p.their_v(dv) - extra)
         return _result(parts)
 
-    def tau(self, tau, q=None):
+    def tau(self, tau: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Their generalised force (nv,) from ours at our q; none on joints that follow another one."""
         tau = self._column("tau", tau, self.robot.nv)
         return _result((0 if p.follows else 1) * (self._turn(p, q) @ p.our_v(tau)) for p in self._theirs())
 
-    def from_tau(self, tau, q=None):
+    def from_tau(self, tau: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Our generalised force from theirs (nv,) at their q."""
         tau = self._column("tau", tau, self.nv)
         parts = []
@@ -103,7 +111,7 @@ class Conversion:
             parts.append(force)
         return _result(parts)
 
-    def velocity_matrix(self, q=None):
+    def velocity_matrix(self, q: ExpressionLike | None = None) -> Expression:
         """T (nv, robot.nv) with their v = T v, at our q. Unless a joint follows another one T is orthogonal, and their
         mass matrix is T M T'."""
         rows = []
@@ -114,17 +122,17 @@ class Conversion:
         T = ca.densify(ca.vertcat(ca.DM(0, self.robot.nv), *rows))
         return np.array(T) if isinstance(T, ca.DM) else T
 
-    def _ours(self):
+    def _ours(self) -> list[_Place]:
         return sorted((p for p in self.places if not p.follows), key=lambda p: p.joint.q_index)
 
-    def _theirs(self):
+    def _theirs(self) -> list[_Place]:
         return sorted(self.places, key=lambda p: p.v_index)
 
-    def _turn(self, p, q):
+    def _turn(self, p: _Place, q: ExpressionLike | None) -> Any:
         """Block of velocity_matrix of one joint."""
         return p.way.turn(p.our_q(self._unit(self._column("q", q, self.robot.nq), p)) if p.way.turns else None)
 
-    def _our_q(self, p, q):
+    def _our_q(self, p: _Place, q: ExpressionLike | None) -> Any:
         """Our q with nothing but the coordinates of one joint filled in, from theirs."""
         if not p.way.turns:
             return None
@@ -132,7 +140,7 @@ class Conversion:
         j = p.joint
         return ca.vertcat(ca.DM(j.q_index, 1), part, ca.DM(self.robot.nq - j.q_index - j.nq, 1))
 
-    def _unit(self, q, place=None):
+    def _unit(self, q: Any, place: _Place | None = None) -> Any:
         """Our q, whose quaternions are of unit length where they are numbers; of one joint alone, if one is given."""
         if isinstance(q, (ca.DM, np.ndarray)):
             found = quaternions(self.robot)
@@ -140,7 +148,7 @@ class Conversion:
             check_quaternions(self.library, found, np.asarray(q))
         return q
 
-    def _column(self, name, value, n):
+    def _column(self, name: str, value: ExpressionLike | None, n: int) -> Any:
         if value is None:
             raise ShapeError(f"{self.library}: {name} is missing; the axes of a free or planar joint turn, give {name}")
         if not isinstance(value, (ca.SX, ca.MX)):
@@ -150,7 +158,7 @@ class Conversion:
         return ca.vec(value)
 
 
-def _result(parts):
+def _result(parts: Iterable[Any]) -> Any:
     out = ca.densify(ca.vertcat(ca.DM(0, 1), *parts))
     return np.array(out).ravel() if isinstance(out, ca.DM) else out
 
@@ -159,27 +167,32 @@ def _result(parts):
 class _Place:
     """One of their joints: its first coordinate and velocity, what moves it here, and the way between the two."""
 
-    joint: object
+    joint: Joint
     q_index: int
     v_index: int
-    way: object
-    follows: bool = False
+    way: _Way
+    rule: Mimic | None = None  # of a joint that follows another one
 
     @property
-    def scale(self):
-        return self.joint.mimic.multiplier if self.follows else 1.0
+    def follows(self) -> bool:
+        """Whether its joint follows another one here, and has a coordinate of its own there."""
+        return self.rule is not None
 
-    def our_q(self, q):
+    @property
+    def scale(self) -> float:
+        return self.rule.multiplier if self.rule else 1.0
+
+    def our_q(self, q: Any) -> Any:
         q = q[self.joint.q_index : self.joint.q_index + self.joint.nq]
-        return self.joint.mimic.multiplier * q + self.joint.mimic.offset if self.follows else q
+        return self.rule.multiplier * q + self.rule.offset if self.rule else q
 
-    def our_v(self, v):
+    def our_v(self, v: Any) -> Any:
         return v[self.joint.v_index : self.joint.v_index + self.joint.nv]
 
-    def their_q(self, q):
+    def their_q(self, q: Any) -> Any:
         return q[self.q_index : self.q_index + self.way.nq]
 
-    def their_v(self, v):
+    def their_v(self, v: Any) -> Any:
         return v[self.v_index : self.v_index + self.joint.nv]
 
 
@@ -194,17 +207,17 @@ class _Way:
     """
 
     nq: int
-    to: object
-    back: object
-    turn: object
-    extra: object = None
+    to: Callable[[Any], Any]
+    back: Callable[[Any], Any]
+    turn: Callable[[Any], Any]
+    extra: Callable[[Any], Any] | None = None
 
     @property
-    def turns(self):
+    def turns(self) -> bool:
         return self.extra is not None
 
 
-def _sized(what, x, n):
+def _sized(what: str, x: ExpressionLike, n: int) -> Any:
     """Column of n entries, expressions or numbers; ShapeError for another size."""
     x = x if isinstance(x, (ca.SX, ca.MX, ca.DM)) else as_floats(what, x)
     size = x.size if isinstance(x, np.ndarray) else x.numel()
@@ -213,36 +226,35 @@ def _sized(what, x, n):
     return x.ravel() if isinstance(x, np.ndarray) else ca.vec(x)
 
 
-def xyzw(Q):
+def xyzw(Q: ExpressionLike) -> Matrix:
     """Quaternion (x, y, z, w) from (w, x, y, z). (4,) -> (4,)."""
     Q = _sized("xyzw: Q", Q, 4)
     return ca.vertcat(Q[1], Q[2], Q[3], Q[0])
 
 
-def wxyz(Q):
+def wxyz(Q: ExpressionLike) -> Matrix:
     """Quaternion (w, x, y, z) from (x, y, z, w). (4,) -> (4,)."""
     Q = _sized("wxyz: Q", Q, 4)
     return ca.vertcat(Q[3], Q[0], Q[1], Q[2])
 
 
-def linear_first(x):
+def linear_first(x: ExpressionLike) -> Matrix:
     """Twist, wrench or Jacobian (6, n) with its upper and lower three rows exchanged; its own inverse.
     (6,) or (6, n); ShapeError for other shapes."""
-    if not isinstance(x, (ca.SX, ca.MX, ca.DM)):
-        x = as_floats("linear_first", x)
-    if len(x.shape) not in (1, 2) or x.shape[0] != 6:
-        raise ShapeError(f"linear_first: got shape {x.shape}, expected (6,) or (6, n): one column each")
-    return ca.vertcat(x[3:6, :], x[0:3, :]) if len(x.shape) == 2 else ca.vertcat(x[3:6], x[0:3])
+    rows: Any = x if isinstance(x, (ca.SX, ca.MX, ca.DM)) else as_floats("linear_first", x)
+    if len(rows.shape) not in (1, 2) or rows.shape[0] != 6:
+        raise ShapeError(f"linear_first: got shape {rows.shape}, expected (6,) or (6, n): one column each")
+    return ca.vertcat(rows[3:6, :], rows[0:3, :]) if len(rows.shape) == 2 else ca.vertcat(rows[3:6], rows[0:3])
 
 
-def _same(q):
+def _same(q: Any) -> Any:
     return q
 
 
 _SWAP = ca.DM(np.roll(np.eye(6), 3, axis=0))  # [angular; linear] to [linear; angular]
 
 
-def _plain(nv, reference=0.0):
+def _plain(nv: int, reference: float = 0.0) -> _Way:
     """As here, apart from a coordinate's value at rest."""
     return _Way(nv, lambda q: q + reference, lambda x: x - reference, lambda q: ca.DM.eye(nv))
 
@@ -261,22 +273,22 @@ _PINOCCHIO_PLANAR = _Way(
 _MUJOCO_BALL = _Way(4, _same, _same, lambda q: ca.DM.eye(3))
 
 
-def _cross_term(v):
+def _cross_term(v: Any) -> Any:
     """What a point of the moving body accelerates by beyond the derivative of its velocity's components: w x v."""
     return ca.vertcat(ca.DM(3, 1), ca.cross(v[0:3], v[3:6]))
 
 
-def _mujoco_free(rotation, translation):
+def _mujoco_free(rotation: Array, translation: Array) -> _Way:
     """A free joint that rests at a pose (numbers) in the world, from which MuJoCo measures."""
     R0, p0, Q0 = ca.DM(rotation), ca.DM(translation), ca.DM(quaternion_of(rotation))
 
-    def to(q):
+    def to(q: Any) -> Any:
         return ca.vertcat(p0 + R0 @ q[4:7], so3.quat_mul(Q0, q[0:4]))
 
-    def back(x):
+    def back(x: Any) -> Any:
         return ca.vertcat(so3.quat_mul(so3.quat_conj(Q0), x[3:7]), R0.T @ (x[0:3] - p0))
 
-    def turn(q):
+    def turn(q: Any) -> Any:
         R = R0 @ so3.quat_to_rot(q[0:4])
         return ca.vertcat(ca.horzcat(ca.DM(3, 3), R), ca.horzcat(ca.DM.eye(3), ca.DM(3, 3)))
 
@@ -293,14 +305,14 @@ _DRAKE_PLANAR = _Way(
 )
 
 
-def rotation_to_quaternion(R):
+def rotation_to_quaternion(R: Numbers) -> Array:
     """Unit quaternion (w, x, y, z) of a rotation matrix (3, 3) of numbers; ShapeError for what is none."""
     R = as_floats("rotation_to_quaternion: R", R)
     check_rotation("rotation_to_quaternion: R", R)
     return quaternion_of(R)
 
 
-def quaternion_of(R):
+def quaternion_of(R: Array) -> Array:
     """rotation_to_quaternion of what is known to be a rotation matrix."""
     # the matrix 4 Q Q' has Q as its longest row, up to length
     a = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
@@ -336,7 +348,7 @@ _FITS = {
 }
 
 
-def to_pinocchio(robot, model, names=None):
+def to_pinocchio(robot: Robot, model: Any, names: Mapping[str, str] | None = None) -> Conversion:
     """Conversion to a pinocchio.Model (of `pin`), matched by joint names.
 
     Args: names {ours: theirs} for joints called otherwise. A free joint not found by name is the model's only one.
@@ -352,7 +364,7 @@ def to_pinocchio(robot, model, names=None):
     return _match("to_pinocchio", robot, found, names, model.nq, model.nv, lambda f, j: ways.get(f.shape))
 
 
-def _pinocchio_shape(short):
+def _pinocchio_shape(short: str) -> str:
     kind = short.removeprefix("JointModel")
     whole = {"FreeFlyer": "free", "Spherical": "ball", "Planar": "planar"}
     if kind in whole:
@@ -363,7 +375,7 @@ def _pinocchio_shape(short):
     return next((shape for start, shape in starts.items() if kind.startswith(start)), kind)
 
 
-def to_mujoco(robot, model, names=None):
+def to_mujoco(robot: Robot, model: Any, names: Mapping[str, str] | None = None) -> Conversion:
     """Conversion to a mujoco.MjModel (qpos, qvel, qacc, qfrc), matched by joint names; see to_pinocchio."""
     shapes = ("free", "ball", "slide", "turn")  # in the order of mjtJoint
     found = []
@@ -373,7 +385,7 @@ def to_mujoco(robot, model, names=None):
         found.append(_Found(model.joint(i).name, shape, address, int(model.jnt_dofadr[i]), rest))
     home = {b.joint.name: b for b in robot.bodies}
 
-    def way(f, joint):
+    def way(f: _Found, joint: Joint) -> _Way | None:
         if f.shape == "free":
             body = home[joint.name]
             if body.parent:
@@ -384,7 +396,7 @@ def to_mujoco(robot, model, names=None):
     return _match("to_mujoco", robot, found, names, model.nq, model.nv, way)
 
 
-def to_drake(robot, plant, names=None):
+def to_drake(robot: Robot, plant: Any, names: Mapping[str, str] | None = None) -> Conversion:
     """Conversion to a finalized pydrake MultibodyPlant, matched by joint names; see to_pinocchio."""
     shapes = {"revolute": "turn", "prismatic": "slide", "screw": "screw", "quaternion_floating": "free"}
     found = []
@@ -398,7 +410,15 @@ def to_drake(robot, plant, names=None):
     return _match("to_drake", robot, found, names, nq, nv, lambda f, j: ways.get(f.shape))
 
 
-def _match(library, robot, found, names, nq, nv, way):
+def _match(
+    library: str,
+    robot: Robot,
+    found: list[_Found],
+    names: Mapping[str, str] | None,
+    nq: int,
+    nv: int,
+    way: Callable[[_Found, Joint], _Way | None],
+) -> Conversion:
     names = options_of(f"{library}: names", names)
     for name in names:
         robot.joint(name)  # UnknownName
@@ -423,7 +443,7 @@ def _match(library, robot, found, names, nq, nv, way):
         elif j.kind == "planar" and not np.allclose(j.axis / np.linalg.norm(j.axis), [0, 0, 1], atol=1e-9):
             problems.append(f"joint {j.name!r}: only planar joints with axis (0, 0, 1) can be converted")
         else:
-            places.append(_Place(j, f.q_index, f.v_index, way(f, j) or _plain(1, f.reference), j.mimic is not None))
+            places.append(_Place(j, f.q_index, f.v_index, way(f, j) or _plain(1, f.reference), j.mimic))
     for f in found:
         if id(f) not in used:
             ours = _listed(j.name for j in robot.joints)
@@ -436,14 +456,14 @@ def _match(library, robot, found, names, nq, nv, way):
     return Conversion(robot, library, int(nq), int(nv), tuple(places))
 
 
-def _listed(names):
+def _listed(names: Iterable[object]) -> str:
     return ", ".join(map(str, names)) or "none"
 
 
 # -- roll, pitch and yaw --------------------------------------------------------------------------------------
 
 
-def rpy_to_quaternion(rpy):
+def rpy_to_quaternion(rpy: ExpressionLike) -> Matrix:
     """Quaternion (w, x, y, z) of turns about the fixed axes x, y, z in turn (URDF) [rad]. (3,) -> (4,)."""
     rpy = _sized("rpy_to_quaternion: rpy", rpy, 3)
     (a, b, c), (x, y, z) = ([f(0.5 * rpy[i]) for i in range(3)] for f in (ca.cos, ca.sin))
@@ -451,7 +471,7 @@ def rpy_to_quaternion(rpy):
     return so3.quat_mul(yaw, so3.quat_mul(pitch, roll))
 
 
-def quaternion_to_rpy(Q):
+def quaternion_to_rpy(Q: ExpressionLike) -> Matrix:
     """Roll, pitch, yaw [rad] of a quaternion (w, x, y, z), pitch within a quarter turn. (4,) -> (3,).
 
     The length does not matter; ShapeError for numbers that are zero or not finite. The angles make the same rotation
@@ -466,7 +486,7 @@ def quaternion_to_rpy(Q):
     return so3.quat_to_rpy(Q)
 
 
-def rpy_rate_matrix(rpy):
+def rpy_rate_matrix(rpy: ExpressionLike) -> Matrix:
     """E (3, 3) with body angular velocity = E d(rpy)/dt; singular where the pitch is a quarter turn."""
     rpy = _sized("rpy_rate_matrix: rpy", rpy, 3)
     r, p = rpy[0], rpy[1]
@@ -477,7 +497,7 @@ def rpy_rate_matrix(rpy):
     )
 
 
-def rpy_rate(rpy, w):
+def rpy_rate(rpy: ExpressionLike, w: ExpressionLike) -> Matrix:
     """Rates (3,) [rad/s] of roll, pitch, yaw (3,) [rad] of a body turning at body angular velocity w (3,) [rad/s]."""
     rpy, w = _sized("rpy_rate: rpy", rpy, 3), _sized("rpy_rate: w", w, 3)
     r, p = rpy[0], rpy[1]

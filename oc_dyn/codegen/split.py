@@ -4,6 +4,10 @@ Compilers take more than linear time for one C function of 10^5 assignments, and
 parts are consecutive runs of instructions; what one computes and a later one reads goes through vectors in memory.
 """
 
+from __future__ import annotations
+
+from itertools import pairwise
+
 import casadi as ca
 import numpy as np
 
@@ -15,7 +19,7 @@ MARK = "_ocdyn"  # what the names of parts end in, with their number: nobody els
 _SLACK = 0.3  # a part may be shorter by this share, where fewer values have to be handed on
 
 
-def split(function, limit=LIMIT):
+def split(function: ca.Function, limit: int = LIMIT) -> ca.Function:
     """An equal Function that calls parts of at most `limit` instructions each, one after the other.
 
     function: an SX Function, as od.function makes them; others, and those that are short enough, come back as they are.
@@ -105,7 +109,7 @@ def _chain(f, tape, cuts):
     values = [*ports]  # what parts may read: the inputs, then what each part hands on; `symbols`: the same within parts
     place = dict(tape.inputs)  # value: (index in these lists, position)
     entries = [[] for _ in range(f.n_out())]  # of each output: (positions, vector) by part
-    for number, (start, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for number, (start, end) in enumerate(pairwise(cuts)):
         sources, kept, results, written = _part(tape, start, end, place, symbols)
         inputs = [symbols[i][0] for i in sources]
         part = ca.Function(f"{f.name()}{MARK}{number}", inputs, results)

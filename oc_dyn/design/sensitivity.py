@@ -1,5 +1,10 @@
 """od.sensitivity: derivatives of the dynamics by design parameters, where the motion may depend on them as well."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import casadi as ca
 
 from ..errors import OrderError, ShapeError, UnknownName
@@ -7,6 +12,7 @@ from ..function import RobotFunction, checked_name
 from ..hybrid_dynamics import prescribed_rows
 from ..model.cache import cached
 from ..model.quaternions import quaternions
+from ..model.robot import Robot
 from ..partials import recursive_scalar as kim
 from ..registry import get
 from .parameters import Parameter
@@ -15,7 +21,15 @@ from .tree import DesignTree
 _OUTPUTS = {"inverse_dynamics": ("tau",), "forward_dynamics": ("dv",), "hybrid_dynamics": ("tau_p", "dv_f")}
 
 
-def sensitivity(robot, quantity, parameter, *, method="recursive_scalar", name=None, **options):
+def sensitivity(
+    robot: Robot,
+    quantity: str,
+    parameter: Parameter | Sequence[Parameter],
+    *,
+    method: str = "recursive_scalar",
+    name: str | None = None,
+    **options: Any,
+) -> RobotFunction:
     """Dynamics and their derivatives by design parameters, as casadi.Function with named ports.
 
     quantity: "inverse_dynamics", "forward_dynamics" or "hybrid_dynamics", at order 0; options external_wrenches and

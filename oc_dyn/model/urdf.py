@@ -1,20 +1,26 @@
 """Robots from URDF files."""
 
+from __future__ import annotations
+
 import ast
+import os
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from urdf_parser_py.urdf import URDF
 
 from ..errors import ModelError, ModelWarning
 from ..lie import so3
+from ..types import Array, Numbers
 from .canonical import CLEAN, almost_quarter_turns
 from .check import definite_problems, joint_problems, motion_doubts, tree_problems
 from .inertia import Inertia
-from .robot import Joint, Mimic, assemble, checked_tolerance
-from .xml_clean import Findings, clean
+from .robot import Joint, Mimic, Robot, assemble, checked_tolerance
+from .xml_clean import Finding, Findings, clean
 from .xml_read import read_xml
 
 _KIND = {"floating": "free"}  # all other types are called as in joints.py
@@ -22,15 +28,15 @@ _SUBJECT = re.compile(r"""(link|joint) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 
 def load_urdf(
-    path_or_xml,
+    path_or_xml: str | bytes | os.PathLike[str],
     *,
-    floating_base=False,
-    lock=None,
-    gravity=(0.0, 0.0, -9.81),
-    strict=False,
-    snap_angles=CLEAN,
+    floating_base: bool = False,
+    lock: Mapping[str, Numbers] | None = None,
+    gravity: Numbers = (0.0, 0.0, -9.81),
+    strict: bool = False,
+    snap_angles: float = CLEAN,
     check_inertia: bool = True,
-):
+) -> Robot:
     """Robot of a URDF file; meshes, sensors, transmissions and unknown tags are not looked at.
 
     path_or_xml: path (str, Path) or XML itself (str, bytes), in any encoding it declares.
@@ -91,8 +97,8 @@ def load_urdf(
     return robot
 
 
-def _links(described):
-    links = {}
+def _links(described: Any) -> dict[str, Inertia | None]:
+    links: dict[str, Inertia | None] = {}
     for link in described.links:
         given = link.inertial
         if given is None:
@@ -104,7 +110,7 @@ def _links(described):
     return links
 
 
-def _joints(described, extras):
+def _joints(described: Any, extras: Any) -> list[Joint]:
     joints = []
     for j, extra in zip(described.joints, extras, strict=True):
         values = dict(extra)
@@ -122,11 +128,11 @@ def _joints(described, extras):
     return joints
 
 
-def _rotation(rpy):
+def _rotation(rpy: Any) -> Array:
     return np.array(so3.rpy(*rpy), float) if any(rpy) else np.eye(3)
 
 
-def _located(text, lines):
+def _located(text: str, lines: dict[tuple[str, str], list[int]]) -> Finding:
     """(line, sentence) of a problem of the tree, after the link or joint it begins with."""
     subject = _SUBJECT.match(text)
     at = lines.get((subject[1], ast.literal_eval(subject[2]))) if subject else None
@@ -135,12 +141,12 @@ def _located(text, lines):
     return at[-1], text if len(at) == 1 else f"{text} (lines {', '.join(map(str, at[:9]))})"
 
 
-def _joined(findings):
+def _joined(findings: list[Finding]) -> Finding:
     """One finding of several: the first three in full."""
     rest = f"; and {len(findings) - 3} more, see robot.report" if len(findings) > 3 else ""
     return findings[0][0], "; ".join([findings[0][1], *map(_sentence, findings[1:3])]) + rest
 
 
-def _sentence(problem):
+def _sentence(problem: Finding) -> str:
     line, text = problem
     return text if line is None else f"line {line}: {text}"

@@ -5,10 +5,13 @@ moves along one coordinate, axis, limits and dynamics. Shapes, sensors, transmis
 gone. Everything wrong is noted with its line and reading goes on, so that one error can list it all.
 """
 
+from __future__ import annotations
+
 import difflib
 import math
 import re
 from collections import Counter
+from typing import TypeAlias
 
 import numpy as np
 from lxml import etree
@@ -30,6 +33,8 @@ _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _MACRO = re.compile(r"\$[{(]")
 _INF = math.inf
 
+Finding: TypeAlias = tuple[int | None, str]  # line and sentence
+
 
 class Findings:
     """What is wrong, doubtful or assumed, as (line, sentence). In strict mode what is doubtful is wrong."""
@@ -43,12 +48,15 @@ class Findings:
         self._near = {}
 
     def line(self, e):
+        """Line of an element in the file, None without one."""
         return None if e is None else (e.sourceline or 1) + self.offset
 
     def wrong(self, e, text):
+        """Keep what makes the file unusable."""
         self.problems.append((self.line(e), text))
 
     def doubt(self, e, text, loud=True):
+        """Keep what is doubtful, to be warned of if `loud`."""
         if self.strict:
             self.wrong(e, text)
         elif loud:
@@ -56,6 +64,7 @@ class Findings:
         self.note(e, text)
 
     def note(self, e, text):
+        """Keep what the report tells."""
         self.report.append((self.line(e), text))
 
     def misspelt(self, name, known):
@@ -352,7 +361,7 @@ def _unknown_tag(e, who, known, f):
 def _attributes(e, who, known, f, nearly=False):
     """{name: text} without namespaces. Unknown names are doubtful: all, or where others add to them, near ones."""
     given = {}
-    for key in e.keys():
+    for key in e.attrib:
         plain = key.rpartition("}")[2].rpartition(":")[2]
         if plain in known:
             given.setdefault(plain, _text(e, plain))
@@ -368,7 +377,7 @@ def _text(e, key):
     """Attribute by its plain name; one without a namespace goes first (Drake writes drake:acceleration)."""
     if key in e.attrib:
         return e.get(key)
-    return next((e.get(k) for k in e.keys() if k.rpartition("}")[2].rpartition(":")[2] == key), None)
+    return next((e.get(k) for k in e.attrib if k.rpartition("}")[2].rpartition(":")[2] == key), None)
 
 
 def _tag(e):
