@@ -92,13 +92,7 @@ def analytic(
     make: od.function. Ports that those do not know, as w_ext, are differentiated by AD.
     Raises ModelError for robots whose q is not on a vector space, OrderError where a derivative is not registered.
     """
-    unfit = sorted(set(GROUPS) & robot.features)
-    if unfit:
-        problem = (
-            f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "
-            f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
-        )
-        raise ModelError(f"{quantity} of {robot.name}", [problem])
+    _require_vector_space(robot, quantity)
     J, A, H = (
         make(robot, f"{quantity}_{x}", order=order, **options) for x in ("partials", "adjoint", "lagrangian_hessian")
     )
@@ -143,6 +137,16 @@ def analytic(
         return blocks
 
     return with_derivatives(base.name(), symbols, values, jacobian, adjoint, hessian, names, results)
+
+
+def _require_vector_space(robot: Robot, quantity: str) -> None:
+    unfit = sorted(set(GROUPS) & robot.features)
+    if unfit:
+        problem = (
+            f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "
+            f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
+        )
+        raise ModelError(f"{quantity} of {robot.name}", [problem])
 
 
 def check_derivatives(

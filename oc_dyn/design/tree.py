@@ -1,5 +1,7 @@
 """The robot as a function of design parameters, in its author's frames, with the derivatives that Kim's tables want."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import casadi as ca
@@ -89,7 +91,8 @@ class DesignTree:
 
     def __init__(self, robot, changes, p):
         self.robot, self.p, n = robot, p, len(robot.bodies)
-        self.bodies, self.tips_first = range(1, n + 1), range(n, 0, -1)
+        self.bodies, self.reversed_bodies = range(1, n + 1), range(n, 0, -1)
+        self.tips_first = self.reversed_bodies  # until the methods say reversed_bodies
         self.parent = (None, *(b.parent for b in robot.bodies))
         self.children = [[b.index for b in robot.bodies if b.parent == k] for k in range(n + 1)]
         self.armature = (None, *(b.joint.armature for b in robot.bodies))

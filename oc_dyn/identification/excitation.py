@@ -87,17 +87,21 @@ def exciting_motion(
     ipopt: dict[str, Any] = {"print_level": 0, "sb": "yes", "tol": 1e-3, "max_iter": iterations}
     ipopt["hessian_approximation"] = "limited-memory"
     opti.solver("ipopt", {"print_time": False, "expand": False, "iteration_callback": iteration_watch()}, ipopt)
+    found = np.array(_solved(opti).value(x)).reshape(nv, -1)
+    motion = PeriodicMotion(float(period), found[:, 0], found[:, 1 : 1 + harmonics], found[:, 1 + harmonics :])
+    _check(robot, motion, lower, upper, speed, acceleration, margin)
+    return motion
+
+
+def _solved(opti: ca.Opti) -> ca.OptiSol:
+    """The last iterate, whatever stopped the solver but the limit of time."""
     try:
         with solver_run() as run:
-            solution = opti.solve_limited()
+            return opti.solve_limited()
     except RuntimeError:
         if run.timed_out:
             raise SolveError("exciting_motion: stopped by the limit of time", TIME_LIMIT) from None
         raise
-    found = np.array(solution.value(x)).reshape(nv, -1)
-    motion = PeriodicMotion(float(period), found[:, 0], found[:, 1 : 1 + harmonics], found[:, 1 + harmonics :])
-    _check(robot, motion, lower, upper, speed, acceleration, margin)
-    return motion
 
 
 def condition(robot: Robot, motion: PeriodicMotion, samples: int = 400) -> float:

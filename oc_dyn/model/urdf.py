@@ -64,19 +64,9 @@ def load_urdf(
     snap_angles = checked_tolerance("load_urdf: snap_angles", snap_angles)
     source, stem, root, offset = read_xml(path_or_xml)
     found = Findings(strict, offset, check_inertia)
-    xml, extras, lines = clean(root, stem, found)
-    if found.macro:
-        text = f"{found.macro[1]}: an unexpanded xacro; run xacro first (xacro FILE > robot.urdf)"
-        raise ModelError(source, [_sentence((found.macro[0], text))])
-    described = URDF.from_xml_string(xml)
-    links, joints = _links(described), _joints(described, extras)
-    tree = tree_problems(links, joints) if found.complete else [t for j in joints for t in joint_problems(j)]
-    problems = found.problems + [_located(text, lines) for text in tree]
-    if problems:
-        problems.sort(key=lambda p: p[0] or np.inf)
-        raise ModelError(source, [_sentence(p) for p in problems])
+    name, links, joints, lines = _parts(source, stem, root, found)
     robot = assemble(
-        described.name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source,
+        name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source,
         report=[_sentence(p) for p in sorted(found.report, key=lambda p: p[0] or 0)],
     )  # fmt: skip
     wrong = definite_problems(robot) if check_inertia else []
@@ -95,6 +85,25 @@ def load_urdf(
     for p in [*found.warnings, *(_joined(some) for some in told if some)]:
         warnings.warn(f"{source}: {_sentence(p)}", ModelWarning, stacklevel=2)
     return robot
+
+
+def _parts(
+    source: str, stem: str, root: Any, found: Findings
+) -> tuple[str, dict[str, Inertia | None], list[Joint], dict[tuple[str, str], list[int]]]:
+    """Name, links and joints of a robot from the root element, and the lines on which they stand. Raises ModelError
+    with every problem found."""
+    xml, extras, lines = clean(root, stem, found)
+    if found.macro:
+        text = f"{found.macro[1]}: an unexpanded xacro; run xacro first (xacro FILE > robot.urdf)"
+        raise ModelError(source, [_sentence((found.macro[0], text))])
+    described = URDF.from_xml_string(xml)
+    links, joints = _links(described), _joints(described, extras)
+    tree = tree_problems(links, joints) if found.complete else [t for j in joints for t in joint_problems(j)]
+    problems = found.problems + [_located(text, lines) for text in tree]
+    if problems:
+        problems.sort(key=lambda p: p[0] or np.inf)
+        raise ModelError(source, [_sentence(p) for p in problems])
+    return described.name, links, joints, lines
 
 
 def _links(described: Any) -> dict[str, Inertia | None]:
