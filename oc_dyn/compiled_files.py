@@ -118,7 +118,7 @@ def _not_own(found: os.stat_result) -> str:
 def built(folder: Path, name: str, key: str, make: Callable[[str], Path], suffix: str, maker: str) -> Path:
     """Path of the file of this name and key in a cache folder, made if it is not there as it was written.
 
-    make(place) -> path of what it made in the folder `place`. The file bears the digest of its content in its name, so
+    make(place) -> path of what it made in the folder `place`. The name of the file contains a digest of its content, so
     that one rename puts both there, and one that was cut, swapped or damaged is seen before it is loaded; it is then
     made again, with a ModelWarning. Processes that want the same one at the same time make it twice, and disturb each
     other in no other way. maker: who makes it, for messages.

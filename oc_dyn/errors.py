@@ -45,7 +45,7 @@ def _pickles(x: object) -> bool:
 
 
 class ModelError(_Portable, ValueError):
-    """A robot description is wrong; lists every problem found, one a line, and keeps them in `problems`."""
+    """A robot description is wrong; lists every problem found, one per line, and keeps them in `problems`."""
 
     def __init__(self, source: object, problems: Iterable[str]) -> None:
         self.source = str(source)

@@ -1,7 +1,7 @@
 """Where many points are computed: here, by processes, by Dask, or by any concurrent.futures.Executor.
 
 A point is a plain tuple of arguments for a function that can be pickled; results come as they are done. Processes are
-spawned anew, so that a script which starts them needs `if __name__ == "__main__":` around what it does.
+spawned, not forked: a script that starts them needs `if __name__ == "__main__":` around what it does.
 """
 
 from __future__ import annotations

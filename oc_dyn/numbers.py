@@ -1,4 +1,4 @@
-"""Numbers that users give, as numpy arrays."""
+"""Numbers that users pass, as numpy arrays."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _COLUMNS = (
 _TABLE = f"""CREATE TABLE IF NOT EXISTS results ({_COLUMNS[0]} TEXT PRIMARY KEY, {", ".join(_COLUMNS[1:])});
 CREATE INDEX IF NOT EXISTS places ON results (function, point)"""
 _WAIT = 60.0  # seconds that a writer waits for others
-KEPT = "what was written before is kept, and the same call goes on behind it"
+KEPT = "what was written before is kept, and the same call resumes after it"
 
 
 class Store:

@@ -1,4 +1,4 @@
-"""What users give, checked: each function returns it in the form that is worked with, or says what was expected."""
+"""Checks of what users pass: each function returns it in the form used inside, or raises and says what it expected."""
 
 from __future__ import annotations
 

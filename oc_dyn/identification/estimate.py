@@ -71,7 +71,7 @@ def identify(
     confidence: float = 0.95,
     trust: float = 0.1,
 ) -> Identification:
-    """Identification from samples q (nq, N), v, dv, tau (nv, N), one a column.
+    """Identification from samples q (nq, N), v, dv, tau (nv, N), one per column.
 
     prior: (10 bodies,) parameters that decide where the samples do not, default the robot's own; they may be
     unphysical: they are first made physical. trust: weight of their distance against the squared error in units

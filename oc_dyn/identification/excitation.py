@@ -51,8 +51,8 @@ def exciting_motion(
     makes it in `iterations` steps.
 
     Limits: position (its range narrowed by `margin` of it on both sides), velocity and acceleration (`margin` below).
-    Where a position is not limited it stays within pi, or 1 m; a velocity that is not, within 2 a second.
-    samples: where along the period the limits and the regressor are taken, default 12 a harmonic.
+    Where a position is not limited it stays within pi, or 1 m; a velocity that is not, within 2 rad/s, or m/s.
+    samples: where along the period the limits and the regressor are taken, default 12 per harmonic.
     Minimises log(largest / smallest singular value) of the base regressor, both by means of order 4 of the eigenvalues
     of its Gram matrix, so that it is smooth. Raises ModelError for robots with joints of several coordinates.
     """

@@ -26,8 +26,8 @@ _INF = float("inf")
 class RobotBuilder:
     """Collects links and joints of a robot; build() makes the immutable Robot.
 
-    Args: name (str); gravity (3,) [m/s^2] in the frame of the root link; check_inertia=False takes masses and inertias
-    that no body has, and tells of them in robot.report alone.
+    Args: name (str); gravity (3,) [m/s^2] in the frame of the root link; check_inertia=False accepts masses and
+    inertias that no real body has and mentions them in robot.report only.
     SI units throughout. Wrong values are refused at once with the name of the link or joint (ModelError, ShapeError);
     whether the parts form a tree is checked by build(), so joints may be added before the links they connect.
     """

@@ -427,7 +427,7 @@ class Robot(ReadOnlyArrays):
     def with_snapped_angles(self, tolerance: float = 1e-5) -> Robot:
         """The same robot, rotation entries within `tolerance` of 0 or 1 taken as exact: for files that write 1.5708 for
         a quarter turn. Results differ by as much from those of the robot as written; 0 leaves all numbers as they
-        are, for results to rounding and some more instructions; robots have 1e-9 unless told otherwise."""
+        are, for results to rounding and some more instructions; the default is 1e-9."""
         return replace(self, snap_angles=checked_tolerance("with_snapped_angles", tolerance))
 
     def canonical_report(self) -> str:

@@ -46,8 +46,8 @@ def load_urdf(
     snap_angles: rotation entries this close to 0 or 1 are taken as exact, such as 1e-5 for a file that writes 1.5708
     for a quarter turn; fewer instructions, results that differ from the file's by as much. 0 keeps all numbers as
     they are.
-    check_inertia: False takes inertias that no body has, negative masses included, and tells of them in
-    `robot.report` alone.
+    check_inertia: False accepts inertias that no real body has, negative masses included, and mentions them in
+    `robot.report` only.
 
     Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that

@@ -42,7 +42,7 @@ class Findings:
     def __init__(self, strict=False, offset=0, check_inertia=True):
         self.strict, self.offset, self.check_inertia = strict, offset, check_inertia
         self.problems, self.warnings, self.report = [], [], []
-        self.unphysical = []  # of the report: inertias that no body has, all told in one warning
+        self.unphysical = []  # of the report: inertias that no real body has, one warning for all
         self.complete = True  # every joint knows its links, so that the tree can be judged
         self.macro = None  # the first trace of xacro
         self._near = {}

@@ -1,7 +1,5 @@
 """Robots that need no file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 
