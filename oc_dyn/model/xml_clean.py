@@ -232,16 +232,7 @@ def _limits(out, joint, e, kind, who, f):
     if e is None and kind != "continuous":
         f.doubt(joint, f"{who}: no <limit>; all its limits are taken as infinite")
     elif e is not None and missing:
-        ends = [k for k in missing if k in ("lower", "upper")]
-        zero = ends if len(ends) == 1 else []
-        value.update(dict.fromkeys(zero, 0.0))
-        infinite = [k for k in missing if k not in zero]
-        taken = [f"{zero[0]} is taken as 0, as URDF says"] if zero else []
-        taken += [f"taken as infinite: {_listed(infinite)}"] if infinite else []
-        f.doubt(e, f"{who}: <limit> has no {_listed(missing)}; {', '.join(taken)}")
-        if zero and value["lower"] > value["upper"]:
-            f.wrong(e, f"{who}: <limit> has no {zero[0]}, and 0 would leave no range; give lower and upper")
-            value.update(lower=-_INF, upper=_INF)
+        _fill_limits(value, missing, e, who, f)
     if kind != "continuous" and value["lower"] == value["upper"]:
         f.note(e, f"{who}: its range is the one point {value['lower']:g}")
     slowing = value.pop("deceleration", _INF)
@@ -250,6 +241,20 @@ def _limits(out, joint, e, kind, who, f):
         value["acceleration"] = slowing
     etree.SubElement(out, "limit", {k: repr(value.pop(k)) for k in _LIMITS})
     return value
+
+
+def _fill_limits(value, missing, e, who, f):
+    """Limits that a <limit> does not give, into `value`."""
+    ends = [k for k in missing if k in ("lower", "upper")]
+    zero = ends if len(ends) == 1 else []
+    value.update(dict.fromkeys(zero, 0.0))
+    infinite = [k for k in missing if k not in zero]
+    taken = [f"{zero[0]} is taken as 0, as URDF says"] if zero else []
+    taken += [f"taken as infinite: {_listed(infinite)}"] if infinite else []
+    f.doubt(e, f"{who}: <limit> has no {_listed(missing)}; {', '.join(taken)}")
+    if zero and value["lower"] > value["upper"]:
+        f.wrong(e, f"{who}: <limit> has no {zero[0]}, and 0 would leave no range; give lower and upper")
+        value.update(lower=-_INF, upper=_INF)
 
 
 def _dynamics(out, e, who, f):
