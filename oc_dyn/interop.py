@@ -56,12 +56,12 @@ class Conversion:
     def q(self, q: ExpressionLike) -> Expression:
         """Their configuration (nq,) from ours."""
         q = self._unit(self._column("q", q, self.robot.nq))
-        return _result(p.way.to(p.our_q(q)) for p in sorted(self.places, key=lambda p: p.q_index))
+        return _result(p.map.to(p.our_q(q)) for p in sorted(self.places, key=lambda p: p.q_index))
 
     def from_q(self, q: ExpressionLike) -> Expression:
         """Our configuration from theirs (nq,). Angles stored as (cos, sin) come back between -pi and pi."""
         q = self._column("q", q, self.nq)
-        return self._unit(_result(p.way.back(p.their_q(q)) for p in self._ours()))
+        return self._unit(_result(p.map.back(p.their_q(q)) for p in self._ours()))
 
     def v(self, v: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Their velocity (nv,) from ours at our q."""
@@ -78,7 +78,7 @@ class Conversion:
         dv = self._column("dv", dv, self.robot.nv)
         parts = []
         for p in self._theirs():
-            extra = p.way.extra(p.our_v(self._column("v", v, self.robot.nv))) if p.way.extra else 0
+            extra = p.map.extra(p.our_v(self._column("v", v, self.robot.nv))) if p.map.extra else 0
             parts.append(p.scale * (self._turn(p, q) @ (p.our_v(dv) + extra)))
         return _result(parts)
 
@@ -90,7 +90,7 @@ class Conversion:
         parts = []
         for p in self._ours():
             back = self._turn(p, self._our_q(p, q)).T
-            extra = p.way.extra(back @ p.their_v(self._column("v", v, self.nv))) if p.way.extra else 0
+            extra = p.map.extra(back @ p.their_v(self._column("v", v, self.nv))) if p.map.extra else 0
             parts.append(back @ p.their_v(dv) - extra)
         return _result(parts)
 
@@ -130,22 +130,22 @@ class Conversion:
 
     def _turn(self, p: _Place, q: ExpressionLike | None) -> Any:
         """Block of velocity_matrix of one joint."""
-        return p.way.turn(p.our_q(self._unit(self._column("q", q, self.robot.nq), p)) if p.way.turns else None)
+        return p.map.turn(p.our_q(self._unit(self._column("q", q, self.robot.nq), p)) if p.map.turns else None)
 
     def _our_q(self, p: _Place, q: ExpressionLike | None) -> Any:
         """Our q with nothing but the coordinates of one joint filled in, from theirs."""
-        if not p.way.turns:
+        if not p.map.turns:
             return None
-        part = p.way.back(p.their_q(self._column("q", q, self.nq)))
+        part = p.map.back(p.their_q(self._column("q", q, self.nq)))
         j = p.joint
         return ca.vertcat(ca.DM(j.q_index, 1), part, ca.DM(self.robot.nq - j.q_index - j.nq, 1))
 
     def _unit(self, q: Any, place: _Place | None = None) -> Any:
         """Our q, whose quaternions are of unit length where they are numbers; of one joint alone, if one is given."""
         if isinstance(q, (ca.DM, np.ndarray)):
-            found = quaternions(self.robot)
-            found = [x for x in found if x[0] == place.joint.name] if place else found
-            check_quaternions(self.library, found, np.asarray(q))
+            rotations = quaternions(self.robot)
+            rotations = [x for x in rotations if x[0] == place.joint.name] if place else rotations
+            check_quaternions(self.library, rotations, np.asarray(q))
         return q
 
     def _column(self, name: str, value: ExpressionLike | None, n: int) -> Any:
@@ -165,12 +165,12 @@ def _result(parts: Iterable[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """One of their joints: its first coordinate and velocity, what moves it here, and the way between the two."""
+    """One of their joints: its first coordinate and velocity, what moves it here, and the map between the two."""
 
     joint: Joint
     q_index: int
     v_index: int
-    way: _Way
+    map: _JointMap
     rule: Mimic | None = None  # of a joint that follows another one
 
     @property
@@ -190,7 +190,7 @@ class _Place:
         return v[self.joint.v_index : self.joint.v_index + self.joint.nv]
 
     def their_q(self, q: Any) -> Any:
-        return q[self.q_index : self.q_index + self.way.nq]
+        return q[self.q_index : self.q_index + self.map.nq]
 
     def their_v(self, v: Any) -> Any:
         return v[self.v_index : self.v_index + self.joint.nv]
@@ -200,7 +200,7 @@ class _Place:
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
+class _JointMap:
     """Between our and their coordinates of one joint: to, back, and their v = turn(our q) v with turn orthogonal.
 
     Their acceleration is turn(q) (dv + extra(v)); `turns` where turn depends on q, and only then is there an extra.
@@ -254,23 +254,25 @@ def _same(q: Any) -> Any:
 _SWAP = ca.DM(np.roll(np.eye(6), 3, axis=0))  # [angular; linear] to [linear; angular]
 
 
-def _plain(nv: int, reference: float = 0.0) -> _Way:
+def _plain(nv: int, reference: float = 0.0) -> _JointMap:
     """As here, apart from a coordinate's value at rest."""
-    return _Way(nv, lambda q: q + reference, lambda x: x - reference, lambda q: ca.DM.eye(nv))
+    return _JointMap(nv, lambda q: q + reference, lambda x: x - reference, lambda q: ca.DM.eye(nv))
 
 
-_CIRCLE = _Way(2, lambda q: ca.vertcat(ca.cos(q), ca.sin(q)), lambda x: ca.atan2(x[1], x[0]), lambda q: ca.DM.eye(1))
-_PINOCCHIO_BALL = _Way(4, xyzw, wxyz, lambda q: ca.DM.eye(3))
-_PINOCCHIO_FREE = _Way(
+_CIRCLE = _JointMap(
+    2, lambda q: ca.vertcat(ca.cos(q), ca.sin(q)), lambda x: ca.atan2(x[1], x[0]), lambda q: ca.DM.eye(1)
+)
+_PINOCCHIO_BALL = _JointMap(4, xyzw, wxyz, lambda q: ca.DM.eye(3))
+_PINOCCHIO_FREE = _JointMap(
     7, lambda q: ca.vertcat(q[4:7], xyzw(q[0:4])), lambda x: ca.vertcat(wxyz(x[3:7]), x[0:3]), lambda q: _SWAP
 )
-_PINOCCHIO_PLANAR = _Way(
+_PINOCCHIO_PLANAR = _JointMap(
     4,
     lambda q: ca.vertcat(q[1:3], ca.cos(q[0]), ca.sin(q[0])),
     lambda x: ca.vertcat(ca.atan2(x[3], x[2]), x[0:2]),
     lambda q: ca.DM([[0, 1, 0], [0, 0, 1], [1, 0, 0]]),
 )
-_MUJOCO_BALL = _Way(4, _same, _same, lambda q: ca.DM.eye(3))
+_MUJOCO_BALL = _JointMap(4, _same, _same, lambda q: ca.DM.eye(3))
 
 
 def _cross_term(v: Any) -> Any:
@@ -278,7 +280,7 @@ def _cross_term(v: Any) -> Any:
     return ca.vertcat(ca.DM(3, 1), ca.cross(v[0:3], v[3:6]))
 
 
-def _mujoco_free(rotation: Array, translation: Array) -> _Way:
+def _mujoco_free(rotation: Array, translation: Array) -> _JointMap:
     """A free joint that rests at a pose (numbers) in the world, from which MuJoCo measures."""
     R0, p0, Q0 = ca.DM(rotation), ca.DM(translation), ca.DM(quaternion_of(rotation))
 
@@ -292,11 +294,11 @@ def _mujoco_free(rotation: Array, translation: Array) -> _Way:
         R = R0 @ so3.quat_to_rot(q[0:4])
         return ca.vertcat(ca.horzcat(ca.DM(3, 3), R), ca.horzcat(ca.DM.eye(3), ca.DM(3, 3)))
 
-    return _Way(7, to, back, turn, _cross_term)
+    return _JointMap(7, to, back, turn, _cross_term)
 
 
-_DRAKE_FREE = _Way(7, _same, _same, lambda q: ca.diagcat(*[so3.quat_to_rot(q[0:4])] * 2), _cross_term)
-_DRAKE_PLANAR = _Way(
+_DRAKE_FREE = _JointMap(7, _same, _same, lambda q: ca.diagcat(*[so3.quat_to_rot(q[0:4])] * 2), _cross_term)
+_DRAKE_PLANAR = _JointMap(
     3,
     lambda q: ca.vertcat(q[1:3], q[0]),
     lambda x: ca.vertcat(x[2], x[0:2]),
@@ -327,7 +329,7 @@ def quaternion_of(R: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _TheirJoint:
     """A joint read from their model: what it is called, its shape, its places, and its angle at rest."""
 
     name: str
@@ -355,13 +357,13 @@ def to_pinocchio(robot: Robot, model: Any, names: Mapping[str, str] | None = Non
     Raises: ModelError listing joints that are missing on either side (build the model with the same joints locked,
     pinocchio.buildReducedModel) or differ in kind.
     """
-    found = []
+    their_joints = []
     for i in range(1, model.njoints):
         j = model.joints[i]
         if j.nq:  # a mimic joint may own nothing
-            found.append(_Found(model.names[i], _pinocchio_shape(j.shortname()), j.idx_q, j.idx_v))
-    ways = {"circle": _CIRCLE, "ball": _PINOCCHIO_BALL, "free": _PINOCCHIO_FREE, "planar": _PINOCCHIO_PLANAR}
-    return _match("to_pinocchio", robot, found, names, model.nq, model.nv, lambda f, j: ways.get(f.shape))
+            their_joints.append(_TheirJoint(model.names[i], _pinocchio_shape(j.shortname()), j.idx_q, j.idx_v))
+    maps = {"circle": _CIRCLE, "ball": _PINOCCHIO_BALL, "free": _PINOCCHIO_FREE, "planar": _PINOCCHIO_PLANAR}
+    return _match("to_pinocchio", robot, their_joints, names, model.nq, model.nv, lambda f, j: maps.get(f.shape))
 
 
 def _pinocchio_shape(short: str) -> str:
@@ -378,14 +380,14 @@ def _pinocchio_shape(short: str) -> str:
 def to_mujoco(robot: Robot, model: Any, names: Mapping[str, str] | None = None) -> Conversion:
     """Conversion to a mujoco.MjModel (qpos, qvel, qacc, qfrc), matched by joint names; see to_pinocchio."""
     shapes = ("free", "ball", "slide", "turn")  # in the order of mjtJoint
-    found = []
+    their_joints = []
     for i in range(model.njnt):
         shape, address = shapes[int(model.jnt_type[i])], int(model.jnt_qposadr[i])
         rest = float(model.qpos0[address]) if shape in ("slide", "turn") else 0.0
-        found.append(_Found(model.joint(i).name, shape, address, int(model.jnt_dofadr[i]), rest))
+        their_joints.append(_TheirJoint(model.joint(i).name, shape, address, int(model.jnt_dofadr[i]), rest))
     home = {b.joint.name: b for b in robot.bodies}
 
-    def way(f: _Found, joint: Joint) -> _Way | None:
+    def map_of(f: _TheirJoint, joint: Joint) -> _JointMap | None:
         if f.shape == "free":
             body = home[joint.name]
             if body.parent:
@@ -393,37 +395,37 @@ def to_mujoco(robot: Robot, model: Any, names: Mapping[str, str] | None = None) 
             return _mujoco_free(body.rotation, body.translation)
         return _MUJOCO_BALL if f.shape == "ball" else None
 
-    return _match("to_mujoco", robot, found, names, model.nq, model.nv, way)
+    return _match("to_mujoco", robot, their_joints, names, model.nq, model.nv, map_of)
 
 
 def to_drake(robot: Robot, plant: Any, names: Mapping[str, str] | None = None) -> Conversion:
     """Conversion to a finalized pydrake MultibodyPlant, matched by joint names; see to_pinocchio."""
     shapes = {"revolute": "turn", "prismatic": "slide", "screw": "screw", "quaternion_floating": "free"}
-    found = []
+    their_joints = []
     for index in plant.GetJointIndices():
         j = plant.get_joint(index)
         if j.num_positions():
             shape = shapes.get(j.type_name(), j.type_name())
-            found.append(_Found(j.name(), shape, j.position_start(), j.velocity_start()))
-    ways = {"free": _DRAKE_FREE, "planar": _DRAKE_PLANAR}
+            their_joints.append(_TheirJoint(j.name(), shape, j.position_start(), j.velocity_start()))
+    maps = {"free": _DRAKE_FREE, "planar": _DRAKE_PLANAR}
     nq, nv = plant.num_positions(), plant.num_velocities()
-    return _match("to_drake", robot, found, names, nq, nv, lambda f, j: ways.get(f.shape))
+    return _match("to_drake", robot, their_joints, names, nq, nv, lambda f, j: maps.get(f.shape))
 
 
 def _match(
     library: str,
     robot: Robot,
-    found: list[_Found],
+    their_joints: list[_TheirJoint],
     names: Mapping[str, str] | None,
     nq: int,
     nv: int,
-    way: Callable[[_Found, Joint], _Way | None],
+    map_of: Callable[[_TheirJoint, Joint], _JointMap | None],
 ) -> Conversion:
     names = options_of(f"{library}: names", names)
     for name in names:
         robot.joint(name)  # UnknownName
-    theirs = {f.name: f for f in found}
-    free = [f for f in found if f.shape == "free"]
+    theirs = {f.name: f for f in their_joints}
+    free = [f for f in their_joints if f.shape == "free"]
     places, problems, used = [], [], set()
     for j in robot.joints + robot.mimics:
         called = names.get(j.name, j.name)
@@ -443,8 +445,8 @@ def _match(
         elif j.kind == "planar" and not np.allclose(j.axis / np.linalg.norm(j.axis), [0, 0, 1], atol=1e-9):
             problems.append(f"joint {j.name!r}: only planar joints with axis (0, 0, 1) can be converted")
         else:
-            places.append(_Place(j, f.q_index, f.v_index, way(f, j) or _plain(1, f.reference), j.mimic))
-    for f in found:
+            places.append(_Place(j, f.q_index, f.v_index, map_of(f, j) or _plain(1, f.reference), j.mimic))
+    for f in their_joints:
         if id(f) not in used:
             ours = _listed(j.name for j in robot.joints)
             problems.append(
