@@ -13,7 +13,6 @@ import numpy as np
 from ..errors import ShapeError, SolveError
 from ..friction import SMOOTHING
 from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
-from ..matrices.system_matrices import armatures
 from ..model.canonical import canonical
 from ..model.inertia import ReadOnlyArrays
 from ..model.quaternions import check_quaternions, quaternions
@@ -22,6 +21,7 @@ from ..numbers import HUGE, are_sane, as_floats
 from ..regressor.base_parameters import BaseParameters, base_parameters
 from ..types import Array, Numbers
 from ..validation import flag, number
+from ..working_axes.assembly import armatures
 from .excitation import stacked
 from .physical import coordinates, divergence, nearest_physical, parameters_of
 

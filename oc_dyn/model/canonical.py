@@ -75,8 +75,6 @@ class Canonical:
         """Body numbers, children before parents."""
         return range(self.n, 0, -1)
 
-    tips_first = reversed_bodies  # until the methods say reversed_bodies
-
     def support(self, i):
         """Bodies on the path from the ground to body i, body i last."""
         path = []
