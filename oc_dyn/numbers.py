@@ -6,10 +6,9 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .errors import ShapeError
-from .types import Array
+from .types import Array, ArrayLike
 
 HUGE = 1e30  # no length, mass or angle reaches it, and products of what is smaller do not overflow
 

@@ -6,13 +6,17 @@ recursions of the algorithms carry no types: one text of them serves SX, MX and 
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-Array: TypeAlias = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
+else:
+    ArrayLike = object  # a plain import of oc_dyn loads no module of numpy that numpy itself does not
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Matrix: TypeAlias = ca.SX | ca.MX | ca.DM
 Expression: TypeAlias = Matrix | Array
 Numbers: TypeAlias = ArrayLike | ca.DM  # as_floats makes an Array of them

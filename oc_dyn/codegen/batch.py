@@ -12,7 +12,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..model.quaternions import check_quaternions
@@ -125,7 +124,7 @@ def _points(f: ca.Function, i: int, given: Any) -> Array:
     return np.asfortranarray(given).reshape((rows * columns, given.shape[1] // columns if columns else 1), order="F")
 
 
-def _places(sparsity: ca.Sparsity) -> NDArray[np.int_] | None:
+def _places(sparsity: ca.Sparsity) -> np.ndarray[Any, np.dtype[np.int_]] | None:
     return None if sparsity.is_dense() else np.array(sparsity.find(), int)
 
 
