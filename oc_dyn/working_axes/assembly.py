@@ -21,8 +21,8 @@ def assembled(model, blocks, mirrored=False):
                 if mirrored and (row != column or i != j):
                     _add(entries, column, row, x)
     nv = model.robot.nv
-    lines = [ca.horzcat(ca.SX(1, 0), *(entries.get((r, c), ca.SX(1, 1)) for c in range(nv))) for r in range(nv)]
-    return ca.sparsify(ca.vertcat(ca.SX(0, nv), *lines))
+    lines = [ca.horzcat(*(entries.get((r, c), ca.DM(1, 1)) for c in range(nv))) for r in range(nv)]
+    return ca.sparsify(ca.vertcat(*lines)) if nv else ca.DM(0, 0)
 
 
 def _add(entries, row, column, x):
