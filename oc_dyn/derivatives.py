@@ -11,9 +11,8 @@ import casadi as ca
 import numpy as np
 
 from .errors import ModelError, OrderError, ShapeError
+from .model.joints import GROUPS
 from .validation import count, number
-
-_TURNS = ("spherical", "planar", "free")
 
 
 def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_names, output_names):
@@ -68,7 +67,7 @@ def analytic(robot, quantity, order, base, options, make):
     make: od.function. Ports that those do not know, as w_ext, are differentiated by AD.
     Raises ModelError for robots whose q is not on a vector space, OrderError where a derivative is not registered.
     """
-    unfit = sorted(set(_TURNS) & robot.features)
+    unfit = sorted(set(GROUPS) & robot.features)
     if unfit:
         problem = (
             f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import casadi as ca
 
+from ..compiled_files import built, cache_folder, digest
 from ..errors import ShapeError, SolveError
 from ..interrupts import LONGEST, command
-from .cache import built, cache_folder, digest
 
 FLAGS = ("-O3",)
 _FAST_MATH = {"-Ofast", "-ffast-math", "-funsafe-math-optimizations"}

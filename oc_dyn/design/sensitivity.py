@@ -5,8 +5,8 @@ import casadi as ca
 from ..errors import OrderError, ShapeError, UnknownName
 from ..function import RobotFunction, checked_name
 from ..hybrid_dynamics import prescribed_rows
+from ..model.cache import cached
 from ..model.quaternions import quaternions
-from ..model.robot import cached
 from ..partials import recursive_scalar as kim
 from ..registry import get
 from .parameters import Parameter

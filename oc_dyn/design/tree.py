@@ -6,8 +6,8 @@ import casadi as ca
 import numpy as np
 
 from ..lie import se3
+from ..lie.so3 import axis_frame
 from ..model import joints as jt
-from ..model.robot import axis_frame
 from ..partials import recursive_scalar as kim
 from .parameters import from_parameters
 

@@ -4,8 +4,9 @@ import casadi as ca
 
 from ..errors import ShapeError
 from ..function import RobotFunction, function
+from ..model.cache import cached
 from ..model.quaternions import quaternions
-from ..model.robot import cached, check_robot
+from ..model.robot import check_robot
 from ..numbers import shortened
 
 

@@ -5,6 +5,7 @@ start to cancel and the first term left out is below the rounding of double prec
 """
 
 import casadi as ca
+import numpy as np
 
 _SMALL = 1e-2  # square of the angle below which series are used
 
@@ -146,3 +147,22 @@ def quat_log(Q):
 def quat_rate(Q, w):
     """Time derivative of a quaternion (w, x, y, z) turning with body angular velocity `w` [rad/s]. -> (4,)."""
     return 0.5 * quat_mul(Q, ca.vertcat(0, w))
+
+
+def axis_frame(axis, tolerance=1e-12):
+    """(3, 3) rotation whose z column is the unit vector along `axis`, with as many exact zeros as the axis allows;
+    what is below `tolerance` counts as one."""
+    z = np.asarray(axis, float) / np.linalg.norm(axis)
+    z[np.abs(z) < tolerance] = 0.0
+    z = z / np.linalg.norm(z)
+    if np.array_equal(z, [0.0, 0.0, 1.0]):
+        return np.eye(3)
+    if np.array_equal(z, [0.0, 0.0, -1.0]):
+        return np.diag([1.0, -1.0, -1.0])
+    # x in the plane of the two axes the joint axis is not closest to
+    x = np.zeros(3)
+    i = int(np.argmin(np.abs(z)))
+    x[i] = 1.0
+    x = x - z * z[i]
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])

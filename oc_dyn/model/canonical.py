@@ -14,11 +14,13 @@ import casadi as ca
 import numpy as np
 
 from ..lie import se3
+from ..lie.so3 import axis_frame
 from ..lie.time_derivatives import time_derivatives
 from . import joints as jt
+from .cache import cached
 from .inertia import Inertia, SymbolicInertia
-from .robot import CLEAN, axis_frame, cached
 
+CLEAN = 1e-9  # what is taken for a 0 or 1 of a rotation, unless the robot says otherwise
 SHORT = 1e-12  # [m] or of an axis: zero, unless everything is kept
 _ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
 _ROTARY = ("revolute", "continuous")

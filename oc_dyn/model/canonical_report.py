@@ -5,8 +5,9 @@ import numpy as np
 from ..errors import ModelError
 from ..text import terminal
 from .canonical import SHORT, almost_quarter_turns, as_written, canonical, is_permutation, moved_inertia
-from .robot import PARAMETERS
+from .inertia import PARAMETERS
 
+_COUNTER = {}  # filled by od.function, which stands above the model
 _COUNTED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 
@@ -91,14 +92,18 @@ def _moved(model, names):
 
 
 def _counts(robot):
-    from ..function import instructions  # functions read the canonical form, not the other way round
-
     forms = {"as written": as_written(robot), "canonical": canonical(robot), "regrouped": _regrouped(robot)}
     lines = ["  instructions, order 0" + "".join(f"{name:>12}" for name in forms)]
     for quantity in _COUNTED:
         try:
-            counts = [instructions(robot, quantity, model) for model in forms.values()]
+            counts = [_COUNTER["instructions"](robot, quantity, model) for model in forms.values()]
         except ModelError:  # a joint that moves no inertia has no forward dynamics
             counts = ["none"] * len(forms)
         lines.append(f"    {quantity:19}" + "".join(f"{x:>12}" for x in counts))
     return lines
+
+
+def counts_instructions(function):
+    """Decorator of the function (robot, quantity, model) -> instructions that reports count with."""
+    _COUNTER["instructions"] = function
+    return function

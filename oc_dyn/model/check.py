@@ -6,6 +6,8 @@ import numpy as np
 
 from . import joints as jt
 from .inertia import unphysical
+from .massless import mass_matrix, moved
+from .parameters import of_joints
 
 _HINTS = 20  # near names are looked for this often; each look compares all names
 
@@ -72,8 +74,6 @@ def definite_problems(robot):
     bad = {name: why for name, why in bad.items() if why and why.endswith("negative")}
     if not bad or not robot.nv:
         return []
-    from .massless import mass_matrix  # which reads the canonical form of robots
-
     for seed in range(4):
         away = np.random.default_rng(seed).uniform(-np.pi, np.pi, robot.nv)  # whatever the limits are
         M = mass_matrix(robot, robot.integrate(robot.neutral(), away))
@@ -87,9 +87,6 @@ def definite_problems(robot):
 
 def motion_doubts(robot):
     """(joints that move no inertia, joints whose limits let them not move): lists of sentences, one a joint."""
-    from .massless import moved
-    from .parameters import of_joints
-
     nothing = (moved(robot) == 0) & (of_joints(robot, "armature") == 0)
     cure = "forward dynamics needs a mass behind it, an armature, or the joint locked"
     idle = [

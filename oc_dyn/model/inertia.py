@@ -9,6 +9,7 @@ from ..errors import ShapeError
 from ..lie.so3 import skew
 from ..numbers import are_sane, as_floats
 
+PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body, in this order
 _ROUNDING = 1e-6  # of the largest principal moment: files print few digits
 
 
@@ -61,6 +62,8 @@ class ReadOnlyArrays:
                 value = np.array(value, float)
                 value.flags.writeable = False
                 object.__setattr__(self, name, value)
+
+PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +146,8 @@ class Inertia(ReadOnlyArrays):
 
     def __sub__(self, other):
         return Inertia.computed(self.mass - other.mass, self.moment - other.moment, self.tensor - other.tensor)
+
+PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
 
 @dataclass(frozen=True, eq=False)

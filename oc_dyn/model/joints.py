@@ -43,6 +43,20 @@ KINDS = (*SUBSPACE, *SPLIT, "transform")
 NQ = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "spherical": 4, "planar": 3, "free": 7}
 NQ |= {"cylindrical": 2, "universal": 2}
 NV = {kind: S.shape[1] for kind, S in SUBSPACE.items()} | {"cylindrical": 2, "universal": 2}
+GROUPS = ("spherical", "planar", "free")  # their velocities do not commute, and are not the rates of q
+Q_NAMES = {  # of the coordinates and the velocities of one joint; "1", "2", ... for kinds that are not here
+    "spherical": ("qw", "qx", "qy", "qz"),
+    "planar": ("angle", "x", "y"),
+    "cylindrical": ("angle", "distance"),
+    "free": ("qw", "qx", "qy", "qz", "x", "y", "z"),
+}
+V_NAMES = {
+    "spherical": ("wx", "wy", "wz"),
+    "planar": ("wz", "vx", "vy"),
+    "cylindrical": ("angle", "distance"),
+    "free": ("wx", "wy", "wz", "vx", "vy", "vz"),
+}
+UNITS = {"prismatic": ("m",), "cylindrical": ("rad", "m")}  # of coordinates whose rates are v; "rad" for others
 
 
 def subspace(kind, pitch=0.0):

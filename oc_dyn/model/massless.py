@@ -5,9 +5,9 @@ import numpy as np
 
 from ..errors import ModelError
 from ..lie.se3 import Ad_inv
+from .cache import cached
 from .canonical import canonical
 from .inertia import SymbolicInertia
-from .robot import cached
 
 _ZERO = 1e-15  # of the largest entry of the inertias that a joint moves: rounding
 _SINGULAR = 1e-13  # of a mass matrix with ones on its diagonal: an eigenvalue that is rounding

@@ -14,17 +14,20 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
+from ..lie.so3 import axis_frame
 from ..numbers import are_sane, as_floats, shortened
 from ..validation import count
+from . import canonical_report, describe, parameters
 from . import joints as jt
+from .cache import cached
+from .canonical import CLEAN
 from .check import definite_problems, tree_problems
-from .inertia import Inertia, ReadOnlyArrays, unphysical
+from .inertia import PARAMETERS, Inertia, ReadOnlyArrays, unphysical
 from .quaternions import check_quaternions, normalized, quaternions
+from .robot_function import RobotFunction
 
 _INF = float("inf")
-CLEAN = 1e-9  # what the canonical form takes for a rotation's 0 or 1, unless it is told otherwise
 LIMITS = ("lower", "upper", "velocity", "effort", "acceleration", "jerk", "effort_rate")
-PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
 
 @dataclass(frozen=True)
@@ -155,12 +158,12 @@ class Robot(ReadOnlyArrays):
     @property
     def coordinate_names(self):
         """Names of the nq coordinates: the joint's, with a suffix where it has several."""
-        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nq, _Q_SUFFIX))
+        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nq, jt.Q_NAMES))
 
     @property
     def velocity_names(self):
         """Names of the nv velocities: the joint's, with a suffix where it has several."""
-        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nv, _V_SUFFIX))
+        return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nv, jt.V_NAMES))
 
     # -- mass -------------------------------------------------------------------------------------------------
 
@@ -184,15 +187,11 @@ class Robot(ReadOnlyArrays):
     def parameter_values(self, parts="symbolic"):
         """The robot's own values for the port params of a Function with parameters=parts: "symbolic" (the same as
         `parameters`) or some of "inertia", "armature" (nv,) [kg m2, kg], "viscous" (nv,) [Nm s/rad, N s/m]."""
-        from .parameters import checked_parts, values  # made of robots, as the canonical form is
-
-        return values(self, checked_parts("parameter_values: parts", parts))
+        return parameters.values(self, parameters.checked_parts("parameter_values: parts", parts))
 
     def parameter_rows(self, parts="symbolic"):
         """Names of parameter_values(parts): those of `parameter_names`, "joint1.armature", "joint1.viscous"."""
-        from .parameters import checked_parts, names
-
-        return names(self, checked_parts("parameter_rows: parts", parts))
+        return parameters.names(self, parameters.checked_parts("parameter_rows: parts", parts))
 
     @property
     def features(self):
@@ -326,8 +325,6 @@ class Robot(ReadOnlyArrays):
         return self._step_function("difference", self.difference, ("q0", self.nq), ("q1", self.nq), "dv")
 
     def _step_function(self, name, step, first, second, out):
-        from ..function import RobotFunction  # made of robots, as the canonical form is
-
         def make():
             x, y = ca.SX.sym(*first), ca.SX.sym(*second)
             names = {"q": self.coordinate_names, "dv": self.velocity_names}
@@ -423,35 +420,17 @@ class Robot(ReadOnlyArrays):
     def canonical_report(self):
         """Text: what the canonical form that the algorithms read aligns, makes exact and regroups, body by body, and
         what that saves in instructions."""
-        from .canonical_report import report  # the canonical form is made of robots, not the other way round
-
-        return report(self)
+        return canonical_report.report(self)
 
     def __str__(self):
-        from .describe import table  # the one view, kept out of the data
-
-        return table(self)
+        return describe.table(self)
 
     def __repr__(self):
         return f"<oc_dyn.Robot {self.name!r}: {len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}>"
 
 
-_Q_SUFFIX = {
-    "spherical": ("qw", "qx", "qy", "qz"),
-    "planar": ("angle", "x", "y"),
-    "cylindrical": ("angle", "distance"),
-    "free": ("qw", "qx", "qy", "qz", "x", "y", "z"),
-}
-_V_SUFFIX = {
-    "spherical": ("wx", "wy", "wz"),
-    "planar": ("wz", "vx", "vy"),
-    "cylindrical": ("angle", "distance"),
-    "free": ("wx", "wy", "wz", "vx", "vy", "vz"),
-}
-
-
-def _component_names(name, kind, n, suffixes):
-    return (name,) if n == 1 else tuple(f"{name}.{s}" for s in suffixes.get(kind, range(1, n + 1)))
+def _component_names(name, kind, n, names_of):
+    return (name,) if n == 1 else tuple(f"{name}.{s}" for s in names_of.get(kind, range(1, n + 1)))
 
 
 def _column(name, value, n):
@@ -685,25 +664,6 @@ def _held_limits(robot, new, held):
     return velocity_limits
 
 
-def axis_frame(axis, tolerance=1e-12):
-    """(3, 3) rotation whose z column is the unit vector along `axis`, with as many exact zeros as the axis allows;
-    what is below `tolerance` counts as one."""
-    z = np.asarray(axis, float) / np.linalg.norm(axis)
-    z[np.abs(z) < tolerance] = 0.0
-    z = z / np.linalg.norm(z)
-    if np.array_equal(z, [0.0, 0.0, 1.0]):
-        return np.eye(3)
-    if np.array_equal(z, [0.0, 0.0, -1.0]):
-        return np.diag([1.0, -1.0, -1.0])
-    # x in the plane of the two axes the joint axis is not closest to
-    x = np.zeros(3)
-    i = int(np.argmin(np.abs(z)))
-    x[i] = 1.0
-    x = x - z * z[i]
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
-
-
 def _check_one_kind(what, **given):
     if {ca.SX, ca.MX} <= {type(x) for x in given.values()}:
         names = " and ".join(given)
@@ -716,14 +676,3 @@ def check_robot(what, robot):
         return
     hint = "; the robot made of its links is its attribute links" if hasattr(robot, "links") else ""
     raise ModelError(what, [f"robot is {shortened(robot)}, expected a Robot{hint}"])
-
-
-def cached(robot, key, make):
-    """Value of make(), kept as long as the robot lives; what it makes may refer to the robot.
-
-    The robot itself needs no place in the key: it does not change, and each one has memory of its own. The key holds
-    all else that make() reads, as values or as objects that do not change either.
-    """
-    if key not in robot._made:
-        robot._made[key] = make()
-    return robot._made[key]

@@ -10,10 +10,10 @@ from urdf_parser_py.urdf import URDF
 
 from ..errors import ModelError, ModelWarning
 from ..lie import so3
-from .canonical import almost_quarter_turns
+from .canonical import CLEAN, almost_quarter_turns
 from .check import definite_problems, joint_problems, motion_doubts, tree_problems
 from .inertia import Inertia
-from .robot import CLEAN, Joint, Mimic, assemble, checked_tolerance
+from .robot import Joint, Mimic, assemble, checked_tolerance
 from .xml_clean import Findings, clean
 from .xml_read import read_xml
 

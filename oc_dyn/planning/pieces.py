@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 
 from ..function import function
-from ..model.robot import cached
+from ..model.cache import cached
 from ..optimal_control.assembly import Group, assemble
 from ..optimal_control.polynomials import at, bernstein, lobatto, shift
 from ..optimal_control.stages import kind

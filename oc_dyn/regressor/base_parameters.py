@@ -11,8 +11,10 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
+from ..function import function
+from ..model.cache import cached
 from ..model.inertia import ReadOnlyArrays
-from ..model.robot import cached, check_robot, checked_tolerance
+from ..model.robot import check_robot, checked_tolerance
 from ..numbers import as_floats
 from ..validation import count
 
@@ -68,8 +70,6 @@ class BaseParameters(ReadOnlyArrays):
 
     def regressor(self, order=0, method=None):
         """RobotFunction (q, v, dv, ...) -> Y, dY, ... (nv, rank) of the base parameters."""
-        from ..function import function  # this file is read before it is complete
-
         full = function(self.robot, "joint_torque_regressor", order=order, method=method)
         ports = [ca.SX.sym(n, *full.size_in(k)) for k, n in enumerate(full.name_in())]
         kept = [ca.cse(ca.densify(Y[:, list(self.columns)])) for Y in full.call(ports)]
@@ -92,8 +92,6 @@ def base_parameters(robot, tolerance=TOLERANCE, seed=0):
 
 
 def _base_parameters(robot, tolerance, seed):
-    from ..function import function
-
     Y = function(robot, "joint_torque_regressor")
     rng = np.random.default_rng(seed)
     size = 10 * len(robot.bodies)

@@ -6,7 +6,7 @@ import casadi as ca
 
 from ..forward_dynamics.mass_solver import articulated
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
-from ..model.robot import cached
+from ..model.cache import cached
 from ..partials.implicit import inverse, mass_solver
 from ..partials.spatial_vector import idsva
 from ..registry import method

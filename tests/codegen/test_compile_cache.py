@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.codegen import cache as cache_of
+from oc_dyn import compiled_files as cache_of
 from oc_dyn.codegen.build import checked_time_limit, find_compiler, library, run
-from oc_dyn.codegen.cache import cache_folder
+from oc_dyn.compiled_files import cache_folder
 
 try:
     find_compiler()

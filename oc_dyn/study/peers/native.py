@@ -17,9 +17,9 @@ from pathlib import Path
 import casadi as ca
 
 from ...codegen.build import find_compiler, run_compiler
-from ...codegen.cache import built as kept
-from ...codegen.cache import cache_folder, digest
 from ...codegen.source import c_source, prepared
+from ...compiled_files import built as kept
+from ...compiled_files import cache_folder, digest
 from ...errors import SolveError
 from .robots import model_text
 

@@ -1,0 +1,179 @@
+"""RobotFunction: a casadi.Function of a robot that checks what it is given."""
+
+import casadi as ca
+import numpy as np
+
+from ..compiled_files import require_whole
+from ..errors import ShapeError, UnknownName
+from ..numbers import as_floats
+from .quaternions import check_quaternions
+
+_CONFIGURATIONS = ("q", "q0", "q1")  # ports whose quaternions are checked
+_ABSURD = 1e9  # a result that is larger may come of a singular mass matrix, and is looked at
+
+
+class RobotFunction(ca.Function):
+    """A casadi.Function that checks what it is given and says which port and joint is meant.
+
+    Behaves as its base class everywhere (map, Opti, code generation). Numbers may be numpy arrays (also flat or
+    rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Ports left out count as zero, as in CasADi, and so
+    does a 0; any other scalar is refused unless the port has one row. NaN is taken, and comes out.
+    Quaternions given as numbers must be of unit length, unless it was made with normalize=True.
+    """
+
+    def __init__(self, base, names=None, columns=None, twin=None, regular=None, rotations=(), normalize=False):
+        super().__init__(base)
+        self._names = names or {}  # rows of a port: what they are called
+        self._columns = columns or {}  # columns of a port: bodies
+        self.twin = twin  # the same without registered derivatives, where there are any
+        self.library = None  # path of the machine code, where it is compiled
+        self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
+        self.rotations, self.normalize = rotations, normalize  # quaternions of a q: ((joint, first row), ...)
+        self.configurations = self._configurations()  # ports that hold them
+
+    def with_base(self, base, twin=None):
+        """`base`, a Function of the same ports, checked and named like this one."""
+        return RobotFunction(base, self._names, self._columns, twin, self.regular, self.rotations, self.normalize)
+
+    def normalizing(self):
+        """The same Function, which takes quaternions of any length but zero for those of unit length."""
+        return RobotFunction(self, self._names, self._columns, self.twin, self.regular, self.rotations, True)
+
+    def __call__(self, *args, **ports):
+        if args and ports:
+            raise ShapeError(f"{self.name()}: give all ports by position or all by name, not both")
+        if args and len(args) != self.n_in():
+            raise ShapeError(f"{self.name()}: got {len(args)} arguments, expected {self.n_in()}: {self._signature()}")
+        given = zip(self.name_in(), args, strict=True) if args else ports.items()
+        checked = {name: self._check(name, value) for name, value in given}
+        if not args and "params" in self.name_in() and "params" not in checked:
+            own = "robot.parameter_values(parts), for the inertia alone robot.parameters"
+            raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
+        if {ca.SX, ca.MX} <= {type(x) for x in checked.values()}:
+            raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
+        for port in self.configurations:
+            self._check_rotations(port, checked.get(port))
+        try:
+            found = super().__call__(*checked.values()) if args else super().__call__(**checked)
+        except (NotImplementedError, RuntimeError):
+            self._check_counts(checked)  # only now, for casadi compares them anyway
+            raise
+        if self.regular is not None:
+            self._check_results(checked, found)
+        return found
+
+    def _signature(self):
+        return ", ".join(f"{n}{list(self.size_in(i))}" for i, n in enumerate(self.name_in()))
+
+    def _check(self, name, value):
+        if name not in self.name_in():
+            raise UnknownName(f"port of {self.name()}", name, self.name_in())
+        rows, columns = self.size_in(name)
+        if isinstance(value, dict):
+            value = self._by_body(name, value)
+        if not isinstance(value, (ca.SX, ca.MX, ca.DM)):
+            try:
+                value = as_floats(f"{self.name()}: port {name}", value)
+            except ShapeError as error:
+                raise ShapeError(f"{error}, SX or MX") from None
+            if value.ndim < 2:
+                value = value.reshape(-1, 1) if columns == 1 or value.size == rows else value.reshape(1, -1)
+        got = tuple(value.shape)
+        fits = len(got) == 2 and (
+            (columns == 1 and got == (1, rows))
+            or (got[0] == rows and (got[1] % columns == 0 if columns else not got[1]))
+            or _is_zero(value)
+        )
+        if not fits:
+            called = self._names.get(name)
+            hint = f" for {', '.join(called)}" if called and len(called) <= 40 else ""
+            hint += "; a single 0 stands for zeros, no other number for all rows" if got == (1, 1) else ""
+            raise ShapeError(f"{self.name()}: port {name} got shape {got}, expected ({rows}, {columns}){hint}")
+        return value
+
+    def _check_results(self, given, found):
+        """Raise ModelError, naming joints, where numbers came out of a mass matrix that is singular at their q."""
+        results = found.values() if isinstance(found, dict) else found if isinstance(found, (tuple, list)) else (found,)
+        if all(isinstance(y, ca.DM) and y.is_regular() and _largest(y) < _ABSURD for y in results):
+            return
+        numbers = {name: np.array(x, float) for name, x in given.items() if not isinstance(x, (ca.SX, ca.MX))}
+        if len(numbers) < len(given) or not all(np.isfinite(x).all() for x in numbers.values()):
+            return  # symbols; or NaN, which comes out as it went in
+        q = numbers.get("q", np.zeros((1, 1)))
+        q = np.repeat(q, self.size1_in("q")) if q.size == 1 else q  # a single 0 stands for zeros
+        for point in q.reshape((self.size1_in("q"), -1), order="F").T:
+            self.regular(point)
+
+    def _check_counts(self, given):
+        """Raise ShapeError where ports are given for different numbers of points, one beside the other."""
+        found = {}
+        for name, value in given.items():
+            (rows, columns), got = self.size_in(name), value.shape
+            if columns and got[0] == rows and got[1] > columns:
+                found[name] = got[1] // columns
+        if len(set(found.values())) > 1:
+            said = ", ".join(f"port {name} of {count}" for name, count in found.items())
+            raise ShapeError(f"{self.name()}: got {said} points; give each of as many points, or of one")
+
+    def _configurations(self):
+        return tuple(x for x in _CONFIGURATIONS if x in self.name_in()) if self.rotations else ()
+
+    def _check_rotations(self, port, q):
+        """Refuse quaternions that are numbers and not of unit length."""
+        if isinstance(q, (ca.SX, ca.MX)):
+            return
+        if q is None:
+            problem = f"port {port} is missing, but zero is no rotation of joint {self.rotations[0][0]}"
+            raise ShapeError(f"{self.name()}: {problem}; robot.neutral() is without displacement")
+        q = np.asarray(q, float)
+        if q.size == 1:
+            q = np.full(self.size1_in(port), q.item())
+        elif 1 in q.shape:  # one configuration, for which the check is cheapest
+            q = q.ravel()
+        check_quaternions(self.where(port), self.rotations, q, self.normalize)
+
+    def where(self, port):
+        """How messages about a port of configurations begin; most Functions have one alone."""
+        return self.name() if port == "q" else f"{self.name()}: port {port}"
+
+    def _by_body(self, name, wrenches):
+        """Matrix of wrenches from {body: (6,)}; bodies left out are free."""
+        bodies = self._columns.get(name, ())
+        for body in wrenches:
+            if body not in bodies:
+                raise UnknownName(f"column of port {name} of {self.name()}", body, bodies)
+        given = {body: _as_column(f"{self.name()}: port {name}, body {body}", x) for body, x in wrenches.items()}
+        for body, column in given.items():
+            if column.numel() != 6:
+                raise ShapeError(f"{self.name()}: port {name}, body {body}: got {column.numel()} entries, expected 6")
+        return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
+
+    def __getstate__(self):
+        kept = {"names": self._names, "columns": self._columns, "library": self.library}
+        return {"base": super().__getstate__(), **kept, "rotations": (self.rotations, self.normalize)}
+
+    def __setstate__(self, state):
+        self.library = state.get("library")
+        if self.library is not None:
+            require_whole(self.library)
+        super().__setstate__(state["base"])
+        self._names, self._columns, self.twin, self.regular = state["names"], state["columns"], None, None
+        self.rotations, self.normalize = state["rotations"]
+        self.configurations = self._configurations()
+
+
+def _largest(matrix):
+    return float(ca.mmax(ca.fabs(matrix))) if matrix.nnz() else 0.0
+
+
+def _is_zero(value):
+    """Whether an array or matrix is a single zero, which stands for a port of zeros."""
+    if tuple(value.shape) != (1, 1):
+        return False
+    return not value[0, 0] if isinstance(value, np.ndarray) else value.is_zero()
+
+
+def _as_column(where, x):
+    if isinstance(x, (list, tuple)) and any(isinstance(y, (ca.SX, ca.MX, ca.DM)) for y in x):
+        return ca.vertcat(*x)
+    return ca.vec(x) if isinstance(x, (ca.SX, ca.MX, ca.DM)) else ca.DM(as_floats(where, x).reshape(-1))
