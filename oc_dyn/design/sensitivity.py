@@ -13,7 +13,7 @@ from ..hybrid_dynamics import prescribed_rows
 from ..model.cache import cached
 from ..model.quaternions import quaternions
 from ..model.robot import Robot
-from ..partials import recursive_scalar as kim
+from ..partials import scalar_changes as kim
 from ..registry import get
 from .parameters import Parameter
 from .tree import DesignTree

@@ -51,11 +51,11 @@ def _along_jet(model, order, q, v, T, W, cse):
     flow += [*zip(A_[:-1], A_[1:], strict=True), *zip(T_[:-1], T_[1:], strict=True)]
     flow += [] if W is None else list(zip(W_[:-1], W_[1:], strict=True))
     rates = time_derivatives(ca.cse(first), order, flow, cse)
-    given = [q_, v_, *T_, *(W_ or [])]
+    inputs = [q_, v_, *T_, *(W_ or [])]
     values = [q, v, *T, *(W or [])]
     accelerations = []
     for k, rate in enumerate(rates):
-        f = ca.Function("f", [*given, *A_[:k]], [rate])
+        f = ca.Function("f", [*inputs, *A_[:k]], [rate])
         accelerations.append(f(*values, *accelerations))
     return accelerations
 

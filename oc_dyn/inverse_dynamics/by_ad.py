@@ -61,8 +61,8 @@ def ad_time(model, order, q, V, W=None):
     torques = [taylor(model, 0, motion, rates, None if W is None else [_polynomial(W_, t)])[0]]
     for _ in range(order):
         torques.append(ca.jacobian(torques[-1], t))
-    given = [*symbols, *(W_ or [])]
-    at_zero = ca.Function("tau", [*given, t], torques)
+    inputs = [*symbols, *(W_ or [])]
+    at_zero = ca.Function("tau", [*inputs, t], torques)
     return at_zero.call([q, *V, *(W or []), ca.DM(0)])
 
 

@@ -8,12 +8,12 @@ from ..lie.se3 import ad as bracket
 from ..lie.time_derivatives import time_derivatives
 from ..model.inertia import casadi_value
 from ..registry import method
+from ..working_axes.assembly import NOT_COMMUTING, velocity_brackets
 from .closed_form import coefficients
 from .composite import composite
 from .composite_coriolis import composite_coriolis
 
 _ALONG = ", then jtimes along the motion with cse"
-_GROUPS = ("spherical", "planar", "free")  # joints whose velocities do not commute
 
 
 @method("mass_matrix", "ad", kind="ad", source="AD: Jacobian of inverse dynamics by dv" + _ALONG, regroup=True)
@@ -106,8 +106,8 @@ def _christoffel(model, q, v):
     D = tangent_jacobian(model, q, momentum)
     rate = ca.jtimes(ca.vec(ca.densify(M)), q, model.configuration_rate(q, v)).reshape(M.shape)
     twice = rate + D - D.T
-    if any(model.kind[i] in _GROUPS for i in model.bodies):
-        MB = M @ _structure(model, v)
+    if any(model.kind[i] in NOT_COMMUTING for i in model.bodies):
+        MB = M @ velocity_brackets(model, v)
         twice = twice + MB - MB.T + _momentum_brackets(model, momentum)
     return 0.5 * twice
 
@@ -132,27 +132,14 @@ def _potential(model, q):
     return energy
 
 
-def _structure(model, v):
-    """B (nv, nv) with B w = [v, w]: the brackets of joint velocities."""
-    v, blocks = model.joint_v(v), {}
-    for i in model.bodies:
-        S, (_, _, first, size) = model.S[i], model.coordinates[i]
-        blocks[first] = S.T @ bracket(S @ v[i]) @ S if model.kind[i] in _GROUPS else ca.DM(size, size)
-    return _diagonal(model, blocks)
-
-
 def _momentum_brackets(model, momentum):
     """N (nv, nv) with entries momentum . [e_j, e_k]."""
     blocks = {}
     for i in model.bodies:
         S, (_, _, first, size) = model.S[i], model.coordinates[i]
         block = ca.DM(size, size)
-        if model.kind[i] in _GROUPS:
+        if model.kind[i] in NOT_COMMUTING:
             part = momentum[first : first + size]
             block = ca.vertcat(*(part.T @ S.T @ bracket(S[:, j]) @ S for j in range(size)))
         blocks[first] = block
-    return _diagonal(model, blocks)
-
-
-def _diagonal(model, blocks):
     return ca.diagcat(*(blocks[first] for first in sorted(blocks)))

@@ -38,6 +38,6 @@ def composite_bodies(model, order, q, V):
     flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)]
     nv = model.robot.nv
     M, C, g = composite_matrices(model, q, V[0])
-    found = time_derivatives(ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True)
-    C = [x[: nv * nv].reshape((nv, nv)) for x in found]
-    return [M, *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in found]
+    derivatives = time_derivatives(ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True)
+    C = [x[: nv * nv].reshape((nv, nv)) for x in derivatives]
+    return [M, *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in derivatives]

@@ -46,11 +46,11 @@ def _regressors(model, order, q, V, Vr, coriolis):
         Ja, Ga = [X @ x for x in J[i]], [X @ x for x in G[i]]
         seen = [X @ x for x in twists[i]]
         reference = [total(comb(k, l) * (Ja[k - l] @ Vr[l]) for l in range(k + 1)) for k in range(order + 2)]
-        rate = [reference[k + 1] + Ga[k] for k in range(order + 1)]
+        rate = [reference[k + 1] + Ga[k] for k in range(order + 1)]  # alpha without its bracket
         if coriolis is None:
             W = [torque_columns(seen, rate, k) for k in range(order + 1)]
         else:
             W = [wrench_columns(seen, reference, rate, k, coriolis) for k in range(order + 1)]
         for n in range(order + 1):
-            blocks[n].append(total(comb(n, k) * (Ja[n - k].T @ W[k]) for k in range(n + 1)))
+            blocks[n].append(total(comb(n, k) * (Ja[n - k].T @ W[k]) for k in range(n + 1)))  # (16)
     return [ca.horzcat(*x) for x in blocks]

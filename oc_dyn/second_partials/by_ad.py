@@ -55,8 +55,8 @@ def forward_ad(model, order, q, v, T, W=None):
     none = ca.SX(model.robot.nv, model.robot.nv)
     by_q, by_v, Minv = ca.cse(list(forward_first_partials(model, q, v, tau, W and W[0], none)))
     step = tangent(model, q)
-    found = [_by(by_q, q) @ step, _by(by_v, v), _by(by_q, v), _by(Minv, q) @ step, Minv]
-    return [_at(q, v, tau, W, found, T[0])]
+    outputs = [_by(by_q, q) @ step, _by(by_v, v), _by(by_q, v), _by(Minv, q) @ step, Minv]
+    return [_at(q, v, tau, W, outputs, T[0])]
 
 
 @method(
@@ -70,14 +70,14 @@ def forward_ad_pure(model, order, q, v, T, W=None):
     """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials")."""
     tau = ca.SX.sym("tau", model.robot.nv)
     dv = ca.cse(forward_dynamics(model, 0, q, v, [tau], W)[0])
-    found = [*_hessians(model, dv, q, v, tau), ca.jacobian(dv, tau)]
-    return [_at(q, v, tau, W, found, T[0])]
+    outputs = [*_hessians(model, dv, q, v, tau), ca.jacobian(dv, tau)]
+    return [_at(q, v, tau, W, outputs, T[0])]
 
 
-def _at(q, v, tau, W, found, torques):
+def _at(q, v, tau, W, outputs, torques):
     """What was found for the symbol tau at these torques, which may depend on v."""
     arguments = [q, v, tau, *(W or [])]
-    return tuple(ca.Function("second", arguments, found).call([q, v, torques, *(W or [])]))
+    return tuple(ca.Function("second", arguments, outputs).call([q, v, torques, *(W or [])]))
 
 
 def tangent(model, q):

@@ -78,7 +78,8 @@ class Meeting:
 
 
 def _enter(tensors, i, j, k, meeting, reader, single):
-    """Put in what i = (joint, coordinate), j and coordinates of joint k share; lines of Algorithm 1 on the right."""
+    """Put in what i = (joint, coordinate), j and coordinates of joint k share; lines of Algorithm 1 on the right, whose
+    branches these are."""
     qq, vv, qv, dM = tensors
     u = meeting
     other, above = j[0] != i[0], k != j[0]  # j is not i, k is not j

@@ -47,10 +47,10 @@ def forward_composite(model, order, q, v, T, W=None):
 def _outer(model, Minv, inner):
     """-M^-1 times all columns {(j, k): column}, as a tensor; a column that is not there is that at (k, j)."""
     nv = model.robot.nv
-    found = {place: -(Minv @ column) for place, column in inner.items()}
+    solved = {place: -(Minv @ column) for place, column in inner.items()}
     entries = {}
     for j in range(nv):
         for k in range(nv):
-            x = found.get((j, k), found.get((k, j)))
+            x = solved.get((j, k), solved.get((k, j)))
             entries |= {(i + nv * j, k): x[i] for i in range(nv) if x[i].nnz()}
     return sparse_matrix(nv * nv, nv, entries)

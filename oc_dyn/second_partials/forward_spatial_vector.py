@@ -125,14 +125,14 @@ def _first_order(model, W):
     solve = mass_solver(idsva(model, q, rest, rest)[2])
     dv = solve(tau - inverse_dynamics(model, 0, q, [v, rest], applied or None)[0])
     by_q, by_v, _ = idsva(model, q, v, dv, applied[0] if applied else None)
-    found = [dv, inverse(solve, model.robot.nv), -solve(by_q), -solve(by_v)]
-    return ca.Function("fdsva", [q, v, tau, *applied], [ca.densify(x) for x in found], {"cse": True})
+    outputs = [dv, inverse(solve, model.robot.nv), -solve(by_q), -solve(by_v)]
+    return ca.Function("fdsva", [q, v, tau, *applied], [ca.densify(x) for x in outputs], {"cse": True})
 
 
 def _inverse_second(model, W):
     (q, v, dv), applied = _symbols(model, W, "q", "v", "dv")
-    found = spatial_vector(model, 0, q, [v, dv], applied or None)[0]
-    return ca.Function("idsva_so", [q, v, dv, *applied], list(found), {"cse": True})
+    outputs = spatial_vector(model, 0, q, [v, dv], applied or None)[0]
+    return ca.Function("idsva_so", [q, v, dv, *applied], list(outputs), {"cse": True})
 
 
 def _mass_partials(model):

@@ -26,7 +26,7 @@ def com_jacobian(model, order, q, V):
         linear = [model.M[i][3:, :] @ x for x in J[i]]
         turned = _turned(poses[i][0], [skew(x[:3]) for x in twists[i]], linear)
         out = [x + y for x, y in zip(out, turned, strict=True)]
-    return [x / mass for x in out]
+    return [x / mass for x in out]  # (7)
 
 
 def _turned(R, W, X):
