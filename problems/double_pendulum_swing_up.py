@@ -182,13 +182,14 @@ def check(run, cfg, case, pendulum, ilqr, ddp):
     gradients = [row["gradient"] for row in ddp["history"]]
     run.check(f"{case}: derivatives of the step", first, below=cfg.derivatives)
     run.check(f"{case}: second partials", second, below=cfg.derivatives)
-    run.check(f"{case}: gradient that DDP ends with", gradients[-1], below=cfg.tolerance)
-    run.check(f"{case}: its last gradient over the one before", gradients[-1] / gradients[-2], below=cfg.faster)
+    run.check(f"{case}: last gradient of DDP", gradients[-1], below=cfg.tolerance)
+    run.check(f"{case}: its last gradient over the previous one", gradients[-1] / gradients[-2], below=cfg.faster)
     run.check(f"{case}: iterations of DDP over those of iLQR", len(gradients) / len(ilqr["history"]), below=1)
     run.check(f"{case}: cost of DDP over that of iLQR", ddp["cost"] / ilqr["cost"], below=1.05)
-    run.check(f"{case}: not standing at the end", np.abs(ddp["X"][:, -1] - cfg.goal).max(), below=cfg.standing)
-    end = simulated(cfg, pendulum, ddp)
-    run.check(f"{case}: not standing, simulated", np.abs(end - cfg.goal).max(), below=cfg.tracking)
+    off = np.abs(ddp["X"][:, -1] - cfg.goal).max()
+    run.check(f"{case}: distance from standing at the end", off, below=cfg.standing)
+    off = np.abs(simulated(cfg, pendulum, ddp) - cfg.goal).max()
+    run.check(f"{case}: distance from standing, simulated", off, below=cfg.tracking)
 
 
 def derivative_errors(cfg, pendulum, solution):

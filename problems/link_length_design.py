@@ -194,16 +194,15 @@ def check(run, problem, designs, objectives, last):
         run.check(f"derivatives by Kim's table and by AD, {when}", error, below=cfg.agreement)
         slopes = [(rebuilt(problem, p + x)[0] - rebuilt(problem, p - x)[0]) / (2 * h) for x in h * np.eye(4)]
         error = np.abs(np.array(slopes).T - J).max() / scale
-        run.check(f"derivatives and differences of arms built anew, {when}", error, below=cfg.differences)
+        run.check(f"derivatives and differences of rebuilt arms, {when}", error, below=cfg.differences)
         anew, off = rebuilt(problem, p)
         error = np.abs(anew - tau).max() / np.abs(tau).max()
-        run.check(f"torques and those of an arm built anew, {when}", error, below=1e-10)
-        run.check(f"hand of an arm built anew off its way [m], {when}", off, below=1e-12)
+        run.check(f"torques and those of a rebuilt arm, {when}", error, below=1e-10)
+        run.check(f"hand of a rebuilt arm, distance from the path [m], {when}", off, below=1e-12)
     p = designs[-1]
-    beyond = np.sqrt(problem.shares(p)[0].max()) - cfg.reach
-    run.check("reach used beyond what may be", max(0.0, beyond), below=1e-6)
-    excess = np.maximum(np.array(cfg.lower) - p, p - np.array(cfg.upper_bound)).max()
-    run.check("design beyond its bounds", max(0.0, excess), below=1e-9)
+    run.check("share of the reach used", np.sqrt(problem.shares(p)[0].max()), below=cfg.reach + 1e-6)
+    run.check("design less its lower bounds, least", (p - np.array(cfg.lower)).min(), above=-1e-9)
+    run.check("upper bounds less the design, least", (np.array(cfg.upper_bound) - p).min(), above=-1e-9)
     run.check("objective: end over start", objectives[-1] / objectives[0], below=0.8)
     run.check("last step [m, kg]", last, below=cfg.tolerance)
 

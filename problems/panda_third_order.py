@@ -72,9 +72,9 @@ def check(run, cfg, f, Q):
         run.check(f"{name}: numerical derivative of {LABEL[k - 1]}", error, below=cfg.differentiation)
     for k, name in enumerate(LABEL):
         error = np.abs(at_one[k, :, 0] - cfg.pinned[k]).max()
-        run.check(f"{name}: pinned value at 1 s", error, below=0.51 * 10.0 ** -cfg.digits[k])
+        run.check(f"{name}: error of the pinned value at 1 s", error, below=0.51 * 10.0 ** -cfg.digits[k])
     for k in (1, 3):  # q is even in t
-        run.check(f"{LABEL[k]}: zero at 0 s", np.abs(at_zero[k]).max() / scale[k], below=cfg.symmetry)
+        run.check(f"{LABEL[k]} at 0 s, relative", np.abs(at_zero[k]).max() / scale[k], below=cfg.symmetry)
 
 
 def solve(run, cfg):
