@@ -68,8 +68,8 @@ def there_and_back(pair, allocation, q, v):
     inverse, forward = pair
     tau = np.array([x.full() for x in inverse(q, *v)])
     thrust = np.linalg.solve(allocation, tau[:, :6])  # a constant matrix: derivatives likewise
-    given = np.concatenate([allocation @ thrust, tau[:, 6:]], axis=1)
-    return tau, thrust, np.array([x.full() for x in forward(q, v[0], *given)])
+    efforts = np.concatenate([allocation @ thrust, tau[:, 6:]], axis=1)
+    return tau, thrust, np.array([x.full() for x in forward(q, v[0], *efforts)])
 
 
 def round_trip(v, dv):

@@ -48,10 +48,11 @@ def hybrid(cfg, robot):
     base = ca.vertcat(0, 0, dy[3], c * dy[0] + s * dy[1], c * dy[1] - s * dy[0], dy[2])  # twist, in the base's axes
     q = ca.vertcat(ca.cos(y[3] / 2), 0, 0, ca.sin(y[3] / 2), y[:3], x[:6])
     v, dv = ca.vertcat(base, x[6:]), ca.jtimes(base, Y[:8], ca.vertcat(dy, ddy))
-    told = cfg.frequency**2 / 2 * ca.cos(cfg.frequency * t) * ca.DM(cfg.swing)
-    told, thrusts, out = ca.vertcat(dv, told), ca.DM(np.linalg.inv(od.robots.propellers())), {}
-    for case, arms, given in (("passive", (), (dv, -cfg.damping * x[6:])), ("prescribed", ARMS, (told, ca.SX(0, 1)))):
-        _, _, dv, tau = od.function(robot, "hybrid_dynamics", prescribed=("root_joint", *arms))(q, v, *given)
+    swing = cfg.frequency**2 / 2 * ca.cos(cfg.frequency * t) * ca.DM(cfg.swing)
+    prescribed, thrusts, out = ca.vertcat(dv, swing), ca.DM(np.linalg.inv(od.robots.propellers())), {}
+    cases = ("passive", (), (dv, -cfg.damping * x[6:])), ("prescribed", ARMS, (prescribed, ca.SX(0, 1)))
+    for case, arms, efforts in cases:
+        _, _, dv, tau = od.function(robot, "hybrid_dynamics", prescribed=("root_joint", *arms))(q, v, *efforts)
         out[case] = ca.Function(case, [t, Y, x], [tau, dv[6:], thrusts @ tau[:6], q, v])
     return out
 

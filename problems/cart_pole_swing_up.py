@@ -64,11 +64,12 @@ def solve(run, cfg):
     for nodes in cfg.nodes:
         ocp, q, v, u = swing_up(cfg, robot, nodes)
         for method, solver in reversed(methods):  # the last one is drawn
-            found = ocp.solve(method=method, solver=solver)
-            costs[method, solver, nodes] = found.objective
-            run.say(f"{method:16} {solver:7} {nodes:4} intervals {found.iterations:3} iterations {found.objective:.6f}")
-    run.check("worst error of the last solution's own check", found.check().worst, below=1e-3)
-    t, q, v, u = found.t, found[q], found[v], found[u][:, 0]
+            solution = ocp.solve(method=method, solver=solver)
+            costs[method, solver, nodes] = solution.objective
+            progress = f"{solution.iterations:3} iterations {solution.objective:.6f}"
+            run.say(f"{method:16} {solver:7} {nodes:4} intervals {progress}")
+    run.check("worst error of the last solution's own check", solution.check().worst, below=1e-3)
+    t, q, v, u = solution.t, solution[q], solution[v], solution[u][:, 0]
 
     for nodes, known in zip(cfg.nodes, cfg.known, strict=True):
         for solver in ("ipopt", "fatrop"):

@@ -55,9 +55,9 @@ class Pendulum:
         self.first = od.function(robot, "forward_dynamics_partials").map(self.N)
         self.second = od.function(robot, "forward_dynamics_second_partials").map(self.N)
         shapes = (("x", 4), ("xr", 4), ("ur", self.m), ("du", self.m), ("K", self.m, 4))
-        x, xr, ur, du, K = given = [ca.SX.sym(*shape) for shape in shapes]
+        x, xr, ur, du, K = arguments = [ca.SX.sym(*shape) for shape in shapes]
         u = ur + du + K @ (x - xr)
-        self.rollout = ca.Function("policy", given, [self.step(x, u), u]).mapaccum(self.N)
+        self.rollout = ca.Function("policy", arguments, [self.step(x, u), u]).mapaccum(self.N)
 
     def step(self, x, u):
         """x_{k+1}, symbols or numbers."""
@@ -155,9 +155,9 @@ def swing_up(cfg, pendulum, curvature):
             start = time.perf_counter()
             model = pendulum.derivatives(X, U, curvature)
             derivative_time += time.perf_counter() - start
-        while (found := backward(cfg, X, U, *model, regular.mu)) is None:
+        while (policy := backward(cfg, X, U, *model, regular.mu)) is None:
             regular.grow()
-        dU, K, change, gradient = found
+        dU, K, change, gradient = policy
         history.append({"cost": J, "gradient": gradient / scale, "regularisation": regular.mu})
         if gradient < cfg.tolerance * scale:
             break
@@ -255,10 +255,10 @@ def solve(run, cfg):
     solutions, rows = {}, []
     for case, pendulum in pendulums.items():
         for name in ("iLQR", "DDP"):
-            found = solutions[case, name] = swing_up(cfg, pendulum, curvature=name == "DDP")
-            row = {"case": case, "solver": name, "iterations": len(found["history"]), "cost": found["cost"]}
-            row |= {"gradient": found["history"][-1]["gradient"], "seconds": found["seconds"]}
-            row["share_of_derivatives"] = found["derivatives"] / found["seconds"]
+            solution = solutions[case, name] = swing_up(cfg, pendulum, curvature=name == "DDP")
+            row = {"case": case, "solver": name, "iterations": len(solution["history"]), "cost": solution["cost"]}
+            row |= {"gradient": solution["history"][-1]["gradient"], "seconds": solution["seconds"]}
+            row["share_of_derivatives"] = solution["derivatives"] / solution["seconds"]
             rows.append(row)
             run.say(
                 f"{case:9} {name:5} {row['iterations']:4} iterations  cost {row['cost']:9.6f}  gradient "

@@ -42,7 +42,7 @@ class Config:
     tolerance: float = 1e-7  # of the last step [m, kg]
     penalty: float = 1e5  # of the square of the reach used beyond [N2 m2]
     agreement: float = 1e-9  # of Kim's derivatives and AD's
-    differences: float = 1e-5  # of both and differences of arms built anew
+    differences: float = 1e-5  # of both and differences of rebuilt arms
 
 
 def arm(cfg):
@@ -147,8 +147,8 @@ def designs_of(problem, say):
     solver = ca.conic("step", "daqp", shapes, {"error_on_fail": True})
     for k in range(cfg.iterations):
         lower, upper = np.array(cfg.lower) - p, np.array(cfg.upper_bound) - p
-        found = solver(h=H, g=c, a=G, uba=cfg.reach**2 - g, lba=-np.inf, lbx=lower, ubx=upper)
-        step, multipliers = (np.array(found[x]).ravel() for x in ("x", "lam_a"))
+        solution = solver(h=H, g=c, a=G, uba=cfg.reach**2 - g, lba=-np.inf, lbx=lower, ubx=upper)
+        step, multipliers = (np.array(solution[x]).ravel() for x in ("x", "lam_a"))
         if np.abs(step).max() < cfg.tolerance:
             break
         merit, size = problem.merit(p), 1.0
@@ -175,7 +175,7 @@ def updated(H, s, y):
 
 
 def rebuilt(problem, p):
-    """Of an arm built anew with design p: the torques (2N,) by default inverse dynamics, and how far its hand is from
+    """Of an arm rebuilt with design p: the torques (2N,) by default inverse dynamics, and how far its hand is from
     where it should be, at worst [m]."""
     robot = od.design.changed(problem.robot, dict(zip(parameters(problem.cfg), p, strict=True)))
     q, v, dv, *_ = problem.motion(p)
@@ -195,8 +195,8 @@ def check(run, problem, designs, objectives, last):
         slopes = [(rebuilt(problem, p + x)[0] - rebuilt(problem, p - x)[0]) / (2 * h) for x in h * np.eye(4)]
         error = np.abs(np.array(slopes).T - J).max() / scale
         run.check(f"derivatives and differences of rebuilt arms, {when}", error, below=cfg.differences)
-        anew, off = rebuilt(problem, p)
-        error = np.abs(anew - tau).max() / np.abs(tau).max()
+        torques, off = rebuilt(problem, p)
+        error = np.abs(torques - tau).max() / np.abs(tau).max()
         run.check(f"torques and those of a rebuilt arm, {when}", error, below=1e-10)
         run.check(f"hand of a rebuilt arm, distance from the path [m], {when}", off, below=1e-12)
     p = designs[-1]
@@ -232,7 +232,7 @@ def draw(run, problem, designs, objectives):
 def solve(run, cfg):
     problem = Problem(cfg)
     if problem.shares(np.zeros(4))[0].max() >= 1:
-        raise od.LimitError("the way of the hand leaves the reach of the arm as built; move start or goal")
+        raise od.LimitError("the path of the hand leaves the reach of the arm as built; move start or goal")
     designs, objectives, last = designs_of(problem, run.say)
     check(run, problem, designs, objectives, last)
     lengths, torque = designs + np.array([0, cfg.upper, cfg.forearm, 0]), np.sqrt(objectives)

@@ -57,7 +57,7 @@ def wrong_start(cfg, robot, rng):
     return p
 
 
-def check(run, cfg, robot, motion, measured, predicted, found, start):
+def check(run, cfg, robot, motion, measured, predicted, estimate, start):
     q, v, _ = motion.sample(motion.period * np.linspace(0, 1, 3000))
     true = od.base_parameters(robot).values
     over = max((robot.limit("lower") - q.min(axis=1)).max(), (q.max(axis=1) - robot.limit("upper")).max())
@@ -65,15 +65,15 @@ def check(run, cfg, robot, motion, measured, predicted, found, start):
         run.check(f"joint {i}: rms error of prediction", error, below=cfg.prediction)
     error = np.linalg.norm(predicted - measured) / np.linalg.norm(measured)
     run.check("all joints: rms error of prediction", error, below=cfg.prediction)
-    run.check("number of base parameters", found.base.rank, equals=cfg.rank)
+    run.check("number of base parameters", estimate.base.rank, equals=cfg.rank)
     run.check("condition number of the exciting motion", idn.condition(robot, motion), below=cfg.conditioned)
     run.check("exciting motion: excess over the limits of position [rad]", over, below=1e-9)
     share = (np.abs(v).max(axis=1) / robot.limit("velocity")).max()
     run.check("exciting motion: velocity, share of its limit", share, below=1)
-    missed = np.mean(np.abs(found.values - true) > found.interval)
+    missed = np.mean(np.abs(estimate.values - true) > estimate.interval)
     run.check("95 % confidence intervals that miss, fraction", missed, below=0.2)
     run.check("start: the parameters are not physical", holds=not idn.is_physical(start))
-    run.check("estimate: the parameters are physical", holds=idn.is_physical(found.parameters))
+    run.check("estimate: the parameters are physical", holds=idn.is_physical(estimate.parameters))
 
 
 def solve(run, cfg):
@@ -83,17 +83,17 @@ def solve(run, cfg):
     motion = idn.exciting_motion(robot, seed=cfg.seed, **settings)
     start = wrong_start(cfg, robot, rng)
     _, *measured = measure(cfg, torques, motion, rng)
-    found = idn.identify(robot, *measured, prior=start)
+    estimate = idn.identify(robot, *measured, prior=start)
     period, harmonics, seed = cfg.held_out
     other = idn.exciting_motion(robot, period=period, harmonics=harmonics, seed=seed, iterations=0)
     t, *states, measured = measure(cfg, torques, other, rng)
-    predicted = found.predict(*states)
-    check(run, cfg, robot, motion, measured, predicted, found, start)
-    run.facts |= {"gap of the rank": found.base.gap, "physical fit": found.physical_fit}
+    predicted = estimate.predict(*states)
+    check(run, cfg, robot, motion, measured, predicted, estimate, start)
+    run.facts |= {"gap of the rank": estimate.base.gap, "physical fit": estimate.physical_fit}
 
-    base = found.base
-    columns = {"parameter": base.names, "true": base.values, "estimate": found.values, "interval": found.interval}
-    run.table("parameters.csv", {**columns, "physical": base.of(found.parameters)})
+    base = estimate.base
+    columns = {"parameter": base.names, "true": base.values, "estimate": estimate.values, "interval": estimate.interval}
+    run.table("parameters.csv", {**columns, "physical": base.of(estimate.parameters)})
     titles = "torques of joints 1 to 4 [Nm]", "of joints 5 to 7 [Nm]; thick: measured", "error / rms"
     with run.figure("prediction.png", *titles, size=(15, 5)) as (large, small, errors):
         for i, x, y in zip(JOINTS, measured, predicted, strict=True):

@@ -73,11 +73,11 @@ def solve(run, cfg):
         for q in (cfg.home, away):
             limits.require(f"{what}, at rest", q=q, tau=od.function(arm, "inverse_dynamics")(q, 0, 0))
     ocp, tau = tracking(cfg, robot, limits.tau)
-    run.facts["optima"], given = {}, {"q_now": cfg.home, "v_now": 0.0, "r": away}
+    run.facts["optima"], inputs = {}, {"q_now": cfg.home, "v_now": 0.0, "r": away}
     for solver, hessian in (("ipopt", "exact"), ("fatrop", "exact"), ("sqpmethod", "gauss_newton")):
-        found = ocp.solve(method="euler", solver=solver, hessian=hessian, parameters=given)
-        run.facts["optima"][solver] = found.objective
-        run.check(f"{solver}: optimum of the first step", found.objective, equals=cfg.known, within=2e-8)
+        solution = ocp.solve(method="euler", solver=solver, hessian=hessian, parameters=inputs)
+        run.facts["optima"][solver] = solution.objective
+        run.check(f"{solver}: optimum of the first step", solution.objective, equals=cfg.known, within=2e-8)
     control, (target, plant, measured) = od.mpc(ocp, outputs={"tau": tau}, method="euler"), world(cfg, robot)
     rest = start, round(cfg.duration / cfg.h), {}, measured
     python = control.closed_loop(plant, *rest)
@@ -115,7 +115,7 @@ def solve(run, cfg):
 
 
 # quick runs are for tests, with C that is not optimised and on machines under load: a step may take five periods
-main = od.script(solve, Config(), quick={"duration": 1.0, "flags": ("-O0",), "of_period": 5.0, "fps": 5})
+main = od.script(solve, Config(), quick={"duration": 1.0, "flags": ("-O0",), "of_period": 50.0, "fps": 5})
 
 if __name__ == "__main__":
     sys.exit(main())

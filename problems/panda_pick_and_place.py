@@ -86,11 +86,11 @@ def fetch(cfg, robots, f, limits):
 def solve(run, cfg):
     (robots, f), below = model(cfg), 1 + cfg.over
     limits = od.Limits.of(robots["reach"]).scaled(d2v=cfg.jerk)
-    found, x = fetch(cfg, robots, f, limits)
-    motion, edges = found.trajectory(x, robots["reach"], limits), np.cumsum([0, *found.durations])
-    run.facts |= {"durations": found.durations, "iterations": found.iterations}
+    solution, x = fetch(cfg, robots, f, limits)
+    motion, edges = solution.trajectory(x, robots["reach"], limits), np.cumsum([0, *solution.durations])
+    run.facts |= {"durations": solution.durations, "iterations": solution.iterations}
     run.say("{iterations} iterations, durations {durations} s".format(**run.facts))
-    run.check("worst error of the solution's own check", found.check().worst, below=cfg.over)
+    run.check("worst error of the solution's own check", solution.check().worst, below=cfg.over)
     report = motion.check()
     run.check("q, v, dv, d2v: share of a limit between nodes", max(r.share for r in report.rows[:4]), below=below)
     run.check("largest jump of q, q', q''", max(report.jumps.values()), below=1e-6)

@@ -78,16 +78,16 @@ def jump(cfg, robot, at, to, limits):
         ocp.minimize(squares=ca.vertcat(tau[6:] / limits.tau, 0.01 * body.dv))
     ocp.start({q: at, v: 0})
     ocp.goal({q[1:7]: to[1:7], v[:6]: 0})  # of the trunk; the feet are at rest
-    found = ocp.solve(method="euler", parameters={height: cfg.clearance * arc}, solver_options={"tol": 1e-10})
-    return found, body.motion(found)
+    solution = ocp.solve(method="euler", parameters={height: cfg.clearance * arc}, solver_options={"tol": 1e-10})
+    return solution, body.motion(solution)
 
 
 def solve(run, cfg):
     robot = od.robots.quadruped()
     at, to, limits = stand(cfg, robot)
-    found, x = jump(cfg, robot, at, to, limits)
-    run.facts |= {"durations": found.durations, "iterations": found.iterations}
-    run.say(f"{found.iterations} iterations, durations {', '.join(f'{T:.3f}' for T in found.durations)} s")
+    solution, x = jump(cfg, robot, at, to, limits)
+    run.facts |= {"durations": solution.durations, "iterations": solution.iterations}
+    run.say(f"{solution.iterations} iterations, durations {', '.join(f'{T:.3f}' for T in solution.durations)} s")
     share, (times, inner, feet) = x.tau[:, 6:] / limits.tau, x.between(8)
     takeoff, touch = cfg.nodes[0], sum(cfg.nodes[:2])
     stance, there = (od.contact_points(robot, FEET)(q, 0)[0].full().T for q in (at, to))
@@ -110,7 +110,7 @@ def solve(run, cfg):
         axes[1].step(x.t[:-1], x.f[..., 2], where="post", label=[foot[:2] for foot in FEET])
         axes[2].step(x.t[:-1], share, where="post", linewidth=0.8)
         for axis in axes:
-            axis.vlines(np.cumsum(found.durations)[:2], *axis.get_ylim(), color="black", linewidth=0.6)
+            axis.vlines(np.cumsum(solution.durations)[:2], *axis.get_ylim(), color="black", linewidth=0.6)
     od.animate(robot, times.ravel(), np.concatenate(inner), run.out / "jump.gif", fps=cfg.fps, size=(360, 360))
 
 

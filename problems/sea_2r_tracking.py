@@ -37,14 +37,14 @@ class Config:
     goal: tuple = (0.7, -0.9)  # of the motion from rest to rest [rad]
     moving: float = 1.2  # its time [s]
     hold: float = 0.8  # rest after it [s]
-    pole: float = 20.0  # [1/s], four a joint
+    pole: float = 20.0  # [1/s], four per joint
     kp: float = 200.0  # of the motor loops [Nm/rad]
     kd: float = 20.0  # [Nm s/rad]
     sample_time: float = 1e-3  # of the laws in the laboratory [s]
     torque_limit: tuple = (28.0, 12.0)  # [Nm]
     noise_angle: float = 2e-5  # standard deviation [rad]
     noise_speed: float = 2e-3  # [rad/s]
-    stiffness_error: float = 0.05  # of the robot that is there, relative to the model
+    stiffness_error: float = 0.05  # of the real robot, relative to the model
     mass_error: float = -0.03
     seed: int = 1
     rtol: float = 1e-10
@@ -105,8 +105,8 @@ def to_infinity(cfg):
     out = []
     for factor in cfg.factors:
         flat = od.function(build(cfg, factor), "elastic_flat_map")
-        found = flat(**{n: at[n] for n in flat.name_in()})["tau_m"].full()
-        out.append(np.abs(found - rigid).max())
+        result = flat(**{n: at[n] for n in flat.name_in()})["tau_m"].full()
+        out.append(np.abs(result - rigid).max())
     return np.array(out)
 
 
@@ -130,15 +130,15 @@ def check(run, cfg, exact, real, whole, gaps):
     run.check(f"ideal, {flat}: largest error [rad]", exact[flat].largest_error, below=1e-11)
     for name in others:
         run.check(f"ideal, {name}: largest error [rad]", exact[name].largest_error, above=1e-3)
-    for name, found in exact.items():
-        balance = np.abs(found.energy_balance).max() / np.ptp(found.put_in)
+    for name, result in exact.items():
+        balance = np.abs(result.energy_balance).max() / np.ptp(result.put_in)
         run.check(f"ideal, {name}: energy balance, relative", balance, below=1e-9)
     best = min(real[n].largest_error for n in (linearized, flat))
     for name in others:
         what = f"laboratory: error of the better flat law over that of {name}"
         run.check(what, best / real[name].largest_error, below=0.5)
-    for name, found in real.items():
-        share = np.abs(found.tau_m / cfg.torque_limit).max()
+    for name, result in real.items():
+        share = np.abs(result.tau_m / cfg.torque_limit).max()
         run.check(f"laboratory, {name}: share of the torque limit", share, below=1 + 1e-12)
     run.check("complete model, its own feedforward: largest error [rad]", whole[0].largest_error, below=1e-10)
     what = "complete model, reduced feedforward: largest error [rad]"
@@ -155,8 +155,9 @@ def write(run, runs):
     """Time, reference, link and motor angles and motor torques of every law."""
     first = next(iter(runs.values()))
     columns = {"t [s]": first.t}
-    for name, found in runs.items():
-        for what, values, unit in (("q", found.q, "rad"), ("theta", found.theta, "rad"), ("tau_m", found.tau_m, "Nm")):
+    for name, result in runs.items():
+        quantities = ("q", result.q, "rad"), ("theta", result.theta, "rad"), ("tau_m", result.tau_m, "Nm")
+        for what, values, unit in quantities:
             columns[tuple(f"{name.replace(',', ';')}: {what}{i} [{unit}]" for i in (1, 2))] = values
     run.table("laboratory.csv", {**columns, ("q_ref1 [rad]", "q_ref2 [rad]"): first.q_ref})
 
@@ -169,9 +170,9 @@ def solve(run, cfg):
     real, whole, gaps = laboratory(cfg, arm), complete(cfg, arm), to_infinity(cfg)
     errors = run.facts["largest_errors"] = {}
     for part, runs in (("ideal", exact), ("laboratory", real)):
-        for name, found in runs.items():
-            errors[f"{part}, {name}"] = found.largest_error
-            run.say(f"{part:10}  {name:32} largest error {found.largest_error:.2e} rad")
+        for name, result in runs.items():
+            errors[f"{part}, {name}"] = result.largest_error
+            run.say(f"{part:10}  {name:32} largest error {result.largest_error:.2e} rad")
     check(run, cfg, exact, real, whole, gaps)
 
     write(run, real)
@@ -181,8 +182,8 @@ def solve(run, cfg):
     titles = "on the complete model: |q - q_ref| [rad]", "towards the rigid robot"
     with run.figure("limits.png", *titles, size=(10, 4)) as (over_time, over_stiffness):
         names = "feedforward of the complete model (q to q^(6))", "of the reduced model"
-        for found, name in zip(whole, names, strict=True):
-            over_time.semilogy(found.t, np.maximum(np.abs(found.error).max(axis=1), 1e-17), label=name)
+        for result, name in zip(whole, names, strict=True):
+            over_time.semilogy(result.t, np.maximum(np.abs(result.error).max(axis=1), 1e-17), label=name)
         over_stiffness.loglog(cfg.factors, gaps, "o-", label="largest |tau_m - rigid| [Nm]")
         line = gaps[0] * cfg.factors[0] / np.array(cfg.factors)
         over_stiffness.loglog(cfg.factors, line, "k--", linewidth=0.7, label="1 / K")

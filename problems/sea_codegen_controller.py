@@ -8,7 +8,7 @@ installed), which has no time derivatives of its dynamics and takes differences:
 the second derivative of the torques from three inverse dynamics, on either side of the state. That one is called from
 Python, so its library calls are timed alone as well: what a call through the bindings costs is in both. Where the
 setting pinocchio names the program that comes of sea_pinocchio_law.cpp, the same law in C++ without Python is timed
-too; where c names a folder, the C files are kept there.
+too; where c names a folder, the C files stay there.
 The arm: the Panda with a load and springs of 7000 Nm/rad, see sea_arm_tracking.py.
 Run:    python problems/sea_codegen_controller.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """

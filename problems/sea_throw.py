@@ -47,12 +47,12 @@ def links(cfg):
 
 
 def limits(cfg):
-    """{output of the flat map: its limit, one a joint}."""
+    """{output of the flat map: its limit, one per joint}."""
     return {"tau_m": cfg.motor_torque, "dtheta": cfg.motor_speed, "deflection": (cfg.deflection,) * 2}
 
 
 def refuse(cfg, elastic):
-    """LimitError where the arm cannot stand still at the start; where it can, there is a throw, if a slow one."""
+    """LimitError if the arm cannot stand still at the start; if it can, there is a throw, though perhaps a slow one."""
     low, high = cfg.range
     held = od.function(elastic, "elastic_flat_map")(cfg.start, 0, 0, 0, 0)
     asked = {"tau_m": held[3], "dtheta": held[1], "deflection": held[0] - ca.DM(cfg.start)}
@@ -94,15 +94,15 @@ def throw(cfg, elastic, tip):
         ocp.start({q: list(cfg.start), **{x: 0 for x in flat.q[1:5]}})
         ocp.minimize(terminal=-tip(q, v), integral=1e-4 * ca.sumsqr(flat.q[5] / scale[5]))
         # what is left between nodes is measured below, and tightened
-        found = start = ocp.solve(solver_options={"max_iter": 1000}, initial=start, check="off")
-        motion = found.trajectory(flat.q, elastic.links, friction=False)
+        solution = start = ocp.solve(solver_options={"max_iter": 1000}, initial=start, check="off")
+        motion = solution.trajectory(flat.q, elastic.links, friction=False)
         t = motion.sample(1e-3).t
         s = el.outputs_along(elastic, motion, t)
         reached = {name: np.abs(s[name] / limit[name]).max() for name in share}
         if max(reached.values()) < 1.005:
             break
         share = {name: use / max(1.0, 1.0005 * reached[name]) for name, use in share.items()}
-    return found, motion, {**s, "t": t, "speed": tip(s["q"].T, s["v"].T).full().ravel()}
+    return solution, motion, {**s, "t": t, "speed": tip(s["q"].T, s["v"].T).full().ravel()}
 
 
 def rigid_throw(cfg, arm, tip):
@@ -115,8 +115,10 @@ def rigid_throw(cfg, arm, tip):
     ocp.limit(cfg.range[0], q, cfg.range[1])
     ocp.start({q: list(cfg.start), v: 0, dv: 0})
     ocp.minimize(terminal=-tip(q, v), integral=1e-4 * ca.sumsqr(jerk / 2e3))
-    found = ocp.solve(solver_options={"max_iter": 1000})
-    return {"t": found.t, "q": found[q], "v": found[v], "tau": found[tau], "speed": found[tip(q, v)][:, 0]}
+    solution = ocp.solve(solver_options={"max_iter": 1000})
+    parts = {"q": q, "v": v, "tau": tau}
+    rows = {name: solution[x] for name, x in parts.items()}
+    return {"t": solution.t, **rows, "speed": solution[tip(q, v)][:, 0]}
 
 
 def last_swing(simulated):
@@ -188,7 +190,7 @@ def solve(run, cfg):
     run.say(str(elastic))
     refuse(cfg, elastic)
     tip = tip_speed(cfg, arm)
-    found, motion, planned = throw(cfg, elastic, tip)
+    solution, motion, planned = throw(cfg, elastic, tip)
     rigid = rigid_throw(cfg, arm, tip)
     bound = cfg.length * (2 * cfg.motor_speed[0] + cfg.motor_speed[1])  # stretched, both joints as fast as motors
     simulated = el.simulate(elastic, el.feedforward(elastic), el.reference(elastic, motion), dt=2e-3)
@@ -198,7 +200,7 @@ def solve(run, cfg):
         run.say(f"  last swing, {what}: {value:.3g}" + ("" if "[s]" in what else " J"))
     check(run, cfg, planned, simulated, final, rigid, bound)
     speeds = {"elastic": final, "rigid": float(rigid["speed"][-1]), "bound of every rigid arm": bound}
-    run.facts |= {"iterations": found.iterations, "speed_of_the_tip": speeds, "last_swing": last_swing(simulated)}
+    run.facts |= {"iterations": solution.iterations, "speed_of_the_tip": speeds, "last_swing": last_swing(simulated)}
 
     units = {"q": "rad", "v": "rad/s", "theta": "rad", "dtheta": "rad/s", "tau_m": "Nm"}
     columns = {tuple(f"{what}{i} [{unit}]" for i in (1, 2)): planned[what] for what, unit in units.items()}

@@ -7,7 +7,7 @@
 Motion and stiffness are flat outputs: the motor's angle and torque follow from q to q^(4), sigma to sigma'' (Palli,
 Melchiorri and De Luca 2008). The same is planned for constant stiffnesses, and for the best constant one, chosen
 together with the motion: it is the rival, and where the search begins. Changing the stiffness of a bent spring takes
-work, z^2 sigma' / 2, which the drive of the stiffness has to do; it is told beside that of the motor. Motor torque and
+work, z^2 sigma' / 2, done by the drive of the stiffness; it is reported beside that of the motor. Motor torque and
 stiffness, fed forward into a simulation of the elastic model, hit as planned.
 The hammer is ours: 2 kg on 0.6 m with a head of 0.5 kg, a motor of 0.25 kg m2 that gives 35 Nm and turns 4 rad/s.
 Run:    python problems/vsa_stiffness_plan.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
@@ -58,7 +58,7 @@ def hammer(cfg):
 
 
 def refuse(cfg, robot):
-    """LimitError where the hammer cannot be held at the start; where it can, there is a plan, if a slow one."""
+    """LimitError if the hammer cannot be held at the start; if it can, there is a plan, though perhaps a slow one."""
     low, high = cfg.range
     if not low <= cfg.start <= high:
         raise od.LimitError(f"start: the joint is {cfg.start:g} rad, outside its range {low:g} to {high:g}")
@@ -111,38 +111,38 @@ def plan(cfg, robot, stiffness, like=None, constant=False):
         ocp.start({q[0]: cfg.start, **{x: 0 for x in q[1:5]}})
         ocp.minimize(terminal=-cfg.length * q[1], integral=1e-4 * smooth)
         # what is left between nodes is measured below, and tightened
-        found = ocp.solve(solver_options={"max_iter": 1500}, initial=initial, check="off")
-        made = {"motion": found.trajectory(q, robot.links, friction=False), "iterations": found.iterations}
-        pieces = np.stack([found[x][: cfg.nodes] for x in sigma], axis=1)
-        made["sigma"] = od.Trajectory(found.t, pieces, joints=("joint",), units=("Nm/rad",))
-        t = made["motion"].sample(1e-3).t
-        jets = made["sigma"].sample(t).derivatives[:4]
-        s = {**el.outputs_along(robot, made["motion"], t, jets), "t": t, "sigma": jets[0], "dsigma": jets[1]}
-        made |= {"samples": s, "speed": float(cfg.length * s["v"][-1, 0])}
+        solution = ocp.solve(solver_options={"max_iter": 1500}, initial=initial, check="off")
+        planned = {"motion": solution.trajectory(q, robot.links, friction=False), "iterations": solution.iterations}
+        pieces = np.stack([solution[x][: cfg.nodes] for x in sigma], axis=1)
+        planned["sigma"] = od.Trajectory(solution.t, pieces, joints=("joint",), units=("Nm/rad",))
+        t = planned["motion"].sample(1e-3).t
+        jets = planned["sigma"].sample(t).derivatives[:4]
+        s = {**el.outputs_along(robot, planned["motion"], t, jets), "t": t, "sigma": jets[0], "dsigma": jets[1]}
+        planned |= {"samples": s, "speed": float(cfg.length * s["v"][-1, 0])}
         reached = {name: np.abs(s[name]).max() / limit[name] for name in share}
         if max(reached.values()) < 1.005:
             break
         share = {name: use / max(1.0, 1.0005 * reached[name]) for name, use in share.items()}
-        initial = found
-    return made
+        initial = solution
+    return planned
 
 
-def simulate(robot, made):
+def simulate(robot, planned):
     """el.Run of the elastic model under the planned motor torque and stiffness."""
-    breaks, pieces = made["sigma"].t, made["sigma"].pieces[:, :, 0].T
+    breaks, pieces = planned["sigma"].t, planned["sigma"].pieces[:, :, 0].T
 
     def stiffness(t):
         inner = ca.DM(breaks[1:-1])
         at = t - ca.pw_const(t, inner, ca.DM(breaks[:-1]))
         return sum(ca.pw_const(t, inner, ca.DM(x)) * at**j / factorial(j) for j, x in enumerate(pieces))
 
-    reference = el.reference(robot, made["motion"], sigma=stiffness)
+    reference = el.reference(robot, planned["motion"], sigma=stiffness)
     return el.simulate(robot, el.feedforward(robot), reference, dt=2e-3)
 
 
-def works(made, simulated):
+def works(planned, simulated):
     """{whose work up to the end [J]}: the motor, the drive of the stiffness, and the energy of the hammer's motion."""
-    s = made["samples"]
+    s = planned["samples"]
     power = {"motor": s["tau_m"] * s["dtheta"], "drive of the stiffness": s["deflection"] ** 2 / 2 * s["dsigma"]}
     work = {name: float(np.trapezoid(x[:, 0], s["t"])) for name, x in power.items()}
     return work | {f"{name} at the end": float(x[-1] - x[0]) for name, x in simulated.energies.items()}

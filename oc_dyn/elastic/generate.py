@@ -16,7 +16,7 @@ from ..codegen.templates import header
 from ..errors import ModelError, ShapeError, SolveError
 from ..interrupts import command
 from ..numbers import as_floats
-from .closed_loop import Loop, torque_limits
+from .closed_loop import ClosedLoop, torque_limits
 from .dop853 import fixed_step
 from .law_codegen import law_words, sizes
 
@@ -110,7 +110,7 @@ def generate_controller(
     texts = _generated(f"{name}_law", functions)
     loop, parts = None, []
     if reference is not None:
-        loop = Loop(elastic or controller.elastic, controller, reference, None)
+        loop = ClosedLoop(elastic or controller.elastic, controller, reference, None)
         parts = _loop_functions(loop, controller, name, substeps)
         texts |= _generated(f"{name}_loop", parts)
     words = law_words(controller, name, sample_time, law, functions[1:], limit, safe)

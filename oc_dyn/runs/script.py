@@ -30,8 +30,8 @@ def script(solve, config, quick=None):
         if __name__ == "__main__":
             sys.exit(main())
 
-    solve: takes a Run and the settings. config: the settings, a dataclass. quick: changes to them for --quick. main
-    takes --quick, --quiet, --out DIR (default: results/NAME, and results/quick/NAME with --quick) and --set NAME=VALUE
+    solve: takes a ProblemRun and the settings. config: the settings, a dataclass. quick: changes to them for --quick.
+    main takes --quick, --quiet, --out DIR (default: results/NAME, with --quick results/quick/NAME) and --set NAME=VALUE
     for any setting; changes: the same from Python. The folder gets what solve writes and manifest.json, all at the end.
     Status: 0; 1 if a check fails; 2, with the message, if one of the errors of oc_dyn is raised; 130 after Ctrl-C,
     when nothing is written.
@@ -54,7 +54,7 @@ def script(solve, config, quick=None):
             cfg = replace(config, **((quick or {}) if options.quick else {}))
             cfg = replace(cfg, **dict(_setting(text, cfg) for text in options.set), **changes)
             with watched(), together(out) as part:
-                run = Run(part, options.quick, print if not options.quiet else lambda *_: None)
+                run = ProblemRun(part, options.quick, print if not options.quiet else lambda *_: None)
                 solve(run, cfg)
                 passed = all(check["passed"] for check in run.checks.values())
                 command = ["python", f"problems/{name}.py", *words]
@@ -72,7 +72,7 @@ def script(solve, config, quick=None):
     return main
 
 
-class Run:
+class ProblemRun:
     """One run of a problem. out: folder of the results; quick; say: prints; facts: further entries of the manifest."""
 
     def __init__(self, out, quick, say):
@@ -115,7 +115,7 @@ class Run:
 
     @contextmanager
     def figure(self, name, *titles, columns=None, size=None, xlabel="time [s]"):
-        """Axes, one a title, to draw on, so many in a row; the PNG is written at the end of the block."""
+        """Axes to draw on, one per title, `columns` in a row; the PNG is written at the end of the block."""
         from matplotlib.figure import Figure
 
         columns = columns or len(titles)

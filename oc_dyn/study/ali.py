@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from .functions import TIMES, built, made, timed
 from .growth import Series, _measure, fit
 
@@ -80,7 +80,7 @@ def _plan(ways, order, points):
 
 def _times(path, bodies, orders, quick, shown):
     """Rows of times.csv: microseconds of a call, and ratios to the paper's recursion."""
-    table = Rows(path, ("quantity", "order", "method"), ("bodies", *TIMES))
+    table = StoredTable(path, ("quantity", "order", "method"), ("bodies", *TIMES))
     robot = made(ROBOT, bodies)
     for quantity, ways in WAYS.items():
         keys = [(r, m) for r in orders for m in ways]

@@ -21,7 +21,7 @@ from ..registry import get, get_method, methods
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar as _bar
 from ..runs.points import measured, named
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from .functions import made
 from .memory import fresh, peak
 
@@ -140,7 +140,7 @@ def _over_bodies(sizes, quick=False):
 def _measure(path, plan, most, bar, executor="serial", values=VALUES):
     """Fill the series of a plan; every row is written to the table at once. Series go side by side, where the executor
     has room, and each from one place to the next, which tells what the following one will cost."""
-    table, tasks, whose = Rows(path, KEYS, values), [], []
+    table, tasks, whose = StoredTable(path, KEYS, values), [], []
     table.begin()
     rest = [list(points) for _, points in plan]
 

@@ -16,7 +16,7 @@ from ..design.sensitivity import sensitivity
 from ..registry import methods
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from .functions import TIMES, built, made, timed
 
 RECURSION, AD = "recursive_scalar", "ad"
@@ -57,7 +57,7 @@ def run(out, quick=False, progress=None, executor="serial"):
         for q in ("inverse_dynamics", "forward_dynamics")
         for m in (RECURSION, AD)
     ]
-    table = Rows(out / "costs.csv", ("quantity", "robot", "method"), ("instructions", "seconds", "error"))
+    table = StoredTable(out / "costs.csv", ("quantity", "robot", "method"), ("instructions", "seconds", "error"))
     with bar(progress, len(plan) + 1, "kim") as shown:
         costs = fill(table, plan, _cost, executor, shown)
         table.close(plan)
@@ -99,7 +99,7 @@ def _cost(quantity, robot, method):
 def _times(path, name, quick):
     """Rows of times.csv: microseconds of a call, and ratios to the recursion."""
     r = robots.by_name(name)
-    table = Rows(path, ("quantity", "robot", "method"), TIMES)
+    table = StoredTable(path, ("quantity", "robot", "method"), TIMES)
     keys, first = [], []  # all take turns; the number of the recursion to the same quantity
     for quantity in (*PARTIALS, *ADJOINTS):
         ways = [RECURSION, *(m for m in methods(quantity) if m != RECURSION and not m.endswith("along_motion"))]

@@ -25,7 +25,7 @@ from ..model.canonical import canonical
 from ..model.urdf import load_urdf
 from ..registry import get, get_method, methods
 from ..runs.manifest import manifest, write_json
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from ..second_partials import numeric
 from ..second_partials.by_ad import tangent
 from ..second_partials.differences import from_bicomplex, from_values
@@ -137,7 +137,7 @@ def humanoid(seed=0):
 
 
 def _counts(path, plans, bar):
-    table, out = Rows(path, ("quantity", "robot", "method"), ("instructions", "seconds")), []
+    table, out = StoredTable(path, ("quantity", "robot", "method"), ("instructions", "seconds")), []
     for quantity, name in plans:
         bar.set_postfix_str(f"{quantity}, {name}")
         bar.update()
@@ -194,7 +194,7 @@ def metrics(got, reference):
 
 
 def _errors(path, sizes, bar):
-    table, out = Rows(path, ("robot", "bodies", "method"), METRICS), []
+    table, out = StoredTable(path, ("robot", "bodies", "method"), METRICS), []
     for kind in ("chain", "tree"):
         for n in sizes:
             bar.set_postfix_str(f"accuracy, {kind} of {n}")
@@ -248,7 +248,7 @@ def _steps():
 
 
 def _programs(path, programs, bar):
-    table, out = Rows(path, ("robot", "method"), ("dof", "bytes", "compile_seconds", "microseconds")), []
+    table, out = StoredTable(path, ("robot", "method"), ("dof", "bytes", "compile_seconds", "microseconds")), []
     for name, m in programs:
         bar.set_postfix_str(f"program, {name}, {m}")
         bar.update()

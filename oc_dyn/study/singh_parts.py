@@ -31,7 +31,7 @@ from ..model.canonical import canonical
 from ..partials.implicit import mass_matrix
 from ..partials.spatial_vector import idsva
 from ..runs.points import fill
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from ..second_partials.forward_spatial_vector import _articulated, _mass_partials, _swapped, _times
 from .functions import TIMES, made, random_ports, summary
 from .native import compiler, interpreted, times
@@ -92,12 +92,12 @@ def plans(quick):
 def measure(out, quick, executor, shown):
     """(rows of terms.csv, of term_times.csv, of breakdown.csv); steps of the bar `shown`: the lengths of plans()."""
     counted, timed, parts = plans(quick)
-    table = Rows(out / "terms.csv", _KEYS, ("operations", "error"))
+    table = StoredTable(out / "terms.csv", _KEYS, ("operations", "error"))
     counts = fill(table, counted, counted_term, executor, shown)
     table.close(counted)
-    clock = Rows(out / "term_times.csv", ("form", *_KEYS), TIMES, quick=quick)
+    clock = StoredTable(out / "term_times.csv", ("form", *_KEYS), TIMES, quick=quick)
     _together(clock, timed, ("form", "term", "robot", "bodies"), _timed_terms, quick, shown)
-    shares = Rows(out / "breakdown.csv", ("robot", "bodies", "method", "part"), _SHARES, quick=quick)
+    shares = StoredTable(out / "breakdown.csv", ("robot", "bodies", "method", "part"), _SHARES, quick=quick)
     _together(shares, parts, ("robot", "bodies", "method"), _broken_down, quick, shown)
     return counts, clock.rows, shares.rows
 

@@ -111,7 +111,7 @@ FAILING = [
     ("value", "bounds", "end", "passes"), [(*x, True) for x in PASSING] + [(*x, False) for x in FAILING]
 )
 def test_a_check_prints_value_and_bound(value, bounds, end, passes, tmp_path, capsys):
-    run = od.runs.script.Run(tmp_path, True, print)
+    run = od.runs.script.ProblemRun(tmp_path, True, print)
     assert run.check("what", value, **bounds) is passes
     line = capsys.readouterr().out
     assert line.startswith("what ")
@@ -133,14 +133,14 @@ def test_a_check_prints_value_and_bound(value, bounds, end, passes, tmp_path, ca
     ],
 )
 def test_a_check_that_cannot_be(value, bounds, said, tmp_path):
-    run = od.runs.script.Run(tmp_path, True, print)
+    run = od.runs.script.ProblemRun(tmp_path, True, print)
     with pytest.raises(od.ShapeError, match=said):
         run.check("what", value, **bounds)
     assert not run.checks
 
 
 def test_two_checks_of_one_name(tmp_path):
-    run = od.runs.script.Run(tmp_path, True, print)
+    run = od.runs.script.ProblemRun(tmp_path, True, print)
     run.check("what", 1, below=2)
     with pytest.raises(od.ShapeError, match="there is one of that name"):
         run.check("what", 1, below=2)
@@ -153,7 +153,7 @@ def test_a_folder_that_cannot_be(tmp_path, capsys):
 
 
 def test_a_table_whose_columns_do_not_fit(tmp_path):
-    run = od.runs.script.Run(tmp_path, True, print)
+    run = od.runs.script.ProblemRun(tmp_path, True, print)
     for columns in ({("a", "b"): [1, 2]}, {"a": [1, 2], "b": [1]}):
         with pytest.raises(od.ShapeError, match="table x.csv"):
             run.table("x.csv", columns)

@@ -13,7 +13,7 @@ from ...errors import SolveError
 from ...function import function
 from ...registry import get_method
 from ...runs.manifest import manifest, write_json
-from ...runs.rows import Rows, fingerprint
+from ...runs.stored_table import StoredTable, fingerprint
 from . import adam, mujoco, native, recorded
 from .robots import FILES, HUMANOID, pinocchio_model, prescribed, robot
 from .tables import report
@@ -126,7 +126,7 @@ def _code():
 
 def _counts(path, names, bar, notes):
     """Rows of the shortest form of every peer beside ours."""
-    table, out = Rows(path, ("robot", "quantity", "order"), COUNTED), []
+    table, out = StoredTable(path, ("robot", "quantity", "order"), COUNTED), []
     if adam.version() is None:
         notes.append("adam is not installed: its instructions are the recorded ones")
     figures = recorded.recorded()
@@ -172,7 +172,7 @@ def _ratios(path, names, bar, notes):
         notes.append(f"no times: {error}")
         bar.update(len(names))
         return []
-    table, out = Rows(path, ("robot", "quantity", "method"), RATIO, _code()), []
+    table, out = StoredTable(path, ("robot", "quantity", "method"), RATIO, _code()), []
     for name in names:
         bar.set_postfix_str(f"times, {name}")
         bar.update()
@@ -225,7 +225,7 @@ def _number(text):
 
 def _sizes(path, names, bar, notes):
     """Rows of Functions: what they are as C, compiled for any machine of this kind."""
-    table, out = Rows(path, ("robot", "quantity", "order"), SIZED, _code()), []
+    table, out = StoredTable(path, ("robot", "quantity", "order"), SIZED, _code()), []
     for name in names:
         bar.set_postfix_str(f"sizes, {name}")
         bar.update()

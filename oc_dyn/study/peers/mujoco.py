@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import ModelError, SolveError
 from ...function import function
 from ...interop import rotation_to_quaternion, to_mujoco
-from ...runs.rows import Rows, fingerprint
+from ...runs.stored_table import StoredTable, fingerprint
 from . import native
 from .robots import robot
 
@@ -60,7 +60,7 @@ def ratios(path, names, bar, notes, milliseconds, rounds):
         notes.append(f"no times of MuJoCo: {error}")
         bar.update(len(names))
         return []
-    table, out = Rows(path, KEYS, VALUES, f"{fingerprint()} {version()}"), []
+    table, out = StoredTable(path, KEYS, VALUES, f"{fingerprint()} {version()}"), []
     for name in names:
         bar.set_postfix_str(f"MuJoCo, {name}")
         bar.update()
