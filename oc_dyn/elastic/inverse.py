@@ -1,7 +1,7 @@
 """Deflections for a wanted torque, from a spring's law and its slope alone, in a fixed number of steps.
 
-Newton's method on a law that stiffens overshoots and then comes back by a fixed length a step, so both iterations here
-work on a scale where such laws are nearly straight:
+Newton's method on a law that stiffens overshoots and then comes back by a fixed length per step, so both iterations
+here work on a scale where such laws are nearly straight:
 
 one motor    asinh((law(z) - c) / s) = asinh((torque - c) / s), c the torque at the start and s = scale * slope there.
              Exponential, hyperbolic and polynomial laws become straight or concave away from the start; towards a
@@ -9,10 +9,10 @@ one motor    asinh((law(z) - c) / s) = asinh((torque - c) / s), c the torque at 
 two motors   each Newton step dz becomes log(1 + x) / x dz, x = law'' dz / law': exact for exponential laws, and
              Newton's method where x is small; or Newton's method as it stands, whichever finds more.
 
-How many steps are needed, and which scale needs the fewest, is found when the spring is made, on torques of known
+How many steps are needed, and which scale needs the fewest, is determined when the spring is built, on torques of known
 deflection all over its range. Laws of one variable that no scale serves are inverted by bisection, which cannot fail
-for a law that rises. What comes out is put into the law once more; where it does not give the torque, the deflection
-is not a number.
+for a law that rises. The result is inserted into the law once more; if it does not give the torque, the deflection is
+NaN.
 """
 
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..runs.stored_table import StoredTable
-from .functions import TIMES, built, made, timed
+from .functions import TIMES, built, new_robot, timed
 from .growth import Series, _measure, fit
 
 WAYS = {  # quantity: the paper's recursion first, this toolkit's, AD as published, AD at its strongest
@@ -81,7 +81,7 @@ def _plan(ways, order, points):
 def _times(path, bodies, orders, quick, shown):
     """Rows of times.csv: microseconds of a call, and ratios to the paper's recursion."""
     table = StoredTable(path, ("quantity", "order", "method"), ("bodies", *TIMES))
-    robot = made(ROBOT, bodies)
+    robot = new_robot(ROBOT, bodies)
     for quantity, ways in WAYS.items():
         keys = [(r, m) for r in orders for m in ways]
         functions = [built(quantity, robot, r, m, f"by_{m}_{r}") for r, m in keys]
@@ -124,22 +124,22 @@ def _panels(over_order, over_bodies, large, times, small):
 
     panels = []
     for quantity in WAYS:
-        told = quantity.replace("_", " ")
-        panels.append((f"{told}, order {ORDER}", "bodies N", "instructions", "plain", lines(over_bodies, quantity)))
+        title = quantity.replace("_", " ")
+        panels.append((f"{title}, order {ORDER}", "bodies N", "instructions", "plain", lines(over_bodies, quantity)))
     for quantity in WAYS if large else ():
-        told = quantity.replace("_", " ")
-        panels.append((f"{told}, {LARGE} bodies", "order r", "instructions", "plain", lines(large, quantity)))
+        title = quantity.replace("_", " ")
+        panels.append((f"{title}, {LARGE} bodies", "order r", "instructions", "plain", lines(large, quantity)))
     for quantity in WAYS:
-        told = quantity.replace("_", " ")
-        panels.append((f"{told}, {small} bodies", "order r", "instructions", "log y", lines(over_order, quantity)))
+        title = quantity.replace("_", " ")
+        panels.append((f"{title}, {small} bodies", "order r", "instructions", "log y", lines(over_order, quantity)))
     for quantity, ways in WAYS.items():
         shown = []
         for m in ways:
             rows = [row for row in times if (row["quantity"], row["method"]) == (quantity, m)]
             xs, ys = [int(row["order"]) for row in rows], [float(row["microseconds"]) for row in rows]
             shown.append((m, xs, ys, "--" if m.startswith("ad") else "-"))
-        told = quantity.replace("_", " ")
-        panels.append((f"{told}, {small} bodies, time", "order r", "µs of a call", "log y", shown))
+        title = quantity.replace("_", " ")
+        panels.append((f"{title}, {small} bodies, time", "order r", "µs of a call", "log y", shown))
     return panels
 
 
@@ -162,11 +162,11 @@ def report(over_order, over_bodies, large, times, found, small):
     lines.append("parabola in the order is off, as a share of the largest count")
     for row in found:
         if row["over"] == "bodies":
-            told = f"N^{row['power']:.2f} up to {row['largest']} bodies"
+            growth = f"N^{row['power']:.2f} up to {row['largest']} bodies"
         else:
             off = "-" if row["off_parabola"] is None else f"{100 * row['off_parabola']:.1f} %"
-            told = f"factor {row['factor']:.2f} at order {row['largest']}, off a parabola by {off}"
-        lines.append(f"{row['quantity'].split('_')[0]:9}{row['method']:22}{told}")
+            growth = f"factor {row['factor']:.2f} at order {row['largest']}, off a parabola by {off}"
+        lines.append(f"{row['quantity'].split('_')[0]:9}{row['method']:22}{growth}")
     head = f"Time of a call without compilation, {small} bodies: microseconds, ratio to the paper's recursion"
     lines += ["", f"{head} (~: not steady)"]
     for quantity, ways in WAYS.items():

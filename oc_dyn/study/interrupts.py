@@ -1,7 +1,7 @@
 """Ctrl-C while a solver runs: how long it takes until KeyboardInterrupt is raised, and whether it ever is not.
 
-SIGINT is sent to a process of its own at random moments of a solve whose tolerance cannot be met, so that it would go
-on for long; in the same process it is then solved again, up to the next signal. An iteration is the mean over a run.
+SIGINT is sent to a process of its own at random moments of a solve whose tolerance cannot be met, so that it would run
+for long; in the same process it is then solved again, until the next signal. An iteration is the mean over a run.
 """
 
 import json
@@ -20,7 +20,7 @@ from ..optimal_control.problem import Problem
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 
-ENDLESS = {  # options with which a solver goes on after it has converged; fatrop still ends after a while
+ENDLESS = {  # options with which a solver continues after it has converged; fatrop still ends after a while
     "ipopt": {"tol": 1e-300, "acceptable_tol": 1e-300, "acceptable_iter": 0, "tiny_step_tol": 0.0, "max_iter": 10**8},
     "fatrop": {"tolerance": 1e-300, "max_iter": 10**8},
     "sqpmethod": {"tol_pr": 0.0, "tol_du": 0.0, "min_step_size": -1.0, "max_iter": 10**8},
@@ -60,8 +60,8 @@ def run(out, quick=False, progress=None):
     worst = {s: max(float(r[3]) for r in rows if r[0] == s) for s in ENDLESS}
     lost = sum(r[2] != "KeyboardInterrupt" for r in rows)
     write_json(folder / "manifest.json", manifest(command, seed=seed, signals=len(rows), lost=lost, slowest=worst))
-    told = ", ".join(f"{s} {x:.3f} s" for s, x in worst.items())
-    return f"{len(rows)} signals, {lost} lost; slowest: {told}"
+    slowest = ", ".join(f"{s} {x:.3f} s" for s, x in worst.items())
+    return f"{len(rows)} signals, {lost} lost; slowest: {slowest}"
 
 
 def interrupted(solver, many, seed=0, within=SECONDS):
@@ -85,7 +85,7 @@ def interrupted(solver, many, seed=0, within=SECONDS):
 
 
 def _solve_when_asked(solver):
-    """The process that is interrupted: solves whenever a line comes, and tells how it ended and when."""
+    """The process that is interrupted: solves whenever it reads a line, and prints how that ended and when."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs of a shell
     ocp, known = problem(), 10
     options = dict(ENDLESS[solver], max_iter=known)

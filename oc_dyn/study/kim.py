@@ -17,7 +17,7 @@ from ..registry import methods
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
 from ..runs.stored_table import StoredTable
-from .functions import TIMES, built, made, timed
+from .functions import TIMES, built, new_robot, timed
 
 RECURSION, AD = "recursive_scalar", "ad"
 PARTIALS = ("inverse_dynamics_partials", "forward_dynamics_partials", "hybrid_dynamics_partials")
@@ -82,8 +82,8 @@ def _made(quantity, robot, method, name=None):
 
 
 def _cost(quantity, robot, method):
-    """{"instructions", "seconds", "error"}: the error against AD, built anew as well."""
-    r = made(robot)
+    """{"instructions", "seconds", "error"}: the error against AD, which is built as well."""
+    r = new_robot(robot)
     start = time.perf_counter()
     f = _made(quantity, r, method)
     seconds = time.perf_counter() - start

@@ -27,7 +27,7 @@ double seconds_{name}(const double** arg, double** res, int calls) {{
 
 
 def compiler():
-    """Path of a C compiler; None if there is none."""
+    """Path of a C compiler, or None."""
     return shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 
 

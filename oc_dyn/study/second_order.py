@@ -92,7 +92,7 @@ def run(out, quick=False, progress=None):
 
 
 def robot(name):
-    """The robot of this name, made anew; None if its file is not there."""
+    """A new robot of this name; None if its file is missing."""
     if name == "humanoid":
         return humanoid()
     if name not in FILES:
@@ -141,10 +141,10 @@ def _counts(path, plans, bar):
     for quantity, name in plans:
         bar.set_postfix_str(f"{quantity}, {name}")
         bar.update()
-        which, kept = LARGE.get(name, (None, None))
+        which, names = LARGE.get(name, (None, None))
         for m in (*methods(quantity), *([REPEATED] if quantity == INVERSE else [])):
             record = None if m == REPEATED else get_method(quantity, m)
-            if (record and record.graph != "sx") or (which == quantity and m not in kept):
+            if (record and record.graph != "sx") or (which == quantity and m not in names):
                 continue  # what calls Functions is not counted in instructions
             row = {"quantity": quantity, "robot": name, "method": m}
             known = table.known(**row)
@@ -231,8 +231,8 @@ def tensors(r, method, q, v, dv):
     rows, columns = (np.array(x) for x in every.get_triplet())
     out = [np.zeros(every.shape) for _ in range(4)]
     for start in range(0, r.nv, CHUNK):
-        kept = (columns >= start) & (columns < start + CHUNK)
-        places = ca.Sparsity.triplet(*every.shape, rows[kept].tolist(), columns[kept].tolist())
+        chunk = (columns >= start) & (columns < start + CHUNK)
+        places = ca.Sparsity.triplet(*every.shape, rows[chunk].tolist(), columns[chunk].tolist())
         given = [ca.MX.sym(*x) for x in (("q", r.nq), ("v", r.nv), ("dv", r.nv))]
         part = ca.Function("part", given, list(differentiate(f, model, *given, None, step, places)))
         for total, x in zip(out, part.call([q, v, dv]), strict=True):

@@ -33,7 +33,7 @@ from ..partials.spatial_vector import idsva
 from ..runs.points import fill
 from ..runs.stored_table import StoredTable
 from ..second_partials.forward_spatial_vector import _articulated, _mass_partials, _swapped, _times
-from .functions import TIMES, made, random_ports, summary
+from .functions import TIMES, new_robot, random_ports, summary
 from .native import compiler, interpreted, times
 from .second_order import INVERSE
 
@@ -119,10 +119,10 @@ def _together(table, plan, alike, found_of, quick, shown):
 # -- terms ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4)  # complete: the robot and its state are made from these two
-def given(kind, bodies):
-    """(canonical robot, {name: DM}) what the terms are computed from, at a random state."""
-    robot = made(kind, bodies)
+@lru_cache(maxsize=4)  # complete: robot and state depend on these two alone
+def terms_inputs(kind, bodies):
+    """(canonical robot, {name: DM}) from which the terms are computed, at a random state."""
+    robot = new_robot(kind, bodies)
     n, rng = robot.nv, np.random.default_rng(bodies)
     q, (v, dv) = robot.random_configuration(bodies), rng.normal(size=(2, n))
     partials = function(robot, "inverse_dynamics_partials", method="spatial_vector")  # of long chains soonest built
@@ -222,7 +222,7 @@ def _solver(at):
 
 def counted_term(term, robot, bodies, way):
     """{"operations", "error"}: the latter against REFERENCE, of what is not only counted."""
-    model, at = given(robot, bodies)
+    model, at = terms_inputs(robot, bodies)
     found = {"operations": operations(model, at, term, way), "error": ""}
     if way not in (*COUNTED, REFERENCE):
         wanted, got = (np.concatenate([np.array(x) for x in valued(model, at, term, w)]) for w in (REFERENCE, way))
@@ -301,7 +301,7 @@ def _several_solutions(model, columns):
 
 def _timed_terms(form, term_name, kind, bodies, points, quick):
     """Rows of term_times.csv of all ways to a term, which take turns."""
-    model, at = given(kind, bodies)
+    model, at = terms_inputs(kind, bodies)
     ways = [keys["way"] for keys in points]
     runs = [term(model, at, term_name, way, parted=form != "interpreted") for way in ways]
     reads = {}
@@ -332,8 +332,8 @@ COMPILED = {"composite": 16}  # bodies up to which the breakdown is compiled too
 
 def _broken_down(kind, bodies, method, points, quick):
     """Rows of breakdown.csv of all parts, which take turns."""
-    model, at = given(kind, bodies)
-    robot = made(kind, bodies)
+    model, at = terms_inputs(kind, bodies)
+    robot = new_robot(kind, bodies)
     first = function(robot, "forward_dynamics_partials", method=method, name="first")
     second = function(robot, INVERSE, method=method, name="second")
     terms = [term(model, at, name, "dtm_sparse") for name in PARTS[2:]]
@@ -419,31 +419,45 @@ def panels(counts, clock, shares):
         if rows:
             out_of = "CasADi's virtual machine" if form == "interpreted" else f"compiled, {form}"
             tables.append((rows, "microseconds", f"µs, {out_of}"))
-    for rows, value, told in tables:
-        for term_name, ways in TERMS.items():
-            lines = []
-            for number, way in enumerate(ways):
-                for kind, style in zip(KINDS, ("-", "--"), strict=False):
-                    points = [row for row in rows if row["way"] == way and _is(row, term_name, kind)]
-                    points = [(int(row["bodies"]), float(row[value])) for row in points]
-                    if points:
-                        label = way if kind == KINDS[0] else None
-                        lines.append((label, *zip(*points, strict=True), f"C{number}{style}"))
-            out.append((f"{term_name} term: {told}", "bodies N", told.split(",")[0], "log", lines))
+    for rows, value, title in tables:
+        for term_name in TERMS:
+            lines = _lines_of_term(rows, value, term_name)
+            out.append((f"{term_name} term: {title}", "bodies N", title.split(",")[0], "log", lines))
     tables = {"share": "operations", "compiled share": "compiled time", "time share": "interpreted time"}
-    for value, told in tables.items():
+    for value, title in tables.items():
         for kind in KINDS:
-            lines = []
-            for method, style in zip(BREAKDOWN, ("-", "--"), strict=False):
-                rows = [row for row in shares if (row["robot"], row["method"]) == (kind, method) and row[value]]
-                for number, part in enumerate(PARTS):
-                    points = [(int(row["bodies"]), float(row[value])) for row in rows if row["part"] == part]
-                    if points:
-                        label = TOLD[part] if style == "-" else None
-                        lines.append((label, *zip(*points, strict=True), f"C{number}{style}"))
+            lines = _lines_of_breakdown(shares, value, kind)
             if lines:
-                out.append((f"{kind}: share of {told} (dashed: spatial_vector)", "bodies N", "share", "plain", lines))
+                out.append((f"{kind}: share of {title} (dashed: spatial_vector)", "bodies N", "share", "plain", lines))
     return out
+
+
+def _lines_of_term(rows, value, term_name):
+    """Lines of plot_series: a column of the rows over the bodies, of all ways to a term."""
+    lines = []
+    for number, way in enumerate(TERMS[term_name]):
+        for kind, style in zip(KINDS, ("-", "--"), strict=False):
+            points = [row for row in rows if row["way"] == way and _is(row, term_name, kind)]
+            label = way if kind == KINDS[0] else None
+            lines += _line(points, value, label, f"C{number}{style}")
+    return lines
+
+
+def _lines_of_breakdown(shares, value, kind):
+    """Lines of plot_series: the share of each part over the bodies, of all methods."""
+    lines = []
+    for method, style in zip(BREAKDOWN, ("-", "--"), strict=False):
+        rows = [row for row in shares if (row["robot"], row["method"]) == (kind, method) and row[value]]
+        for number, part in enumerate(PARTS):
+            points = [row for row in rows if row["part"] == part]
+            lines += _line(points, value, TOLD[part] if style == "-" else None, f"C{number}{style}")
+    return lines
+
+
+def _line(rows, value, label, style):
+    """[line of plot_series] of a column of the rows over their bodies; [] without rows."""
+    points = [(int(row["bodies"]), float(row[value])) for row in rows]
+    return [(label, *zip(*points, strict=True), style)] if points else []
 
 
 def report(counts, shares, crossed):

@@ -1,7 +1,7 @@
 """MuJoCo beside the generated C of the same robot: its routines, called from a program that is linked with its wheel.
 
-A call through MuJoCo's Python binding takes longer than most of the routines; that time is told as well, beside the one
-in the program.
+A call through MuJoCo's Python binding takes longer than most of the routines; that time is reported as well, beside
+the one in the program.
 """
 
 import csv

@@ -24,7 +24,7 @@ from .problem import SHARE, Reach, Way, judged
 NODES, ROUNDS = 50, 21
 WEIGHTS = (1e2, 1e3, 1e4, 1e5)  # of the penalty on velocities
 OURS = (
-    Way("oc_dyn", "fatrop", "exact"),  # the first: costs are told as differences to its own
+    Way("oc_dyn", "fatrop", "exact"),  # the first: costs are reported as differences from its own
     Way("oc_dyn", "fatrop", "gauss_newton"),
     Way("oc_dyn", "ipopt", "exact"),
     Way("oc_dyn", "ipopt", "gauss_newton"),

@@ -32,7 +32,7 @@ def version():
 
 
 def versions():
-    """{name: version} of what the side is made of."""
+    """{name: version} of the programs on this side."""
     import pinocchio
 
     return {"crocoddyl": version(), "pinocchio": pinocchio.__version__}

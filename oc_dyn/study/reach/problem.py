@@ -111,16 +111,16 @@ def prepared(reach, way, compiler):
     reach = Reach(reach.nodes, reach.torque, reach.velocity)  # a new robot: the old one keeps what was built of it
     begun = time.perf_counter()
     ocp, q, v, tau = written(reach, way.control)
-    made = ocp.transcribed("euler", compiler if way.compiled else False)
+    transcription = ocp.transcribed("euler", compiler if way.compiled else False)
     outer, inner = checked_options(way.solver, OPTIONS[way.solver], free_time=False)
     outer["record_time"] = True
 
     def solved(goal):
-        given = {"p": made.parameters({"goal": goal}), **made.bounds, "x0": made.guess(None)}
+        given = {"p": transcription.parameters({"goal": goal}), **transcription.bounds, "x0": transcription.guess(None)}
         begun = time.perf_counter()
-        found = solve(made.assembly, way.solver, way.hessian, outer, inner, given)
+        found = solve(transcription.assembly, way.solver, way.hessian, outer, inner, given)
         seconds = time.perf_counter() - begun
-        solution = Solution(ocp, made, found, given)
+        solution = Solution(ocp, transcription, found, given)
         x = np.hstack([solution[q], solution[v]])
         outcome = Outcome(seconds, x, solution[tau], found.iterations, found.success)
         return outcome, found.seconds["total"]
