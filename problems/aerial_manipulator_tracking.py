@@ -2,12 +2,12 @@
 
     minimise    integral of |wrench / weight|^2 + small |y'''''|^2 and velocities of the arms
     subject to  y = (position, yaw) of the base from rest to rest, four times differentiable,
-                M v' + C v + g = [wrench; tau],  v' of the base as y says, and at the arms
+                M v' + C v + g = [wrench; tau],  v' of the base prescribed by y, and at the arms
                     passive: tau = -d v, their motion follows,   or   prescribed: v' given, their torques follow;
                 thrusts of the six propellers, from the wrench, between 0 and their limit.
 
-Hybrid dynamics: accelerations prescribed at some joints, torques at the others. The efforts that the path takes, fed
-to forward dynamics without feedback, have to give it back; what energy the robot gains is what their power comes to.
+Hybrid dynamics: accelerations prescribed at some joints, torques at the others. Forward dynamics of the
+computed efforts, without feedback, must reproduce the path; the energy gained must equal the work of the efforts.
 Source: Ali, Gabellieri, Franchi 2026, section 7 (the robot, the use of hybrid dynamics); task and numbers are ours.
 Run:    python problems/aerial_manipulator_tracking.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -74,7 +74,7 @@ def plan(cfg, robot, f):
 
 
 def fly(run, cfg, robot, case, f, motion):
-    """(t, q, tau, thrusts), rows are half steps: arms along the path, and the efforts that it takes; checked."""
+    """(t, q, tau, thrusts), rows are half steps: motion of the arms along the path, efforts it needs; checked."""
     t, x, w = np.linspace(0, cfg.duration, 4 * cfg.fine * cfg.nodes + 1), ca.SX.sym("x", 12), ca.SX.sym("w", 13)
     inputs = np.column_stack([t, *motion.sample(t).derivatives[:3]])
     rate = ca.Function("rate", [x, w], [ca.vertcat(x[6:], f(w[0], w[1:], x)[1])])

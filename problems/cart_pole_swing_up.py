@@ -1,12 +1,12 @@
-"""A pole is swung up by pushing its cart: the smallest problem that has everything, with known optima.
+"""A pole is swung up by pushing its cart: the smallest complete problem, with known optima.
 
     minimise    integral of u^2
     subject to  q' = v,  v' = the equations of motion,  |u| <= 20 N,  |x| <= 2 m,
                 q = (0, 0), v = 0 at the start, q = (1 m, pi), v = 0 after 2 s
 
 The dynamics are those of a robot of a prismatic and a revolute joint: nothing is derived by hand. Hermite-Simpson, at
-25, 50 and 100 intervals, gives the optima that are known for this problem, by ipopt and by fatrop; the trapezoidal
-rule, and controls that are constant on intervals, come to the same from above.
+25, 50 and 100 intervals, gives the known optima of this problem, by ipopt and by fatrop; the trapezoidal rule and
+controls that are constant on intervals converge to them from above.
 Source: Kelly 2017, "An Introduction to Trajectory Optimization", SIAM Review (the problem and its numbers).
 Run:    python problems/cart_pole_swing_up.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """

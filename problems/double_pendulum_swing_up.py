@@ -5,8 +5,8 @@
 
 Both solvers go backwards through the quadratic model of the cost to go and forwards along the motion it proposes. The
 full one (DDP, Mayne 1966) takes the curvature of the dynamics, from forward_dynamics_second_partials, into the model;
-iLQR leaves it out. Cases: torques at both joints; at the shoulder only; at the elbow only.
-Source: Singh et al. 2023, section I, names DDP as what second partials are for; Tassa et al. 2012 for the line search.
+iLQR omits it. Cases: torques at both joints; at the shoulder only; at the elbow only.
+Source: Singh et al. 2023, section I, names DDP as the use of second partials; Tassa et al. 2012 for the line search.
 Run:    python problems/double_pendulum_swing_up.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
@@ -101,7 +101,7 @@ def cost(cfg, X, U):
 
 
 def backward(cfg, X, U, A, B, xx, ux, mu):
-    """(step of U, gains, expected change (linear, quadratic), largest gradient); None where the model is not convex."""
+    """(step of U, gains, expected change (linear, quadratic), largest gradient); None if the model is not convex."""
     Q, R, F, goal = np.diag(cfg.stage), cfg.effort * np.eye(U.shape[0]), np.diag(cfg.final), np.array(cfg.goal)
     N, h = U.shape[1], cfg.h
     Vx, Vxx = F @ (X[:, -1] - goal), F
@@ -207,7 +207,7 @@ def derivative_errors(cfg, pendulum, solution):
 
 
 def simulated(cfg, pendulum, solution):
-    """Where the policy, held for h, takes the pendulum in fine steps of the integrator of Runge and Kutta."""
+    """Final state under the policy, held for h, by fine steps of a Runge-Kutta integrator."""
     x, u = ca.SX.sym("x", 4), ca.SX.sym("u", pendulum.m)
     rate = ca.vertcat(x[2:], pendulum.dynamics(q=x[:2], v=x[2:], tau=pendulum.B @ u)["dv"])
     step, y = ca.simpleRK(ca.Function("rate", [x, u], [rate]), cfg.fine), np.array(cfg.start)

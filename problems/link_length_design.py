@@ -1,13 +1,13 @@
 """Lengths, mounting height and counterweight of an arm, chosen so that a motion of its hand takes the least torque.
 
-The hand goes from one place to another and back, over an obstacle, in the vertical plane; how it goes is given, so the
-joints' motion depends on the design: q(t; p), v(t; p), v'(t; p). Kim's derivatives of inverse dynamics by p take all of
-it in: that of the motion by inverse kinematics, and what the lengths and masses change in the arm itself. A longer link
-is heavier (a rod of the same profile).
+The hand moves from one place to another and back, over an obstacle, in the vertical plane. Its motion is fixed, so that
+of the joints depends on the design: q(t; p), v(t; p), v'(t; p). Kim's derivatives of inverse dynamics by p include
+both: the change of the motion, by inverse kinematics, and the change of the arm itself by lengths and masses. A longer
+link is heavier (a rod of the same profile).
 Design: p = (shoulder's height, upper arm's length, forearm's length [m], counterweight's mass [kg]), counted from the
 arm as built. Objective: mean square of the torques over time. The hand must stay within 97 % of the reach.
 Steps: small quadratic programs with the gradient by Kim's derivatives; their Hessian is that of Gauss and Newton at
-first, then BFGS's. A step is halved until it is an improvement.
+first, then updated by BFGS. A step is halved until it improves the objective.
 Source: Kim 2012, Tables 2 and 5, for the derivatives; the arm and its task are ours.
 Run:    python problems/link_length_design.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -96,7 +96,7 @@ def motion(cfg):
 
 
 class Problem:
-    """What a design p makes of the torques and of the reach at N times."""
+    """Torques and reach of a design p at N times."""
 
     def __init__(self, cfg):
         self.cfg, self.robot, self.n = cfg, arm(cfg), cfg.steps
@@ -129,7 +129,7 @@ class Problem:
         return tau @ tau / self.n, 2 * J.T @ tau / self.n, 2 * J.T @ J / self.n + 1e-9 * np.eye(4)
 
     def merit(self, p):
-        """Objective and, steeply, what the hand is beyond the reach that may be used; infinite where it cannot be."""
+        """Objective and a steep penalty on reach beyond the share allowed; infinite if the hand cannot get there."""
         share = self.shares(p)[0].max()
         if share >= 1.0:
             return np.inf

@@ -1,11 +1,11 @@
 """Inertial parameters of the Panda from a simulated measurement with noise, and torques predicted on another motion.
 
-    tau = Y(q, v, dv) p = Y_b(q, v, dv) B p:    43 of 70 combinations B p of the parameters p show in the torques.
+    tau = Y(q, v, dv) p = Y_b(q, v, dv) B p:    43 combinations B p of the 70 parameters p affect the torques.
 
-An exciting motion is found within the limits (the condition number of Y_b minimised by IPOPT), torques are measured
-along it with noise of 1 % of each joint's rms, B p is estimated with its confidence intervals, and p is
-found that explains the torques and that bodies can have (pseudo-inertias positive definite), from a start that is wrong
-and that no body can have. A motion that was not used then shows what the prediction is worth.
+An exciting motion within the limits is computed (IPOPT minimises the condition number of Y_b), torques are measured
+along it with noise of 1 % of each joint's rms, and B p is estimated with its confidence intervals. From a wrong,
+unphysical start, a physically consistent p (pseudo-inertias positive definite) is estimated that explains the torques.
+The prediction is judged on a motion that was not used for the estimate.
 Sources: Garofalo et al. 2013, eq. 16 (regressor); Gautier and Khalil 1990 (base parameters); Wensing, Kim and Slotine
 2018, Rucker and Wensing 2022 (physical consistency).
 Run:    python problems/panda_identification.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
@@ -50,7 +50,7 @@ def measure(cfg, torques, motion, rng):
 
 
 def wrong_start(cfg, robot, rng):
-    """(70,) parameters to start from that are far off, and not those of any body: a negative mass, negative tensors."""
+    """(70,) parameters to start from, far off and unphysical: a negative mass, negative tensors."""
     p = robot.parameters * (1 + cfg.wrong * rng.normal(size=robot.parameters.size))
     p[10] = -abs(p[10])
     p[44:50] = -abs(p[44:50])

@@ -1,13 +1,13 @@
-"""A Panda is moved by model-predictive control at 50 Hz, by C code that needs no Python.
+"""Model-predictive control moves a Panda at 50 Hz, in C code that needs no Python.
 
     every 20 ms:  minimise    sum over 20 steps of |q - r|^2 + |v / 10|^2 + |tau / (10 tau_max)|^2,
                               and 10 |q - r|^2 + |v|^2 at the end,
                   subject to  v+ = v + h a,  q+ = q + h v+,  tau = inverse dynamics (q, v, a),
                               |tau| <= tau_max,  |v+| <= 2.1 rad/s,  q, v as measured at the start; the first tau acts.
 
-r is a target that jumps, and is known over the horizon. The optimum of the first step is known, and found by three
-solvers; the loop is closed in Python, and by the same written as C, which has to give the same numbers; then the C
-program runs in real time, its arm carrying a payload that its model does not know. Inertias: the vendor's.
+r is a target that jumps and is known over the horizon. The optimum of the first step is known, and three solvers must
+find it. The loop is closed in Python and in generated C, which must give the same numbers; then the C program runs in
+real time while the arm carries a payload that its model does not know. Inertias: the vendor's.
 Run:    python problems/panda_nmpc.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
@@ -54,7 +54,7 @@ def tracking(cfg, robot, most):
 
 
 def world(cfg, robot):
-    """Functions: t -> where the arm should be; ([q; v; t], tau) -> the same after h, tau held; what is measured."""
+    """Functions: t -> target; ([q; v; t], tau) -> the state after h, tau held; state -> what is measured."""
     x, tau, t = ca.SX.sym("x", 15), ca.SX.sym("tau", 7), ca.SX.sym("t")
     away = ca.fmod(ca.floor(t / cfg.every + 1e-9), 2) == 0
     target = ca.Function("target", [t], [ca.DM(cfg.home) + ca.DM(cfg.jump) * away])

@@ -1,11 +1,12 @@
-"""A Panda follows a path of its joints as fast as its limits allow, and slower the less its torques may jerk.
+"""A Panda follows a path of its joints as fast as its limits allow; the smaller the rate of torque, the slower.
 
     minimise    T
     subject to  q(t) = path(s(t)),  s from 0 to 1, s' >= 0, s and q at rest at both ends, twice differentiable in time,
                 |q'| <= v,  |q''| <= a,  |q'''| <= j,  |Q| <= tau,  |Q'| <= share dtau,    Q = M q'' + C q' + g.
 
-With velocity and acceleration alone the time comes to that of the second-order problem, which is known from a method of
-another kind; with the limits of the maker, jerk, torque and rate of torque join; then the last is cut to shares of it.
+With limits of velocity and acceleration alone the time approaches that of the second-order problem, which is known from
+another kind of method. Then all limits of the maker hold, those of jerk, torque and rate of torque too, the last one at
+several shares of its value.
 Sources: limits of the maker; Pham and Pham 2018 (the method behind the known time, as in the package toppra).
 Run:    python problems/panda_path_following.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -71,7 +72,7 @@ def check(run, cfg, panda, motions):
 
 
 def draw(run, cfg, motions):
-    """Phase plane, what each limit is used, time over the torque rate."""
+    """Phase plane, used shares of the limits, time over the torque rate."""
     share = cfg.shares[-3]
     titles = "phase plane", f"share of limits, torque rate {share:g}", "shortest time [s]; line: second order"
     with run.figure("path.png", *titles) as (phase, used, times):

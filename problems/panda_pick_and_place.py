@@ -4,7 +4,7 @@
     subject to  phases: reach from home, grip at rest, carry the load to rest; q twice differentiable throughout,
                 |q'| <= v,  |q''| <= a,  |q'''| <= share of j,  |Q| <= tau (without, then with the load),
                 tool at the load, pointing down, while it grips; at the place, pointing down, at the end,
-                |speed of the tool| <= 1.7 m/s;  spheres about hand and load, wrist and elbow stay clear of a ball.
+                |speed of the tool| <= 1.7 m/s;  spheres around hand and load, wrist and elbow stay clear of a ball.
 
 Limits are the maker's; task and numbers are ours.
 Run:    python problems/panda_pick_and_place.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]

@@ -4,8 +4,8 @@
     subject to  q(0) = q0,  q(T) = q1,  q' = q'' = 0 at both ends,  q twice (or three times) differentiable,
                 |q'| <= v,  |q''| <= a,  |q'''| <= j,  |Q| <= tau,  |Q'| <= share dtau,    Q = M q'' + C q' + g.
 
-With velocity, acceleration and jerk alone the optimum is known in closed form: no plan may be faster; more nodes come
-closer. The less the torques may change, the longer it takes. A smoother motion takes longer, too.
+With velocity, acceleration and jerk alone the optimum is known in closed form: no plan may be faster, and more
+nodes come closer. A smaller rate of torque takes longer, and so does a smoother motion.
 Sources: limits of the maker; Berscheid and Kroeger 2021 (the closed form; here by the package ruckig 0.19.4).
 Run:    python problems/panda_point_to_point.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """

@@ -1,14 +1,14 @@
-"""A quadruped jumps forward: legs push, it flies, and it lands softly and comes to rest.
+"""A quadruped jumps forward: it pushes off, flies, lands softly and comes to rest.
 
     minimise    integral of |tau / tau_max|^2 + small |v'|^2
     subject to  q+ = q (+) (h v + h^2/2 v'),  v+ = v + h v'     steps on the manifold of configurations,
                 inverse dynamics (q, v, v') - sum J_i' f_i = [0; tau]      no wrench acts on the base itself,
                 on the ground: f_i in a pyramid within the friction cone, feet at rest;  in flight: f_i = 0, feet above;
-                |tau| <= tau_max,  joints within limits;  standing at the start, and as before, further on, at the end.
+                |tau| <= tau_max,  joints within limits;  standing at both ends, further on at the end.
 
-Accelerations and contact forces are the unknowns of every interval (inverse-dynamics transcription). Feet come down
-with no velocity, so that nothing jumps. Push, flight and landing have durations of their own.
-Robot: of the size and build of HyQ (Semini et al. 2011), three joints a leg; masses, limits and jump are ours.
+Accelerations and contact forces are the unknowns of every interval (inverse-dynamics transcription). Feet touch down
+with zero velocity, so that velocities do not jump. Push, flight and landing have durations of their own.
+Robot: of the size and build of HyQ (Semini et al. 2011), three joints per leg; masses, limits and jump are ours.
 Run:    python problems/quadruped_jump.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
@@ -38,7 +38,7 @@ class Config:
 
 
 def stand(cfg, robot):
-    """(q at the start, at the goal, Limits of the legs); LimitError where the robot cannot stand like that."""
+    """(q at the start, at the goal, Limits of the legs); LimitError if the robot cannot stand like that."""
     at, still, quarter = robot.neutral(), np.zeros(robot.nv), (0, 0, 9.81 * robot.total_mass / 4)
     at[7:] = np.ravel([(0, hip, -2 * hip) for hip in (cfg.hip, cfg.hip, -cfg.hip, -cfg.hip)])
     at[6] = -od.contact_points(robot, FEET)(at, 0)[0].full()[2].mean()

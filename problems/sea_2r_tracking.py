@@ -2,12 +2,12 @@
 
 1. Ideal: the law inside the integration, exact model. Feedback linearisation and flat feedforward with motor loops
    follow to rounding; gravity compensation with motor loops and the law of a rigid robot do not.
-2. As in a laboratory: the law runs once a millisecond, measures with noise, its torques are cut off, and stiffness
+2. As in a laboratory: the law runs once a millisecond, measures with noise, its torques saturate, and stiffness
    and masses differ from the model's; the motion is from rest to rest, four times continuously differentiable.
-3. The complete model, with the inertial coupling S12 between the links and the second motor: the feedforward that knows
-   it reads q up to its sixth derivative and is exact, that of the reduced model misses.
+3. The complete model, with the inertial coupling S12 between the links and the second motor: the feedforward of this
+   model reads q up to its sixth derivative and is exact, that of the reduced model is not.
 4. Stiffness to infinity: the motor torque tends to that of a rigid robot with the motors' inertia, like 1 / K.
-5. Damped springs: the algebraic map is refused; with their equation integrated along, the feedforward is exact again.
+5. Damped springs: the algebraic map is refused; with their equation integrated, the feedforward is exact again.
 The arm is ours: two links of 0.4 m and 3 kg in the vertical plane, K = (500, 300) Nm/rad, B = (0.3, 0.2) kg m2.
 Run:    python problems/sea_2r_tracking.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -89,7 +89,7 @@ def laboratory(cfg, arm):
 
 
 def complete(cfg, arm):
-    """(el.Run with the complete model's feedforward, with the reduced one's), on the complete robot."""
+    """el.Runs of the complete robot: (feedforward of the complete model, of the reduced one)."""
     whole = build(cfg, coupling=[[0.0, cfg.coupling], [0.0, 0.0]])
     reference = smooth(cfg, whole)
     both = (el.feedforward_pd(model, cfg.kp, cfg.kd) for model in (whole, arm))
@@ -111,7 +111,7 @@ def to_infinity(cfg):
 
 
 def damped(cfg):
-    """(whether the algebraic map is refused, el.Run with the dampers' equation integrated, with them left out)."""
+    """(whether the algebraic map is refused, el.Run with the dampers integrated, with the dampers ignored)."""
     arm = build(cfg, damping=dict(zip(("joint1", "joint2"), cfg.damping, strict=True)))
     try:
         el.feedforward_pd(arm, cfg.kp, cfg.kd)

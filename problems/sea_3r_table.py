@@ -97,7 +97,7 @@ def simulated(cfg, arm, reference, law, settings):
 
 
 def decay(cfg, arm, reference):
-    """(fitted decay rate of each joint's error [1/s], the run): from an offset, one slow pole a joint and three fast
+    """(fitted decay rate of each joint's error [1/s], the run): from an offset, one slow pole per joint and three fast
     ones. Late enough the error of joint k is c exp(-g_k t), g_k its slow pole, however the joints were coupled."""
     poles = -np.array([[slow, *cfg.fast_poles] for slow in cfg.slow_poles])
     law, start = el.feedback_linearization(arm, poles), {"q": cfg.offset, "theta": cfg.offset}

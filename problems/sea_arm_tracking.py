@@ -1,13 +1,13 @@
 """An arm of seven elastic joints with a load carries out a motion from rest to rest: laws of control compared.
 
-Links: the Panda (FER) of od.robots, identified parameters, and a load of 3 kg at the flange. Joints: what is public is
-little. A stiffness of 7000 Nm/rad and a damping of 1 Nm s/rad a joint stand in the vendor's public robot description
-(franka_description, dynamics.yaml), without a word on their meaning; they are no data sheet. Motor inertias, gains,
-noise and load are ours. Torque limits are the vendor's.
+Links: the Panda (FER) of od.robots, identified parameters, and a load of 3 kg at the flange. Joints: little is
+public. The vendor's robot description (franka_description, dynamics.yaml) has a stiffness of 7000 Nm/rad and a damping
+of 1 Nm s/rad per joint, without stating what they mean; they are no data sheet. Motor inertias, gains, noise and load
+are ours. Torque limits are the vendor's.
 1. Ideal: exact model, law inside the integration.
 2. Stiffness errors from 0.1 % to 10 %: feedback linearisation, whose last links weigh little against their springs,
-   needs fast poles to bear even small ones; the flat feedforward with motor loops does not mind.
-3. As in a laboratory: 1 kHz, noise, torque limits, damped springs that the model leaves out, stiffness 10 % off.
+   needs fast poles to tolerate even small ones; the flat feedforward with motor loops is hardly affected.
+3. As in a laboratory: 1 kHz, noise, torque limits, damped springs that the model ignores, stiffness 10 % off.
 4. Springs of 1e5 Nm/rad by three integrators.
 Run:    python problems/sea_arm_tracking.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -89,7 +89,7 @@ def wrong_stiffness(cfg, arm, reference):
 
 
 def laboratory(cfg, arm, reference):
-    """{law: el.Run} of the robot with damped springs under sampled laws that leave the damping out."""
+    """{law: el.Run} of the robot with damped springs under sampled laws that ignore the damping."""
     real = build(cfg, cfg.stiffness, damping=cfg.damping)
     noise = {"q": cfg.noise_angle, "theta": cfg.noise_angle, "v": cfg.noise_speed, "dtheta": cfg.noise_speed}
     conditions = {"sample_time": cfg.sample_time, "torque_limit": cfg.torque_limit, "noise": noise}

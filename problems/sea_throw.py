@@ -1,12 +1,12 @@
-"""An arm with springs throws faster than its motors can turn, and than the same arm without springs.
+"""An arm with springs throws faster than its motors can turn, and faster than the same arm without springs.
 
     maximise    d' (velocity of the tip at the end)
-    subject to  |tau_m| <= limit, |theta'| <= limit, |theta - q| <= limit, from rest, in the time given
+    subject to  |tau_m| <= limit, |theta'| <= limit, |theta - q| <= limit, from rest, in a fixed time
 
-Elastic: tau_m and theta are the flat map's, of q and its derivatives to the fourth; q is in C^4.
+Elastic: tau_m and theta follow from q and its first four derivatives by the flat map; q is in C^4.
 Rigid: the same links, motors and limits, theta = q, so that no joint is faster than its motor, and no tip faster than
 with the arm stretched and both motors at their limit; the rigid plan gets there, so no other can be faster.
-The springs are wound up by a swing back, and give their energy to the links before the end. The planned motor torque,
+A swing back winds up the springs, which give their energy to the links before the end. The planned motor torque,
 fed forward into a simulation of the full elastic model, throws as planned. The arm is ours: two links of 0.4 m and
 3 kg, K = (500, 300) Nm/rad, B = (0.3, 0.2) kg m2, motors of 60 and 30 Nm that turn 4 rad/s at the joints.
 Source: Spong 1987 for the model; Haddadin et al. 2011 for the idea.
@@ -74,7 +74,7 @@ def tip_speed(cfg, arm):
 
 
 def swing(cfg, far):
-    """Guess: back by `far`, then forward to the other side, as a share of the time."""
+    """Guess: back by `far`, then forward to the other side, a function of the share of the time."""
     start = np.array(cfg.start)
     return lambda s: start + far * np.array([-0.6 * np.sin(np.pi * s) ** 2 + 1.6 * s**4, 0.3 * s**4])
 

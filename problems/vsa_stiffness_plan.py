@@ -6,9 +6,9 @@
 
 Motion and stiffness are flat outputs: the motor's angle and torque follow from q to q^(4), sigma to sigma'' (Palli,
 Melchiorri and De Luca 2008). The same is planned for constant stiffnesses, and for the best constant one, chosen
-together with the motion: it is the rival, and where the search begins. Changing the stiffness of a bent spring takes
-work, z^2 sigma' / 2, done by the drive of the stiffness; it is reported beside that of the motor. Motor torque and
-stiffness, fed forward into a simulation of the elastic model, hit as planned.
+together with the motion: the strongest rival, from which the search starts. Changing the stiffness of a bent spring
+takes work, z^2 sigma' / 2, done by the drive of the stiffness; it is reported beside that of the motor. Motor torque
+and stiffness, fed forward into a simulation of the elastic model, hit as planned.
 The hammer is ours: 2 kg on 0.6 m with a head of 0.5 kg, a motor of 0.25 kg m2 that gives 35 Nm and turns 4 rad/s.
 Run:    python problems/vsa_stiffness_plan.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -78,8 +78,8 @@ def refuse(cfg, robot):
 
 def plan(cfg, robot, stiffness, like=None, constant=False):
     """{"motion": Trajectory, "sigma": Trajectory of the stiffness, "samples": every millisecond, "speed": of the head
-    at the end, "iterations"}. like: None for the constant stiffness given [Nm/rad], or the plan of that to start from.
-    constant: the stiffness is chosen, but stays what it is."""
+    at the end, "iterations"}. like: a plan to start from; None for the constant `stiffness` [Nm/rad].
+    constant: the stiffness is optimised, but does not change over time."""
     limit = {"tau_m": cfg.torque, "dtheta": cfg.speed, "deflection": cfg.deflection}
     share, initial = dict.fromkeys(limit, 1.0), None
     flat = od.function(robot, "elastic_flat_map")
@@ -149,7 +149,7 @@ def works(planned, simulated):
 
 
 def check(run, cfg, varied, best, constant, simulated):
-    """constant: plans of given constant stiffnesses, best: that of the best one."""
+    """constant: plans of the listed constant stiffnesses, best: that of the best constant one."""
     s, speed, work = varied["samples"], varied["speed"], works(varied, simulated)
     gained = sum(x for name, x in work.items() if name.endswith("at the end"))
     table = max(x["speed"] for x in constant.values())
