@@ -411,7 +411,7 @@ def _add_study(commands):
     help = "where points are computed: serial, processes:N, dask:ADDRESS (%(default)s)"
     sub.add_argument("--executor", default="serial", metavar="WHERE", help=help)
     sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME; quick: results/quick/NAME)")
-    help = "write report.html, one page with all tables and figures; results that are there are not measured again"
+    help = "write report.html, one page of all tables and figures; measures only if the folder has no results"
     sub.add_argument("--report", action="store_true", help=help)
 
 
@@ -447,7 +447,7 @@ def _add_list(commands):
 
 
 def _with_vectors_joined(words):
-    """The words with the numbers behind --from and --to made part of that word, so that none is taken for an option."""
+    """The words, with the numbers after --from and --to joined to that word, so that none is taken for an option."""
     words, out = list(words), []
     while words:
         word = words.pop(0)
@@ -477,10 +477,10 @@ def _parsed(text):
 
 
 def _numbers_of_file(text):
-    """Numbers of a text from a file, where a number that is not finite, or has its digits in groups, is damage."""
+    """Numbers of a text from a file; ValueError for numbers that are not finite or have underscores."""
     values = _parsed(text)
     if "_" in text or not np.all(np.isfinite(values)):
-        raise ValueError(f"{text.strip()[:60]!r} has what is no finite number")
+        raise ValueError(f"{text.strip()[:60]!r} has something that is not a finite number")
     return values
 
 
@@ -564,7 +564,7 @@ _positive.__name__ = "number"  # argparse: invalid whole number value: 'x'
 
 
 def _writable(folder):
-    """The folder as a Path, checked before any work is done; it is made when the first file is written."""
+    """The folder as a Path, checked before any work is done; it is created with the first file."""
     folder = Path(folder)
     there = folder
     while not there.exists() and there != there.parent:
@@ -586,13 +586,13 @@ def _complain(text):
 
 
 def _say(text, stream):
-    """Print a text, characters that the stream cannot have written out."""
+    """Print a text, with escapes for characters that the stream cannot encode."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def _show_warnings(quiet):
-    """Warnings of ours as one line each, others not at all; none when quiet."""
+    """Show our own warnings as one line each, no others; none when quiet."""
     warnings.simplefilter("ignore")
     if not quiet:
         warnings.simplefilter("always", ModelWarning)

@@ -22,7 +22,7 @@ SAMPLED = ("dop853", "collocation", "cvodes")
 _METHOD = "method of this kind of simulation"
 _SUNDIALS_STEPS = 10_000_000
 _PHASE = 4.0  # [rad] that dop853 passes in a step at most, where a swing limits its steps
-_USUAL_STEPS, _MOST_STEPS = 200_000, 1_000_000  # of a method by default (half a minute), of one that was asked for
+_USUAL_STEPS, _MOST_STEPS = 200_000, 1_000_000  # of the default method (half a minute), of a chosen one
 _MOST_ROWS = 10_000_000
 _ENERGY = 1e-2  # share of the energies that moved by which the balance may be off without a warning
 _WRONG = 1e-3  # share of the state by which half as long steps may change it without a warning
@@ -204,7 +204,7 @@ def _spread(loop, noise):
 
 
 def _look_at_energy(run, who, rtol):
-    """A CheckWarning where energy comes from nowhere, compared with the energies that moved."""
+    """A CheckWarning where the energy balance is off, compared with the energies that moved."""
     moved = sum(np.ptp(x) for x in (*run.energies.values(), run.put_in, run.taken))
     there = max(np.abs(x).max() for x in run.energies.values())
     miss = float(np.abs(run.energy_balance).max())
@@ -217,7 +217,7 @@ def _look_at_energy(run, who, rtol):
 
 
 def _refuse_endless(loop, x0, duration, most):
-    """Raise SolveError at once where springs swing so fast that an explicit method would take too many steps."""
+    """Raise SolveError at once if springs swing so fast that an explicit method would take too many steps."""
     ref = loop.reference.at([0.0])
     x = {name: x0[part] for name, part in loop.plant.parts.items()}
     speed, motor = fastest(loop.elastic, x, x["sigma"] if "sigma" in x else ref.get("sigma", np.zeros(0)))
