@@ -40,8 +40,8 @@ def damped_motion(elastic, reference, dt=0.01, *, deflection=None, rtol=1e-10):
     times = np.append(np.arange(0.0, reference.duration - 1e-9 * dt, dt), reference.duration)
     t, z, none = ca.MX.sym("t"), ca.MX.sym("z", f.size1_in(0)), ca.MX.sym("p", 0)
     ref = dict(zip(reference.function.name_out(), reference.function.call([t]), strict=True))
-    found = f(z=z, **{n: ref[n] for n in f.name_in()[1:]})
-    rates = ca.Function("rates", [t, z, none], [found["dz"]])
+    outputs = f(z=z, **{n: ref[n] for n in f.name_in()[1:]})
+    rates = ca.Function("rates", [t, z, none], [outputs["dz"]])
     at = reference.at(times)
     if deflection is None:
         deflection = start(**{n: at[n][:, 0] for n in start.name_in()})["z"].full().ravel()

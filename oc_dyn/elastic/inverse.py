@@ -191,7 +191,7 @@ def _sums(torques, slope, pull, start, torque, z):
 
 def _samples(wanted, slope, start, torques, deflections, sigmas, least):
     """(z, sigma) whose torques lie in the range, each determined by its torque: slope * z / torque is not too small."""
-    found = []
+    parts = []
     for s in sigmas if len(sigmas) else [0.0]:
         z = start + np.concatenate([-_OFFSETS[:0:-2], _OFFSETS[::2]])
         z = np.sort(np.concatenate([z, _evenly(wanted, z, torques, s)]))
@@ -200,8 +200,8 @@ def _samples(wanted, slope, start, torques, deflections, sigmas, least):
         with np.errstate(invalid="ignore"):
             good = np.isfinite(tau) & (k > 0) & (tau >= torques[0]) & (tau <= torques[1])
             good &= k * np.abs(z - start) > least * np.abs(tau - values(wanted, [start], s)[0, 0])
-        found.append((z[good], np.full(good.sum(), s)))
-    return (np.concatenate(x) for x in zip(*found, strict=True))
+        parts.append((z[good], np.full(good.sum(), s)))
+    return (np.concatenate(x) for x in zip(*parts, strict=True))
 
 
 def _evenly(wanted, z, torques, sigma):
@@ -251,9 +251,9 @@ def _progress(step, wanted, start, truth, target, sigma):
     shares = []
     for _ in range(_MOST + 1):
         with np.errstate(invalid="ignore"):
-            found = (np.abs(g(z, sigma).full() - target) <= _CONVERGED * size).all(axis=0)
-            found &= (np.abs(z - truth) <= 1e-3 * (1 + np.abs(truth))).all(axis=0)  # and no other solution
-        shares.append(float(found.mean()))
+            solved = (np.abs(g(z, sigma).full() - target) <= _CONVERGED * size).all(axis=0)
+            solved &= (np.abs(z - truth) <= 1e-3 * (1 + np.abs(truth))).all(axis=0)  # and no other solution
+        shares.append(float(solved.mean()))
         if shares[-1] == 1:
             break
         z = f(z, target, sigma).full()

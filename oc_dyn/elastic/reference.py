@@ -24,9 +24,9 @@ class Reference:
 
     def at(self, times):
         """{port: array (rows, times)} at the times [s]."""
-        found = self.function.map(len(times))(np.reshape(times, (1, -1)))
-        found = found if isinstance(found, tuple) else (found,)
-        return {name: x.full() for name, x in zip(self.function.name_out(), found, strict=True)}
+        outputs = self.function.map(len(times))(np.reshape(times, (1, -1)))
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        return {name: x.full() for name, x in zip(self.function.name_out(), outputs, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)

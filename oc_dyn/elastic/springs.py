@@ -165,11 +165,11 @@ def _check(spring, positive, guess=()):
     for name, expected in ((positive, "above 0"), ("damping", "of at least 0")):
         value = getattr(spring, name)
         try:
-            found = validation.number(name, value)
+            number = validation.number(name, value)
         except ShapeError:
-            found = -1.0
-        if found > 0 or (found == 0 and name == "damping"):
-            object.__setattr__(spring, name, found)
+            number = -1.0
+        if number > 0 or (number == 0 and name == "damping"):
+            object.__setattr__(spring, name, number)
             continue
         rigid = "; for a rigid joint give inf instead of a spring" if name == "stiffness" else ""
         problems.append(f"{name} is {shortened(value)}, expected a finite number {expected}{rigid}")
@@ -182,8 +182,8 @@ def _stiffness(torques, z):
 
 
 def _value(law, *arguments):
-    found = law(*arguments)
-    return ca.SX(found[0] if isinstance(found, (tuple, list)) else found)
+    result = law(*arguments)
+    return ca.SX(result[0] if isinstance(result, (tuple, list)) else result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,12 +228,12 @@ class NonlinearSpring(_ByLaw):
                     f"{torques[0]:.6g} to {torques[1]:.6g}"
                 )
         strict = self.torque_range is not None
-        found, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, (), strict)
+        inverted, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, (), strict)
         tau, none = ca.SX.sym("tau"), ca.SX.sym("sigma", 0)
         inside = ca.logic_and(tau > torques[0], tau < torques[1])  # the ends themselves are never quite reached
-        z = ca.if_else(inside, found.function(tau, none), np.nan)
-        function = found.function if np.isinf(torques).all() else ca.Function("inverse", [tau, none], [z])
-        return replace(found, function=function, torques=torques)
+        z = ca.if_else(inside, inverted.function(tau, none), np.nan)
+        function = inverted.function if np.isinf(torques).all() else ca.Function("inverse", [tau, none], [z])
+        return replace(inverted, function=function, torques=torques)
 
     def refusal(self, torque, sigma=()):
         """The error that says why there is no deflection for a torque; None if there is one."""
@@ -295,10 +295,10 @@ class VariableSpring(_ByLaw):
                     f"torque_range is {sought[0]:g} to {sought[1]:g}, but at sigma = {sigma:.6g} the law, where it "
                     f"rises, reaches {low:.6g} to {high:.6g}"
                 )
-        found, problem = inverse.of_one(wanted, slope, start, sought, _ALL, sigmas, self.torque_range is not None)
+        inverted, problem = inverse.of_one(wanted, slope, start, sought, _ALL, sigmas, self.torque_range is not None)
         if problem and self.torque_range and self.sigma_range:
             self._refuse(f"{problem} over torque_range and sigma_range; give another guess or smaller ranges")
-        return found
+        return inverted
 
     def refusal(self, torque, sigma):
         """The error that says why there is no deflection for a torque at [sigma]; None if there is one."""
@@ -357,14 +357,15 @@ class AntagonisticSprings(_ByLaw):
         if self.sigma_range is not None:
             sigmas = _range(self, "sigma_range", self.sigma_range)
         sizes = [max(map(abs, x)) if x is not _ALL else inverse.USUAL for x in (torques, sigmas)]
-        found = inverse.of_two(*(self._made[x] for x in ("wanted", "slope", "torques")), self._start(), sizes)
+        inverted = inverse.of_two(*(self._made[x] for x in ("wanted", "slope", "torques")), self._start(), sizes)
         if self.torque_range and self.sigma_range:
             T, s = (x.ravel() for x in np.meshgrid(np.linspace(*torques, 9), np.linspace(*sigmas, 9)))
-            bad = ~np.isfinite(found.function.map(T.size)(np.array([T, s]), np.zeros((1, T.size))).full()).all(axis=0)
+            z = inverted.function.map(T.size)(np.array([T, s]), np.zeros((1, T.size))).full()
+            bad = ~np.isfinite(z).all(axis=0)
             if bad.any():
-                self._made["inverse"] = found
+                self._made["inverse"] = inverted
                 self._refuse(str(self.refusal(float(T[bad][0]), [float(s[bad][0])])))
-        return found
+        return inverted
 
     def refusal(self, torque, sigma):
         """The error that says why a torque and [a stiffness] cannot be had together; None if they can."""

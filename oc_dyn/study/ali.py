@@ -63,12 +63,12 @@ def run(out, quick=False, progress=None, executor="serial"):
             for name, plan in zip(names, plans, strict=True)
         )
         times = _times(out / "times.csv", small, timed_orders, quick, shown)
-    found = _findings(over_order, over_bodies, large)
+    findings = _findings(over_order, over_bodies, large)
     plot_series(_panels(over_order, over_bodies, large, times, small), out / "ali.png", _TITLE)
     command = ["oc-dyn", "study", "ali", *(["--quick"] if quick else []), "--out", out]
     facts = {"bodies_of_order_sweep": small, "order_of_body_sweep": ORDER, "most_instructions": most}
-    write_json(out / "manifest.json", manifest(command, **facts, findings=found, times=times))
-    return report(over_order, over_bodies, large, times, found, small)
+    write_json(out / "manifest.json", manifest(command, **facts, findings=findings, times=times))
+    return report(over_order, over_bodies, large, times, findings, small)
 
 
 _TITLE = "A floating base with five branches (dashed: automatic differentiation)"
@@ -143,7 +143,7 @@ def _panels(over_order, over_bodies, large, times, small):
     return panels
 
 
-def report(over_order, over_bodies, large, times, found, small):
+def report(over_order, over_bodies, large, times, findings, small):
     """The tables as a text."""
     lines = []
     for head, series in (
@@ -160,7 +160,7 @@ def report(over_order, over_bodies, large, times, found, small):
         lines.append("")
     lines.append("How they grow: with which power of the bodies; by which factor at the last order, and how far a")
     lines.append("parabola in the order is off, as a share of the largest count")
-    for row in found:
+    for row in findings:
         if row["over"] == "bodies":
             growth = f"N^{row['power']:.2f} up to {row['largest']} bodies"
         else:

@@ -130,10 +130,10 @@ def _over_bodies(sizes, quick=False):
     out = []
     for quantity in QUANTITIES:
         for m in methods(quantity):
-            found = get_method(quantity, m)
+            record = get_method(quantity, m)
             for robot in ("chain", "tree") if m == get(quantity).default[0] else ("chain",):
-                for r in (2,) if found.kind == "ad" else (0, 2):
-                    if found.refusal(robots.by_name(robot), r) is None:
+                for r in (2,) if record.kind == "ad" else (0, 2):
+                    if record.refusal(robots.by_name(robot), r) is None:
                         out.append((Series(quantity, m, robot, r, weigh=not quick), [(n, r) for n in sizes]))
     return out
 
@@ -161,14 +161,14 @@ def _measure(path, plan, most, bar, executor="serial", values=VALUES):
                 whose.append(number)
                 return
 
-    def keep(s, row, found):
-        note(row, **{k: found[k] for k in values if k != "note"})
+    def keep(s, row, measured_row):
+        note(row, **{k: measured_row[k] for k in values if k != "note"})
         s.places.append(_place(s, row))
         for k in ("instructions", "work", "bytes"):
             if k in values:
-                getattr(s, k).append(int(found[k]))
-        s.seconds.append(float(found["seconds"]))
-        s.peaks.append(float(found["peak_mb"]) if found.get("peak_mb") else None)
+                getattr(s, k).append(int(measured_row[k]))
+        s.seconds.append(float(measured_row["seconds"]))
+        s.peaks.append(float(measured_row["peak_mb"]) if measured_row.get("peak_mb") else None)
 
     def note(row, **values):
         table.add(**row, **values)

@@ -51,8 +51,8 @@ def run(out, quick=False, progress=None):
     many, seed, rows = (2 if quick else 20), 0, []
     with bar(progress, many * len(ENDLESS), "interrupts", " signals") as shown:
         for solver in ENDLESS:
-            iteration, found = interrupted(solver, many, seed)
-            rows += [[solver, f"{w:.3f}", kind, f"{x:.4f}", f"{x / iteration:.1f}"] for w, kind, x in found]
+            iteration, outcomes = interrupted(solver, many, seed)
+            rows += [[solver, f"{w:.3f}", kind, f"{x:.4f}", f"{x / iteration:.1f}"] for w, kind, x in outcomes]
             shown.update(many)
     folder = Path(out)
     write_csv(folder / "interrupts.csv", [FIELDS, *rows])
@@ -66,7 +66,7 @@ def run(out, quick=False, progress=None):
 
 def interrupted(solver, many, seed=0, within=SECONDS):
     """(seconds of an iteration, [(sent after [s], what was raised, seconds after the signal)]) of so many solves."""
-    rng, found = np.random.default_rng(seed), []
+    rng, outcomes = np.random.default_rng(seed), []
     words = [sys.executable, "-m", __name__, solver]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -78,10 +78,10 @@ def interrupted(solver, many, seed=0, within=SECONDS):
                 sent = time.monotonic()
                 os.kill(process.pid, signal.SIGINT)
                 kind, at = json.loads(process.stdout.readline())
-                found.append((after, kind, at - sent))
+                outcomes.append((after, kind, at - sent))
         finally:
             process.kill()
-    return iteration, found
+    return iteration, outcomes
 
 
 def _solve_when_asked(solver):

@@ -90,15 +90,15 @@ def _times(path, quick):
     panda = robots.by_name(ROBOT)
     functions = [function(panda, QUANTITY, order=ORDER, method=m, name=f"by_{m}") for m in WAYS]
     rounds, calls = (5, 20) if quick else (ROUNDS, CALLS)
-    found = {"interpreted": timed(panda, functions, rounds=rounds, calls=calls)}
+    summaries = {"interpreted": timed(panda, functions, rounds=rounds, calls=calls)}
     if not quick and native.compiler():
-        found["compiled"] = timed(panda, functions, rounds=rounds, calls=calls, time_of=native.times)
+        summaries["compiled"] = timed(panda, functions, rounds=rounds, calls=calls, time_of=native.times)
     table = StoredTable(path, ("method",), _TIMES)
     for k, (m, (_, seconds)) in enumerate(WAYS.items()):
         row = {"instructions": functions[k].n_instructions()}
         if seconds:
             row |= {"published [s]": seconds, "published ratio": f"{seconds / WAYS['recursive_body'][1]:.3f}"}
-        for how, rows in found.items():
+        for how, rows in summaries.items():
             row |= {f"{how} {name}": x for name, x in rows[k].items()}
         table.add(method=m, **row)
     table.close()

@@ -149,10 +149,10 @@ def _times(path, plan, quick, shown):
     table = StoredTable(path, ("quantity", "robot", "method", "bodies"), names, quick=quick)
     for way in dict.fromkeys((keys["quantity"], keys["robot"], keys["method"]) for keys in plan):
         sizes = [keys for keys in plan if (keys["quantity"], keys["robot"], keys["method"]) == way]
-        found = [table.known(**keys) for keys in sizes]
-        if None in found:
-            found = _timed(sizes, 3 if quick else ROUNDS)
-        for keys, row in zip(sizes, found, strict=True):
+        stored = [table.known(**keys) for keys in sizes]
+        if None in stored:
+            stored = _timed(sizes, 3 if quick else ROUNDS)
+        for keys, row in zip(sizes, stored, strict=True):
             table.add(**keys, **{name: row[name] for name in names})
         shown.update(len(sizes))
     table.close(plan)
@@ -180,8 +180,8 @@ def _slopes(path, counts, times, first):
         t, c = (
             [row for row in rows if (row["quantity"], row["robot"], row["method"]) == key] for rows in (times, counts)
         )
-        found = {"largest": max(int(row["bodies"]) for row in t)}
-        found["unsteady"] = sum(row["steady"] == "no" for row in t if int(row["bodies"]) >= first)
+        facts = {"largest": max(int(row["bodies"]) for row in t)}
+        facts["unsteady"] = sum(row["steady"] == "no" for row in t if int(row["bodies"]) >= first)
         for name, rows, value in (
             ("A", t, "microseconds"),
             ("A of instructions", c, "instructions"),
@@ -191,12 +191,12 @@ def _slopes(path, counts, times, first):
             points = [point for point in points if point[0] >= first]
             if len(points) > 1:
                 A, B = np.polyfit(*np.log(np.array(points).T), 1)
-                found[name] = f"{A:.2f}"
+                facts[name] = f"{A:.2f}"
                 if name == "A":
-                    found["B"] = f"{B:.2f}"
+                    facts["B"] = f"{B:.2f}"
         if (quantity, method) in PUBLISHED:
-            found["published A"] = PUBLISHED[quantity, method][KINDS.index(robot)]
-        table.add(quantity=quantity, robot=robot, method=method, **found)
+            facts["published A"] = PUBLISHED[quantity, method][KINDS.index(robot)]
+        table.add(quantity=quantity, robot=robot, method=method, **facts)
     table.close()
     return table.rows
 

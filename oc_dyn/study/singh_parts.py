@@ -107,10 +107,10 @@ def _together(table, plan, alike, found_of, quick, shown):
     table.begin()
     for group in dict.fromkeys(tuple(keys[k] for k in alike) for keys in plan):
         points = [keys for keys in plan if tuple(keys[k] for k in alike) == group]
-        found = [table.known(**keys) for keys in points]
-        if None in found:
-            found = found_of(*group, points, quick)
-        for keys, row in zip(points, found, strict=True):
+        stored = [table.known(**keys) for keys in points]
+        if None in stored:
+            stored = found_of(*group, points, quick)
+        for keys, row in zip(points, stored, strict=True):
             table.add(**{**row, **keys})
         shown.update(len(points))
     table.close(plan)
@@ -144,10 +144,10 @@ def term(model, at, name, way, parted=False):
     """
     n, cut = model.robot.nv, split if parted else lambda f: f
     read = stored(at, name, way)
-    given = {k: ca.MX.sym(k, value.nnz()) for k, value in read.items()}
-    x = {k: ca.MX(value.sparsity(), given[k]) for k, value in read.items()}
+    inputs = {k: ca.MX.sym(k, value.nnz()) for k, value in read.items()}
+    x = {k: ca.MX(value.sparsity(), inputs[k]) for k, value in read.items()}
     if name == "mass":
-        found = _outer(lambda columns: -(x["Minv"] @ columns), _times(x["dM"], x["Minv"]))
+        results = _outer(lambda columns: -(x["Minv"] @ columns), _times(x["dM"], x["Minv"]))
     elif name == "inner":
         if way == "idfoza":
             at_rest = cut(_mass_partials(model)).map(n)
@@ -155,19 +155,20 @@ def term(model, at, name, way, parted=False):
             by_q, by_v = (ca.vertcat(*ca.horzsplit(tensor, n)) for tensor in by)
         else:
             by_q, by_v = (_times(x["dM"], x[k]) for k in ("dv_q", "dv_v"))
-        found = [x["qq"] + by_q + _swapped(by_q), x["qv"] + _swapped(by_v)]
+        results = [x["qq"] + by_q + _swapped(by_q), x["qv"] + _swapped(by_v)]
     else:
         if way in ("aza", "factors"):
             solve = cut(_articulated(model) if way == "aza" else _solver(at)).map(n * n)
-            known = [ca.repmat(given[k], 1, n * n) for k in ("q", "D", "LT") if k in given]
+            known = [ca.repmat(inputs[k], 1, n * n) for k in ("q", "D", "LT") if k in inputs]
 
         def minus(columns):
             if way in ("aza", "factors"):
                 return -solve(*known, ca.densify(columns))
             return -(x["Minv"] @ columns)
 
-        found = _outer(minus, x["inner_qq"], x["vv"], x["inner_qv"])
-    return ca.Function(f"{name}_{way}", list(given.values()), found, list(given), [f"y{k}" for k in range(len(found))])
+        results = _outer(minus, x["inner_qq"], x["vv"], x["inner_qv"])
+    outputs = [f"y{k}" for k in range(len(results))]
+    return ca.Function(f"{name}_{way}", list(inputs.values()), results, list(inputs), outputs)
 
 
 def _outer(minus, *tensors):
@@ -223,11 +224,11 @@ def _solver(at):
 def counted_term(term, robot, bodies, way):
     """{"operations", "error"}: the latter against REFERENCE, of what is not only counted."""
     model, at = terms_inputs(robot, bodies)
-    found = {"operations": operations(model, at, term, way), "error": ""}
+    facts = {"operations": operations(model, at, term, way), "error": ""}
     if way not in (*COUNTED, REFERENCE):
         wanted, got = (np.concatenate([np.array(x) for x in valued(model, at, term, w)]) for w in (REFERENCE, way))
-        found["error"] = f"{np.abs(got - wanted).max() / np.abs(wanted).max():.2e}"
-    return found
+        facts["error"] = f"{np.abs(got - wanted).max() / np.abs(wanted).max():.2e}"
+    return facts
 
 
 def operations(model, at, name, way):
@@ -271,8 +272,8 @@ def _product(counts):
 def _applied(Minv, tensor):
     """Operations of -(Minv times all columns of a tensor)."""
     n = Minv.shape[0]
-    found = Minv @ ca.reshape(ca.DM(tensor.sparsity(), 1), n, n * n)
-    return _product(found) + found.nnz()
+    product = Minv @ ca.reshape(ca.DM(tensor.sparsity(), 1), n, n * n)
+    return _product(product) + product.nnz()
 
 
 def _shared(several, model, columns):
@@ -285,8 +286,8 @@ def _several_mass_partials(model, columns):
     """casadi.Function (q, b) -> dM/dq b for columns b."""
     q, b, rest = ca.SX.sym("q", model.robot.nq), ca.SX.sym("b", model.robot.nv, columns), ca.DM.zeros(model.robot.nv)
     weightless = replace(model, gravity=ca.DM.zeros(3))
-    found = [ca.densify(idsva(weightless, q, rest, b[:, k])[0]) for k in range(columns)]
-    return ca.Function("idfoza", [q, b], found, {"cse": True})
+    partials = [ca.densify(idsva(weightless, q, rest, b[:, k])[0]) for k in range(columns)]
+    return ca.Function("idfoza", [q, b], partials, {"cse": True})
 
 
 def _several_solutions(model, columns):
@@ -312,8 +313,8 @@ def _timed_terms(form, term_name, kind, bodies, points, quick):
 
 def _own_ports(f):
     """The Function with its name before those of its ports."""
-    given = f.mx_in()
-    return ca.Function(f.name(), given, f.call(given), [f"{f.name()}_{x}" for x in f.name_in()], f.name_out())
+    inputs = f.mx_in()
+    return ca.Function(f.name(), inputs, f.call(inputs), [f"{f.name()}_{x}" for x in f.name_in()], f.name_out())
 
 
 def _seconds(form, functions, at, quick):

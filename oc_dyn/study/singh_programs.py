@@ -43,10 +43,10 @@ def measure(out, quick, shown):
     table.begin()
     for group in dict.fromkeys((keys["quantity"], keys["robot"], keys["by"]) for keys in points):
         of = [keys for keys in points if (keys["quantity"], keys["robot"], keys["by"]) == group]
-        found = [table.known(**keys) for keys in of]
-        if None in found:
-            found = _timed(*group, quick)
-        for keys, row in zip(of, found, strict=True):
+        stored = [table.known(**keys) for keys in of]
+        if None in stored:
+            stored = _timed(*group, quick)
+        for keys, row in zip(of, stored, strict=True):
             table.add(**{**row, **keys})
         shown.update(len(of))
     table.close(points)

@@ -156,11 +156,11 @@ def _reference(name):
     opti.solver("ipopt", outer, inner)
     build = time.perf_counter() - begun
     with watched():
-        found = opti.solve_limited()
+        solution = opti.solve_limited()
     total = time.perf_counter() - begun
-    stats = found.stats()
+    stats = solution.stats()
     functions = sum(x for k, x in stats.items() if k.startswith("t_wall_nlp_"))
-    return float(found.value(opti.f)), stats["iter_count"], build, total - build, functions
+    return float(solution.value(opti.f)), stats["iter_count"], build, total - build, functions
 
 
 def _row(name, way, reference):

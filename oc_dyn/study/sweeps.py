@@ -226,10 +226,10 @@ def _kill_worker(parent, rng):
 def _wrong_results(text, points, factor):
     """How many results of a sweep that ran through are not what they should be."""
     try:
-        found, failed = json.loads(text)
+        results, failed = json.loads(text)
     except ValueError:
         return len(points)
-    return len(failed) + sum(a != factor * x for a, x in zip(found, points, strict=True))
+    return len(failed) + sum(a != factor * x for a, x in zip(results, points, strict=True))
 
 
 def _compared(base, seen, factors, factor):

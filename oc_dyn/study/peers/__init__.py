@@ -79,15 +79,15 @@ def run(out, quick=False, progress=None):
     from .figures import plot
 
     out, notes = Path(out), []
-    found = [name for name in ((QUICK,) if quick else FILES) if robot(name)]
-    if not found:
+    names = [name for name in ((QUICK,) if quick else FILES) if robot(name)]
+    if not names:
         notes.append("nothing was measured: the wheel example-robot-data is not installed")
-    with _bar(progress, len(found) if quick else 4 * len(found) + 2) as bar:
-        counts = _counts(out / "instructions.csv", found, bar, notes)
-        ratios = [] if quick else _ratios(out / "ratios.csv", [*found, HUMANOID], bar, notes)
-        others = out / "mujoco.csv", [*found, HUMANOID], bar, notes, MILLISECONDS, ROUNDS
+    with _bar(progress, len(names) if quick else 4 * len(names) + 2) as bar:
+        counts = _counts(out / "instructions.csv", names, bar, notes)
+        ratios = [] if quick else _ratios(out / "ratios.csv", [*names, HUMANOID], bar, notes)
+        others = out / "mujoco.csv", [*names, HUMANOID], bar, notes, MILLISECONDS, ROUNDS
         beside = [] if quick else mujoco.ratios(*others)
-        sizes = [] if quick else _sizes(out / "code.csv", found, bar, notes)
+        sizes = [] if quick else _sizes(out / "code.csv", names, bar, notes)
     plot(counts, ratios, beside, out / "peers.png")
     command = ["oc-dyn", "study", "peers", *(["--quick"] if quick else []), "--out", out]
     facts = {"left_out": notes, "adam": adam.version(), "flags": native.FAST, "flags_of_sizes": SMALL}

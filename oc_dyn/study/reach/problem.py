@@ -116,14 +116,15 @@ def prepared(reach, way, compiler):
     outer["record_time"] = True
 
     def solved(goal):
-        given = {"p": transcription.parameters({"goal": goal}), **transcription.bounds, "x0": transcription.guess(None)}
+        parameters, guess = transcription.parameters({"goal": goal}), transcription.guess(None)
+        inputs = {"p": parameters, **transcription.bounds, "x0": guess}
         begun = time.perf_counter()
-        found = solve(transcription.assembly, way.solver, way.hessian, outer, inner, given)
+        result = solve(transcription.assembly, way.solver, way.hessian, outer, inner, inputs)
         seconds = time.perf_counter() - begun
-        solution = Solution(ocp, transcription, found, given)
+        solution = Solution(ocp, transcription, result, inputs)
         x = np.hstack([solution[q], solution[v]])
-        outcome = Outcome(seconds, x, solution[tau], found.iterations, found.success)
-        return outcome, found.seconds["total"]
+        outcome = Outcome(seconds, x, solution[tau], result.iterations, result.success)
+        return outcome, result.seconds["total"]
 
     written_down = time.perf_counter() - begun
     first, solving = solved(GOAL)  # CasADi makes the solver here
