@@ -7,15 +7,31 @@ enable_forward=False, else `map` and expand=True lose them; and jac_penalty = 1.
 adj1_f and more go to the Jacobian.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
 from .errors import ModelError, OrderError, ShapeError
 from .model.joints import GROUPS
+from .model.robot import Robot
+from .types import Array
 from .validation import count, number
 
 
-def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_names, output_names):
+def with_derivatives(
+    name: str,
+    inputs: Sequence[ca.SX],
+    outputs: Sequence[ca.SX],
+    jacobian: dict[tuple[int, int], ca.SX],
+    adjoint: Callable[[Any], list[ca.SX]],
+    hessian: Callable[[Any], dict[tuple[int, int], ca.SX]],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+) -> ca.Function:
     """casadi.Function of SX symbols `inputs` (columns) and expressions `outputs` (columns) with given derivatives.
 
     jacobian: {(output, input): block}, by index. adjoint(seeds) -> [gradient by each input of the sum of seed' output].
@@ -45,12 +61,14 @@ def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_na
     cache = {f"adj1_{name}": one}
     for k in range(2, many + 1):
         cache[f"adj{k}_{name}"] = _several_seeds(f"adj{k}_{name}", k, jac, inputs, outputs)
-    options = {"custom_jacobian": jac, "cache": cache, "jac_penalty": 1.5 / many}
+    options: dict[str, Any] = {"custom_jacobian": jac, "cache": cache, "jac_penalty": 1.5 / many}
     options |= {"never_inline": True, "enable_forward": False}
     return ca.Function(name, inputs, outputs, input_names, output_names, options)
 
 
-def _several_seeds(name, k, jac, inputs, outputs):
+def _several_seeds(
+    name: str, k: int, jac: ca.Function, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]
+) -> ca.Function:
     """Adjoint of k seeds at once: products with the Jacobian."""
     x = [ca.MX.sym("x", *y.shape) for y in inputs]
     dummies = [ca.MX.sym("y", ca.Sparsity(*y.shape)) for y in outputs]
@@ -61,19 +79,20 @@ def _several_seeds(name, k, jac, inputs, outputs):
     return ca.Function(name, [*x, *dummies, *seeds], [ca.densify(y) for y in found])
 
 
-def analytic(robot, quantity, order, base, options, make):
+def analytic(
+    robot: Robot,
+    quantity: str,
+    order: int,
+    base: ca.Function,
+    options: dict[str, Any],
+    make: Callable[..., ca.Function],
+) -> ca.Function:
     """`base`, a Function of the quantity, with its registered partials, adjoint and Lagrangian Hessian attached.
 
     make: od.function. Ports that those do not know, as w_ext, are differentiated by AD.
     Raises ModelError for robots whose q is not on a vector space, OrderError where a derivative is not registered.
     """
-    unfit = sorted(set(GROUPS) & robot.features)
-    if unfit:
-        problem = (
-            f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "
-            f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
-        )
-        raise ModelError(f"{quantity} of {robot.name}", [problem])
+    _require_vector_space(robot, quantity)
     J, A, H = (
         make(robot, f"{quantity}_{x}", order=order, **options) for x in ("partials", "adjoint", "lagrangian_hessian")
     )
@@ -93,17 +112,17 @@ def analytic(robot, quantity, order, base, options, make):
                 jacobian[o, i] = block
     numbers = {n: names.index(n) for n in names}
 
-    def multiplied(function, seeds):
+    def multiplied(function: ca.Function, seeds: Sequence[ca.SX]) -> Any:
         lams = [n for n in function.name_in() if n.startswith("lam")]
         given = {n: by_name[n] for n in function.name_in() if n in by_name}
         return function(**given, **dict(zip(lams, seeds, strict=True)))
 
-    def adjoint(seeds):
+    def adjoint(seeds: Sequence[ca.SX]) -> list[ca.SX]:
         found = multiplied(A, seeds)
-        power = sum(ca.dot(s, y) for s, y in zip(seeds, values, strict=True)) if others else None
+        power: Any = sum(ca.dot(s, y) for s, y in zip(seeds, values, strict=True)) if others else None
         return [found[f"adj_{n}"] if n in known else ca.gradient(power, by_name[n]) for n in names]
 
-    def hessian(seeds):
+    def hessian(seeds: Sequence[ca.SX]) -> dict[tuple[int, int], ca.SX]:
         full, nv = multiplied(H, seeds)["H"], robot.nv
         blocks = {
             (numbers[a], numbers[b]): full[i * nv : (i + 1) * nv, j * nv : (j + 1) * nv]
@@ -120,7 +139,19 @@ def analytic(robot, quantity, order, base, options, make):
     return with_derivatives(base.name(), symbols, values, jacobian, adjoint, hessian, names, results)
 
 
-def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
+def _require_vector_space(robot: Robot, quantity: str) -> None:
+    unfit = sorted(set(GROUPS) & robot.features)
+    if unfit:
+        problem = (
+            f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "
+            f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
+        )
+        raise ModelError(f"{quantity} of {robot.name}", [problem])
+
+
+def check_derivatives(
+    f: ca.Function, points: int = 3, seed: int = 0, tolerance: float = 1e-7, reference: ca.Function | None = None
+) -> dict[str, float]:
     """{"jacobian": e, "gradient": e, "hessian": e}: how far the derivatives CasADi takes of f are from AD of the
     reference, relative to the largest entry, at random points.
 
@@ -153,7 +184,7 @@ def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
             if not np.isfinite(error):  # which no tolerance would find too large
                 raise OrderError(f"{f.name()}: the {what}, or that of the reference, is not finite at a random point")
             worst[what] = max(worst[what], error)
-    name = max(worst, key=worst.get)
+    name = max(worst, key=worst.__getitem__)
     if worst[name] > tolerance:
         raise OrderError(
             f"{f.name()}: the {name} differs from the reference by {worst[name]:.1e}, tolerance {tolerance:g}"
@@ -161,7 +192,7 @@ def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
     return worst
 
 
-def _derivatives(f, x, lam):
+def _derivatives(f: ca.Function, x: Sequence[ca.MX], lam: ca.MX) -> ca.Function:
     """(z, lam) -> value, Jacobian, gradient of lam' value, Hessian of it, z all inputs in one column."""
     z = ca.MX.sym("z", sum(y.numel() for y in x))
     parts = ca.vertsplit(z, np.cumsum([0, *(y.numel() for y in x)]).tolist())
@@ -172,7 +203,7 @@ def _derivatives(f, x, lam):
     return ca.Function("derivatives", [z, lam], outputs)
 
 
-def _differences(made, z, lam):
+def _differences(made: ca.Function, z: Array, lam: Array) -> list[Array]:
     """Value, Jacobian, gradient and Hessian by central differences of values and gradients."""
     steps = 1e-6 * np.eye(z.size)
     ends = [(made(z + h, lam), made(z - h, lam)) for h in steps]
