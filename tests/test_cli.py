@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from clones import clone
 
 import oc_dyn as od
 from oc_dyn import cli, demo
@@ -324,16 +325,18 @@ def test_as_a_process(tmp_path):
 
 
 def test_demo(capsys, tmp_path):
-    status, text, err = run(capsys, "demo", "--nodes", "12", "--out", tmp_path)
+    with clone(tmp_path / "clone") as quick:
+        status, text, err = run(capsys, "demo", "--nodes", "12")
+    out = quick / "demo"
     assert (status, err) == (0, "")
     names = ["demo.csv", "demo.gif", "demo.npz", "demo.png", "manifest.json"]
-    assert sorted(p.name for p in tmp_path.iterdir()) == names
-    assert (tmp_path / "demo.gif").read_bytes()[:4] == b"GIF8"
+    assert sorted(p.name for p in out.iterdir()) == names
+    assert (out / "demo.gif").read_bytes()[:4] == b"GIF8"
     assert all(name in text for name in names)
     assert "torque rate dtau" in text
     assert "'recursive_body'" in text
     assert "iterations" in text
-    facts = json.loads((tmp_path / "manifest.json").read_text())
+    facts = json.loads((out / "manifest.json").read_text())
     assert facts["command"].startswith("oc-dyn demo --nodes 12")
     assert facts["second_method"]["samples"] == pytest.approx(1000 * facts["plan"]["duration"], abs=2)
     assert facts["second_method"]["dtau_difference"] < 1e-9 * facts["second_method"]["dtau_largest"]

@@ -6,7 +6,7 @@ motor side  tau_m = B theta'' + (the springs' torques) + (the motors' friction).
 
 For the reduced model tau_m needs tau'', so q up to q^(4); each of its derivatives one more. In the complete model the
 motors' accelerations act on the links before them, so the joints are solved from the last to the first, each needing
-two derivatives more of the ones behind it: tau_m needs q up to q^(2(n + 1)). Sources: Spong 1987; De Luca and Lucibello
+two more derivatives of those after it: tau_m needs q up to q^(2(n + 1)). Sources: Spong 1987; De Luca and Lucibello
 1998; De Luca and Book 2008, section 13.1; Palli, Melchiorri and De Luca 2008 for variable stiffness.
 """
 
@@ -86,7 +86,7 @@ def flat_map(inverse_dynamics, elastic, order, q, V, sigma):
 
 
 def _coupling_forces(elastic, e, order, q, V, theta):
-    """Derivatives 0..order of what the coupling adds to the torque of joint e; theta: {joint: [jet]} behind it."""
+    """Derivatives 0..order of the coupling's part of the torque of joint e; theta: {joint: [jet]} of those after e."""
     n = len(elastic.joints)
     zero = ca.DM(1, 1)
     motors = [theta[i][0] if i in theta else [zero] * (order + 3) for i in range(n)]

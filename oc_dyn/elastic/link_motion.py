@@ -1,4 +1,4 @@
-"""The inverse of the flat map: what the full state says about the time derivatives of the links' motion.
+"""The inverse of the flat map: time derivatives of the links' motion from the full state.
 
 The springs' torques drive the links, so forward dynamics of order r gives dv .. d{r+1}v from the torques' derivatives
 up to r; the motors' accelerations come from their torques. Feedback needs order 1, dv and d2v, which for elastic joints

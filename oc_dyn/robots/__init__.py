@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ..errors import UnknownName
 from ..model.robot import Robot
 from .aerial_manipulator import aerial_manipulator, propeller_poses, propellers
-from .chains import chain, double_pendulum, planar_2r, tree
+from .chains import chain, double_pendulum, planar_2r, planar_arm, tree
 from .fr3 import fr3, fr3_limits, fr3_velocity_limits
 from .humanoid import humanoid
 from .panda import panda, panda_limits
@@ -25,6 +25,7 @@ __all__ = [
     "panda",
     "panda_limits",
     "planar_2r",
+    "planar_arm",
     "propeller_poses",
     "propellers",
     "quadruped",

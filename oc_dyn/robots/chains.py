@@ -57,6 +57,26 @@ def planar_2r() -> Robot:
     return b.build()
 
 
+def planar_arm(n: int = 2, length: float = 0.4, mass: float = 3.0, name: str | None = None) -> Robot:
+    """n equal slender rods in a row in the vertical x-z plane; q = 0 lies straight along x.
+
+    length [m], mass [kg]: of each rod, its centre of mass in the middle. Links link1 .. n; joints joint1 .. n turn
+    about -y, so that positive angles lift the arm, and have no limits. Frame "tip" is the free end. Raises ShapeError.
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= _MOST:
+        raise ShapeError(f"planar_arm: got n = {n!r}, expected a whole number of 1 to {_MOST}")
+    across = mass * length**2 / 12
+    inertia = np.diag([1e-4, across, across])
+    rod: dict[str, Any] = {"mass": mass, "com": (length / 2, 0, 0), "inertia": inertia, "axis": (0, -1, 0)}
+    b = RobotBuilder(name or f"arm_{n}r")
+    b.add_link("base")
+    b.add_body("link1", "revolute", "base", joint="joint1", **rod)
+    for i in range(2, n + 1):
+        b.add_body(f"link{i}", "revolute", f"link{i - 1}", joint=f"joint{i}", xyz=(length, 0, 0), **rod)
+    b.add_frame("tip", f"link{n}", xyz=(length, 0, 0))
+    return b.build()
+
+
 def chain(n: int = 7, seed: int = 0) -> Robot:
     """n revolute joints in a row, of generic geometry and inertia; see tree."""
     return _grow("chain", n, 1, seed)
