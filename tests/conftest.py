@@ -1,4 +1,5 @@
-"""Of a test marked sample(k), k of its cases are in the default run, spread evenly over them; the others are slow."""
+"""Of a test marked sample(k), k of its cases are in the default run, spread evenly over them, of one marked
+sample("a", "b") those with these ids; the others are slow."""
 
 from itertools import groupby
 
@@ -9,8 +10,18 @@ def pytest_collection_modifyitems(items):
     marked = (item for item in items if item.get_closest_marker("sample"))
     for _, cases in groupby(marked, key=lambda item: item.nodeid.partition("[")[0]):
         cases = list(cases)
-        kept = cases[0].get_closest_marker("sample").args[0]
-        chosen = {round(k * (len(cases) - 1) / max(kept - 1, 1)) for k in range(min(kept, len(cases)))}
+        if len(cases) == 1:
+            continue  # asked for by its id
+        chosen = _chosen(cases)
         for k, item in enumerate(cases):
             if k not in chosen:
                 item.add_marker(pytest.mark.slow)
+
+
+def _chosen(cases):
+    """Places of those that stay in the default run."""
+    kept = cases[0].get_closest_marker("sample").args
+    if isinstance(kept[0], str):
+        return {k for k, item in enumerate(cases) if item.callspec.id in kept}
+    most = min(kept[0], len(cases))
+    return {round(k * (len(cases) - 1) / max(kept[0] - 1, 1)) for k in range(most)}

@@ -22,7 +22,8 @@ TOLERANCE = 1e-9
 LARGE = 16  # velocities; the suite takes minutes with all robots above
 
 
-FILES = example_robots()
+FILES = sorted(example_robots(), key=lambda f: f.name not in REFUSED)  # a refused one first, which is in the sample
+EVERY = [pytest.param(f, id=f"{f.parents[1].name}/{f.name}") for f in FILES]
 pytestmark = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 
 
@@ -56,19 +57,24 @@ def first_of():
     return {f: seen.setdefault(content(robot_of(f)), f) for f in FILES if f.name not in REFUSED}
 
 
-def test_every_file_is_a_robot_or_is_refused_for_a_reason():
-    for file in FILES:
-        if file.name in REFUSED:
-            with pytest.raises(ModelError, match=REFUSED[file.name]):
-                load(file)
-        else:
-            assert load(file).frames
+@pytest.mark.sample(12)
+@pytest.mark.parametrize("file", EVERY)
+def test_every_file_is_a_robot_or_is_refused_for_a_reason(file):
+    if file.name in REFUSED:
+        with pytest.raises(ModelError, match=REFUSED[file.name]):
+            load(file)
+    else:
+        assert load(file).frames
+
+
+@pytest.mark.slow  # loads them all
+def test_the_files_are_many():
     assert len(FILES) >= 60
     assert len(set(first_of().values())) >= 45
 
 
 @pytest.mark.slow  # all of them together
-@pytest.mark.parametrize("file", [pytest.param(f, id=f"{f.parents[1].name}/{f.name}") for f in FILES])
+@pytest.mark.parametrize("file", EVERY)
 def test_dynamics_order_2_and_partials(file):
     if first_of().get(file) != file:
         return  # refused, or computed for another file

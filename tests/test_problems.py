@@ -54,7 +54,7 @@ def table(path):
     return dict(zip(header, np.array(rows, float).T, strict=True))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("link_length_design", "panda_third_order", "sea_codegen_controller")
 @pytest.mark.parametrize("name", list(_FILES))
 def test_writes_what_it_should(name, tmp_path):
     if name in ("sea_codegen_controller", "panda_nmpc") and shutil.which("gcc") is None:

@@ -1,5 +1,7 @@
 """The robot as a function of design parameters, in its author's frames, with the derivatives that Kim's tables want."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import casadi as ca

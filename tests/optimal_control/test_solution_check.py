@@ -419,8 +419,8 @@ def test_fast_motions_within_an_interval_are_seen():
     """Two intervals of ten swings each, by a method that steps finely: nodes alone tell nothing of the swings."""
 
     def fine(dynamics, cost, x, u, h, symbol):
-        for _ in range(400):
-            step = METHODS["rk4"](dynamics, lambda y, w: ca.MX(0), x, u, h / 400, symbol)
+        for _ in range(200):
+            step = METHODS["rk4"](dynamics, lambda y, w: ca.MX(0), x, u, h / 200, symbol)
             x = step.following
         return Step(x, ca.MX(0))
 

@@ -13,10 +13,14 @@ from oc_dyn.runs import rows
 from oc_dyn.study import STUDIES, growth, load, memory
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
+@pytest.fixture(scope="module", params=["one process", pytest.param("fresh processes", marks=pytest.mark.slow)])
+def done(request, tmp_path_factory):
+    """Folder and report of the quick study; it weighs Functions in processes of their own, or in this one."""
     out = tmp_path_factory.mktemp("growth") / "new"
-    return out, load("growth")(out, quick=True, progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "one process":
+            patch.setattr(growth, "fresh", lambda function, **arguments: function(**arguments))
+        return out, load("growth")(out, quick=True, progress=False)
 
 
 def read(path):

@@ -80,7 +80,9 @@ def check_kumar_mueller(out, told):
     assert {m for m, _ in counts} == set(kumar_mueller.WAYS)
     times = {row["method"]: row for row in read(out / "times.csv")}
     assert float(times["recursive_body"]["interpreted ratio"]) == 1.0
-    assert float(times["closed_form"]["interpreted ratio"]) > 1.5 > 0.7 > float(times["taylor"]["interpreted ratio"])
+    assert all(float(times[m]["interpreted ratio"]) > 0 for m in ("closed_form", "taylor"))
+    assert counts["closed_form", 2] > 1.5 * counts["recursive_body", 2]
+    assert counts["taylor", 2] < 0.7 * counts["recursive_body", 2]
     assert float(times["second_order_body"]["published ratio"]) == pytest.approx(24 / 117, abs=1e-3)
     for row in read(out / "agreement.csv"):
         assert max(float(row[m]) for m in ("closed_form", "taylor", "ad_jet_cse")) < 1e-13

@@ -103,6 +103,7 @@ def test_torque_and_acceleration_as_controls_are_one_program():
 # -- what may not be there -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_says_that_crocoddyl_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "crocoddyl", None)
     few(monkeypatch)
