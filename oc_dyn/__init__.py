@@ -42,6 +42,7 @@ from .planning.point_to_point import plan_point_to_point
 from .planning.pose_path import pose_path
 from .optimal_control.problem import Problem
 from .planning.rollout import motion_report, rollout, simulate
+from .planning.tightening import tighten
 from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
 from .regressor.base_parameters import base_parameters

@@ -18,6 +18,7 @@ from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveE
 from .files import read_text
 from .interrupts import recorded, watched
 from .model.robot import assemble
+from .planning.quantities import BOUNDED, QUANTITIES
 from .runs.script import results_folder
 from .text import terminal, terminal_lines
 
@@ -398,8 +399,8 @@ def _add_plan(commands):
         "--duration", type=_positive, metavar="S", help="time from start to end [s], for --objective effort"
     )
     sub.add_argument("--nodes", type=_count, default=50, metavar="N", help="pieces of the motion (%(default)s)")
-    sub.add_argument("--scale", **_MANY, metavar="LIMIT=F", help="factors on limits: v, dv, d2v, d3v, tau, dtau")
-    sub.add_argument("--ignore", **_MANY, metavar="LIMIT", help="limits to ignore: q, v, dv, d2v, d3v, tau, dtau")
+    sub.add_argument("--scale", **_MANY, metavar="LIMIT=F", help=f"factors on limits: {', '.join(BOUNDED)}")
+    sub.add_argument("--ignore", **_MANY, metavar="LIMIT", help=f"limits to ignore: {', '.join(QUANTITIES)}")
     sub.add_argument("--lock", **_MANY, metavar="JOINT=X", help="hold joints at these positions [rad or m]")
     sub.add_argument(
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'

@@ -21,6 +21,8 @@ from .model.robot import Robot
 from .types import Array
 from .validation import count, number
 
+_MARK = "registered_"  # of the name of what is kept with a Function besides its adjoints, and holds its Jacobian
+
 
 def with_derivatives(
     name: str,
@@ -37,7 +39,6 @@ def with_derivatives(
     jacobian: {(output, input): block}, by index. adjoint(seeds) -> [gradient by each input of the sum of seed' output].
     hessian(seeds) -> {(i, j): block} second derivatives of that sum, i and j any order; blocks left out are zero.
     """
-    many = sum(y.numel() for y in outputs)
     dummies = [ca.SX(*y.shape) for y in outputs]  # what the outputs are is not used; no entries, no cost
     seeds = [ca.SX.sym("seed", *y.shape) for y in outputs]
     J = {
@@ -58,12 +59,38 @@ def with_derivatives(
     jac_of_adjoint = ca.Function(f"jac_adj1_{name}", [*given, *gradient_dummies], blocks, own)
     gradient = [ca.densify(g) for g in gradient]
     one = ca.Function(f"adj1_{name}", given, gradient, {"custom_jacobian": jac_of_adjoint, **protected})
-    cache = {f"adj1_{name}": one}
-    for k in range(2, many + 1):
-        cache[f"adj{k}_{name}"] = _several_seeds(f"adj{k}_{name}", k, jac, inputs, outputs)
-    options: dict[str, Any] = {"custom_jacobian": jac, "cache": cache, "jac_penalty": 1.5 / many}
+    return _registered(name, inputs, outputs, input_names, output_names, jac, one)
+
+
+def _registered(
+    name: str,
+    inputs: Sequence[ca.SX],
+    outputs: Sequence[ca.SX],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    jac: ca.Function,
+    adjoint: ca.Function,
+) -> ca.Function:
+    many, ports = sum(y.numel() for y in outputs), jac.mx_in()
+    kept = [adjoint, ca.Function(f"{_MARK}{name}", ports, jac.call(ports, False, True))]
+    kept += [_several_seeds(f"adj{k}_{name}", k, jac, inputs, outputs) for k in range(2, many + 1)]
+    options: dict[str, Any] = {"custom_jacobian": jac, "cache": {f.name(): f for f in kept}, "jac_penalty": 1.5 / many}
     options |= {"never_inline": True, "enable_forward": False}
     return ca.Function(name, inputs, outputs, input_names, output_names, options)
+
+
+def registered(f: ca.Function) -> tuple[ca.Function, ca.Function] | None:
+    """(Jacobian, adjoint of one seed) of a Function made by with_derivatives, None of any other. CasADi writes them no
+    further than the Jacobian, so that what sends f elsewhere sends them too: see with_registered."""
+    cache = f.cache() if f.is_a("SXFunction") else {}
+    mark = cache.get(f"{_MARK}{f.name()}")
+    return None if mark is None else (mark.find_functions()[0], cache[f"adj1_{f.name()}"])
+
+
+def with_registered(f: ca.Function, jac: ca.Function, adjoint: ca.Function) -> ca.Function:
+    """f as with_derivatives made it, from one that has lost what registered tells of it."""
+    inputs = f.sx_in()
+    return _registered(f.name(), inputs, f.call(inputs), f.name_in(), f.name_out(), jac, adjoint)
 
 
 def _several_seeds(

@@ -104,7 +104,7 @@ def solve(run, cfg):
     hover = cases["passive"](0, [*cfg.start, *[0] * 8], 0)[2].full().max()
     if hover > cfg.thrust:
         raise od.LimitError(f"hovering takes {hover:.4g} N of a propeller, over its limit thrust = {cfg.thrust:g} N")
-    od.Limits(ARMS, q=(-1, 1)).require("swing", q=cfg.swing)  # the bounds of the plan
+    od.Limits(ARMS, q=(-1, 1)).assert_within("swing", q=cfg.swing)  # the bounds of the plan
     titles = "base: x, y, z [m], yaw [rad]", "arms [rad]; dashed: prescribed", f"thrusts [N], limit {cfg.thrust:g}"
     with run.figure("tracking.png", *titles) as axes:
         for case, style in (("prescribed", "--"), ("passive", "-")):  # the last one is the one to write

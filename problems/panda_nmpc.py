@@ -71,7 +71,7 @@ def solve(run, cfg):
     start, away = [*cfg.home, *[0] * 8], np.add(cfg.home, cfg.jump)
     for arm, what in ((robot, "the arm"), (heavier, "the arm with its payload")):
         for q in (cfg.home, away):
-            limits.require(f"{what}, at rest", q=q, tau=od.function(arm, "inverse_dynamics")(q, 0, 0))
+            limits.assert_within(f"{what}, at rest", q=q, tau=od.function(arm, "inverse_dynamics")(q, 0, 0))
     ocp, tau = tracking(cfg, robot, limits.tau)
     run.facts["optima"], inputs = {}, {"q_now": cfg.home, "v_now": 0.0, "r": away}
     for solver, hessian in (("ipopt", "exact"), ("fatrop", "exact"), ("sqpmethod", "gauss_newton")):

@@ -83,7 +83,7 @@ def draw(run, cfg, motions):
         phase.set(xlabel="$s$", ylabel="$s'$ [1/s]")
         motion = motions["torque rate", share]
         fine = motion.both_sides(motion.duration / 600)
-        for name, share_of in fine.used().items():
+        for name, share_of in fine.utilization().items():
             used.plot(fine.t, share_of, label=name)
         times.semilogx(cfg.shares, [motions["torque rate", x].duration for x in cfg.shares], "o-")
         times.axhline(cfg.second_order, color="black", linewidth=0.8)

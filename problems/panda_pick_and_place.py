@@ -57,7 +57,7 @@ def fetch(cfg, robots, f, limits):
     pick = od.inverse_kinematics(robots["reach"], TOOL, p=cfg.pick, R=DOWN, q_start=cfg.home)
     place = od.inverse_kinematics(robots["carry"], TOOL, p=cfg.place, R=DOWN, q_start=pick)
     for name, q in (("home", cfg.home), ("pick", pick), ("place", place)):
-        limits.require(f"{name}, at rest with the load", q=q, tau=f["carry"](q, 0, 0))
+        limits.assert_within(f"{name}, at rest with the load", q=q, tau=f["carry"](q, 0, 0))
         if f["clear"](q).full().min() < 1:
             raise od.LimitError(f"{name}: a sphere of the arm is inside the ball of {cfg.ball[3]:g} m")
     ends, knots = np.array([cfg.home, pick, pick, place]), np.cumsum([0, *cfg.nodes])

@@ -74,7 +74,7 @@ def draw(run, cfg, motions):
     with run.figure("times.png", *titles, "shortest time [s]; line: closed form") as (used, nodes, rates):
         motion = motions["torque rate", share]
         fine = motion.both_sides(motion.duration / 600)
-        for name, share_of in fine.used().items():
+        for name, share_of in fine.utilization().items():
             used.plot(fine.t, share_of, label=name)
         gaps = [motions["kinematic", n].duration / cfg.closed_form - 1 for n in cfg.nodes]
         nodes.loglog(cfg.nodes, gaps, "o-", label="found")

@@ -45,7 +45,7 @@ def stand(cfg, robot):
     ends = robot.limit("lower")[7:] + cfg.margin, robot.limit("upper")[7:] - cfg.margin
     limits = od.Limits(robot.coordinate_names[7:], q=ends, tau=cfg.effort * robot.limit("effort")[6:])
     held = od.ContactMotion(robot, FEET, [0, 1], [at, at], [still, still], [still], [[quarter] * 4])
-    limits.require("standing", q=at[7:], tau=held.tau[0, 6:])
+    limits.assert_within("standing", q=at[7:], tau=held.tau[0, 6:])
     if cfg.friction <= 0:
         raise od.LimitError(f"friction {cfg.friction:g}: the ground cannot push the robot ahead by {cfg.jump:g} m")
     return at, at + cfg.jump * np.eye(robot.nq)[4], limits

@@ -82,9 +82,9 @@ def swing(cfg, far):
 def throw(cfg, elastic, tip):
     """(Solution, Trajectory of the links, outputs of the flat map every millisecond with "t" and the "speed" of the
     tip) of the arm with springs; limits exceeded between nodes are tightened."""
-    limit, start, scale = limits(cfg), None, [1.0, 5.0, 40.0, 400.0, 8e3, 2e5]
-    share = dict.fromkeys(limit, 1.0)
-    for _ in range(cfg.rounds):
+    limit, scale = limits(cfg), [1.0, 5.0, 40.0, 400.0, 8e3, 2e5]
+
+    def solve(share, before):
         ocp = od.Problem(cfg.nodes, cfg.duration)
         flat = el.flat_motion(ocp, elastic, continuity=4, guess=[swing(cfg, 1.0), *[0.0] * 5], scale=scale)
         q, v = flat.q[:2]
@@ -94,15 +94,18 @@ def throw(cfg, elastic, tip):
         ocp.start({q: list(cfg.start), **{x: 0 for x in flat.q[1:5]}})
         ocp.minimize(terminal=-tip(q, v), integral=1e-4 * ca.sumsqr(flat.q[5] / scale[5]))
         # what is left between nodes is measured below, and tightened
-        solution = start = ocp.solve(solver_options={"max_iter": 1000}, initial=start, check="off")
+        start = before and before[0]
+        solution = ocp.solve(solver_options={"max_iter": 1000}, initial=start, check="off")
         motion = solution.trajectory(flat.q, elastic.links, friction=False)
         t = motion.sample(1e-3).t
         s = el.outputs_along(elastic, motion, t)
-        reached = {name: np.abs(s[name] / limit[name]).max() for name in share}
-        if max(reached.values()) < 1.005:
-            break
-        share = {name: use / max(1.0, 1.0005 * reached[name]) for name, use in share.items()}
-    return solution, motion, {**s, "t": t, "speed": tip(s["q"].T, s["v"].T).full().ravel()}
+        return solution, motion, {**s, "t": t, "speed": tip(s["q"].T, s["v"].T).full().ravel()}
+
+    def reached(plan):
+        return {name: np.abs(plan[2][name] / limit[name]).max() for name in limit}
+
+    settings = {"within": 1.005, "above": 1 / 1.0005, "excess": 1.0005, "rounds": cfg.rounds}
+    return od.tighten(solve, reached, dict.fromkeys(limit, 1.0), **settings).result
 
 
 def rigid_throw(cfg, arm, tip):

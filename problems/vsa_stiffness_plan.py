@@ -78,25 +78,18 @@ def refuse(cfg, robot):
 
 def plan(cfg, robot, stiffness, like=None, constant=False):
     """{"motion": Trajectory, "sigma": Trajectory of the stiffness, "samples": every millisecond, "speed": of the head
-    at the end, "iterations"}. like: a plan to start from; None for the constant `stiffness` [Nm/rad].
+    at the end, "iterations", "solution"}. like: a plan to start from; None for the constant `stiffness` [Nm/rad].
     constant: the stiffness is optimised, but does not change over time."""
     limit = {"tau_m": cfg.torque, "dtheta": cfg.speed, "deflection": cfg.deflection}
-    share, initial = dict.fromkeys(limit, 1.0), None
     flat = od.function(robot, "elastic_flat_map")
-    for _ in range(cfg.rounds):
+
+    def solve(share, before):
         ocp = od.Problem(cfg.nodes, cfg.duration)
         back = [lambda s: cfg.start + 1.2 * (-0.6 * np.sin(np.pi * s) ** 2 + 1.6 * s**4), *[0.0] * 5]
         guess = like["motion"].derivatives[:6] if like else back
         q = ocp.chain("q", 1, 5, guess=guess, scale=[1.0, 5.0, 40.0, 400.0, 8e3, 2e5])
-        sigma = [ca.MX(stiffness), ca.MX(0), ca.MX(0), ca.MX(0)]
-        smooth = ca.sumsqr(q[5] / 2e5)
-        if constant:
-            sigma[0] = ocp.state("sigma", scale=300.0, guess=stiffness)
-            ocp.next(sigma[0], sigma[0])
-        elif like:
-            settings = {"scale": [300.0, 2e3, 5e4, 2e6], "bounds": (cfg.rate, 1e5, 2e6)}
-            sigma = ocp.chain("sigma", 1, 3, guess=[stiffness, 0.0, 0.0, 0.0], **settings)
-            ocp.start({sigma[1]: 0, sigma[2]: 0})
+        sigma, smooth = stiffness_of(cfg, ocp, stiffness, like, constant), ca.sumsqr(q[5] / 2e5)
+        if like and not constant:
             smooth = smooth + ca.sumsqr(sigma[3] / 2e6)
         for part in (0, 1 / 3, 2 / 3):  # of an interval
             Q, S = ocp.between(q, part), ocp.between(sigma, part)
@@ -111,20 +104,41 @@ def plan(cfg, robot, stiffness, like=None, constant=False):
         ocp.start({q[0]: cfg.start, **{x: 0 for x in q[1:5]}})
         ocp.minimize(terminal=-cfg.length * q[1], integral=1e-4 * smooth)
         # what is left between nodes is measured below, and tightened
+        initial = before and before["solution"]
         solution = ocp.solve(solver_options={"max_iter": 1500}, initial=initial, check="off")
-        planned = {"motion": solution.trajectory(q, robot.links, friction=False), "iterations": solution.iterations}
-        pieces = np.stack([solution[x][: cfg.nodes] for x in sigma], axis=1)
-        planned["sigma"] = od.Trajectory(solution.t, pieces, joints=("joint",), units=("Nm/rad",))
-        t = planned["motion"].sample(1e-3).t
-        jets = planned["sigma"].sample(t).derivatives[:4]
-        s = {**el.outputs_along(robot, planned["motion"], t, jets), "t": t, "sigma": jets[0], "dsigma": jets[1]}
-        planned |= {"samples": s, "speed": float(cfg.length * s["v"][-1, 0])}
-        reached = {name: np.abs(s[name]).max() / limit[name] for name in share}
-        if max(reached.values()) < 1.005:
-            break
-        share = {name: use / max(1.0, 1.0005 * reached[name]) for name, use in share.items()}
-        initial = solution
-    return planned
+        return sampled(cfg, robot, solution, q, sigma)
+
+    def reached(planned):
+        return {name: np.abs(planned["samples"][name]).max() / limit[name] for name in limit}
+
+    settings = {"within": 1.005, "above": 1 / 1.0005, "excess": 1.0005, "rounds": cfg.rounds}
+    return od.tighten(solve, reached, dict.fromkeys(limit, 1.0), **settings).result
+
+
+def stiffness_of(cfg, ocp, stiffness, like, constant):
+    """[sigma, dsigma, d2sigma, d3sigma] in the problem: given, chosen but constant, or varied."""
+    if constant:
+        sigma = ocp.state("sigma", scale=300.0, guess=stiffness)
+        ocp.next(sigma, sigma)
+        return [sigma, ca.MX(0), ca.MX(0), ca.MX(0)]
+    if not like:
+        return [ca.MX(stiffness), ca.MX(0), ca.MX(0), ca.MX(0)]
+    settings = {"scale": [300.0, 2e3, 5e4, 2e6], "bounds": (cfg.rate, 1e5, 2e6)}
+    sigma = ocp.chain("sigma", 1, 3, guess=[stiffness, 0.0, 0.0, 0.0], **settings)
+    ocp.start({sigma[1]: 0, sigma[2]: 0})
+    return sigma
+
+
+def sampled(cfg, robot, solution, q, sigma):
+    """What plan returns, of a Solution."""
+    motion = solution.trajectory(q, robot.links, friction=False)
+    pieces = np.stack([solution[x][: cfg.nodes] for x in sigma], axis=1)
+    stiffness = od.Trajectory(solution.t, pieces, joints=("joint",), units=("Nm/rad",))
+    t = motion.sample(1e-3).t
+    jets = stiffness.sample(t).derivatives[:4]
+    s = {**el.outputs_along(robot, motion, t, jets), "t": t, "sigma": jets[0], "dsigma": jets[1]}
+    planned = {"motion": motion, "sigma": stiffness, "samples": s, "speed": float(cfg.length * s["v"][-1, 0])}
+    return planned | {"iterations": solution.iterations, "solution": solution}
 
 
 def simulate(robot, planned):

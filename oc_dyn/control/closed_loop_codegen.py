@@ -1,4 +1,4 @@
-"""The C around a controller: a step that looks at its numbers, and a program that closes the loop; see Controller."""
+"""The C around a controller: a step that looks at its numbers, and a program that closes the loop; see mpc.py."""
 
 import numpy as np
 

@@ -38,7 +38,7 @@ def mpc(
     problem, *, outputs=None, method="rk4", hessian="gauss_newton", qpsol="qrqp", iterations=10, shift=None, name="mpc",
     solver_options=None,
 ):  # fmt: skip
-    """Controller from a Problem of fixed size: sequential quadratic programming, warm-started, its work bounded.
+    """PredictiveController of a Problem of fixed size: sequential quadratic programming, warm-started, bounded work.
 
     problem: its parameters are what is measured and what is wanted; the first node is the present. Durations are fixed.
     outputs: {name: expression} of the first node that step gives, by default all controls.
@@ -75,10 +75,10 @@ def mpc(
     quiet["convexify_strategy"] = "none" if hessian == "gauss_newton" else "regularize"
     quiet["error_on_fail"] = False
     options, inner = checked_options("sqpmethod", {**quiet, **solver_options}, free_time=False)
-    return Controller(made, outputs, {**options, **inner}, hessian, qpsol, int(shift), name)
+    return PredictiveController(made, outputs, {**options, **inner}, hessian, qpsol, int(shift), name)
 
 
-class Controller:
+class PredictiveController:
     """What od.mpc made.
 
     function: casadi.Function (memory, *parameters) -> (*outputs, memory, objective, violation), all that a step does.
@@ -189,12 +189,12 @@ class Controller:
         return out | {"objective": float(objective[0]), "violation": float(violation[0]), "seconds": seconds}
 
     def closed_loop(self, plant, x, steps, parameters, measured):
-        """Loop of so many steps: x_next = plant(x, *outputs), a casadi.Function, from x (nx,).
+        """ClosedLoop of so many steps: x_next = plant(x, *outputs), a casadi.Function, from x (nx,).
 
         measured: a casadi.Function x -> (*parameters), its outputs named like those parameters, (size, 1), or
         (size, N + 1) where they vary along the nodes: what is measured, and what is wanted if x holds the time.
         parameters: {name: value} of the others.
-        A deadline that passes ends it, with the Loop so far as the trajectory of SolveError.
+        A deadline that passes ends it, with the ClosedLoop so far as the trajectory of SolveError.
         """
         plant, measured = self._checked(plant, measured)
         x, rows = np.array(x, float).ravel(), []
@@ -234,7 +234,7 @@ class Controller:
 
         <name>_step is the function <name> with its numbers looked at: where one is NaN or infinite it returns a status
         and leaves outputs and memory as they are; see <name>.h. All symbols start with the name. The program prints a
-        line a step, as Loop has it, and takes the rate [1/s] at which it runs from `rate`, as fast as it can without.
+        line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`, else it runs freely.
         Returns the list of files. Raises ModelError for a folder that cannot be written to, or holds the program of
         another controller.
         """
@@ -279,7 +279,7 @@ class Controller:
         return folder / "loop"
 
     def run_in_c(self, folder, seconds=600):
-        """Loop that the program in a folder ran, without Python."""
+        """ClosedLoop that the program in a folder ran, without Python."""
         self._check_program(folder)
         program_ = Path(folder).resolve() / "loop"
         status, out, err = run([str(program_)], time_limit=seconds, env={})
@@ -288,11 +288,11 @@ class Controller:
         rows = np.array([[float(x) for x in line.split(",")] for line in out.split()])
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 3
-        return Loop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
+        return ClosedLoop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
 
 
 def _loop(rows):
-    return Loop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
+    return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
 
 
 def _check_ports(parameters, outputs):
@@ -333,7 +333,7 @@ def _named(function, name):
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class ClosedLoop:
     """A closed loop: states x (steps, nx), outputs u (steps, nu), objective, violation, seconds (steps,) of solving."""
 
     x: np.ndarray

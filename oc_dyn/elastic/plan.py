@@ -6,7 +6,7 @@ import numpy as np
 
 from ..files import write_csv
 from ..function import function
-from ..planning.report import Row
+from ..planning.report import ReportRow
 from ..planning.trajectory import Trajectory
 from ..text import terminal
 from .plan_check import ElasticReport, defects, spring_rows
@@ -66,7 +66,8 @@ class ElasticPlan:
                 k, i = np.unravel_index(np.argmax(share), share.shape)
                 value, at = float(values[k, i]), float(samples.t[k])
                 limit = float(np.copysign(bound[i], value))
-                rows.append(Row(OUTPUTS[name], float(share[k, i]), self._names(OUTPUTS[name])[i], at, value, limit))
+                output = OUTPUTS[name]
+                rows.append(ReportRow(output, float(share[k, i]), self._names(output)[i], at, value, limit))
         springs = spring_rows(self.elastic, found, samples.t)
         of_motion, pieces = defects(self.elastic, self.motion, self.sigma, robot) if dynamics else ((), (0, 0))
         facts = vars(links) | {"rows": tuple(rows), "shares": shares}

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..function import function
 from ..optimal_control.polynomials import derivatives_at
-from ..planning.report import Report, Row
+from ..planning.report import Report, ReportRow
 from .dop853 import _NODES, _STAGES, _WEIGHTS
 from .plant import plant
 from .reachable import fastest
@@ -83,7 +83,7 @@ def spring_rows(elastic, found, t):
         share = np.where(torque == 0, 0.0, np.where(np.isfinite(share), share, np.inf))
         k = int(np.argmax(share))
         limit = span[1] if torque[k] >= 0 else span[0]
-        rows.append(Row("spring_torque", float(share[k]), j.name, float(t[k]), float(torque[k]), float(limit)))
+        rows.append(ReportRow("spring_torque", float(share[k]), j.name, float(t[k]), float(torque[k]), float(limit)))
     return tuple(rows)
 
 
@@ -127,7 +127,7 @@ def defects(elastic, motion, sigma=None, robot=None):
         m, i, k = np.unravel_index(np.argmax(miss), miss.shape)
         joint = elastic.theta_names[m] if name in ("theta", "dtheta") else elastic.links.velocity_names[m]
         at = float(starts[k] + (i + 1) * h[k])
-        rows.append(Row(name, float(miss[m, i, k]) / size, joint, at, float(miss[m, i, k]), size))
+        rows.append(ReportRow(name, float(miss[m, i, k]) / size, joint, at, float(miss[m, i, k]), size))
     return tuple(rows), (len(chosen), len(motion.pieces))
 
 

@@ -50,6 +50,17 @@ class ContactBody(Body):
         q, v, dv, f = (found[x] for x in (self.q, self.v, self.dv, self.f))
         return ContactMotion(self.robot, self.frames, found.t, q, v, dv, f.reshape(len(dv), k, 3))
 
+    def __reduce__(self):
+        """With its Problem, whose symbols are made anew in another process."""
+        numbers = [k for k, body in enumerate(self.problem.description.bodies) if body.q is self.q]
+        return of_problem, (self.problem, numbers[0])
+
+
+def of_problem(problem, number):
+    """ContactBody of a Problem by its number."""
+    body = problem.description.bodies[number]
+    return ContactBody(body.robot, body.frames, body.q, body.v, body.dv, body.f, problem)
+
 
 @dataclass(frozen=True, eq=False)
 class ContactMotion:

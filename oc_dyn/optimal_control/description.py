@@ -117,7 +117,7 @@ class Description:
     share: symbol, of its phase's duration that an interval takes, so that stages do not depend on the number of
     intervals. ahead: symbol, zero; marks what is said at a node of a later time in its interval. chains: [q, dq, ...]
     of each; splines: control points of each. fixed: {"start": names of the states that have a value there, "goal": the
-    same}.
+    same}. named: {name: expression} of what chains and bodies have besides states and controls.
     """
 
     states: tuple
@@ -135,6 +135,7 @@ class Description:
     splines: tuple
     bodies: tuple
     fixed: MappingProxyType
+    named: MappingProxyType
 
     @property
     def free_time(self):

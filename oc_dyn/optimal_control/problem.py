@@ -13,6 +13,7 @@ found[q]                                    # (51, 2)
 """
 
 import warnings
+from dataclasses import fields
 from math import factorial
 from types import MappingProxyType
 
@@ -30,9 +31,10 @@ from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from .contact_motion import ContactBody, check_guess
+from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Duration, Numbers, Parameter, Phase, Variable
 from .integrators import chosen_method
+from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
 from .solution import Solution
 from .solver import checked_options, solve, solvers
@@ -44,6 +46,8 @@ class Problem:
 
     duration: of the (first) phase [s], a number, or (lower, upper) for a free one. Symbols are casadi.MX, and
     expressions of them may call any Function; the derivatives registered with those are used.
+    It can be pickled, with its Solutions: symbols are made anew then, so that names stand for them on the other side,
+    as in found["q"] and parameters={"mass": 2}. Guesses that are functions become tables of their values.
     """
 
     def __init__(self, nodes, duration):
@@ -52,7 +56,7 @@ class Problem:
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
-        self._chains, self._splines, self._bodies = [], [], []
+        self._chains, self._splines, self._bodies, self._named = [], [], [], {}
         self.numbers = Numbers()  # guesses and fixed ends, read at every solve
         self._revision, self._made = 0, {}  # whatever changes the description raises the revision
         self.phase(nodes, duration)
@@ -152,6 +156,7 @@ class Problem:
         for j in range(order + 1):
             terms = [float(w) * p for w, p in zip(weights[j], points, strict=True) if abs(w) > 1e-14]
             out.append(factorial(j) * sum(terms[1:], terms[0]) / h**j)
+        self._named |= {f"d{j}{name}" if j else name: x for j, x in enumerate(out)}
         return out
 
     def rigid_body(
@@ -184,6 +189,7 @@ class Problem:
         else:
             raise UnknownName("transcription", transcription, ("inverse", "forward"))
         self.rate(v, dv)
+        self._named |= {"dv": dv, "tau": tau}
         return q, v, dv, tau
 
     def contact_body(self, robot, frames=(), *, guess=None, scale=(1, 5, 50, 100)):
@@ -370,6 +376,37 @@ class Problem:
 
     # -- inside ---------------------------------------------------------------------------------------------
 
+    def __getstate__(self):
+        """What another process can read: Functions and numbers, without symbols, which are made anew there."""
+        key = "packed", self._revision  # complete: whatever changes a description raises the revision
+        description = self.description
+        if key not in self._made:
+            self._made[key] = packed(description)
+        return {**self._made[key], "numbers": packed_numbers(self.numbers, description)}
+
+    def __setstate__(self, state):
+        self._take(unpacked(state), state["numbers"])
+        # as it came: written anew it may be in another order, and no longer the same to a digest
+        self._made["packed", self._revision] = {k: x for k, x in state.items() if k != "numbers"}
+
+    def _take(self, description, numbers):
+        """Be the Problem that a description is of: its tuples are lists here."""
+        for f in (f for f in fields(description) if f.repr and f.name not in ("bodies", "fixed")):
+            value = getattr(description, f.name)
+            made = {tuple: list, MappingProxyType: dict}.get(type(value), lambda x: x)(value)
+            setattr(self, f"_{f.name}", made)
+        self._chains, self._splines = ([list(x) for x in some] for some in (self._chains, self._splines))
+        self.numbers, self._revision, self._made = numbers, 0, {("description", 0): description}
+        self._bodies = [of_problem(self, k) for k in range(len(description.bodies))]
+
+    def as_described(self, description):
+        """The Problem that a description is of: this one, or another where this one has changed since."""
+        if description is self.description:
+            return self
+        other = object.__new__(type(self))
+        other._take(description, self.numbers)
+        return other
+
     def _described(self):
         fixed = {where: frozenset(getattr(self.numbers, where)) for where in ("start", "goal")}
         return Description(
@@ -388,6 +425,7 @@ class Problem:
             splines=tuple(map(tuple, self._splines)),
             bodies=tuple(Body(b.robot, b.frames, b.q, b.v, b.dv, b.f) for b in self._bodies),
             fixed=MappingProxyType(fixed),
+            named=MappingProxyType(dict(self._named)),
         )
 
     def _add(self, what, *added):

@@ -1,24 +1,29 @@
 """What Problem.solve found: a Solution, which answers to symbols, expressions and names."""
 
+from functools import cached_property
+
 import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, UnknownName
 from ..validation import expression as expression_of
 from ..validation import number
+from .integrators import METHODS, chosen_method
 from .solution_check import check
 
 
 class Solution:
     """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
-    depends on controls that are constant on intervals. t (N + 1,): times of the nodes. objective, status, success,
-    iterations, seconds: {part: seconds} in the functions of the program, from the solver.
+    depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
+    and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
+    seconds: {part: seconds} in the functions of the program, from the solver.
     """
 
     to_trajectory = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 
     def __init__(self, problem, transcribed, found, given):
         self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]
+        self.description, self.method = transcribed.description, transcribed.method
         self.bounds = given["lbx"], given["ubx"]
         self.unknowns, self.multipliers = found.x, (found.lam_x, found.lam_g)
         self.objective, self.status, self.success = found.objective, found.status, found.success
@@ -28,6 +33,11 @@ class Solution:
             values.flags.writeable = False
         steps = [self.durations[p.number] / p.nodes for p in transcribed.phases for _ in range(p.nodes)]
         self.t = np.concatenate([[0.0], np.cumsum(steps)])
+
+    @cached_property
+    def transcribed(self):
+        """The nonlinear program; of a Solution that comes from another process it is made when it is asked for."""
+        return self.problem.transcribed(self.method)
 
     @property
     def duration(self):
@@ -60,6 +70,7 @@ class Solution:
         made = self.transcribed
         if isinstance(expression, str):
             named = {v.name: v.symbol for v in (*made.states, *made.controls)}
+            named = {**self.description.named, **named}
             if expression not in named:
                 raise UnknownName("state or control of the problem that was solved", expression, named)
             expression = named[expression]
@@ -84,3 +95,12 @@ class Solution:
         rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T
         columns += np.split(rows, np.cumsum([s.numel() for s in made.own])[:-1])
         return np.array(f.map(count)(*columns, np.zeros((1, count)))).T
+
+    def __getstate__(self):
+        """What another process can read; see Problem.__getstate__."""
+        state = {k: x for k, x in vars(self).items() if k not in ("description", "transcribed")}
+        method = next((name for name, x in METHODS.items() if x is self.method), self.method)
+        return {**state, "problem": self.problem.as_described(self.description), "method": method}
+
+    def __setstate__(self, state):
+        vars(self).update(state, method=chosen_method(state["method"]), description=state["problem"].description)

@@ -75,7 +75,7 @@ def checked_options(name, options, free_time):
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SolverResult:
     """What a solver came back with."""
 
     x: np.ndarray
@@ -89,7 +89,7 @@ class Found:
 
 
 def solve(assembly, name, hessian, outer, inner, given, bar=None):
-    """Found, from a run of an NLP solver on an Assembly.
+    """SolverResult of a run of an NLP solver on an Assembly.
 
     hessian: "exact", "gauss_newton" or "limited_memory". outer, inner: options as checked_options returns them. given:
     {x0, p, lbx, ubx, lbg, ubg, ...}. The solver is kept with the assembly. Raises SolveError if it refuses the problem.
@@ -125,7 +125,7 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
     seconds = {k.removeprefix("t_wall_"): v for k, v in stats.items() if k.startswith("t_wall_")}
     success = bool(stats.get("success", False))
     status = str(stats.get("return_status", stats.get("unified_return_status")))
-    return Found(
+    return SolverResult(
         *(np.array(out[k]).ravel() for k in ("x", "lam_x", "lam_g")),
         float(out["f"]),
         TIME_LIMIT if run.timed_out and not success else status,

@@ -6,7 +6,8 @@ from ..errors import LimitError, ModelError, OrderError, ShapeError, UnknownName
 from ..model.robot import check_robot as check_is_robot
 from ..numbers import as_floats, shortened
 from ..validation import number, one_of, options_of
-from .limits import Limits, order_name
+from .limits import Limits
+from .quantities import order_name
 from .trajectory import Trajectory
 
 MOST_NODES = 10_000  # of a plan

@@ -7,7 +7,8 @@ import numpy as np
 
 from ..errors import LimitError
 from .arguments import LONGEST
-from .limits import QUANTITIES, velocity_bounds
+from .limits import velocity_bounds
+from .quantities import BOUNDED, DYNAMIC, RATES
 
 _TINY = 1e-9  # share of a limit that rounding may take
 _NEAREST, _FARTHEST = 1e-13, 1e9  # [rad or m] shortest way relative to the position, largest position
@@ -45,7 +46,7 @@ class Task:
         """(n,) joints that may move; the others are held by a limit of zero."""
         limits = self.limits
         held = limits.q[0] == limits.q[1]
-        for quantity in ("v", "dv", "d2v", "d3v"):
+        for quantity in RATES:
             held = held | (getattr(limits, quantity) == 0)
         return ~held
 
@@ -98,7 +99,7 @@ def refuse_senseless(limits, way, names):
             f"start and goal differ by {distance.max():g} rad or m, which is no more than rounding; "
             "give the same position, or one that is farther away"
         )
-    for order, quantity in enumerate(QUANTITIES[1:5], 1):
+    for order, quantity in enumerate(RATES, 1):
         limit = getattr(limits, quantity)
         for i in np.flatnonzero((distance > 0) & (limit > 0) & np.isfinite(limit)):
             with np.errstate(over="ignore"):
@@ -120,7 +121,7 @@ def _refuse_state(task, where, state):
                 f"q_{where}: joint {name!r} is {q:.6g}, outside its limits {lower:.6g} to {upper:.6g}; "
                 "choose a position inside, change the limit, or leave it out by ignore=('q',)"
             )
-        for quantity, x in zip(QUANTITIES[1:5], state[1:], strict=False):
+        for quantity, x in zip(RATES, state[1:], strict=False):
             limit = getattr(limits, quantity)[i]
             if abs(x[i]) > limit * (1 + _TINY):
                 raise LimitError(f"{quantity}_{where}: joint {name!r} has {x[i]:.6g}, over its limit {limit:.6g}")
@@ -139,7 +140,7 @@ def _refuse_state(task, where, state):
 def _refuse_torque(task, where, state):
     tau, dtau = (np.array(x).ravel() for x in task.dynamics(*_padded(state)))
     known = {"tau": tau, "dtau": dtau} if len(state) > 3 else {"tau": tau}
-    for quantity in ("tau", "dtau"):
+    for quantity in DYNAMIC:
         for i, limit in enumerate(getattr(task.limits, quantity)):
             if limit == 0:
                 raise LimitError(
@@ -167,7 +168,7 @@ def _refuse_held(task):
         needed = [task.distance[i], *(x[i] for x in task.start[1:]), *(x[i] for x in task.goal[1:])]
         if task.moving[i] or not np.any(needed):
             continue
-        zero = [k for k in ("v", "dv", "d2v", "d3v") if getattr(task.limits, k)[i] == 0]
+        zero = [k for k in RATES if getattr(task.limits, k)[i] == 0]
         raise LimitError(
             f"joint {name!r} has to move by {task.distance[i]:.6g}, "
             f"but its limit {zero[0] if zero else 'q'} allows no motion"
@@ -208,4 +209,4 @@ def _refuse_duration(task):
 
 
 def _bounded(limits, i):
-    return any(np.isfinite(getattr(limits, k)[i]) for k in QUANTITIES[1:])
+    return any(np.isfinite(getattr(limits, k)[i]) for k in BOUNDED)

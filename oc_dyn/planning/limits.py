@@ -11,12 +11,10 @@ from ..errors import FileError, LimitError, ModelError, ModelWarning, ShapeError
 from ..files import read_json, write_text
 from ..model.robot import check_robot
 from ..numbers import as_floats
-from ..ports import derivative_name
 from ..text import json_text
+from .quantities import BOUNDED, QUANTITIES, TABLE
 
 _LARGEST = 10_000_000  # bytes of a file of limits
-QUANTITIES = ("q", "v", "dv", "d2v", "d3v", "tau", "dtau")
-_OF_JOINT = {"v": "velocity", "dv": "acceleration", "d2v": "jerk", "tau": "effort", "dtau": "effort_rate"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,7 @@ class Limits:
         for name, a, b in zip(names, lower, upper, strict=True):
             if a > b:
                 raise ModelError("limits", [f"joint {name!r}: lower limit {a:g} is above the upper limit {b:g}"])
-        for quantity in QUANTITIES[1:]:
+        for quantity in BOUNDED:
             value = _row(quantity, getattr(self, quantity), names)
             if np.any(value < 0):
                 i = int(np.argmin(value))
@@ -64,7 +62,7 @@ class Limits:
         """What the robot can do: its own limits, joints that follow others included; see Robot.limit."""
         check_robot("Limits.of", robot)
         names = robot.coordinate_names if robot.nq == robot.nv else robot.velocity_names
-        found = {ours: robot.limit(theirs) for ours, theirs in _OF_JOINT.items()}
+        found = {x.name: robot.limit(x.of_robot) for x in TABLE if x.of_robot}
         if robot.nq == robot.nv:
             found["q"] = (robot.limit("lower"), robot.limit("upper"))
         return cls(names, v_of_q=robot.velocity_limits, **found)
@@ -73,8 +71,8 @@ class Limits:
         """The limits times a factor each, numbers or one a joint: scaled(v=0.5, dtau=0.3). Not for q."""
         new = {}
         for quantity, factor in factors.items():
-            if quantity not in QUANTITIES[1:]:
-                raise UnknownName("limit to scale", quantity, QUANTITIES[1:])
+            if quantity not in BOUNDED:
+                raise UnknownName("limit to scale", quantity, BOUNDED)
             factor = _row(f"scale of {quantity}", factor, self.joints)
             if not np.all(np.isfinite(factor) & (factor >= 0)):
                 raise ShapeError(f"limits: scale of {quantity} is {factor.tolist()}, expected numbers of at least 0")
@@ -123,15 +121,15 @@ class Limits:
                     new[quantity][i] = np.inf if value is None else _number(joint, quantity, value)
         return replace(self, **{**new, "q": tuple(new["q"])})
 
-    def require(self, where, **values):
-        """LimitError, naming joint, value and limit, if a value is not within them: require("start", q=q, tau=tau).
+    def assert_within(self, where, **values):
+        """LimitError, naming joint, value and limit, if a value is not within them: assert_within("start", q=q).
 
         where: how the message begins. values: any of q, v, dv, d2v, d3v, tau, dtau, each (n,), or a number for all
         joints; a share of 1e-9 of a limit is left to rounding.
         """
         for quantity, value in values.items():
             if quantity not in QUANTITIES:
-                raise UnknownName("limit to require", quantity, QUANTITIES)
+                raise UnknownName("limit", quantity, QUANTITIES)
             value, limit = _row(f"{where}: {quantity}", value, self.joints), getattr(self, quantity)
             ends = limit if quantity == "q" else (-limit, limit)
             for name, x, lower, upper in zip(self.joints, value, *ends, strict=True):
@@ -141,6 +139,11 @@ class Limits:
                     range_ = range_ if quantity == "q" else f"over its limit {upper:.6g}"
                     raise LimitError(f"{where}: {quantity} of joint {name!r} is {x:.6g}, {range_}")
 
+    def require(self, where, **values):
+        """Deprecated name of assert_within."""
+        warnings.warn("Limits.require is called assert_within now", DeprecationWarning, stacklevel=2)
+        self.assert_within(where, **values)
+
     def as_dict(self):
         """{joint: {quantity: number}}, infinite ones left out; an end of q without a limit is None."""
         out = {}
@@ -149,7 +152,7 @@ class Limits:
             entries = {}
             if np.isfinite(lower) or np.isfinite(upper):
                 entries["q"] = [float(x) if np.isfinite(x) else None for x in (lower, upper)]
-            entries |= {k: float(getattr(self, k)[i]) for k in QUANTITIES[1:] if np.isfinite(getattr(self, k)[i])}
+            entries |= {k: float(getattr(self, k)[i]) for k in BOUNDED if np.isfinite(getattr(self, k)[i])}
             out[joint] = entries
         return out
 
@@ -215,11 +218,6 @@ def _pair(joint, value):
         raise ShapeError(f"limits: joint {joint!r}: q is {value!r}, expected [lower, upper]")
     ends = (-np.inf, np.inf)
     return [end if x is None else _number(joint, "q", x) for x, end in zip(value, ends, strict=True)]
-
-
-def order_name(k):
-    """Name of the k-th time derivative of q: q, v, dv, d2v, ..."""
-    return "q" if k == 0 else derivative_name("v", k - 1)
 
 
 def velocity_bounds(limits):

@@ -4,8 +4,8 @@ import numpy as np
 
 from ..optimal_control.polynomials import derivatives_at
 from ..text import terminal
-from .limits import order_name
-from .trajectory import ORDERS, Samples, Trajectory, read_only
+from .quantities import ORDERS, order_name
+from .trajectory import Samples, Trajectory, read_only
 
 
 def bell(order, x):

@@ -5,10 +5,8 @@ import numpy as np
 from ..files import replacing
 from ..text import mathtext, told_apart
 from .drawing import without_tex
+from .quantities import BY_NAME, DRAWN
 from .report import quantities
-
-PANELS = {"q": "position", "v": "velocity", "dv": "acceleration", "d2v": "jerk", "tau": "torque", "dtau": "torque rate"}
-_UNITS = {"q": "{0}", "v": "{0}/s", "dv": "{0}/s²", "d2v": "{0}/s³", "tau": "{1}", "dtau": "{1}/s"}
 
 
 @without_tex
@@ -29,9 +27,9 @@ def plot(samples, path=None, normalized=True):
     axes = figure.subplots(3, 2, sharex=True)
     shown = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
     handles = []
-    for axis, (quantity, meaning) in zip(axes.ravel(), PANELS.items(), strict=True):
+    for axis, quantity in zip(axes.ravel(), DRAWN, strict=True):
         note = ", infinite at jumps" if quantity in infinite else ""
-        axis.set_title(f"{meaning} {quantity}{note}", fontsize="medium")
+        axis.set_title(f"{BY_NAME[quantity].title} {quantity}{note}", fontsize="medium")
         axis.grid(alpha=0.3)
         if quantity not in shown:
             axis.text(0.5, 0.5, "needs the robot", ha="center", va="center", transform=axis.transAxes)
@@ -87,5 +85,4 @@ def _limit_lines(axis, value, low, high, limited, colors):
 
 
 def _unit(samples, quantity):
-    units = dict.fromkeys(_UNITS[quantity].format(u, "N" if u == "m" else "Nm") for u in samples.units or ("rad",))
-    return ", ".join(units)
+    return ", ".join(dict.fromkeys(BY_NAME[quantity].unit_of(u) for u in samples.units or ("rad",)))

@@ -7,26 +7,12 @@ import numpy as np
 from ..friction import coulomb, coulomb_bounds, counts
 from ..text import terminal
 from .extremes import Extreme, intervals, of_polynomials, on_grid
-from .limits import QUANTITIES, Limits, order_name, velocity_bounds
-
-_MEANING = {
-    "q": "position",
-    "v": "velocity",
-    "dv": "acceleration",
-    "d2v": "jerk",
-    "d3v": "snap",
-    "tau": "torque",
-    "dtau": "torque rate",
-    "v_of_q": "velocity at position",
-    "tau_m": "motor torque",
-    "dtau_m": "motor torque rate",
-    "dtheta": "motor speed",
-    "deflection": "spring",
-}
+from .limits import Limits, velocity_bounds
+from .quantities import BY_NAME, DYNAMIC, KINEMATIC, QUANTITIES, order_name
 
 
 @dataclass(frozen=True)
-class Row:
+class ReportRow:
     """The largest share of its limit that a quantity reaches: by which joint, when, value and limit there.
 
     Without any limit share is 0 and the row tells the largest value.
@@ -52,7 +38,7 @@ class Violation:
     share: float
 
     def __str__(self):
-        what = f"joint {self.joint!r}, {_MEANING[self.quantity]}"
+        what = f"joint {self.joint!r}, {BY_NAME[self.quantity].title}"
         return f"{what} at t = {self.time:.4g} s: {self.amount:.3g} over its limit {self.limit:.6g}"
 
 
@@ -60,7 +46,7 @@ class Violation:
 class Report:
     """One row per quantity; print it for a table.
 
-    rows: tuple of Row. jumps: {quantity: largest jump at the breakpoints} of q and the derivatives that should be
+    rows: tuple of ReportRow. jumps: {quantity: largest jump at the breakpoints} of q and the derivatives that should be
     continuous. ends: {quantity: largest miss of the start and goal asked for}. shares: {quantity: (n,) per joint}.
     unchecked: limited quantities that only the robot can tell, where it is not at hand; ok() is False then.
     """
@@ -83,7 +69,7 @@ class Report:
         return self.worst <= 1 + tolerance and not self.unchecked
 
     def __str__(self):
-        names = [f"{_MEANING[r.quantity]} {r.quantity}" for r in self.rows]
+        names = [f"{BY_NAME[r.quantity].title} {r.quantity}" for r in self.rows]
         joints = [terminal(r.joint) for r in self.rows]
         wide, widest = max(map(len, names)), max(5, *map(len, joints))
         lines = [f"{'quantity':{wide}}{'of limit':>10}  {'joint':{widest}}{'time [s]':>10}{'value':>13}{'limit':>13}"]
@@ -126,9 +112,9 @@ def report(motion, limits, dt):
         shares[quantity] = x.share
         i = int(np.argmax(x.share if np.isfinite(x.limit).any() or (x.share > 0).any() else np.abs(x.value)))
         numbers = (float(y[i]) for y in (x.time, x.value, x.limit))
-        rows.append(Row(quantity, float(x.share[i]), motion.joints[i], *numbers))
+        rows.append(ReportRow(quantity, float(x.share[i]), motion.joints[i], *numbers))
     step = max(dt, float((np.diff(motion.t) / steps).max()))
-    torque = [k for k in ("tau", "dtau") if np.isfinite(getattr(limits, k)).any()]
+    torque = [k for k in DYNAMIC if np.isfinite(getattr(limits, k)).any()]
     return Report(
         tuple(rows), motion.jumps(), _ends(motion), shares, motion.joints, step,
         tuple(k for k in torque if k not in shares),
@@ -137,15 +123,20 @@ def report(motion, limits, dt):
 
 def _asked(motion, limits):
     """Quantities that a report has rows of."""
-    out = [k for k in QUANTITIES if k not in ("d3v", "tau", "dtau")]
-    out += ["d3v"] * bool(np.isfinite(limits.d3v).any()) + ["tau", "dtau"] * (motion.robot is not None)
+    out = [k for k in QUANTITIES if _is_told(k, limits) and (k not in DYNAMIC or motion.robot is not None)]
     return out + ["v_of_q"] * (limits.v_of_q is not None)
+
+
+def _is_told(quantity, limits):
+    """Whether a quantity has a row and a column though it may have no limit."""
+    limited = limits is not None and quantity != "q" and np.isfinite(getattr(limits, quantity)).any()
+    return BY_NAME[quantity].usual or bool(limited)
 
 
 def _exact(motion, limits):
     """{quantity: Extreme} of those that are polynomials."""
     out = {}
-    for d, quantity in enumerate(QUANTITIES[:5]):
+    for d, quantity in enumerate(KINEMATIC):
         if quantity not in _asked(motion, limits):
             continue
         low, at_low, high, at_high = of_polynomials(motion.t, motion.pieces, d)
@@ -211,9 +202,7 @@ def quantities(samples, limits, asked=None):
     for quantity in QUANTITIES:
         if asked is not None and quantity not in asked:
             continue
-        if quantity == "d3v" and (limits is None or not np.isfinite(limits.d3v).any()):
-            continue
-        if quantity in ("tau", "dtau") and not dynamics:
+        if not _is_told(quantity, limits) or (quantity in DYNAMIC and not dynamics):
             continue
         if limits is None:
             low, high = np.full(shape, -np.inf), np.full(shape, np.inf)

@@ -13,11 +13,11 @@ from .._version import __version__
 from ..errors import FileError, UnknownName
 from ..files import MAX_BYTES, parsed_json, read_bytes, read_text, write_bytes, write_text
 from ..text import csv_cell, json_line, json_text, terminal
-from .limits import Limits, order_name
+from .limits import Limits
+from .quantities import DYNAMIC, ORDERS, order_name
 
 FORMATS = (".csv", ".npz", ".json")
 _FORMAT = "oc_dyn trajectory 1"
-_ORDERS = 5
 
 
 def save(samples, path, layout=None):
@@ -103,12 +103,12 @@ def load(path, robot=None):
         "friction": meta.get("friction", True),
         "limits": limits,
         "info": meta["info"],
-        "torques": (columns["tau"], columns["dtau"]) if "tau" in columns else None,
+        "torques": tuple(columns[k] for k in DYNAMIC) if DYNAMIC[0] in columns else None,
     }
     derivatives = [columns[order_name(k)] for k in range(meta["continuity"] + 2)]
     if meta["grid"] == "pieces":
         return "pieces", {"t": t, "pieces": np.stack([x[:-1] for x in derivatives], axis=1), **facts}
-    derivatives += [np.zeros_like(derivatives[0])] * (_ORDERS - len(derivatives))
+    derivatives += [np.zeros_like(derivatives[0])] * (ORDERS - len(derivatives))
     return "samples", {"t": t, "derivatives": derivatives, "continuity": meta["continuity"], **facts}
 
 
@@ -122,7 +122,7 @@ def _kind(path):
 def _columns(samples):
     columns = {order_name(k): samples.derivatives[k] for k in range(samples.continuity + 2)}
     if samples.robot is not None or samples._torques is not None:
-        columns |= {"tau": samples.tau, "dtau": samples.dtau}
+        columns |= {k: getattr(samples, k) for k in DYNAMIC}
     return columns
 
 
@@ -184,20 +184,7 @@ def _checked_meta(source, meta):
     unknown = set(meta).difference(required, optional)
     if unknown:
         raise FileError(source, [f"its metadata has an entry {_shown(min(unknown))} that is not known"])
-    joints, continuity = meta["joints"], meta["continuity"]
-    names = _texts(source, meta, "joints")
-    if not names or len(set(names)) != len(names):
-        raise FileError(source, [f"its metadata: joints is {_shown(joints)}, expected names, no two alike"])
-    if len(_texts(source, meta, "units")) != len(names):
-        raise FileError(source, [f"its metadata: {len(meta['units'])} units for {len(names)} joints"])
-    columns = _texts(source, meta, "columns")
-    if isinstance(continuity, bool) or not isinstance(continuity, int) or not 0 <= continuity <= len(columns) - 2:
-        expected = f"an integer from 0 to {len(columns) - 2}, as there are columns"
-        raise FileError(source, [f"its metadata: continuity is {_shown(continuity)}, expected {expected}"])
-    wanted = [order_name(k) for k in range(continuity + 2)]
-    if columns not in (wanted, [*wanted, "tau", "dtau"]):
-        problem = f"its metadata: columns is {_shown(columns)}, expected {', '.join(wanted)}, and tau, dtau or neither"
-        raise FileError(source, [problem])
+    _check_columns(source, meta)
     for key, known in (("grid", ("pieces", "samples")), ("time_unit", ("s", None))):
         if meta.get(key) not in known:
             raise FileError(source, [f"its metadata: {key} is {_shown(meta[key])}, expected {known[0]!r}"])
@@ -211,6 +198,24 @@ def _checked_meta(source, meta):
     except (ValueError, TypeError) as error:
         raise FileError(source, [f"its metadata: {error}"]) from None
     return meta
+
+
+def _check_columns(source, meta):
+    """FileError unless joints, units, continuity and columns belong together."""
+    joints, continuity = meta["joints"], meta["continuity"]
+    names = _texts(source, meta, "joints")
+    if not names or len(set(names)) != len(names):
+        raise FileError(source, [f"its metadata: joints is {_shown(joints)}, expected names, no two alike"])
+    if len(_texts(source, meta, "units")) != len(names):
+        raise FileError(source, [f"its metadata: {len(meta['units'])} units for {len(names)} joints"])
+    columns = _texts(source, meta, "columns")
+    if isinstance(continuity, bool) or not isinstance(continuity, int) or not 0 <= continuity <= len(columns) - 2:
+        expected = f"an integer from 0 to {len(columns) - 2}, as there are columns"
+        raise FileError(source, [f"its metadata: continuity is {_shown(continuity)}, expected {expected}"])
+    wanted = [order_name(k) for k in range(continuity + 2)]
+    if columns not in (wanted, [*wanted, *DYNAMIC]):
+        problem = f"its metadata: columns is {_shown(columns)}, expected {', '.join(wanted)}, and tau, dtau or neither"
+        raise FileError(source, [problem])
 
 
 def _texts(source, meta, key):

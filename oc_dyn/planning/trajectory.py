@@ -1,5 +1,7 @@
 """A planned motion: polynomial pieces, and what they are sampled on a grid."""
 
+import warnings
+
 import casadi as ca
 import numpy as np
 
@@ -12,10 +14,9 @@ from ..optimal_control.solution import Solution
 from ..text import terminal
 from ..validation import number
 from . import storage
-from .limits import QUANTITIES, order_name
+from .quantities import BOUNDED, BY_NAME, ORDERS, RATES, order_name
 from .report import report
 
-ORDERS = 5  # q, v, dv, d2v, d3v can always be asked for
 _MOST_NUMBERS = 20_000_000  # of positions, from sampling with a step
 _JUMP = 1e-6  # share of its largest value from which on the step of a derivative at a breakpoint is a jump
 
@@ -79,20 +80,24 @@ class Samples:
     def __len__(self):
         return len(self.t)
 
-    def used(self):
+    def utilization(self):
         """{quantity: (K,) largest share over the joints of its limit} of v, dv, ..., tau, dtau, those that have one.
 
         Infinite where the motion is not smooth enough for a quantity to be one: d3v with continuity 2.
         """
         out = {}
-        for k, name in enumerate(QUANTITIES[1:], 1):
+        for name in BOUNDED:
             limit = np.inf if self.limits is None else getattr(self.limits, name)
             if np.isfinite(limit).any():
-                order = {"tau": 2, "dtau": 3}.get(name, k)
-                rough = self.continuity is not None and order > self.continuity + 1
+                rough = self.continuity is not None and BY_NAME[name].order > self.continuity + 1
                 share = np.abs(getattr(self, name) / limit).max(axis=1)
                 out[name] = np.full(len(self.t), np.inf) if rough else share
         return out
+
+    def used(self):
+        """Deprecated name of utilization."""
+        warnings.warn("used() of a motion is called utilization() now", DeprecationWarning, stacklevel=2)
+        return self.utilization()
 
     def save(self, path, dt=None, layout=None):
         """Write .csv, .npz or .json, by the ending of `path`; see Trajectory.load.
@@ -222,7 +227,7 @@ class Trajectory(Samples):
         M, jumps = len(self.t) - 1, {}
         after, before = self.on_pieces(np.arange(1, M), np.zeros(M - 1)), self.on_pieces(np.arange(M), np.diff(self.t))
         inner = [x[:-1] for x in before.derivatives]
-        for k, quantity in enumerate(QUANTITIES[1:5]):
+        for k, quantity in enumerate(RATES):
             jumps[quantity] = after.derivatives[k] - inner[k]
         largest = {k: np.abs(x).max(axis=0) for k, x in zip(jumps, self.derivatives, strict=False)}
         found, time, hit = {}, np.zeros(len(self.joints)), np.zeros(len(self.joints), bool)

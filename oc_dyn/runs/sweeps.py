@@ -10,6 +10,7 @@ import os
 import pickle
 import signal
 import tempfile
+import threading
 import time
 import types
 import uuid
@@ -23,7 +24,7 @@ import numpy as np
 
 from ..digest import digest, unwound, version
 from ..elastic.model import ElasticRobot
-from ..errors import ShapeError, SolveError, UnknownName
+from ..errors import ShapeError, SolveError
 from ..files import write_bytes, write_csv
 from ..interrupts import recorded
 from ..model.robot import Robot
@@ -39,8 +40,9 @@ _HEADER = ("key", "function", "version", "status", "seconds", "error", "point", 
 _OLD = ("point", "key", "status", "seconds", "error", "result", "code")  # of 0.1, whose keys did not tell all
 _OTHER_CODE = "other code"  # status of the SolveError of a worker whose function is not the one here
 _STOPPING = signal.SIGINT, signal.SIGTERM
-_KEPT = {}  # in a worker: {name of the sweep: its function}, so that Functions which a robot keeps are built once; the
-# name is of one call of sweep alone, so that what an earlier one did to its function cannot matter
+_KEPT = threading.local()  # in a thread of a worker: .function of the sweep .name, so that Functions which a robot
+# keeps are built once, and no two threads solve one Problem at once; the name is of one call of sweep alone, so that
+# what an earlier one did to its function cannot matter
 
 
 @dataclass
@@ -73,8 +75,8 @@ def sweep(
 
     function_or_problem: a function of a module, or partial(od.plan_point_to_point, robot), of functools. One that
     returns an od.Problem has it solved: its result is a dict of duration, objective, status, iterations, t and, by
-    name, states and controls (arrays, a row for each node). An od.Problem itself is solved for parameters by name, here
-    alone: it cannot be sent to other processes.
+    name, states and controls (arrays, a row for each node). An od.Problem itself is solved for parameters by name. A
+    Problem, or Solution, that is sent to a worker, also as an argument, has symbols of its own there: go by names.
     grid: list of {argument: value}, or {argument: [values]} for all combinations, the last argument the fastest.
     executor: "serial", "processes:N", "dask:ADDRESS" or any concurrent.futures.Executor, see oc_dyn.executors. A script
     with processes needs `if __name__ == "__main__":`. Results do not depend on it: every point gets arguments of its
@@ -111,11 +113,6 @@ def sweep(
         raise ShapeError(f"sweep: time_limit is {shortened(time_limit)}, expected a positive number of seconds")
     function = function_or_problem
     if isinstance(function, Problem):
-        if kind != "serial":
-            raise ShapeError(
-                "sweep: an od.Problem holds symbols and cannot be sent to other processes; "
-                "give the function that makes it, with what varies as its arguments"
-            )
         function = functools.partial(_solved_for, function)
     elif not callable(function):
         raise ShapeError(f"sweep: got {function!r}, expected a function or an od.Problem")
@@ -286,8 +283,8 @@ def _deadline(seconds):
 
 def _run_packed(packed, name, expected, point, time_limit):
     """The same in a worker. A robot of the function is not sent back with every result, but the argument it is."""
-    function = _KEPT.get(name)
-    if function is None:
+    function = getattr(_KEPT, "function", None)
+    if function is None or _KEPT.name != name:
         function = pickle.loads(packed)
         if expected is not None and _function_digest(function) != expected:
             raise SolveError(
@@ -296,8 +293,7 @@ def _run_packed(packed, name, expected, point, time_limit):
                 "argument; or give key=",
                 _OTHER_CODE,
             )
-        _KEPT.clear()
-        _KEPT[name] = function
+        _KEPT.name, _KEPT.function = name, function
     result, *rest = _run(function, point, time_limit)
     if isinstance(result, Samples):
         result.robot = _place_of(result.robot, function, point) or result.robot
@@ -363,18 +359,14 @@ def _packed(function, kind):
 
 
 def _solved_for(problem, **values):
-    symbols = dict(problem.description.parameters)
-    for name in values:
-        if name not in symbols:
-            raise UnknownName("parameter of the problem", name, symbols)
-    return _plain_solution(problem.solve(parameters={symbols[name]: x for name, x in values.items()}))
+    return _plain_solution(problem.solve(parameters=values))
 
 
 def _plain_solution(found):
     out = {k: getattr(found, k) for k in ("duration", "objective", "status", "iterations", "t")}
     for what, values, variables in (
-        ("states", found.x, found.transcribed.states),
-        ("controls", found.u, found.transcribed.controls),
+        ("states", found.x, found.description.states),
+        ("controls", found.u, found.description.controls),
     ):
         ends = np.cumsum([0, *(v.size for v in variables)])
         out[what] = {v.name: values[:, a:b] for v, a, b in zip(variables, ends, ends[1:], strict=False)}

@@ -65,7 +65,7 @@ def test_scaled_torques_are_flagged(plan, monkeypatch):
 
     monkeypatch.setattr(plan_check, "planned", scaled)
     assert "does not move as planned" in plan.check().complaint()
-    monkeypatch.setattr("oc_dyn.elastic.planning._rounds", lambda *_: plan)
+    monkeypatch.setattr("oc_dyn.elastic.planning.search", lambda *_: plan)
     with pytest.warns(od.CheckWarning, match="planning arm_2r: the robot does not move as planned: .* of 'joint"):
         el.plan_elastic(plan.elastic, START, GOAL, **LIMITS)
     with pytest.raises(od.SolveError, match="does not move as planned") as caught:

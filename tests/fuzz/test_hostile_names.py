@@ -319,7 +319,7 @@ def test_terminal(seed):
         lambda: robot.frame("none"),
         lambda: od.function(robot, "frame_pose", frame="none"),
         lambda: od.function(robot, "com")(np.zeros(7)),
-        lambda: od.Limits.of(robot).require("start", q=9.0),
+        lambda: od.Limits.of(robot).assert_within("start", q=9.0),
         lambda: od.load_urdf(hostile.name(rng).replace("<", "")),
         lambda: od.load_urdf("<robot name='\x1b'>"),
         lambda: od.ModelError(names[0], names).__str__() and od.robots.by_name(names[1]),

@@ -279,7 +279,7 @@ def test_every_change_of_a_problem_is_seen():
         assert abs(objective - plain) > 1e-3, what
     setters = {"state", "control", "parameter", "varying", "chain", "rigid_body", "contact_body", "phase", "rate"}
     setters |= {"next", "join", "limit", "start", "goal", "minimize"}
-    others = {"between", "description", "duration", "guess", "step", "solve", "transcribed"}
+    others = {"as_described", "between", "description", "duration", "guess", "step", "solve", "transcribed"}
     assert {n for n in dir(od.Problem) if n[0] != "_"} == setters | others  # a new one is to be tried here
 
 

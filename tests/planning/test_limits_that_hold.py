@@ -88,9 +88,9 @@ def test_samples_of_jerky_motions_do_not_say_that_no_snap_is_used():
     fine = od.Trajectory(
         jerky().t, jerky().pieces, joints=J, units=("rad",), limits=od.Limits(J, d2v=12.0, d3v=1e6)
     )  # fmt: skip
-    assert np.all(np.isinf(fine.used()["d3v"]))
-    assert np.all(np.isinf(fine.sample(0.1).used()["d3v"]))
-    assert np.all(fine.sample(0.1).used()["d2v"] == 0.5)
+    assert np.all(np.isinf(fine.utilization()["d3v"]))
+    assert np.all(np.isinf(fine.sample(0.1).utilization()["d3v"]))
+    assert np.all(fine.sample(0.1).utilization()["d2v"] == 0.5)
 
 
 def test_a_path_motion_of_jumping_jerk_has_infinite_snap():

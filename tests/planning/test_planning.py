@@ -537,19 +537,19 @@ def test_limits_change_by_order_and_by_name(arm):
 
 def test_values_are_required_to_be_within_limits():
     limits = Limits(("a", "b"), q=((-1, -2), (1, np.inf)), v=2.0, tau=(5.0, 10.0))
-    limits.require("start", q=[1, 1e6], v=[2, -2], dv=1e9, tau=[-5 * (1 + 1e-12), 10])
+    limits.assert_within("start", q=[1, 1e6], v=[2, -2], dv=1e9, tau=[-5 * (1 + 1e-12), 10])
     for values, words in (
         ({"q": [0, -2.5]}, "start: q of joint 'b' is -2.5, outside its limits -2 to inf"),
         ({"q": [0, 0], "tau": [-5.5, 0]}, "start: tau of joint 'a' is -5.5, over its limit 5"),
         ({"v": 3.0}, "start: v of joint 'a' is 3, over its limit 2"),
     ):
         with pytest.raises(LimitError, match=words):
-            limits.require("start", **values)
+            limits.assert_within("start", **values)
     with pytest.raises(UnknownName, match="tau"):
-        limits.require("start", ta=1.0)
+        limits.assert_within("start", ta=1.0)
     for wrong in ([1.0, 2.0, 3.0], [np.nan, 0.0]):
         with pytest.raises(ShapeError, match="limits: start: q"):
-            limits.require("start", q=wrong)
+            limits.assert_within("start", q=wrong)
 
 
 def test_limits_in_a_text_file(arm, limits, tmp_path):

@@ -372,7 +372,7 @@ def test_animate_any_motion(tmp_path):
 
 def test_used_is_the_largest_share_of_each_limit(motion):
     fine = motion.sample(1e-3)
-    used = fine.used()
+    used = fine.utilization()
     assert set(used) == {"v", "dv", "d2v", "tau", "dtau"}
     for row in motion.check(dt=1e-3).rows:
         if row.quantity in used:

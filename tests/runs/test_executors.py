@@ -241,8 +241,8 @@ def test_sweep_of_a_problem():
         assert a["objective"] == pytest.approx(b["objective"], rel=1e-9)
     assert here.results[1]["objective"] == pytest.approx(4 * here.results[0]["objective"], rel=1e-6)
     assert "weight" in od.sweep(problem, [{"weight": 1.0}]).errors[0]
-    with pytest.raises(ShapeError, match="function that makes it"):
-        od.sweep(problem, [{"mass": 1.0}], executor="processes:1")
+    there = od.sweep(problem, [{"mass": 1.0}, {"mass": 2.0}], executor="processes:1")
+    assert [r["objective"] for r in there.results] == pytest.approx([r["objective"] for r in here.results], rel=1e-12)
 
 
 def test_what_cannot_be_swept_is_told(tmp_path):
@@ -272,6 +272,9 @@ def test_dask_loses_nothing_when_a_worker_is_killed(tmp_path):
         found = collected(P.killed_once, [(k, str(tmp_path), 3) for k in range(6)], address)
         assert {k: result for k, (result, _) in found.items()} == {k: k * k for k in range(6)}
         assert (tmp_path / "3").exists()
+        masses, problem = {"mass": [1.0, 2.0]}, P.sliding_mass(1.0, free=True)
+        optima = [[r["objective"] for r in od.sweep(problem, masses, executor=x).results] for x in (address, "serial")]
+        assert optima[0] == pytest.approx(optima[1], rel=1e-12)
         apart, serial = od.sweep(plan, grid, executor=address), od.sweep(plan, grid)
         assert apart.failed == [] == serial.failed
         for a, b in zip(apart.results, serial.results, strict=True):

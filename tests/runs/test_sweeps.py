@@ -620,3 +620,52 @@ def test_sweep_of_two_thousand_points(tmp_path):
         for n in (500, 2000)
     )
     assert many / few == pytest.approx(4, rel=0.01)
+
+
+def optimum_of(ocp, name, mass):
+    found = ocp.solve(parameters={"mass": mass})
+    return found[name][:, 0].tolist() + [found.objective]
+
+
+@pytest.mark.parametrize("where", ["processes", "threads"])
+def test_a_problem_is_solved_everywhere_for_its_parameters(where):
+    ocp, grid = P.sliding_mass(1.0, free=True), {"mass": [0.5, 1.0, 2.0, 4.0]}
+    here = od.sweep(ocp, grid)
+    with ThreadPoolExecutor(3) if where == "threads" else contextlib.nullcontext("processes:2") as executor:
+        there = od.sweep(ocp, grid, executor=executor)
+    assert there.errors == [None] * 4
+    for a, b in zip(here.results, there.results, strict=True):
+        assert b["objective"] == pytest.approx(a["objective"], rel=1e-12)
+        assert b["iterations"] == a["iterations"]
+        assert np.allclose(b["states"]["x"], a["states"]["x"], rtol=0, atol=1e-10)
+    assert [r["objective"] for r in here.results] == pytest.approx([m**2 * here.results[1]["objective"]
+                                                                    for m in grid["mass"]], rel=1e-6)  # fmt: skip
+
+
+def test_problems_are_arguments_of_points_and_of_functions(tmp_path):
+    ocp, heavy = P.sliding_mass(1.0, free=True), P.sliding_mass(1.0, free=True)
+    heavy.minimize(integral=1.0)
+    points = [{"ocp": x, "name": "x", "mass": m} for x in (ocp, heavy) for m in (1.0, 2.0)]
+    here = od.sweep(optimum_of, points, out=tmp_path / "s")
+    there = od.sweep(optimum_of, points, out=tmp_path / "t", executor="processes:2")
+    assert there.failed == []
+    assert np.allclose(there.results, here.results, rtol=0, atol=1e-9)
+    again = od.sweep(functools.partial(optimum_of, ocp, "x"), {"mass": [1.0, 2.0]}, executor="processes:2")
+    assert np.allclose(again.results, here.results[:2], rtol=0, atol=1e-9)
+    assert len(stored(tmp_path / "t" / "sweep.sqlite")) == 4
+    point = {"ocp": P.sliding_mass(1.0, free=True), "name": "x", "mass": 2.0}
+    taken = od.sweep(optimum_of, [point], out=tmp_path / "t")
+    assert taken.results == [there.results[1]]  # written again, it is the same problem: nothing was computed
+
+
+def test_a_problem_in_a_closure_is_filed_by_what_it_holds(tmp_path):
+    def solved(ocp):
+        return lambda mass: ocp.solve(parameters={"mass": mass}).objective
+
+    heavy = P.sliding_mass(1.0, free=True)
+    heavy.minimize(integral=1.0)
+    both = [od.sweep(solved(ocp), [{"mass": 1.0}], out=tmp_path / "s.csv").results[0]
+            for ocp in (P.sliding_mass(1.0, free=True), heavy)]  # fmt: skip
+    assert both[1] == pytest.approx(both[0] + 1, rel=1e-9)
+    assert od.sweep(solved(P.sliding_mass(1.0, free=True)), [{"mass": 1.0}], out=tmp_path / "s.csv").results == both[:1]
+    assert len(stored(tmp_path / "s.sqlite")) == 2

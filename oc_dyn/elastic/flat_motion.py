@@ -1,0 +1,59 @@
+"""The flat map of an elastic robot in a Problem: the links' motion is a chain of integrators, the rest expressions."""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import OrderError, ShapeError
+from ..function import function
+from .plan import deflected
+
+
+@dataclass(frozen=True, eq=False)
+class FlatMotion:
+    """Expressions of a problem: q (list of q and its derivatives), theta, dtheta, tau_m, dtau_m (None where the order
+    was not asked for), deflection, one a row of theta; sigma and its derivatives, [] where no stiffness varies."""
+
+    q: list
+    theta: object
+    dtheta: object
+    tau_m: object
+    dtau_m: object
+    deflection: object
+    sigma: list
+
+
+def flat_motion(problem, elastic, *, continuity=4, rate=False, guess=0.0, scale=None, sigma=None):
+    """FlatMotion of an elastic robot as states and controls of a Problem.
+
+    continuity: of q; its derivative of order continuity + 1 is the control. rate: whether the rate of the motor torque
+    is asked for. guess, scale: as of Problem.chain. sigma: expressions [sigma, dsigma, d2sigma, ...] of robots that
+    vary their stiffness, for instance of a chain.
+    Raises OrderError, naming the order needed, for a continuity that is too low.
+    """
+    wanted = elastic.continuity("torque_rate" if rate else "torque")
+    if isinstance(continuity, bool) or not isinstance(continuity, (int, np.integer)) or continuity < wanted:
+        what = "a bounded and continuous rate of the motor torque" if rate else "a continuous motor torque"
+        raise OrderError(
+            f"planning {elastic.name}: continuity is {continuity!r}, but {what} needs q {wanted} times continuously "
+            f"differentiable; give continuity={wanted} or more"
+        )
+    if elastic.nq != elastic.nv:
+        raise ShapeError(f"planning {elastic.name}: it is for joints of one coordinate, whose rates are the velocities")
+    q = problem.chain("q", elastic.nq, continuity + 1, guess=guess, scale=scale)
+    return flat_expressions(elastic, q, sigma, rate)
+
+
+def flat_expressions(elastic, q, sigma=None, rate=False):
+    """FlatMotion of expressions [q, v, ...] and [sigma, dsigma, ...]."""
+    flat = function(elastic, "elastic_flat_map", order=int(rate))
+    given = dict(zip([n for n in flat.name_in() if "sigma" not in n], q, strict=False))
+    sigma = list(sigma or [])
+    given |= dict(zip([n for n in flat.name_in() if "sigma" in n], sigma, strict=False))
+    missing = [n for n in flat.name_in() if n not in given]
+    if missing:
+        raise ShapeError(f"planning {elastic.name}: the flat map needs {', '.join(missing)} besides; give sigma=[...]")
+    out = flat(**given)
+    deflection = out["theta"] - ca.vertcat(*(q[0][i] for i in deflected(elastic)))
+    return FlatMotion(q, out["theta"], out["dtheta"], out["tau_m"], out["dtau_m"] if rate else None, deflection, sigma)

@@ -1,0 +1,47 @@
+"""A smooth motion of the links near the limits, for plan_elastic to start from."""
+
+from math import factorial
+
+import numpy as np
+
+from ..optimal_control.polynomials import derivatives_at, hermite
+from ..planning.limits import velocity_bounds
+from .plan import OUTPUTS
+
+
+def smooth(task, slower=1.0):
+    """(T, guesses of q, dq, ... by the share of the time, scales of them): a polynomial near the limits."""
+    start, goal = np.zeros((2, task.continuity + 1, len(task.ends[0])))
+    start[0], goal[0] = task.ends
+    s, count = np.linspace(0, 1, 41), task.continuity + 2
+
+    def derivatives(T, at):
+        polynomial = hermite(start, goal, T)
+        d = polynomial * np.array([factorial(j) for j in range(len(polynomial))])[:, None]
+        return derivatives_at(np.repeat(d[None], len(at), axis=0), at * T, count)
+
+    best = (np.inf, task.duration)
+    for T in [task.duration] if task.duration else 0.05 * 1.2 ** np.arange(40):
+        worst = _largest_share(task, derivatives(T, s))
+        if worst < 0.999 * best[0]:
+            best = (worst, T)
+        if worst <= 1:
+            break
+    T = best[1] * slower if task.duration is None else best[1]
+    sizes = [np.maximum(np.abs(x).max(axis=0), 1e-2 * np.abs(x).max() + 1e-6) for x in derivatives(T, s)]
+    return T, [lambda share, k=k: derivatives(T, np.array([share]))[k, 0] for k in range(count)], sizes
+
+
+def _largest_share(task, derivatives):
+    """Of all limits of motors, springs and links, at derivatives of q (order, K, n)."""
+    outputs = task.outputs(derivatives)
+    asked = [np.abs(outputs[OUTPUTS[k]] / x).max(initial=0) for k, x in task.given.items()]
+    worst = max((x if np.isfinite(x) else np.inf for x in asked), default=0.0)
+    worst = worst if np.isfinite(outputs["theta"]).all() else np.inf
+    for order, bound in task.of_links.values():
+        worst = max(worst, np.max(np.abs(derivatives[order]) / np.maximum(bound, 1e-9)))
+    if task.limits.v_of_q is not None:
+        low, high = (np.array(x).T for x in velocity_bounds(task.limits)(derivatives[0].T))
+        v = derivatives[1]
+        worst = max(worst, np.max(np.where(v >= 0, v / np.maximum(high, 1e-9), v / np.minimum(low, -1e-9))))
+    return worst

@@ -1,0 +1,88 @@
+"""The rounds of plan_elastic: from a smooth guess, with bounds of the time that move with what is found, and slower
+guesses where the solver fails; limits that are exceeded between points are tightened."""
+
+import numpy as np
+
+from ..errors import SolveError
+from ..interrupts import TIME_LIMIT
+from ..planning.tightening import tighten
+from .plan import ElasticPlan
+from .plan_guess import smooth
+from .plan_problem import elastic_problem
+
+_TIGHTEN, _CLEAN, _ROUNDS = 1.001, 1.005, 8
+# weights, one after the other, of the highest derivative, which would else be undetermined where no limit binds
+_SMOOTH = (1e-7, 1e-9)
+
+
+def search(task, solver, solver_options):
+    """ElasticPlan of an ElasticTask."""
+    rounds = _Search(task, solver, solver_options)
+    settings = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS, "least": len(_SMOOTH)}
+    return tighten(rounds.solve, rounds.shares, task.margins, **settings).result
+
+
+class _Search:
+    """What goes from one round to the next."""
+
+    def __init__(self, task, solver, solver_options):
+        self.task, self.options = task, {"solver": solver, "solver_options": solver_options}
+        self.T, self.guess, self.scale = smooth(task)
+        self.span = (0.2 * self.T, 5 * self.T)
+        self.problem = self.initial = None
+        self.iterations, self.solves, self.slower, self.settled = 0, 0, 1.0, 0
+
+    def solve(self, margins, plan):
+        """The next plan; None where the solver fails and the plan before is within limits as it is: that one is a
+        little smoother than it would have to be."""
+        task = self.task
+        found = self._run(margins)
+        while not found.success:
+            if plan is not None and max(plan.info["shares"].values()) <= _CLEAN:
+                return None
+            if self.slower > 2 or task.duration is not None or found.status == TIME_LIMIT:
+                message = f"planning {task.elastic.name}: the solver stopped with {found.status!r}"
+                raise SolveError(message, found.status, trajectory=_trajectory(task, found, self.problem.flat))
+            self.slower *= 1.6
+            _, self.guess, self.scale = smooth(task, self.slower)
+            self.problem = self.initial = None
+            found = self._run(margins)
+        self.initial = found
+        motion, loss = _trajectory(task, found, self.problem.flat), self.problem.loss
+        objective = motion.duration if loss is None else float(np.sum(found[loss]))
+        info = {"iterations": self.iterations, "rounds": self.solves}
+        return ElasticPlan(task.elastic, motion, task.given, objective, info, task.sigma)
+
+    def _run(self, margins):
+        if self.problem is None:
+            self.problem = elastic_problem(self.task, self.task.duration or self.span, self.guess, self.scale)
+        values = {self.problem.margins[name]: m for name, m in margins.items()}
+        values["smooth"] = _SMOOTH[min(self.settled, len(_SMOOTH) - 1)]
+        found = self.problem.ocp.solve(
+            initial=self.initial, parameters=values, raises=False, check="off", **self.options
+        )
+        self.iterations, self.solves = self.iterations + found.iterations, self.solves + 1
+        return found
+
+    def shares(self, plan):
+        """{quantity: shares of its limits} everywhere; None where the time met its bounds, which are moved then."""
+        motion, task = plan.motion, self.task
+        shares = plan.check(task.grid(motion), dynamics=False).shares
+        plan.info["shares"] = {k: float(np.max(x, initial=0)) for k, x in shares.items()}
+        if task.duration is None and not 1.01 * self.span[0] < motion.duration < 0.99 * self.span[1]:
+            self.span, self.problem = (0.2 * motion.duration, 5 * motion.duration), None
+            return None
+        self.settled += 1
+        return shares
+
+
+def _trajectory(task, found, flat):
+    """The links' motion as polynomial pieces."""
+    # friction of the links' joints is none of the flat map's: elastic_robot says so, or counts it at the motors
+    motion = found.trajectory(flat.q, task.elastic.links, task.limits, friction=False)
+    ends = {
+        side: [x.tolist()] + [[0.0] * len(x)] * task.continuity
+        for side, x in zip(("start", "goal"), task.ends, strict=True)
+    }
+    motion.info |= {"robot": task.elastic.name, "request": ends}
+    return motion

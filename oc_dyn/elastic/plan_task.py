@@ -1,0 +1,77 @@
+"""What plan_elastic is asked for."""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ShapeError
+from ..numbers import as_floats
+from ..planning.limits import Limits
+from ..planning.quantities import RATES
+from .flat_motion import flat_motion
+from .plan import OUTPUTS, flat_outputs
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticTask:
+    """What is asked of plan_elastic. given: {limit of motors and springs: (n,)}."""
+
+    elastic: object
+    ends: list
+    continuity: int
+    rate: bool
+    given: dict
+    limits: Limits
+    objective: str
+    duration: float | None
+    sigma: np.ndarray | None
+    nodes: int
+    interior: int
+
+    @property
+    def jets(self):
+        """[sigma, 0, ...], None where no stiffness varies."""
+        return None if self.sigma is None else [self.sigma] + [np.zeros_like(self.sigma)] * (2 + self.rate)
+
+    def flat(self, problem, **options):
+        """The FlatMotion in a problem."""
+        jets = None if self.sigma is None else [ca.MX(ca.DM(x)) for x in self.jets]
+        return flat_motion(
+            problem, self.elastic, **{"rate": self.rate, "sigma": jets, "continuity": self.continuity, **options}
+        )
+
+    def outputs(self, derivatives):
+        """Outputs of the flat map at derivatives of q (K, n)."""
+        jets = self.jets and [np.tile(x, (len(derivatives[0]), 1)) for x in self.jets]
+        return flat_outputs(self.elastic, derivatives, int(self.rate), jets)
+
+    @property
+    def of_links(self):
+        """{quantity: (order of the derivative of q, limit)} of the links' finite limits."""
+        found = {name: (k, getattr(self.limits, name)) for k, name in enumerate(RATES, 1)}
+        return {name: x for name, x in found.items() if np.isfinite(x[1]).any()}
+
+    @property
+    def margins(self):
+        """{quantity: what its limits are multiplied by}, all 1, of everything that is limited."""
+        sizes = {OUTPUTS[k]: len(x) for k, x in self.given.items()}
+        names = [*sizes, *self.of_links]
+        names += ["q"] * bool(np.isfinite(self.limits.q).any()) + ["v_of_q"] * (self.limits.v_of_q is not None)
+        return {name: np.ones(sizes.get(name, self.elastic.nv)) for name in names}
+
+    def grid(self, motion):
+        """Step [s] at which limits are looked at."""
+        return min(1e-3, motion.duration / self.nodes / 8)
+
+
+def limit_of(what, value, names):
+    """(n,) limit of motors or springs, None for none."""
+    if value is None:
+        return None
+    value = as_floats(what, value).ravel()
+    if value.size not in (1, len(names)) or not np.all(value > 0):
+        raise ShapeError(
+            f"{what}: got {value.tolist()}, expected a positive number, or {len(names)}: {', '.join(names)}"
+        )
+    return np.array(np.broadcast_to(value, len(names)))

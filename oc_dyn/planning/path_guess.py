@@ -1,0 +1,70 @@
+"""A law of time s(t) for plan_along_path to start from, slow enough for all limits, and the nodes that it gives.
+
+Laws are functions t -> (c + 2, K): s and its derivatives at K times.
+"""
+
+import numpy as np
+
+from ..errors import OrderError
+from ..optimal_control.polynomials import hermite
+from .quantities import ORDERS
+
+
+def _polynomial(continuity):
+    ends = np.zeros((min(continuity, 2) + 1, 1))
+    return hermite(ends, np.vstack([np.ones((1, 1)), ends[1:]]), 1.0)[:, 0]
+
+
+def slow_enough(task):
+    """(T, law) of a smooth law s(t), just slow enough for the limits."""
+    c = task.continuity
+    p = np.polynomial.Polynomial(_polynomial(c))
+    z = np.linspace(0, 1, 101)
+    unit = np.array([p.deriv(k)(z) if k else p(z) for k in range(ORDERS)])
+    s = np.clip(unit[0], 0, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        T = np.nanmax(np.where(unit[1] > 0, unit[1] / task.speed(s), 0.0))
+    T = max(T, 1e-2)
+    for _ in range(120):
+        law = unit / T ** np.arange(ORDERS)[:, None]
+        if _worst(task, s, law) <= 1:
+            break
+        T *= 1.12
+
+    def at(t):
+        x = np.asarray(t) / T
+        return np.array([(p.deriv(k)(x) if k else p(x)) / T**k for k in range(c + 2)])
+
+    return T, at
+
+
+def _worst(task, s, law):
+    shares = [0.0]
+    for k in task.bounded:
+        shares.append(np.abs(task.values(k, s, law, task.factors(k, s))).max())
+    return max(shares)
+
+
+def nodes_of(on, law, T, N):
+    """(times, places, places between) of N + 1 nodes at nearly equal times, the knots of the path among them."""
+    t = np.linspace(0, T, 40 * N + 1)
+    s = np.maximum.accumulate(np.clip(law(t)[0], 0, 1))
+    rising = np.concatenate([[True], np.diff(s) > 0])
+    knots = np.interp(on.knots, s[rising], t[rising])
+    edges = np.concatenate([[0.0], knots, [T]])
+    if N < 2 * (len(edges) - 1):
+        raise OrderError(
+            f"plan_along_path: {N} nodes for {len(edges) - 1} pieces of the path; give at least twice that"
+        )
+    share = np.diff(edges) / T * N
+    counts = np.maximum(2, np.floor(share).astype(int))
+    while counts.sum() != N:  # the largest remainders get what is left
+        k = np.argmax(share - counts) if counts.sum() < N else np.argmin(np.where(counts > 2, share - counts, np.inf))
+        counts[k] += 1 if counts.sum() < N else -1
+    stretches = zip(edges[:-1], edges[1:], counts, strict=True)
+    times = np.concatenate([*(np.linspace(a, b, n, endpoint=False) for a, b, n in stretches), [T]])
+    places = np.clip(law(times)[0], 0, 1)
+    at_knots = np.cumsum(counts)[:-1]
+    places[at_knots], places[0], places[-1] = on.knots, 0.0, 1.0
+    middles = np.clip(law((times[1:] + times[:-1]) / 2)[0], places[:-1], places[1:])
+    return times, places, middles

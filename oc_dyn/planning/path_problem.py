@@ -1,0 +1,160 @@
+"""plan_along_path as a Problem, made once: grids and margins are parameters. Its nodes are places of the path.
+
+States are s', ..., s^(c), controls s^(c+1) and the length of each interval in time.
+"""
+
+from math import factorial
+
+import casadi as ca
+import numpy as np
+
+from ..errors import SolveError
+from ..interrupts import TIME_LIMIT
+from ..optimal_control.polynomials import later
+from ..optimal_control.problem import Problem
+from .path_motion import PathMotion
+from .path_task import terms
+from .quantities import BY_NAME, ORDERS
+from .trajectory import joint_units
+
+_WITHIN = 8  # points of an interval at which limits are looked at between nodes
+
+
+class PathProblem:
+    """The Problem of a PathTask with N intervals, about a duration T. iterations: of all solves so far."""
+
+    def __init__(self, task, N, T):
+        self.task, self.N, self.iterations = task, N, 0
+        c = task.continuity
+        ocp = self.ocp = Problem(N, 1.0)
+        self.x = [ocp.state(f"d{j}s", lower=0.0 if j == 1 else -np.inf, scale=T**-j) for j in range(1, c + 1)]
+        self.u = ocp.control("top", scale=10 * T ** -(c + 1))
+        self.h = ocp.control("h", lower=T / N * 1e-3, upper=1e2 * T / N, scale=T / N)
+        self.gap, self.top_speed = ocp.varying("gap"), ocp.varying("speed", 2)
+        h, x = self.h, [*self.x, self.u]
+        after, middle = later(x, h), later(x, h / 2)
+        for state, value in zip(self.x, after, strict=False):
+            ocp.next(state, value)
+        passed = sum(x[j] * h ** (j + 1) / factorial(j + 1) for j in range(c + 1))
+        ocp.limit(0, N * (passed - self.gap), 0)
+        ocp.limit(-np.inf, ca.vertcat(x[0], middle[0]) / self.top_speed, 1)
+        self.rows, self.slopes = {}, {}
+        for k in (k for k in task.bounded if k != "v"):
+            for side in ("start", "end") if self._jumps(k) else ("start", "middle"):
+                self._limit(k, side, {"start": x, "middle": middle, "end": after}[side])
+        ocp.start(dict.fromkeys(self.x, 0.0))
+        ocp.goal(dict.fromkeys(self.x, 0.0))
+        ocp.minimize(terminal=0 * self.x[0])
+        ocp.minimize(integral=N * h / T + 1e-8 * (self.u / (10 * T ** -(c + 1))) ** 2)
+
+    def _jumps(self, quantity):
+        """Whether a quantity jumps at nodes."""
+        return BY_NAME[quantity].order == self.task.continuity + 1
+
+    def _limit(self, k, side, there):
+        """Limit of a quantity on one side of the intervals, where s', s'', ... are `there`."""
+        task, ocp = self.task, self.ocp
+        y, finite = terms(k, there, task.friction), task.finite(k)
+        F = self.rows[k, side] = ocp.varying(f"{k}_{side}", len(y) * len(finite))
+        columns = ca.reshape(F, len(finite), len(y))
+        value = sum(columns[:, j] * z for j, z in enumerate(y))
+        m = len(task.rubbing(k))
+        if m:
+            S = self.slopes[k, side] = ocp.varying(f"{k}_{side}_slopes", 3 * m)
+            turning = S[2 * m :] * task.turning(S[:m], S[m : 2 * m], there, ca.tanh)
+            value = value + ca.DM(np.eye(len(finite))[:, np.searchsorted(finite, task.rubbing(k))]) @ turning
+        ocp.limit(-1, value, 1)
+
+    @property
+    def margins(self):
+        """{"speed", or quantity and side: what its limits are multiplied by at every node}, all 1."""
+        sizes = {key: (self.N + 1, len(self.task.finite(key[0]))) for key in self.rows}
+        return {key: np.ones(size) for key, size in {**sizes, "speed": (self.N + 1,)}.items()}
+
+    def parameters(self, grid, margins):
+        """{symbol: values} of the nodes of a grid."""
+        _, places, middles = grid
+        task = self.task
+        at = {"start": places, "middle": np.append(middles, 1.0), "end": np.append(places[1:], 1.0)}
+        speed = np.column_stack([task.speed(at["start"]), task.speed(at["middle"])])
+        p = {self.gap: np.append(np.diff(places), 1.0), self.top_speed: speed * margins["speed"][:, None]}
+        for (k, side), symbol in self.rows.items():
+            where, margin = at[side], margins[k, side]
+            F = task.factors(k, where, before=side == "end") / margin[:, None, :]
+            p[symbol] = F.reshape(self.N + 1, -1)
+            if (k, side) in self.slopes:
+                columns = np.searchsorted(task.finite(k), task.rubbing(k))
+                slopes = task.slopes(k, where, side == "end").reshape(self.N + 1, -1)
+                p[self.slopes[k, side]] = np.hstack([slopes, 1 / margin[:, columns]])
+        return p
+
+    def solve(self, grid, margins, guess, solver, options):
+        """PathMotion on a grid. guess: {state or control: values}, or the PathMotion before."""
+        self.ocp.guess(guess if isinstance(guess, dict) else self._guess(guess))
+        if solver == "ipopt":  # half the iterations of the monotone barrier, and it fails less
+            options = {"mu_strategy": "adaptive", **(options or {})}
+        p = self.parameters(grid, margins)
+        found = self.ocp.solve(
+            method="euler", solver=solver, parameters=p, solver_options=options, raises=False, check="off"
+        )
+        self.iterations += found.iterations
+        h = found[self.h][:, 0]
+        t = np.concatenate([[0.0], np.cumsum(h)])
+        x = [found[s][:-1, 0] for s in self.x]
+        pieces = np.column_stack([grid[1][:-1], *x, found[self.u][:, 0]])
+        if not found.success:
+            message = f"plan_along_path: the solver stopped with {found.status!r} after {found.iterations} iterations"
+            advice = "" if found.status == TIME_LIMIT else "; try another number of nodes"
+            last = _motion(self.task, t, pieces, found.status) if np.all(h > 0) else None
+            raise SolveError(message + advice, found.status, trajectory=last)
+        return _motion(self.task, t, pieces, "solved")
+
+    def _guess(self, motion):
+        guess = {"top": motion.law[:, -1:], "h": np.diff(motion.t)[:, None]}
+        return guess | {f"d{j}s": np.append(motion.law[:, j], 0.0)[:, None] for j in range(1, len(self.x) + 1)}
+
+    def shares(self, motion):
+        """{"speed", or quantity and side: largest shares of the limits between nodes, as margins have them}."""
+        over = between(self.task, motion)
+        motion.info["shares"] = {"v" if k == "speed" else k: float(x.max(initial=0.0)) for k, x in over.items()}
+        one = np.ones((1, 1))
+        found = {"speed": _at_nodes(over["speed"][:, None], one)[:, 0]}
+        for k, side in self.rows:
+            ones = np.ones((1, over[k].shape[1]))
+            found[k, side] = np.vstack([over[k], ones]) if self._jumps(k) else _at_nodes(over[k], ones)
+        return found
+
+
+def _at_nodes(share, one):
+    """Of the intervals on both sides of every node the larger share."""
+    return np.maximum(np.vstack([share, one]), np.vstack([one, share]))
+
+
+def _motion(task, t, pieces, status):
+    info = {"robot": task.robot.name, "nodes": len(pieces), "objective": "time", "status": status}
+    return PathMotion(
+        t, pieces, task.on, joints=task.limits.joints, units=joint_units(task.robot), robot=task.robot,
+        limits=task.limits, info=info, friction=task.friction,
+    )  # fmt: skip
+
+
+def between(task, motion):
+    """{"speed" or quantity: (N,) or (N, joints) largest share of its limit in every interval}."""
+    N, m = len(motion.law), _WITHIN + 1
+    u = np.linspace(0, 1, m)
+    piece = np.repeat(np.arange(N), m)
+    law = motion._law(piece, (np.diff(motion.t)[:, None] * u).ravel(), ORDERS)
+    s = np.clip(law[0], 0, 1)
+    over = {"speed": (law[1] / task.speed(s)).reshape(N, m).max(axis=1)}
+    for k in (k for k in task.bounded if k != "v"):
+        last = np.arange(N * m) % m == m - 1
+        F = task.factors(k, s)
+        ends = np.append(motion.law[1:, 0], 1.0)
+        F[last] = task.factors(k, ends, before=True)
+        F[::m] = task.factors(k, motion.law[:, 0])
+        slopes = None
+        if task.rubbing(k).size:
+            slopes = task.slopes(k, s)
+            slopes[last] = task.slopes(k, ends, before=True)
+        over[k] = np.abs(task.values(k, s, law, F, slopes)).reshape(N, m, -1).max(axis=1)
+    return over

@@ -1,0 +1,99 @@
+"""What plan_along_path refuses before it solves anything: numbers that cannot be, paths that no motion can follow."""
+
+import numpy as np
+
+from ..errors import LimitError, OrderError
+from ..numbers import shortened
+from .arguments import MOST_NODES
+from .feasibility import refuse_senseless
+from .quantities import BOUNDED, DYNAMIC
+
+_TINY = 1e-9
+
+
+def check_numbers(continuity, nodes, limits):
+    """OrderError for a continuity or a number of nodes that cannot be, or does not go with the limits."""
+    if isinstance(continuity, bool) or not isinstance(continuity, (int, np.integer)) or not 2 <= continuity <= 5:
+        raise OrderError(f"plan_along_path: continuity is {continuity!r}, expected an integer from 2 to 5")
+    if isinstance(nodes, bool) or not isinstance(nodes, (int, np.integer)) or nodes < 2 * continuity + 2:
+        least = 2 * continuity + 2
+        raise OrderError(f"plan_along_path: nodes is {shortened(nodes)}, expected an integer of at least {least}")
+    if nodes > MOST_NODES:
+        raise OrderError(f"plan_along_path: nodes is {shortened(nodes)}, it goes up to {MOST_NODES}")
+    if continuity < 3 and np.isfinite(limits.d3v).any():
+        raise OrderError("plan_along_path: with continuity 2 the jerk jumps; limits of d3v need continuity 3")
+
+
+def refuse(task):
+    """Raise LimitError for a path that no motion can follow."""
+    limits, on = task.limits, task.on
+    s = np.unique(np.concatenate([np.linspace(0, 1, 2001), on.knots]))
+    q, slope = on.at(s, 2)
+    refuse_senseless(limits, [q.min(axis=0), q.max(axis=0)], limits.joints)
+    _refuse_outside(limits, on, s, q)
+    _refuse_zero(limits, slope)
+    still = np.abs(slope).max(axis=1) < 1e-6 * np.abs(slope).max()
+    if still.any():
+        where = s[int(np.argmax(still))]
+        raise LimitError(f"path: q does not change with s at s = {where:.4g}; give it another parameter there")
+    bounds = np.min([getattr(limits, k) for k in BOUNDED], axis=0)
+    if not np.isfinite(bounds[np.abs(slope).max(axis=0) > 0]).any():
+        raise LimitError(
+            "no limit bounds the speed along the path, so no shortest time exists; give a limit of v or dv"
+        )
+    _refuse_held(task, s, q)
+    if limits.v_of_q is not None:
+        speed = task.speed(s)
+        if np.any(speed <= 0):
+            k = int(np.argmin(speed))
+            raise LimitError(f"path: the limits of velocity at the position at s = {s[k]:.4g} allow no motion along it")
+
+
+def _refuse_outside(limits, on, s, q):
+    lower, upper = limits.q
+    slack = 1e-9 * np.maximum(1.0, np.abs(q))
+    outside = (q < lower - slack) | (q > upper + slack)
+    if outside.any():
+        over = np.maximum(lower - q, q - upper)
+        k, i = np.unravel_index(np.argmax(np.where(outside, over, -np.inf)), q.shape)
+        raise LimitError(
+            f"path: joint {limits.joints[i]!r} is {q[k, i]:.6g} at s = {s[k]:.4g}{_way_point(on, s[k])}, outside its "
+            f"limits {lower[i]:.6g} to {upper[i]:.6g}; move it, change the limit, or leave it out by ignore=('q',)"
+        )
+
+
+def _refuse_zero(limits, slope):
+    for quantity in BOUNDED:
+        limit = getattr(limits, quantity)
+        for i in np.flatnonzero(limit == 0):
+            if quantity in DYNAMIC or np.any(slope[:, i]):
+                raise LimitError(
+                    f"path: joint {limits.joints[i]!r} has the limit 0 of {quantity}, which allows no motion; give a "
+                    f"positive one, or leave it out by ignore=({quantity!r},)"
+                )
+
+
+def _refuse_held(task, s, q):
+    """Torques for standing still."""
+    limits = task.limits
+    if np.isfinite(limits.tau).any():
+        zero = np.zeros_like(q)
+        tau = np.array(task.dynamics(q.T, zero.T, zero.T, zero.T)[0]).T
+        k, i = np.unravel_index(np.argmax(np.abs(tau) / limits.tau), tau.shape)
+        if abs(tau[k, i]) > limits.tau[i] * (1 + _TINY):
+            raise LimitError(
+                f"path: joint {limits.joints[i]!r} needs tau = {tau[k, i]:.6g} for holding still at s = {s[k]:.4g}, "
+                f"over its limit {limits.tau[i]:.6g}"
+            )
+
+
+def _way_point(on, s):
+    """Words on the way point at s, or on those before and behind it."""
+    at = getattr(on, "points_at", None)
+    if at is None:
+        return ""
+    k = int(np.argmin(np.abs(at - s)))
+    if abs(at[k] - s) < 1e-3:
+        return f", way point {k}"
+    k = int(np.searchsorted(at, s))
+    return f", between way points {k - 1} and {k}"

@@ -1,0 +1,108 @@
+"""What plan_along_path is asked for, and the numbers of the path and the dynamics at places of it, whatever s(t) is."""
+
+import numpy as np
+
+from ..friction import SMOOTHING, coulomb
+from ..function import function
+from ..model.parameters import of_joints
+from .limits import velocity_bounds
+from .path_motion import bell
+from .quantities import BOUNDED, BY_NAME, DYNAMIC
+
+
+class PathTask:
+    """What is asked, and what the path and the dynamics are at places of the path."""
+
+    def __init__(self, robot, limits, on, continuity, friction=False):
+        self.friction = friction
+        self.viscous, self.coulomb = np.zeros(robot.nv), np.zeros(robot.nv)
+        if friction:
+            self.viscous = of_joints(robot, "viscous")
+            for i, _, torque in coulomb(robot):
+                self.coulomb[i] += torque
+        self.robot, self.limits, self.on, self.continuity = robot, limits, on, continuity
+        self.bounded = [
+            k for k in BOUNDED if BY_NAME[k].order <= continuity + 1 and np.isfinite(getattr(limits, k)).any()
+        ]
+        self.dynamics = function(robot, "inverse_dynamics", order=1)
+
+    def finite(self, quantity):
+        return np.flatnonzero(np.isfinite(getattr(self.limits, quantity)))
+
+    def factors(self, quantity, s, before=False):
+        """(K, terms, joints): what multiplies the terms of a quantity, divided by its limit, at places s."""
+        kept = self.finite(quantity)
+        order = BY_NAME[quantity].order
+        P = self.on.at(s, order + 1, before)
+        if quantity in DYNAMIC:
+            rows = self._torque(P) if quantity == "tau" else self._rate(P)
+        else:
+            rows = P[1:]
+        return np.moveaxis(rows[:, :, kept] / getattr(self.limits, quantity)[kept], 0, 1)
+
+    def _torque(self, P):
+        zero = np.zeros_like(P[0])
+        g = self._at(P[0], zero, zero, zero)[0]
+        a = self._at(P[0], zero, P[1], zero)[0] - g
+        b = self._at(P[0], P[1], P[2], zero)[0] - g
+        if not self.friction:
+            return np.array([a, b, g])
+        return np.array([a, b, g + self.coulomb * np.sign(P[1]), self.viscous * P[1]])
+
+    def _rate(self, P):
+        def rate(x):
+            B = bell(3, x)
+            v, dv, d2v = (sum(P[j] * B[m][j - 1] for j in range(1, m + 1)) for m in (1, 2, 3))
+            return self._at(P[0], v, dv, d2v)[1]
+
+        a, one, two, both = (rate(x) for x in ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (1.0, 1.0, 0.0)))
+        d = (two - 2 * one) / 6
+        rows = [a, both - one, d, one - d]
+        return np.array(rows + [self.viscous * P[2], self.viscous * P[1]] if self.friction else rows)
+
+    def slopes(self, quantity, s, before=False):
+        """(K, 2, joints): q' and q'' at places s of joints that the smoothed jump of Coulomb friction counts for."""
+        return np.moveaxis(self.on.at(s, 3, before)[1:, :, self.rubbing(quantity)], 0, 1)
+
+    def rubbing(self, quantity):
+        """Numbers, among those that are finite, of joints whose Coulomb friction counts in a quantity's rows."""
+        return self.finite("dtau")[self.coulomb[self.finite("dtau")] > 0] if quantity == "dtau" else np.zeros(0, int)
+
+    def turning(self, slope, bend, x, tanh=np.tanh):
+        """Rates of Coulomb friction of the joints that rub, by their limits, from q' and q'' there and [s', s'']."""
+        i = self.rubbing("dtau")
+        v, dv = slope * x[0], bend * x[0] ** 2 + slope * x[1]
+        return self.coulomb[i] / self.limits.dtau[i] / SMOOTHING * (1 - tanh(v / SMOOTHING) ** 2) * dv
+
+    def values(self, quantity, s, law, F, slopes=None):
+        """(K, joints) of a quantity by its limits, from its factors and the derivatives of s (.., K)."""
+        y = sum(F[:, j] * np.reshape(x, (-1, 1)) for j, x in enumerate(terms(quantity, law[1:], self.friction)))
+        rubbing = self.rubbing(quantity)
+        if rubbing.size:
+            slopes = self.slopes(quantity, s) if slopes is None else slopes
+            turning = self.turning(slopes[:, 0], slopes[:, 1], law[1:3, :, None])
+            y[:, np.searchsorted(self.finite(quantity), rubbing)] += turning
+        return y
+
+    def _at(self, *rows):
+        return [np.array(x).T for x in self.dynamics(*(x.T for x in rows))]
+
+    def speed(self, s):
+        """(K,) largest s' that the limits of velocity allow at places s, those that depend on the position too."""
+        P = self.on.at(s, 2)
+        high, low = np.tile(self.limits.v, (len(s), 1)), np.tile(-self.limits.v, (len(s), 1))
+        if self.limits.v_of_q is not None:
+            found = [np.array(x).T for x in velocity_bounds(self.limits)(P[0].T)]
+            low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(P[1] > 0, high / P[1], np.where(P[1] < 0, low / P[1], np.inf))
+        return each.min(axis=1)
+
+
+def terms(quantity, x, friction=False):
+    """Products of s', s'', ... that the rows of a quantity are sums of, in the order of PathTask.factors."""
+    if quantity == "tau":
+        return [x[1], x[0] ** 2, 1.0] + ([x[0]] if friction else [])
+    if quantity == "dtau":
+        return [x[2], x[0] * x[1], x[0] ** 3, x[0]] + ([x[0] ** 2, x[1]] if friction else [])
+    return bell(BY_NAME[quantity].order, x)[-1]

@@ -1,0 +1,54 @@
+"""Limits that a problem holds at points, kept between them: solve, look everywhere, tighten, solve again."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Tightened:
+    """What tighten found. result: of the last solve. margins: {quantity: what its limits were multiplied by there}.
+    shares: {quantity: shares of its limits that the result reaches}. rounds: number of solves."""
+
+    result: object
+    margins: dict
+    shares: dict
+    rounds: int
+
+
+def tighten(solve, measure, margins, *, within, above=None, excess=1.0, rounds=8, least=1):
+    """Tightened: the first result whose shares of its limits are all `within` a bound; after all rounds, the last one.
+
+    solve: function (margins, result before or None) -> result, with every limit multiplied by its margin; None ends
+        the rounds with the result before.
+    measure: function result -> {quantity: largest shares of the limits between the points, shaped as its margins}, 1
+        being on the limit; quantities without margins may be among them. None: solve again with the same margins.
+    margins: {quantity: array, or a number} to begin with. A margin is divided by its share, times `excess`, where that
+        is over `above`, by default over `within`.
+    rounds: of solving, at most. least: measured rounds before which there is no end.
+    """
+    above = within if above is None else above
+    margins = {name: np.asarray(m, float) for name, m in margins.items()}
+    last, measured = None, 0
+    for number in range(1, rounds + 1):
+        result = solve(margins, last.result if last else None)
+        if result is None:
+            break
+        shares = measure(result)
+        last = Tightened(result, margins, shares, number)
+        if shares is None:
+            continue
+        measured += 1
+        if worst(shares) <= within and measured >= least:
+            break
+        margins = {name: _tighter(m, np.asarray(shares[name]), above, excess) for name, m in margins.items()}
+    return last
+
+
+def worst(shares):
+    """Largest of all shares; 0 if there are none."""
+    return max((float(np.max(x, initial=0.0)) for x in shares.values()), default=0.0)
+
+
+def _tighter(margin, share, above, excess):
+    return margin / np.where(share > above, share * excess, 1.0)
