@@ -67,7 +67,7 @@ def mpc(
         raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
     for what, expression in outputs.items():
         for symbol in ca.symvar(expression):
-            if not any(ca.is_equal(symbol, s) for s in (*made.symbols, made.description.ahead)):
+            if not any(ca.is_equal(symbol, s) for s in (*made.symbols, made.description.ahead, *made.outputs)):
                 raise UnknownName(f"symbol in output {what!r}", symbol.name(), [s.name() for s in made.symbols])
     checked_c_name("mpc", name, "give another name=")
     _check_ports(problem.description.parameter_names, list(outputs))
@@ -120,8 +120,8 @@ class PredictiveController:
         made = self.made
         common = [ca.MX.sym(n, s.numel()) for n, s in made.description.parameters]
         rows = [ca.MX.sym(n, s.numel(), made.total + 1) for n, s in made.description.varying]
-        own = ca.vertcat(ca.DM(made.shares[None, :]), *rows)
-        return ca.vertcat(ca.MX(0, 1), *common, ca.vec(own)), [*common, *rows]
+        own, hidden = ca.vertcat(ca.DM(made.shares[None, :]), *rows), ca.DM(made.hidden_values())
+        return ca.vertcat(ca.MX(0, 1), *common, hidden, ca.vec(own)), [*common, *rows]
 
     def _first(self, outputs, unknowns, p):
         made = self.made
@@ -133,7 +133,7 @@ class PredictiveController:
             columns += ca.vertsplit(y, np.cumsum([0, *(v.size for v in some)]).tolist()) if some else []
         sizes = [s.numel() for s in (*made.p, *made.own)]
         columns += ca.vertsplit(p[: made.n_p + made.n_s], np.cumsum([0, *sizes]).tolist())
-        f = ca.Function("first", [*made.symbols, made.description.ahead], [ca.vec(ca.MX(e)) for e in outputs.values()])
+        f = made.at_nodes([ca.vec(ca.MX(e)) for e in outputs.values()])
         return f.call([*columns, ca.MX(0)], True, False)
 
     def _moved(self, found, shift):
@@ -173,7 +173,7 @@ class PredictiveController:
         p = made.parameters(parameters)
         common = np.split(p[: made.n_p], np.cumsum([s.numel() for s in made.p])) if made.p else [np.zeros(0)]
         rows = np.split(p[made.n_p :].reshape(-1, made.n_s).T, np.cumsum([s.numel() for s in made.own]))
-        return [*common[:-1], *rows[1:-1]]
+        return [*common[: len(made.description.parameters)], *rows[1:-1]]
 
     def step(self, parameters):
         """{output: value (size,)} of the first node, with "objective", "violation" (largest of a scaled constraint) and

@@ -6,16 +6,18 @@ from math import factorial
 import casadi as ca
 import numpy as np
 
+from .bernstein import shifted
 from .polynomials import at, later, uniform_b_spline
 
 
 def evaluated(made, expressions, name="f"):
     """Function (x, u, constants) -> the expressions one below the other; constants: free durations, parameters of the
     problem, those of a stage."""
-    sizes = [len(made.times), made.n_p, made.n_s]
+    sizes = [len(made.times), made.n_p, made.n_s, int(made.free_mesh)]
     x, u, c = ca.MX.sym("x", made.x_scale.size), ca.MX.sym("u", made.u_scale.size), ca.MX.sym("c", sum(sizes))
-    T, p, s = ca.vertsplit(c, np.cumsum([0, *sizes]).tolist())
+    T, p, s, relative = ca.vertsplit(c, np.cumsum([0, *sizes]).tolist())
     constants = [*(ca.vertsplit(T) if made.times else []), *made.split(p, made.p), *made.split(s, made.own)]
+    constants += [relative] if made.free_mesh else []
     values = made.at(expressions, x, u, constants)
     f = ca.Function(name, [x, u, c], [ca.densify(ca.vertcat(ca.MX(0, 1), *map(ca.vec, values)))])
     try:
@@ -61,7 +63,7 @@ class PhaseFunctions:
     maps: ca.Function
     joined: list  # rows of the states that a join changes
     joins: ca.Function
-    known: list  # [(states, controls, share) -> None] that set states of chains and bodies within an interval
+    known: list  # [(states, controls, share, lengths) -> None] that set states of chains and bodies within an interval
     dense: tuple  # limits (one row each) that have to hold everywhere, with their Function
     nodal: tuple  # the same of those that can be evaluated at nodes alone, or have to hold there alone
     rest: tuple  # of what holds at nodes alone, but can be told between them: equations of methods of low order, and
@@ -75,6 +77,7 @@ def phase_functions(made, phase):
     )
     rates = [phase.rates[k] for k in made.rated(phase)]
     cost = sum((ca.sumsqr(r) / 2 for r in phase.squares), sum(phase.integrals, ca.MX(0)))
+    cost += sum((rate for rate, _ in phase.sums), sum(phase.means, ca.MX(0)) / made.mean_duration(phase))
     known, free = _between(made, phase)
     unknown = [made.states[k].symbol for k in phase.steps if not set(rows[k]) <= free]
     unknown = ca.vertcat(ca.MX(0, 1), *unknown)
@@ -82,7 +85,10 @@ def phase_functions(made, phase):
     varying = ca.vertcat(ca.MX(0, 1), *made.own[1:])
     low, groups = low_order(made.method), {"dense": [], "nodal": [], "rest": []}
     of = f" of phase {phase.number}" if len(made.phases) > 1 else ""
-    limits = (one for k, row in enumerate(phase.rows) for one in row.scalars(row.name or f"{k}{of}"))
+    limits = [one for k, row in enumerate(phase.rows) for one in made.now(row).scalars(row.name or f"{k}{of}")]
+    several = {w.label[0]: w.constraint for w in phase.within if w.fixed is None}
+    limits += [one for label, row in several.items() for one in made.now(row).scalars(label)]
+    limits += [one for row in made.chain_limits() for one in row.scalars(row.name)]
     for r in limits:
         # what is said of a later time in the interval belongs to nodes
         alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, made.description.ahead))
@@ -129,7 +135,11 @@ def _between(made, phase):
         if stepped(chain[:-1]):
             *own, last = (places[id(y)] for y in chain)
             rows |= {i for part in own for i in part}
-            known.append(lambda x, u, s, h, own=own, last=last: _set_chain(x, u, own, last, s * h))
+            known.append(lambda x, u, s, h, own=own, last=last: _set_chain(x, u, own, last, s * h[0]))
+    for chain, scale in zip(made.description.bernstein, (c.scale for c in made.chain_numbers), strict=True):
+        *own, last = (places[id(y)] for y in chain.coefficients)
+        rows |= {i for part in own for i in part}
+        known.append(lambda x, u, s, h, own=own, last=last, k=scale: _set_bernstein(x, u, own, last, k, s * h[1]))
     for points in made.description.splines:
         if stepped(points[:-1]):
             *own, last = (places[id(y)] for y in points)
@@ -139,7 +149,7 @@ def _between(made, phase):
         if stepped([body.q, body.v]):
             q, v, dv = (places[id(y)] for y in (body.q, body.v, body.dv))
             rows |= {*q, *v}
-            known.append(lambda x, u, s, h, at=(q, v, dv), robot=body.robot: _set_body(x, u, robot, *at, s * h))
+            known.append(lambda x, u, s, h, at=(q, v, dv), robot=body.robot: _set_body(x, u, robot, *at, s * h[0]))
     return known, rows
 
 
@@ -150,6 +160,11 @@ def _set(x, places, values):
 
 def _set_chain(x, u, own, last, t):
     _set(x, own, later([*(x[i] for i in own), u[last]], t))
+
+
+def _set_bernstein(x, u, own, last, scale, s):
+    """Unknowns of the same polynomials a time s mean lengths later; the last is a control and stays."""
+    _set(x, own, shifted(scale, np.stack([*(x[i] for i in own), u[last]]), s))
 
 
 def _set_spline(x, u, own, last, share):

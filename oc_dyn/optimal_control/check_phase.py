@@ -21,6 +21,7 @@ class Part:
         here = slice(first, first + N)
         self.made, self.phase, self.f, self.N = made, phase, functions, N
         self.t, self.h = solution.t[here], np.diff(solution.t)[here]
+        self.relative = solution.relative_lengths[here]
         # of a state whose scale nobody gave the largest value, as 1 may be far more; below 1e-4 solvers leave noise
         given = np.array([v.scaled for v in made.states for _ in range(v.size)], bool)
         largest = np.abs(solution.x).max(axis=0)
@@ -66,7 +67,7 @@ class Part:
         """(states, controls) within the intervals, those that are integrated still as at the start."""
         x, u = self.x.copy(), u.copy()
         for known in self.f.known:
-            known(x, u, share, self.h)
+            known(x, u, share, (self.h, self.relative))
         return x, u
 
     def rates(self, share, y):

@@ -55,11 +55,80 @@ class Parameter(NamedTuple):
 
 
 class Duration(NamedTuple):
-    """Duration of a phase [s]: a number or, where it is free, a symbol; its bounds."""
+    """Duration of a phase [s]: a number or, where it is free, a symbol; its bounds. nominal: what it is scaled by.
+
+    Where stages are reused for other durations, nominal and nominal_step, the length of an interval of it, are symbols
+    of parameters, and value is nominal times `relative`, a symbol where it is free."""
 
     value: object
     bounds: tuple
     free: bool
+    nominal: object = None
+    nominal_step: object = None
+    relative: object = None
+
+    @property
+    def symbol(self):
+        """That of the unknown, where the duration is free."""
+        return self.value if self.nominal_step is None else self.relative
+
+    def mean_step(self, share):
+        """Length of an interval that takes a share of the duration."""
+        return self.value * share if self.nominal_step is None else self.nominal_step * self.relative
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """A constraint at a fraction `share` of every interval, or of the last one alone.
+
+    label: (name, place) that tells it apart, the same in Problems that differ in other constraints. fixed: None, or how
+    many derivatives of a chain at the (start, end) of the interval decide it, see bernstein.py.
+    """
+
+    constraint: Constraint
+    share: float
+    last: bool
+    label: tuple
+    fixed: tuple | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BernsteinChain:
+    """A chain whose unknowns are scaled Taylor coefficients of its intervals; see bernstein.py. All symbols.
+
+    coefficients: of the unknowns, lowest order first, the last a control. outputs: [q, dq, ...]. The others are
+    parameters: origin, what q is counted from; scales of the coefficients; units of the bounded derivatives, by order;
+    rates: derivatives 1 .. order - 1 at (start, goal). reach (size,): typical distance, or None. bounded: which of q,
+    dq, ... have bounds, (order + 1, size).
+    """
+
+    name: str
+    coefficients: tuple
+    outputs: tuple
+    origin: ca.MX
+    scales: tuple
+    units: MappingProxyType
+    rates: tuple
+    reach: object
+    bounded: np.ndarray
+
+    @property
+    def order(self):
+        return len(self.outputs) - 1
+
+    @property
+    def size(self):
+        return self.origin.numel()
+
+    @property
+    def names(self):
+        """Names of q and its derivatives."""
+        return [s.name() for s in self.outputs]
+
+    @property
+    def parameters(self):
+        """Symbols that have values at every solve, in the order of bernstein.values."""
+        return [self.origin, *self.scales, *self.units.values(), *self.rates[0], *self.rates[1]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +164,9 @@ class Phase:
     rows: tuple = ()  # Constraints
     integrals: tuple = ()
     squares: tuple = ()
+    within: tuple = ()  # Within
+    sums: tuple = ()  # (cost rate, interior points): integrals by a Gauss-Lobatto rule
+    means: tuple = ()  # costs that are averaged over the intervals, each counted with its share
     join: MappingProxyType = field(default_factory=_none)  # values at the start of the next phase
 
     def with_state(self, what, number, expression):
@@ -136,11 +208,26 @@ class Description:
     bodies: tuple
     fixed: MappingProxyType
     named: MappingProxyType
+    bernstein: tuple = ()
+    relative_length: object = None  # symbol: length of an interval over the mean one, an unknown of a free mesh
+    stages: dict = field(default_factory=dict, repr=False)  # kinds of stages that were built, shared by descriptions
+    # that differ in their numbers of intervals alone
 
     @property
     def free_time(self):
         """Whether the duration of a phase is an unknown."""
-        return any(d.free for d in self.durations)
+        return any(d.free for d in self.durations) or self.relative_length is not None
+
+    @property
+    def hidden(self):
+        """Parameters that no caller gives: those of chains, and durations of stages that are reused."""
+        durations = [s for d in self.durations if d.nominal_step is not None for s in (d.nominal, d.nominal_step)]
+        return [s for chain in self.bernstein for s in chain.parameters] + durations
+
+    def length(self, phase):
+        """Expression: the length of an interval of a phase."""
+        mean = self.durations[phase].mean_step(self.share)
+        return mean if self.relative_length is None else mean * self.relative_length
 
     @property
     def parameter_names(self):
@@ -150,8 +237,15 @@ class Description:
 
 @dataclass(eq=False)
 class Numbers:
-    """What a Problem reads at every solve: {name of a state or control: guess}, {name of a state: (n,) value}."""
+    """What a Problem reads at every solve: {name of a state or control: guess}, {name of a state: (n,) value}, {name of
+    a limit or output of a chain: (lower, upper)}, {number of a phase: (nominal duration, lower, upper)}."""
 
     guess: dict = field(default_factory=dict)
     start: dict = field(default_factory=dict)
     goal: dict = field(default_factory=dict)
+    bounds: dict = field(default_factory=dict)
+    durations: dict = field(default_factory=dict)
+
+    def copy(self):
+        """The same, to be changed by itself."""
+        return Numbers(*(dict(x) for x in (self.guess, self.start, self.goal, self.bounds, self.durations)))

@@ -29,37 +29,49 @@ from ..kinematics.contact import contact_points
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
-from ..validation import count, flag, name_of, numbers, one_of, options_of
+from ..validation import count, flag, name_of, number, numbers, one_of, options_of
 from ..validation import expression as expression_of
+from . import bernstein
+from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
-from .description import Body, Constraint, Description, Duration, Numbers, Parameter, Phase, Variable
+from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
 from .integrators import chosen_method
 from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
 from .solution import Solution
 from .solver import checked_options, solve, solvers
-from .transcription import Transcribed
+from .transcription import Transcribed, pattern
 
 
 class Problem:
-    """Optimal-control problem on `nodes` intervals of equal length; see the module for how it is written.
+    """Optimal-control problem on `nodes` intervals; see the module for how it is written.
 
-    duration: of the (first) phase [s], a number, or (lower, upper) for a free one. Symbols are casadi.MX, and
-    expressions of them may call any Function; the derivatives registered with those are used.
+    duration: of the (first) phase [s], a number, or (lower, upper) for a free one. nominal: the duration that a free
+    one is scaled by and guessed as, by default the geometric mean of its bounds.
+    mesh: "uniform" for intervals of equal length. "free": each has a length of its own, 0.1 to 4 times that of the
+    nominal duration, an unknown of the interval: what switches does so at a node, and no unknown couples all intervals.
+    It is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the
+    share of the nominal duration that has passed.
+    reusable: durations are parameters of the stages, so that problems which with_mesh makes of this one, on other
+    intervals or in other durations, share what is built and differentiated.
+    Symbols are casadi.MX, and expressions of them may call any Function; the derivatives registered with those are
+    used.
     It can be pickled, with its Solutions: symbols are made anew then, so that names stand for them on the other side,
     as in found["q"] and parameters={"mass": 2}. Guesses that are functions become tables of their values.
     """
 
-    def __init__(self, nodes, duration):
+    def __init__(self, nodes, duration, *, mesh="uniform", nominal=None, reusable=False):
         self._states, self._controls, self._parameters, self._varying = [], [], [], []
         self._durations, self._phases = [], []
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
-        self._chains, self._splines, self._bodies, self._named = [], [], [], {}
+        self._chains, self._splines, self._bodies, self._bernstein, self._named = [], [], [], [], {}
+        one_of("mesh", mesh, ("uniform", "free"))
+        self._relative_length = ca.MX.sym("relative_length") if mesh == "free" else None
         self.numbers = Numbers()  # guesses and fixed ends, read at every solve
         self._revision, self._made = 0, {}  # whatever changes the description raises the revision
-        self.phase(nodes, duration)
+        meshes.begin(self, nodes, duration, nominal, flag("Problem: reusable", reusable))
 
     # -- what there is --------------------------------------------------------------------------------------
 
@@ -81,31 +93,46 @@ class Problem:
         parameters: one row for every node of all phases, that of an interval being the row of its start."""
         return self._symbol(self._varying, "varying", name, size)
 
-    def chain(self, name, size, order, *, bounds=(), scale=None, guess=0.0, basis="taylor"):
+    def chain(
+        self, name, size, order, *, lower=-np.inf, upper=np.inf, bounds=(), scale=None, guess=None, basis="taylor"
+    ):
         """[q, dq, ..., d^order q], q a polynomial on every interval whose derivative of that order is constant, stepped
         exactly.
 
-        bounds: largest absolute values of dq, d2q, ..., None for none. scale: typical values of all, q first. guess: of
-        q, or a list of those of q, dq, ...; see state.
+        lower, upper: bounds of q. bounds: largest absolute values of dq, d2q, ..., None for none. scale: typical values
+        of all, q first. guess: of q, or a list of those of q, dq, ...; see state.
         basis: "taylor": states are q and its derivatives at nodes, where their bounds hold; the last is a control.
         "b_spline": states are control points of a spline, and bounds hold for those of its derivatives, so everywhere;
-        the guess is that of q.
+        the guess is that of q, which has no bounds but by limit.
+        "bernstein": states are Taylor coefficients of the intervals, stepped by a constant linear map however long
+        these are, and bounds hold for Bernstein coefficients, so everywhere, but for what start and goal fix. For one
+        phase. The scale is that of q, by default its way from start to goal; the guess by default the polynomial that
+        joins what is fixed there. What it returns are no states, but can be used like them, in start and goal up to the
+        order before the last, and limits on it may be held within intervals (at).
         """
         name, size = name_of("chain", name), count("chain: size", size, 1, 10**5)
         order = count("chain: order", order, 1, 20)
-        one_of("basis of a chain", basis, ("taylor", "b_spline"))
+        one_of("basis of a chain", basis, ("taylor", "b_spline", "bernstein"))
+        if basis == "bernstein":
+            ends = self._bounds(name, lower, upper, size)
+            return self._bernstein_chain(name, size, order, ends, bounds, scale, guess)
+        guess = 0.0 if guess is None else guess
         limits = self._each("bounds", bounds, order, size)
         limits += [None] * (order - len(limits))
         scale = [None] * (order + 1) if scale is None else self._each("scale", scale, order + 1, size)
         if len(scale) != order + 1:
             raise ShapeError(f"chain {name!r}: got {len(scale)} scales, expected {order + 1}: of {name} and its rates")
         if basis == "b_spline":
+            if self._relative_length is not None:
+                raise OrderError("Problem: a b_spline chain has knots at equal times; use another basis on a free mesh")
+            if np.isfinite([*self._bounds(name, lower, upper, size)]).any():
+                raise ShapeError(f"chain {name!r}: bounds of q are for the other bases; use limit with b_spline")
             return self._spline(name, size, order, limits, scale, guess)
         guesses = list(guess) if isinstance(guess, (list, tuple)) else [guess] + [0.0] * order
         if len(guesses) != order + 1:
             what = f"{order + 1}: of {name} and its rates"
             raise ShapeError(f"chain {name!r}: got {len(guesses)} guesses, expected {what}")
-        made = [self.state(name, size, scale=scale[0], guess=guesses[0])]
+        made = [self.state(name, size, lower=lower, upper=upper, scale=scale[0], guess=guesses[0])]
         for j in range(1, order + 1):
             add = self.state if j < order else self.control
             bound = np.inf if limits[j - 1] is None else limits[j - 1]
@@ -130,6 +157,38 @@ class Problem:
         if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) == 0 or len(values) > most:
             raise ShapeError(f"chain: {what} is {shortened(values)}, expected a list of at most {most}")
         return [None if x is None else numbers(f"chain: {what}[{k}]", x, size) for k, x in enumerate(values)]
+
+    def _bernstein_chain(self, name, size, order, ends, bounds, scale, guess):
+        """The chain of bernstein.py."""
+        if len(self._phases) > 1:
+            raise OrderError("Problem: a bernstein chain is for one phase; use taylor")
+        limits = self._each("bounds", bounds, order, size)
+        limits = [np.full(size, np.inf) if x is None else x for x in limits + [None] * (order - len(limits))]
+        bounds = [tuple(ends), *(self._bounds(f"{name}: bounds", -x, x, size) for x in limits)]
+        scale = scale[0] if isinstance(scale, (list, tuple)) else scale
+        reach = None if scale is None else numbers(f"{name}: scale", scale, size)
+        coefficients = [self.state(f"{name}_{j}", size, scale=1.0) for j in range(order)]
+        coefficients.append(self.control(f"{name}_{order}", size, scale=1.0))
+        made = bernstein.chain_symbols(name, coefficients, size, bounds, reach)
+        self._bernstein.append(made)
+        relative, mean = self._relative_length, self._durations[-1].mean_step(self._share)
+        for x, after in zip(coefficients[:-1], bernstein.following(made, relative), strict=True):
+            self.next(x, after)
+        self._add("within", *bernstein.hull(made, bounds, mean, relative))
+        for output, which, both in zip(made.names, made.bounded, bounds, strict=True):
+            if which.any():
+                self.numbers.bounds[output] = tuple(both)
+        self.numbers.guess[name] = guess
+        self._named |= {x.name(): x for x in made.outputs}
+        return list(made.outputs)
+
+    def coefficients(self, chain):
+        """Unknowns of a bernstein chain, Taylor coefficients over their scales, about 1 on a typical motion; the last is
+        constant on intervals. For costs that regularise."""
+        for made in self._bernstein:
+            if chain[0] is made.outputs[0]:
+                return list(made.coefficients)
+        raise UnknownName("bernstein chain", shortened(chain), [c.name for c in self._bernstein])
 
     def _spline(self, name, size, order, limits, scale, guess):
         """The chain whose states are the control points that bear on the start of an interval, all but the last one."""
@@ -228,27 +287,35 @@ class Problem:
         return self._durations[-1].value
 
     @property
+    def nominal(self):
+        """Symbol or number: what the duration of the phase now described is scaled by [s]."""
+        return self._durations[-1].nominal
+
+    @property
+    def relative_step(self):
+        """Length of an interval of the phase now described over that of an interval of the nominal duration."""
+        if self._relative_length is not None:
+            return self._relative_length
+        duration = self._durations[-1]
+        return duration.value / duration.nominal if duration.relative is None else duration.relative
+
+    @property
     def step(self):
         """Length of an interval of the phase now described."""
-        return self.duration * self._share
+        mean = self._durations[-1].mean_step(self._share)
+        return mean if self._relative_length is None else mean * self._relative_length
 
-    def phase(self, nodes, duration):
+    def phase(self, nodes, duration, *, nominal=None):
         """From here on rates, limits and costs are those of one more phase behind the ones there are.
 
         Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again.
         """
         if self._splines:
             raise OrderError("Problem: a b_spline chain has knots at equal times, so it is for one phase; use taylor")
-        nodes, number = count("Problem: nodes", nodes, 1, 10**6), len(self._phases)
-        given = as_floats("Problem: duration", duration)
-        free, bounds = given.ndim > 0, tuple(given.ravel().tolist()) * (1 if given.ndim else 2)
-        if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf:
-            got = shortened(duration)
-            raise ShapeError(f"Problem: duration is {got}, expected a positive number or (lower, upper)")
-        symbol = ca.MX.sym(f"T{number}") if free else bounds[0]
-        self._durations.append(Duration(symbol, bounds, free))
-        self._phases.append(Phase(nodes, number))
-        self._revision += 1
+        if self._bernstein or self._relative_length is not None:
+            what = "a bernstein chain is" if self._bernstein else "a free mesh is"
+            raise OrderError(f"Problem: {what} for one phase; use taylor and a uniform mesh")
+        meshes.add_phase(self, nodes, duration, nominal, self._durations[0].nominal_step is not None)
         for chain in self._chains:
             self._step(chain)
         for body in self._bodies:
@@ -269,16 +336,46 @@ class Problem:
         """Value of a state at the start of the next phase, by default what it is at the end of this one."""
         self._say("join", state, expression)
 
-    def limit(self, lower, expression, upper, *, name: str = ""):
+    def limit(self, lower, expression, upper, *, name: str = "", at=None, last=()):
         """lower <= expression <= upper at every node of the phase, and where else controls that it depends on are free;
         at the last node of all if it is free of controls.
 
         Bounds are numbers or arrays; a bound that depends on parameters belongs into the expression. name: what
-        messages and Solution.check() call it.
+        messages and Solution.check() call it, and bound.
+        at: fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what jumps there;
+        last: those of the last interval alone, besides. That is for expressions of chains ("taylor", "bernstein"),
+        controls and parameters, which are known there. Rows that bernstein chains decide by what is fixed at an end are
+        left out.
         """
         x = expression_of("limit", expression)
         name = name_of("limit", name) if name != "" else ""
-        self._add("rows", Constraint(x, *self._bounds("limit", lower, upper, x.numel()), name))
+        row = Constraint(x, *self._bounds("limit", lower, upper, x.numel()), name)
+        if name and any(name in c.names for c in self._bernstein):
+            raise ShapeError(f"limit: {name!r} is the name of a chain or its derivative; choose another")
+        if at is None and not len(last):
+            self._add("rows", row)
+            return
+        places = [("at", share, False) for share in (() if at is None else at)]
+        places += [("last", share, True) for share in last if at is None or share not in at]
+        for what, share, _ in places:
+            if not 0 <= number(f"limit: {what}", share) <= 1:
+                raise ShapeError(f"limit: {what} has {share!r}, expected fractions of an interval from 0 to 1")
+        label = name or f"limit {len(self._phases[-1].within)}"
+        self._add("within", *(Within(row, float(s), last, (label, float(s))) for _, s, last in places))
+
+    def bound(self, name, lower, upper):
+        """New bounds of a limit, by its name, or of a bernstein chain, by that of q, d1q, ...; from the next solve on.
+        What has a bound keeps one, and what has none gets none: that decides which constraints there are."""
+        known = {row.name: (row.lower, row.upper) for p in self._phases for row in p.rows if row.name}
+        known |= {w.constraint.name: (w.constraint.lower, w.constraint.upper) for p in self._phases for w in p.within}
+        known |= {k: x for k, x in self.numbers.bounds.items()}
+        if name not in known:
+            raise UnknownName("limit or chain with bounds", name, sorted(k for k in known if k))
+        old = known[name]
+        new = tuple(self._bounds(name, lower, upper, old[0].size))
+        if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
+            raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
+        self.numbers.bounds[name] = new
 
     def start(self, values):
         """{state or expression: value, or (lower, upper)} at the first node; values may be parameters."""
@@ -288,10 +385,19 @@ class Problem:
         """{state or expression: value, or (lower, upper)} at the last node; values may be parameters."""
         self._ends(values, self._goal_rows, "goal")
 
-    def minimize(self, *, integral=None, terminal=None, squares=None):
+    def minimize(self, *, integral=None, terminal=None, squares=None, mean=None, points=None):
         """Add to the cost: the integral of a rate, a cost of the last node, or the integral of half the sum of squares
-        of `squares`, which hessian="gauss_newton" makes use of."""
-        if integral is not None:
+        of `squares`, which hessian="gauss_newton" makes use of.
+
+        points: of an integral, for expressions as those of limit(at=...): it is summed on every interval by a
+        Gauss-Lobatto rule with so many interior points, what counts at the end counting at the start of the next.
+        mean: a cost at the starts of intervals, each counted with its share of their number."""
+        if mean is not None:
+            self._add("means", self._scalar("mean", mean))
+        if points is not None:
+            points = count("minimize: points", points, 0, 20)
+            self._add("sums", (self._scalar("integral", integral), points))
+        elif integral is not None:
             self._add("integrals", self._scalar("integral", integral))
         if squares is not None:
             self._add("squares", expression_of("minimize squares", squares))
@@ -300,12 +406,17 @@ class Problem:
             self._revision += 1
 
     def guess(self, values):
-        """{state or control, or its name: guess}, as of state; from the next solve on."""
+        """{state or control, or its name: guess}, as of state, or {q of a bernstein chain: guess}, as of chain; from the
+        next solve on."""
         if not isinstance(values, dict):
             raise ShapeError(f"guess: got {shortened(values)}, expected {{state or control: guess}}")
         known = [*self._states, *self._controls]
         for key, guess in values.items():
             named = key if isinstance(key, str) else next((v.name for v in known if v.symbol is key), None)
+            chain = next((c for c in self._bernstein if key is c.outputs[0] or key == c.name), None)
+            if chain is not None:
+                self.numbers.guess[chain.name] = guess
+                continue
             if named not in [v.name for v in known]:
                 raise UnknownName("state or control of the problem", shortened(key), [v.name for v in known])
             self.numbers.guess[named] = self._guess(named, guess)
@@ -355,15 +466,24 @@ class Problem:
                 warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
         return solution
 
-    def transcribed(self, method="rk4", compiled=False):
-        """The nonlinear program of the problem by a method of integration, made once; see solve."""
+    def with_mesh(self, nodes, duration=None, nominal=None):
+        """The same problem on other intervals, and in another duration: a Problem with ends, bounds and guesses of its
+        own, which can be changed without those of this one. It shares its symbols, and what is built for it."""
+        return meshes.with_mesh(self, count("with_mesh: nodes", nodes, 1, 10**6), duration, nominal)
+
+    def transcribed(self, method="rk4", compiled=False, graph="mx"):
+        """The nonlinear program of the problem by a method of integration, made once; see solve.
+
+        graph: "sx" builds stages scalar by scalar, which is quicker to build where no Function in use has registered
+        derivatives.
+        """
         compiled, method = compile if compiled is True else compiled or None, chosen_method(method)
         description = self.description
         # complete: a description is all that the stages are made of; ends, guesses and parameters are read at every
         # solve
-        key = (method, compiled, self._revision)
+        key = (method, compiled, self._revision, graph, pattern(description, self.numbers))
         if key not in self._made:
-            self._made[key] = Transcribed(description, self.numbers, method, compiled)
+            self._made[key] = Transcribed(description, self.numbers, method, compiled, graph)
         return self._made[key]
 
     @property
@@ -426,6 +546,8 @@ class Problem:
             bodies=tuple(Body(b.robot, b.frames, b.q, b.v, b.dv, b.f) for b in self._bodies),
             fixed=MappingProxyType(fixed),
             named=MappingProxyType(dict(self._named)),
+            bernstein=tuple(self._bernstein),
+            relative_length=self._relative_length,
         )
 
     def _add(self, what, *added):
@@ -499,6 +621,8 @@ class Problem:
         if not isinstance(values, dict):
             raise ShapeError(f"{where}: got {shortened(values)}, expected {{state or expression: value}}")
         for symbol, value in values.items():
+            if self._end_of_chain(symbol, value, where):
+                continue
             known = next((v for v in self._states if v.symbol is symbol), None)
             x = expression_of(where, symbol)
             if isinstance(value, tuple):
@@ -531,3 +655,16 @@ class Problem:
             else:
                 rows.append(Constraint(x, *self._bounds(where, value, value, x.numel())))
             self._revision += 1
+
+    def _end_of_chain(self, symbol, value, where):
+        """Whether a value is that of a bernstein chain's output, which is fixed by its unknowns."""
+        chain = next((c for c in self._bernstein if any(symbol is x for x in c.outputs[:-1])), None)
+        if chain is None or isinstance(value, (tuple, ca.MX)):
+            return False
+        fixed, _ = self._bounds(f"{where} of {symbol.name()}", value, value, chain.size)
+        for i, (x, low, high) in enumerate(zip(fixed, *self.numbers.bounds.get(symbol.name(), ((), ())), strict=False)):
+            if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
+                bounds = f"{low:g} to {high:g}"
+                raise LimitError(f"{where}: {symbol.name()}[{i}] is {x:g}, outside its bounds {bounds}")
+        getattr(self.numbers, where)[symbol.name()] = fixed
+        return True

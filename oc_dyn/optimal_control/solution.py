@@ -31,8 +31,9 @@ class Solution:
         self.x, self.u, self.durations = transcribed.values(found.x)
         for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
             values.flags.writeable = False
-        steps = [self.durations[p.number] / p.nodes for p in transcribed.phases for _ in range(p.nodes)]
-        self.t = np.concatenate([[0.0], np.cumsum(steps)])
+        self.times = transcribed.times_of(self.durations)  # values of the symbols of the free durations
+        self.relative_lengths = transcribed.relative_lengths(found.x)
+        self.t = np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
 
     @cached_property
     def transcribed(self):
@@ -75,12 +76,12 @@ class Solution:
                 raise UnknownName("state or control of the problem that was solved", expression, named)
             expression = named[expression]
         expression = expression_of("solution[...]", expression)
-        known = [*made.symbols, made.description.ahead]
+        known = [*made.symbols, made.description.ahead, *made.outputs]
         foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
         if foreign:
             raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
-        f = ca.Function("value", known, [expression])
-        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls))
+        f = made.at_nodes([expression])
+        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls), *made.controlled_outputs)
         count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
         controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
         given = [
@@ -89,11 +90,13 @@ class Solution:
             if some
         ]
         columns = [y.T for some in given for y in some]
-        columns += [np.full((1, count), self.durations[k]) for k in made.times]
+        columns += [np.full((1, count), T) for T in self.times]
         parts = np.split(self.parameters[: made.n_p], np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
         columns += [np.tile(x[:, None], (1, count)) for x in parts]
         rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T
         columns += np.split(rows, np.cumsum([s.numel() for s in made.own])[:-1])
+        if made.free_mesh:
+            columns.append(np.append(self.relative_lengths, 1.0)[None, :count])
         return np.array(f.map(count)(*columns, np.zeros((1, count)))).T
 
     def __getstate__(self):

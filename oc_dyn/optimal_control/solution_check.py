@@ -47,9 +47,10 @@ def _kept(made, what, expressions):
 def _constants(solution):
     """(n, N + 1): free durations, parameters of the problem, parameters of every node."""
     made = solution.transcribed
-    common = np.concatenate([[solution.durations[k] for k in made.times], solution.parameters[: made.n_p]])
+    common = np.concatenate([solution.times, solution.parameters[: made.n_p]])
     own = solution.parameters[made.n_p :].reshape(-1, made.n_s).T
-    return np.vstack([np.tile(common[:, None], (1, own.shape[1])), own])
+    relative = np.append(solution.relative_lengths, 1.0)[None] if made.free_mesh else np.zeros((0, own.shape[1]))
+    return np.vstack([np.tile(common[:, None], (1, own.shape[1])), own, relative])
 
 
 def _last(u):
@@ -70,7 +71,7 @@ def _at_ends(solution):
     for what, k in (("start", 0), ("goal", -1)):
         lower, upper = (made.values(bounds)[0][k] for bounds in solution.bounds)
         rows += outside(what, made.state_names, solution.x[k][:, None], lower, upper, t[[k]])
-    for number, (T, (_, (lower, upper), _)) in enumerate(zip(solution.durations, made.durations, strict=True)):
+    for number, (T, (_, (lower, upper), *_)) in enumerate(zip(solution.durations, made.durations, strict=True)):
         value = np.array([[T]])
         rows += outside("duration", [f"phase {number}"], value, np.array([lower]), np.array([upper]), t[-1:])
     for body in made.description.bodies:

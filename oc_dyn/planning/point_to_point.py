@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from .feasibility import Task, refuse, shortest_time
 from .guess import resampled, smooth_motion
 from .limits import QUANTITIES
 from .motion import failure, solved, still
-from .pieces import MARGINS, transcribe
+from .motion_problem import MARGINS, KindOfMotion, motion_problem
 from .verdict import checked_mode, report_or_raise
 
 _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
@@ -122,7 +122,7 @@ def plan_point_to_point(
         LimitError, before solving, for a motion that is impossible; SolveError, with the worst violations and the last
         iterate as its trajectory, if the solver fails, and with check="raise" for a motion that exceeds a limit;
         ShapeError, UnknownName, OrderError, ModelError for arguments that do not fit.
-    Source: this toolkit; see pieces.py.
+    Source: this toolkit; see motion_problem.py.
     """
     check_robot(robot)
     names = robot.coordinate_names
@@ -181,10 +181,10 @@ class _Solver:
         inner = dict(self.inner)
         if self.name == "ipopt" and (multipliers is not None or careful):
             inner.update(_WARM if multipliers is not None else _CAREFUL)
-        given = {"x0": guess, "p": problem.parameters(margins), **problem.bounds, **problem.constraint_bounds(margins)}
+        given = {"x0": guess, **problem.given(margins)}
         if multipliers is not None:
             given |= dict(zip(("lam_x0", "lam_g0"), multipliers, strict=True))
-        found = solve(problem.assembly, self.name, self.hessian, self.outer, inner, given, self.bar)
+        found = solve(problem.made.assembly, self.name, self.hessian, self.outer, inner, given, self.bar)
         self.status, self.seconds_of = found.status, found.seconds
         self.iterations.append(found.iterations)
         values = found.x
@@ -270,16 +270,19 @@ def _rounds(task, settings, solver, kinematic, initial):
         T, derivatives = start
         margins, guess, multipliers = np.ones(len(MARGINS) * n), None, None
     both_sides = task.continuity == 2 and state is not None and state.both_sides
-    asked = {k: x for k, x in settings.items() if k != "refinements"}
-    if settings["interior"] is None:
-        asked["interior"] = state.interior if state is not None and state.shape == shape else 0
-    problem = transcribe(task, kinematic=kinematic, T=T, both_sides=both_sides, **asked)
+    interior = settings["interior"]
+    if interior is None:
+        interior = state.interior if state is not None and state.shape == shape else 0
+    asked = {k: settings[k] for k in ("mesh", "smoothing", "derivatives")}
+    kind = KindOfMotion(interior, kinematic, both_sides=both_sides, **asked)
+    built = {"nodes": settings["nodes"], "T": T, "shortest": settings["shortest"], "compiler": settings["compiler"]}
+    problem = motion_problem(task, kind, **built)
     if guess is None:
         guess = problem.guess(derivatives, T)
     for _ in range(_ROUNDS):
         guess, multipliers = _patient_run(task, settings, solver, problem, guess, margins, multipliers)
         motion = solved(task, problem, guess, solver)
-        kept = shape, kinematic, both_sides, asked["interior"]
+        kept = shape, kinematic, kind.both_sides, kind.interior
         motion.solver_state = _State(*kept, ends, T, margins, guess, multipliers)
         checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
         motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
@@ -289,15 +292,15 @@ def _rounds(task, settings, solver, kinematic, initial):
         over = reached > _TIGHTEN
         if not over.any():
             break
-        if task.continuity == 2 and not (kinematic or both_sides) and over[n : 2 * n].any():
-            both_sides, before = True, problem  # the rate jumps at nodes, and is too high in front of one
-            problem = transcribe(task, kinematic=kinematic, T=T, both_sides=True, **asked)
+        if task.continuity == 2 and not (kinematic or kind.both_sides) and over[n : 2 * n].any():
+            kind, before = replace(kind, both_sides=True), problem  # the rate jumps at nodes, too high in front of one
+            problem = motion_problem(task, kind, **built)
             multipliers = problem.carried(multipliers, before)
             continue
         bulges = task.continuity > 2 and settings["mesh"] != "fixed" and reached[: 2 * n].max() > _BULGE
-        if bulges and settings["interior"] is None and not asked["interior"]:
-            asked["interior"], before = 2, problem  # a smaller bound at nodes would make all of the motion slower
-            problem = transcribe(task, kinematic=kinematic, T=T, both_sides=both_sides, **asked)
+        if bulges and settings["interior"] is None and not kind.interior:
+            kind, before = replace(kind, interior=2), problem  # a smaller bound at nodes would make it all slower
+            problem = motion_problem(task, kind, **built)
             multipliers = problem.carried(multipliers, before)
             continue
         margins = margins / np.where(over, reached * 1.0002, 1.0)

@@ -1,0 +1,195 @@
+"""The Problem of a point-to-point motion: a chain of integrators with Bernstein bounds, limits of torque within pieces.
+
+The motion has N pieces, polynomials of degree c + 1, c times continuously differentiable. Limits of q, v, dv, d2v, d3v
+hold everywhere; torque and torque rate are bounded at nodes, on both sides where they jump, and at points between them.
+What differs between tasks on one robot, positions, limits and durations, are numbers, so that the stages of a kind of
+task are built once a robot.
+"""
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..function import function
+from ..model.robot import cached
+from ..optimal_control.mesh import LONGEST, SHORTEST
+from ..optimal_control.polynomials import lobatto
+from ..optimal_control.problem import Problem
+from .limits import QUANTITIES, velocity_bounds
+
+MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
+
+
+@dataclass(frozen=True)
+class KindOfMotion:
+    """What decides the stages of a motion besides its robot, limits that there are, and joints that move.
+
+    interior: points between nodes where torque is bounded. kinematic: leave limits of torque out. mesh: "uniform" or
+    "free" pieces, the time minimised; or "fixed" ones in a given time, the squared torque minimised. smoothing: weight
+    of the mean square of the highest Taylor coefficient, scaled to about 1. both_sides: with c = 2, where the torque
+    rate jumps at nodes, bound it on both sides, not on the one behind them alone. derivatives: of the dynamics, "ad" or
+    "analytic".
+    """
+
+    interior: int
+    kinematic: bool
+    mesh: str
+    smoothing: float
+    both_sides: bool
+    derivatives: str
+
+
+@dataclass(eq=False)
+class MotionProblem:
+    """The Problem of a task, transcribed. nodes: number of pieces. chain: its ChainNumbers, of the joints that move."""
+
+    task: object
+    kind: KindOfMotion
+    problem: Problem
+    made: object
+    chain: object
+
+    nodes = property(lambda self: self.made.total)
+    kinematic = property(lambda self: self.kind.kinematic)
+    free_time = property(lambda self: self.kind.mesh != "fixed")
+
+    def guess(self, derivatives, T):
+        """Unknowns from derivatives (c + 2, N + 1, n) of q at equally spaced nodes of a motion of duration T."""
+        nominal, free_mesh = self.chain.T, self.kind.mesh == "free"
+        length = nominal / self.nodes if free_mesh else None
+        x, u = self.chain.unknowns(derivatives[:, :, self.task.moving], T, length)
+        return self.made.packed(x.reshape(len(x), -1), u, [T], np.full(self.nodes, T / nominal))
+
+    def unpack(self, values):
+        """(h (N,), x (N + 1, c + 1, n), u (N, n)): lengths of the pieces [s], derivatives 0..c of q at the nodes and
+        the next one in the pieces."""
+        task, m = self.task, int(self.task.moving.sum())
+        h = self.made.steps(values)
+        mean = self.chain.T / self.nodes if self.kind.mesh == "free" else h[0]
+        own, controls, _ = self.made.values(values)
+        found = self.chain.derivatives(own.reshape(len(own), -1, m), controls, mean)
+        x = np.zeros((self.nodes + 1, task.continuity + 1, len(task.names)))
+        u = np.zeros((self.nodes, len(task.names)))
+        x[:, 0] = task.start[0]
+        x[:, :, task.moving], u[:, task.moving] = found
+        return h, x, u
+
+    def given(self, margins):
+        """{p, lbx, ubx, lbg, ubg} for margins (3 n,): shares of the limits MARGINS that may be used."""
+        task, n = self.task, len(self.task.names)
+        use = dict(zip(MARGINS, np.split(margins, len(MARGINS)), strict=True))
+        values = {
+            "held": task.start[0],
+            "tau_unit": unit(task.limits.tau),
+            "dtau_unit": unit(task.limits.dtau),
+            "v_unit": unit(task.limits.v),
+            "v_use": use["v_of_q"],
+        }
+        for name, quantities in (("torque", ("tau", "dtau")), ("torque rate", ("dtau",))):
+            if any(w.label[0] == name for w in self.made.phases[0].within):
+                finite = [use[k][np.isfinite(getattr(task.limits, k))] for k in quantities]
+                self.problem.bound(name, -np.concatenate(finite), np.concatenate(finite))
+        assert all(v.size == n for v in values.values())
+        return {"p": self.made.parameters(values), **self.made.bounds}
+
+    def carried(self, multipliers, other):
+        """Multipliers of another problem with the same unknowns as multipliers of this one, zero where rows are new."""
+        return self.made.carried(multipliers, other.made)
+
+
+def motion_problem(task, kind, *, nodes, T, shortest, compiler=None):
+    """MotionProblem of a Task on so many pieces. T: duration, or one near the shortest, which is at least `shortest`.
+    compiler: for the stage functions, [Functions] -> [Functions]."""
+    limits, m = task.limits, task.moving
+    v_of_q = None if limits.v_of_q is None else velocity_bounds(limits).serialize()
+    # complete: numbers of the task are numbers of the problem; what else it reads is which limits there are, whether
+    # friction counts, and the bounds of v_of_q, whose text is in the key, as a function may change by what it refers to
+    key = ("planning", task.continuity, m.tobytes(), _present(limits), len(task.goal) <= task.continuity, v_of_q)
+    template = cached(task.robot, (*key, task.friction, kind), lambda: _template(task, kind))
+    duration = {
+        "fixed": T,
+        "free": (SHORTEST * T, LONGEST * T),
+        "uniform": (max(0.5 * shortest, 1e-4 * T), 1e4 * T),
+    }[kind.mesh]
+    ocp = template.with_mesh(nodes, duration, T)
+    (chain,) = ocp.description.bernstein
+    ocp.start({s: x[m] for s, x in zip(chain.outputs, task.start, strict=False)})
+    ocp.goal({s: x[m] for s, x in zip(chain.outputs, task.goal, strict=False)})
+    for name, (lower, upper) in zip(chain.names, _bounds(task), strict=False):
+        if np.isfinite([lower, upper]).any():
+            ocp.bound(name, lower, upper)
+    graph = "mx" if kind.derivatives == "analytic" and not kind.kinematic else "sx"
+    made = ocp.transcribed("euler", compiler, graph)
+    return MotionProblem(task, kind, ocp, made, made.chain_numbers[0])
+
+
+def _template(task, kind):
+    """The Problem of a kind of task, whose numbers are to be replaced."""
+    limits, n, effort = task.limits, len(task.names), kind.mesh == "fixed"
+    mesh = "free" if kind.mesh == "free" else "uniform"
+    ocp = Problem(1, 1.0 if effort else (SHORTEST, LONGEST), mesh=mesh, nominal=1.0, reusable=True)
+    (lower, upper), *rates = _bounds(task)
+    chain = ocp.chain(
+        "q", int(task.moving.sum()), task.continuity + 1,
+        lower=lower, upper=upper, bounds=[b for _, b in rates], basis="bernstein",
+    )  # fmt: skip
+    held, *units, v_use = (ocp.parameter(k, n) for k in ("held", "tau_unit", "dtau_unit", "v_unit", "v_use"))
+    place = ca.DM(np.eye(n)[:, task.moving])
+    q, *rates = (ca.mtimes(ca.sparsify(place), x) for x in chain)
+    q = q + ca.DM(np.where(task.moving, 0.0, 1.0)) * held
+    if limits.v_of_q is not None:
+        _limit_velocity(ocp, task, q, rates[0], units[2], v_use)
+    if effort or not kind.kinematic:
+        _limit_torque(ocp, task, kind, (q, *rates[:3]), units)
+    if kind.mesh == "uniform":
+        ocp.minimize(terminal=ocp.relative_step)
+    elif kind.mesh == "free":
+        ocp.minimize(mean=ocp.relative_step)
+    if kind.smoothing:
+        last = ocp.coefficients(chain)[-1]
+        ocp.minimize(mean=kind.smoothing * ca.sumsqr(last) / last.numel())
+    return ocp
+
+
+def _limit_velocity(ocp, task, q, v, v_unit, v_use):
+    """Limits of the velocity by the position, at the start of pieces and in their middle."""
+    slowest, fastest = velocity_bounds(task.limits)(q)
+    over = ca.horzcat(v - v_use * fastest, v - v_use * slowest) / ca.horzcat(v_unit, v_unit)
+    over = ca.vec(over[np.flatnonzero(task.moving).tolist(), :].T)  # joint by joint
+    lower, upper = (np.tile(x, over.numel() // 2) for x in ([-np.inf, 0.0], [0.0, np.inf]))
+    ocp.limit(lower, over, upper, name="v_of_q", at=(0.0, 0.5))
+
+
+def _limit_torque(ocp, task, kind, motion, units):
+    """Limits of torque and its rate at points of the pieces; the effort, if it is what is minimised."""
+    f = function(task.robot, "inverse_dynamics", order=1, derivatives=kind.derivatives, friction=task.friction)
+    shares = [y / unit for y, unit in zip(f(*motion), units[:2], strict=True)]
+    finite = [np.flatnonzero(np.isfinite(getattr(task.limits, k))).tolist() for k in ("tau", "dtau")]
+    if not kind.kinematic:
+        both = ca.vertcat(*(y[joints] for y, joints in zip(shares, finite, strict=True) if joints))
+        points = lobatto(kind.interior)[0][:-1].tolist()  # the end is the start of the next piece, but for what jumps
+        if both.numel():
+            ocp.limit(-1, both, 1, name="torque", at=points)
+        if finite[1] and (kind.both_sides or len(task.goal) <= task.continuity):
+            where = {"at": (1.0,)} if kind.both_sides else {"last": (1.0,)}
+            ocp.limit(-1, shares[1][finite[1]], 1, name="torque rate", **where)
+    if kind.mesh == "fixed":
+        ocp.minimize(integral=ca.sumsqr(shares[0]), points=kind.interior)
+
+
+def _bounds(task):
+    """[(lower, upper)] of q, v, ... of the joints that move, up to the derivative that is constant in a piece."""
+    limits, m = task.limits, task.moving
+    rates = [getattr(limits, k)[m] for k in QUANTITIES[1 : min(5, task.continuity + 2)]]
+    return [tuple(bound[m] for bound in limits.q), *((-bound, bound) for bound in rates)]
+
+
+def _present(limits):
+    """Which limits there are: rows are built for those alone."""
+    return np.isfinite([*limits.q, *(getattr(limits, k) for k in QUANTITIES[1:])]).tobytes()
+
+
+def unit(limit):
+    """(n,) what a quantity is measured in: its limit, or 1 where there is none."""
+    return np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)

@@ -1,0 +1,298 @@
+"""Bernstein chains, free meshes, limits and sums within intervals, other meshes of a Problem: against known answers."""
+
+import pickle
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import oc_dyn as od
+from oc_dyn.errors import LimitError, OrderError, ShapeError, UnknownName
+
+V, A, J, D = 1.0, 2.0, 20.0, 1.0
+SHORTEST = D / V + V / A + A / J  # the seven phases of a motion at its limits
+
+
+def fastest(nodes=12, mesh="uniform"):
+    """Rest to rest over D under limits of velocity, acceleration and jerk."""
+    bounds = {} if mesh == "uniform" else {"nominal": 1.7}
+    ocp = od.Problem(nodes, (0.17, 6.8), mesh=mesh, **bounds)
+    q, v, a, j = ocp.chain("q", 1, 3, bounds=[V, A, J], basis="bernstein")
+    ocp.start({q: 0, v: 0, a: 0})
+    ocp.goal({q: D, v: 0, a: 0})
+    ocp.minimize(integral=1.0)
+    return ocp.solve(check="off"), (q, v, a, j)
+
+
+def test_uniform_mesh_is_slower_than_the_optimum_and_within_its_bounds_everywhere():
+    found, (q, v, a, j) = fastest()
+    assert SHORTEST < found.duration < 1.05 * SHORTEST
+    assert found.check().ok()
+    motion = found.trajectory([q, v, a, j]).sample(np.linspace(0, found.duration, 2001))
+    for x, bound in ((motion.v, V), (motion.dv, A), (motion.d2v, J)):
+        assert np.abs(x).max() < bound * (1 + 1e-6)
+
+
+def test_free_mesh_finds_the_optimum_exactly():
+    found, (q, v, a, j) = fastest(mesh="free")
+    assert found.duration == pytest.approx(SHORTEST, rel=1e-8)
+    assert found.objective == pytest.approx(SHORTEST, rel=1e-8)
+    assert np.diff(found.t) == pytest.approx(found.relative_lengths * 1.7 / 12)
+    assert np.ptp(np.diff(found.t)) > 0.05
+    assert found.check().ok()
+    motion = found.trajectory([q, v, a, j])
+    assert motion.duration == pytest.approx(SHORTEST, rel=1e-8)
+    assert np.abs(motion.sample(np.linspace(0, motion.duration, 2001)).v).max() < V * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("basis", "method"), [("taylor", "rk4"), ("bernstein", "rk4"),
+                                               ("rates", "rk4"), ("rates", "euler"), ("rates", "collocation"),
+                                               ("rates", "hermite_simpson")])  # fmt: skip
+def test_free_mesh_is_for_any_method(basis, method):
+    """Accelerated by up to A, braked by up to 2 A: the switch is at two thirds of the time, where no node is."""
+    durations = {}
+    for mesh in ("uniform", "free"):
+        ocp = od.Problem(10, (0.1 * 1.5, 4 * 1.5), nominal=1.5, mesh=mesh)
+        if basis == "rates":
+            q, v, a = ocp.state("q"), ocp.state("v"), ocp.control("a", lower=-2 * A, upper=A)
+            ocp.rate(q, v)
+            ocp.rate(v, a)
+        else:
+            q, v, a = ocp.chain("q", 1, 2, basis=basis)
+            ocp.limit(-2 * A, a, A)
+        ocp.start({q: 0, v: 0})
+        ocp.goal({q: D, v: 0})
+        ocp.minimize(integral=1.0)
+        found = ocp.solve(method=method, check="off", solver_options={"tol": 1e-9})
+        durations[mesh] = found.duration
+        assert found.check().ok() or method == "euler"
+    best = np.sqrt(2 * D * 3 * A / (2 * A * A))
+    if method == "euler":
+        assert durations["free"] < durations["uniform"]
+    elif method == "hermite_simpson":  # controls are quadratic and bounded at three points: they pass their bounds a bit
+        assert durations["free"] == pytest.approx(best, rel=0.01)
+    else:
+        assert durations["free"] == pytest.approx(best, rel=1e-7)
+        assert durations["uniform"] > best * (1 + 1e-4)
+
+
+def test_free_mesh_in_a_fixed_duration_keeps_it():
+    durations = []
+    for mesh in ("uniform", "free"):
+        ocp = od.Problem(8, 2.0, mesh=mesh)
+        q, v, a = ocp.chain("q", 1, 2, basis="bernstein")
+        ocp.start({q: 0, v: 0})
+        ocp.goal({q: 1, v: 0})
+        ocp.minimize(integral=a**2)
+        found = ocp.solve()
+        durations.append(found.duration)
+        best = 12 / 2.0**3  # of the cubic, which a piecewise constant acceleration comes near to
+        assert best < found.objective < 1.02 * best
+    assert durations == pytest.approx([2.0, 2.0], rel=1e-9)
+
+
+def test_free_mesh_with_bounds_of_the_duration():
+    ocp = od.Problem(6, (1.9, 2.5), mesh="free")
+    q, v, a, _ = ocp.chain("q", 1, 3, bounds=[V, A, J], basis="bernstein")
+    ocp.start({q: 0, v: 0, a: 0})
+    ocp.goal({q: D, v: 0, a: 0})
+    ocp.minimize(integral=1.0)
+    assert ocp.solve().duration == pytest.approx(1.9, rel=1e-7)  # SHORTEST is less
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
+def test_ends_in_motion(solver):
+    """Through both ends at 0.4: accelerated to the middle, v^2 = 0.4^2 + A D, then braked."""
+    ocp = od.Problem(10, (0.3, 5.0))
+    q, v, a = ocp.chain("q", 1, 2, bounds=[None, A], basis="bernstein")
+    ocp.start({q: 0.5, v: 0.4})
+    ocp.goal({q: 0.5 + D, v: 0.4})
+    ocp.minimize(terminal=ocp.duration)
+    found = ocp.solve(solver=solver)
+    fastest = np.sqrt(0.4**2 + A * D)
+    assert found.duration == pytest.approx(2 * (fastest - 0.4) / A, rel=1e-6)
+    assert found["q"][0] == pytest.approx(0.5)
+    assert found[v][[0, 5, 10], 0] == pytest.approx([0.4, fastest, 0.4], rel=1e-6)
+    assert found["d2q"][:, 0] == pytest.approx([A] * 5 + [-A] * 5, rel=1e-4)
+
+
+def test_bounds_of_the_position_hold_between_nodes():
+    """Thrown upwards under a ceiling: a parabola's vertex within an interval may not pass it."""
+    tops = {}
+    for basis in ("bernstein", "taylor"):
+        ocp = od.Problem(3, 1.0)
+        q, v, a = ocp.chain("q", 1, 2, upper=0.2, basis=basis)
+        ocp.start({q: 0, v: 1.0})
+        ocp.goal({q: 0, v: -1.0})
+        ocp.minimize(integral=a**2)
+        found = ocp.solve(check="off")
+        tops[basis] = found.trajectory([q, v, a]).sample(np.linspace(0, 1, 1001)).q.max()
+    assert tops["taylor"] > 0.2 + 1e-3  # which is why
+    assert tops["bernstein"] < 0.2 + 1e-7
+
+
+def test_limits_within_intervals_and_what_is_left_out():
+    """sin(q) v at fractions: kept where it was asked for, and not where the ends decide it."""
+    def solved(**where):
+        ocp = od.Problem(5, 1.0)
+        q, v, a = ocp.chain("q", 1, 2, basis="bernstein")
+        ocp.start({q: 0, v: 0})
+        ocp.goal({q: 1, v: 0})
+        ocp.limit(-10, v, 1.3, name="speed", **where)
+        ocp.minimize(integral=a**2)
+        return ocp.solve(check="off"), v, q, a
+    at = np.arange(0.0, 1.0, 0.25)
+    found, v, q, a = solved(at=at)
+    speed = found.trajectory([q, v, a]).sample((np.arange(5)[:, None] + at).ravel() / 5).v
+    assert speed.max() == pytest.approx(1.3, rel=1e-6)
+    free, *_ = solved(at=(0.0,))
+    assert free.objective < found.objective
+    # one row for every fraction of every interval but the first start, which is fixed
+    assert sum((rows >= 0).sum() for rows in found.transcribed.assembly.stage_rows) == 5 * 4 - 1
+    last, *_ = solved(last=(0.5, 1.0))
+    assert sum((rows >= 0).sum() for rows in last.transcribed.assembly.stage_rows) == 1
+    assert any(r.name == "speed" and r.what == "limit" for r in free.check().rows)
+
+
+def test_limits_within_intervals_of_a_taylor_chain():
+    ocp = od.Problem(5, 1.0)
+    q, v, a = ocp.chain("q", 1, 2)
+    ocp.start({q: 0, v: 0})
+    ocp.goal({q: 1, v: 0})
+    ocp.limit(-10, v, 1.2, at=(0.25,), last=(0.5,))
+    ocp.minimize(integral=a**2)
+    found = ocp.solve(check="off")
+    motion = found.trajectory([q, v, a])
+    assert motion.sample((np.arange(5) + 0.25) / 5).v.max() == pytest.approx(1.2, rel=1e-6)
+    assert found[v].max() > 1.2 + 1e-3  # nodes are not limited
+    assert sum((rows >= 0).sum() for rows in found.transcribed.assembly.stage_rows) == 6
+
+
+@pytest.mark.parametrize("mesh", ["uniform", "free"])
+def test_lobatto_sums_and_means(mesh):
+    """The integral of q^2 along q = t^2 on [0, 1], of degree 4, exact with 2 interior points; at rest at its ends there
+    is nothing left to choose."""
+    ocp = od.Problem(1, 1.0, mesh=mesh)
+    q, v, a, b = ocp.chain("q", 1, 3, basis="bernstein")
+    ocp.start({q: 0, v: 0, a: 2.0})
+    ocp.goal({q: 1})
+    ocp.minimize(integral=(q - q**2) / 1, points=2)
+    ocp.minimize(mean=7.0 + b)
+    found = ocp.solve(check="off")
+    # the end counts at the start, where q - q^2 is the same, zero
+    assert found.objective == pytest.approx(1 / 3 - 1 / 5 + 7.0, rel=1e-7)
+    assert found.check().objective == pytest.approx(found.objective, rel=1e-7)
+
+
+def test_bounds_change_without_building_anew():
+    ocp = od.Problem(12, (0.17, 6.8))
+    q, v, a, _ = ocp.chain("q", 1, 3, bounds=[V, A, J], basis="bernstein")
+    ocp.start({q: 0, v: 0, a: 0})
+    ocp.goal({q: D, v: 0, a: 0})
+    ocp.limit(-9, v * q, 9, name="product", at=(0, 0.5))
+    ocp.minimize(terminal=ocp.duration)
+    first = ocp.solve(check="off")
+    ocp.bound("d1q", -V / 2, V / 2)
+    slow = ocp.solve(check="off", initial=first)
+    assert slow.transcribed is first.transcribed
+    assert slow["d1q"].max() == pytest.approx(V / 2, rel=1e-6)
+    ocp.bound("product", -9, 0.25)
+    slower = ocp.solve(check="off", initial=slow)
+    assert slower[v * q].max() == pytest.approx(0.25, rel=1e-5)
+    assert slower.duration > slow.duration > first.duration
+    with pytest.raises(ShapeError, match="finite"):
+        ocp.bound("product", -np.inf, 1)
+    with pytest.raises(UnknownName, match="d1q"):
+        ocp.bound("dq", -1, 1)
+
+
+def test_another_mesh_shares_the_stages_and_numbers_are_its_own():
+    ocp = od.Problem(8, 1.0, reusable=True)
+    q, v, a = ocp.chain("q", 2, 2, bounds=[None, 50.0], basis="bernstein")
+    ocp.start({q: 0, v: 0})
+    ocp.goal({q: [1, 2], v: 0})
+    ocp.minimize(integral=ca.sumsqr(a))
+    first = ocp.solve()
+    other = ocp.with_mesh(20, 2.0)
+    other.goal({q: [2, 4]})
+    found = other.solve()
+    kinds = [[g.kind for g in x.transcribed.assembly.groups] for x in (first, found)]
+    assert all(x is y for x, y in zip(*kinds, strict=True))
+    assert len(found.t) == 21
+    assert found.duration == pytest.approx(2.0, rel=1e-14)
+    assert found.objective == pytest.approx(12 * (2**2 + 4**2) / 2.0**3, rel=0.01)
+    assert ocp.solve().objective == first.objective  # as it was
+    warm = other.solve(initial=first)
+    assert warm.objective == pytest.approx(found.objective, rel=1e-7)
+
+
+def test_multipliers_are_carried_to_a_problem_with_more_rows():
+    def solved(at, initial=None, **options):
+        ocp = od.Problem(10, 1.0)
+        q, v, a = ocp.chain("q", 1, 2, basis="bernstein")
+        ocp.start({q: 0, v: 0})
+        ocp.goal({q: 1, v: 0})
+        ocp.limit(-10, v, 1.3, name="speed", at=at)
+        ocp.minimize(integral=a**2)
+        return ocp.solve(check="off")
+    few, many = solved((0.0,)).transcribed, solved((0.0, 0.5))
+    x, g = many.transcribed.carried(solved((0.0,)).multipliers, few)
+    own = few._labelled()[4][("speed", 0.0)]
+    theirs = many.transcribed._labelled()[4]
+    assert g[theirs["speed", 0.0]] == solved((0.0,)).multipliers[1][own]
+    assert g[theirs["speed", 0.5]] == 0
+    assert g.size == many.multipliers[1].size
+
+
+@pytest.mark.parametrize("mesh", ["uniform", "free"])
+def test_problems_and_solutions_are_sent(mesh):
+    found, (q, *_) = fastest(mesh=mesh)
+    ocp = pickle.loads(pickle.dumps(found.problem))
+    again = ocp.solve(check="off")
+    assert again.duration == pytest.approx(found.duration, rel=1e-9)
+    came = pickle.loads(pickle.dumps(found))
+    assert came["q"] == pytest.approx(found[q])
+    assert came.t == pytest.approx(found.t)
+
+
+def test_predictive_control_of_a_bernstein_chain():
+    ocp = od.Problem(10, 1.0)
+    q, v, a = ocp.chain("q", 1, 2, bounds=[None, 5.0], basis="bernstein")
+    now = ocp.parameter("now", 2)
+    ocp.start({q: now[0], v: now[1]})
+    ocp.minimize(squares=ca.vertcat(10 * q, v, 0.01 * a))
+    control = od.mpc(ocp, outputs={"a": a})
+    assert control.step({"now": [1.0, 0.0]})["a"] == pytest.approx([-5.0], abs=1e-4)
+    assert control.step({"now": [0.0, 0.0]})["a"] == pytest.approx([0.0], abs=1e-6)
+
+
+def test_what_does_not_fit_is_told():
+    ocp = od.Problem(5, 1.0)
+    q, v, a = ocp.chain("q", 1, 2, basis="bernstein")
+    with pytest.raises(OrderError, match="bernstein chain is for one phase"):
+        ocp.phase(3, 1.0)
+    with pytest.raises(OrderError, match="free mesh is for one phase"):
+        od.Problem(5, 1.0, mesh="free").phase(3, 1.0)
+    with pytest.raises(OrderError, match="equal times"):
+        od.Problem(5, 1.0, mesh="free").chain("q", 1, 2, basis="b_spline")
+    with pytest.raises(UnknownName, match="free"):
+        od.Problem(5, 1.0, mesh="fre")
+    with pytest.raises(ShapeError, match="from 0 to 1"):
+        ocp.limit(0, q, 1, at=(1.5,))
+    with pytest.raises(ShapeError, match="name of a chain"):
+        ocp.limit(0, q, 1, at=(0.5,), name="d1q")
+    with pytest.raises(UnknownName, match="bernstein chain"):
+        ocp.coefficients([a])
+    with pytest.raises(ShapeError, match="reusable"):
+        ocp.with_mesh(5, 2.0)
+    with pytest.raises(ShapeError, match="nominal"):
+        od.Problem(5, 1.0, nominal=2.0)
+    ocp.start({q: 0})
+    ocp.goal({v: 0})
+    ocp.minimize(integral=a**2)
+    with pytest.raises(OrderError, match="'d1q' is fixed, but 'q' is not"):
+        ocp.solve()
+    other = od.Problem(5, 1.0)
+    q, *_ = other.chain("q", 1, 2, lower=-1, upper=1, basis="bernstein")
+    with pytest.raises(LimitError, match="outside its bounds"):
+        other.goal({q: 2.0})
