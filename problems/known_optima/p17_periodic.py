@@ -4,7 +4,7 @@
     subject to  x' = v,  v' = u,  x(0) = x(2 pi),  v(0) = v(2 pi)
 
 Optimum: x = cos(t) / 2 (Euler-Lagrange: x'''' + x = cos t): pi / 2.
-Source: closed form (own construction).
+Source: closed form.
 """
 
 import casadi as ca

@@ -4,7 +4,7 @@
     subject to  h' = v,  v' = F / m - 1,  m' = -F / 2.349,  0 <= F <= 1.227
                 (h, v, m)(0) = (1, -0.783, 1),  (h, v)(T) = (0, 0)
 
-Optimum: a fall for t1, then full thrust for t2. Speeds give t1 = 2.349 log(1 / m) - t2 - 0.783, heights then t2.
+Optimum: a fall for t1, then full thrust for t2. Speeds give t1 + t2 = 2.349 log(1 / m) - 0.783, heights then t2.
 Source: PSOPT (1.4204), DYMOS (m(T) = 0.3953).
 """
 
@@ -19,14 +19,12 @@ METHOD, NODES, ASKED = "rk4", 80, 1e-6
 def known():
     def height(t2):
         m = 1 - 1.227 / 2.349 * t2
-        t1 = -2.349 * np.log(m) - t2 - 0.783
-        fallen = 1 - 0.783 * t1 - t1**2 / 2
-        return fallen - (0.783 + t1) * t2 - t2**2 / 2 + 2.349**2 / 1.227 * (m * np.log(m) + 1 - m)
+        T = -2.349 * np.log(m) - 0.783
+        return 1 - 0.783 * T - T**2 / 2 + 2.349**2 / 1.227 * (m * np.log(m) + 1 - m)
 
-    low, high = 1.0, 1.5  # bisection
-    for _ in range(60):
-        t2 = (low + high) / 2
-        low, high = (t2, high) if height(t2) * height(low) > 0 else (low, t2)
+    t2 = 1.2
+    for _ in range(9):  # Newton
+        t2 -= 2e-6 * height(t2) / (height(t2 + 1e-6) - height(t2 - 1e-6))
     return 1.227 * t2
 
 

@@ -4,8 +4,7 @@
     subject to  x' = u1,  y' = u2,  u1^2 + u2^2 <= 1,  (x, y)(0) = (0, 0),  (x, y)(T) = (1.2, 1.6)
                 (x - 0.4)^2 + (y - 0.5)^2 >= 0.1,  (x - 0.8)^2 + (y - 1.5)^2 >= 0.1
 
-Optimum: two tangents to the first disc and an arc between them, on its right, clear of the second one; the other sides
-have 2.1378493, 2.5440279, 2.9218068.
+Optimum: two tangents to the first disc and an arc, clear of the second; others are 2.1378493, 2.5440279, 2.9218068.
 Source: PSOPT, obstacle, with a cost.
 """
 

@@ -2,7 +2,7 @@
 
     maximise    r(T),  T = 3.32
     subject to  r' = vr,  vr' = vt^2 / r - 1 / r^2 + a sin u,  vt' = -vr vt / r + a cos u
-                a = 0.1405 / (1 - 0.0749 t),  (r, vr, vt)(0) = (1, 0, 1),  vr(T) = 0,  vt(T)^2 r(T) = 1
+                a = 0.1405 / (1 - 0.0749 t),  (r, vr, vt)(0) = (1, 0, 1),  vr(T) = 0,  vt(T) = sqrt(1 / r(T))
 
 Source: YAPSS (1.5252777); 1.5252777007 by an independent Radau collocation; Bryson, Ho 1975.
 """
@@ -27,6 +27,6 @@ def problem(nodes=NODES):
     ocp.rate(vt, -vr * vt / r + a * ca.cos(u))
     ocp.rate(t, 1)
     ocp.start({r: 1, vr: 0, vt: 1, t: 0})
-    ocp.goal({vr: 0, vt**2 * r: 1})
+    ocp.goal({vr: 0, vt - ca.sqrt(1 / r): 0})
     ocp.minimize(terminal=-r)
     return ocp
