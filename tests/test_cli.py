@@ -40,8 +40,11 @@ def run(capsys, *words):
 def refused(capsys, *words):
     """The one line on stderr of a command that must fail."""
     status, out, err = run(capsys, *words)
-    assert status == 2 and out == ""
-    assert err.endswith("\n") and err.count("\n") == 1 and "Traceback" not in err
+    assert status == 2
+    assert out == ""
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
     return err
 
 
@@ -75,9 +78,11 @@ def test_list_updates_the_table_of_a_file(capsys, tmp_path):
 
 def test_help_and_version(capsys):
     status, out, _ = run(capsys, "--help")
-    assert status == 0 and all(c in out for c in ("demo", "plan", "list"))
+    assert status == 0
+    assert all(c in out for c in ("demo", "plan", "list"))
     status, out, _ = run(capsys, "plan", "--help")
-    assert status == 0 and all(o in out for o in ("--from", "--continuity", "--limits", "panda"))
+    assert status == 0
+    assert all(o in out for o in ("--from", "--continuity", "--limits", "panda"))
     assert run(capsys, "--version") == (0, f"oc-dyn {od.__version__}\n", "")
 
 
@@ -92,7 +97,8 @@ def test_plan_writes_what_it_says(capsys, tmp_path):
         *("joint_trajectory.json", "manifest.json", "plan.csv", "plan.npz", "plan.png"),
     ]
     assert all(name in text for name in ("plan.csv", "plan.npz", "plan.png", "manifest.json"))
-    assert "velocity v" in text and "within all limits" in text
+    assert "velocity v" in text
+    assert "within all limits" in text
 
     plan = od.Trajectory.load(out / "plan.npz", robot=od.robots.panda())
     assert np.allclose(plan.q[0], cli._parsed(START), atol=1e-9)
@@ -103,7 +109,8 @@ def test_plan_writes_what_it_says(capsys, tmp_path):
     assert np.allclose(sampled.q, plan.sample(sampled.t).q, atol=1e-12)
 
     facts = json.loads((out / "manifest.json").read_text())
-    assert facts["from"] == cli._parsed(START) and facts["to"] == [float(x) for x in GOAL]
+    assert facts["from"] == cli._parsed(START)
+    assert facts["to"] == [float(x) for x in GOAL]
     assert facts["plan"]["duration"] == pytest.approx(plan.duration)
     assert facts["plan"]["share_of_limits"]["v"] == pytest.approx(plan.check().rows[1].share)
     assert str(tmp_path) not in json.dumps(facts)
@@ -127,7 +134,8 @@ def test_plan_of_a_file_with_files_and_options(capsys, arm, tmp_path):
     assert np.allclose(plan.q[[0, -1]], [[-0.5, 0.25], [0.5, -0.25]], atol=1e-6)
     used = np.abs(plan.sample(1e-3).v).max(axis=0), np.abs(plan.sample(1e-3).dv).max(axis=0)
     assert used[0].max() == pytest.approx(0.8, rel=0.01) or used[1][0] == pytest.approx(1.5, rel=0.01)
-    assert np.all(used[0] <= 0.8 * 1.001) and np.all(used[1] <= np.array([1.5, 2.0]) * 1.001)
+    assert np.all(used[0] <= 0.8 * 1.001)
+    assert np.all(used[1] <= np.array([1.5, 2.0]) * 1.001)
 
 
 def test_plan_with_a_locked_joint_for_least_effort(capsys, arm, tmp_path):
@@ -135,7 +143,9 @@ def test_plan_with_a_locked_joint_for_least_effort(capsys, arm, tmp_path):
     status, _, err = run(capsys, *words, "--nodes", "8", "--continuity", "2", "--out", tmp_path / "out")
     assert (status, err) == (0, "")
     plan = od.Trajectory.load(tmp_path / "out" / "plan.npz")
-    assert plan.q.shape[1] == 1 and plan.duration == pytest.approx(1.5) and plan.continuity == 2
+    assert plan.q.shape[1] == 1
+    assert plan.duration == pytest.approx(1.5)
+    assert plan.continuity == 2
 
 
 @pytest.mark.parametrize(
@@ -200,13 +210,16 @@ def test_all_problems_of_a_file_in_one_line(capsys, tmp_path):
     )
     (tmp_path / "bad.urdf").write_text(bad)
     line = refused(capsys, "plan", tmp_path / "bad.urdf", "--from=0", "--to=1", "--out", tmp_path / "o")
-    assert "bad.urdf" in line and "'bb'" in line and "'one'" in line
+    assert "bad.urdf" in line
+    assert "'bb'" in line
+    assert "'one'" in line
 
 
 def test_wrong_files_of_numbers_and_limits(capsys, arm, tmp_path):
     (tmp_path / "q.txt").write_text("0 zero")
     line = refused(capsys, "plan", arm, "--from", tmp_path / "q.txt", "--to=0,0", "--out", tmp_path / "o")
-    assert "q.txt" in line and "'zero'" in line
+    assert "q.txt" in line
+    assert "'zero'" in line
     (tmp_path / "q.bin").write_bytes(b"\xff\xfe\x00")
     assert "q.bin" in refused(capsys, "plan", arm, "--from", tmp_path / "q.bin", "--to=0,0", "--out", tmp_path / "o")
     (tmp_path / "l.json").write_text('{"one": {"v": }}')
@@ -245,7 +258,9 @@ def test_motion_over_a_limit_is_told(capsys, tmp_path, monkeypatch):
 
     monkeypatch.setattr(od, "plan_point_to_point", careless)
     status, _, err = run(capsys, *words)
-    assert status == 1 and "exceeds a limit" in err and err.count("\n") == 1
+    assert status == 1
+    assert "exceeds a limit" in err
+    assert err.count("\n") == 1
 
 
 def test_interrupt_and_bugs(capsys, tmp_path, monkeypatch):
@@ -259,7 +274,9 @@ def test_interrupt_and_bugs(capsys, tmp_path, monkeypatch):
 
         monkeypatch.setattr(od, "plan_point_to_point", stop)
         got, out, err = run(capsys, *PLAN, "--out", tmp_path)
-        assert (got, out) == (status, "") and said in err and err.count("\n") == 1
+        assert (got, out) == (status, "")
+        assert said in err
+        assert err.count("\n") == 1
 
 
 def test_interrupt_that_a_solver_turns_into_an_error(capsys, tmp_path, monkeypatch):
@@ -287,7 +304,9 @@ def test_as_a_process(tmp_path):
     done = call("list")
     assert (done.returncode, done.stdout, done.stderr) == (0, od.table() + "\n", "")
     done = call("plan", "panda", "--from=1", "--to=1", "--out", str(tmp_path))
-    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
 
 
 # -- demo -----------------------------------------------------------------------------------------------------
@@ -300,7 +319,9 @@ def test_demo(capsys, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == names
     assert (tmp_path / "demo.gif").read_bytes()[:4] == b"GIF8"
     assert all(name in text for name in names)
-    assert "torque rate dtau" in text and "'recursive_body'" in text and "iterations" in text
+    assert "torque rate dtau" in text
+    assert "'recursive_body'" in text
+    assert "iterations" in text
     facts = json.loads((tmp_path / "manifest.json").read_text())
     assert facts["command"].startswith("oc-dyn demo --nodes 12")
     assert facts["second_method"]["samples"] == pytest.approx(1000 * facts["plan"]["duration"], abs=2)
@@ -313,7 +334,8 @@ def test_second_opinion_notices_wrong_torques():
     assert demo.second_opinion(plan).ok()
     grid = plan.sample(demo.DT)
     wrong = demo.second_opinion(_Tampered(plan, grid))
-    assert not wrong.ok() and wrong.tau_difference == pytest.approx(0.01, rel=1e-6)
+    assert not wrong.ok()
+    assert wrong.tau_difference == pytest.approx(0.01, rel=1e-6)
 
 
 class _Tampered:

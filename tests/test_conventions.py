@@ -61,7 +61,8 @@ def test_every_line_of_the_readme_has_a_test():
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     section = text.split("\n## Conventions\n")[1].split("\n## ")[0]
     lines = re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE)
-    assert len(lines) >= 10 and not set(lines) - set(LINES)
+    assert len(lines) >= 10
+    assert not set(lines) - set(LINES)
 
 
 @line("Units")
@@ -71,7 +72,8 @@ def test_units_are_si():
     assert value(r, "inverse_dynamics", "tau", q=0, v=0, dv=0) == pytest.approx(G)
     assert value(r, "inverse_dynamics", "tau", q=np.pi / 2, v=0, dv=0) == pytest.approx(0, abs=1e-12)  # radians
     units = {p.name: p.unit for p in [*od.ports(r, "inverse_dynamics")[0], *od.ports(r, "inverse_dynamics")[1]]}
-    assert units["v"] == "rad/s, m/s" and units["tau"] == "Nm, N"
+    assert units["v"] == "rad/s, m/s"
+    assert units["tau"] == "Nm, N"
 
 
 @line("Twists")
@@ -92,7 +94,8 @@ def test_twists_and_wrenches_have_the_angular_part_first():
 @line("Quaternions")
 def test_quaternions_begin_with_the_real_part():
     r = one("spherical")
-    assert np.array_equal(r.neutral(), [1, 0, 0, 0]) and r.coordinate_names[0] == "joint.qw"
+    assert np.array_equal(r.neutral(), [1, 0, 0, 0])
+    assert r.coordinate_names[0] == "joint.qw"
     half = 0.4
     C = value(r, "frame_pose", "C", options={"frame": "link"}, q=[np.cos(half), 0, 0, np.sin(half)])
     assert np.allclose(C[:3, :3], rot([0, 0, 1], 2 * half))
@@ -122,7 +125,8 @@ def test_poses_take_points_of_the_frame_to_the_root():
     r = one("revolute", (0, 0, 1), xyz=(1, 2, 3))
     f = od.function(r, "frame_pose", frame="link")
     C = f(q=np.pi / 2)["C"].full()
-    assert np.allclose(C @ [1, 0, 0, 1], [1, 3, 3, 1]) and np.allclose(f(q=0.3)["p"].full().ravel(), [1, 2, 3])
+    assert np.allclose(C @ [1, 0, 0, 1], [1, 3, 3, 1])
+    assert np.allclose(f(q=0.3)["p"].full().ravel(), [1, 2, 3])
 
 
 @line("Coordinates")
@@ -179,7 +183,8 @@ def test_a_planar_joint_has_an_angle_a_position_and_a_body_twist():
 def test_elsewhere_v_is_the_rate_of_q():
     r = build(["revolute", "continuous", "prismatic", "helical", "cylindrical", "universal"], seed=3)
     q, v = r.random_configuration(1), np.arange(1.0, r.nv + 1)
-    assert np.array_equal(r.configuration_rate(q, v), v) and np.allclose(r.integrate(q, v), q + v)
+    assert np.array_equal(r.configuration_rate(q, v), v)
+    assert np.allclose(r.integrate(q, v), q + v)
     assert one("continuous").nq == 1  # an angle, which may exceed pi
 
 
@@ -197,7 +202,8 @@ def test_integrate_and_difference_are_inverse_and_have_the_size_of_v():
 def test_ports_are_derivatives_by_time_up_to_the_order():
     r = sample("floating")
     f = od.function(r, "inverse_dynamics", order=2)
-    assert f.name_in() == ["q", "v", "dv", "d2v", "d3v"] and f.name_out() == ["tau", "dtau", "d2tau"]
+    assert f.name_in() == ["q", "v", "dv", "d2v", "d3v"]
+    assert f.name_out() == ["tau", "dtau", "d2tau"]
     x = random_ports(f, r)
     h = 1e-5
 
@@ -225,9 +231,11 @@ def test_names_of_the_terms():
     q, v, dv = x["q"], x["v"], x["dv"]
     M, C = value(r, "mass_matrix", "M", q=q), value(r, "coriolis_matrix", "C", q=q, v=v)
     g, h = value(r, "gravity", "g", q=q), value(r, "bias", "h", q=q, v=v)
-    assert relative(h, C @ v + g) < 1e-12 and relative(M @ dv + h, value(r, "inverse_dynamics", "tau", **x)) < 1e-12
+    assert relative(h, C @ v + g) < 1e-12
+    assert relative(M @ dv + h, value(r, "inverse_dynamics", "tau", **x)) < 1e-12
     dM = value(r, "mass_matrix", "dM", order=1, q=q, v=v)
-    assert relative(C + C.T, dM) < 1e-12 and np.array_equal(M, M.T)
+    assert relative(C + C.T, dM) < 1e-12
+    assert np.array_equal(M, M.T)
     assert relative(value(r, "bias", "h", q=q, v=0 * v), g) < 1e-12  # nothing of gravity is in C
     assert not value(r, "coriolis_matrix", "C", q=q, v=0 * v).any()
 
@@ -252,7 +260,8 @@ def test_the_default_is_that_of_christoffel_symbols():
 @line("Gravity")
 def test_gravity_is_an_acceleration_in_the_root_frame():
     r = one(axis=(0, 0, 1), mass=1.0, com=(1, 0, 0))
-    assert np.array_equal(r.gravity, [0, 0, -G]) and value(r, "gravity", "g", q=0.3) == pytest.approx(0)
+    assert np.array_equal(r.gravity, [0, 0, -G])
+    assert value(r, "gravity", "g", q=0.3) == pytest.approx(0)
     wall = r.with_gravity((0, -G, 0))  # mounted on a wall, y up
     assert value(wall, "gravity", "g", q=0) == pytest.approx(G)
     free = sample("floating")
@@ -267,7 +276,8 @@ def test_gravity_is_an_acceleration_in_the_root_frame():
 def test_potential_energy_is_zero_at_the_root_and_gravity_is_its_gradient():
     r = one(axis=(0, -1, 0), mass=3.0, com=(0.5, 0, 0))
     U = od.function(r, "potential_energy")
-    assert U(q=0)["U"] == pytest.approx(0) and float(U(q=np.pi / 2)["U"]) == pytest.approx(3 * G * 0.5)
+    assert U(q=0)["U"] == pytest.approx(0)
+    assert float(U(q=np.pi / 2)["U"]) == pytest.approx(3 * G * 0.5)
     slope = (float(U(q=0.4 + 1e-6)["U"]) - float(U(q=0.4 - 1e-6)["U"])) / 2e-6
     assert slope == pytest.approx(value(r, "gravity", "g", q=0.4).item(), rel=1e-8)
     T = value(r, "kinetic_energy", "T", q=0.4, v=2.0).item()
@@ -296,7 +306,8 @@ def test_the_same_twist_in_three_representations():
         x: value(r, "frame_jacobian", "J", options={"frame": "link", "representation": x}, q=0.5).ravel()
         for x in ("body", "spatial", "hybrid")
     }
-    assert np.allclose(J["body"], [0, 0, 1, 0, 0, 0]) and np.allclose(J["hybrid"], [0, 0, 1, 0, 0, 0])
+    assert np.allclose(J["body"], [0, 0, 1, 0, 0, 0])
+    assert np.allclose(J["hybrid"], [0, 0, 1, 0, 0, 0])
     assert np.allclose(J["spatial"], [0, 0, 1, 0, -1, 0])  # of the point of the link that is at the root's origin
     with pytest.raises(od.ShapeError, match="representation"):
         od.function(r, "frame_jacobian", frame="link")  # none is taken silently
@@ -334,7 +345,8 @@ def test_friction_counts_where_it_is_asked_for():
     r = one(axis=(0, 0, 1), damping=0.7)
     x = dict(q=0.1, v=0.7, dv=0)
     off, on = (value(r, "inverse_dynamics", "tau", options={"friction": f}, **x) for f in (False, True))
-    assert value(r, "inverse_dynamics", "tau", **x) == off and on - off == pytest.approx(0.49)
+    assert value(r, "inverse_dynamics", "tau", **x) == off
+    assert on - off == pytest.approx(0.49)
     dv = value(r, "forward_dynamics", "dv", options={"friction": True}, q=0.1, v=0.7, tau=on)
     assert dv == pytest.approx(0, abs=1e-12)
 
@@ -342,7 +354,9 @@ def test_friction_counts_where_it_is_asked_for():
 @line("Mimic joints")
 def test_a_mimic_joint_has_no_coordinate():
     r = sample("mimic")
-    assert r.nv == 2 and len(r.mimics) == 2 and len(r.bodies) == 4
+    assert r.nv == 2
+    assert len(r.mimics) == 2
+    assert len(r.bodies) == 4
     follower = r.mimics[0]
     assert follower.q_index == r.joint(follower.mimic.joint).q_index
 
@@ -352,7 +366,8 @@ def test_the_root_link_counts_when_it_floats():
     b = od.RobotBuilder("r")
     b.add_link("root", mass=5.0)
     b.add_body("arm", "revolute", "root", mass=2.0)
-    assert b.build().total_mass == 2 and b.build(floating_base=True).total_mass == 7
+    assert b.build().total_mass == 2
+    assert b.build(floating_base=True).total_mass == 7
 
 
 @line("Inertial parameters")
@@ -369,7 +384,8 @@ def test_parameters_are_about_the_frame_and_inputs_about_the_centre_of_mass():
 @line("Limits")
 def test_limits_that_are_not_given_are_infinite():
     r = one("revolute", lower=-1.0)
-    assert r.limit("lower") == -1 and all(np.isinf(r.limit(k)) for k in ("upper", "velocity", "effort", "jerk"))
+    assert r.limit("lower") == -1
+    assert all(np.isinf(r.limit(k)) for k in ("upper", "velocity", "effort", "jerk"))
 
 
 @line("Other libraries")
@@ -388,7 +404,8 @@ def test_conversions_go_there_and_back():
     to = od.interop.to_pinocchio(robot, model)
     q = robot.random_configuration(1)
     theirs = flat(to.q(q))
-    assert np.allclose(theirs[:7], [*q[4:7], *q[1:4], q[0]]) and np.allclose(theirs[7:], [np.cos(q[7]), np.sin(q[7])])
+    assert np.allclose(theirs[:7], [*q[4:7], *q[1:4], q[0]])
+    assert np.allclose(theirs[7:], [np.cos(q[7]), np.sin(q[7])])
     assert np.allclose(robot.difference(q, flat(to.from_q(theirs))), 0, atol=1e-12)
     v = np.arange(1.0, 8.0)
     assert np.allclose(flat(to.v(v, q=q)), [4, 5, 6, 1, 2, 3, 7])

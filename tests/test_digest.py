@@ -201,8 +201,10 @@ def test_robots_and_trajectories():
     first, second = (od.plan_point_to_point(panda, *q, nodes=8) for _ in range(2))
     assert digest(panda) == before == digest(other)  # whatever it keeps by now
     kept = digest(first)
-    assert digest(second) == kept and first.info["seconds"] != second.info["seconds"]
-    assert first.tau is not None and digest(first) == kept
+    assert digest(second) == kept
+    assert first.info["seconds"] != second.info["seconds"]
+    assert first.tau is not None
+    assert digest(first) == kept
     second.pieces = np.array(second.pieces)
     second.pieces[0, 0, 0] += 1e-15
     assert digest(second) != kept
@@ -237,7 +239,8 @@ def test_compiled_functions_count_with_their_library(tmp_path):
     one, outer = made(2.0)
     library.unlink()
     other, outer_of_other = made(3.0)
-    assert one != other and outer != outer_of_other
+    assert one != other
+    assert outer != outer_of_other
 
 
 class Told(ca.Callback):
@@ -272,7 +275,8 @@ def test_digest_is_the_same_in_every_process_and_after_many_calls():
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": folders}
         command = [sys.executable, "-c", text, calls]
         found.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
-    assert found[0] == found[1] and len(found[0].strip()) == 48
+    assert found[0] == found[1]
+    assert len(found[0].strip()) == 48
 
 
 def told_of_all():

@@ -216,7 +216,8 @@ def test_libraries_count_by_their_file(tmp_path):
         subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "f.c", "-o", name], check=True)
         one, again, typed = (ctypes.CDLL(name) for _ in range(3))
         assert digest(one) == digest(again)  # though they lie at other addresses
-        assert again.f and digest(one) == digest(again)
+        assert again.f
+        assert digest(one) == digest(again)
         typed.f.restype = ctypes.c_double
         found += [digest(one), digest(typed)]
     assert len(set(found)) == 4

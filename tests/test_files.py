@@ -101,7 +101,8 @@ def test_folder_that_is_read_only(plan, tmp_path, capsys, monkeypatch):
         words = ["plan", str(tmp_path / "r.urdf"), "--from=0", "--to=0.5", "--nodes", "8", "--out", str(folder / "out")]
         assert cli.main(words) == 2
         (line,) = capsys.readouterr().err.strip().splitlines()[-1:]
-        assert "fixed" in line and "internal error" not in line
+        assert "fixed" in line
+        assert "internal error" not in line
         assert os.listdir(folder) == []
     finally:
         folder.chmod(stat.S_IRWXU)
@@ -115,7 +116,8 @@ def test_a_write_that_is_stopped_leaves_the_old_file(tmp_path, stop):
     with pytest.raises(kind), replacing(path) as part:
         part.write_text("half of the n")
         raise kind
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["x.csv"]
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x.csv"]
 
 
 def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
@@ -152,7 +154,8 @@ def test_two_processes_that_write_one_table(tmp_path):
     while any(w.poll() is None for w in writers):  # a reader never sees half a table
         if path.exists():
             lines = path.read_text(encoding="utf-8").splitlines()
-            assert lines[0] == "who,k,value,code" and all(len(x.split(",")) == 4 for x in lines)
+            assert lines[0] == "who,k,value,code"
+            assert all(len(x.split(",")) == 4 for x in lines)
             assert all(len(x.split(",")[2]) == 2000 for x in lines[1:])
     for w in writers:
         _, err = w.communicate()

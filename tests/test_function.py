@@ -17,7 +17,9 @@ def test_named_ports_and_shapes():
     assert f.name() == "inverse_dynamics_2"
     assert f.name_in() == ["q", "v", "dv", "d2v", "d3v", "w_ext", "dw_ext", "d2w_ext"]
     assert f.name_out() == ["tau", "dtau", "d2tau"]
-    assert f.size_in("q") == (10, 1) and f.size_in("v") == (9, 1) and f.size_in("w_ext") == (6, 4)
+    assert f.size_in("q") == (10, 1)
+    assert f.size_in("v") == (9, 1)
+    assert f.size_in("w_ext") == (6, 4)
     inputs, outputs = od.ports(robot("floating"), "inverse_dynamics", 2, external_wrenches=True)
     assert [p.name for p in inputs + outputs] == f.name_in() + f.name_out()
     assert all(p.unit and p.meaning for p in inputs + outputs)
@@ -187,10 +189,13 @@ def test_table_lists_every_method():
 def test_every_method_names_its_source_and_default_exists():
     for quantity in od.quantities():
         record = od.registry.get(quantity)
-        assert record.default and set(record.default) <= set(od.methods(quantity))
+        assert record.default
+        assert set(record.default) <= set(od.methods(quantity))
         for method in od.methods(quantity):
             m = get_method(quantity, method)
-            assert m.source and m.kind in ("analytic", "closed_form", "ad", "numeric") and m.function.__doc__
+            assert m.source
+            assert m.kind in ("analytic", "closed_form", "ad", "numeric")
+            assert m.function.__doc__
 
 
 def test_a_robot_without_joints_has_no_dynamics_but_floats():

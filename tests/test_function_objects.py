@@ -48,8 +48,10 @@ def test_pickled_saved_and_loaded(robot, kind, tmp_path):
     f = od.function(robot, quantity, **options)
     expected = numbers(f, robot)
     again = pickle.loads(pickle.dumps(f))
-    assert type(again) is type(f) and np.array_equal(numbers(again, robot), expected)
-    assert again.name_in() == f.name_in() and again.name_out() == f.name_out()
+    assert type(again) is type(f)
+    assert np.array_equal(numbers(again, robot), expected)
+    assert again.name_in() == f.name_in()
+    assert again.name_out() == f.name_out()
     f.save(str(tmp_path / "f.casadi"))
     loaded = ca.Function.load(str(tmp_path / "f.casadi"))  # a plain one, whose ports are the same
     assert np.array_equal(numbers(loaded, robot), expected)
@@ -68,7 +70,8 @@ def test_a_pickled_function_still_checks(robot):
 def test_pickled_robots_give_the_same_functions(robot):
     again = pickle.loads(pickle.dumps(robot))
     f, g = (od.function(r, "forward_dynamics") for r in (robot, again))
-    assert np.array_equal(numbers(f, robot), numbers(g, robot)) and str(again) == str(robot)
+    assert np.array_equal(numbers(f, robot), numbers(g, robot))
+    assert str(again) == str(robot)
 
 
 def test_another_process_loads_what_was_pickled(robot, tmp_path):
@@ -120,7 +123,8 @@ def test_threads_that_build_functions_of_one_robot():
         t.start()
     for t in threads:
         t.join()
-    assert len(found) == 4 and all(np.array_equal(x, found[0]) for x in found)
+    assert len(found) == 4
+    assert all(np.array_equal(x, found[0]) for x in found)
 
 
 def build_and_drop(times):

@@ -61,7 +61,8 @@ def check_maps(robot, to, seed=0):
     tau = np.random.default_rng(seed + 50).normal(size=robot.nv)
     x = to.q(q)
     y, a, f = to.v(v, q), to.dv(dv, v, q), to.tau(tau, q)
-    assert x.shape == (to.nq,) and y.shape == a.shape == f.shape == (to.nv,)
+    assert x.shape == (to.nq,)
+    assert y.shape == a.shape == f.shape == (to.nv,)
     np.testing.assert_allclose(to.from_q(x), q, atol=1e-14)
     np.testing.assert_allclose(to.from_v(y, x), v, atol=1e-14)
     np.testing.assert_allclose(to.from_dv(a, y, x), dv, atol=1e-13)
@@ -187,7 +188,8 @@ def test_pinocchio_matches_by_name_and_says_what_is_missing():
     model, _, _ = pinocchio_model(pin, robot)
     with pytest.raises(ModelError) as caught:
         interop.to_pinocchio(robot.locked({"elbow": 0.0}), model)
-    assert "'elbow' of the model" in str(caught.value) and "lock it" in str(caught.value)
+    assert "'elbow' of the model" in str(caught.value)
+    assert "lock it" in str(caught.value)
     small, _, _ = pinocchio_model(pin, robot.locked({"elbow": 0.0}))
     with pytest.raises(ModelError, match="'elbow' of the robot is not in the model"):
         interop.to_pinocchio(robot, small)

@@ -155,7 +155,8 @@ def test_option_normalize():
         od.function(r, "bias", normalize=1)
     for f in (strict, free):
         again = pickle.loads(pickle.dumps(f))
-        assert again.rotations == f.rotations == (("joint2", 1),) and again.normalize is f.normalize
+        assert again.rotations == f.rotations == (("joint2", 1),)
+        assert again.normalize is f.normalize
 
 
 def test_normalized_of_many():

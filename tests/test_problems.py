@@ -63,9 +63,11 @@ def test_writes_what_it_should(name, tmp_path):
     assert load(name).main(["--quick", "--quiet", "--out", str(out)]) == 0
     assert {p.name for p in out.iterdir()} == _FILES[name]
     for path in out.glob("*.png"):
-        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert path.stat().st_size > 10_000
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert facts["passed"] and len(facts["checks"]) > 10
+    assert facts["passed"]
+    assert len(facts["checks"]) > 10
     assert all(c["error"] < c["bound"] for c in facts["checks"].values())
     assert facts["command"].startswith(f"python problems/{name}.py --quick")
     assert str(out.parent) not in json.dumps(facts)
@@ -95,7 +97,8 @@ def check_aerial_manipulator(out):
     assert thrust.min() > 0
     assert all(columns[f"round trip {k}"].max() < 1e-8 for k in range(6))
     robot = od.robots.aerial_manipulator()
-    assert np.ptp(columns["z [m]"]) == 0 and np.hypot(columns["x [m]"], columns["y [m]"]) == pytest.approx(0.8)
+    assert np.ptp(columns["z [m]"]) == 0
+    assert np.hypot(columns["x [m]"], columns["y [m]"]) == pytest.approx(0.8)
     # on the whole the lift carries the weight: the circle is level
     assert np.mean(columns["tau wrench_fz [N]"]) == pytest.approx(9.81 * robot.total_mass, rel=0.02)
 
@@ -149,4 +152,5 @@ def test_as_a_process(name):
     done = subprocess.run(
         words, capture_output=True, text=True, cwd=_FOLDER.parent, env={"PYTHONPATH": str(_FOLDER.parent), "PATH": ""}
     )
-    assert done.returncode == 0 and "--quick" in done.stdout, done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "--quick" in done.stdout, done.stderr

@@ -387,7 +387,8 @@ def test_files_of_ways_and_positions(tmp_path, capsys, data):
     for words in (["--path", str(path)], ["--from", str(path), "--to=0,0"]):
         assert cli.main(["plan", "planar_2r", *words, "--out", str(tmp_path / "out")]) == 2
         (line,) = capsys.readouterr().err.strip().splitlines()
-        assert "way.csv" in line and "internal error" not in line
+        assert "way.csv" in line
+        assert "internal error" not in line
 
 
 def test_a_way_point_that_is_no_file(tmp_path, capsys):

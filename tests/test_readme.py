@@ -29,16 +29,20 @@ def test_examples_run(tmp_path, monkeypatch, capsys):
         exec(compile("\n" * line + block, "README.md", "exec"), names)  # so that a failure names the line
         if "found.check()" in block:
             solutions["torque"] = names["found"]
-    assert names["arm"].nq == 2 and names["held"].nq == 1
+    assert names["arm"].nq == 2
+    assert names["held"].nq == 1
     assert names["r"]["d2tau"].shape == (2, 1)
-    assert names["dM_dq2"].shape == (4, 1) and not names["dM_dq2"].is_zero()
-    assert 0.2 < names["plan"].duration < 2 and names["plan"].check().ok()
+    assert names["dM_dq2"].shape == (4, 1)
+    assert not names["dM_dq2"].is_zero()
+    assert 0.2 < names["plan"].duration < 2
+    assert names["plan"].check().ok()
     assert solutions["torque"].duration == pytest.approx(0.3815, abs=3e-4)  # as collocation with 160 intervals
     assert solutions["torque"].check().ok()
     assert Path("plan.csv").stat().st_size > 1000
     assert Path("plan.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     signatures = re.findall(r"^print\(f\)  # (.*)$", "\n".join(blocks), re.MULTILINE)
-    assert signatures and all(s in capsys.readouterr().out for s in signatures)
+    assert signatures
+    assert all(s in capsys.readouterr().out for s in signatures)
 
 
 def test_table_is_up_to_date():

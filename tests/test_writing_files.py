@@ -169,7 +169,8 @@ def test_a_folder_in_the_way_of_a_file_of_several_changes_nothing(tmp_path):
         (part / "a.csv").write_text("new")
         (part / "b.csv").write_text("new")
     assert error.value.filename == str(tmp_path / "b.csv")
-    assert (tmp_path / "a.csv").read_text() == "old" and sorted(os.listdir(tmp_path)) == ["a.csv", "b.csv"]
+    assert (tmp_path / "a.csv").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["a.csv", "b.csv"]
 
 
 def test_errors_of_files_that_take_their_places_together_name_those(tmp_path):
@@ -213,4 +214,5 @@ def test_links_are_written_through(tmp_path, there):
     write_texts("codegen", tmp_path, {"link_two.csv": "new"})
     for name in ("one.csv", "two.csv"):
         assert (tmp_path / f"link_{name}").is_symlink()
-        assert not (tmp_path / name).is_symlink() and (tmp_path / name).read_text() == "new"
+        assert not (tmp_path / name).is_symlink()
+        assert (tmp_path / name).read_text() == "new"

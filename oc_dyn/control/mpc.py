@@ -50,7 +50,7 @@ def mpc(
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
-    if any(free for _, _, free in problem._durations):
+    if problem.description.free_time:
         raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
     one_of("solver of quadratic programs with C code", qpsol, tuple(_QP))
     one_of("hessian of mpc", hessian, ("exact", "gauss_newton"))
@@ -67,10 +67,10 @@ def mpc(
         raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
     for what, expression in outputs.items():
         for symbol in ca.symvar(expression):
-            if not any(ca.is_equal(symbol, s) for s in (*made.symbols, problem._ahead)):
+            if not any(ca.is_equal(symbol, s) for s in (*made.symbols, made.description.ahead)):
                 raise UnknownName(f"symbol in output {what!r}", symbol.name(), [s.name() for s in made.symbols])
     checked_c_name("mpc", name, "give another name=")
-    _check_ports([n for n, _ in problem._parameters + problem._varying], list(outputs))
+    _check_ports(problem.description.parameter_names, list(outputs))
     quiet = {"qpsol": qpsol, "qpsol_options": {**_QP[qpsol][0], "error_on_fail": False}, "max_iter": int(iterations)}
     quiet["convexify_strategy"] = "none" if hessian == "gauss_newton" else "regularize"
     quiet["error_on_fail"] = False
@@ -87,7 +87,7 @@ class Controller:
 
     def __init__(self, made, outputs, options, hessian, qpsol, shift, name):
         self.made, self.qpsol, self.name = made, qpsol, name
-        self.names = [n for n, _ in made.problem._parameters + made.problem._varying]
+        self.names = made.description.parameter_names
         self.outputs = {k: ca.MX(x).numel() for k, x in outputs.items()}
         assembly = made.assembly
         options = {**options, "cache": assembly.cache("sqpmethod", hessian)}
@@ -117,9 +117,9 @@ class Controller:
 
     def _parameters(self):
         """(parameter of the program, [symbols of each])."""
-        problem, made = self.made.problem, self.made
-        common = [ca.MX.sym(n, s.numel()) for n, s in problem._parameters]
-        rows = [ca.MX.sym(n, s.numel(), made.total + 1) for n, s in problem._varying]
+        made = self.made
+        common = [ca.MX.sym(n, s.numel()) for n, s in made.description.parameters]
+        rows = [ca.MX.sym(n, s.numel(), made.total + 1) for n, s in made.description.varying]
         own = ca.vertcat(ca.DM(made.shares[None, :]), *rows)
         return ca.vertcat(ca.MX(0, 1), *common, ca.vec(own)), [*common, *rows]
 
@@ -133,7 +133,7 @@ class Controller:
             columns += ca.vertsplit(y, np.cumsum([0, *(v.size for v in some)]).tolist()) if some else []
         sizes = [s.numel() for s in (*made.p, *made.own)]
         columns += ca.vertsplit(p[: made.n_p + made.n_s], np.cumsum([0, *sizes]).tolist())
-        f = ca.Function("first", [*made.symbols, made.problem._ahead], [ca.vec(ca.MX(e)) for e in outputs.values()])
+        f = ca.Function("first", [*made.symbols, made.description.ahead], [ca.vec(ca.MX(e)) for e in outputs.values()])
         return f.call([*columns, ca.MX(0)], True, False)
 
     def _moved(self, found, shift):

@@ -85,7 +85,7 @@ def phase_functions(made, phase):
     limits = (one for k, row in enumerate(phase.rows) for one in row.scalars(row.name or f"{k}{of}"))
     for r in limits:
         # what is said of a later time in the interval belongs to nodes
-        alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, made.problem._ahead))
+        alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, made.description.ahead))
         equation = r.lower[0] == r.upper[0] and (low or ca.depends_on(r.expression, stepped))
         by_node = bool(equation) or ca.depends_on(r.expression, varying)
         groups["nodal" if alone or by_node else "dense"].append(r)
@@ -125,17 +125,17 @@ def _between(made, phase):
     def stepped(symbols):
         return all(numbers.get(id(y)) in phase.steps for y in symbols)
 
-    for chain in made.chains:
+    for chain in made.description.chains:
         if stepped(chain[:-1]):
             *own, last = (places[id(y)] for y in chain)
             rows |= {i for part in own for i in part}
             known.append(lambda x, u, s, h, own=own, last=last: _set_chain(x, u, own, last, s * h))
-    for points in made.splines:
+    for points in made.description.splines:
         if stepped(points[:-1]):
             *own, last = (places[id(y)] for y in points)
             rows |= {i for part in own for i in part}
             known.append(lambda x, u, s, h, own=own, last=last: _set_spline(x, u, own, last, s))
-    for body in made.bodies:
+    for body in made.description.bodies:
         if stepped([body.q, body.v]):
             q, v, dv = (places[id(y)] for y in (body.q, body.v, body.dv))
             rows |= {*q, *v}

@@ -17,33 +17,23 @@ from ..model.cache import cached
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import check_robot
 from ..numbers import as_floats
+from .description import Body
 
 
 @dataclass(frozen=True, eq=False)
-class ContactBody:
+class ContactBody(Body):
     """What Problem.contact_body made, symbols: q (nq,), v, dv, tau (nv,), f (3, k), and p, dp (3, k), where the points
     are and their velocities; forces, points and velocities in root axes."""
 
     problem: object
-    robot: object
-    frames: tuple
-    q: ca.MX
-    v: ca.MX
-    dv: ca.MX
-    f: ca.MX
 
     p = property(lambda self: contact_points(self.robot, self.frames)(self.q, self.v)[0])
     dp = property(lambda self: contact_points(self.robot, self.frames)(self.q, self.v)[1])
     tau = property(lambda self: contact_efforts(self.robot, self.frames)(self.q, self.v, self.dv, self.f))
 
-    @property
-    def quaternions(self):
-        """Rows of q where a quaternion begins."""
-        return [j.q_index for j in self.robot.joints if j.nq > j.nv]
-
     def next(self):
         """(q, v, p, dp) at the next node, in the phase now described."""
-        h = self.problem.step + self.problem._ahead
+        h = self.problem.step + self.problem.description.ahead
         q = self.robot.integrate_function()(self.q, h * self.v + h**2 / 2 * self.dv)
         v = self.v + h * self.dv
         return q, v, *contact_points(self.robot, self.frames)(q, v)

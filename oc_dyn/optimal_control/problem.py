@@ -13,8 +13,8 @@ found[q]                                    # (51, 2)
 """
 
 import warnings
-from dataclasses import dataclass, field
 from math import factorial
+from types import MappingProxyType
 
 import casadi as ca
 import numpy as np
@@ -31,43 +31,12 @@ from ..numbers import as_floats, shortened
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
 from .contact_motion import ContactBody, check_guess
+from .description import Body, Constraint, Description, Duration, Numbers, Parameter, Phase, Variable
 from .integrators import chosen_method
 from .polynomials import later, uniform_b_spline
+from .solution import Solution
 from .solver import checked_options, solve, solvers
-from .transcription import Row, Solution, Transcribed
-
-
-@dataclass(eq=False)
-class Variable:
-    """A state or control: symbol, bounds (n,), guess, value at start and goal or None."""
-
-    name: str
-    symbol: ca.MX
-    lower: np.ndarray
-    upper: np.ndarray
-    scale: np.ndarray
-    guess: object = 0.0
-    scaled: bool = False  # whether the scale was given
-    start: np.ndarray | None = None
-    goal: np.ndarray | None = None
-
-    @property
-    def size(self):
-        return self.symbol.numel()
-
-
-@dataclass(eq=False)
-class Phase:
-    """Nodes of one stretch of time, with the dynamics, limits and costs that hold there."""
-
-    nodes: int
-    number: int
-    rates: dict = field(default_factory=dict)  # number of a state: rate
-    steps: dict = field(default_factory=dict)  # number of a state: value at the next node
-    rows: list = field(default_factory=list)
-    integrals: list = field(default_factory=list)
-    squares: list = field(default_factory=list)
-    join: dict = field(default_factory=dict)  # number of a state: value at the start of the next phase
+from .transcription import Transcribed
 
 
 class Problem:
@@ -84,7 +53,8 @@ class Problem:
         self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
         self._chains, self._splines, self._bodies = [], [], []
-        self._revision, self._made = 0, {}  # whatever changes the stages raises the revision
+        self.numbers = Numbers()  # guesses and fixed ends, read at every solve
+        self._revision, self._made = 0, {}  # whatever changes the description raises the revision
         self.phase(nodes, duration)
 
     # -- what there is --------------------------------------------------------------------------------------
@@ -172,11 +142,11 @@ class Problem:
             if limits[d - 1] is not None:
                 # those behind the first are bounded by the intervals before; the first interval bounds its own
                 rows = [
-                    Row(x / h**d / limits[d - 1], -np.ones(size), np.ones(size), f"d{d}{name}", of_nodes=True)
+                    Constraint(x / h**d / limits[d - 1], -np.ones(size), np.ones(size), f"d{d}{name}", of_nodes=True)
                     for x in differences
                 ]
                 self._start_rows += rows[:-1]
-                self._phase.rows.append(rows[-1])
+                self._add("rows", rows[-1])
         weights = uniform_b_spline(order)
         out = []
         for j in range(order + 1):
@@ -237,7 +207,7 @@ class Problem:
             for (name, (one, size)), guess, typical in zip(add.items(), guesses, scale, strict=False)
         ]
         q, v, dv, f = made if frames else (*made, ca.MX(0, 1))
-        body = ContactBody(self, robot, frames, q, v, dv, ca.reshape(f, 3, len(frames)))
+        body = ContactBody(robot, frames, q, v, dv, ca.reshape(f, 3, len(frames)), self)
         self._bodies.append(body)
         self._step_body(body)
         return body
@@ -249,7 +219,7 @@ class Problem:
     @property
     def duration(self):
         """Symbol or number: duration of the phase now described."""
-        return self._durations[self._phase.number][0]
+        return self._durations[-1].value
 
     @property
     def step(self):
@@ -270,9 +240,8 @@ class Problem:
             got = shortened(duration)
             raise ShapeError(f"Problem: duration is {got}, expected a positive number or (lower, upper)")
         symbol = ca.MX.sym(f"T{number}") if free else bounds[0]
-        self._durations.append((symbol, bounds, free))
-        self._phase = Phase(nodes, number)
-        self._phases.append(self._phase)
+        self._durations.append(Duration(symbol, bounds, free))
+        self._phases.append(Phase(nodes, number))
         self._revision += 1
         for chain in self._chains:
             self._step(chain)
@@ -284,25 +253,15 @@ class Problem:
 
     def rate(self, state, expression):
         """Time derivative of a state."""
-        number = self._number(state)
-        expression = self._column(expression, state)
-        self._phase.steps.pop(number, None)
-        self._phase.rates[number] = expression
-        self._revision += 1
+        self._say("rates", state, expression)
 
     def next(self, state, expression):
         """Value of a state at the next node, instead of its rate: a step on a manifold, an exact step, a map."""
-        number = self._number(state)
-        expression = self._column(expression, state)
-        self._phase.rates.pop(number, None)
-        self._phase.steps[number] = expression
-        self._revision += 1
+        self._say("steps", state, expression)
 
     def join(self, state, expression):
         """Value of a state at the start of the next phase, by default what it is at the end of this one."""
-        number = self._number(state)
-        self._phase.join[number] = self._column(expression, state)
-        self._revision += 1
+        self._say("join", state, expression)
 
     def limit(self, lower, expression, upper, *, name: str = ""):
         """lower <= expression <= upper at every node of the phase, and where else controls that it depends on are free;
@@ -313,8 +272,7 @@ class Problem:
         """
         x = expression_of("limit", expression)
         name = name_of("limit", name) if name != "" else ""
-        self._phase.rows.append(Row(x, *self._bounds("limit", lower, upper, x.numel()), name))
-        self._revision += 1
+        self._add("rows", Constraint(x, *self._bounds("limit", lower, upper, x.numel()), name))
 
     def start(self, values):
         """{state or expression: value, or (lower, upper)} at the first node; values may be parameters."""
@@ -328,12 +286,23 @@ class Problem:
         """Add to the cost: the integral of a rate, a cost of the last node, or the integral of half the sum of squares
         of `squares`, which hessian="gauss_newton" makes use of."""
         if integral is not None:
-            self._phase.integrals.append(self._scalar("integral", integral))
+            self._add("integrals", self._scalar("integral", integral))
         if squares is not None:
-            self._phase.squares.append(expression_of("minimize squares", squares))
+            self._add("squares", expression_of("minimize squares", squares))
         if terminal is not None:
             self._terminal.append(self._scalar("terminal", terminal))
-        self._revision += 1
+            self._revision += 1
+
+    def guess(self, values):
+        """{state or control, or its name: guess}, as of state; from the next solve on."""
+        if not isinstance(values, dict):
+            raise ShapeError(f"guess: got {shortened(values)}, expected {{state or control: guess}}")
+        known = [*self._states, *self._controls]
+        for key, guess in values.items():
+            named = key if isinstance(key, str) else next((v.name for v in known if v.symbol is key), None)
+            if named not in [v.name for v in known]:
+                raise UnknownName("state or control of the problem", shortened(key), [v.name for v in known])
+            self.numbers.guess[named] = self._guess(named, guess)
 
     # -- solving --------------------------------------------------------------------------------------------
 
@@ -360,7 +329,7 @@ class Problem:
             raise ShapeError(f"initial: got {shortened(initial)}, expected a Solution of this or another Problem")
         solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
-        outer, inner = checked_options(solver, solver_options, free_time=any(d[2] for d in self._durations))
+        outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
         p = made.parameters({} if parameters is None else parameters)
         given = {"p": p, **made.bounds, "x0": made.guess(initial)}
         if initial is not None and initial.transcribed is made:
@@ -383,21 +352,60 @@ class Problem:
     def transcribed(self, method="rk4", compiled=False):
         """The nonlinear program of the problem by a method of integration, made once; see solve."""
         compiled, method = compile if compiled is True else compiled or None, chosen_method(method)
-        # complete: the revision stands for all that the stages are made of; bounds, ends, guesses and parameters are
-        # read at every solve
+        description = self.description
+        # complete: a description is all that the stages are made of; ends, guesses and parameters are read at every
+        # solve
         key = (method, compiled, self._revision)
         if key not in self._made:
-            self._made = {k: x for k, x in self._made.items() if k[2] == self._revision}
-            self._made[key] = Transcribed(self, method, compiled)
+            self._made[key] = Transcribed(description, self.numbers, method, compiled)
+        return self._made[key]
+
+    @property
+    def description(self):
+        """Description of the problem as it is now: the same value until something of it changes."""
+        key = "description", self._revision  # complete: whatever changes a description raises the revision
+        if key not in self._made:
+            self._made = {key: self._described()}  # what was made of an earlier one is not asked for any more
         return self._made[key]
 
     # -- inside ---------------------------------------------------------------------------------------------
 
+    def _described(self):
+        fixed = {where: frozenset(getattr(self.numbers, where)) for where in ("start", "goal")}
+        return Description(
+            states=tuple(self._states),
+            controls=tuple(self._controls),
+            parameters=tuple(self._parameters),
+            varying=tuple(self._varying),
+            durations=tuple(self._durations),
+            phases=tuple(self._phases),
+            share=self._share,
+            ahead=self._ahead,
+            start_rows=tuple(self._start_rows),
+            goal_rows=tuple(self._goal_rows),
+            terminal=tuple(self._terminal),
+            chains=tuple(map(tuple, self._chains)),
+            splines=tuple(map(tuple, self._splines)),
+            bodies=tuple(Body(b.robot, b.frames, b.q, b.v, b.dv, b.f) for b in self._bodies),
+            fixed=MappingProxyType(fixed),
+        )
+
+    def _add(self, what, *added):
+        """More rows, integrals or squares of the phase now described."""
+        self._phases[-1] = self._phases[-1].with_more(what, *added)
+        self._revision += 1
+
+    def _say(self, what, state, expression):
+        """A rate, step or join of a state in the phase now described."""
+        number = self._number(state)
+        self._phases[-1] = self._phases[-1].with_state(what, number, self._column(expression, state))
+        self._revision += 1
+
     def _symbol(self, into, what, name, size):
         self._revision += 1
         name, size = name_of(what, name), count(f"{what} {name!r}: size", size, 1)
-        into.append((name, ca.MX.sym(name, size)))
-        return into[-1][1]
+        into.append(Parameter(name, ca.MX.sym(name, size)))
+        return into[-1].symbol
 
     @staticmethod
     def _scalar(what, value):
@@ -419,9 +427,13 @@ class Problem:
         if not np.all((scale > 0) & np.isfinite(scale)):
             raise ShapeError(f"{name}: scale is {shortened(scale.tolist())}, expected positive numbers")
         self._revision += 1
-        guess = guess if callable(guess) else np.array(as_floats(f"guess of {name}", guess))  # a copy
-        into.append(Variable(name, ca.MX.sym(name, size), lower, upper, scale, guess, scaled))
+        self.numbers.guess[name] = self._guess(name, guess)
+        into.append(Variable(name, ca.MX.sym(name, size), lower, upper, scale, scaled))
         return into[-1].symbol
+
+    @staticmethod
+    def _guess(name, guess):
+        return guess if callable(guess) else np.array(as_floats(f"guess of {name}", guess))  # a copy
 
     @staticmethod
     def _bounds(what, lower, upper, size):
@@ -460,11 +472,11 @@ class Problem:
                         f"{where}: {shortened(value)} for two rows may be their values or (lower, upper); give a list "
                         "[a, b] of values, or a pair of lists of bounds"
                     )
-                rows.append(Row(x, *self._bounds(where, *value, x.numel())))
+                rows.append(Constraint(x, *self._bounds(where, *value, x.numel())))
             elif isinstance(value, ca.MX):
                 if value.numel() not in (1, x.numel()):
                     raise ShapeError(f"{where}: got {value.numel()} values, expected {x.numel()}")
-                rows.append(Row(x - ca.vec(value), *self._bounds(where, 0, 0, x.numel())))
+                rows.append(Constraint(x - ca.vec(value), *self._bounds(where, 0, 0, x.numel())))
             elif known is not None:
                 fixed, _ = self._bounds(f"{where} of {known.name}", value, value, known.size)
                 for body in (b for b in self._bodies if b.q is symbol):
@@ -473,10 +485,11 @@ class Problem:
                     if not known.lower[i] - 1e-9 <= x <= known.upper[i] + 1e-9:
                         bounds = f"{known.lower[i]:g} to {known.upper[i]:g}"
                         raise LimitError(f"{where}: {known.name}[{i}] is {x:g}, outside its bounds {bounds}")
-                if getattr(known, where) is None:
+                ends = getattr(self.numbers, where)
+                if known.name not in ends:
                     self._revision += 1
-                setattr(known, where, fixed)
+                ends[known.name] = fixed
                 continue
             else:
-                rows.append(Row(x, *self._bounds(where, value, value, x.numel())))
+                rows.append(Constraint(x, *self._bounds(where, value, value, x.numel())))
             self._revision += 1

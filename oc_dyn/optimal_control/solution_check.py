@@ -33,7 +33,7 @@ def check(solution, tolerance):
         if known is None or row.error > known.error or np.isnan(row.error):
             worst[row.what, row.name] = row
     order = sorted(worst.values(), key=lambda r: (not r.counts, -np.nan_to_num(r.error, nan=np.inf)))
-    terminal = _kept(made, "terminal", made.terminal)(solution.x[-1], _last(solution.u), constants[:, -1])
+    terminal = _kept(made, "terminal", made.description.terminal)(solution.x[-1], _last(solution.u), constants[:, -1])
     return SolutionCheck(tuple(order), cost + float(terminal.full().sum()), uncertainty, tolerance)
 
 
@@ -60,7 +60,7 @@ def _at_ends(solution):
     """Rows of start and goal, bounds of the last node and of the durations, norms of quaternions at the nodes."""
     made, rows = solution.transcribed, []
     constants, t = _constants(solution), solution.t
-    for what, k, some in (("start", 0, made.start_rows), ("goal", -1, made.goal_rows)):
+    for what, k, some in (("start", 0, made.description.start_rows), ("goal", -1, made.description.goal_rows)):
         if some:
             u = solution.u[0] if k == 0 and len(solution.u) else _last(solution.u)
             values = _kept(made, what, [r.expression for r in some])(solution.x[k], u, constants[:, k]).full()
@@ -73,7 +73,7 @@ def _at_ends(solution):
     for number, (T, (_, (lower, upper), _)) in enumerate(zip(solution.durations, made.durations, strict=True)):
         value = np.array([[T]])
         rows += outside("duration", [f"phase {number}"], value, np.array([lower]), np.array([upper]), t[-1:])
-    for body in made.bodies:
+    for body in made.description.bodies:
         place = next(r for v, r in zip(made.states, made.state_rows, strict=True) if v.symbol is body.q)
         for i in body.quaternions:
             norms = np.linalg.norm(solution.x[:, place[i : i + 4]], axis=1)[None]

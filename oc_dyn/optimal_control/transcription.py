@@ -4,7 +4,6 @@ State of a stage: the problem's states, each divided by its scale, the free dura
 has them at nodes. Its other unknowns: the controls elsewhere, and what the method adds.
 """
 
-from copy import copy
 from dataclasses import dataclass, replace
 
 import casadi as ca
@@ -12,11 +11,9 @@ import numpy as np
 
 from ..errors import OrderError, ShapeError, UnknownName
 from ..numbers import as_floats, shortened
-from ..planning.trajectory import Trajectory, joint_units
-from ..validation import expression as expression_of
-from ..validation import number, numbers
+from ..validation import numbers
 from .assembly import Group, assemble
-from .solution_check import check
+from .description import Constraint
 from .stages import kind
 
 
@@ -41,39 +38,15 @@ class Extra:
     bounded: bool
 
 
-@dataclass(eq=False)
-class Row:
-    """An expression and its bounds, what messages call it, and whether it means something at nodes alone."""
-
-    expression: ca.MX
-    lower: np.ndarray
-    upper: np.ndarray
-    name: str = ""
-    of_nodes: bool = False
-
-    def scalars(self, name):
-        """One row for every element, named after the whole."""
-        if self.lower.size == 1:
-            return [replace(self, name=name)]
-        ends = zip(ca.vertsplit(self.expression), self.lower, self.upper, strict=True)
-        return [Row(x, a[None], b[None], f"{name}[{i}]", self.of_nodes) for i, (x, a, b) in enumerate(ends)]
-
-
 class Transcribed:
     """Nonlinear program of a Problem: assembly, bounds {lbx, ubx, lbg, ubg}, guess, parameters, values."""
 
-    def __init__(self, problem, method, compiled):
-        self.problem, self.method = problem, method
-        # what is transcribed stays as it is now, whatever is added to the problem
-        self.phases = [replace(p, **{k: copy(x) for k, x in vars(p).items()}) for p in problem._phases]
-        self.start_rows, self.goal_rows, self.terminal = (
-            list(x) for x in (problem._start_rows, problem._goal_rows, problem._terminal)
-        )
-        self.chains, self.splines, self.bodies = (list(x) for x in (problem._chains, problem._splines, problem._bodies))
-        self.durations = list(problem._durations)
+    def __init__(self, description, numbers, method, compiled):
+        self.description, self.numbers, self.method = description, numbers, method
+        self.phases, self.durations = description.phases, description.durations
+        self.states, self.controls = description.states, description.controls
         self.checks = {}  # Functions of solution_check, by number of the phase
         self.nodal = getattr(method, "controls_are_states", False)
-        self.states, self.controls = list(problem._states), list(problem._controls)
         self.state_rows, self.control_rows = (_numbered(some) for some in (self.states, self.controls))
         self.state_names, self.control_names = (
             [f"{v.name}[{i}]" if v.size > 1 else v.name for v in some for i in range(v.size)]
@@ -83,10 +56,10 @@ class Transcribed:
         self.times = [k for k, (_, _, free) in enumerate(self.durations) if free]
         self.T_scale = np.array([np.sqrt(np.prod(self.durations[k][1])) for k in self.times])
         self.nx = self.x_scale.size + len(self.times) + (self.u_scale.size if self.nodal else 0)
-        self.p = [symbol for _, symbol in problem._parameters]
+        self.p = [symbol for _, symbol in description.parameters]
         self.n_p = sum(s.numel() for s in self.p)
         self.symbols = [v.symbol for v in (*self.states, *self.controls)]
-        self.own = [problem._share, *(symbol for _, symbol in problem._varying)]  # parameters of a stage
+        self.own = [description.share, *(symbol for _, symbol in description.varying)]  # parameters of a stage
         self.n_s = sum(s.numel() for s in self.own)
         self.symbols += [self.durations[k][0] for k in self.times] + self.p + self.own
         self.groups, self.row_bounds, self.stretches = [], [], []
@@ -125,7 +98,7 @@ class Transcribed:
         if not expressions:
             return []
         columns = [self.split(y, [v.symbol for v in some]) for y, some in ((x, self.states), (u, self.controls))]
-        f = ca.Function("f", [*self.symbols, self.problem._ahead], [ca.MX(e) for e in expressions])
+        f = ca.Function("f", [*self.symbols, self.description.ahead], [ca.MX(e) for e in expressions])
         return f.call([*columns[0], *columns[1], *constants, ca.MX(0)], True, False)
 
     def _add_phase(self, phase, compiled):
@@ -135,7 +108,7 @@ class Transcribed:
             raise OrderError(f"Problem: in {name} state {missing[0]!r} has neither a rate nor a next value; give one")
         self._check_maps(phase)
         last = phase is self.phases[-1]
-        start_rows = [*self.start_rows, *self._norm_rows()] if phase.number == 0 else []
+        start_rows = [*self.description.start_rows, *self._norm_rows()] if phase.number == 0 else []
         extras = self._extras(phase)
         inner = self._rows_at_points(phase)
         # a node between phases is the start of the next one, which has limits of its own
@@ -209,10 +182,10 @@ class Transcribed:
         for r in phase.rows:
             if self._controlled(r.expression):
                 rows.append(r)
-            elif not (r.of_nodes or ca.depends_on(r.expression, ca.vertcat(stepped, self.problem._ahead))):
+            elif not (r.of_nodes or ca.depends_on(r.expression, ca.vertcat(stepped, self.description.ahead))):
                 rows += [one for one in r.scalars(r.name) if one.lower != one.upper]
         states = [self.states[k] for k in self.rated(phase)]
-        return rows + [Row(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
+        return rows + [Constraint(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
 
     def rated(self, phase):
         """Numbers of the states that have rates."""
@@ -222,7 +195,7 @@ class Transcribed:
         return [i for k in self.rated(phase) for i in self.state_rows[k]]
 
     def _length(self, phase, X, U, constants):
-        return self.at([self.durations[phase.number][0] * self.problem._share], X, U, constants)[0]
+        return self.at([self.durations[phase.number][0] * self.description.share], X, U, constants)[0]
 
     def _step(self, phase, X, U, constants, more, scales):
         """(Step, states at the next node, [(states, controls)] at its points, [(weight, states, controls)] of its
@@ -274,14 +247,14 @@ class Transcribed:
         """Rows that keep quaternions of contact bodies at norm 1 at the start where nothing else says what they are:
         steps keep the norm, whatever it is."""
         rows = []
-        for body in self.bodies:
+        for body in self.description.bodies:
             state = next(v for v in self.states if v.symbol is body.q)
-            fixed = [r.expression for r in self.start_rows if np.array_equal(r.lower, r.upper)]
+            fixed = [r.expression for r in self.description.start_rows if np.array_equal(r.lower, r.upper)]
             others = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.states if v is not state))
             fixed = ca.vertcat(ca.MX(0, 1), *(x for x in fixed if not ca.depends_on(x, others)))
-            for i in () if state.start is not None else body.quaternions:
+            for i in () if state.name in self.description.fixed["start"] else body.quaternions:
                 if ca.sprank(ca.jacobian(fixed, body.q)[:, i : i + 4]) < 4:
-                    rows.append(Row(ca.sumsqr(body.q[i : i + 4]), np.ones(1), np.ones(1)))
+                    rows.append(Constraint(ca.sumsqr(body.q[i : i + 4]), np.ones(1), np.ones(1)))
         return rows
 
     def _extras(self, phase):
@@ -303,7 +276,7 @@ class Transcribed:
         def controlled(expression):
             return not self.nodal and self._controlled(expression)
 
-        goal, terminal = self.goal_rows, self.terminal
+        goal, terminal = self.description.goal_rows, self.description.terminal
         if any(controlled(r.expression) for r in goal) or any(controlled(t) for t in terminal):
             raise OrderError("Problem: a goal or terminal cost depends on controls, which end before the last node")
         rows = [*(r for r in phase.rows if not controlled(r.expression)), *goal]
@@ -339,10 +312,8 @@ class Transcribed:
         for k, (stretch, _) in enumerate(self._stages()):
             fixed = "start" if k == 0 else "goal" if stretch is None else None
             for side, bound, free in (("lbx", "lower", -np.inf), ("ubx", "upper", np.inf)):
-                ends = [
-                    getattr(v, fixed) if fixed and getattr(v, fixed) is not None else getattr(v, bound)
-                    for v in self.states
-                ]
+                known = getattr(self.numbers, fixed) if fixed else {}
+                ends = [known.get(v.name, getattr(v, bound)) for v in self.states]
                 T = [self.durations[t][1][bound == "upper"] if k == 0 else free for t in self.times]
                 controls = _joined(getattr(v, bound) for v in self.controls) / self.u_scale
                 row = [_joined(ends) / self.x_scale, np.array(T) / self.T_scale]
@@ -359,7 +330,7 @@ class Transcribed:
 
     def parameters(self, given):
         """Values of the parameter of the program from {symbol or name: value}."""
-        named = self.problem._parameters + self.problem._varying
+        named = (*self.description.parameters, *self.description.varying)
         known = [name for name, _ in named]
         if not isinstance(given, dict):
             raise ShapeError(f"parameters: got {shortened(given)}, expected {{symbol or name: value}}")
@@ -372,8 +343,8 @@ class Transcribed:
             if value is None:
                 raise ShapeError(f"Problem: parameter {name!r} has no value; give parameters={{...}} to solve")
             values[name] = value
-        common = [_sized(f"parameter {n!r}", values[n], symbol.numel()) for n, symbol in self.problem._parameters]
-        rows = [_rows(f"parameter {n!r}", values[n], self.total + 1, s.numel()) for n, s in self.problem._varying]
+        common = [_sized(f"parameter {n!r}", values[n], symbol.numel()) for n, symbol in self.description.parameters]
+        rows = [_rows(f"parameter {n!r}", values[n], self.total + 1, s.numel()) for n, s in self.description.varying]
         return self.assembly.parameters(_joined(common), np.vstack([self.shares, *(r.T for r in rows)]))
 
     @property
@@ -387,8 +358,8 @@ class Transcribed:
         if initial is not None and initial.transcribed is self:
             return initial.unknowns
         known = (None, None) if initial is None else (initial.x, initial.u)
-        x = _guessed(self.states, known[0], self.total)  # functions of the share of all intervals
-        u = _guessed(self.controls, known[1], self.total)
+        x = _guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
+        u = _guessed(self.controls, self.numbers.guess, known[1], self.total)
         rows = []
         if initial is not None:
             for what, found, own in (("states", initial.x, self.x_scale), ("controls", initial.u, self.u_scale)):
@@ -441,90 +412,6 @@ class Transcribed:
         return [[joined(same) for same in zip(*of, strict=False)] for of in parts]
 
 
-class Solution:
-    """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
-    depends on controls that are constant on intervals. t (N + 1,): times of the nodes. objective, status, success,
-    iterations, seconds: {part: seconds} in the functions of the program, from the solver.
-    """
-
-    def __init__(self, problem, transcribed, found, given):
-        self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]
-        self.bounds = given["lbx"], given["ubx"]
-        self.unknowns, self.multipliers = found.x, (found.lam_x, found.lam_g)
-        self.objective, self.status, self.success = found.objective, found.status, found.success
-        self.iterations, self.seconds = found.iterations, found.seconds
-        self.x, self.u, self.durations = transcribed.values(found.x)
-        for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
-            values.flags.writeable = False
-        steps = [self.durations[p.number] / p.nodes for p in transcribed.phases for _ in range(p.nodes)]
-        self.t = np.concatenate([[0.0], np.cumsum(steps)])
-
-    @property
-    def duration(self):
-        """Time from start to end [s]."""
-        return float(self.t[-1])
-
-    def check(self, tolerance=1e-3):
-        """SolutionCheck: the dynamics of every interval integrated again, and all bounds and limits between the nodes.
-
-        tolerance: relative to the scales of the states and to the bounds; what .ok() and .summary() go by, and 20 times
-        what the integration may be off. States of methods of order 2 and below count with their bounds alone: their
-        defects are told, and shrink with the intervals, as what is left between nodes of equations that they hold at
-        nodes; so do those of contact bodies. Defects are those of single intervals: over a motion they may add up.
-        """
-        tolerance = number("check: tolerance", tolerance)
-        if not tolerance > 0:
-            raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
-        return check(self, tolerance)
-
-    def trajectory(self, chain, robot=None, limits=None, friction: bool = True):
-        """Trajectory of a robot from the symbols [q, dq, ...] of a chain, polynomials on every interval.
-
-        friction: whether the friction of the robot's joints counts in its torques.
-
-        Without a robot it is one of anything: its coordinates are "1", "2", ...; it has no torques.
-        """
-        count = len(self.t) - 1
-        pieces = np.stack([self[x][:count] for x in chain], axis=1)
-        n = pieces.shape[2]
-        if robot is not None and (n != robot.nv or robot.nq != robot.nv):
-            raise ShapeError(f"trajectory: {n} coordinates for {robot.name}, which has {robot.nq}")
-        info = {"solver_status": self.status, "iterations": self.iterations}
-        names = [str(i + 1) for i in range(n)] if robot is None else robot.coordinate_names
-        units = ("",) * n if robot is None else joint_units(robot)
-        facts = {"joints": names, "units": units, "robot": robot, "limits": limits, "info": info}
-        return Trajectory(self.t, pieces, friction=friction, **facts)
-
-    def __getitem__(self, expression):
-        made = self.transcribed
-        if isinstance(expression, str):
-            named = {v.name: v.symbol for v in (*made.states, *made.controls)}
-            if expression not in named:
-                raise UnknownName("state or control of the problem that was solved", expression, named)
-            expression = named[expression]
-        expression = expression_of("solution[...]", expression)
-        known = [*made.symbols, self.problem._ahead]
-        foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
-        if foreign:
-            raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
-        f = ca.Function("value", known, [expression])
-        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls))
-        count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
-        controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
-        given = [
-            np.split(y[:count], np.cumsum([v.size for v in some])[:-1], axis=1)
-            for y, some in ((self.x, made.states), (controls, made.controls))
-            if some
-        ]
-        columns = [y.T for some in given for y in some]
-        columns += [np.full((1, count), self.durations[k]) for k in made.times]
-        parts = np.split(self.parameters[: made.n_p], np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
-        columns += [np.tile(x[:, None], (1, count)) for x in parts]
-        rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T
-        columns += np.split(rows, np.cumsum([s.numel() for s in made.own])[:-1])
-        return np.array(f.map(count)(*columns, np.zeros((1, count)))).T
-
-
 def _joined(arrays):
     return np.concatenate([np.zeros(0), *arrays])
 
@@ -559,7 +446,7 @@ def _rows(what, value, count, size):
     return value.reshape(count, size)
 
 
-def _guessed(variables, known, total):
+def _guessed(variables, guesses, known, total):
     """Function share of all intervals -> guess of the variables, one after the other, or what is known of them.
 
     known: None, or values at the nodes, or at all but the last, of a problem with any number of them.
@@ -569,7 +456,7 @@ def _guessed(variables, known, total):
         return lambda share: np.array([np.interp(share, at, column) for column in known.T])
 
     def one(v):
-        guess = v.guess
+        guess = guesses[v.name]
         if callable(guess):
             return lambda share: _sized(f"guess of {v.name}", guess(share), v.size)
         table = as_floats(f"guess of {v.name}", guess)

@@ -384,8 +384,7 @@ class _Program:
                 columns = np.searchsorted(task.finite(k), task.rubbing(k))
                 slopes = task.slopes(k, where, side == "end").reshape(self.N + 1, -1)
                 p[self.slopes[k, side]] = np.hstack([slopes, margins[k, side][:, columns]])
-        for v in (*ocp._states, *ocp._controls):
-            v.guess = guess[v.name]
+        ocp.guess(guess)
         if solver == "ipopt":  # half the iterations of the monotone barrier, and it fails less
             options = {"mu_strategy": "adaptive", **(options or {})}
         found = ocp.solve(

@@ -8,6 +8,7 @@ from ..friction import counts
 from ..function import function
 from ..numbers import as_floats
 from ..optimal_control.polynomials import derivatives_at
+from ..optimal_control.solution import Solution
 from ..text import terminal
 from ..validation import number
 from . import storage
@@ -319,3 +320,20 @@ def joint_units(robot):
     """Unit of each coordinate: rad or m."""
     several = {"prismatic": ("m",), "cylindrical": ("rad", "m")}
     return tuple(unit for j in robot.joints for unit in several.get(j.kind, ("rad",) * j.nv))
+
+
+def of_solution(solution, chain, robot=None, limits=None, friction=True):
+    """Trajectory of a Solution; see Solution.trajectory."""
+    count = len(solution.t) - 1
+    pieces = np.stack([solution[x][:count] for x in chain], axis=1)
+    n = pieces.shape[2]
+    if robot is not None and (n != robot.nv or robot.nq != robot.nv):
+        raise ShapeError(f"trajectory: {n} coordinates for {robot.name}, which has {robot.nq}")
+    info = {"solver_status": solution.status, "iterations": solution.iterations}
+    names = [str(i + 1) for i in range(n)] if robot is None else robot.coordinate_names
+    units = ("",) * n if robot is None else joint_units(robot)
+    facts = {"joints": names, "units": units, "robot": robot, "limits": limits, "info": info}
+    return Trajectory(solution.t, pieces, friction=friction, **facts)
+
+
+Solution.to_trajectory = staticmethod(of_solution)

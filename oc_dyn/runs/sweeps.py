@@ -361,7 +361,7 @@ def _packed(function, kind):
 
 
 def _solved_for(problem, **values):
-    symbols = dict(problem._parameters)
+    symbols = dict(problem.description.parameters)
     for name in values:
         if name not in symbols:
             raise UnknownName("parameter of the problem", name, symbols)

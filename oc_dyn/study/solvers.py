@@ -151,7 +151,7 @@ def _reference(name):
     ocp, method = PROBLEMS[name]("ad")
     made = ocp.transcribed(method)
     opti = made.assembly.opti({**made.bounds, "x0": made.guess(None), "p": made.parameters({})})
-    outer, inner = checked_options("ipopt", {"max_iter": MOST}, any(d[2] for d in ocp._durations))
+    outer, inner = checked_options("ipopt", {"max_iter": MOST}, ocp.description.free_time)
     opti.solver("ipopt", outer, inner)
     build = time.perf_counter() - begun
     with watched():
@@ -172,9 +172,9 @@ def _row(name, way, reference):
     begun = time.perf_counter()
     ocp, method = PROBLEMS[name](derivatives)
     made = ocp.transcribed(method, compiled)
-    if hessian == "gauss_newton" and not any(p.squares for p in ocp._phases):
+    if hessian == "gauss_newton" and not any(p.squares for p in ocp.description.phases):
         return ["costs are no squares", *[""] * 6]
-    outer, inner = checked_options(solver, {"max_iter": MOST}, any(d[2] for d in ocp._durations))
+    outer, inner = checked_options(solver, {"max_iter": MOST}, ocp.description.free_time)
     given = {"p": made.parameters({}), **made.bounds, "x0": made.guess(None)}
     build = time.perf_counter() - begun
     found = solve(made.assembly, solver, hessian, outer, inner, given)

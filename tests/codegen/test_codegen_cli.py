@@ -18,11 +18,14 @@ def test_codegen_of_several_quantities(capsys, tmp_path):
     status, out, err = run(capsys, *words, "--out", tmp_path / "arm")
     assert (status, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0].startswith("inverse_dynamics_1: ") and lines[1].startswith("frame_pose_0: ")
+    assert lines[0].startswith("inverse_dynamics_1: ")
+    assert lines[1].startswith("frame_pose_0: ")
     assert lines[2].endswith("arm: arm.c, arm.h, arm_example.c, arm_selftest.c, CMakeLists.txt")
-    assert lines[3].startswith("arm_inverse_dynamics_1: largest error") and lines[-1] == "all 2 passed"
+    assert lines[3].startswith("arm_inverse_dynamics_1: largest error")
+    assert lines[-1] == "all 2 passed"
     header = (tmp_path / "arm" / "arm.h").read_text()
-    assert "dtau (7, 1)" in header and "double" in header
+    assert "dtau (7, 1)" in header
+    assert "double" in header
 
 
 @needs_compiler
@@ -33,7 +36,8 @@ def test_floating_single_separate_and_quiet(capsys, tmp_path):
     names = {p.name for p in (tmp_path / "x").glob("*.c")} - {"robo_example.c", "robo_selftest.c"}
     assert names == {"robo_inverse_dynamics_0_default.c", "robo_inverse_dynamics_0_recursive_body.c"}
     header = (tmp_path / "x" / "robo.h").read_text()
-    assert "float" in header and "q (13, 1)" in header
+    assert "float" in header
+    assert "q (13, 1)" in header
 
 
 @pytest.mark.parametrize(
@@ -53,7 +57,9 @@ def test_floating_single_separate_and_quiet(capsys, tmp_path):
 )
 def test_mistakes_get_one_line(words, hint, capsys, tmp_path):
     status, out, err = run(capsys, *words, "--out", tmp_path / "code")
-    assert status == 2 and err.count("\n") == 1 and hint in err
+    assert status == 2
+    assert err.count("\n") == 1
+    assert hint in err
     assert not (tmp_path / "code").exists()
 
 
@@ -61,5 +67,6 @@ def test_no_compiler_for_the_test(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     status, out, err = run(capsys, "panda", "--quantity", "com", "--out", tmp_path / "code", "--compile-test")
-    assert status == 2 and "looked for $CC (not set), cc, gcc, clang" in err
+    assert status == 2
+    assert "looked for $CC (not set), cc, gcc, clang" in err
     assert not (tmp_path / "code").exists()

@@ -76,7 +76,8 @@ def test_every_quantity_in_c(name, order, tmp_path):
     assert list(loaded) == [f.name() for f in functions]
     for f in functions:
         compiled, point = loaded[f.name()], random_ports(f, r, seed=3)
-        assert compiled.name_in() == f.name_in() and compiled.name_out() == f.name_out()
+        assert compiled.name_in() == f.name_in()
+        assert compiled.name_out() == f.name_out()
         for port, expected in f(**point).items():
             assert relative(compiled(**point)[port], expected) < 1e-13, (f.name(), port)
 
@@ -149,14 +150,16 @@ def test_two_robots_in_one_program(tmp_path):
                 command = ["nm", "-g", "--defined-only", "one.o"]
                 lines = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
                 symbols = [line.split()[-1].lstrip("_") for line in lines.splitlines()]
-                assert symbols and all(s.startswith(f"{code.name}_") for s in symbols)
+                assert symbols
+                assert all(s.startswith(f"{code.name}_") for s in symbols)
 
 
 @needs_compiler
 def test_single_precision(tmp_path):
     made = od.codegen(ours(od.robots.panda(), order=2), tmp_path / "panda", precision="single", parts=500)
     errors = [float(x) for x in re.findall(r"largest error (\S+)", made.test(flags=STRICT))]
-    assert len(errors) == 3 and all(0 < x < 1e-5 for x in errors)
+    assert len(errors) == 3
+    assert all(0 < x < 1e-5 for x in errors)
     assert not re.search(r"\bdouble\b", made.sources[0].read_text())
     with pytest.raises(od.SolveError, match="did not pass.*inverse_dynamics_2"):
         made.test(tolerance=1e-12)
@@ -168,7 +171,8 @@ def test_single_precision(tmp_path):
 def test_example_and_cmake(tmp_path):
     made = od.codegen(ours(od.robots.planar_2r()), tmp_path / "arm")
     names = ["arm.c", "arm.h", "arm_example.c", "arm_selftest.c", "CMakeLists.txt"]
-    assert [path.name for path in made.files] == names and made.header.name == "arm.h"
+    assert [path.name for path in made.files] == names
+    assert made.header.name == "arm.h"
     assert sorted(path.name for path in made.folder.iterdir()) == sorted(names)
     program = tmp_path / "example"
     command = [*COMPILER, *STRICT, "-o", program, made.sources[0], made.folder / "arm_example.c", "-lm"]
@@ -182,7 +186,8 @@ def test_example_and_cmake(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     done = subprocess.run(["ctest"], cwd=build, capture_output=True, text=True)
-    assert done.returncode == 0 and "100% tests passed" in done.stdout
+    assert done.returncode == 0
+    assert "100% tests passed" in done.stdout
 
 
 class Python(ca.Callback):
@@ -232,7 +237,8 @@ def test_files_are_replaced_all_or_not_at_all(tmp_path, monkeypatch):
     (folder / "mine.txt").write_text("stays")
     before = {path: path.read_bytes() for path in folder.iterdir()}
     again = od.codegen([f, od.function(od.robots.planar_2r(), "mass_matrix")], folder)
-    assert "arm_mass_matrix_0" in again.header.read_text() and (folder / "mine.txt").read_text() == "stays"
+    assert "arm_mass_matrix_0" in again.header.read_text()
+    assert (folder / "mine.txt").read_text() == "stays"
     od.codegen(f, folder)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
@@ -247,7 +253,8 @@ def test_files_are_replaced_all_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(od.ModelError, match="No space left on device.*give another folder"):
         od.codegen(od.function(od.robots.planar_2r(), "mass_matrix"), folder)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
-    assert [path.name for path in tmp_path.iterdir()] == ["arm"] and made.folder == folder
+    assert [path.name for path in tmp_path.iterdir()] == ["arm"]
+    assert made.folder == folder
     monkeypatch.undo()
     with pytest.raises(od.ModelError, match="mine.txt.*give another folder"):
         od.codegen(f, folder / "mine.txt" / "arm")

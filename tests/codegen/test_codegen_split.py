@@ -28,7 +28,8 @@ def test_parts_give_the_same_numbers(quantity, limit):
     f = od.function(r, quantity)
     g = split(f, limit)
     parts = parts_of(g)
-    assert len(parts) > 1 and all(p.n_instructions() <= limit for p in parts)
+    assert len(parts) > 1
+    assert all(p.n_instructions() <= limit for p in parts)
     assert sum(p.n_instructions() for p in parts) < 2.5 * f.n_instructions()
     assert len({p.name() for p in parts}) == len(parts)
     assert (g.name(), g.name_in(), g.name_out()) == (f.name(), f.name_in(), f.name_out())
@@ -67,7 +68,8 @@ def test_outputs_of_any_kind():
     rng = np.random.default_rng(0)
     given = [rng.normal(size=4), ca.DM(y.sparsity(), rng.normal(size=6))]
     for a, b in zip(f.call(given), g.call(given), strict=True):
-        assert a.sparsity() == b.sparsity() and relative(a, b) == 0
+        assert a.sparsity() == b.sparsity()
+        assert relative(a, b) == 0
 
 
 def test_c_of_parts_has_no_tests_and_no_copies():

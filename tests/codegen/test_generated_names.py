@@ -7,7 +7,7 @@ import subprocess
 import casadi as ca
 import numpy as np
 import pytest
-from test_mpc import pendulum
+from controllers import pendulum
 
 import oc_dyn as od
 from oc_dyn import elastic as el

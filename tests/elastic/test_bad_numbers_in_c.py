@@ -61,7 +61,8 @@ def test_every_input_is_looked_at(kind, flags, tmp_path):
     moved = memory.copy()
     status, good = c.step(x, moved)
     assert status == 0
-    assert np.all(np.isfinite(good)) and np.abs(good).max() <= 80.0
+    assert np.all(np.isfinite(good))
+    assert np.abs(good).max() <= 80.0
     assert np.any(moved != memory) == bool(c.memory)
     safe = {n: np.full(k, -1.5 if n == "tau_m" else 0.0) for n, k in made.outputs.items()}
     safe, own = np.concatenate(list(safe.values())), rng.normal(size=c.outputs)
@@ -80,7 +81,9 @@ def test_every_input_is_looked_at(kind, flags, tmp_path):
         status, out = c.step_or(wrong, kept, unsafe)
         assert np.array_equal(out, safe)
     status, out = c.step(x, kept)  # the next good sample is as if nothing had been
-    assert status == 0 and np.array_equal(out, good) and np.array_equal(kept, moved)
+    assert status == 0
+    assert np.array_equal(out, good)
+    assert np.array_equal(kept, moved)
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
@@ -98,7 +101,9 @@ def test_memory_and_start(flags, tmp_path):
             assert status == BAD_MEMORY
             assert np.array_equal(out, np.zeros(c.outputs))
     memory = np.ones(2)
-    assert c.start(x, memory) == 0 and np.all(np.isfinite(memory)) and np.any(memory != 0)
+    assert c.start(x, memory) == 0
+    assert np.all(np.isfinite(memory))
+    assert np.any(memory != 0)
     assert c.start(np.where(np.arange(c.inputs) == 0, np.nan, x), memory) == BAD_INPUT
     assert np.array_equal(memory, np.zeros(2))
 

@@ -41,7 +41,8 @@ def test_right_plans_pass(name):
         warnings.simplefilter("error", od.CheckWarning)
         plan = el.plan_elastic(make(planar_arm(2)), START, GOAL, **LIMITS | options)
     report = plan.check()
-    assert report.ok(1e-3) and report.complaint() is None
+    assert report.ok(1e-3)
+    assert report.complaint() is None
     assert [row.quantity for row in report.defects] == ["q", "v", "theta", "dtheta"]
     assert max(row.share for row in report.defects) < 1e-8
 
@@ -69,7 +70,8 @@ def test_scaled_torques_are_flagged(plan, monkeypatch):
         el.plan_elastic(plan.elastic, START, GOAL, **LIMITS)
     with pytest.raises(od.SolveError, match="does not move as planned") as caught:
         el.plan_elastic(plan.elastic, START, GOAL, **LIMITS, check="raise")
-    assert caught.value.status == "check" and caught.value.trajectory is plan
+    assert caught.value.status == "check"
+    assert caught.value.trajectory is plan
     with warnings.catch_warnings():
         warnings.simplefilter("error", od.CheckWarning)
         el.plan_elastic(plan.elastic, START, GOAL, **LIMITS, check="off")

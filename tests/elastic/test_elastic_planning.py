@@ -25,11 +25,15 @@ def fast(arm):
 
 def test_limits_hold_between_nodes_and_one_binds(fast):
     shares = fast.shares(1e-4)
-    assert max(shares.values()) < 1.005 and max(shares.values()) > 0.99
+    assert max(shares.values()) < 1.005
+    assert max(shares.values()) > 0.99
     assert set(shares) == {"motor_torque", "motor_speed", "deflection"}
-    assert fast.motion.continuity == 4 and fast.objective == fast.duration
+    assert fast.motion.continuity == 4
+    assert fast.objective == fast.duration
     report = fast.check()
-    assert report.ok() and "motor torque tau_m" in str(report) and max(report.jumps.values()) < 1e-6
+    assert report.ok()
+    assert "motor torque tau_m" in str(report)
+    assert max(report.jumps.values()) < 1e-6
     assert max(report.ends.values()) < 1e-6
     halved = {"motor_torque": fast.limits["motor_torque"] / 2}
     assert not el.ElasticPlan(fast.elastic, fast.motion, halved, 0.0, {}).check().ok()
@@ -48,7 +52,8 @@ def test_limits_of_the_links_hold_between_nodes(arm, quantity, limit):
     limits = od.Limits(arm.links.coordinate_names, **limit)
     plan = el.plan_elastic(arm, START, GOAL, motor_torque=[60, 30], limits=limits, nodes=20)
     report = plan.check(1e-4)
-    assert report.ok() and report.shares[quantity].max() > 0.99
+    assert report.ok()
+    assert report.shares[quantity].max() > 0.99
 
 
 def test_positions_are_kept_even_at_a_limit(arm):
@@ -57,9 +62,12 @@ def test_positions_are_kept_even_at_a_limit(arm):
     names = arm.links.coordinate_names
     low = [min(START[0], GOAL[0]) - 0.05, GOAL[1]]
     limits = od.Limits(names, q=(low, [GOAL[0], 0.35]))
-    assert free.check().ok() and (free.sample()["q"] < np.array(low) - 0.05).any()
+    assert free.check().ok()
+    assert (free.sample()["q"] < np.array(low) - 0.05).any()
     kept = el.plan_elastic(arm, START, GOAL, motor_torque=[25, 12], limits=limits, nodes=20)
-    assert kept.check(1e-4).ok() and kept.check(1e-4).shares["q"].max() > 0.99 and kept.duration > free.duration
+    assert kept.check(1e-4).ok()
+    assert kept.check(1e-4).shares["q"].max() > 0.99
+    assert kept.duration > free.duration
 
 
 def test_the_full_model_follows(arm, fast):
@@ -94,10 +102,12 @@ def test_torque_rate_needs_one_order_more(arm, fast):
     plan = el.plan_elastic(
         arm, START, GOAL, motor_torque=[60, 30], motor_torque_rate=800.0, motor_speed=4.0, deflection=0.2
     )
-    assert plan.motion.continuity == 5 and plan.duration > fast.duration
+    assert plan.motion.continuity == 5
+    assert plan.duration > fast.duration
     s = plan.sample(1e-4)
     rate = np.abs(np.diff(s["tau_m"], axis=0)).max() / 1e-4
-    assert rate < 800 * 1.01 and np.abs(s["dtau_m"]).max() < 800 * 1.005
+    assert rate < 800 * 1.01
+    assert np.abs(s["dtau_m"]).max() < 800 * 1.005
     for continuity, words in ((4, "continuity=5"), (2, "continuity=5")):
         with pytest.raises(od.OrderError, match=words):
             el.plan_elastic(arm, START, GOAL, continuity=continuity, motor_torque_rate=800.0)
@@ -156,7 +166,8 @@ def test_stiff_springs_tend_to_the_rigid_arm():
         times[0] < times[1] < times[2]
     )  # the links may be faster than the motors, the less so the stiffer the springs
     gaps = np.abs(np.array(times) / rigid - 1)
-    assert gaps[0] > gaps[1] > gaps[2] and gaps[2] < 0.01
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 0.01
 
 
 def test_the_complete_model_needs_more_and_follows():
@@ -164,7 +175,8 @@ def test_the_complete_model_needs_more_and_follows():
     with pytest.raises(od.OrderError, match="continuity=6"):
         el.plan_elastic(coupled, START, GOAL, continuity=5, motor_torque=60.0)
     plan = el.plan_elastic(coupled, START, GOAL, motor_torque=[60, 30], nodes=20)
-    assert plan.motion.continuity == 6 and plan.check().ok()
+    assert plan.motion.continuity == 6
+    assert plan.check().ok()
     run = el.simulate(coupled, el.feedforward(coupled), el.reference(coupled, plan.motion))
     assert run.largest_error < 1e-8
 
@@ -186,7 +198,8 @@ def test_saved_table_is_whole(fast, tmp_path):
     with open(tmp_path / "plan.csv", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     samples = fast.sample(0.01)
-    assert len(rows) == len(samples["t"]) and "tau_m joint1" in header
+    assert len(rows) == len(samples["t"])
+    assert "tau_m joint1" in header
     assert np.allclose([float(r[header.index("theta joint2")]) for r in rows], samples["theta"][:, 1])
 
 

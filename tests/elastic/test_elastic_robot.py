@@ -124,11 +124,13 @@ def test_continuity_asked_for():
     for n in (1, 2, 3):
         S = np.triu(np.full((n, n), 0.01), 1)
         e = el.elastic_robot(planar_arm(n), 500.0, motor_inertia=0.3, coupling=S)
-        assert e.flat_order() == (2 * (n + 1) if n > 1 else 4) and e.continuity("torque") == e.flat_order()
+        assert e.flat_order() == (2 * (n + 1) if n > 1 else 4)
+        assert e.continuity("torque") == e.flat_order()
     sparse = np.zeros((3, 3))
     sparse[0, 2] = 0.01  # motor 3 acts on joint 1 alone
     e = el.elastic_robot(planar_arm(3), 500.0, motor_inertia=0.3, coupling=sparse)
-    assert e.flat_order() == 6 and e.motor_orders == (2, 2, 4)
+    assert e.flat_order() == 6
+    assert e.motor_orders == (2, 2, 4)
     with pytest.raises(od.UnknownName):
         e.continuity("jerk")
 
@@ -170,9 +172,11 @@ def test_motor_coupling_is_the_rotors_kinetic_energy():
 @pytest.mark.parametrize("name", ["linear", "mixed", "pairs", "complete"])
 def test_prints_and_pickles(name):
     e = arm(name)
-    assert all(j.name in str(e) for j in e.joints) and "ElasticRobot" in repr(e)
+    assert all(j.name in str(e) for j in e.joints)
+    assert "ElasticRobot" in repr(e)
     again = pickle.loads(pickle.dumps(e))
-    assert np.array_equal(again.motor_inertia, e.motor_inertia) and again.joints[0].name == e.joints[0].name
+    assert np.array_equal(again.motor_inertia, e.motor_inertia)
+    assert again.joints[0].name == e.joints[0].name
     with pytest.raises(AttributeError):
         e.gear = None
     with pytest.raises(ValueError):

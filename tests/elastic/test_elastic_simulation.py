@@ -20,7 +20,8 @@ def test_explicit_integrator_meets_its_tolerance():
     for rtol in (1e-6, 1e-9, 1e-12):
         x, facts = integrate(oscillator(), times, [1.0, 0.0], rtol=rtol, atol=rtol)
         assert np.abs(x[0] - np.cos(3 * times)).max() < 100 * rtol
-    assert facts["steps"] < 300 and facts["evaluations"] > 12 * facts["steps"]
+    assert facts["steps"] < 300
+    assert facts["evaluations"] > 12 * facts["steps"]
 
 
 def test_explicit_integrator_against_another():
@@ -109,9 +110,11 @@ def test_energy_balances(name):
     law = el.feedforward_pd(elastic, 50, 5)
     start = {"q": 0.02, "v": 0.3}
     run = el.simulate(elastic, law, reference, rtol=1e-11, start=start, torque_limit=None if name == "driven" else 40.0)
-    assert np.ptp(run.energy) > 0.05 and np.abs(run.put_in).max() > 0.05
+    assert np.ptp(run.energy) > 0.05
+    assert np.abs(run.put_in).max() > 0.05
     assert np.abs(run.energy_balance).max() < 1e-8 * max(1.0, np.abs(run.put_in).max())
-    assert np.all(np.diff(run.taken) >= -1e-12) and (run.taken[-1] > 1e-4) == bool(elastic.motor_damping.any())
+    assert np.all(np.diff(run.taken) >= -1e-12)
+    assert (run.taken[-1] > 1e-4) == bool(elastic.motor_damping.any())
 
 
 def test_dampers_take_energy():
@@ -119,7 +122,8 @@ def test_dampers_take_energy():
     law = el.feedforward_pd(elastic.undamped(), 0.0, 0.0)
     reference = el.reference(elastic, lambda t: ca.DM([0.0, 0.0]), duration=1.0)
     run = el.simulate(elastic, law, reference, rtol=1e-11, start={"q": 0.1})
-    assert np.abs(run.energy_balance).max() < 1e-9 and run.taken[-1] > 0.1
+    assert np.abs(run.energy_balance).max() < 1e-9
+    assert run.taken[-1] > 0.1
 
 
 def test_energies_are_what_they_are_called():
@@ -144,7 +148,8 @@ def test_stiff_springs_by_the_implicit_integrators(method):
     other = el.simulate(elastic, law, reference, rtol=1e-9, start={"dtheta": 0.1})
     assert other.facts["steps"] > 300
     assert np.abs(one.states - other.states).max() < 1e-4 * np.abs(other.states).max()
-    assert np.abs(one.q - other.q).max() < 1e-7 and other.largest_error > 1e-4
+    assert np.abs(one.q - other.q).max() < 1e-7
+    assert other.largest_error > 1e-4
 
 
 def test_implicit_integrators_do_rigid_joints_couplings_and_drives():
@@ -160,7 +165,8 @@ def test_sampled_law_comes_to_the_continuous_one():
     elastic = three()
     reference, law = el.reference(elastic, swing(3), duration=0.5), el.feedforward_pd(elastic, 200, 20)
     errors = [el.simulate(elastic, law, reference, sample_time=h).largest_error for h in (4e-3, 2e-3, 1e-3)]
-    assert errors[0] / errors[1] == pytest.approx(2, rel=0.2) and errors[1] / errors[2] == pytest.approx(2, rel=0.2)
+    assert errors[0] / errors[1] == pytest.approx(2, rel=0.2)
+    assert errors[1] / errors[2] == pytest.approx(2, rel=0.2)
     runs = [
         el.simulate(elastic, law, reference, sample_time=5e-3, method=m) for m in ("dop853", "collocation", "cvodes")
     ]
@@ -176,8 +182,10 @@ def test_torques_are_cut_off_and_noise_is_repeatable():
     limit = 0.9 * np.abs(free.tau_m).max(axis=0)
     options = {"sample_time": 2e-3, "torque_limit": limit, "noise": {"theta": 1e-4, "dtheta": 1e-2}}
     one, same, other = (el.simulate(elastic, law, reference, seed=s, **options) for s in (1, 1, 2))
-    assert np.array_equal(one.tau_m, same.tau_m) and not np.array_equal(one.tau_m, other.tau_m)
-    assert np.all(np.abs(one.tau_m) <= limit) and np.any(np.abs(one.tau_m) == limit)
+    assert np.array_equal(one.tau_m, same.tau_m)
+    assert not np.array_equal(one.tau_m, other.tau_m)
+    assert np.all(np.abs(one.tau_m) <= limit)
+    assert np.any(np.abs(one.tau_m) == limit)
     assert one.largest_error > 2 * free.largest_error
     held = el.simulate(elastic, law, reference, torque_limit=limit, rtol=1e-6)
     assert np.abs(held.tau_m).max(axis=0) == pytest.approx(limit)
@@ -211,7 +219,8 @@ def test_pictures(tmp_path):
     run = el.simulate(elastic, el.feedforward_pd(elastic, 200, 20), reference, dt=0.02, rtol=1e-6)
     el.plot_runs({"one": run, "again": run}, tmp_path / "run.png")
     el.animate_run(elastic, run, tmp_path / "run.gif", fps=8, size=(200, 200))
-    assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG" and (tmp_path / "run.gif").read_bytes()[:3] == b"GIF"
+    assert (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "run.gif").read_bytes()[:3] == b"GIF"
     with pytest.raises(od.ShapeError):
         el.plot_runs({})
     with pytest.raises(od.ModelError, match="one motor"):

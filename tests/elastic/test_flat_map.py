@@ -254,8 +254,11 @@ def test_continuity_is_what_the_torque_needs():
         reference = el.reference(e, path, needs="bounded torque", order=1)
         before, after = (f(**reference.at([0.5 + s * 1e-9])) for s in (-1, 1))
         jumps[c] = [np.abs(before[p].full() - after[p].full()).max() for p in ("tau_m", "dtau_m")]
-    assert jumps[3][0] > 1 and jumps[4][0] < 1e-4 and jumps[5][0] < 1e-4
-    assert jumps[4][1] > 10 and jumps[5][1] < 1e-2
+    assert jumps[3][0] > 1
+    assert jumps[4][0] < 1e-4
+    assert jumps[5][0] < 1e-4
+    assert jumps[4][1] > 10
+    assert jumps[5][1] < 1e-2
 
 
 def test_a_planned_trajectory_is_a_reference():
@@ -267,7 +270,8 @@ def test_a_planned_trajectory_is_a_reference():
     sampled = plan.sample(times)
     for port, values in zip(("q", "v", "dv", "d2v", "d3v"), sampled.derivatives, strict=False):
         assert np.allclose(reference.at(times)[port], values.T, atol=1e-9)
-    assert reference.breaks == (0.0, 1.0, 1.2) and reference.duration == 1.2
+    assert reference.breaks == (0.0, 1.0, 1.2)
+    assert reference.duration == 1.2
     with pytest.raises(od.ShapeError, match="3 joints"):
         el.reference(arm("branching"), plan)
 

@@ -71,7 +71,8 @@ def sane(call, *more):
         try:
             return call()
         except (*OURS, *more) as error:
-            assert str(error) and len(str(error)) < 100_000
+            assert str(error)
+            assert len(str(error)) < 100_000
 
 
 PLACES = {

@@ -250,7 +250,8 @@ def test_figures(seed, tmp_path):
         expected = text.told_apart(plan.joints, 40)
         assert [shown(x) for x in labels] == [(x.strip(), False) for x in expected]
         drawn, formula = shown(figure._suptitle)
-        assert not formula and drawn.count("$") == text.told_apart([f"{robot.name}: 3 s"], 80)[0].count("$")
+        assert not formula
+        assert drawn.count("$") == text.told_apart([f"{robot.name}: 3 s"], 80)[0].count("$")
         runs = {x: None for x in hostile.names(rng, 2)}
         arm = el.elastic_robot(od.robots.planar_2r(), 100.0, motor_inertia=0.1)
         law = el.feedforward(arm)

@@ -36,7 +36,8 @@ def test_hessian_is_slope_of_adjoint(quantity, names, name):
     r = robot(name)
     f = od.function(r, f"{quantity}_dynamics_adjoint", friction=True, external_wrenches=True)
     h = od.function(r, f"{quantity}_dynamics_lagrangian_hessian", friction=True, external_wrenches=True)
-    assert h.name_in() == [*names, "lam", "w_ext"] and h.size_out("H") == (3 * r.nv, 3 * r.nv)
+    assert h.name_in() == [*names, "lam", "w_ext"]
+    assert h.size_out("H") == (3 * r.nv, 3 * r.nv)
     x = random_ports(f, r, 6)
     H = np.array(h(**x)["H"])
     assert np.array_equal(H, H.T)
@@ -77,4 +78,5 @@ def test_quadratic_model(name):
         moved = lam @ np.array(f(q=r.integrate(q, e), v=v + w, dv=dv + z)["tau"]).ravel()
         here = lam @ np.array(f(q=q, v=v, dv=dv)["tau"]).ravel()
         errors.append(abs(moved - here - t * gradient @ step - 0.5 * t**2 * step @ H @ step))
-    assert 6.5 < errors[0] / errors[1] < 9.5 and 6.5 < errors[1] / errors[2] < 9.5
+    assert 6.5 < errors[0] / errors[1] < 9.5
+    assert 6.5 < errors[1] / errors[2] < 9.5

@@ -11,7 +11,8 @@ from oc_dyn.regressor.base_parameters import base_parameters
 def test_panda_has_43():
     panda = od.robots.panda()
     first = base_parameters(panda)
-    assert first.rank == 43 and first.matrix.shape == (43, 70)
+    assert first.rank == 43
+    assert first.matrix.shape == (43, 70)
     above, below = first.gap
     assert above > 1e10 * below
     for seed in range(1, 6):

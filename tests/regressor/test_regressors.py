@@ -115,8 +115,10 @@ def test_payload_is_taken_off_exactly():
     carrying = r.with_payload("panda_link8", load)
     back = carrying.without_payload()
     assert carrying.total_mass == pytest.approx(r.total_mass + 2)
-    assert np.array_equal(back.parameters, r.parameters) and back.coordinate_names == r.coordinate_names
-    assert "payload" in carrying.frames and "payload" not in back.frames
+    assert np.array_equal(back.parameters, r.parameters)
+    assert back.coordinate_names == r.coordinate_names
+    assert "payload" in carrying.frames
+    assert "payload" not in back.frames
     with pytest.raises(od.ModelError, match="another"):
         carrying.with_payload("panda_link8", load)
     with pytest.raises(UnknownName):
@@ -326,7 +328,8 @@ def test_parts_that_make_no_sense():
         r.parameter_values(("inertia", "friction"))
     with pytest.raises(ShapeError, match="columns"):
         od.function(r, "joint_torque_regressor", columns=("mass",))
-    assert np.array_equal(r.parameter_values(), r.parameters) and r.parameter_rows() == r.parameter_names
+    assert np.array_equal(r.parameter_values(), r.parameters)
+    assert r.parameter_rows() == r.parameter_names
     assert r.parameter_rows(("armature", "viscous"))[:5] == (
         "joint1.armature", "joint2.armature", "joint3.armature", "joint4.armature", "joint1.viscous"
     )  # fmt: skip

@@ -33,7 +33,8 @@ def test_writes_tables_figures_and_manifest(done):
     assert facts["command"].startswith("oc-dyn study growth --quick")
     (ours,) = (f for f in facts["over_order"] if f["method"] == "taylor" and f["quantity"] == "inverse_dynamics")
     assert ours["fits"]["2"]["residual"] < 0.01
-    assert "inverse taylor" in report and "forward ad_via_inverse" in report
+    assert "inverse taylor" in report
+    assert "forward ad_via_inverse" in report
 
 
 def test_counts_are_those_of_the_functions(done):
@@ -65,7 +66,8 @@ def test_memory_is_that_of_the_functions(done):
     panda = od.robots.panda()
     f = od.function(panda, "inverse_dynamics", order=3)
     (row,) = (r for r in rows if (r["quantity"], r["method"], r["order"]) == ("inverse_dynamics", "taylor", "3"))
-    assert int(row["work"]) == f.sz_w() and int(row["bytes"]) == len(f.serialize())
+    assert int(row["work"]) == f.sz_w()
+    assert int(row["bytes"]) == len(f.serialize())
     for row in rows:
         weighed = row["method"] == "taylor" and row["instructions"]
         assert bool(row["peak_mb"]) == bool(weighed and memory.peak() is not None)
@@ -95,7 +97,8 @@ def test_goes_on_where_it_was(done, tmp_path, monkeypatch):
     with growth._bar(False, 4) as bar:
         (series,) = growth._measure(path, plan, (10_000, 10), bar, values=growth.WEIGHED)
     assert built == [3]
-    assert series.instructions == [*(int(r["instructions"]) for r in whole[:3]), 4711] and series.peaks[3] == 3.5
+    assert series.instructions == [*(int(r["instructions"]) for r in whole[:3]), 4711]
+    assert series.peaks[3] == 3.5
     assert [s["peak_mb"] for s in whole[:3]] == [r["peak_mb"] for r in read(path)][:3]
     assert [r["instructions"] for r in read(path)] == [str(x) for x in series.instructions]
 
@@ -127,7 +130,8 @@ def test_interrupted_rows_stay(tmp_path):
 def test_fit():
     x = list(range(6))
     square = growth.fit(x, [3 + 2 * k + 5 * k**2 for k in x], 2)
-    assert np.allclose(square["coefficients"], [3, 2, 5]) and square["residual"] < 1e-12
+    assert np.allclose(square["coefficients"], [3, 2, 5])
+    assert square["residual"] < 1e-12
     cubic = growth.fit(x, [k**3 for k in x], 3)
     assert cubic["top_term"] == pytest.approx(1)
     assert growth.fit(x, [k**3 for k in x], 2)["residual"] > 0.01
@@ -137,7 +141,8 @@ def test_fit():
 
 def test_expected():
     s = growth.Series("q", "m", "r", None, places=[0, 1], instructions=[100, 300])
-    assert growth._expected(s, 2) == pytest.approx(900) and growth._expected(s, 3) == pytest.approx(2700)
+    assert growth._expected(s, 2) == pytest.approx(900)
+    assert growth._expected(s, 3) == pytest.approx(2700)
     s = growth.Series("q", "m", "r", None, places=[0, 1], instructions=[10, 300])
     assert growth._expected(s, 2) == pytest.approx(900)
     s = growth.Series("q", "m", "r", 2, places=[10, 20], instructions=[100, 400])

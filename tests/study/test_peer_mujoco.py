@@ -64,14 +64,17 @@ def test_program_times_what_agrees(tmp_path, monkeypatch):
         found = mujoco.ratios(path, ["ur5", "hyq"], steps, notes, 0.05, 5)
         monkeypatch.setattr(mujoco, "_timed", None)  # not called again
         assert mujoco.ratios(path, ["ur5", "hyq"], steps, notes, 0.05, 5) == found
-    assert notes == [] and len(found) == 2 * sum(map(len, mujoco.ROUTINES.values()))
+    assert notes == []
+    assert len(found) == 2 * sum(map(len, mujoco.ROUTINES.values()))
     for row in found:
-        assert row["error"] < 1e-9 and 0 < row["low"] <= row["ratio"] <= row["high"]
+        assert row["error"] < 1e-9
+        assert 0 < row["low"] <= row["ratio"] <= row["high"]
         assert (row["python_microseconds"] is not None) == (row["routine"] == "interface")
     with open(path, newline="", encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == len(found)
     told = report([], [], found, [], [])
-    assert "mj_inverse" in told and "differs" not in told
+    assert "mj_inverse" in told
+    assert "differs" not in told
     found[0]["error"] = 1e-3
     assert report([], [], found, [], []).count("differs") == 1
 
@@ -91,7 +94,9 @@ def test_a_wrong_result_is_found():
     rows += [{"label": "bad", "routine": "bias", "state": "0", "theirs": theirs, "ours": 1.001 * bias}]
     texts = [{**x, **{k: mujoco._numbers(x[k]) for k in ("theirs", "ours")}} for x in rows]
     errors = mujoco._errors(r, to, s, texts)
-    assert errors["M"] < 1e-12 and errors["h"] < 1e-12 and errors["bad"] > 1e-4
+    assert errors["M"] < 1e-12
+    assert errors["h"] < 1e-12
+    assert errors["bad"] > 1e-4
 
 
 def test_says_what_is_missing(monkeypatch, tmp_path):
@@ -104,4 +109,5 @@ def test_says_what_is_missing(monkeypatch, tmp_path):
     notes = []
     with bar(False, 1) as steps:
         assert mujoco.ratios(tmp_path / "mujoco.csv", ["ur5"], steps, notes, 1, 1) == []
-    assert len(notes) == 1 and "MuJoCo 4 or newer is not installed" in notes[0]
+    assert len(notes) == 1
+    assert "MuJoCo 4 or newer is not installed" in notes[0]

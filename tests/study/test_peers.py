@@ -43,8 +43,10 @@ def test_writes_table_figure_and_manifest(done, ur5):
         assert all(row[f"{peer}_source"] == "recorded" for peer in ("pinocchio", "urdf2casadi") if row[peer])
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert facts["command"].startswith("oc-dyn study peers --quick")
-    assert facts["cells"] == len(rows) and facts["cells_above_target"] == []
-    assert facts["adam"] == adam.version() and ("adam is not installed" in told) == (adam.version() is None)
+    assert facts["cells"] == len(rows)
+    assert facts["cells_above_target"] == []
+    assert facts["adam"] == adam.version()
+    assert ("adam is not installed" in told) == (adam.version() is None)
     assert "missed" not in told
 
 
@@ -53,7 +55,8 @@ def test_recorded_figures_are_whole():
     assert {row["peer"] for row in rows} == set(peers.PEERS)
     for (quantity, order), targets in recorded.TARGETS.items():
         found = [row for row in rows if (row["quantity"], row["order"]) == (quantity, order)]
-        assert found and any(row["peer"] == "pinocchio" for row in found)
+        assert found
+        assert any(row["peer"] == "pinocchio" for row in found)
         for name, target in zip(recorded.ROBOTS, targets, strict=True):
             assert all(row[name] > target for row in found if row[name] is not None), (quantity, name)
 
@@ -64,7 +67,8 @@ def test_a_missed_target_is_told():
     time |= {"target": 0.4, "seconds": 1.0, "bytes": 1e4}
     for c, t, error, missed in ((11, 0.5, 1e-12, 2), (10, 0.4, 1e-8, 0), (11, 0.4, float("nan"), 1)):
         told = report([{**count, "instructions": c}], [{**time, "ratio": t, "error": error}], [], [], [])
-        assert told.count("missed") == missed and ("differs" in told) == (error != 1e-12)
+        assert told.count("missed") == missed
+        assert ("differs" in told) == (error != 1e-12)
 
 
 # -- what may not be there -------------------------------------------------------------------------------------
@@ -86,9 +90,12 @@ def test_runs_with_nothing_installed(monkeypatch, tmp_path):
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(peers, "robot", lambda name: None)
     told = load("peers")(tmp_path, progress=False)
-    assert "example-robot-data is not installed" in told and "no C compiler" in told
+    assert "example-robot-data is not installed" in told
+    assert "no C compiler" in told
     facts = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
-    assert len(facts["left_out"]) >= 2 and facts["cells"] == 0 and facts["largest_relative_difference"] is None
+    assert len(facts["left_out"]) >= 2
+    assert facts["cells"] == 0
+    assert facts["largest_relative_difference"] is None
 
 
 # -- the benchmark ---------------------------------------------------------------------------------------------
@@ -111,7 +118,8 @@ def test_models_of_the_benchmark_are_our_robots(name):
     lines = robots.model_text(ours, model).splitlines()
     assert int(lines[0]) == model.njoints - 1 == len(lines) - 3
     assert {len(line.split()) for line in lines[1:-2]} == {3 + 9 + 3 + 1 + 3 + 9 + 2 + 3}
-    assert lines[-2].split() == [str(k) for k in q_place] and lines[-1].split() == [str(k) for k in v_place]
+    assert lines[-2].split() == [str(k) for k in q_place]
+    assert lines[-1].split() == [str(k) for k in v_place]
 
 
 def test_other_coordinates_are_refused():
@@ -133,7 +141,8 @@ def test_compiled_code_is_the_function(tmp_path, ur5):
         pytest.skip("no C compiler")
     f = od.function(ur5, "inverse_dynamics")
     code = native.compiled(f, tmp_path, "tau", ("-O1",))
-    assert code["seconds"] > 0 and code["bytes"] == (tmp_path / "tau.c").stat().st_size
+    assert code["seconds"] > 0
+    assert code["bytes"] == (tmp_path / "tau.c").stat().st_size
     assert code["library_bytes"] == code["library"].stat().st_size
     again = ca.external("tau", str(code["library"]))
     x = [ur5.random_configuration(1), *np.random.default_rng(1).normal(size=(2, 6))]
@@ -152,5 +161,7 @@ def test_file_that_adam_reads():
     assert not [joint for joint in tree.findall("joint") if joint.get("name") in held]
     links = {link.get("name") for link in tree.findall("link")}
     assert all(joint.find("child").get("link") in links for joint in tree.findall("joint"))
-    assert "panda_hand" in links and "panda_leftfinger" not in links and not tree.findall("link/visual")
+    assert "panda_hand" in links
+    assert "panda_leftfinger" not in links
+    assert not tree.findall("link/visual")
     assert all(inertial.find("origin") is not None for inertial in tree.findall("link/inertial"))

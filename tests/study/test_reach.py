@@ -44,24 +44,31 @@ def test_both_sides_find_the_same_optimum(done):
         assert all(0 < float(row["low"]) <= float(row["ratio"]) <= float(row["high"]) for row in here)
         assert all(float(row["torque_excess"]) < 1e-7 for row in here if case == "torque")
     facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert facts["largest_cost_difference"] < 1e-7 and facts["path"] in crocoddyl.PATHS
-    assert facts["crocoddyl"] and facts["pinocchio"] and "both sides compute the same" in told
+    assert facts["largest_cost_difference"] < 1e-7
+    assert facts["path"] in crocoddyl.PATHS
+    assert facts["crocoddyl"]
+    assert facts["pinocchio"]
+    assert "both sides compute the same" in told
 
 
 def test_dynamics_agree_before_anything_is_measured(done):
     rows = {row["quantity"]: float(row["difference"]) for row in table(done[0] / "agreement.csv")}
     path = json.loads((done[0] / "manifest.json").read_text(encoding="utf-8"))["path"]
     rows = {name: x for name, x in rows.items() if "acceleration" not in name or name == f"acceleration, {path}"}
-    assert len(rows) == 7 and max(rows.values()) < 1e-9
+    assert len(rows) == 7
+    assert max(rows.values()) < 1e-9
 
 
 def test_limits_are_kept_and_penalties_are_not(done):
     rows = [row for row in table(done[0] / "reach.csv") if row["case"] == "torque and velocity"]
     ours = [row for row in rows if row["library"] == "oc_dyn"]
-    assert len(ours) == 3 and all(float(row["velocity_excess"]) < 1e-7 for row in ours)
+    assert len(ours) == 3
+    assert all(float(row["velocity_excess"]) < 1e-7 for row in ours)
     soft = [row for row in rows if row["library"] == "crocoddyl"]
     passed = [float(row["velocity_excess"]) for row in soft]
-    assert len(soft) == 3 and min(passed) > 1e-6 and passed == sorted(passed, reverse=True)
+    assert len(soft) == 3
+    assert min(passed) > 1e-6
+    assert passed == sorted(passed, reverse=True)
     assert float(soft[0]["cost"]) < min(float(row["cost"]) for row in ours)  # what it gains by passing them
 
 
@@ -70,13 +77,17 @@ def test_judge_sees_what_is_wrong():
     _, solved = problem.prepared(of, problem.Way("oc_dyn", "fatrop", "exact"), None)
     good = solved(problem.GOAL)
     fine = problem.judged(of, good, problem.GOAL)
-    assert fine["gap"] < 1e-6 and fine["torque_excess"] < 1e-7 and fine["velocity_excess"] < 1e-7
+    assert fine["gap"] < 1e-6
+    assert fine["torque_excess"] < 1e-7
+    assert fine["velocity_excess"] < 1e-7
     x, u = good.x.copy(), good.u.copy()
     x[3, 9] = -0.8
     u[2, 1] = 55.0
     bad = problem.judged(of, problem.Outcome(0.0, x, u, 0, True), problem.GOAL)
-    assert bad["gap"] > 0.1 and bad["torque_excess"] == pytest.approx(0.1)
-    assert bad["velocity_excess"] == pytest.approx(0.3) and bad["cost"] != fine["cost"]
+    assert bad["gap"] > 0.1
+    assert bad["torque_excess"] == pytest.approx(0.1)
+    assert bad["velocity_excess"] == pytest.approx(0.3)
+    assert bad["cost"] != fine["cost"]
 
 
 def test_torque_and_acceleration_as_controls_are_one_program():
@@ -97,11 +108,15 @@ def test_says_that_crocoddyl_is_missing(monkeypatch, tmp_path):
     few(monkeypatch)
     assert crocoddyl.version() is None
     told = load("crocoddyl")(tmp_path, quick=True, progress=False)
-    assert "Crocoddyl is not installed" in told and "oc-dyn[bench]" in told
+    assert "Crocoddyl is not installed" in told
+    assert "oc-dyn[bench]" in told
     rows = table(tmp_path / "reach.csv")
-    assert {row["library"] for row in rows} == {"oc_dyn"} and not any(row["ratio"] for row in rows)
+    assert {row["library"] for row in rows} == {"oc_dyn"}
+    assert not any(row["ratio"] for row in rows)
     facts = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
-    assert facts["path"] is None and len(facts["left_out"]) == 1 and "crocoddyl" not in facts
+    assert facts["path"] is None
+    assert len(facts["left_out"]) == 1
+    assert "crocoddyl" not in facts
 
 
 def test_another_robot_is_not_measured(monkeypatch, tmp_path):
@@ -118,11 +133,13 @@ def test_another_robot_is_not_measured(monkeypatch, tmp_path):
         crocoddyl.agreement(problem.Reach(5), samples=2)
     few(monkeypatch)
     told = load("crocoddyl")(tmp_path, quick=True, progress=False)
-    assert "nothing of Crocoddyl was measured" in told and "crocoddyl  " not in told
+    assert "nothing of Crocoddyl was measured" in told
+    assert "crocoddyl  " not in told
 
 
 def test_runs_without_a_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
     notes = []
-    assert not any(way.compiled for way in reach._possible(notes)) and "nothing was compiled" in notes[0]
+    assert not any(way.compiled for way in reach._possible(notes))
+    assert "nothing was compiled" in notes[0]

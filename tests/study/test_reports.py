@@ -45,15 +45,20 @@ def checked(out):
     """The page of a folder, after what holds for all of them."""
     page = Page((out / "report.html").read_text(encoding="utf-8"))
     tables, pictures = ({p.name for p in out.glob(f"*.{kind}")} for kind in ("csv", "png"))
-    assert len(page.all("table")) == len(tables) and len(page.all("img")) == len(pictures)
+    assert len(page.all("table")) == len(tables)
+    assert len(page.all("img")) == len(pictures)
     for _, attributes in page.found:  # nothing is fetched
         assert attributes.get("src", "data:").startswith("data:")
         assert attributes.get("href", "#").startswith("#")
-    assert not page.all("link") and not page.all("script") and not page.all("iframe")
+    assert not page.all("link")
+    assert not page.all("script")
+    assert not page.all("iframe")
     style = "".join(page.text)
-    assert "url(" not in style and "@import" not in style
+    assert "url(" not in style
+    assert "@import" not in style
     ids = [attributes["id"] for _, attributes in page.found if "id" in attributes]
-    assert len(ids) == len(set(ids)) and tables | pictures <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert tables | pictures <= set(ids)
     assert {a["href"][1:] for a in page.all("a")} <= set(ids)
     return page
 
@@ -82,7 +87,8 @@ def test_report_of_kept_results(name, tmp_path):
 def test_files_have_captions(name):
     captions = sys.modules[load(name).__module__].CAPTIONS
     kept = {p.name for kind in ("csv", "png") for p in (RESULTS / name).glob(f"*.{kind}")}
-    assert kept <= set(captions) and all(text.endswith(".") for text in captions.values())
+    assert kept <= set(captions)
+    assert all(text.endswith(".") for text in captions.values())
 
 
 CAPTIONS = {"t.csv": "Squares of numbers."}
@@ -119,5 +125,6 @@ def test_long_numbers_are_shortened_and_long_tables_cut(tmp_path):
     (tmp_path / "t.csv").write_text("k,x,code\n" + rows)
     assert write_report(tmp_path, "s", "") is None
     page = checked(tmp_path)
-    assert "4.4409e-16" in page.text and any("100 more rows" in text for text in page.text)
+    assert "4.4409e-16" in page.text
+    assert any("100 more rows" in text for text in page.text)
     assert len(page.all("th")) == 2  # code tells a reader nothing

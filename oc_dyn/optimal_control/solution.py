@@ -1,0 +1,86 @@
+"""What Problem.solve found: a Solution, which answers to symbols, expressions and names."""
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ShapeError, UnknownName
+from ..validation import expression as expression_of
+from ..validation import number
+from .solution_check import check
+
+
+class Solution:
+    """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
+    depends on controls that are constant on intervals. t (N + 1,): times of the nodes. objective, status, success,
+    iterations, seconds: {part: seconds} in the functions of the program, from the solver.
+    """
+
+    to_trajectory = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
+
+    def __init__(self, problem, transcribed, found, given):
+        self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]
+        self.bounds = given["lbx"], given["ubx"]
+        self.unknowns, self.multipliers = found.x, (found.lam_x, found.lam_g)
+        self.objective, self.status, self.success = found.objective, found.status, found.success
+        self.iterations, self.seconds = found.iterations, found.seconds
+        self.x, self.u, self.durations = transcribed.values(found.x)
+        for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
+            values.flags.writeable = False
+        steps = [self.durations[p.number] / p.nodes for p in transcribed.phases for _ in range(p.nodes)]
+        self.t = np.concatenate([[0.0], np.cumsum(steps)])
+
+    @property
+    def duration(self):
+        """Time from start to end [s]."""
+        return float(self.t[-1])
+
+    def check(self, tolerance=1e-3):
+        """SolutionCheck: the dynamics of every interval integrated again, and all bounds and limits between the nodes.
+
+        tolerance: relative to the scales of the states and to the bounds; what .ok() and .summary() go by, and 20 times
+        what the integration may be off. States of methods of order 2 and below count with their bounds alone: their
+        defects are told, and shrink with the intervals, as what is left between nodes of equations that they hold at
+        nodes; so do those of contact bodies. Defects are those of single intervals: over a motion they may add up.
+        """
+        tolerance = number("check: tolerance", tolerance)
+        if not tolerance > 0:
+            raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
+        return check(self, tolerance)
+
+    def trajectory(self, chain, robot=None, limits=None, friction: bool = True):
+        """Trajectory of a robot from the symbols [q, dq, ...] of a chain, polynomials on every interval.
+
+        friction: whether the friction of the robot's joints counts in its torques.
+
+        Without a robot it is one of anything: its coordinates are "1", "2", ...; it has no torques.
+        """
+        return self.to_trajectory(self, chain, robot, limits, friction)
+
+    def __getitem__(self, expression):
+        made = self.transcribed
+        if isinstance(expression, str):
+            named = {v.name: v.symbol for v in (*made.states, *made.controls)}
+            if expression not in named:
+                raise UnknownName("state or control of the problem that was solved", expression, named)
+            expression = named[expression]
+        expression = expression_of("solution[...]", expression)
+        known = [*made.symbols, made.description.ahead]
+        foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
+        if foreign:
+            raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
+        f = ca.Function("value", known, [expression])
+        u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls))
+        count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
+        controls = self.u if len(self.u) >= count else np.vstack([self.u, self.u[-1:]])
+        given = [
+            np.split(y[:count], np.cumsum([v.size for v in some])[:-1], axis=1)
+            for y, some in ((self.x, made.states), (controls, made.controls))
+            if some
+        ]
+        columns = [y.T for some in given for y in some]
+        columns += [np.full((1, count), self.durations[k]) for k in made.times]
+        parts = np.split(self.parameters[: made.n_p], np.cumsum([s.numel() for s in made.p])[:-1]) if made.p else []
+        columns += [np.tile(x[:, None], (1, count)) for x in parts]
+        rows = self.parameters[made.n_p :].reshape(-1, made.n_s)[:count].T
+        columns += np.split(rows, np.cumsum([s.numel() for s in made.own])[:-1])
+        return np.array(f.map(count)(*columns, np.zeros((1, count)))).T

@@ -1,0 +1,123 @@
+"""A controller in C that measures NaN: a status, the outputs before, and good steps again after it."""
+
+import ctypes
+import subprocess
+
+import casadi as ca
+import numpy as np
+import pytest
+from controllers import needs_compiler, pendulum
+
+import oc_dyn as od
+
+FLAGS = [("-O2",), ("-O3", "-ffast-math")]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """(controller, folder of its C, parameters in order)."""
+    ocp, tau, _, _ = pendulum(8)
+    control = od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=3, name="arm")
+    folder = tmp_path_factory.mktemp("arm")
+    control.codegen(folder)
+    return control, folder, control.values({"q_now": [0.1, -0.2], "v_now": 0.0, "r": np.zeros((9, 2))})
+
+
+class Step:
+    """arm_step of a library: the outputs stay in `out` from call to call."""
+
+    def __init__(self, folder, flags, controller):
+        path = folder / f"arm{'_'.join(flags)}.so"
+        part = path.with_suffix(".o")
+        subprocess.run(["gcc", "-std=c99", *flags, "-fPIC", "-c", "-o", part, folder / "arm.c"], check=True)
+        # without the flags: with -ffast-math all of this process would round small numbers to zero from here on
+        subprocess.run(["gcc", "-shared", "-o", path, part, "-lm"], check=True)
+        self.library, f = ctypes.CDLL(str(path)), controller.function
+        sizes = (ctypes.c_longlong * 4)()
+        places = [ctypes.byref(sizes, 8 * k) for k in range(4)]
+        self.library.arm_work(*places)
+        self.arg, self.res = (ctypes.c_void_p * (sizes[0] + 1))(), (ctypes.c_void_p * (sizes[1] + 1))()
+        self.iw, self.w = np.zeros(sizes[2] + 1, np.int64), np.zeros(sizes[3] + 1)
+        self.out = [np.zeros(f.nnz_out(i)) for i in range(f.n_out())]
+        self.library.arm_incref()
+        self.mem = self.library.arm_checkout()
+
+    def __call__(self, memory, values):
+        given = [np.ascontiguousarray(x, float).T.ravel() for x in (memory, *values)]
+        for slots, arrays in ((self.arg, given), (self.res, self.out)):
+            for k, x in enumerate(arrays):
+                slots[k] = x.ctypes.data
+        work = [ctypes.c_void_p(x.ctypes.data) for x in (self.iw, self.w)]
+        return self.library.arm_step(self.arg, self.res, *work, self.mem)
+
+
+@needs_compiler
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+def test_what_is_measured(flags, written):
+    control, folder, values = written
+    step, memory = Step(folder, flags, control), control.reset().memory.copy()
+    assert step(memory, values) == 0
+    expected = control.function(memory, *values)
+    assert step.out[0] == pytest.approx(np.array(expected[0]).ravel(), abs=1e-9)
+    before, moved = step.out[0].copy(), step.out[1].copy()
+    for which, value in enumerate(values):
+        for entry in range(np.size(value)):
+            for bad in (np.nan, np.inf, -np.inf):
+                wrong = [np.array(v, float) for v in values]
+                wrong[which].flat[entry] = bad
+                step.out[1][:] = 0
+                assert step(moved, wrong) == 2
+                assert np.array_equal(step.out[0], before)
+                assert np.array_equal(step.out[1], moved)  # the memory is handed on as it was
+    assert step(moved, values) == 0
+    again = control.function(moved, *values)
+    assert step.out[0] == pytest.approx(np.array(again[0]).ravel(), abs=1e-9)
+    broken = moved.copy()
+    broken[3] = np.nan
+    kept = step.out[0].copy()
+    assert step(broken, values) == 3
+    assert np.array_equal(step.out[0], kept)
+
+
+@needs_compiler
+def test_a_loop_stops_where_the_plant_breaks(tmp_path):
+    """After the fourth step the plant gives NaN; the loop says so rather than go on with it."""
+    ocp, tau, _, seen = pendulum(8)
+    control = od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=2, name="arm")
+    x, u = ca.SX.sym("x", 5), ca.SX.sym("u", 2)
+    broken = ca.Function("plant", [x, u], [ca.vertcat(x[0] + 1e-3 * ca.sqrt(2.5 - x[4]), x[1:4], x[4] + 1)])
+    with pytest.raises(od.SolveError, match="status 3: step 4: arm_step returned 2, see arm.h"):
+        control.closed_loop_in_c(broken, np.zeros(5), 10, {}, seen, flags=("-O1",), folder=tmp_path)
+
+
+@needs_compiler
+def test_programs_of_two_controllers_keep_apart(tmp_path):
+    ocp, tau, plant, seen = pendulum(6)
+    one, two = (od.mpc(ocp, outputs={"tau": tau}, method="euler", name=name) for name in ("one", "two"))
+    one.codegen(tmp_path, plant, seen, x=np.zeros(5), steps=2)
+    with pytest.raises(od.ModelError, match="loop.c in it is not the program of the controller two"):
+        two.codegen(tmp_path, plant, seen, x=np.zeros(5), steps=2)
+    with pytest.raises(od.ModelError, match="not the program of the controller two"):
+        two.run_in_c(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["loop.c", "one.c", "one.h"]
+    assert [p.name for p in two.codegen(tmp_path)] == ["two.c", "two.h"]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "output", "said"),
+    [
+        ("q now", "a", "parameter 'q now' cannot name a port"),
+        ("q*/", "a", "cannot name a port"),
+        ("x_now", "tau 1", "output 'tau 1' cannot name a port"),
+        ("memory", "a", "parameter 'memory' would be called like what every controller has"),
+        ("x_now", "objective", "output 'objective' would be called like what every"),
+        ("x_now", "x_now", "output 'x_now' would be called like the parameter"),
+    ],
+)
+def test_names_of_ports(parameter, output, said):
+    ocp = od.Problem(4, 0.4)
+    x, v, u = ocp.chain("x", 1, 2)
+    ocp.start({x: ocp.parameter(parameter), v: 0})
+    ocp.minimize(squares=ca.vertcat(x, 0.1 * u))
+    with pytest.raises(od.ShapeError, match=said.replace("*", r"\*")):
+        od.mpc(ocp, outputs={output: u})
