@@ -79,7 +79,7 @@ def load(path):
 
 
 def measured(module, variant, nodes=None):
-    """{field: number or text}: a row of the table, for `nodes` instead of NODES if given."""
+    """{field: number or text}: a row of the table, and what all starts led to; for `nodes` instead of NODES if given."""
     nodes = nodes or module.NODES
     known = module.known(**variant) if hasattr(module, "known") else module.KNOWN
     coarse = [solutions(module, count, variant)[0] for count in (nodes // 4, nodes // 2)]
@@ -105,6 +105,7 @@ def measured(module, variant, nodes=None):
         "seconds": f"{seconds:.2f}",
         "source": module.SOURCE,
         "note": "; ".join(remarks(best, error, asked, getattr(module, "EXPLAINED", ""))),
+        "optima of all starts": [solution.objective for solution in found if solution.success],
     }
 
 

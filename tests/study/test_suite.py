@@ -44,6 +44,12 @@ def test_optimum_is_reached(number):
         stands(suite.measured(module, variant))
 
 
+@pytest.mark.slow
+def test_starts_lead_to_the_local_optima():
+    row = suite.measured(suite.load(PROBLEMS[33]), {})
+    assert row["optima of all starts"] == pytest.approx([2.1317223, 2.1378493, 2.5440279, 2.9218068], abs=1e-6)
+
+
 def test_every_problem_is_there_and_builds():
     known = {1, *range(3, 9), 10, 11, 12, 13, 16, 17, 18, 19, 21, 24, 27, 28, 29, 30, 31, 33, 36, 38, 39, 41, 43}
     assert set(PROBLEMS) == known
