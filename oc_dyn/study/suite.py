@@ -79,7 +79,7 @@ def load(path):
 
 
 def measured(module, variant, nodes=None):
-    """{field: number or text}: a row of the table, and what all starts led to; for `nodes` instead of NODES if given."""
+    """{field: number or text}: a row of the table, and what all starts led to. nodes: in place of NODES."""
     nodes = nodes or module.NODES
     known = module.known(**variant) if hasattr(module, "known") else module.KNOWN
     coarse = [solutions(module, count, variant)[0] for count in (nodes // 4, nodes // 2)]
