@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import casadi as ca
 
-from .kinematics.twist_conversion import checked_representation, convert_twists, convert_wrenches
 from .lie import se3
+from .lie.twist_conversion import checked_representation, convert_twists, convert_wrenches
 from .model import joints as jt
 
 _SEEN = {"spatial": "in root axes, at the root's origin", "hybrid": "in root axes, at the body's origin"}

@@ -8,9 +8,9 @@ from samples import build, random_ports, relative, robot
 import oc_dyn as od
 from oc_dyn.errors import ShapeError, UnknownName
 from oc_dyn.inverse_dynamics.recursive_spatial import joint_wrenches
-from oc_dyn.kinematics import twist_conversion as tc
 from oc_dyn.kinematics.recursive_body import body_poses
 from oc_dyn.lie import se3, so3
+from oc_dyn.lie import twist_conversion as tc
 from oc_dyn.model.canonical import canonical
 from oc_dyn.ports import derivative_name
 

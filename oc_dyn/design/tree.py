@@ -89,7 +89,7 @@ class DesignTree:
 
     def __init__(self, robot, changes, p):
         self.robot, self.p, n = robot, p, len(robot.bodies)
-        self.bodies, self.tips_first = range(1, n + 1), range(n, 0, -1)
+        self.bodies, self.reversed_bodies = range(1, n + 1), range(n, 0, -1)
         self.parent = (None, *(b.parent for b in robot.bodies))
         self.children = [[b.index for b in robot.bodies if b.parent == k] for k in range(n + 1)]
         self.armature = (None, *(b.joint.armature for b in robot.bodies))

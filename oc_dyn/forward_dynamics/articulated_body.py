@@ -39,7 +39,7 @@ def articulated_body(model, order, q, v, T, W=None):
         if applied is not None:
             WA[i] = WA[i] - applied[i]
     U, D, u = {}, {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         S, p = motions[i][0], model.parent[i]
         U[i] = MA[i] @ S
         D[i] = factor(S.T @ U[i] + model.rotor(i))

@@ -28,7 +28,7 @@ def articulated_spatial(model, order, q, v, T, W=None):
     motion = SpatialMotion(model, q, v, W)
     S = {i: motion.S[i][0] for i in model.bodies}
     MA, U, D, K, P = {i: motion.M[i][0] for i in model.bodies}, {}, {}, {}, {}
-    for i in model.tips_first:  # once: Lemma 2
+    for i in model.reversed_bodies:  # once: Lemma 2
         p = model.parent[i]
         U[i] = MA[i] @ S[i]
         D[i] = factor(S[i].T @ U[i] + model.rotor(i))
@@ -43,7 +43,7 @@ def articulated_spatial(model, order, q, v, T, W=None):
         tau = model.joint_v(T[k])
         zeta, WA = motion.next_bias()
         u = {}
-        for i in model.tips_first:
+        for i in model.reversed_bodies:
             u[i] = tau[i] - wrench_on_screw(motion.S[i], Wd[i], k) - S[i].T @ WA[i]
             p = model.parent[i]
             if p:

@@ -5,12 +5,12 @@ from math import comb
 import casadi as ca
 
 from ..inverse_dynamics.closed_form import stacked_wrenches
+from ..inverse_dynamics.system_matrices import SystemMatrices
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.jets import total
 from ..matrices.composite import composite
-from ..matrices.system_matrices import SystemMatrices
 from ..registry import method
-from .mass_solver import factor_tips_first, solve_tips_first
+from .mass_solver import factor_reversed, solve_reversed
 
 
 @method(
@@ -28,9 +28,9 @@ def closed_form(model, order, q, v, T, W=None):
     One factorisation serves all orders. Order 0 has its mass matrix and bias from the shortest recursions.
     Cost O(n depth^2) for order 0, else O(n^3 order^3).
     """
-    factors = factor_tips_first(composite(model, q))
+    factors = factor_reversed(composite(model, q))
     bias = inverse_dynamics(model, 0, q, [v, ca.DM.zeros(v.shape[0])], W and W[:1])[0]
-    V = [v, solve_tips_first(factors, T[0] - bias)]
+    V = [v, solve_reversed(factors, T[0] - bias)]
     system = SystemMatrices(model, q, V)  # reads V as it grows
     applied = None if W is None else stacked_wrenches(model, W)
     for n in range(1, order + 1):
@@ -38,5 +38,5 @@ def closed_form(model, order, q, v, T, W=None):
         known = known + total(comb(n, k) * (system.M(n - k) @ V[k + 1]) for k in range(n))
         if applied is not None:
             known = known - total(comb(n, k) * (system.J(n - k).T @ applied[k]) for k in range(n + 1))
-        V.append(solve_tips_first(factors, T[n] - known))
+        V.append(solve_reversed(factors, T[n] - known))
     return V[1:]

@@ -2,8 +2,8 @@
 
 import casadi as ca
 
-from ..kinematics.step import Step
 from ..matrices.composite import composite
+from ..working_axes.frames import body_placements
 from .articulated_body import factor, solve
 
 
@@ -11,8 +11,8 @@ def mass_solver(model, q):
     """Function b (nv,) -> x (nv,) with M(q) x = b. Long chains and large trees take articulated inertias, cost O(n);
     robots with few joints on a path, and mimic joints, the mass matrix, whose factors are sparse between branches."""
     if "mimic" in model.robot.features or dense_cost(model) < articulated_cost(model):
-        factors = factor_tips_first(composite(model, q))
-        return lambda b: solve_tips_first(factors, b)
+        factors = factor_reversed(composite(model, q))
+        return lambda b: solve_reversed(factors, b)
     return articulated(model, q)
 
 
@@ -22,16 +22,16 @@ def articulated(model, q):
     return lambda b: complete(zero, zero, b)[0]
 
 
-def factor_tips_first(M):
-    """Factors of a mass matrix for solve_tips_first. From the tips to the base the factors of a branching robot
+def factor_reversed(M):
+    """Factors of a mass matrix for solve_reversed. From the tips to the base the factors of a branching robot
     have no entries where the mass matrix has none (Featherstone 2005). The lower half of M is read: derivatives that
     make it may leave zeros in one half that are not seen to be such in the other."""
     reversed_ = ca.sparsify(M[::-1, ::-1])
     return ca.ldl(ca.triu2symm(ca.triu(reversed_)), False)
 
 
-def solve_tips_first(factors, b):
-    """Solution of M x = b from factor_tips_first(M); b may have several columns."""
+def solve_reversed(factors, b):
+    """Solution of M x = b from factor_reversed(M); b may have several columns."""
     return ca.ldl_solve(ca.densify(b[::-1, :]), *factors)[::-1, :]
 
 
@@ -60,13 +60,13 @@ def by_articulated(model, q, known):
     """
     q = model.joint_q(q)
     given = {i for i in model.bodies if model.coordinates[i][2] in known}
-    step = {i: Step(model, i, q[i]) for i in model.bodies}
+    frames = body_placements(model, q)
     S = {i: model.S[i] if model.S[i] is not None else model.subspace_function(i)(q[i]) for i in model.bodies}
     A, H, B = {}, {}, {}
     for i in model.bodies:
         A[i], H[i], B[i] = model.M[i][:3, :3], model.M[i][:3, 3:], model.M[i][3:, 3:]
     U, V, D = {}, {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         U[i] = A[i] @ S[i][:3, :] + H[i] @ S[i][3:, :], H[i].T @ S[i][:3, :] + B[i] @ S[i][3:, :]
         D[i] = S[i].T @ ca.vertcat(*U[i]) + model.rotor(i)
         passed = A[i], H[i], B[i]
@@ -77,24 +77,24 @@ def by_articulated(model, q, known):
             passed = A[i] - n @ vn, H[i] - n @ vf, B[i] - f @ vf
         p = model.parent[i]
         if p:
-            A[p], H[p], B[p] = (x + y for x, y in zip((A[p], H[p], B[p]), step[i].articulated(*passed), strict=True))
+            A[p], H[p], B[p] = (x + y for x, y in zip((A[p], H[p], B[p]), frames[i].articulated(*passed), strict=True))
 
     def complete(h, a, tau):
         torque, wanted, x = model.joint_v(tau), model.joint_v(tau - h), model.joint_v(a)
         h = model.joint_v(h)
         n, f = ({i: ca.DM.zeros(3) for i in model.bodies} for _ in range(2))
-        for i in model.tips_first:
+        for i in model.reversed_bodies:
             p = model.parent[i]
             wanted[i] = wanted[i] - S[i].T @ ca.vertcat(n[i], f[i])
             if p and i in given:
-                bias = step[i].wrench(n[i] + U[i][0] @ x[i], f[i] + U[i][1] @ x[i])
+                bias = frames[i].wrench(n[i] + U[i][0] @ x[i], f[i] + U[i][1] @ x[i])
             elif p:
-                bias = step[i].wrench(n[i] + V[i][0].T @ wanted[i], f[i] + V[i][1].T @ wanted[i])
+                bias = frames[i].wrench(n[i] + V[i][0].T @ wanted[i], f[i] + V[i][1].T @ wanted[i])
             if p:
                 n[p], f[p] = n[p] + bias[0], f[p] + bias[1]
         w, u = {0: ca.DM.zeros(3)}, {0: ca.DM.zeros(3)}
         for i in model.bodies:
-            w[i], u[i] = step[i].twist(w[model.parent[i]], u[model.parent[i]])
+            w[i], u[i] = frames[i].twist(w[model.parent[i]], u[model.parent[i]])
             if i in given:
                 carried = U[i][0].T @ w[i] + U[i][1].T @ u[i]
                 torque[i] = h[i] + D[i] @ x[i] + carried + S[i].T @ ca.vertcat(n[i], f[i])

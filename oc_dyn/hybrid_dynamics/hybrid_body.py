@@ -36,7 +36,7 @@ def hybrid_body(model, order, q, v, A, T, prescribed, W=None):
         if applied is not None:
             WA[i] = WA[i] - applied[i]
     U, D, u = {}, {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         p = model.parent[i]
         if i in given:
             P = MA[i]

@@ -25,7 +25,7 @@ def hybrid_spatial(model, order, q, v, A, T, prescribed, W=None):
     given = {i for i in model.bodies if model.coordinates[i][2] in prescribed}
     S = {i: motion.S[i][0] for i in model.bodies}
     MA, U, D, K, P = {i: motion.M[i][0] for i in model.bodies}, {}, {}, {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         p = model.parent[i]
         P[i] = MA[i]
         if i not in given:
@@ -44,7 +44,7 @@ def hybrid_spatial(model, order, q, v, A, T, prescribed, W=None):
         zeta, WA = motion.next_bias()
         known = {i: wrench_on_screw(motion.S[i], Wd[i], k) for i in model.bodies}  # torque of lower orders
         u = {}
-        for i in model.tips_first:
+        for i in model.reversed_bodies:
             p = model.parent[i]
             if i in given:
                 zeta[i] = zeta[i] + S[i] @ a[i]

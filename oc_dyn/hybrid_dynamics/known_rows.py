@@ -3,7 +3,7 @@ matrix, or by articulated inertias that pass joints of known motion on as they a
 
 import casadi as ca
 
-from ..forward_dynamics.mass_solver import articulated_cost, by_articulated, factor_tips_first, solve_tips_first
+from ..forward_dynamics.mass_solver import articulated_cost, by_articulated, factor_reversed, solve_reversed
 from ..matrices.composite import composite
 
 
@@ -31,12 +31,12 @@ def by_block(M, known):
     """As known_rows, by the factors of the block of M (nv, nv) that is not known."""
     nv, known = M.shape[0], list(known)
     wanted = [k for k in range(nv) if k not in known]
-    factors = factor_tips_first(M[wanted, wanted]) if wanted else None
+    factors = factor_reversed(M[wanted, wanted]) if wanted else None
 
     def complete(h, a, tau):
         if known:
             h = h + M[:, known] @ a[known]
-        x = solve_tips_first(factors, tau[wanted] - h[wanted]) if wanted else ca.DM.zeros(0, 1)
+        x = solve_reversed(factors, tau[wanted] - h[wanted]) if wanted else ca.DM.zeros(0, 1)
         if known and wanted:
             h = h + M[:, wanted] @ x
         place = {row: k for k, row in enumerate(wanted)}

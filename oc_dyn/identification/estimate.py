@@ -10,7 +10,6 @@ import numpy as np
 from ..errors import ShapeError, SolveError
 from ..friction import SMOOTHING
 from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
-from ..matrices.system_matrices import armatures
 from ..model.canonical import canonical
 from ..model.inertia import ReadOnlyArrays
 from ..model.quaternions import check_quaternions, quaternions
@@ -18,6 +17,7 @@ from ..model.robot import check_robot
 from ..numbers import HUGE, are_sane, as_floats
 from ..regressor.base_parameters import BaseParameters, base_parameters
 from ..validation import flag, number
+from ..working_axes.assembly import armatures
 from .excitation import stacked
 from .physical import coordinates, divergence, nearest_physical, parameters_of
 

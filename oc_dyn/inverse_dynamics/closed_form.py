@@ -5,8 +5,8 @@ from math import comb
 import casadi as ca
 
 from ..lie.jets import total
-from ..matrices.system_matrices import SystemMatrices
 from ..registry import method
+from .system_matrices import SystemMatrices
 
 
 @method(

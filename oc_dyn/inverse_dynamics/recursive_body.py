@@ -38,7 +38,7 @@ def recursive_body(model, order, q, V, W=None):
     applied = None if W is None else [model.wrenches(x) for x in W]
     tau = [{} for _ in range(order + 1)]
     for k in range(order + 1):
-        for i in model.tips_first:
+        for i in model.reversed_bodies:
             M = model.M[i]
             Wd[i, k] = M @ (Vd[i][k + 1] + G[i][k])
             for r in range(k + 1):

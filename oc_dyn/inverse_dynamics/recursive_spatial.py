@@ -42,7 +42,7 @@ def joint_wrenches(model, order, q, V, W=None, poses=local_poses):
     C, S, Vd = forward_kinematics(model, order + 1, q, V, poses)
     applied = None if W is None else [model.wrenches(x) for x in W]
     Wd = {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         M = [spatial_inertia(model.inertia[i], C[i])]
         for _ in range(order + 1):
             M.append(next_inertia(M, Vd[i]))

@@ -45,7 +45,7 @@ def second_order_body(model, order, q, V, W=None):
             wrench[i] = [w - applied[k][i] for k, w in enumerate(wrench[i])]
     tau = [{} for _ in range(order + 1)]
     v = [model.joint_v(part) for part in V]
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         for k in range(order + 1):
             tau[k][i] = model.S[i].T @ wrench[i][k] + model.armature[i] * v[k + 1][i]
         p = model.parent[i]

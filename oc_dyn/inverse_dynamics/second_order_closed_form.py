@@ -2,9 +2,9 @@
 
 import casadi as ca
 
-from ..matrices.system_matrices import SystemMatrices
 from ..registry import method
 from .closed_form import stacked_wrenches
+from .system_matrices import SystemMatrices
 
 
 @method(

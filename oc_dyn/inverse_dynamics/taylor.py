@@ -13,6 +13,8 @@ from ..lie import jets
 from ..lie.so3 import skew
 from ..model.inertia import casadi_value
 from ..registry import method
+from ..working_axes.fields import acceleration_matrix_of, newton_euler
+from ..working_axes.sums import second_moments
 
 
 @method(
@@ -44,7 +46,7 @@ class Passes:
         self.model, self.k = model, 0
         qs, vs = model.joint_q(q), model.joint_v(v)
         self.joint = {i: JointJet(model, i, qs[i]) for i in model.bodies}
-        self.P = {i: _second_moment(model.inertia[i]) for i in model.bodies}
+        self.P = {i: _second_moments(model.inertia[i]) for i in model.bodies}
         self.applied = None if W is None else [model.wrenches(x) for x in W]
         zero = ca.DM.zeros(3)
         self.w, self.a, self.U = {0: [zero]}, {0: []}, {0: []}
@@ -66,7 +68,7 @@ class Passes:
         for i in model.bodies:  # ground to tips
             self._move(i, k, None if dv is None else dv[i])
         tau = {}
-        for i in model.tips_first:
+        for i in model.reversed_bodies:
             tau[i] = self.joint[i].force(self.n[i], self.f[i], k)
             if dv is not None:
                 tau[i] = tau[i] + model.armature[i] * ((k + 1) * dv[i])
@@ -118,7 +120,7 @@ class Passes:
             self.a[i][k] = self.a[i][k] + da[i]
             self.y[i][k] = self.y[i][k] + da[p] + ca.cross(_times(k + 1, dw[p]), joint.p[0])
             self.U[i][k] = self.U[i][k] + turn
-        for i in model.tips_first:
+        for i in model.reversed_bodies:
             p = model.parent[i]
             if p:
                 force = self.joint[i].outward(df[i])
@@ -133,9 +135,8 @@ def _times(number, x):
     return x if number == 1 else number * x
 
 
-def _second_moment(inertia):
-    T = casadi_value(inertia.tensor)
-    return 0.5 * ca.trace(T) * ca.DM.eye(3) - T
+def _second_moments(inertia):
+    return second_moments(inertia, casadi_value(inertia.tensor))
 
 
 def _acceleration_matrix(w, k):
@@ -144,23 +145,8 @@ def _acceleration_matrix(w, k):
     xx, yy, zz = (jets.square_at(c, k) for c in (x, y, z))
     xy, xz, yz = (jets.product_at(b, c, k) for b, c in ((x, y), (x, z), (y, z)))
     turn = _times(k + 1, w[k + 1])
-    return ca.vertcat(
-        ca.horzcat(-(yy + zz), xy - turn[2], xz + turn[1]),
-        ca.horzcat(xy + turn[2], -(xx + zz), yz - turn[0]),
-        ca.horzcat(xz - turn[1], yz + turn[0], -(xx + yy)),
-    )
+    return acceleration_matrix_of((xx, yy, zz, xy, xz, yz), turn)
 
 
 def _newton_euler_of(inertia, P, a, U):
     return newton_euler(inertia.mass, casadi_value(inertia.moment), P, a, U)
-
-
-def newton_euler(m, h, P, a, U):
-    """Force and, about the origin, moment that move a body: m a + U h, h x a + vee(U P - (U P)^T), P symmetric and
-    equal factors collected."""
-    moment = ca.vertcat(
-        P[1, 1] * U[2, 1] - P[2, 2] * U[1, 2] + P[0, 1] * U[2, 0] - P[0, 2] * U[1, 0] + P[1, 2] * (U[2, 2] - U[1, 1]),
-        P[2, 2] * U[0, 2] - P[0, 0] * U[2, 0] + P[1, 2] * U[0, 1] - P[0, 1] * U[2, 1] + P[0, 2] * (U[0, 0] - U[2, 2]),
-        P[0, 0] * U[1, 0] - P[1, 1] * U[0, 1] + P[0, 2] * U[1, 2] - P[1, 2] * U[0, 2] + P[0, 1] * (U[1, 1] - U[0, 0]),
-    )
-    return m * a + U @ h, ca.cross(h, a) + moment

@@ -1,9 +1,9 @@
 """Kinematics: where frames are and how they move."""
 
 from ..errors import ShapeError
+from ..lie.twist_conversion import checked_representation
 from ..ports import configuration_port, derivative_name, motion_ports
 from ..registry import Port, quantity
-from .twist_conversion import checked_representation
 
 _SEEN = {
     "body": "[angular; linear], at the frame's origin and in its axes",

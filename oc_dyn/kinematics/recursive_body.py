@@ -8,8 +8,8 @@ from ..lie import se3
 from ..lie.jets import total
 from ..lie.leibniz import carry
 from ..lie.so3 import skew
+from ..lie.twist_conversion import convert_columns, convert_twists
 from ..registry import method
-from .twist_conversion import convert_columns, convert_twists
 
 
 @method("frame_pose", "recursive_body", kind="analytic", source="Kumar and Mueller 2021, section II; C' = C hat(V)")

@@ -7,9 +7,9 @@ import casadi as ca
 from ..lie import se3
 from ..lie.jets import total
 from ..lie.leibniz import carry, grow
+from ..lie.twist_conversion import convert_columns, convert_twists
 from ..registry import method
 from .recursive_body import body_poses, frame_in_body, hat, jacobian, local_poses, padded
-from .twist_conversion import convert_columns, convert_twists
 
 _SOURCE = "Ali et al. 2026, Algorithm 1"
 

@@ -2,9 +2,9 @@
 
 from math import comb
 
+from ..inverse_dynamics.system_matrices import SystemMatrices
 from ..lie.jets import total
 from ..registry import method
-from .system_matrices import SystemMatrices
 
 _SOURCE = "Kumar and Mueller 2021, section III"
 

@@ -7,9 +7,11 @@ in T, and so in C x but not in C v.
 
 import casadi as ca
 
-from ..kinematics.subtrees import constants
 from ..lie.se3 import ad
 from ..lie.so3 import skew
+from ..working_axes.sums import constants
+from .composite_coriolis import composite_coriolis
+from .spatial_admissible import spatial_admissible
 
 
 def turning(model, i, coriolis):
@@ -29,3 +31,10 @@ def turning(model, i, coriolis):
         return ca.vertcat(ca.horzcat(skew(P @ V[:3]), H @ w), ca.horzcat(-(w @ H), m * w))
 
     return points
+
+
+def coriolis_matrix(model, q, v, coriolis):
+    """The Coriolis matrix (nv, nv) of that name; see registry.CORIOLIS."""
+    if coriolis == "garofalo":
+        return spatial_admissible(model, 0, q, [v])[0]
+    return composite_coriolis(model, q, v)

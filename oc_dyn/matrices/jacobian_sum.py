@@ -8,8 +8,8 @@ from ..lie.jets import total
 from ..lie.leibniz import carry
 from ..lie.se3 import Ad_inv, ad
 from ..registry import method
+from ..working_axes.assembly import armatures, in_columns
 from .closed_form import coefficients
-from .system_matrices import armatures, in_columns
 
 _SOURCE = "Garofalo et al. 2013, sections II, V and VI"
 

@@ -9,7 +9,7 @@ from ..kinematics.recursive_spatial import forward_kinematics
 from ..lie import se3
 from ..lie.jets import total
 from ..registry import method
-from .system_matrices import assemble
+from ..working_axes.assembly import assembled
 
 
 @method(
@@ -32,7 +32,7 @@ def spatial_admissible(model, order, q, V):
     v = [*V, ca.DM.zeros(model.robot.nv)]  # the top derivative does not enter the screws
     C, S, twists = forward_kinematics(model, order + 1, q, v)
     M, N = {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         brackets = [se3.ad(x) for x in twists[i][: order + 1]]
         M[i] = [spatial_inertia(model.inertia[i], C[i])]
         for _ in range(order):
@@ -56,7 +56,7 @@ def spatial_admissible(model, order, q, V):
             blocks[j, i] = _projected(S[j], own)
             if j != i:
                 blocks[i, j] = _projected(S[i], wrenches(i, j))
-    return [assemble(model, {pair: x[n] for pair, x in blocks.items()}) for n in range(order + 1)]
+    return [assembled(model, {pair: x[n] for pair, x in blocks.items()}) for n in range(order + 1)]
 
 
 def _projected(S, W):

@@ -5,8 +5,7 @@ import casadi as ca
 from ..inverse_dynamics.taylor import taylor
 from ..matrices.by_ad import tangent_jacobian
 from ..matrices.composite import composite
-from ..matrices.composite_coriolis import composite_coriolis
-from ..matrices.spatial_admissible import spatial_admissible
+from ..matrices.coriolis_choice import coriolis_matrix
 from ..model.canonical import with_parameters
 from ..registry import method
 
@@ -33,13 +32,6 @@ def matrix_parameter_partials(model, q, v, coriolis):
 def _matrices(model, q, v, coriolis):
     rest = ca.DM.zeros(model.robot.nv)
     return composite(model, q), coriolis_matrix(model, q, v, coriolis), taylor(model, 0, q, [rest, rest])[0]
-
-
-def coriolis_matrix(model, q, v, coriolis):
-    """The Coriolis matrix (nv, nv) of that name; see registry.CORIOLIS."""
-    if coriolis == "garofalo":
-        return spatial_admissible(model, 0, q, [v])[0]
-    return composite_coriolis(model, q, v)
 
 
 def _column(x):

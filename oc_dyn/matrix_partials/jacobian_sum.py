@@ -6,9 +6,9 @@ from ..lie.jets import total
 from ..lie.se3 import Ad_inv, ad
 from ..matrices.coriolis_choice import turning
 from ..matrices.jacobian_sum import body_jacobians
-from ..matrices.system_matrices import in_columns
 from ..registry import method
 from ..regressor.columns import author_frames, momentum_matrix, to_author, wrench_columns
+from ..working_axes.assembly import in_columns
 
 _SOURCE = "Garofalo et al. 2013, "
 

@@ -67,7 +67,7 @@ class Canonical:
         return range(1, self.n + 1)
 
     @property
-    def tips_first(self):
+    def reversed_bodies(self):
         """Body numbers, children before parents."""
         return range(self.n, 0, -1)
 
@@ -375,7 +375,7 @@ def _regrouped(model):
 def moved_inertia(model):
     """(inertia, moved): lists by body of what it has after regrouping, and of what went to its parent."""
     inertia, moved = list(model.inertia), [None] * (model.n + 1)
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         moved[i] = part = _movable_part(model.kind[i], inertia[i])
         inertia[i] = inertia[i] - part
         inertia[model.parent[i]] = inertia[model.parent[i]] + part.expressed_in(model.R[i], model.p[i])

@@ -7,9 +7,9 @@ from ..hybrid_dynamics.taylor import taylor as hybrid_dynamics
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.jets import total
 from ..registry import method
+from ..working_axes.frames import upper_mirrored
 from . import implicit
 from .along_motion import blocks
-from .blocks import symmetrised
 from .composite_adjoint import adjoint as composite_adjoint
 from .recursive_scalar import inverse_adjoint as recursive_adjoint
 
@@ -173,7 +173,7 @@ def hessian_of_adjoint(model, order, q, V, lams, W=None):
     analytic = recursive_adjoint if "transform" in model.robot.features else composite_adjoint
     by_q, by_v, _ = analytic(model, q, *V, *lams, W and W[0])
     one_after_other, QV, QA = _jacobians(model, ca.cse(by_q), q, V)
-    return blocks((symmetrised(one_after_other), QV, ca.jacobian(by_v, V[0]), QA))
+    return blocks((upper_mirrored(0.5 * (one_after_other + one_after_other.T)), QV, ca.jacobian(by_v, V[0]), QA))
 
 
 @method("forward_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, **_AD)

@@ -8,11 +8,13 @@ bodies hang on them.
 
 import casadi as ca
 
-from ..kinematics.fields import plus, product, turned_by
 from ..registry import method
-from .blocks import along_motion, assembled
+from ..working_axes.assembly import assembled
+from ..working_axes.fields import plus, product, turned_by
+from ..working_axes.tree import Carried
+from .along_motion import along_motion
 from .implicit import forward_partials, hybrid_partials
-from .subtrees import Subtrees
+from .virtual_motion import VirtualTree
 
 CANNOT = {"transform": "its screw changes with its coordinates"}
 
@@ -38,29 +40,30 @@ def composite(model, q, v, dv, W=None):
     along_q less the part by which it turns with the subtree; G: what the torque at i feels of a turn of the whole
     subtree, through its velocity.
     """
-    trees = Subtrees(model, q, v, dv, W)
+    trees = VirtualTree(model, q, v, dv, W)
     Q, D, M = {}, {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         sums, at = trees.sum(i), trees.screws[i]
         along_a = sums.inertia(at.s)
-        along_v = plus(sums.coriolis(at.s[0]), sums.inertia(at.rate))
-        along_q = plus(sums.coriolis(at.psi[0]), sums.inertia(at.psi2))
-        G = sums.coriolis_transposed(at.s)
+        along_v = plus(sums.flow.coriolis(at.s[0]), sums.inertia(at.rate))
+        along_q = plus(sums.flow.coriolis(at.psi[0]), sums.inertia(at.psi2))
+        G = sums.flow.coriolis_transposed(at.s)
         M[i, i] = product(at.s, along_a) + model.rotor(i)
         D[i, i] = product(at.s, along_v)
         Q[i, i] = product(at.s, along_q)
         along_q = plus(along_q, turned_by(at.s, (sums.n, sums.f)))
-        for j, above, wrenches, turns in trees.climb(i, [along_a, along_v, along_q], [G]):
-            M[j, i], D[j, i], Q[j, i] = (product(above.s, x) for x in wrenches)
-            D[i, j] = turns[0].T @ above.s[0] + product(wrenches[0], above.rate)
-            Q[i, j] = turns[0].T @ above.psi[0] + product(wrenches[0], above.psi2)
+        for j, carried, working in trees.climb(i, Carried([along_a, along_v, along_q], [G])):
+            above, along_a, G = trees.screws_at(j, working)[0], carried.wrenches[0], carried.vectors[0]
+            M[j, i], D[j, i], Q[j, i] = (product(above.s, x) for x in carried.wrenches)
+            D[i, j] = G.T @ above.s[0] + product(along_a, above.rate)
+            Q[i, j] = G.T @ above.psi[0] + product(along_a, above.psi2)
     return assembled(model, Q), assembled(model, D), assembled(model, M, mirrored=True)
 
 
 def bias(model, q, v, W=None):
     """Torques (nv,) of a motion without acceleration, from the sums that the partials use."""
-    trees, tau = Subtrees(model, q, v, ca.DM.zeros(model.robot.nv), W), {}
-    for i in model.tips_first:
+    trees, tau = VirtualTree(model, q, v, ca.DM.zeros(model.robot.nv), W), {}
+    for i in model.reversed_bodies:
         sums = trees.sum(i)
         tau[i] = product(trees.screws[i].s, (sums.n, sums.f))
     return model.stack(tau)

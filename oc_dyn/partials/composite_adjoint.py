@@ -4,14 +4,15 @@ lam' tau is the power of the torques on a virtual velocity lam. It is linear in 
 in their forces, so its derivatives need, beside the sums that the partials need, those of the virtual momentum.
 """
 
-from ..kinematics.fields import plus, product, turned_by
-from ..kinematics.step import cross
 from ..registry import method
+from ..working_axes.assembly import assembled
+from ..working_axes.fields import plus, product, turned_by
+from ..working_axes.rotations import cross
+from ..working_axes.tree import Carried
 from .along_motion import blocks, gradients_along_motion, hessians_along_motion
-from .blocks import assembled
 from .composite import CANNOT, bias, composite
 from .implicit import forward_adjoint, forward_hessian
-from .subtrees import Subtrees
+from .virtual_motion import VirtualTree
 
 _FACTS = {
     "kind": "analytic",
@@ -38,14 +39,14 @@ def adjoint_along_motion(model, order, q, V, lams, W=None):
 
 def adjoint(model, q, v, dv, lam, W=None):
     """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam) at q, v, dv and applied wrenches W (6, bodies)."""
-    trees = Subtrees(model, q, v, dv, W, lam)
+    trees = VirtualTree(model, q, v, dv, W, lam)
     by_q, by_v, by_a, lam = {}, {}, {}, model.joint_v(lam)
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         sums, at = trees.sum(i), trees.screws[i]
         momentum = sums.k, sums.L
         by_a[i] = product(at.s, momentum) + model.armature[i] * lam[i]
         by_v[i] = product(at.rate, momentum) + at.s[0].T @ sums.g
-        by_q[i] = product(at.psi2, momentum) + at.psi[0].T @ sums.g + product(at.zeta, (sums.n, sums.f))
+        by_q[i] = product(at.psi2, momentum) + at.psi[0].T @ sums.g + product(trees.zeta[i], (sums.n, sums.f))
     return tuple(model.stack(x) for x in (by_q, by_v, by_a))
 
 
@@ -71,35 +72,39 @@ def lagrangian_hessian(model, q, v, dv, lam, W=None):
     Symbols: joint i below joint j. along_q, along_v, along_a: derivative, by a virtual velocity of the whole subtree of
     i, of that by q_i, v_i, dv_i; pushed: by an acceleration, of that by q_i; turn_q, turn_v: by an angular velocity.
     """
-    trees = Subtrees(model, q, v, dv, W, lam)
+    trees = VirtualTree(model, q, v, dv, W, lam)
     QQ, QV, VV, QA = {}, {}, {}, {}
-    for i in model.tips_first:
-        sums, at = trees.sum(i), trees.screws[i]
-        s, momentum = at.s, sums.virtual_momentum()
+    for i in model.reversed_bodies:
+        sums, at, zeta = trees.sum(i), trees.screws[i], trees.zeta[i]
+        s, flow, virtual = at.s, sums.flow, sums.virtual_flow
+        momentum = virtual.momentum()  # (k, L) in fewer instructions, as J is wanted
         along_a = sums.inertia(s)
-        along_v = plus(sums.coriolis(s[0]), sums.inertia(at.rate))
-        along_q = plus(sums.coriolis(at.psi[0]), sums.inertia(at.psi2))
+        along_v = plus(flow.coriolis(s[0]), sums.inertia(at.rate))
+        along_q = plus(flow.coriolis(at.psi[0]), sums.inertia(at.psi2))
         along_q = plus(along_q, turned_by(s, (sums.n, sums.f)))
         moved = turned_by(s, momentum)
-        pushed = plus(sums.inertia(at.zeta), moved)
-        turn_v = 2 * moved[0] - sums.virtual_coriolis(s[0])
-        turn_q = 2 * turned_by(at.psi, momentum)[0] - sums.virtual_coriolis(at.psi[0])
-        turn_q = turn_q + sums.coriolis_transposed(at.zeta) - cross(sums.g, s[0])
+        pushed = plus(sums.inertia(zeta), moved)
+        own_v = moved[0] - 2 * virtual.coriolis(s[0])[0]
+        turn_v = moved[0] + own_v
+        turn_q = 2 * (turned_by(at.psi, momentum)[0] - virtual.coriolis(at.psi[0])[0])
+        turn_q = turn_q + flow.coriolis_transposed(zeta) - cross(sums.g, s[0])
 
-        QA[i, i] = product(at.zeta, along_a)
-        VV[i, i] = product(s, (turn_v - moved[0], cross(sums.L, s[0])))
-        QV[i, i] = at.psi[0].T @ turn_v + product(at.zeta, along_v)
-        twice = at.psi[0].T @ turn_q + product(at.psi2, pushed) + product(at.zeta, along_q)
+        QA[i, i] = product(zeta, along_a)
+        VV[i, i] = product(s, (own_v, cross(sums.L, s[0])))
+        QV[i, i] = at.psi[0].T @ turn_v + product(zeta, along_v)
+        twice = at.psi[0].T @ turn_q + product(at.psi2, pushed) + product(zeta, along_q)
         QQ[i, i] = 0.5 * (twice + twice.T) if twice.numel() > 1 else twice
-        for j, above, wrenches, turns in trees.climb(i, [pushed, along_a, along_v, along_q], [turn_q, turn_v]):
-            pushed, along_a, along_v, along_q = wrenches
-            turn_q, turn_v = turns
-            QA[j, i] = product(above.zeta, along_a)
+        start = Carried([pushed, along_a, along_v, along_q], [turn_q, turn_v])
+        for j, carried, working in trees.climb(i, start):
+            pushed, along_a, along_v, along_q = carried.wrenches
+            turn_q, turn_v = carried.vectors
+            above, zeta = trees.screws_at(j, working)
+            QA[j, i] = product(zeta, along_a)
             QA[i, j] = product(pushed, above.s)
             VV[j, i] = above.s[0].T @ turn_v
-            QV[j, i] = above.psi[0].T @ turn_v + product(above.zeta, along_v)
+            QV[j, i] = above.psi[0].T @ turn_v + product(zeta, along_v)
             QV[i, j] = turn_q.T @ above.s[0] + product(pushed, above.rate)
-            QQ[j, i] = above.psi[0].T @ turn_q + product(above.psi2, pushed) + product(above.zeta, along_q)
+            QQ[j, i] = above.psi[0].T @ turn_q + product(above.psi2, pushed) + product(zeta, along_q)
     QQ, VV = (assembled(model, x, mirrored=True) for x in (QQ, VV))
     return QQ, assembled(model, QV), VV, assembled(model, QA)
 

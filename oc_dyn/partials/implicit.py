@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from ..forward_dynamics.mass_solver import factor_tips_first, solve_tips_first
+from ..forward_dynamics.mass_solver import factor_reversed, solve_reversed
 from ..matrices.composite import composite
 
 
@@ -85,8 +85,8 @@ def mass_solver(M):
     """Function b -> x with M x = b, b of any number of columns; M is sparse where the robot branches."""
     if not M.shape[0]:
         return lambda b: ca.SX(*b.shape)
-    factors = factor_tips_first(M)
-    return lambda b: solve_tips_first(factors, ca.SX(b))
+    factors = factor_reversed(M)
+    return lambda b: solve_reversed(factors, ca.SX(b))
 
 
 def inverse(solve, n):

@@ -3,9 +3,9 @@
 import casadi as ca
 
 from ..forward_dynamics.articulated_body import factor, solve
-from ..kinematics.step import Step
 from ..registry import method
-from .blocks import assembled
+from ..working_axes.assembly import assembled
+from ..working_axes.frames import body_placements
 from .implicit import inverse, mass_matrix, mass_solver
 
 
@@ -37,10 +37,10 @@ def articulated(model, q):
     """
     S = {i: motion[0] for i, motion in model.subspaces(q, [], 0).items()}
     q = model.joint_q(q)
-    step = {i: Step(model, i, q[i]) for i in model.bodies}
+    frames = body_placements(model, q)
     MA, F = {i: ca.SX(model.M[i]) for i in model.bodies}, {i: {} for i in model.bodies}
     U, K, D, rows = {}, {}, {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         U[i] = MA[i] @ S[i]
         D[i] = factor(S[i].T @ U[i] + model.rotor(i))
         K[i] = solve(D[i], U[i].T)
@@ -50,11 +50,11 @@ def articulated(model, q):
         if not p:
             continue
         projected = MA[i] - U[i] @ K[i]
-        moved = step[i].articulated(projected[:3, :3], projected[:3, 3:], projected[3:, 3:])
+        moved = frames[i].articulated(projected[:3, :3], projected[:3, 3:], projected[3:, 3:])
         MA[p] = MA[p] + ca.blockcat([[moved[0], moved[1]], [moved[1].T, moved[2]]])
         for j, x in rows[i].items():
             wrench = U[i] @ x + F[i].get(j, ca.SX(6, x.shape[1]))
-            F[p][j] = ca.vertcat(*step[i].wrench(wrench[:3, :], wrench[3:, :]))
+            F[p][j] = ca.vertcat(*frames[i].wrench(wrench[:3, :], wrench[3:, :]))
     P, blocks = {0: {}}, {}
     for i in model.bodies:
         P[i] = {}
@@ -62,7 +62,7 @@ def articulated(model, q):
             above = P[model.parent[i]].get(j)
             x = rows[i].get(j)
             if above is not None:
-                carried = ca.vertcat(*step[i].twist(above[:3, :], above[3:, :]))
+                carried = ca.vertcat(*frames[i].twist(above[:3, :], above[3:, :]))
                 x = -(K[i] @ carried) if x is None else x - K[i] @ carried
             if x is None:
                 continue

@@ -63,7 +63,7 @@ def inverse_dynamics(m, a, changes):
         p = model.parent[i]
         V[i] = m.Ad[i] @ V[p] + m.S[i] @ v[i]
         A[i] = total(m.Ad[i] @ A[p], ad(V[i]) @ (m.S[i] @ v[i]), times(m.rate[i], v[i]), m.S[i] @ a[i])
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         F[i] = total(m.I[i] @ A[i], -(ad(V[i]).T @ (m.I[i] @ V[i])), _negative(_of(m.applied, i)))
         F[i] = total(F[i], *(m.Ad[c].T @ F[c] for c in model.children[i]))
         tau[i] = m.S[i].T @ F[i] + model.armature[i] * a[i]
@@ -78,7 +78,7 @@ def _inverse_change(m, a, V, A, F, d):
         passed = times(m.Ad[i], dA[p]), _negative(times(_ad(_of(d.h, i)), m.Ad[i] @ A[p]))
         joint = times(_of(d.S, i), a[i]), times(m.S[i], _of(d.a, i))
         dA[i] = total(*passed, *joint, _velocity_product(m, V, dV, d, i))
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         F_own = times(_of(d.I, i), A[i]), times(m.I[i], dA[i]), _gyroscopic(m, V, dV, d, i)
         F_out = (times(m.Ad[c].T, total(dF[c], _negative(times(_adT(_of(d.h, c)), F[c])))) for c in model.children[i])
         dF[i] = total(*F_own, *F_out)
@@ -98,7 +98,7 @@ def hybrid_dynamics(m, a, tau, given, changes):
     for i in model.bodies:
         V[i] = m.Ad[i] @ V[model.parent[i]] + m.S[i] @ v[i]
         zeta[i] = total(ad(V[i]) @ (m.S[i] @ v[i]), times(m.rate[i], v[i]))
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         S = m.S[i]
         MA[i] = total(m.I[i], *(m.Ad[c].T @ P[c] @ m.Ad[c] for c in model.children[i]))
         WA[i] = total(-(ad(V[i]).T @ (m.I[i] @ V[i])), _negative(_of(m.applied, i)))
@@ -144,7 +144,7 @@ def _hybrid_change(m, k, given, d):
     dV = _velocities(m, k.V, d)
     dzeta = {i: _velocity_product(m, k.V, dV, d, i) for i in model.bodies}
     dMA, dWA, dP, dbeta, dY, du = {}, {}, {}, {}, {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         dMA[i], dWA[i] = _of(d.I, i), _gyroscopic(m, k.V, dV, d, i)
         for c in model.children[i]:
             turned = times(k.P[c], _ad(_of(d.h, c)))

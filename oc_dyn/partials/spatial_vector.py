@@ -8,7 +8,7 @@ from ..kinematics.recursive_body import local_poses
 from ..lie.se3 import Ad, Ad_inv, ad
 from ..lie.so3 import skew
 from ..registry import method
-from .blocks import assembled
+from ..working_axes.assembly import assembled
 from .implicit import forward_partials, hybrid_partials
 
 _SINGH = "Singh et al. 2023 (IDSVA), eqs. 12 to 15"
@@ -46,7 +46,7 @@ def idsva(model, q, v, dv, W=None):
         if applied is not None:
             f[i] = f[i] - Ad_inv(C[i]).T @ applied[i]
     Q, D, M = {}, {}, {}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         p = model.parent[i]
         by_a = I[i] @ S[i]
         by_q = 2 * (B[i] @ Psi[i]) + I[i] @ Psi2[i]

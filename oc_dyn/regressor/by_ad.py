@@ -5,7 +5,7 @@ import casadi as ca
 from ..inverse_dynamics.taylor import taylor
 from ..lie.time_derivatives import time_derivatives
 from ..matrices.composite import composite
-from ..matrix_partials.by_ad import coriolis_matrix
+from ..matrices.coriolis_choice import coriolis_matrix
 from ..model.canonical import with_parameters
 from ..registry import method
 

@@ -4,11 +4,11 @@ from math import comb
 
 import casadi as ca
 
-from ..inverse_dynamics.taylor import newton_euler
 from ..lie import se3
 from ..lie.jets import total
 from ..lie.se3 import ad
 from ..lie.so3 import skew
+from ..working_axes.fields import newton_euler
 
 _TENSOR = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 

@@ -31,7 +31,7 @@ def chain_rule(model, order, q, V, W=None):
         if applied is not None:
             wrench[i] = wrench[i] + Twice(-applied[i])
     tensors = {letters: Tensor(model) for letters in (("q", "q"), ("v", "v"), ("q", "v"), ("a", "q"))}
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         _enter(tensors, i, wrench[i].map(lambda x, S=model.S[i]: S.T @ x))
         p = model.parent[i]
         if p:

@@ -1,6 +1,6 @@
-"""Second partials of inverse dynamics as a short program: the steps of the method composite, called, not written out.
+"""Second partials of inverse dynamics as a short program: the parts of the method composite, called, not written out.
 
-Each step is a small Function, called body by body, for all joints below a joint at once, or for every pair of one of
+Each part is a small Function, called body by body, for all joints below a joint at once, or for every pair of one of
 them and a joint above. The program grows with the number of joints and not with what comes out; its C code is small
 and compiles in seconds where written-out code takes hours.
 """
@@ -8,7 +8,7 @@ and compiles in seconds where written-out code takes hours.
 import casadi as ca
 
 from ..registry import method
-from . import steps
+from . import packed_functions as packed
 from .composite import CANNOT, SOURCE
 from .tensor import pattern
 
@@ -28,7 +28,7 @@ def compact(model, order, q, V, W=None):
     """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity."""
     size = {i: model.coordinates[i][3] for i in model.bodies}
     hops, screws, effects, joined = _one_by_one(model, size, q, V, W)
-    inward, carry, meet, read = steps.inward(), steps.carry(), steps.meet(), steps.read()
+    inward, carry, meet, read = packed.inward(), packed.carry(), packed.meet(), packed.read()
     seen, path = {}, {}
     for j in model.bodies:
         p = model.parent[j]
@@ -36,7 +36,7 @@ def compact(model, order, q, V, W=None):
         above = [_each(inward, len(path[p]), 0)(hops[j], seen[p])] if p else []
         seen[j] = ca.horzcat(*above, screws[j])
     values, below = _Values(), {i: [] for i in model.bodies}
-    for j in model.tips_first:
+    for j in model.reversed_bodies:
         coordinates = [(j, t) for t in range(size[j])] + [c for more, _ in below[j] for c in more]
         at, n, D = ca.horzcat(effects[j], *(x for _, x in below[j])), len(coordinates), len(path[j])
         for t in range(size[j]):
@@ -52,22 +52,22 @@ def compact(model, order, q, V, W=None):
 def _one_by_one(model, size, q, V, W):
     """By body: hops (12,), screws (24, coordinates), effects (39, coordinates), wrenches joined (6, pairs of its
     coordinates), None for joints of one."""
-    column = ca.horzsplit(steps.bodies(model, W)(q, *V, *(W or [])), 1)
-    move, screw, gather, effect = steps.move(), steps.screw(), steps.gather(), steps.effect()
+    column = ca.horzsplit(packed.bodies(model, W)(q, *V, *(W or [])), 1)
+    move, screw, gather, effect = packed.move(), packed.screw(), packed.gather(), packed.effect()
     motion, sums = {0: ca.MX(ca.vertcat(ca.DM.zeros(9), -model.gravity))}, {}
     hops, screws, effects, joined = {}, {}, {}, {}
     for i in model.bodies:
         hops[i] = column[i - 1][:12]
         before, motion[i], sums[i] = move(column[i - 1], motion[model.parent[i]])
         screws[i] = _each(screw, size[i], 0, 1)(before, motion[i], ca.MX(ca.densify(model.S[i])))
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         if model.parent[i]:
             sums[model.parent[i]] = sums[model.parent[i]] + gather(hops[i], sums[i])
         effects[i] = _each(effect, size[i], 0)(sums[i], screws[i])
         n, joined[i] = size[i] ** 2, None
         if size[i] > 1:
             first, second = (ca.horzcat(*(screws[i][:, c] for c in x)) for x in _square(size[i]))
-            joined[i] = _each(steps.join(), n, 0)(sums[i], first, second)
+            joined[i] = _each(packed.join(), n, 0)(sums[i], first, second)
     return hops, screws, effects, joined
 
 
@@ -91,7 +91,7 @@ class _Values:
     def enter(self, j, coordinates, path, found, joined):
         """Keep the numbers of the coordinate j = (joint, t): found (16, path and coordinates below), joined (own
         coordinates, path)."""
-        start, n = self.size, len(steps.READ)
+        start, n = self.size, len(packed.READ)
         self._keep(found)
         own, rows = self.size, 0 if joined is None else joined.shape[0]
         if joined is not None:
@@ -99,7 +99,7 @@ class _Values:
         for row, i in enumerate(coordinates):
             for column, k in enumerate(path):
                 first = start + n * (column + len(path) * row)
-                place = {name: first + x for x, name in enumerate(steps.READ)}
+                place = {name: first + x for x, name in enumerate(packed.READ)}
                 if row < rows:
                     place["joined"] = own + row + rows * column
                 self._enter(i, j, k, place)

@@ -9,11 +9,11 @@ others, since dM/dq makes the Christoffel symbols of d2tau/dvdv, and d(M v)/dq i
 
 import casadi as ca
 
-from ..kinematics.fields import plus, turned_by
 from ..registry import method
+from ..working_axes.fields import plus, turned_by
+from .ground_motion import GroundTree
 from .joint_effects import effect
-from .path_screws import Views
-from .subtrees import Subtrees
+from .path_screws import PathScrews
 from .tensor import Tensor
 
 CANNOT = {"transform": "its screw changes with its coordinates"}
@@ -26,20 +26,20 @@ def composite(model, order, q, V, W=None):
 
     Joint k is above joint j, and j above joint i; one may be another. (i, p), (j, t), (k, r) are single coordinates.
     """
-    trees = Subtrees(model, q, V[0], V[1], W and W[0])
-    views, tensors = Views(model, trees), [Tensor(model) for _ in range(4)]
-    for i in model.tips_first:
+    trees = GroundTree(model, q, V[0], V[1], W and W[0])
+    path, tensors = PathScrews(model, trees), [Tensor(model) for _ in range(4)]
+    for i in model.reversed_bodies:
         sums, own = trees.sum(i), trees.screws[i]
         for p in range(own.size):
             screw = own.column(p)
-            for j, seen, moved in views.climb(i, effect(sums, screw)):
+            for j, projected, moved in path.climb(i, effect(sums, screw)):
                 for t in range(trees.screws[j].size):
-                    meeting = Meeting(moved, seen[j].screws.column(t))
+                    meeting = Meeting(moved, projected[j].screws.column(t))
                     if i == j:
                         meeting.join(sums, screw)
                     for k in model.support(j):
                         single = all(trees.screws[x].size == 1 for x in (i, j, k))
-                        _enter(tensors, (i, p), (j, t), k, meeting, views.reader(seen, k, j), single)
+                        _enter(tensors, (i, p), (j, t), k, meeting, path.reader(projected, k, j), single)
     return [tuple(x.matrix() for x in tensors)]
 
 
@@ -55,10 +55,10 @@ class Meeting:
         n, f = s.momentum()
         self.effect, self.screw, self.P = effect, screw, (0.5 * n, 0.5 * f)
         self.u9 = turned_by(screw.s, self.P)
-        self.u11 = s.transposed(screw.s), None
+        self.u11 = s.coriolis_transposed(screw.s), None
         self.u12 = self.u9[0] + self.u11[0], self.u9[1]
-        self.u1 = change.transposed(screw.s), None
-        self.u8 = ca.cross(screw.s[0], effect.G) - s.transposed(screw.psi), None
+        self.u1 = change.coriolis_transposed(screw.s), None
+        self.u8 = ca.cross(screw.s[0], effect.G) - s.coriolis_transposed(screw.psi), None
         self.twice = s.coriolis(screw.psi[0])
         self.u6 = plus(self.twice, turned_by(screw.s, effect.along_v))
         held = plus(change.coriolis(screw.psi[0]), s.inertia_change(screw.psi2))

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from ..kinematics.fields import plus, turned_by
 from ..lie.so3 import skew
-from .subtrees import Flow
+from ..working_axes.fields import plus, turned_by
+from ..working_axes.sums import Flow
 
 
 @dataclass
@@ -36,11 +36,11 @@ class Effect:
 
 
 def effect(sums, screw):
-    """The Effect of one coordinate on its subtree from the Sums over it and the coordinate's Screws.
+    """The Effect of one coordinate on its subtree from the Integrals over it and the coordinate's JointScrews.
 
     Source: Singh et al. 2023, eq. 12 and 13, K10 and K12.
     """
-    velocity, psi, W = sums.velocity, sums.flow(screw.psi), skew(screw.s[0])
+    velocity, psi, W = sums.flow, sums.rigid_flow(screw.psi), skew(screw.s[0])
     change = Flow(
         W @ velocity.K - velocity.K @ W + velocity.l @ screw.s[1].T + psi.K,
         ca.cross(screw.s[0], velocity.l) + psi.l,
@@ -49,4 +49,4 @@ def effect(sums, screw):
     along_q = plus(held, turned_by(screw.s, (sums.n, sums.f)))
     carried = psi.momentum() if screw.spin is None else sums.inertia(screw.rate)
     along_v = plus(velocity.coriolis(screw.s[0]), carried)
-    return Effect(sums.flow(screw.s), change, along_q, along_v, velocity.transposed(screw.s))
+    return Effect(sums.rigid_flow(screw.s), change, along_q, along_v, velocity.coriolis_transposed(screw.s))

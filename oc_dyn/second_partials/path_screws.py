@@ -4,70 +4,61 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from ..kinematics.step import cross
 from ..lie.so3 import skew
-from .subtrees import Screws
+from ..working_axes.rotations import cross
+from ..working_axes.screws import JointScrews
 
 _WIDE = 3  # a joint of this many coordinates reads wrenches in its own axes: carrying them takes less than its screws
 
 
 @dataclass
-class Seen:
-    """A joint seen in some axes: its Screws, and, for a wide joint, the pose (R, p) of the axes in the joint's working
-    axes."""
+class ProjectedScrews:
+    """The JointScrews of a joint in the axes of a body below, and, for a wide joint, the pose (R, p) of these axes in
+    the joint's working axes."""
 
-    screws: Screws
+    screws: JointScrews
     pose: tuple | None
 
     def moved(self, frame):
         """The same in the working axes of a body below, from those that its `frame` hangs on."""
         P = skew(frame.p)
         screws = self.screws.each(lambda w, u: (frame.inward(w), frame.inward(u - P @ w)))
-        return Seen(screws, self.pose and (self.pose[0] @ frame.R, self.pose[0] @ frame.p + self.pose[1]))
+        return ProjectedScrews(screws, self.pose and (self.pose[0] @ frame.R, self.pose[0] @ frame.p + self.pose[1]))
 
     def inward(self, turn):
         """The same in the turned axes."""
-        screws = self.screws.each(lambda w, u: (turn.inward(w), turn.inward(u)))
-        return Seen(screws, self.pose and (turn.inward(self.pose[0].T).T, self.pose[1]))
+        return ProjectedScrews(self.screws.inward(turn), self.pose and (turn.inward(self.pose[0].T).T, self.pose[1]))
 
 
-class Views:
-    """What each body sees of the joints on its path: working[j] and body[j] are {k: Seen}, in the working axes and
-    in the body's axes of body j."""
+class PathScrews:
+    """Screws of the joints on the path to each body: working[j] and body[j] are {k: ProjectedScrews}, in the working
+    axes and in the body's axes of body j."""
 
     def __init__(self, model, trees):
-        self.model, self.frames, self.screws = model, trees.frames, trees.screws
+        self.trees, self.screws = trees, trees.screws
         self.working, self.body = {}, {}
         for j in model.bodies:
             frame, above, screws = trees.frames[j], model.parent[j], trees.screws[j]
             pose = (ca.SX.eye(3), ca.SX(3, 1)) if screws.size >= _WIDE else None
             source = (self.working if frame.parallel else self.body)[above] if above else {}
-            seen = {k: x.moved(frame) for k, x in source.items()} | {j: Seen(screws, pose)}
-            self.working[j] = seen
-            self.body[j] = seen if frame.angle is None else {k: x.inward(frame.turn) for k, x in seen.items()}
+            projected = {k: x.moved(frame) for k, x in source.items()} | {j: ProjectedScrews(screws, pose)}
+            self.working[j] = self.body[j] = projected
+            if not frame.turn.identity:
+                self.body[j] = {k: x.inward(frame.turn) for k, x in projected.items()}
 
     def climb(self, i, effect):
-        """From body i to the root: (j, {k: Seen}, effect), all in the same axes of body j."""
+        """From body i to the root: (j, {k: ProjectedScrews}, effect), all in the same axes of body j."""
         yield i, self.working[i], effect
-        frame, j = self.frames[i], self.model.parent[i]
-        while j:
-            effect, parallel, frame = effect.moved(frame), frame.parallel, self.frames[j]
-            if parallel or frame.angle is None:
-                yield j, self.working[j], effect
-            elif self.model.parent[j]:
-                effect = effect.turned(frame.turn)
-                yield j, self.working[j], effect
-            else:  # the last one: turning the joint's own fields is less
-                yield j, self.body[j], effect
-            j = self.model.parent[j]
+        for j, x, working in self.trees.climb(i, effect):
+            yield j, (self.working if working else self.body)[j], x
 
-    def reader(self, seen, k, j):
-        """Reader of joint k for wrenches in the axes of body j in which it is `seen`."""
-        far = k != j and seen[k].pose
-        return Reader(self.screws[k] if far else seen[k].screws, seen[k].pose if far else None)
+    def reader(self, projected, k, j):
+        """WrenchReader of joint k for wrenches in the axes of body j, to which the screws are `projected`."""
+        far = k != j and projected[k].pose
+        return WrenchReader(self.screws[k] if far else projected[k].screws, projected[k].pose if far else None)
 
 
-class Reader:
+class WrenchReader:
     """Products of wrenches with the fields s, psi, psi2 and rate of a joint: rows (1, nv_k). A wrench is (moment,
     force), force None where only its moment is there; it is carried by `pose` first if there is one."""
 

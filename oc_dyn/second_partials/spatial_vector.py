@@ -55,7 +55,7 @@ def _forward_pass(model, q, V, W):
 
 def _backward_pass(model, S, Sd, psi, psi2, IC, BC, fC):
     qq, vv, qv, dM = tensors = [Tensor(model) for _ in range(4)]
-    for i in model.tips_first:  # 12
+    for i in model.reversed_bodies:  # 12
         I, B = IC[i], BC[i]
         for p in range(S[i].shape[1]):
             s, sd, y, y2 = (x[i][:, p] for x in (S, Sd, psi, psi2))  # 14

@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen.split import split
-from ..forward_dynamics.mass_solver import articulated, factor_tips_first, solve_tips_first
+from ..forward_dynamics.mass_solver import articulated, factor_reversed, solve_reversed
 from ..function import function
 from ..model.canonical import canonical
 from ..partials.implicit import mass_matrix
@@ -206,7 +206,7 @@ def valued(model, at, name, way):
 def _factors(model):
     """casadi.Function q -> factors (D, LT) of the mass matrix from the tips to the base."""
     q = ca.SX.sym("q", model.robot.nq)
-    return ca.Function("factors", [q], list(factor_tips_first(mass_matrix(model, q))[:2]))
+    return ca.Function("factors", [q], list(factor_reversed(mass_matrix(model, q))[:2]))
 
 
 def _solver(at):
@@ -214,7 +214,7 @@ def _solver(at):
     D, b = ca.SX.sym("D", at["D"].numel()), ca.SX.sym("b", at["D"].numel())
     LT = ca.SX.sym("LT", at["LT"].nnz())
     factors = D, ca.SX(at["LT"].sparsity(), LT), list(range(D.numel()))
-    return ca.Function("solver", [D, LT, b], [solve_tips_first(factors, b)])
+    return ca.Function("solver", [D, LT, b], [solve_reversed(factors, b)])
 
 
 # -- operations ----------------------------------------------------------------------------------------------------

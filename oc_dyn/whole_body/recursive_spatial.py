@@ -62,7 +62,7 @@ def com_jacobian(model, order, q, V):
     C, S, twists = forward_kinematics(model, order, q, padded(model, V))
     mass = total(x.mass for x in model.inertia)
     M, columns = {}, [{} for _ in range(order + 1)]
-    for i in model.tips_first:
+    for i in model.reversed_bodies:
         M[i] = _inertias(model, i, C, twists, order)
         for c in model.children[i]:
             M[i] = [x + y for x, y in zip(M[i], M[c], strict=True)]

@@ -11,8 +11,8 @@ from samples import example_robot, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
 from oc_dyn.errors import ShapeError, UnknownName
-from oc_dyn.kinematics import twist_conversion as tc
 from oc_dyn.lie import se3, so3
+from oc_dyn.lie import twist_conversion as tc
 from oc_dyn.ports import derivative_name
 
 REPRESENTATIONS = ("body", "spatial", "hybrid")

@@ -9,8 +9,8 @@ from samples import ROBOTS, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
 from oc_dyn.errors import OrderError
+from oc_dyn.inverse_dynamics.system_matrices import SystemMatrices
 from oc_dyn.lie.time_derivatives import time_derivatives
-from oc_dyn.matrices.system_matrices import SystemMatrices
 from oc_dyn.model.canonical import canonical
 from oc_dyn.registry import get_method
 

@@ -10,9 +10,9 @@ from samples import ROBOTS, functions_of, random_ports, relative, robot
 import oc_dyn as od
 from oc_dyn.errors import ShapeError, UnknownName
 from oc_dyn.lie.jets import total
-from oc_dyn.matrices.system_matrices import armatures
 from oc_dyn.model.canonical import canonical
 from oc_dyn.model.robot import assemble
+from oc_dyn.working_axes.assembly import armatures
 
 SOME = ["serial", "floating", "planar", "mimic", "transform"]
 

@@ -139,7 +139,7 @@ def _fields(q, v, a):
         x["f", i] = x["Ia", i] - V.T @ momentum
         x["B", i] = 0.5 * (-V.T @ I - I @ V + _bar(momentum))
     for kind in ("I", "B", "f"):
-        for i in MODEL.tips_first:
+        for i in MODEL.reversed_bodies:
             x[f"{kind}C", i] = sum((x[f"{kind}C", c] for c in MODEL.children[i]), x[kind, i])
     return {(kind, i): x[kind, i] for kind in KINDS for i in MODEL.bodies}
 

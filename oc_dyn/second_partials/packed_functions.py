@@ -1,21 +1,22 @@
-"""The steps of the method composite as small Functions of packed numbers, the same for every robot but for `bodies`.
+"""The parts of the method composite as small Functions of packed numbers, the same for every robot but for `bodies`.
 
-hop (12): rotation and position of a body's working axes in its parent's. Motion (12): w, u, wd, a. Sums (31), Screws of
-one coordinate (24), Effect (39): their fields one after the other, matrices by columns.
+hop (12): rotation and position of a body's working axes in its parent's. Motion (12): w, u, wd, a. Integrals (31),
+screws of one coordinate (24), Effect (39): their fields one after the other, matrices by columns.
 """
 
 from functools import cache
 
 import casadi as ca
 
-from ..kinematics.fields import Motion, acceleration_matrix, plus, turned_by
-from ..kinematics.step import Turn
-from ..kinematics.subtrees import constants
-from ..kinematics.working_frames import WorkingFrame, working_frames
+from ..working_axes.fields import BodyMotion, acceleration_matrix, carried, moved, plus, turned_by
+from ..working_axes.frames import WorkingFrame, working_frames
+from ..working_axes.rotations import PlaneRotation
+from ..working_axes.screws import JointScrews, joint_screws
+from ..working_axes.sums import Flow, constants
 from .composite import Meeting
+from .ground_motion import Integrals, body_integrals
 from .joint_effects import Effect
 from .joint_effects import effect as effect_of
-from .subtrees import Flow, Screws, Sums, body_sums, carried, moved, screws
 
 _MOTION, _SCREW = (3, 3, 3, 3), (3,) * 8
 _SUMS, _EFFECT = (1, 3, 9, 9, 3, 3, 3), (9, 3, 9, 3, 3, 3, 3, 3, 3)
@@ -37,7 +38,7 @@ def bodies(model, W):
     columns = []
     for i in model.bodies:
         frame, turn = frames[i], frames[i].turn
-        above = Turn() if frame.parallel or not model.parent[i] else frames[model.parent[i]].turn
+        above = PlaneRotation() if frame.parallel or not model.parent[i] else frames[model.parent[i]].turn
         m, h, _, P = constants(model.inertia[i])
         wrench = (turn.outward(x) for x in ca.vertsplit(wrenches[i], 3))
         rates = (model.S[i] @ x[i] for x in joint)
@@ -48,57 +49,57 @@ def bodies(model, W):
 
 @cache  # here and below: without arguments and of fixed sizes, so one Function serves all robots
 def move():
-    """(body (43), parent's Motion) -> (what it carries to the body, Motion, Sums of the body alone)."""
+    """(body (43), parent's motion) -> (what it carries to the body, its motion, Integrals of the body alone)."""
     body, above = ca.SX.sym("body", sum(_BODY)), ca.SX.sym("motion", 12)
     R, p, m, h, P, n, f, *joint = _unpacked(body, _BODY)
     before = carried(_frame(R, p), _motion(above))
     now = moved(before, joint)
-    sums = body_sums(m, h, P, now, (n, f))
-    found = _packed(*before), _packed(now.w, now.u, now.wd, now.a), _packed_sums(sums)
-    return _function("move", [body, above], found)
+    sums = body_integrals(m, h, P, now, (n, f))
+    outputs = _packed(*before), _packed(now.w, now.u, now.wd, now.a), _packed_sums(sums)
+    return _function("move", [body, above], outputs)
 
 
 @cache
 def screw():
-    """(what the parent carries to the body, its Motion, screw (6)) -> Screws."""
+    """(what the parent carries to the body, its motion, screw (6)) -> JointScrews."""
     before, now, s = ca.SX.sym("before", 12), ca.SX.sym("motion", 12), ca.SX.sym("s", 6)
     carried_on, s_ = _unpacked(before, _MOTION), ca.vertsplit(s, 3)
     U = acceleration_matrix(carried_on[0], carried_on[2])
-    found = screws(carried_on, _motion(now), s_, [U @ x for x in s_], single=False)
-    return _function("screw", [before, now, s], [_packed(*found.s, *found.psi, *found.psi2, *found.spin)])
+    fields = joint_screws(carried_on, _motion(now), s_, [U @ x for x in s_], single=False)
+    return _function("screw", [before, now, s], [_packed_screws(fields)])
 
 
 @cache
 def gather():
-    """(hop, Sums) -> the Sums about the parent's origin."""
+    """(hop, Integrals) -> the Integrals about the parent's origin."""
     hop, x = ca.SX.sym("hop", 12), ca.SX.sym("sums", sum(_SUMS))
-    moved_on = Sums(*_unpacked(x, _SUMS)).moved(_frame(*_unpacked(hop, _HOP)))
+    moved_on = Integrals(*_unpacked(x, _SUMS)).moved(_frame(*_unpacked(hop, _HOP)))
     return _function("gather", [hop, x], [_packed_sums(moved_on)])
 
 
 @cache
 def effect():
-    """(Sums, Screws) -> Effect."""
+    """(Integrals, screws) -> Effect."""
     x, s = ca.SX.sym("sums", sum(_SUMS)), ca.SX.sym("screws", 24)
-    return _function("effect", [x, s], [_packed_effect(effect_of(Sums(*_unpacked(x, _SUMS)), _screws(s)))])
+    return _function("effect", [x, s], [_packed_effect(effect_of(Integrals(*_unpacked(x, _SUMS)), _screws(s)))])
 
 
 @cache
 def join():
-    """(Sums, Screws, Screws of another coordinate of the joint) -> wrench u4 of the two."""
+    """(Integrals, screws, screws of another coordinate of the joint) -> wrench u4 of the two."""
     x, s, t = ca.SX.sym("sums", sum(_SUMS)), ca.SX.sym("s", 24), ca.SX.sym("t", 24)
-    sums, one, two = Sums(*_unpacked(x, _SUMS)), _screws(s).s, _screws(t).s
+    sums, one, two = Integrals(*_unpacked(x, _SUMS)), _screws(s).s, _screws(t).s
     wrench = plus(turned_by(one, sums.inertia(two)), turned_by(two, sums.inertia(one)))
     return _function("join", [x, s, t], [_packed(*wrench)])
 
 
 @cache
 def inward():
-    """(hop, Screws) -> the Screws in the axes that the hop belongs to."""
+    """(hop, screws) -> the screws in the axes that the hop belongs to."""
     hop, s = ca.SX.sym("hop", 12), ca.SX.sym("screws", 24)
     frame = _frame(*_unpacked(hop, _HOP))
-    found = _screws(s).each(lambda w, u: (frame.inward(w), frame.inward(u + ca.cross(w, frame.p))))
-    return _function("inward", [hop, s], [_packed(*found.s, *found.psi, *found.psi2, *found.spin)])
+    moved_on = _screws(s).each(lambda w, u: (frame.inward(w), frame.inward(u + ca.cross(w, frame.p))))
+    return _function("inward", [hop, s], [_packed_screws(moved_on)])
 
 
 @cache
@@ -110,7 +111,7 @@ def carry():
 
 @cache
 def meet():
-    """(Effect, Screws) -> wrenches u9, u3, u6, u7, u5 (6 each) and moments u11, u8, u1 (3 each), see Meeting."""
+    """(Effect, screws) -> wrenches u9, u3, u6, u7, u5 (6 each) and moments u11, u8, u1 (3 each), see Meeting."""
     x, s = ca.SX.sym("effect", sum(_EFFECT)), ca.SX.sym("screws", 24)
     u = Meeting(_effect(x), _screws(s))
     wrenches = [part for wrench in (u.u9, u.u3, u.u6, u.u7, u.u5) for part in wrench]
@@ -119,13 +120,13 @@ def meet():
 
 @cache
 def read():
-    """(wrenches and moments of `meet`, Screws of a joint above) -> the numbers READ, (16,)."""
+    """(wrenches and moments of `meet`, screws of a joint above) -> the numbers READ, (16,)."""
     x, s = ca.SX.sym("wrenches", sum(_MEETING)), ca.SX.sym("screws", 24)
     u9, u3, u6, u7, u5, u11, u8, u1 = _unpacked(x, _MEETING)
     s, psi, psi2, rate = ca.vertsplit(s, 6)
     s9, s11, z9, y11 = u9.T @ s, u11.T @ s[:3], u9.T @ psi2, u11.T @ psi[:3]
     y9 = u9.T @ rate
-    found = {
+    numbers = {
         "i_qq": u8.T @ psi[:3] + z9,
         "j_qq": u1.T @ psi[:3] + z9 + u11.T @ psi2[:3],
         "k_qq": u3.T @ s,
@@ -143,7 +144,7 @@ def read():
         "ik_j": s9,
         "jk_i": s9 + s11,
     }
-    return _function("read", [x, ca.vertcat(s, psi, psi2, rate)], [ca.vertcat(*(found[name] for name in READ))])
+    return _function("read", [x, ca.vertcat(s, psi, psi2, rate)], [ca.vertcat(*(numbers[name] for name in READ))])
 
 
 # -- packing ---------------------------------------------------------------------------------------------------
@@ -159,6 +160,10 @@ def _packed(*parts):
 
 def _packed_sums(x):
     return _packed(x.m, x.h, x.P, x.K, x.l, x.n, x.f)
+
+
+def _packed_screws(x):
+    return _packed(*x.s, *x.psi, *x.psi2, *x.spin)
 
 
 def _packed_effect(x):
@@ -178,13 +183,13 @@ def _effect(x):
 
 def _screws(x):
     fields = _unpacked(x, _SCREW)
-    return Screws(*zip(fields[::2], fields[1::2], strict=True))
+    return JointScrews(*zip(fields[::2], fields[1::2], strict=True))
 
 
 def _motion(x):
     w, u, wd, a = _unpacked(x, _MOTION)
-    return Motion(w, u, wd, a, acceleration_matrix(w, wd))
+    return BodyMotion(w, u, wd, a, acceleration_matrix(w, wd))
 
 
 def _frame(R, p):
-    return WorkingFrame(R, p, None, Turn(), False, False)
+    return WorkingFrame(R, p, PlaneRotation())

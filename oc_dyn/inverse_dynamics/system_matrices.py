@@ -12,6 +12,7 @@ import casadi as ca
 
 from ..lie.jets import total
 from ..lie.se3 import Ad_inv, ad
+from ..working_axes.assembly import armatures, in_columns
 
 
 def _kept(equation):
@@ -141,34 +142,3 @@ class SystemMatrices:
         """(nv,) torques that hold the robot against gravity, (32), (47)."""
         ground = ca.vertcat(0, 0, 0, -self.model.gravity)  # V_0'
         return total(comb(n, k) * (self.J(n - k).T @ (self.inertia @ (self.U(k) @ ground))) for k in range(n + 1))
-
-
-def in_columns(model, i, S):
-    """(6, nv) matrix with the screws S (6, nv_i), or None, of joint i in the columns of the robot's velocities."""
-    _, _, first, size = model.coordinates[i]
-    after = model.robot.nv - first - size
-    return ca.horzcat(ca.DM(6, first), ca.DM(6, size) if S is None else model.rule[i][0] * S, ca.DM(6, after))
-
-
-def assemble(model, blocks):
-    """(nv, nv) matrix from blocks {(body, body): (nv_i, nv_j)}; those of mimic joints add to their master's."""
-    nv = model.robot.nv
-    entries = [[ca.DM(1, 1)] * nv for _ in range(nv)]
-    for (i, j), block in blocks.items():
-        _, _, row, rows = model.coordinates[i]
-        _, _, column, columns = model.coordinates[j]
-        scaled = model.rule[i][0] * model.rule[j][0] * block
-        for a in range(rows):
-            for b in range(columns):
-                entries[row + a][column + b] = entries[row + a][column + b] + scaled[a, b]
-    return ca.vertcat(*(ca.horzcat(*line) for line in entries))
-
-
-def armatures(model):
-    """(nv,) rotor inertias, as the robot's velocities feel them."""
-    total = [0.0] * model.robot.nv
-    for i in model.bodies:
-        _, _, first, size = model.coordinates[i]
-        for a in range(size):
-            total[first + a] += model.rule[i][0] ** 2 * model.rotor(i)[a, a]
-    return ca.vertcat(ca.DM(0, 1), *total)

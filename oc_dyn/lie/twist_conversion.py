@@ -16,8 +16,8 @@ lists hold the derivatives [x, x', x'', ...].
 import casadi as ca
 
 from ..errors import ShapeError, UnknownName
-from ..lie import se3
-from ..lie.leibniz import carry, grow
+from . import se3
+from .leibniz import carry, grow
 
 REPRESENTATIONS = ("body", "spatial", "hybrid")
 
