@@ -27,6 +27,7 @@ STUDIES = {
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",
     "solvers": "oc_dyn.study.solvers:run",
+    "suite": "oc_dyn.study.suite:run",
     "sweeps": "oc_dyn.study.sweeps:run",
 }
 
