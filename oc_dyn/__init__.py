@@ -1,6 +1,7 @@
 """oc_dyn: rigid-body dynamics with analytic derivatives of any kind as CasADi Functions, and planning on top."""
 
 from . import starting  # noqa: I001, first: Ctrl-C while the command oc-dyn imports the rest
+from importlib import import_module
 
 # the quantities register themselves, in the order in which the table shows them
 from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics  # noqa: I001
@@ -11,6 +12,7 @@ from . import identification, interop, registry, robots
 from ._version import __version__
 from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
+from .description import describe
 from .errors import (
     CheckWarning,
     FileError,
@@ -48,18 +50,77 @@ from .second_partials.tensor import as_tensor
 from .runs.script import script
 from .runs.sweeps import export_sweep, sweep
 
-
+__all__ = [
+    "CheckWarning",
+    "ContactMotion",
+    "FileError",
+    "Inertia",
+    "LimitError",
+    "Limits",
+    "ModelError",
+    "ModelWarning",
+    "OrderError",
+    "Problem",
+    "Robot",
+    "RobotBuilder",
+    "RobotFunction",
+    "ShapeError",
+    "SolveError",
+    "Trajectory",
+    "UnknownName",
+    "__version__",
+    "animate",
+    "as_tensor",
+    "base_parameters",
+    "batch",
+    "check_derivatives",
+    "codegen",
+    "compile",
+    "contact_points",
+    "contact_wrenches",
+    "deadline",
+    "describe",
+    "design",
+    "elastic",
+    "export_sweep",
+    "function",
+    "identification",
+    "interop",
+    "inverse_kinematics",
+    "methods",
+    "motion_report",
+    "mpc",
+    "numpy_call",
+    "plan_along_path",
+    "plan_point_to_point",
+    "ports",
+    "pose_path",
+    "quantities",
+    "registry",
+    "robots",
+    "rollout",
+    "script",
+    "sensitivity",
+    "simulate",
+    "sweep",
+    "table",
+]
+_LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
+    "executors": ("oc_dyn.executors", None),
+    "load_urdf": ("oc_dyn.model.urdf", "load_urdf"),  # what reads XML takes a quarter of the time of the whole import
+}
 
 
 def __getattr__(name):
-    """load_urdf comes when it is first asked for: what reads XML takes a quarter of the time of the whole import."""
-    if name != "load_urdf":
+    """What is imported when it is first asked for; see _LATER."""
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .model.urdf import load_urdf
-
-    globals()[name] = load_urdf
-    return load_urdf
+    module, attribute = _LATER[name]
+    found = import_module(module)
+    globals()[name] = found = getattr(found, attribute) if attribute else found
+    return found
 
 
 def __dir__():
-    return sorted({*globals(), "load_urdf"})
+    """The public names; submodules that are not among them are the package's own."""
+    return sorted([*__all__, *_LATER])

@@ -1,12 +1,10 @@
-"""The command oc-dyn: demo, plan, list, study, codegen."""
+"""The command oc-dyn: demo, plan, study, codegen, list, describe."""
 
 import argparse
-import contextlib
 import math
 import os
 import signal
 import sys
-import threading
 import warnings
 from pathlib import Path
 
@@ -18,33 +16,34 @@ from .codegen.build import find_compiler
 from .command_line import Parser, floating_number, whole_number
 from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .files import read_text
-from .interrupts import watched
+from .interrupts import recorded, watched
 from .model.robot import assemble
 from .planning.quantities import BOUNDED, QUANTITIES
+from .runs.script import results_folder
 from .text import terminal, terminal_lines
 
 _VECTORS = ("--from", "--via", "--to")
-_DEMO_OUT = "results/demo"
+_MANY = {"nargs": "+", "action": "extend", "default": []}  # an option with several values, which may be repeated
 _TABLE_START, _TABLE_END = "<!-- table -->", "<!-- /table -->"
 
 
 def main(argv=None):
     """Run one command, as typed in `argv` (default: of this process); returns the exit status.
 
-    0 is done; 1 a result that did not pass its check; 2 a wrong command or input, told in one line on stderr; 130
+    0: done; 1: a result did not pass its check; 2: a wrong command or input, explained in one line on stderr; 130:
     stopped by Ctrl-C.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
-    with _interrupts() as interrupts:
+    with recorded(signal.SIGINT, default=signal.default_int_handler) as interrupts:
         try:
             with watched():
                 return _run(words)
-        except BrokenPipeError:  # the reader of our output has gone: no reason to complain
+        except BrokenPipeError:  # the reader of our output has ended, which is no error
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        except KeyboardInterrupt:
-            interrupts.append(True)
+        except KeyboardInterrupt as stop:
+            interrupts.append(stop)
         except (*ALL, OSError) as error:
             message = f"error: {_one_line(error)}"
         except Exception as error:
@@ -52,7 +51,7 @@ def main(argv=None):
                 raise
             kind = type(error).__name__
             message = f"internal error: {kind}: {_one_line(error)} (set OC_DYN_TRACEBACK=1 to see where)"
-        if interrupts:  # a solver may have made an error of its own of it
+        if interrupts:  # a solver may have turned the interrupt into an error of its own
             _complain("oc-dyn: stopped")
             return 130
         _complain(f"oc-dyn: {message}")
@@ -60,8 +59,8 @@ def main(argv=None):
 
 
 def _open_streams():
-    """Where the caller has closed standard streams, as `oc-dyn list >&-` does, what is printed goes nowhere, and no
-    file that is opened gets their number, and with it what a solver prints."""
+    """Open standard streams that the caller has closed, as `oc-dyn list >&-` does, on the null device. Otherwise a file
+    opened later could get the number of such a stream, and with it what a solver prints."""
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(number)
@@ -83,25 +82,6 @@ def _run(words):
     return status
 
 
-@contextlib.contextmanager
-def _interrupts():
-    """A list that is not empty once Ctrl-C was pressed."""
-    noted = []
-
-    def note(*_):
-        noted.append(True)
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():  # which alone may handle signals
-        yield noted
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield noted
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 # -- the commands ---------------------------------------------------------------------------------------------
 
 
@@ -118,6 +98,12 @@ def _list(options):
         raise ModelError(options.update, [f"it has no lines {_TABLE_START} and {_TABLE_END}"])
     write_text(options.update, f"{before}{start}\n{od.table(markdown=True)}\n{end}{after}")
     _print(options, f"table of {options.update} is up to date")
+    return 0
+
+
+def _describe(options):
+    robot = None if options.robot is None else _robot(options.robot, [], options.floating)
+    _print(options, od.describe(options.quantity, robot, order=options.order))
     return 0
 
 
@@ -144,14 +130,7 @@ def _plan(options):
         progress=False if options.quiet else None,
         time_limit=options.time_limit,
     )
-    report = plan.check()
-    _print(options, f"{_headline(plan)}\n\n{report}\n")
-    facts = {"from": start, "to": goal, "continuity": options.continuity, "plan": _facts(plan, report)}
-    _write(options, out, "plan", plan, facts)
-    if not report.ok():
-        _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
-        return 1
-    return 0
+    return _checked_and_written(options, out, plan, {"from": start, "to": goal})
 
 
 def _require_ends(options):
@@ -162,7 +141,7 @@ def _require_ends(options):
 
 def _plan_along_path(options, out, robot):
     if options.objective != "time" or options.duration is not None:
-        raise ShapeError("plan: along a path the time is least; leave out --objective and --duration")
+        raise ShapeError("plan: a motion along a path takes the least time; omit --objective and --duration")
     if options.path is None:
         _require_ends(options)
         way = [_positions(robot, "from", getattr(options, "from"))]
@@ -170,7 +149,7 @@ def _plan_along_path(options, out, robot):
         way.append(_positions(robot, "to", options.to))
     else:
         if options.via or options.to is not None or getattr(options, "from") is not None:
-            raise ShapeError("plan: --path has all way points; leave out --from, --via and --to")
+            raise ShapeError("plan: --path gives all way points; omit --from, --via and --to")
         way = _way_points(robot, options.path)
     plan = od.plan_along_path(
         robot,
@@ -183,9 +162,14 @@ def _plan_along_path(options, out, robot):
         solver=options.solver,
         time_limit=options.time_limit,
     )
+    return _checked_and_written(options, out, plan, {"way": [list(q) for q in way]})
+
+
+def _checked_and_written(options, out, plan, facts):
+    """Check a motion, print the report and write the files; returns the exit status."""
     report = plan.check()
     _print(options, f"{_headline(plan)}\n\n{report}\n")
-    facts = {"way": [list(q) for q in way], "continuity": options.continuity, "plan": _facts(plan, report)}
+    facts = {**facts, "continuity": options.continuity, "plan": _facts(plan, report)}
     _write(options, out, "plan", plan, facts)
     if not report.ok():
         _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
@@ -194,13 +178,13 @@ def _plan_along_path(options, out, robot):
 
 
 def _way_points(robot, path):
-    """Rows of a CSV file, one a way point, below a heading or without one."""
+    """Rows of a CSV file, one per way point, with or without a heading."""
     rows = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            values = _of_file(line)
+            values = _numbers_of_file(line)
         except ValueError as error:
             if not rows and number == 1:
                 continue  # the heading
@@ -237,10 +221,13 @@ def _study(options):
         _print(options, "\n".join(study.STUDIES))
         return 0
     study.load(options.name)
-    out = _writable(options.out or study.folder(options.name))
-    progress = False if options.quiet else None
-    _print(options, study.run(options.name, out, options.quick, options.executor, progress))
-    _print(options, f"written to {out}")
+    out = _writable(options.out or study.folder(options.name, options.quick))
+    report = ""
+    if not (options.report and study.has_results(out)):
+        report = study.run(options.name, out, options.quick, options.executor, False if options.quiet else None)
+        _print(options, report)
+    written = study.write_page(options.name, out, report) if options.report else out
+    _print(options, f"written to {written}")
     return 0
 
 
@@ -259,7 +246,7 @@ def _codegen(options):
         parts = wanted.get("options", {}).get("parameters")
         points[f.name()] = [_random_point(robot, f, parts, seed) for seed in (1, 2)]
         _print(options, f"{f.name()}: {f.n_instructions()} instructions")
-    made = od.codegen(
+    generated = od.codegen(
         functions,
         out,
         name=options.name,
@@ -267,10 +254,10 @@ def _codegen(options):
         separate=options.separate,
         points=points,
     )
-    _print(options, f"written to {out}: {', '.join(path.name for path in made.files)}")
+    _print(options, f"written to {out}: {', '.join(path.name for path in generated.files)}")
     if options.compile_test:
         try:
-            _print(options, made.test().strip())
+            _print(options, generated.test().strip())
         except SolveError as error:
             if error.status is None:
                 raise
@@ -280,7 +267,7 @@ def _codegen(options):
 
 
 def _random_point(robot, function, parts, seed):
-    """{port: numbers} at which the self-test compares: quaternions of unit length, parameters of the robot."""
+    """{port: numbers} at which the self-test compares: unit quaternions, parameters of the robot."""
     rng = np.random.default_rng(seed)
     point = {name: rng.uniform(-1, 1, function.size_in(i)) for i, name in enumerate(function.name_in())}
     if "q" in point:
@@ -299,10 +286,10 @@ def _headline(plan):
 
 
 def _facts(plan, report):
-    kept = ("robot", "objective", "nodes", "iterations", "rounds", "solver", "status", "seconds")
+    recorded_info = ("robot", "objective", "nodes", "iterations", "rounds", "solver", "status", "seconds")
     return {
         "duration": plan.duration,
-        **{key: plan.info[key] for key in kept if key in plan.info},
+        **{key: plan.info[key] for key in recorded_info if key in plan.info},
         "share_of_limits": {row.quantity: row.share for row in report.rows if math.isfinite(row.limit)},
     }
 
@@ -337,7 +324,7 @@ class _OfQuantity(argparse.Action):
         if what == "quantity":
             wanted.append({"quantity": value})
         elif not wanted:
-            parser.error(f"{option} must stand behind the --quantity it belongs to")
+            parser.error(f"{option} must follow the --quantity it belongs to")
         elif what == "option":
             name, equals, text = value.partition("=")
             if not (name and equals and text):
@@ -361,25 +348,36 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"oc-dyn {od.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (_add_demo, _add_plan, _add_study, _add_codegen, _add_list, _add_describe):
+        add(commands)
+    return parser
 
-    def command(name, run, summary, details=""):
-        sub = commands.add_parser(name, help=summary, description=f"{summary} {details}".strip(), allow_abbrev=False)
-        sub.set_defaults(run=run)
-        sub.add_argument("--quiet", action="store_true", help="print nothing but errors")
-        return sub
 
-    sub = command(
+def _command(commands, name, run, summary, details=""):
+    sub = commands.add_parser(name, help=summary, description=f"{summary} {details}".strip(), allow_abbrev=False)
+    sub.set_defaults(run=run)
+    sub.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    return sub
+
+
+def _add_demo(commands):
+    sub = _command(
+        commands,
         "demo",
         _demo,
         "Plan a fast, smooth motion of the Panda, check it, and draw it.",
         "The motion is the fastest one between two poses, three times continuously differentiable, within the vendor's "
         "limits of position, velocity, acceleration, jerk, torque and torque rate.",
     )
-    sub.add_argument("--out", default=_DEMO_OUT, metavar="DIR", help="folder for the results (%(default)s)")
+    out = results_folder("demo", quick=True)  # results/demo is committed
+    sub.add_argument("--out", default=out, metavar="DIR", help="folder for the results (%(default)s)")
     sub.add_argument("--nodes", type=_count, default=50, metavar="N", help="pieces of the motion (%(default)s)")
     sub.set_defaults(dt=1e-3)
 
-    sub = command(
+
+def _add_plan(commands):
+    sub = _command(
+        commands,
         "plan",
         _plan,
         "Plan a motion from rest to rest between two configurations, or along a path, within the robot's limits.",
@@ -387,38 +385,46 @@ def _parser():
         "trajectory_msgs/JointTrajectory, sampled), plan.png and manifest.json.",
     )
     sub.add_argument("robot", metavar="URDF|NAME", help=f"URDF file, or one of: {', '.join(od.robots.names())}")
-    many = {"nargs": "+", "action": "extend", "default": []}
     for option, what in (("--from", "first"), ("--to", "last")):
         help = f"{what} position of each joint [rad or m]: numbers with blanks or commas between, or a file of them"
         sub.add_argument(option, metavar="Q", help=help)
-    help = "a position to pass between these, on a spline; may be repeated"
+    help = "a position to pass on the way from the first to the last, on a spline; may be repeated"
     sub.add_argument("--via", action="append", default=[], metavar="Q", help=help)
-    sub.add_argument("--path", metavar="FILE", help="CSV file of all way points, a line each, instead of these three")
-    sub.add_argument("--out", required=True, metavar="DIR", help="folder for the results; it is made")
+    help = "CSV file of all way points, one per line, instead of --from, --via and --to"
+    sub.add_argument("--path", metavar="FILE", help=help)
+    sub.add_argument("--out", required=True, metavar="DIR", help="folder for the results; it is created")
     sub.add_argument("--continuity", type=_count, default=3, metavar="C", help="times differentiable (%(default)s)")
-    sub.add_argument("--objective", choices=("time", "effort"), default="time", help="what is least (%(default)s)")
+    sub.add_argument("--objective", choices=("time", "effort"), default="time", help="what is minimized (%(default)s)")
     sub.add_argument(
         "--duration", type=_positive, metavar="S", help="time from start to end [s], for --objective effort"
     )
     sub.add_argument("--nodes", type=_count, default=50, metavar="N", help="pieces of the motion (%(default)s)")
-    sub.add_argument("--scale", **many, metavar="LIMIT=F", help=f"limits times a factor: {', '.join(BOUNDED)}")
-    sub.add_argument("--ignore", **many, metavar="LIMIT", help=f"limits to leave out: {', '.join(QUANTITIES)}")
-    sub.add_argument("--lock", **many, metavar="JOINT=X", help="hold joints at these positions [rad or m]")
+    sub.add_argument("--scale", **_MANY, metavar="LIMIT=F", help=f"factors on limits: {', '.join(BOUNDED)}")
+    sub.add_argument("--ignore", **_MANY, metavar="LIMIT", help=f"limits to ignore: {', '.join(QUANTITIES)}")
+    sub.add_argument("--lock", **_MANY, metavar="JOINT=X", help="hold joints at these positions [rad or m]")
     sub.add_argument(
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'
     )
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
-    sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after so much time [s]")
+    sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after this time [s]")
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of samples [s] (%(default)s)")
 
-    sub = command("study", _study, "Measure something: tables, figures, a manifest; resumes where it stopped.")
+
+def _add_study(commands):
+    summary = "Measure something: tables, figures, a manifest; resumes where it stopped."
+    sub = _command(commands, "study", _study, summary)
     sub.add_argument("name", metavar="NAME", help='the study; "list" prints the names')
     sub.add_argument("--quick", action="store_true", help="a small version that takes seconds")
     help = "where points are computed: serial, processes:N, dask:ADDRESS (%(default)s)"
     sub.add_argument("--executor", default="serial", metavar="WHERE", help=help)
-    sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME)")
+    sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME; quick: results/quick/NAME)")
+    help = "write report.html, one page of all tables and figures; measures only if the folder has no results"
+    sub.add_argument("--report", action="store_true", help=help)
 
-    sub = command(
+
+def _add_codegen(commands):
+    sub = _command(
+        commands,
         "codegen",
         _codegen,
         "Write quantities of a robot as C99, with header, example, self-test and CMakeLists.txt.",
@@ -428,26 +434,36 @@ def _parser():
     many_of = {"dest": "quantity", "action": _OfQuantity}
     sub.add_argument("--quantity", **many_of, required=True, metavar="NAME", help="what to compute; may be repeated")
     sub.add_argument("--order", **many_of, type=_whole, metavar="R", help="time derivatives 0..R of it (0)")
-    sub.add_argument("--method", **many_of, metavar="NAME", help="way to compute it (the default one)")
+    sub.add_argument("--method", **many_of, metavar="NAME", help="method to compute it (the default one)")
     help = "option of it, as frame=NAME, friction=true or prescribed=JOINT,JOINT"
     sub.add_argument("--option", **many_of, metavar="NAME=VALUE", help=help)
-    sub.add_argument("--out", required=True, metavar="DIR", help="folder for the files; it is made")
+    sub.add_argument("--out", required=True, metavar="DIR", help="folder for the files; it is created")
     sub.add_argument("--name", metavar="NAME", help="of the files, and the start of all C names (that of the folder)")
     sub.add_argument("--single", action="store_true", help="numbers are float instead of double")
     sub.add_argument("--separate", action="store_true", help="one .c file for each quantity")
     sub.add_argument("--floating", action="store_true", help="let the root link float")
-    sub.add_argument("--lock", **many, metavar="JOINT=X", help="hold joints at these positions [rad or m]")
+    sub.add_argument("--lock", **_MANY, metavar="JOINT=X", help="hold joints at these positions [rad or m]")
     sub.add_argument("--compile-test", action="store_true", help="compile the self-test and run it")
 
-    sub = command("list", _list, "Print all quantities and the methods that compute them.")
+
+def _add_list(commands):
+    sub = _command(commands, "list", _list, "Print all quantities and the methods that compute them.")
     sub.add_argument("--markdown", action="store_true", help="as a Markdown table")
     marks = f"{_TABLE_START} and {_TABLE_END}"
     sub.add_argument("--update", metavar="FILE", help=f"write that table into a file, between its lines {marks}")
-    return parser
+
+
+def _add_describe(commands):
+    summary = "Print what a quantity takes and gives: equation, shapes, units, options, methods."
+    sub = _command(commands, "describe", _describe, summary)
+    sub.add_argument("quantity", metavar="QUANTITY", help="name of the quantity; oc-dyn list prints them all")
+    sub.add_argument("--order", type=_whole, default=0, metavar="N", help="order of derivatives (%(default)s)")
+    sub.add_argument("--robot", metavar="URDF|NAME", help="robot for whose ports the shapes are numbers")
+    sub.add_argument("--floating", action="store_true", help="give the robot a floating base")
 
 
 def _with_vectors_joined(words):
-    """The words with the numbers behind --from and --to made part of that word, so that none is taken for an option."""
+    """The words, with the numbers after --from and --to joined to that word, so that none is taken for an option."""
     words, out = list(words), []
     while words:
         word = words.pop(0)
@@ -476,11 +492,11 @@ def _parsed(text):
     return [floating_number(x) for x in text.split()]
 
 
-def _of_file(text):
-    """Numbers of a text from a file, where a number that is not finite, or has its digits in groups, is damage."""
+def _numbers_of_file(text):
+    """Numbers of a text from a file; ValueError for numbers that are not finite or have underscores."""
     values = _parsed(text)
     if "_" in text or not np.all(np.isfinite(values)):
-        raise ValueError(f"{text.strip()[:60]!r} has what is no finite number")
+        raise ValueError(f"{text.strip()[:60]!r} has something that is not a finite number")
     return values
 
 
@@ -491,7 +507,7 @@ def _positions(robot, end, text):
     except ValueError:
         source = f"--{end} {text}"
         try:
-            values = _of_file(read_text(text))
+            values = _numbers_of_file(read_text(text))
         except FileNotFoundError:
             raise ShapeError(f"--{end}: {text!r} is neither numbers nor a file") from None
         except FileError:
@@ -564,7 +580,7 @@ _positive.__name__ = "number"  # argparse: invalid whole number value: 'x'
 
 
 def _writable(folder):
-    """The folder as a Path, checked before any work is done; it is made when the first file is written."""
+    """The folder as a Path, checked before any work is done; it is created with the first file."""
     folder = Path(folder)
     there = folder
     while not there.exists() and there != there.parent:
@@ -586,13 +602,13 @@ def _complain(text):
 
 
 def _say(text, stream):
-    """Print a text, characters that the stream cannot have written out."""
+    """Print a text, with escapes for characters that the stream cannot encode."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def _show_warnings(quiet):
-    """Warnings of ours as one line each, others not at all; none when quiet."""
+    """Show our own warnings as one line each, no others; none when quiet."""
     warnings.simplefilter("ignore")
     if not quiet:
         warnings.simplefilter("always", ModelWarning)

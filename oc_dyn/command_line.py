@@ -1,4 +1,4 @@
-"""How all commands read the words that are typed: one line for what is wrong, and numbers strictly."""
+"""Parsing of command lines: errors in one line, numbers read strictly."""
 
 import argparse
 import os
@@ -7,22 +7,22 @@ import re
 from .text import terminal
 
 _FLOAT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
-_WHOLE = re.compile(r"[+-]?[0-9]{1,9}")  # more digits are no number of anything here
+_WHOLE = re.compile(r"[+-]?[0-9]{1,9}")  # nothing here is counted in more digits
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose complaints are one line; it refuses words that argparse stumbles over."""
+    """An ArgumentParser whose error messages are one line; it refuses words that argparse cannot handle."""
 
     def parse_args(self, args, namespace=None):
         for word in args:
             option, _, value = word.partition("=")
             if "\0" in word:
-                self.error(f"argument {terminal(word)}: it holds a NUL character, which no file or name can")
+                self.error(f"argument {terminal(word)}: it contains a NUL character, which no file or name can")
             try:
                 os.fsencode(word)
             except UnicodeEncodeError:
-                self.error(f"argument {terminal(word)}: it is no text that a command line can hold")
-            if option.startswith("-") and value == "--":  # argparse drops it and has no value left
+                self.error(f"argument {terminal(word)}: it is no text that a command line can contain")
+            if option.startswith("-") and value == "--":  # argparse drops it and finds no value
                 self.error(f"argument {option}: got '--', expected a value")
         return super().parse_args(args, namespace)
 
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole_number(text):
-    """An int; ValueError for what has other characters than digits and a sign, such as 1_000."""
+    """An int; ValueError for a text with other characters than digits and a sign, such as 1_000."""
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"not a whole number of at most nine digits: {text!r}")
     return int(text)

@@ -1,6 +1,8 @@
 """A folder of compiled files that several processes may share: nothing is loaded from it that others could have put
 there, or that is not as it was written."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -9,9 +11,13 @@ import stat
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from .errors import ModelError, ModelWarning, SolveError
+from .types import StrPath
 
 ENVIRONMENT = "OC_DYN_CACHE"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -19,13 +25,13 @@ _READ = os.O_RDONLY | sum(getattr(os, x, 0) for x in ("O_NOFOLLOW", "O_NONBLOCK"
 _ANOTHER = f"name another folder by cache= or ${ENVIRONMENT}"
 
 
-def digest(x):
+def digest(x: Any) -> str:
     """Digest of bytes, or of texts and numbers in lists, as 32 hexadecimal digits."""
     data = x if isinstance(x, bytes) else json.dumps(x).encode()
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def cache_folder(cache=None):
+def cache_folder(cache: StrPath | None = None) -> Path:
     """Where compiled files are kept: the folder given, $OC_DYN_CACHE, or oc_dyn in the user's cache folder.
 
     It is made for the user alone. Raises ModelError where it cannot be made or written to, and where others could
@@ -43,7 +49,7 @@ def cache_folder(cache=None):
     return folder
 
 
-def _place(cache):
+def _place(cache: StrPath | None) -> Path:
     if cache is None:
         cache = os.environ.get(ENVIRONMENT) or None
     try:
@@ -57,7 +63,7 @@ def _place(cache):
         raise ModelError("cache", [f"got a {type(cache).__name__}, expected the path of a folder"]) from None
 
 
-def _of_user():
+def _of_user() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":
@@ -70,7 +76,7 @@ def _of_user():
     return Path.home() / ".cache"
 
 
-def _make(folder):
+def _make(folder: Path) -> None:
     """The folder, and those above it that are not there, for the user alone, whatever the umask lets others do."""
     for place in (*reversed(folder.parents), folder):
         try:
@@ -84,7 +90,7 @@ def _make(folder):
         raise NotADirectoryError(0, "there is a file of this name")
 
 
-def _require_own(folder):
+def _require_own(folder: Path) -> None:
     if os.name != "posix":
         return
     found = os.stat(folder)
@@ -98,7 +104,7 @@ def _require_own(folder):
         raise ModelError(f"cache folder {folder}", [f"it is not used, as {problem}; what is in it is run: {cure}"])
 
 
-def _not_own(found):
+def _not_own(found: os.stat_result) -> str:
     """Why others could have written what os.stat found; empty if they could not."""
     if os.name != "posix":
         return ""
@@ -109,10 +115,10 @@ def _not_own(found):
     return ""
 
 
-def built(folder, name, key, make, suffix, maker):
+def built(folder: Path, name: str, key: str, make: Callable[[str], Path], suffix: str, maker: str) -> Path:
     """Path of the file of this name and key in a cache folder, made if it is not there as it was written.
 
-    make(place) -> path of what it made in the folder `place`. The file bears the digest of its content in its name, so
+    make(place) -> path of what it made in the folder `place`. The name of the file contains a digest of its content, so
     that one rename puts both there, and one that was cut, swapped or damaged is seen before it is loaded; it is then
     made again, with a ModelWarning. Processes that want the same one at the same time make it twice, and disturb each
     other in no other way. maker: who makes it, for messages.
@@ -145,14 +151,14 @@ def built(folder, name, key, make, suffix, maker):
     return path
 
 
-def require_whole(path):
+def require_whole(path: StrPath) -> None:
     """Raise SolveError if a file of a cache folder is not as it was written."""
     problem = _damage(Path(path))
     if problem:
         raise SolveError(f"{path} is not as it was written: {problem}; compile the Function anew")
 
 
-def _damage(path):
+def _damage(path: Path) -> str:
     """What is wrong with a file of the cache; empty if nothing is."""
     try:
         with open(os.open(path, _READ), "rb") as file:
@@ -164,8 +170,6 @@ def _damage(path):
         return error.strerror or str(error)
 
 
-def _removed(path):
-    try:
+def _removed(path: Path) -> None:
+    with suppress(OSError):  # used by another process on Windows: the new one gets another name
         path.unlink()
-    except OSError:  # used by another process on Windows: the new one gets another name
-        pass

@@ -1,4 +1,4 @@
-"""What `oc-dyn demo` does: a fast motion of the Panda, and a second opinion on the torques it needs."""
+"""The command `oc-dyn demo`: a fast motion of the Panda, and its torques by a second method."""
 
 from dataclasses import dataclass
 from math import pi
@@ -13,7 +13,7 @@ START = (0.0, -pi / 4, 0.0, -3 * pi / 4, 0.0, pi / 2, pi / 4)  # the vendor's re
 GOAL = (1.5, 0.6, -0.8, -1.2, 0.9, 2.4, -0.6)
 DT = 1e-3  # the vendor's control period [s]
 TASK = "The Panda from its ready pose to another, at rest at both ends, as fast as its vendor's limits allow."
-_METHOD = "recursive_body"  # not the one that the planner uses
+_METHOD = "recursive_body"  # the planner uses another one
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class SecondOpinion:
     dtau_largest: float
 
     def ok(self, tolerance=1e-9):
-        """Whether both differ by no more than this share of the largest value."""
+        """Whether both differ by no more than this fraction of the largest value."""
         return self.tau_difference <= tolerance * self.tau_largest and (
             self.dtau_difference <= tolerance * self.dtau_largest
         )

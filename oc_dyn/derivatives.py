@@ -7,17 +7,33 @@ enable_forward=False, else `map` and expand=True lose them; and jac_penalty = 1.
 adj1_f and more go to the Jacobian.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
 from .errors import ModelError, OrderError, ShapeError
 from .model.joints import GROUPS
+from .model.robot import Robot
+from .types import Array
 from .validation import count, number
 
 _MARK = "registered_"  # of the name of what is kept with a Function besides its adjoints, and holds its Jacobian
 
 
-def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_names, output_names):
+def with_derivatives(
+    name: str,
+    inputs: Sequence[ca.SX],
+    outputs: Sequence[ca.SX],
+    jacobian: dict[tuple[int, int], ca.SX],
+    adjoint: Callable[[Any], list[ca.SX]],
+    hessian: Callable[[Any], dict[tuple[int, int], ca.SX]],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+) -> ca.Function:
     """casadi.Function of SX symbols `inputs` (columns) and expressions `outputs` (columns) with given derivatives.
 
     jacobian: {(output, input): block}, by index. adjoint(seeds) -> [gradient by each input of the sum of seed' output].
@@ -46,16 +62,24 @@ def with_derivatives(name, inputs, outputs, jacobian, adjoint, hessian, input_na
     return _registered(name, inputs, outputs, input_names, output_names, jac, one)
 
 
-def _registered(name, inputs, outputs, input_names, output_names, jac, adjoint):
+def _registered(
+    name: str,
+    inputs: Sequence[ca.SX],
+    outputs: Sequence[ca.SX],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    jac: ca.Function,
+    adjoint: ca.Function,
+) -> ca.Function:
     many, ports = sum(y.numel() for y in outputs), jac.mx_in()
     kept = [adjoint, ca.Function(f"{_MARK}{name}", ports, jac.call(ports, False, True))]
     kept += [_several_seeds(f"adj{k}_{name}", k, jac, inputs, outputs) for k in range(2, many + 1)]
-    options = {"custom_jacobian": jac, "cache": {f.name(): f for f in kept}, "jac_penalty": 1.5 / many}
+    options: dict[str, Any] = {"custom_jacobian": jac, "cache": {f.name(): f for f in kept}, "jac_penalty": 1.5 / many}
     options |= {"never_inline": True, "enable_forward": False}
     return ca.Function(name, inputs, outputs, input_names, output_names, options)
 
 
-def registered(f):
+def registered(f: ca.Function) -> tuple[ca.Function, ca.Function] | None:
     """(Jacobian, adjoint of one seed) of a Function made by with_derivatives, None of any other. CasADi writes them no
     further than the Jacobian, so that what sends f elsewhere sends them too: see with_registered."""
     cache = f.cache() if f.is_a("SXFunction") else {}
@@ -63,13 +87,15 @@ def registered(f):
     return None if mark is None else (mark.find_functions()[0], cache[f"adj1_{f.name()}"])
 
 
-def with_registered(f, jac, adjoint):
+def with_registered(f: ca.Function, jac: ca.Function, adjoint: ca.Function) -> ca.Function:
     """f as with_derivatives made it, from one that has lost what registered tells of it."""
     inputs = f.sx_in()
     return _registered(f.name(), inputs, f.call(inputs), f.name_in(), f.name_out(), jac, adjoint)
 
 
-def _several_seeds(name, k, jac, inputs, outputs):
+def _several_seeds(
+    name: str, k: int, jac: ca.Function, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]
+) -> ca.Function:
     """Adjoint of k seeds at once: products with the Jacobian."""
     x = [ca.MX.sym("x", *y.shape) for y in inputs]
     dummies = [ca.MX.sym("y", ca.Sparsity(*y.shape)) for y in outputs]
@@ -80,19 +106,20 @@ def _several_seeds(name, k, jac, inputs, outputs):
     return ca.Function(name, [*x, *dummies, *seeds], [ca.densify(y) for y in found])
 
 
-def analytic(robot, quantity, order, base, options, make):
+def analytic(
+    robot: Robot,
+    quantity: str,
+    order: int,
+    base: ca.Function,
+    options: dict[str, Any],
+    make: Callable[..., ca.Function],
+) -> ca.Function:
     """`base`, a Function of the quantity, with its registered partials, adjoint and Lagrangian Hessian attached.
 
     make: od.function. Ports that those do not know, as w_ext, are differentiated by AD.
     Raises ModelError for robots whose q is not on a vector space, OrderError where a derivative is not registered.
     """
-    unfit = sorted(set(GROUPS) & robot.features)
-    if unfit:
-        problem = (
-            f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "
-            f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
-        )
-        raise ModelError(f"{quantity} of {robot.name}", [problem])
+    _require_vector_space(robot, quantity)
     J, A, H = (
         make(robot, f"{quantity}_{x}", order=order, **options) for x in ("partials", "adjoint", "lagrangian_hessian")
     )
@@ -112,17 +139,17 @@ def analytic(robot, quantity, order, base, options, make):
                 jacobian[o, i] = block
     numbers = {n: names.index(n) for n in names}
 
-    def multiplied(function, seeds):
+    def multiplied(function: ca.Function, seeds: Sequence[ca.SX]) -> Any:
         lams = [n for n in function.name_in() if n.startswith("lam")]
         given = {n: by_name[n] for n in function.name_in() if n in by_name}
         return function(**given, **dict(zip(lams, seeds, strict=True)))
 
-    def adjoint(seeds):
+    def adjoint(seeds: Sequence[ca.SX]) -> list[ca.SX]:
         found = multiplied(A, seeds)
-        power = sum(ca.dot(s, y) for s, y in zip(seeds, values, strict=True)) if others else None
+        power: Any = sum(ca.dot(s, y) for s, y in zip(seeds, values, strict=True)) if others else None
         return [found[f"adj_{n}"] if n in known else ca.gradient(power, by_name[n]) for n in names]
 
-    def hessian(seeds):
+    def hessian(seeds: Sequence[ca.SX]) -> dict[tuple[int, int], ca.SX]:
         full, nv = multiplied(H, seeds)["H"], robot.nv
         blocks = {
             (numbers[a], numbers[b]): full[i * nv : (i + 1) * nv, j * nv : (j + 1) * nv]
@@ -139,7 +166,19 @@ def analytic(robot, quantity, order, base, options, make):
     return with_derivatives(base.name(), symbols, values, jacobian, adjoint, hessian, names, results)
 
 
-def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
+def _require_vector_space(robot: Robot, quantity: str) -> None:
+    unfit = sorted(set(GROUPS) & robot.features)
+    if unfit:
+        problem = (
+            f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "
+            f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
+        )
+        raise ModelError(f"{quantity} of {robot.name}", [problem])
+
+
+def check_derivatives(
+    f: ca.Function, points: int = 3, seed: int = 0, tolerance: float = 1e-7, reference: ca.Function | None = None
+) -> dict[str, float]:
     """{"jacobian": e, "gradient": e, "hessian": e}: how far the derivatives CasADi takes of f are from AD of the
     reference, relative to the largest entry, at random points.
 
@@ -172,7 +211,7 @@ def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
             if not np.isfinite(error):  # which no tolerance would find too large
                 raise OrderError(f"{f.name()}: the {what}, or that of the reference, is not finite at a random point")
             worst[what] = max(worst[what], error)
-    name = max(worst, key=worst.get)
+    name = max(worst, key=worst.__getitem__)
     if worst[name] > tolerance:
         raise OrderError(
             f"{f.name()}: the {name} differs from the reference by {worst[name]:.1e}, tolerance {tolerance:g}"
@@ -180,7 +219,7 @@ def check_derivatives(f, points=3, seed=0, tolerance=1e-7, reference=None):
     return worst
 
 
-def _derivatives(f, x, lam):
+def _derivatives(f: ca.Function, x: Sequence[ca.MX], lam: ca.MX) -> ca.Function:
     """(z, lam) -> value, Jacobian, gradient of lam' value, Hessian of it, z all inputs in one column."""
     z = ca.MX.sym("z", sum(y.numel() for y in x))
     parts = ca.vertsplit(z, np.cumsum([0, *(y.numel() for y in x)]).tolist())
@@ -191,7 +230,7 @@ def _derivatives(f, x, lam):
     return ca.Function("derivatives", [z, lam], outputs)
 
 
-def _differences(made, z, lam):
+def _differences(made: ca.Function, z: Array, lam: Array) -> list[Array]:
     """Value, Jacobian, gradient and Hessian by central differences of values and gradients."""
     steps = 1e-6 * np.eye(z.size)
     ends = [(made(z + h, lam), made(z - h, lam)) for h in steps]

@@ -159,6 +159,14 @@ class _Walk:
 
     def told(self, x):
         kind = type(x)
+        steps = self.container, self.numbers, self.of_casadi, self.of_typing, _by_name, self.callable, self.of_class
+        for step in steps:
+            found = step(x, kind)
+            if found is not None:
+                return found
+        return self.of_library(x, kind) or self.instance(x)
+
+    def container(self, x, kind):
         if kind in (list, tuple):
             return _hash(kind.__name__, *(self.part(f"[{k}]", y) for k, y in enumerate(x)))
         if kind in (dict, types.MappingProxyType):
@@ -166,6 +174,9 @@ class _Walk:
             return _hash("dict", *(part for pair in pairs for part in pair))
         if kind in (set, frozenset):
             return _hash(kind.__name__, *sorted(self.member(y) for y in x))
+        return None
+
+    def numbers(self, x, kind):
         if kind is np.ndarray or isinstance(x, np.generic):
             return self.array(np.asarray(x), kind.__name__)
         if isinstance(x, np.dtype):
@@ -174,12 +185,17 @@ class _Walk:
             sparsity = x.sparsity() if isinstance(x, ca.DM) else x
             numbers = np.array(x.nonzeros(), float).tobytes() if isinstance(x, ca.DM) else b""
             return _hash(kind.__name__, str((x.shape, sparsity.colind(), sparsity.row())), numbers)
+        return None
+
+    def of_casadi(self, x, kind):
         if kind in self.expressions:
             self.tied += 1
             self.expressions[kind].append(x)
             return _hash("expression", kind.__name__, str(len(self.expressions[kind])))
-        if isinstance(x, ca.Function):
-            return self.casadi_function(x)
+        return self.casadi_function(x) if isinstance(x, ca.Function) else None
+
+    def of_typing(self, x, kind):
+        """Of modules, code and annotations."""
         if isinstance(x, types.ModuleType):
             return self.module(x)
         if isinstance(x, types.CodeType):
@@ -188,9 +204,9 @@ class _Walk:
             return self.typing(x)
         if isinstance(x, typing.ForwardRef):
             return _hash("typing", kind.__name__, x.__forward_arg__)
-        named = _named(x)
-        if named:
-            return named
+        return None
+
+    def callable(self, x, kind):
         if isinstance(x, types.FunctionType):
             return self.function(x)
         if isinstance(x, types.MethodType):
@@ -200,6 +216,10 @@ class _Walk:
             own = x.__reduce__()[2][-1] or {}  # vars(x) would make a dict, and partial(x) another thing
             parts = self.part("its arguments", args), self.part("its arguments", keywords), self.attributes(own)
             return _hash("partial", self.of(function), *parts)
+        return None
+
+    def of_class(self, x, kind):
+        """Of classes, members of an Enum, and what stands in the body of a class."""
         if isinstance(x, type):
             return self.klass(x)
         if isinstance(x, enum.Enum):
@@ -211,17 +231,17 @@ class _Walk:
         if isinstance(x, functools.cached_property):
             own = {k: y for k, y in _attributes_of(x).items() if k != "lock"}
             return _hash("cached_property", self.of(kind), self.attributes(own))
-        if kind is _CACHED:
-            return _hash("cached", self.attributes(vars(x)))
+        return _hash("cached", self.attributes(vars(x))) if kind is _CACHED else None
+
+    def of_library(self, x, kind):
+        """Of libraries, and of functions and descriptors that are written in C."""
         if isinstance(x, ctypes.CDLL):
             return self.loaded(x)
         if isinstance(x, ctypes._CFuncPtr):
             raise self.refused("a function of a library cannot be digested; keep the ctypes.CDLL, and take it of that")
         if isinstance(x, types.BuiltinFunctionType) and x.__self__ is not None:
             return _hash("method", x.__name__, self.part("the object it is bound to", x.__self__))
-        if isinstance(x, _DESCRIPTORS):
-            return _hash(kind.__name__, x.__qualname__)
-        return self.instance(x)
+        return _hash(kind.__name__, x.__qualname__) if isinstance(x, _DESCRIPTORS) else None
 
     def member(self, x):
         """Of a set, which has no order, so that what it shares with the rest cannot be told."""
@@ -623,6 +643,10 @@ def _version_of(top):
 @functools.cache
 def _distributions():
     return importlib.metadata.packages_distributions()
+
+
+def _by_name(x, kind):
+    return _named(x)
 
 
 def _named(x):

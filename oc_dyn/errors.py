@@ -1,7 +1,11 @@
 """Exceptions raised by oc_dyn; each message says where, what was got, what was expected, and what to do."""
 
+from __future__ import annotations
+
 import difflib
 import pickle
+from collections.abc import Iterable
+from typing import Any
 
 from .text import terminal_lines
 
@@ -10,27 +14,29 @@ class _Portable:
     """Errors that come back from another process: pickled by text and fields, whatever their constructors take. What a
     message quotes of a file or a name is shown without control characters."""
 
-    def __str__(self):
+    args: tuple[Any, ...]
+
+    def __str__(self) -> str:
         return terminal_lines(super().__str__())
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         # a field that cannot travel, as a solution with symbols, must not take the error's place
         fields = {k: x for k, x in vars(self).items() if _pickles(x)}
         fields |= dict.fromkeys(vars(self).keys() - fields.keys())
         return _restored, (type(self), tuple(x if _pickles(x) else str(x) for x in self.args), fields)
 
-    def __copy__(self):
+    def __copy__(self) -> Any:
         return _restored(type(self), self.args, vars(self))
 
 
-def _restored(kind, args, fields):
+def _restored(kind: type[Any], args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
     error = kind.__new__(kind, *args)
     error.args = args
     vars(error).update(fields)
     return error
 
 
-def _pickles(x):
+def _pickles(x: object) -> bool:
     try:
         pickle.dumps(x)
     except Exception:  # pickle raises what the objects raise
@@ -39,14 +45,14 @@ def _pickles(x):
 
 
 class ModelError(_Portable, ValueError):
-    """A robot description is wrong; lists every problem found, one a line, and keeps them in `problems`."""
+    """A robot description is wrong; lists every problem found, one per line, and keeps them in `problems`."""
 
-    def __init__(self, source, problems):
+    def __init__(self, source: object, problems: Iterable[str]) -> None:
         self.source = str(source)
         self.problems = tuple(problems)
         super().__init__(self.source, self.problems)
 
-    def __str__(self):
+    def __str__(self) -> str:
         if len(self.problems) == 1:
             return terminal_lines(f"{self.source}: {self.problems[0]}")
         lines = "\n".join(f"  - {p}" for p in self.problems)
@@ -76,15 +82,15 @@ class OrderError(_Portable, ValueError):
 class UnknownName(_Portable, KeyError, ValueError):
     """A name (quantity, method, joint, frame, port) is not known; the message, kept as `message`, lists near ones."""
 
-    def __init__(self, what, name, known):
-        known = [str(k) for k in known]
-        near = difflib.get_close_matches(str(name), known, n=3)
+    def __init__(self, what: str, name: object, known: Iterable[object]) -> None:
+        names = [str(k) for k in known]
+        near = difflib.get_close_matches(str(name), names, n=3)
         hint = f"did you mean {', '.join(map(repr, near))}? " if near else ""
-        shown = ", ".join(known[:40]) + (", ..." if len(known) > 40 else "")
+        shown = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
         self.message = f"no {what} {name!r}; {hint}available: {shown or 'none'}"
         super().__init__(self.message)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return terminal_lines(self.message)
 
 
@@ -97,7 +103,14 @@ class SolveError(_Portable, RuntimeError):
     `trajectory` of a planner. A limit of time that has passed is the status "time_limit", a result that does not stand
     its own check "check"."""
 
-    def __init__(self, message, status=None, violations=(), trajectory=None, solution=None):
+    def __init__(
+        self,
+        message: str,
+        status: str | int | None = None,
+        violations: Iterable[Any] = (),
+        trajectory: Any = None,
+        solution: Any = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.violations = tuple(violations)

@@ -1,8 +1,10 @@
 """Where many points are computed: here, by processes, by Dask, or by any concurrent.futures.Executor.
 
 A point is a plain tuple of arguments for a function that can be pickled; results come as they are done. Processes are
-spawned anew, so that a script which starts them needs `if __name__ == "__main__":` around what it does.
+spawned, not forked: a script that starts them needs `if __name__ == "__main__":` around what it does.
 """
+
+from __future__ import annotations
 
 import multiprocessing
 import os
@@ -11,17 +13,21 @@ import re
 import signal
 import threading
 from collections import Counter, deque
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, ProcessPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 from .errors import ShapeError, SolveError
 from .interrupts import watched
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# (number, result, error) of each point, as they are done
+Outcomes: TypeAlias = Generator[tuple[int, Any, Exception | None], None, None]
 TRIES = 3  # runs of a point whose worker ends before it is done
 
 
-def checked(executor):
+def checked(executor: str | Executor) -> tuple[str, Any]:
     """The executor as ("serial", None), ("processes", number), ("dask", address) or ("given", Executor)."""
     if isinstance(executor, Executor):
         return "given", executor
@@ -37,7 +43,13 @@ def checked(executor):
     raise ShapeError(f"executor: got {executor!r}, {expected}")
 
 
-def completed(function, points, executor="serial", name=None, tries=TRIES):
+def completed(
+    function: Callable[..., Any],
+    points: Sequence[tuple[Any, ...]],
+    executor: str | Executor = "serial",
+    name: Callable[[int], str] | None = None,
+    tries: int = TRIES,
+) -> Outcomes:
     """Yield (number, result, error) for every point, as they are done: function(*points[number]), or its exception.
 
     function: of a module, or else picklable. points: list of tuples; those appended to it while results are taken are
@@ -59,15 +71,15 @@ def completed(function, points, executor="serial", name=None, tries=TRIES):
     return _submitted(function, points, name, what)
 
 
-def told(error):
-    """"Kind: message" of an exception, even of one whose message cannot be had."""
+def told(error: BaseException) -> str:
+    """Text "Kind: message" of an exception, even of one whose message cannot be had."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception as raised:
         return f"{type(error).__name__}: its text cannot be had, for its __str__ raises {type(raised).__name__}"
 
 
-def _serial(function, points):
+def _serial(function: Callable[..., Any], points: Sequence[tuple[Any, ...]]) -> Outcomes:
     for number, point in enumerate(points):
         try:
             result, error = function(*point), None
@@ -76,7 +88,7 @@ def _serial(function, points):
         yield number, result, error
 
 
-def _guarded(function, point):
+def _guarded(function: Callable[..., Any], point: tuple[Any, ...]) -> tuple[Any, Exception | None]:
     """(result, None) or (None, exception), by a worker: an exception that cannot travel would end the whole pool."""
     try:
         return function(*point), None
@@ -88,7 +100,7 @@ def _guarded(function, point):
             return None, SolveError(told(error))
 
 
-def _outcome(future):
+def _outcome(future: Future[Any]) -> tuple[Any, Exception | None]:
     """What _guarded returned; or the exception of the executor, unless it is broken."""
     try:
         return future.result()
@@ -101,8 +113,18 @@ def _outcome(future):
 # -- processes of our own ------------------------------------------------------------------------------------------
 
 
-def _processes(function, points, name, workers, tries):
-    waiting, alone, lost, running, seen = deque(), deque(), Counter(), {}, 0
+def _processes(
+    function: Callable[..., Any],
+    points: Sequence[tuple[Any, ...]],
+    name: Callable[[int], str],
+    workers: int,
+    tries: int,
+) -> Outcomes:
+    waiting: deque[int] = deque()
+    alone: deque[int] = deque()
+    lost: Counter[int] = Counter()
+    running: dict[Future[Any], int] = {}
+    seen = 0
     pool = _pool(workers)
     try:
         while waiting or alone or running or seen < len(points):
@@ -141,13 +163,13 @@ def _processes(function, points, name, workers, tries):
         _end(pool)
 
 
-def _pool(workers):
+def _pool(workers: int) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")  # a fork would copy threads of solvers and of Dask half-way
     return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
 
 
 @contextmanager
-def _one_thread():
+def _one_thread() -> Iterator[None]:
     """Workers started here, as they are with their first points, use one thread each, or what the user has set: solvers
     whose threads wait for each other on busy cores take twice as long."""
     added = [name for name in _THREADS if name not in os.environ]
@@ -160,7 +182,7 @@ def _one_thread():
 
 
 @contextmanager
-def _ctrl_c_waits():
+def _ctrl_c_waits() -> Iterator[None]:
     """Ctrl-C comes at the end: a worker that is started here and cut off before it is known would stay. On a terminal
     it goes to workers, too, which inherit that it is blocked until they are ready to ignore it."""
     with watched(hold=True):
@@ -174,7 +196,7 @@ def _ctrl_c_waits():
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin_worker():
+def _begin_worker() -> None:
     """Ctrl-C is for the parent, which ends its workers; one whose parent is gone ends too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
@@ -182,12 +204,12 @@ def _begin_worker():
     threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
 
 
-def _end_with(parent):
+def _end_with(parent: Any) -> None:
     parent.join()
     os._exit(1)
 
 
-def _end(pool):
+def _end(pool: ProcessPoolExecutor) -> None:
     """Shut down without waiting for points in progress."""
     workers = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
@@ -195,7 +217,7 @@ def _end(pool):
         worker.terminate()
 
 
-def _lost(name, times):
+def _lost(name: str, times: int) -> str:
     return (
         f"{name}: its worker process ended {times} times before it was done (killed, out of memory, or a crash of "
         "compiled code); run it with executor='serial' to see more"
@@ -205,8 +227,11 @@ def _lost(name, times):
 # -- executors of others -------------------------------------------------------------------------------------------
 
 
-def _submitted(function, points, name, pool):
-    running, seen = {}, 0
+def _submitted(
+    function: Callable[..., Any], points: Sequence[tuple[Any, ...]], name: Callable[[int], str], pool: Executor
+) -> Outcomes:
+    running: dict[Future[Any], int] = {}
+    seen = 0
     try:
         while running or seen < len(points):
             while seen < len(points):
@@ -224,7 +249,9 @@ def _submitted(function, points, name, pool):
             future.cancel()
 
 
-def _dask(function, points, name, address):
+def _dask(
+    function: Callable[..., Any], points: Sequence[tuple[Any, ...]], name: Callable[[int], str], address: str
+) -> Outcomes:
     try:
         from distributed import Client
     except ImportError:

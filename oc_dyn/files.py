@@ -1,5 +1,7 @@
 """Files that are written so that a reader never sees half of one, and read without trusting what is in them."""
 
+from __future__ import annotations
+
 import csv
 import errno
 import io
@@ -8,18 +10,21 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from .errors import FileError
 from .interrupts import watched
 from .text import csv_cell
+from .types import StrPath
 
 MAX_BYTES = 1_000_000_000  # of a file that is read, and of what it unpacks to
 
 
 @contextmanager
-def replacing(path):
+def replacing(path: StrPath) -> Iterator[Path]:
     """Path of a temporary neighbour that takes the place of `path` at the end; gone if anything fails.
 
     A full disk or a folder that must not be written to is an OSError that names `path`. Of a link the file that it
@@ -39,18 +44,18 @@ def replacing(path):
         part.unlink(missing_ok=True)
 
 
-def behind(path):
+def behind(path: StrPath) -> Path:
     """The file that a link leads to, there or not, and which os.replace would leave as it is; else the path itself."""
     return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
-def unique(suffix=""):
+def unique(suffix: str = "") -> str:
     """A short name that no other thread or process uses, hidden, with this ending: some writers look at it."""
     return f".{secrets.token_hex(8)}.part{suffix if len(suffix) <= 8 else ''}"
 
 
 @contextmanager
-def together(folder):
+def together(folder: StrPath) -> Iterator[Path]:
     """Path of a folder whose files take their places in `folder`, which is made, all at the end; gone if anything
     fails, and then `folder` is as it was.
 
@@ -84,18 +89,18 @@ def together(folder):
                 f.rmdir()
 
 
-def write_bytes(path, data):
+def write_bytes(path: StrPath, data: bytes) -> None:
     """Write a file in one step; the folder is made."""
     with replacing(path) as part:
         part.write_bytes(data)
 
 
-def write_text(path, text):
+def write_text(path: StrPath, text: str) -> None:
     """Write a UTF-8 text file in one step; the folder is made."""
     write_bytes(path, text.encode("utf-8"))
 
 
-def write_csv(path, rows):
+def write_csv(path: StrPath, rows: Iterable[Iterable[Any]]) -> None:
     """Write rows, the first of them the headings, as a CSV in one step, its texts as csv_cell has them; the folder is
     made."""
     text = io.StringIO()
@@ -103,7 +108,7 @@ def write_csv(path, rows):
     write_text(path, text.getvalue())
 
 
-def read_bytes(path, most=MAX_BYTES):
+def read_bytes(path: StrPath, most: int = MAX_BYTES) -> bytes:
     """What is in a file; FileError if it is no regular file or larger than `most` bytes, OSError if it is not
     there or a folder."""
     source = os.fspath(path)
@@ -123,7 +128,7 @@ def read_bytes(path, most=MAX_BYTES):
         raise FileError(repr(source), [f"no file can have this name: {error}"]) from None
 
 
-def read_text(path, most=MAX_BYTES):
+def read_text(path: StrPath, most: int = MAX_BYTES) -> str:
     """Text of a UTF-8 file, with a byte order mark or without, its ends of lines as they are; errors as read_bytes."""
     try:
         return read_bytes(path, most).decode("utf-8-sig")
@@ -132,12 +137,12 @@ def read_text(path, most=MAX_BYTES):
         raise FileError(os.fspath(path), [problem]) from None
 
 
-def read_json(path, most=MAX_BYTES):
+def read_json(path: StrPath, most: int = MAX_BYTES) -> Any:
     """What a JSON file holds; FileError with its line where it is none, is nested too deeply, or has a key twice."""
     return parsed_json(os.fspath(path), read_text(path, most))
 
 
-def parsed_json(source, text):
+def parsed_json(source: str, text: str) -> Any:
     """What a JSON text holds; errors, as those of read_json, name `source`."""
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _once(source, pairs))
@@ -151,7 +156,7 @@ def parsed_json(source, text):
         raise FileError(source, [f"not JSON that can be read: {error}"]) from None
 
 
-def _once(source, pairs):
+def _once(source: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
         keys = [k for k, _ in pairs]

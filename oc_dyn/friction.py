@@ -1,21 +1,29 @@
 """Joint friction: viscous damping and Coulomb friction, smoothed in functions and of exact sign in checks."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
 from .lie.time_derivatives import time_derivatives
 from .model.parameters import of_joints
+from .model.robot import Robot
+from .types import Array
 
 SMOOTHING = 0.02  # [rad/s or m/s] velocity at which Coulomb friction has reached tanh(1) = 76 % of its value
 _STILL = 1e-10  # [rad/s or m/s] velocity that is none
 
 
-def counts(robot, friction=True):
+def counts(robot: Robot, friction: bool = True) -> bool:
     """Whether friction is asked for and the robot has any: without, Functions are those of a robot without."""
     return bool(friction) and any(b.joint.damping or b.joint.friction for b in robot.bodies)
 
 
-def coulomb(robot):
+def coulomb(robot: Robot) -> list[tuple[int, float, float]]:
     """[(number of the velocity, factor to the joint's, Coulomb friction at the coordinate)] of joints that have any."""
     out = []
     for body in robot.bodies:
@@ -26,7 +34,7 @@ def coulomb(robot):
     return out
 
 
-def coulomb_bounds(robot, v, in_order):
+def coulomb_bounds(robot: Robot, v: Array, in_order: bool) -> tuple[Array, Array]:
     """(low, high), each (K, nv): what to add to torques with smoothed Coulomb friction at velocities v (K, nv) for the
     exact one, which jumps where a joint turns round: there it is of either sign.
 
@@ -53,7 +61,7 @@ def coulomb_bounds(robot, v, in_order):
     return low, high
 
 
-def friction_torques(robot, V, viscous=None):
+def friction_torques(robot: Robot, V: Sequence[Any], viscous: Any = None) -> list[Any]:
     """Derivatives 0.. of the torque that friction takes, one for each of V = [v, dv, ...], (nv,) each.
 
     Equation:  damping v + friction tanh(v / SMOOTHING), joint by joint; a torque against the motion, so inverse
@@ -70,6 +78,6 @@ def friction_torques(robot, V, viscous=None):
         for k in range(j.v_index, j.v_index + j.nv):
             speed = scale * v[0][k]
             torque[k] = torque[k] + scale * j.friction * ca.tanh(speed / SMOOTHING)
-    rates = time_derivatives(ca.vertcat(ca.SX(0, 1), *torque), order, list(zip(v[:-1], v[1:], strict=True)), cse=True)
+    rates = time_derivatives(ca.vertcat(ca.SX(0, 1), *torque), order, list(pairwise(v)), cse=True)
     own = of_joints(robot, "viscous") if viscous is None else viscous
     return ca.Function("friction", [damping, *v], rates).call([own, *V])

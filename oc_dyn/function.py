@@ -16,11 +16,8 @@ from .model.quaternions import quaternions
 from .model.robot import check_robot
 from .model.robot_function import RobotFunction
 from .ports import parameter_port
-from .registry import CORIOLIS, choose, get, quantities
+from .registry import CORIOLIS, OPTIONS, Port, choose, get, quantities
 from .representation import converted, converts, described
-
-_OPTIONS = {"external_wrenches": False, "friction": False, "frame": None, "prescribed": (), "representation": None}
-_OPTIONS |= {"parameters": None, "columns": None, "coriolis": None}
 
 
 def function(robot, quantity, *, order=0, method=None, name=None, derivatives="ad", normalize=False, **options):
@@ -28,23 +25,15 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
 
     robot: Robot. quantity, method: names, see od.table(); without a method the default one is taken.
     order: time derivatives 0..order come out. name: of the Function, default the quantity and its order.
-    Options, where the quantity knows them: external_wrenches=True adds the port w_ext (6, bodies) and its
-    derivatives; friction=True counts viscous damping and smoothed Coulomb friction; frame="name" picks a frame;
-    prescribed=("joint", ...) names joints that move as told; representation says how a twist is seen: "body",
-    "spatial" or "hybrid", for dynamics that of a floating base in every port of v and tau, default "body";
-    parameters adds the port params: "symbolic" the inertial parameters (10 bodies,) as in robot.parameters; or some of
-    "inertia", "armature" and "viscous", in this order, the last two (nv,) each and viscous with friction=True alone;
-    robot.parameter_values(parts) are the robot's own, robot.parameter_rows(parts) their names. columns of a regressor:
-    the same parts, default the inertia. coriolis: which matrix C, for there are many with the same C v: "christoffel",
-    the default of every quantity, "garofalo" (both admissible: dM/dt = C + C^T), or, of coriolis_matrix and
-    eom_coefficients, "kumar_mueller" (not admissible); a method that is named gives the one that the table says.
+    Ports with shapes, units and frames, and the options that a quantity knows, what they do and their defaults:
+    od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
+    prescribed, representation, parameters, columns and coriolis.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
     Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
     generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
     normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
     numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
     `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
-    Ports, shapes and units: od.ports(robot, quantity, order).
     Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
     record = get(quantity)
@@ -93,8 +82,11 @@ def instructions(robot, quantity, model):
     return _build(robot, record, choose(quantity, robot, 0), 0, _settings(record, {}), quantity, model).n_instructions()
 
 
-def ports(robot, quantity, order=0, **options):
-    """(inputs, outputs): the Port records of a quantity, in order."""
+def ports(robot, quantity: str, order: int = 0, **options) -> tuple[list[Port], list[Port]]:
+    """(inputs, outputs): the Port records of a quantity, in order; od.describe shows them as a text.
+
+    order, options: as for od.function. Raises UnknownName, OrderError, ShapeError, ModelError, as od.function.
+    """
     record = get(quantity)
     _read(record, robot)
     return _ports(robot, record, _checked_order(quantity, record, order), _settings(record, options))
@@ -188,11 +180,11 @@ def _settings(record, options):
             raise UnknownName(f"option of {record.name!r}", key, record.options)
     given = {k: tuple(x) if isinstance(x, (list, set, frozenset)) else x for k, x in options.items()}
     for key, value in given.items():
-        if isinstance(_OPTIONS[key], bool) and not isinstance(value, (bool, np.bool_)):
+        if isinstance(OPTIONS[key][0], bool) and not isinstance(value, (bool, np.bool_)):
             raise ShapeError(f"{record.name}: {key} is {value!r}, expected True or False")
         if not all(x is None or isinstance(x, (bool, str)) for x in (value if isinstance(value, tuple) else (value,))):
             raise UnknownName(f"value of option {key} of {record.name!r}", value, ("a name", "a list of names"))
-    return {k: given.get(k, _OPTIONS[k]) for k in record.options}
+    return {k: given.get(k, OPTIONS[k][0]) for k in record.options}
 
 
 def _coriolis(record, settings):

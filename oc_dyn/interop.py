@@ -17,7 +17,11 @@ rest of the package knows one convention: twists [angular; linear] of the body, 
 for, as is a reference angle there. Pinocchio may store the angle of a continuous joint as (cos, sin).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -25,7 +29,9 @@ import numpy as np
 from .errors import ModelError, ShapeError
 from .lie import so3
 from .model.quaternions import check_quaternions, check_rotation, quaternions
+from .model.robot import Joint, Mimic, Robot
 from .numbers import as_floats
+from .types import Array, Expression, ExpressionLike, Matrix, Numbers
 from .validation import options_of
 
 
@@ -41,57 +47,59 @@ class Conversion:
     counts, by the same rule, at the joint it follows.
     """
 
-    robot: object
+    robot: Robot
     library: str
     nq: int
     nv: int
-    places: tuple
+    places: tuple[_Place, ...]
 
-    def q(self, q):
+    def q(self, q: ExpressionLike) -> Expression:
         """Their configuration (nq,) from ours."""
         q = self._unit(self._column("q", q, self.robot.nq))
-        return _result(p.way.to(p.our_q(q)) for p in sorted(self.places, key=lambda p: p.q_index))
+        return _result(p.map.to(p.our_q(q)) for p in sorted(self.places, key=lambda p: p.q_index))
 
-    def from_q(self, q):
+    def from_q(self, q: ExpressionLike) -> Expression:
         """Our configuration from theirs (nq,). Angles stored as (cos, sin) come back between -pi and pi."""
         q = self._column("q", q, self.nq)
-        return self._unit(_result(p.way.back(p.their_q(q)) for p in self._ours()))
+        return self._unit(_result(p.map.back(p.their_q(q)) for p in self._ours()))
 
-    def v(self, v, q=None):
+    def v(self, v: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Their velocity (nv,) from ours at our q."""
         v = self._column("v", v, self.robot.nv)
         return _result(p.scale * (self._turn(p, q) @ p.our_v(v)) for p in self._theirs())
 
-    def from_v(self, v, q=None):
+    def from_v(self, v: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Our velocity from theirs (nv,) at their q."""
         v = self._column("v", v, self.nv)
         return _result(self._turn(p, self._our_q(p, q)).T @ p.their_v(v) for p in self._ours())
 
-    def dv(self, dv, v=None, q=None):
+    def dv(self, dv: ExpressionLike, v: ExpressionLike | None = None, q: ExpressionLike | None = None) -> Expression:
         """Their acceleration (nv,), the time derivative of their velocity, from ours at our v and q."""
         dv = self._column("dv", dv, self.robot.nv)
         parts = []
         for p in self._theirs():
-            extra = p.way.extra(p.our_v(self._column("v", v, self.robot.nv))) if p.way.turns else 0
+            extra = p.map.extra(p.our_v(self._column("v", v, self.robot.nv))) if p.map.extra else 0
             parts.append(p.scale * (self._turn(p, q) @ (p.our_v(dv) + extra)))
         return _result(parts)
 
-    def from_dv(self, dv, v=None, q=None):
+    def from_dv(
+        self, dv: ExpressionLike, v: ExpressionLike | None = None, q: ExpressionLike | None = None
+    ) -> Expression:
         """Our acceleration from theirs (nv,) at their v and q."""
         dv = self._column("dv", dv, self.nv)
         parts = []
         for p in self._ours():
             back = self._turn(p, self._our_q(p, q)).T
-            extra = p.way.extra(back @ p.their_v(self._column("v", v, self.nv))) if p.way.turns else 0
+            extra = p.map.extra(back @ p.their_v(self._column("v", v, self.nv))) if p.map.extra else 0
             parts.append(back @ p.their_v(dv) - extra)
         return _result(parts)
 
-    def tau(self, tau, q=None):
+    def tau(self, tau: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Their generalised force (nv,) from ours at our q; none on joints that follow another one."""
         tau = self._column("tau", tau, self.robot.nv)
         return _result((0 if p.follows else 1) * (self._turn(p, q) @ p.our_v(tau)) for p in self._theirs())
 
-    def from_tau(self, tau, q=None):
+    def from_tau(self, tau: ExpressionLike, q: ExpressionLike | None = None) -> Expression:
         """Our generalised force from theirs (nv,) at their q."""
         tau = self._column("tau", tau, self.nv)
         parts = []
@@ -103,7 +111,7 @@ class Conversion:
             parts.append(force)
         return _result(parts)
 
-    def velocity_matrix(self, q=None):
+    def velocity_matrix(self, q: ExpressionLike | None = None) -> Expression:
         """T (nv, robot.nv) with their v = T v, at our q. Unless a joint follows another one T is orthogonal, and their
         mass matrix is T M T'."""
         rows = []
@@ -114,33 +122,33 @@ class Conversion:
         T = ca.densify(ca.vertcat(ca.DM(0, self.robot.nv), *rows))
         return np.array(T) if isinstance(T, ca.DM) else T
 
-    def _ours(self):
+    def _ours(self) -> list[_Place]:
         return sorted((p for p in self.places if not p.follows), key=lambda p: p.joint.q_index)
 
-    def _theirs(self):
+    def _theirs(self) -> list[_Place]:
         return sorted(self.places, key=lambda p: p.v_index)
 
-    def _turn(self, p, q):
+    def _turn(self, p: _Place, q: ExpressionLike | None) -> Any:
         """Block of velocity_matrix of one joint."""
-        return p.way.turn(p.our_q(self._unit(self._column("q", q, self.robot.nq), p)) if p.way.turns else None)
+        return p.map.turn(p.our_q(self._unit(self._column("q", q, self.robot.nq), p)) if p.map.turns else None)
 
-    def _our_q(self, p, q):
+    def _our_q(self, p: _Place, q: ExpressionLike | None) -> Any:
         """Our q with nothing but the coordinates of one joint filled in, from theirs."""
-        if not p.way.turns:
+        if not p.map.turns:
             return None
-        part = p.way.back(p.their_q(self._column("q", q, self.nq)))
+        part = p.map.back(p.their_q(self._column("q", q, self.nq)))
         j = p.joint
         return ca.vertcat(ca.DM(j.q_index, 1), part, ca.DM(self.robot.nq - j.q_index - j.nq, 1))
 
-    def _unit(self, q, place=None):
+    def _unit(self, q: Any, place: _Place | None = None) -> Any:
         """Our q, whose quaternions are of unit length where they are numbers; of one joint alone, if one is given."""
         if isinstance(q, (ca.DM, np.ndarray)):
-            found = quaternions(self.robot)
-            found = [x for x in found if x[0] == place.joint.name] if place else found
-            check_quaternions(self.library, found, np.asarray(q))
+            rotations = quaternions(self.robot)
+            rotations = [x for x in rotations if x[0] == place.joint.name] if place else rotations
+            check_quaternions(self.library, rotations, np.asarray(q))
         return q
 
-    def _column(self, name, value, n):
+    def _column(self, name: str, value: ExpressionLike | None, n: int) -> Any:
         if value is None:
             raise ShapeError(f"{self.library}: {name} is missing; the axes of a free or planar joint turn, give {name}")
         if not isinstance(value, (ca.SX, ca.MX)):
@@ -150,36 +158,41 @@ class Conversion:
         return ca.vec(value)
 
 
-def _result(parts):
+def _result(parts: Iterable[Any]) -> Any:
     out = ca.densify(ca.vertcat(ca.DM(0, 1), *parts))
     return np.array(out).ravel() if isinstance(out, ca.DM) else out
 
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """One of their joints: its first coordinate and velocity, what moves it here, and the way between the two."""
+    """One of their joints: its first coordinate and velocity, what moves it here, and the map between the two."""
 
-    joint: object
+    joint: Joint
     q_index: int
     v_index: int
-    way: object
-    follows: bool = False
+    map: _JointMap
+    rule: Mimic | None = None  # of a joint that follows another one
 
     @property
-    def scale(self):
-        return self.joint.mimic.multiplier if self.follows else 1.0
+    def follows(self) -> bool:
+        """Whether its joint follows another one here, and has a coordinate of its own there."""
+        return self.rule is not None
 
-    def our_q(self, q):
+    @property
+    def scale(self) -> float:
+        return self.rule.multiplier if self.rule else 1.0
+
+    def our_q(self, q: Any) -> Any:
         q = q[self.joint.q_index : self.joint.q_index + self.joint.nq]
-        return self.joint.mimic.multiplier * q + self.joint.mimic.offset if self.follows else q
+        return self.rule.multiplier * q + self.rule.offset if self.rule else q
 
-    def our_v(self, v):
+    def our_v(self, v: Any) -> Any:
         return v[self.joint.v_index : self.joint.v_index + self.joint.nv]
 
-    def their_q(self, q):
-        return q[self.q_index : self.q_index + self.way.nq]
+    def their_q(self, q: Any) -> Any:
+        return q[self.q_index : self.q_index + self.map.nq]
 
-    def their_v(self, v):
+    def their_v(self, v: Any) -> Any:
         return v[self.v_index : self.v_index + self.joint.nv]
 
 
@@ -187,24 +200,24 @@ class _Place:
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
+class _JointMap:
     """Between our and their coordinates of one joint: to, back, and their v = turn(our q) v with turn orthogonal.
 
     Their acceleration is turn(q) (dv + extra(v)); `turns` where turn depends on q, and only then is there an extra.
     """
 
     nq: int
-    to: object
-    back: object
-    turn: object
-    extra: object = None
+    to: Callable[[Any], Any]
+    back: Callable[[Any], Any]
+    turn: Callable[[Any], Any]
+    extra: Callable[[Any], Any] | None = None
 
     @property
-    def turns(self):
+    def turns(self) -> bool:
         return self.extra is not None
 
 
-def _sized(what, x, n):
+def _sized(what: str, x: ExpressionLike, n: int) -> Any:
     """Column of n entries, expressions or numbers; ShapeError for another size."""
     x = x if isinstance(x, (ca.SX, ca.MX, ca.DM)) else as_floats(what, x)
     size = x.size if isinstance(x, np.ndarray) else x.numel()
@@ -213,78 +226,79 @@ def _sized(what, x, n):
     return x.ravel() if isinstance(x, np.ndarray) else ca.vec(x)
 
 
-def xyzw(Q):
+def xyzw(Q: ExpressionLike) -> Matrix:
     """Quaternion (x, y, z, w) from (w, x, y, z). (4,) -> (4,)."""
     Q = _sized("xyzw: Q", Q, 4)
     return ca.vertcat(Q[1], Q[2], Q[3], Q[0])
 
 
-def wxyz(Q):
+def wxyz(Q: ExpressionLike) -> Matrix:
     """Quaternion (w, x, y, z) from (x, y, z, w). (4,) -> (4,)."""
     Q = _sized("wxyz: Q", Q, 4)
     return ca.vertcat(Q[3], Q[0], Q[1], Q[2])
 
 
-def linear_first(x):
+def linear_first(x: ExpressionLike) -> Matrix:
     """Twist, wrench or Jacobian (6, n) with its upper and lower three rows exchanged; its own inverse.
     (6,) or (6, n); ShapeError for other shapes."""
-    if not isinstance(x, (ca.SX, ca.MX, ca.DM)):
-        x = as_floats("linear_first", x)
-    if len(x.shape) not in (1, 2) or x.shape[0] != 6:
-        raise ShapeError(f"linear_first: got shape {x.shape}, expected (6,) or (6, n): one column each")
-    return ca.vertcat(x[3:6, :], x[0:3, :]) if len(x.shape) == 2 else ca.vertcat(x[3:6], x[0:3])
+    rows: Any = x if isinstance(x, (ca.SX, ca.MX, ca.DM)) else as_floats("linear_first", x)
+    if len(rows.shape) not in (1, 2) or rows.shape[0] != 6:
+        raise ShapeError(f"linear_first: got shape {rows.shape}, expected (6,) or (6, n): one column each")
+    return ca.vertcat(rows[3:6, :], rows[0:3, :]) if len(rows.shape) == 2 else ca.vertcat(rows[3:6], rows[0:3])
 
 
-def _same(q):
+def _same(q: Any) -> Any:
     return q
 
 
 _SWAP = ca.DM(np.roll(np.eye(6), 3, axis=0))  # [angular; linear] to [linear; angular]
 
 
-def _plain(nv, reference=0.0):
+def _plain(nv: int, reference: float = 0.0) -> _JointMap:
     """As here, apart from a coordinate's value at rest."""
-    return _Way(nv, lambda q: q + reference, lambda x: x - reference, lambda q: ca.DM.eye(nv))
+    return _JointMap(nv, lambda q: q + reference, lambda x: x - reference, lambda q: ca.DM.eye(nv))
 
 
-_CIRCLE = _Way(2, lambda q: ca.vertcat(ca.cos(q), ca.sin(q)), lambda x: ca.atan2(x[1], x[0]), lambda q: ca.DM.eye(1))
-_PINOCCHIO_BALL = _Way(4, xyzw, wxyz, lambda q: ca.DM.eye(3))
-_PINOCCHIO_FREE = _Way(
+_CIRCLE = _JointMap(
+    2, lambda q: ca.vertcat(ca.cos(q), ca.sin(q)), lambda x: ca.atan2(x[1], x[0]), lambda q: ca.DM.eye(1)
+)
+_PINOCCHIO_BALL = _JointMap(4, xyzw, wxyz, lambda q: ca.DM.eye(3))
+_PINOCCHIO_FREE = _JointMap(
     7, lambda q: ca.vertcat(q[4:7], xyzw(q[0:4])), lambda x: ca.vertcat(wxyz(x[3:7]), x[0:3]), lambda q: _SWAP
 )
-_PINOCCHIO_PLANAR = _Way(
+_PINOCCHIO_PLANAR = _JointMap(
     4,
     lambda q: ca.vertcat(q[1:3], ca.cos(q[0]), ca.sin(q[0])),
     lambda x: ca.vertcat(ca.atan2(x[3], x[2]), x[0:2]),
     lambda q: ca.DM([[0, 1, 0], [0, 0, 1], [1, 0, 0]]),
 )
-_MUJOCO_BALL = _Way(4, _same, _same, lambda q: ca.DM.eye(3))
+_MUJOCO_BALL = _JointMap(4, _same, _same, lambda q: ca.DM.eye(3))
 
 
-def _cross_term(v):
+def _cross_term(v: Any) -> Any:
     """What a point of the moving body accelerates by beyond the derivative of its velocity's components: w x v."""
     return ca.vertcat(ca.DM(3, 1), ca.cross(v[0:3], v[3:6]))
 
 
-def _mujoco_free(rotation, translation):
+def _mujoco_free(rotation: Array, translation: Array) -> _JointMap:
     """A free joint that rests at a pose (numbers) in the world, from which MuJoCo measures."""
     R0, p0, Q0 = ca.DM(rotation), ca.DM(translation), ca.DM(quaternion_of(rotation))
 
-    def to(q):
+    def to(q: Any) -> Any:
         return ca.vertcat(p0 + R0 @ q[4:7], so3.quat_mul(Q0, q[0:4]))
 
-    def back(x):
+    def back(x: Any) -> Any:
         return ca.vertcat(so3.quat_mul(so3.quat_conj(Q0), x[3:7]), R0.T @ (x[0:3] - p0))
 
-    def turn(q):
+    def turn(q: Any) -> Any:
         R = R0 @ so3.quat_to_rot(q[0:4])
         return ca.vertcat(ca.horzcat(ca.DM(3, 3), R), ca.horzcat(ca.DM.eye(3), ca.DM(3, 3)))
 
-    return _Way(7, to, back, turn, _cross_term)
+    return _JointMap(7, to, back, turn, _cross_term)
 
 
-_DRAKE_FREE = _Way(7, _same, _same, lambda q: ca.diagcat(*[so3.quat_to_rot(q[0:4])] * 2), _cross_term)
-_DRAKE_PLANAR = _Way(
+_DRAKE_FREE = _JointMap(7, _same, _same, lambda q: ca.diagcat(*[so3.quat_to_rot(q[0:4])] * 2), _cross_term)
+_DRAKE_PLANAR = _JointMap(
     3,
     lambda q: ca.vertcat(q[1:3], q[0]),
     lambda x: ca.vertcat(x[2], x[0:2]),
@@ -293,14 +307,14 @@ _DRAKE_PLANAR = _Way(
 )
 
 
-def rotation_to_quaternion(R):
+def rotation_to_quaternion(R: Numbers) -> Array:
     """Unit quaternion (w, x, y, z) of a rotation matrix (3, 3) of numbers; ShapeError for what is none."""
     R = as_floats("rotation_to_quaternion: R", R)
     check_rotation("rotation_to_quaternion: R", R)
     return quaternion_of(R)
 
 
-def quaternion_of(R):
+def quaternion_of(R: Array) -> Array:
     """rotation_to_quaternion of what is known to be a rotation matrix."""
     # the matrix 4 Q Q' has Q as its longest row, up to length
     a = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
@@ -315,7 +329,7 @@ def quaternion_of(R):
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _TheirJoint:
     """A joint read from their model: what it is called, its shape, its places, and its angle at rest."""
 
     name: str
@@ -336,23 +350,23 @@ _FITS = {
 }
 
 
-def to_pinocchio(robot, model, names=None):
+def to_pinocchio(robot: Robot, model: Any, names: Mapping[str, str] | None = None) -> Conversion:
     """Conversion to a pinocchio.Model (of `pin`), matched by joint names.
 
     Args: names {ours: theirs} for joints called otherwise. A free joint not found by name is the model's only one.
     Raises: ModelError listing joints that are missing on either side (build the model with the same joints locked,
     pinocchio.buildReducedModel) or differ in kind.
     """
-    found = []
+    their_joints = []
     for i in range(1, model.njoints):
         j = model.joints[i]
         if j.nq:  # a mimic joint may own nothing
-            found.append(_Found(model.names[i], _pinocchio_shape(j.shortname()), j.idx_q, j.idx_v))
-    ways = {"circle": _CIRCLE, "ball": _PINOCCHIO_BALL, "free": _PINOCCHIO_FREE, "planar": _PINOCCHIO_PLANAR}
-    return _match("to_pinocchio", robot, found, names, model.nq, model.nv, lambda f, j: ways.get(f.shape))
+            their_joints.append(_TheirJoint(model.names[i], _pinocchio_shape(j.shortname()), j.idx_q, j.idx_v))
+    maps = {"circle": _CIRCLE, "ball": _PINOCCHIO_BALL, "free": _PINOCCHIO_FREE, "planar": _PINOCCHIO_PLANAR}
+    return _match("to_pinocchio", robot, their_joints, names, model.nq, model.nv, lambda f, j: maps.get(f.shape))
 
 
-def _pinocchio_shape(short):
+def _pinocchio_shape(short: str) -> str:
     kind = short.removeprefix("JointModel")
     whole = {"FreeFlyer": "free", "Spherical": "ball", "Planar": "planar"}
     if kind in whole:
@@ -363,17 +377,17 @@ def _pinocchio_shape(short):
     return next((shape for start, shape in starts.items() if kind.startswith(start)), kind)
 
 
-def to_mujoco(robot, model, names=None):
+def to_mujoco(robot: Robot, model: Any, names: Mapping[str, str] | None = None) -> Conversion:
     """Conversion to a mujoco.MjModel (qpos, qvel, qacc, qfrc), matched by joint names; see to_pinocchio."""
     shapes = ("free", "ball", "slide", "turn")  # in the order of mjtJoint
-    found = []
+    their_joints = []
     for i in range(model.njnt):
         shape, address = shapes[int(model.jnt_type[i])], int(model.jnt_qposadr[i])
         rest = float(model.qpos0[address]) if shape in ("slide", "turn") else 0.0
-        found.append(_Found(model.joint(i).name, shape, address, int(model.jnt_dofadr[i]), rest))
+        their_joints.append(_TheirJoint(model.joint(i).name, shape, address, int(model.jnt_dofadr[i]), rest))
     home = {b.joint.name: b for b in robot.bodies}
 
-    def way(f, joint):
+    def map_of(f: _TheirJoint, joint: Joint) -> _JointMap | None:
         if f.shape == "free":
             body = home[joint.name]
             if body.parent:
@@ -381,29 +395,37 @@ def to_mujoco(robot, model, names=None):
             return _mujoco_free(body.rotation, body.translation)
         return _MUJOCO_BALL if f.shape == "ball" else None
 
-    return _match("to_mujoco", robot, found, names, model.nq, model.nv, way)
+    return _match("to_mujoco", robot, their_joints, names, model.nq, model.nv, map_of)
 
 
-def to_drake(robot, plant, names=None):
+def to_drake(robot: Robot, plant: Any, names: Mapping[str, str] | None = None) -> Conversion:
     """Conversion to a finalized pydrake MultibodyPlant, matched by joint names; see to_pinocchio."""
     shapes = {"revolute": "turn", "prismatic": "slide", "screw": "screw", "quaternion_floating": "free"}
-    found = []
+    their_joints = []
     for index in plant.GetJointIndices():
         j = plant.get_joint(index)
         if j.num_positions():
             shape = shapes.get(j.type_name(), j.type_name())
-            found.append(_Found(j.name(), shape, j.position_start(), j.velocity_start()))
-    ways = {"free": _DRAKE_FREE, "planar": _DRAKE_PLANAR}
+            their_joints.append(_TheirJoint(j.name(), shape, j.position_start(), j.velocity_start()))
+    maps = {"free": _DRAKE_FREE, "planar": _DRAKE_PLANAR}
     nq, nv = plant.num_positions(), plant.num_velocities()
-    return _match("to_drake", robot, found, names, nq, nv, lambda f, j: ways.get(f.shape))
+    return _match("to_drake", robot, their_joints, names, nq, nv, lambda f, j: maps.get(f.shape))
 
 
-def _match(library, robot, found, names, nq, nv, way):
+def _match(
+    library: str,
+    robot: Robot,
+    their_joints: list[_TheirJoint],
+    names: Mapping[str, str] | None,
+    nq: int,
+    nv: int,
+    map_of: Callable[[_TheirJoint, Joint], _JointMap | None],
+) -> Conversion:
     names = options_of(f"{library}: names", names)
     for name in names:
         robot.joint(name)  # UnknownName
-    theirs = {f.name: f for f in found}
-    free = [f for f in found if f.shape == "free"]
+    theirs = {f.name: f for f in their_joints}
+    free = [f for f in their_joints if f.shape == "free"]
     places, problems, used = [], [], set()
     for j in robot.joints + robot.mimics:
         called = names.get(j.name, j.name)
@@ -423,8 +445,8 @@ def _match(library, robot, found, names, nq, nv, way):
         elif j.kind == "planar" and not np.allclose(j.axis / np.linalg.norm(j.axis), [0, 0, 1], atol=1e-9):
             problems.append(f"joint {j.name!r}: only planar joints with axis (0, 0, 1) can be converted")
         else:
-            places.append(_Place(j, f.q_index, f.v_index, way(f, j) or _plain(1, f.reference), j.mimic is not None))
-    for f in found:
+            places.append(_Place(j, f.q_index, f.v_index, map_of(f, j) or _plain(1, f.reference), j.mimic))
+    for f in their_joints:
         if id(f) not in used:
             ours = _listed(j.name for j in robot.joints)
             problems.append(
@@ -436,14 +458,14 @@ def _match(library, robot, found, names, nq, nv, way):
     return Conversion(robot, library, int(nq), int(nv), tuple(places))
 
 
-def _listed(names):
+def _listed(names: Iterable[object]) -> str:
     return ", ".join(map(str, names)) or "none"
 
 
 # -- roll, pitch and yaw --------------------------------------------------------------------------------------
 
 
-def rpy_to_quaternion(rpy):
+def rpy_to_quaternion(rpy: ExpressionLike) -> Matrix:
     """Quaternion (w, x, y, z) of turns about the fixed axes x, y, z in turn (URDF) [rad]. (3,) -> (4,)."""
     rpy = _sized("rpy_to_quaternion: rpy", rpy, 3)
     (a, b, c), (x, y, z) = ([f(0.5 * rpy[i]) for i in range(3)] for f in (ca.cos, ca.sin))
@@ -451,7 +473,7 @@ def rpy_to_quaternion(rpy):
     return so3.quat_mul(yaw, so3.quat_mul(pitch, roll))
 
 
-def quaternion_to_rpy(Q):
+def quaternion_to_rpy(Q: ExpressionLike) -> Matrix:
     """Roll, pitch, yaw [rad] of a quaternion (w, x, y, z), pitch within a quarter turn. (4,) -> (3,).
 
     The length does not matter; ShapeError for numbers that are zero or not finite. The angles make the same rotation
@@ -466,7 +488,7 @@ def quaternion_to_rpy(Q):
     return so3.quat_to_rpy(Q)
 
 
-def rpy_rate_matrix(rpy):
+def rpy_rate_matrix(rpy: ExpressionLike) -> Matrix:
     """E (3, 3) with body angular velocity = E d(rpy)/dt; singular where the pitch is a quarter turn."""
     rpy = _sized("rpy_rate_matrix: rpy", rpy, 3)
     r, p = rpy[0], rpy[1]
@@ -477,7 +499,7 @@ def rpy_rate_matrix(rpy):
     )
 
 
-def rpy_rate(rpy, w):
+def rpy_rate(rpy: ExpressionLike, w: ExpressionLike) -> Matrix:
     """Rates (3,) [rad/s] of roll, pitch, yaw (3,) [rad] of a body turning at body angular velocity w (3,) [rad/s]."""
     rpy, w = _sized("rpy_rate: rpy", rpy, 3), _sized("rpy_rate: w", w, 3)
     r, p = rpy[0], rpy[1]

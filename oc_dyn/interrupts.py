@@ -4,7 +4,7 @@
         motion = od.plan_point_to_point(robot, q_start, q_goal)
 
 A solver is compiled code that takes an exception raised while it runs for an evaluation that failed, and goes on. So
-what the handler of a signal raises meanwhile is kept, the solver is asked to stop at its next iteration, and the
+what the handler of a signal raises meanwhile is stored, the solver is asked to stop at its next iteration, and the
 exception is raised when it has returned. Handlers of one's own are called at once, and one that raises nothing stops
 nothing. Signals reach the main thread alone, as always in Python; limits of time hold in every thread.
 """
@@ -71,7 +71,7 @@ def check_deadline(what, **last):
 # -- signals ---------------------------------------------------------------------------------------------------------
 
 
-class _Kept:
+class _Pending:
     """What the handler of a signal raised in the main thread, and whether it has to wait."""
 
     watching, holding, raised = False, False, None
@@ -81,55 +81,88 @@ def _in_main_thread():
     return threading.current_thread() is threading.main_thread()
 
 
-def _handle(theirs, number, frame):
+@contextmanager
+def _listening(handle, signals, default=None):
+    """Within it, a signal calls handle(outer, number, frame), where `outer` is the handler that it had before, or
+    `default` if that is given. Signals without a handler are left alone, and so are all outside the main thread."""
+    before = {}
+    if _in_main_thread():  # which alone may handle signals
+        handlers = {s: signal.getsignal(s) for s in signals}
+        before = {s: outer for s, outer in handlers.items() if default or callable(outer)}
+    ours = {s: partial(handle, default or outer) for s, outer in before.items()}
     try:
-        theirs(number, frame)
+        for s, handler in ours.items():
+            signal.signal(s, handler)
+        yield
+    finally:
+        for s, outer in before.items():
+            if signal.getsignal(s) in (ours[s], outer):  # else it was changed within, to stay
+                signal.signal(s, outer)
+
+
+@contextmanager
+def recorded(*signals, default=None):
+    """The list of what the handlers of these signals raise within, including what is caught on the way, as by a solver
+    that makes an error of its own of it. default: a handler to use instead of the present ones."""
+    raised = []
+
+    def record(outer, number, frame):
+        try:
+            outer(number, frame)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    with _listening(record, signals, default):
+        yield raised
+
+
+def _handle(outer, number, frame):
+    try:
+        outer(number, frame)
     except BaseException as error:
-        if _Kept.watching:
-            _Kept.raised = error
-        if not _Kept.holding:
+        if _Pending.watching:
+            _Pending.raised = error
+        if not _Pending.holding:
             raise
 
 
 @contextmanager
 def watched(hold=False):
     """What the handler of a signal raises within, as KeyboardInterrupt for Ctrl-C, is raised at the end at the latest,
-    even if compiled code made another exception, or nothing, of it. hold: not before, while something must not be cut
-    short; what can stop asks stop_wanted()."""
-    if not _in_main_thread():  # which alone may handle signals
+    even if compiled code made another exception of it, or none. hold: not before the end, while something must not be
+    cut short; code that can stop asks stop_wanted()."""
+    if not _in_main_thread():
         yield
         return
-    around = _Kept.watching, _Kept.holding
-    before = {}
-    if not _Kept.watching:
-        _Kept.raised = None
-        handlers = ((s, signal.getsignal(s)) for s in _SIGNALS)
-        before = {s: handler for s, handler in handlers if callable(handler)}
-    _Kept.watching, _Kept.holding = True, _Kept.holding or hold
+    around = _Pending.watching, _Pending.holding
+    if not _Pending.watching:
+        _Pending.raised = None
+    _Pending.watching, _Pending.holding = True, _Pending.holding or hold
     try:
-        for s, handler in before.items():
-            signal.signal(s, partial(_handle, handler))
-        yield
+        with _listening(_handle, () if around[0] else _SIGNALS):
+            try:
+                yield
+            finally:  # before the handlers are as they were: a signal from here on is as one from outside
+                _Pending.watching, _Pending.holding = around
     finally:
-        _Kept.watching, _Kept.holding = around  # first: a signal from here on is as one from outside
-        for s, handler in before.items():
-            signal.signal(s, handler)
-        error = _Kept.raised
+        _Pending.watching, _Pending.holding = around
+        error = _Pending.raised
         if error is not None:
-            if not _Kept.holding:  # else a solver around this one has yet to hear of it
-                _Kept.raised = None
+            if not _Pending.holding:  # else a solver around this one has yet to hear of it
+                _Pending.raised = None
             raise error
 
 
 def stop_wanted():
     """Whether a signal or the deadline asks what runs now to stop."""
-    return expired() or (_Kept.raised is not None and _in_main_thread())
+    return expired() or (_Pending.raised is not None and _in_main_thread())
 
 
 # -- solvers ---------------------------------------------------------------------------------------------------------
 
 
-class Run:
+class SolverRun:
     """One run of a solver. timed_out: whether the deadline stopped it."""
 
     def __init__(self, bar=None):
@@ -144,9 +177,9 @@ class Run:
 
 @contextmanager
 def solver_run(bar=None, stops=True):
-    """The Run of a solver, at whose end is raised what a signal raised meanwhile. bar: moved at every iteration. stops:
-    whether it looks at iteration_watch() or evaluation_watch(); one that does not is disturbed at once."""
-    run = Run(bar)
+    """The SolverRun of a solver, at whose end is raised what a signal raised meanwhile. bar: moved at every iteration.
+    stops: whether it looks at iteration_watch() or evaluation_watch(); one that does not is disturbed at once."""
+    run = SolverRun(bar)
     token = _run.set(run)
     try:
         with watched(hold=stops):
@@ -156,8 +189,8 @@ def solver_run(bar=None, stops=True):
 
 
 class _Watch(ca.Callback):
-    """Looks at the Run of the solver that calls it. It knows no sizes, so that one serves all problems; arguments of
-    an iteration are not handed over, which would take time."""
+    """Looks at the SolverRun of the solver that calls it. It knows no sizes, so that one serves all problems; arguments
+    of an iteration are not handed over, which would take time."""
 
     def __init__(self, name, inputs, outcome):
         super().__init__()

@@ -1,19 +1,24 @@
-"""Numbers that users give, as numpy arrays."""
+"""Numbers that users pass, as numpy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from .errors import ShapeError
+from .types import Array, ArrayLike
 
 HUGE = 1e30  # no length, mass or angle reaches it, and products of what is smaller do not overflow
 
 
-def are_sane(value):
+def are_sane(value: ArrayLike) -> bool:
     """Whether all numbers of an array are finite and below HUGE."""
     return bool(np.all(np.abs(value) < HUGE))  # not so for NaN
 
 
-def as_floats(where, value):
+def as_floats(where: str, value: Any) -> Array:
     """Numpy array of floats; ShapeError, which `where` begins, for anything else.
 
     Real numbers only, NaN among them: texts, truth values, None, dates and complex numbers are refused, though numpy
@@ -31,7 +36,7 @@ def as_floats(where, value):
     return array
 
 
-def _no_number(value):
+def _no_number(value: Any) -> str | None:
     """What to do about something that numpy would make floats of without being asked; None if it may."""
     if isinstance(value, (float, int)) and not isinstance(value, bool):
         return None
@@ -50,7 +55,7 @@ def _no_number(value):
     return None if kind in "fiu" else "expected real numbers" if kind == "c" else "expected numbers"
 
 
-def shortened(value):
+def shortened(value: object) -> str:
     """What a message shows of a value."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 100 else text[:97] + "..."

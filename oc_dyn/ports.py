@@ -1,6 +1,71 @@
-"""Names and shapes of the ports that quantities share: q, v, dv, d2v, ...; tau, dtau, ...; w_ext."""
+"""Names, shapes and units of the ports that quantities share: q, v, dv, d2v, ...; tau, dtau, ...; w_ext."""
 
 from .registry import Port
+
+
+class Size(int):
+    """A number of rows or columns that knows what it counts: sums, differences and products keep it as their text.
+
+    Size(7, "nv") is 7; str() of Size(7, "nv") * Size(7, "nv") is "nv*nv".
+    """
+
+    def __new__(cls, value, text):
+        """The number `value`, called `text`."""
+        size = super().__new__(cls, value)
+        size.text = text
+        return size
+
+    def __str__(self):
+        return self.text
+
+    def __getnewargs__(self):
+        return int(self), self.text
+
+    def __mul__(self, other):
+        return Size(int(self) * int(other), f"{_factor(self)}*{_factor(other)}")
+
+    def __rmul__(self, other):
+        return Size(int(other) * int(self), f"{_factor(other)}*{_factor(self)}")
+
+    def __add__(self, other):
+        return Size(int(self) + int(other), f"{self} + {other}")
+
+    def __sub__(self, other):
+        return Size(int(self) - int(other), f"{self} - {_factor(other)}")
+
+
+def _factor(x):
+    return f"({x})" if " " in str(x) else str(x)
+
+
+COUNTED = {  # what sizes count, for od.describe
+    "nq": "coordinates, robot.nq",
+    "nv": "velocities, robot.nv",
+    "bodies": "moving bodies, robot.bodies",
+    "prescribed": "velocities of the prescribed joints",
+}
+
+
+def nq(robot):
+    """Number of coordinates."""
+    return Size(robot.nq, "nq")
+
+
+def nv(robot):
+    """Number of velocities."""
+    return Size(robot.nv, "nv")
+
+
+def bodies(robot):
+    """Number of moving bodies."""
+    return Size(len(robot.bodies), "bodies")
+
+
+def parameters(robot, parts):
+    """Number of parameters of the parts named; see model/parameters."""
+    sizes = {"inertia": 10 * bodies(robot), "armature": nv(robot), "viscous": nv(robot)}
+    first, *others = (sizes[x] for x in parts)
+    return sum(others, first)
 
 
 def derivative_name(name, k):
@@ -8,34 +73,64 @@ def derivative_name(name, k):
     return name if k == 0 else f"d{name}" if k == 1 else f"d{k}{name}"
 
 
+def derivative_unit(unit, k):
+    """Unit of the k-th time derivative of what has this one, or these: of "rad/s, m/s" it is "rad/s2, m/s2"."""
+    return ", ".join(_per_time(x, k) for x in unit.split(", "))
+
+
+def _per_time(unit, k):
+    base, slash, power = unit.partition("/s")
+    k += int(power or 1) if slash else 0
+    return base + (f"/s{k if k > 1 else ''}" if k else "")
+
+
+def quotient_unit(of, *by):
+    """Unit of a partial derivative: quotient_unit("Nm, N", "rad, m") is "(Nm, N)/(rad, m)"."""
+    below = "".join(_bracketed(x) for x in by)
+    return f"{_bracketed(of)}/{below if len(by) == 1 else f'({below})'}"
+
+
+def _bracketed(unit):
+    return f"({unit})" if " " in unit or "/" in unit else unit
+
+
+_ROWS = "of free, planar and spherical joints the {}, or rows of it, at the origin and in the axes of the body"
+_TWIST_ROWS, WRENCH_ROWS = _ROWS.format("twist [angular; linear]"), _ROWS.format("wrench [moment; force]")
+
+
 def configuration_port(robot):
     """q, the coordinates."""
     meaning = "coordinates; quaternions (w, x, y, z) count as normalised"
-    return Port("q", (robot.nq, 1), "rad, m, 1", meaning, robot.coordinate_names)
+    return Port("q", (nq(robot), 1), "rad, m, 1", meaning, robot.coordinate_names)
 
 
 def motion_ports(robot, order):
     """q, v and the time derivatives of v up to `order`."""
-    ports = [configuration_port(robot)]
-    for k in range(order + 1):
-        unit = "rad/s, m/s" if k == 0 else f"rad/s{k + 1}, m/s{k + 1}"
-        meaning = (
-            "joint velocities; body twist [angular; linear] of a free joint" if k == 0 else f"time derivative {k} of v"
-        )
-        ports.append(Port(derivative_name("v", k), (robot.nv, 1), unit, meaning, robot.velocity_names))
-    return ports
+    meaning = f"joint velocities; {_TWIST_ROWS}"
+    return [
+        configuration_port(robot),
+        *(
+            Port(
+                derivative_name("v", k),
+                (nv(robot), 1),
+                derivative_unit("rad/s, m/s", k),
+                f"componentwise time derivative {k} of v" if k else meaning,
+                robot.velocity_names,
+            )
+            for k in range(order + 1)
+        ),
+    ]
 
 
 def torque_ports(robot, order):
     """tau and its time derivatives up to `order`."""
+    meaning = f"joint torques; {WRENCH_ROWS}"
     return [
         Port(
             derivative_name("tau", k),
-            (robot.nv, 1),
-            "Nm, N" if k == 0 else f"Nm/s{k if k > 1 else ''}",
-            "joint torques; wrench [moment; force] of a free joint, in its body"
-            if k == 0
-            else f"time derivative {k} of tau",
+            (nv(robot), 1),
+            derivative_unit("Nm, N", k),
+            f"componentwise time derivative {k} of tau" if k else meaning,
             robot.velocity_names,
         )
         for k in range(order + 1)
@@ -43,29 +138,36 @@ def torque_ports(robot, order):
 
 
 def wrench_ports(robot, order):
-    """w_ext and its time derivatives up to `order`: one column a moving body."""
+    """w_ext and its time derivatives up to `order`: one column per moving body."""
+    meaning = (
+        "external wrenches [moment; force] on the bodies, one column each, at the origin and in the axes of its body"
+    )
     return [
         Port(
             derivative_name("w_ext", k),
-            (6, len(robot.bodies)),
-            "Nm, N",
-            "applied wrenches [moment; force], each at the origin and in the axes of its body"
-            if k == 0
-            else f"componentwise time derivative {k} of w_ext",
+            (6, bodies(robot)),
+            derivative_unit("Nm, N", k),
+            f"componentwise time derivative {k} of w_ext" if k else meaning,
         )
         for k in range(order + 1)
     ]
 
 
+PARAMETER_UNITS = {"inertia": "kg, kg m, kg m2", "armature": "kg m2, kg", "viscous": "Nm s/rad, N s/m"}
+
+
+def parameter_unit(parts):
+    """Units of the parameters of the parts named, each once."""
+    return ", ".join(dict.fromkeys(u for x in parts for u in PARAMETER_UNITS[x].split(", ")))
+
+
 def parameter_port(robot, parts):
     """params, the parameters of the parts named; see model/parameters."""
-    units = {"inertia": "kg, kg m, kg m2", "armature": "kg m2, kg", "viscous": "Nm s/rad, N s/m"}
     meaning = {
-        "inertia": "mass, moment, tensor about the body's origin, body after body",
+        "inertia": "mass, moment, tensor xx xy yy xz yz zz about the origin and in the axes of the body, for each body",
         "armature": "inertia of the drive at each velocity",
         "viscous": "damping at each velocity",
     }
-    said = "; ".join(meaning[x] for x in parts)
-    unit = ", ".join(dict.fromkeys(u for x in parts for u in units[x].split(", ")))
+    said = f"{'; '.join(meaning[x] for x in parts)}; robot.parameter_values({parts}) are the robot's own"
     rows = robot.parameter_rows(parts)
-    return Port("params", (len(rows), 1), unit, f"{said}; robot.parameter_values({parts}) are the robot's own", rows)
+    return Port("params", (parameters(robot, parts), 1), parameter_unit(parts), said, rows)

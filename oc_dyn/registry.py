@@ -1,19 +1,49 @@
 """Quantities and methods: what can be computed, and by which ways.
 
 A Quantity is a contract: named ports with shape, unit and frame, for any robot and order. A Method is one way to
-compute it. Both are plain records in two dictionaries; tests, studies, the README's table and `oc-dyn list` walk
-over them, so a method that is registered is tested, measured and listed.
+compute it. Both are plain records in two dictionaries; tests, studies, the README's table, `oc-dyn list` and
+od.describe walk over them, so a method that is registered is tested, measured and listed.
 """
 
 from dataclasses import dataclass, field
 
 from .errors import OrderError, UnknownName
-from .text import terminal
+from .text import in_columns, terminal
 
 CORIOLIS = {  # the matrices C(q, v) on offer, all with the same C v: what they are, whether admissible: M' = C + C^T
     "christoffel": ("Christoffel symbols", True),
     "garofalo": ("Garofalo et al. 2013, eq. 6b", True),
     "kumar_mueller": ("Kumar and Mueller 2021, eq. 30", False),
+}
+
+OPTIONS = {  # options of quantities: the default, and what they do unless a quantity has `meanings` of its own
+    "external_wrenches": (
+        False,
+        "True: wrenches act on the bodies from outside, port w_ext; also given as {body: (6,)}",
+    ),
+    "friction": (False, "True: friction of the joints counts, damping v + friction tanh(v / 0.02), v in SI units"),
+    "frame": (None, "name of the frame, one of robot.frames; it must be given"),
+    "prescribed": ((), "names of the joints whose motion is prescribed"),
+    "representation": (
+        None,
+        'how the motion of a floating base is seen in every port of v and tau: "body" (default: its own axes and '
+        'origin), "spatial" (root axes, the origin of the root) or "hybrid" (root axes, the origin of the body)',
+    ),
+    "parameters": (
+        None,
+        'the port params: "symbolic" for the inertial parameters, or some of "inertia", "armature" and "viscous", '
+        "which come in this order, viscous with friction=True alone",
+    ),
+    "columns": (
+        None,
+        'some of "inertia", "armature" and "viscous", in this order: the parameters that have columns, by default the '
+        "inertia; robot.parameter_rows of the same parts names them, robot.parameter_values has the values",
+    ),
+    "coriolis": (
+        None,
+        'which of the matrices C with the same C v: "christoffel" (default) or "garofalo", both admissible: '
+        "dM/dt = C + C^T",
+    ),
 }
 _QUANTITIES = {}
 _METHODS = {}
@@ -21,7 +51,11 @@ _METHODS = {}
 
 @dataclass(frozen=True)
 class Port:
-    """A named input or output: shape (rows, columns), unit and what it means, in which frame; names of its rows."""
+    """A named input or output: shape (rows, columns), unit and what it means, in which frame; names of its rows.
+
+    unit: that of an entry; where they differ, all of them, those of angular rows first. shape: numbers that say what
+    they count, where that depends on the robot; see ports.Size.
+    """
 
     name: str
     shape: tuple
@@ -37,7 +71,11 @@ class Quantity:
     not unique: (order, {input: value}, {output: value}) -> {what: value} on which all methods must agree. `of` says
     what it is a quantity of; where that is not a Robot, which methods read in canonical form, `admit` is a function
     that returns what methods read, or raises if the quantity makes no sense for what was given. `solves`, where the
-    mass matrix is solved with: (robot, options) -> rows of v whose accelerations are given, and so not solved for."""
+    mass matrix is solved with: (robot, options) -> rows of v whose accelerations are given, and so not solved for.
+
+    For od.describe: `equation`, what defines it; `notes`, sentences on what ports and options do not say; `errors`,
+    what is refused besides what its other facts tell; `meanings`, {option: what it does} where that differs from
+    OPTIONS; `example`: (robot or None) -> (robot, options) with which it is shown where either is not given."""
 
     name: str
     summary: str
@@ -53,6 +91,11 @@ class Quantity:
     admit: object = None
     solves: object = None
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
+    equation: str = ""
+    notes: tuple = ()
+    errors: tuple = ()
+    meanings: dict = field(default_factory=dict)
+    example: object = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +165,7 @@ def method(quantity, name, *, kind, source, **facts):
     return register
 
 
-def quantities(of=None):
+def quantities(of: str | None = None) -> tuple[str, ...]:
     """Names of the registered quantities; of="robot" or "elastic robot": of those that such a one has."""
     return tuple(name for name, q in _QUANTITIES.items() if of in (None, q.of))
 
@@ -134,8 +177,8 @@ def get(name):
     return _QUANTITIES[name]
 
 
-def methods(quantity):
-    """Names of the methods registered for a quantity."""
+def methods(quantity: str) -> tuple[str, ...]:
+    """Names of the methods registered for a quantity, in the order of the table. Raises UnknownName."""
     return tuple(_METHODS[get(quantity).name])
 
 
@@ -177,19 +220,32 @@ def _coriolis(m):
     return f"; C: {of}" if of else ""
 
 
-def table(markdown=False):
-    """Text table of all quantities and methods: orders, kind, source; markdown=True gives the README's."""
+def orders(quantity, top=None):
+    """Orders that a quantity goes to, and a method of it with this max_order, in words: "any", "0" or "0..2"."""
+    tops = [x for x in (get(quantity).max_order, top) if x is not None]
+    return "any" if not tops else "0" if min(tops) == 0 else f"0..{min(tops)}"
+
+
+def method_rows(quantity, default=None):
+    """[(name, orders, kind, source)], in words, of the methods of a quantity; `default` is marked as such."""
+    return [
+        (m.name + (" (default)" if m.name == default else ""), orders(quantity, m.max_order), m.kind, source)
+        for m in _METHODS[get(quantity).name].values()
+        for source in [m.source + _coriolis(m)]
+    ]
+
+
+def table(markdown: bool = False) -> str:
+    """Text table of all quantities and methods: orders, kind, source; markdown=True gives the README's.
+
+    od.describe(quantity) says what a quantity takes and gives.
+    """
     rows = [("quantity", "method", "orders", "kind", "source")]
     for q in _QUANTITIES.values():
-        for m in _METHODS[q.name].values():
-            top = [x for x in (q.max_order, m.max_order) if x is not None]
-            orders = "0" if 0 in top else f"0..{min(top)}" if top else "any"
-            mark = " (default)" if q.default and q.default[0] == m.name else ""
-            rows.append((q.name, m.name + mark, orders, m.kind, m.source + _coriolis(m)))
-    rows = [tuple(map(terminal, row)) for row in rows]
-    if markdown:
-        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-        return "\n".join([lines[0], "|---" * 5 + "|", *lines[1:]])
-    widths = [max(len(r[k]) for r in rows) for k in range(4)]
-    lines = ["  ".join([*(c.ljust(w) for c, w in zip(r, widths, strict=False)), r[4]]).rstrip() for r in rows]
-    return "\n".join([lines[0], "  ".join("-" * w for w in [*widths, 6]), *lines[1:]])
+        rows += [(q.name, *row) for row in method_rows(q.name, q.default[0] if q.default else None)]
+    if not markdown:
+        underlined = ["-" * max(len(terminal(r[k])) for r in rows) for k in range(4)]
+        return in_columns([rows[0], (*underlined, "-" * 6), *rows[1:]])
+    cells = [[terminal(cell).replace("|", "\\|") for cell in row] for row in rows]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return "\n".join([lines[0], "|---" * 5 + "|", *lines[1:]])

@@ -47,34 +47,22 @@ def converted(robot, order, inputs, outputs, symbols, options, run):
     definitions = []  # (symbol, what it stands for), in order: what is given, then what follows from it
     for k in range(order + 2):
         for b in bases:
-            for p in _ports_of(b, inputs, "v", k)[:1]:
-                b.twist.append(b.rows_of(symbols[p.name], p))
-                b.body_twist.append(convert_twists(name, "body", b.C, b.twist)[k])
-            for p in _ports_of(b, inputs, "tau", k)[:1]:
-                b.wrench.append(b.rows_of(symbols[p.name], p))
-                b.body_wrench.append(convert_wrenches(name, "body", b.C, b.twist[:k], b.wrench)[k])
-        for p in (p for p in changed if _family(p) == ("v", k)):
-            definitions.append((inner[p.name], _with_rows(bases, p, symbols[p.name], body=True)))
-        for b in (b for b in bases if len(b.twist) == k):  # it comes out
-            for p in _ports_of(b, outputs, "v", k)[:1]:
-                b.body_twist.append(ca.SX.sym("found", 6))
-                definitions.append((b.body_twist[k], b.rows_of(results[p.name], p)))
-                b.twist.append(convert_twists("body", name, b.C, b.body_twist)[k])
-        for p in (p for p in changed if _family(p) == ("tau", k)):
-            definitions.append((inner[p.name], _with_rows(bases, p, symbols[p.name], body=True)))
-
-    for b in (b for b in bases if not b.wrench):  # it comes out
-        found = [_ports_of(b, outputs, "tau", k)[0] for k in range(order + 1)]
-        b.body_wrench = [b.rows_of(results[p.name], p) for p in found]
-        b.wrench = convert_wrenches("body", name, b.C, b.body_twist, b.body_wrench)
+            b.read_inputs(name, inputs, symbols, k)
+        definitions += _in_body_frames(bases, changed, inner, symbols, ("v", k))
+        for b in bases:
+            definitions += b.read_twist_found(name, outputs, results, k)
+        definitions += _in_body_frames(bases, changed, inner, symbols, ("tau", k))
+    for b in bases:
+        b.read_wrenches_found(name, outputs, results, order)
     values = [_with_rows(bases, p, ca.SX(results[p.name])) for p in outputs]
     _, values = ca.substitute_inplace([x for x, _ in definitions], [y for _, y in definitions], values)
     return {p.name: x for p, x in zip(outputs, values, strict=True)}
 
 
-def _ports_of(b, ports, letter, k):
-    """Ports of one family and order that have rows of a base."""
-    return [p for p in ports if _family(p) == (letter, k) and b.row(p) is not None]
+def _in_body_frames(bases, changed, inner, symbols, family):
+    """[(symbol that the method reads, its value from what the user gives)] of the ports of one family and order."""
+    found = [p for p in changed if _family(p) == family]
+    return [(inner[p.name], _with_rows(bases, p, symbols[p.name], body=True)) for p in found]
 
 
 @dataclass
@@ -104,6 +92,37 @@ class _Base:
 
     def rows_of(self, value, port):
         return value[self.row(port) : self.row(port) + 6]
+
+    def port(self, ports, letter, k):
+        """The port of one family and order that has rows of this base, None if there is none."""
+        return next((p for p in ports if _family(p) == (letter, k) and self.row(p) is not None), None)
+
+    def read_inputs(self, name, inputs, symbols, k):
+        """Twist and wrench of order k, where they are inputs, in the representation `name` and in the body's frame."""
+        p = self.port(inputs, "v", k)
+        if p is not None:
+            self.twist.append(self.rows_of(symbols[p.name], p))
+            self.body_twist.append(convert_twists(name, "body", self.C, self.twist)[k])
+        p = self.port(inputs, "tau", k)
+        if p is not None:
+            self.wrench.append(self.rows_of(symbols[p.name], p))
+            self.body_wrench.append(convert_wrenches(name, "body", self.C, self.twist[:k], self.wrench)[k])
+
+    def read_twist_found(self, name, outputs, results, k):
+        """Twist of order k, where it is an output; [(symbol for it in what follows, its value)]."""
+        p = self.port(outputs, "v", k) if len(self.twist) == k else None
+        if p is None:
+            return []
+        self.body_twist.append(ca.SX.sym("found", 6))
+        self.twist.append(convert_twists("body", name, self.C, self.body_twist)[k])
+        return [(self.body_twist[k], self.rows_of(results[p.name], p))]
+
+    def read_wrenches_found(self, name, outputs, results, order):
+        """Wrenches of all orders, where they are outputs."""
+        if not self.wrench:
+            found = [self.port(outputs, "tau", k) for k in range(order + 1)]
+            self.body_wrench = [self.rows_of(results[p.name], p) for p in found]
+            self.wrench = convert_wrenches("body", name, self.C, self.body_twist, self.body_wrench)
 
 
 def _bases(robot):

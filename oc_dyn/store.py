@@ -1,16 +1,21 @@
 """Results in one file of SQLite: whole after every row, for several programs at once, other versions' beside ours."""
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import os
 import sqlite3
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from .errors import ShapeError
 from .files import behind
+from .types import StrPath
 
 _ID = 0x6F63647E  # "ocd~", in the head of the file: that it is ours
 _COLUMNS = (
@@ -20,7 +25,7 @@ _COLUMNS = (
 _TABLE = f"""CREATE TABLE IF NOT EXISTS results ({_COLUMNS[0]} TEXT PRIMARY KEY, {", ".join(_COLUMNS[1:])});
 CREATE INDEX IF NOT EXISTS places ON results (function, point)"""
 _WAIT = 60.0  # seconds that a writer waits for others
-KEPT = "what was written before is kept, and the same call goes on behind it"
+KEPT = "what was written before is kept, and the same call resumes after it"
 
 
 class Store:
@@ -31,7 +36,7 @@ class Store:
     kind, OSError where it cannot be read or written.
     """
 
-    def __init__(self, path, known=False):
+    def __init__(self, path: StrPath, known: bool = False) -> None:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = behind(path)
@@ -48,15 +53,16 @@ class Store:
                 self.connection.close()
                 raise
 
-    def close(self):
+    def close(self) -> None:
+        """Close the file; what was written stays."""
         self.connection.close()
 
-    def read(self, key):
+    def read(self, key: str) -> dict[str, Any] | None:
         """The row of a key; None if there is none. One that is damaged is none either, and a warning tells so."""
         found = self.rows("key = ?", key)
         return found[0] if found else None
 
-    def rows(self, where="1", *given, warn=True):
+    def rows(self, where: str = "1", *given: Any, warn: bool = True) -> list[dict[str, Any]]:
         """All rows for which an expression of SQL holds, in the order in which they came."""
         with _as_os_errors(self.path):
             select = f"SELECT {', '.join(_COLUMNS)} FROM results WHERE {where} ORDER BY rowid"
@@ -67,7 +73,7 @@ class Store:
             warnings.warn(f"{self.path}: {lost} damaged rows are left out and computed again", stacklevel=3)
         return whole
 
-    def write(self, row, replace=False):
+    def write(self, row: dict[str, Any], replace: bool = False) -> dict[str, Any]:
         """Keep a row, and return what is kept under its key: what was done before stays, unless it is to be replaced.
         It is on the disk when this returns, whole or not at all."""
         row = {**dict.fromkeys(_COLUMNS), "written": time.time(), **row}
@@ -92,10 +98,10 @@ class Store:
 
     # -- what the file is -----------------------------------------------------------------------------------------
 
-    def _connected(self):
+    def _connected(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None)
 
-    def _is_damaged(self, known):
+    def _is_damaged(self, known: bool) -> bool:
         """Whether the file was ours and is none any more; raises ShapeError if it is something else."""
         if not self.path.exists() or not self.path.stat().st_size:  # not there yet, or another program is making it
             return False
@@ -117,14 +123,14 @@ class Store:
                              "give another name")  # fmt: skip
         return True
 
-    def _check_columns(self, connection):
+    def _check_columns(self, connection: sqlite3.Connection) -> None:
         there = [row[1] for row in connection.execute("PRAGMA table_info(results)")]
         missing = [name for name in _COLUMNS if name not in there]
         if there and missing:
             raise ShapeError(f"{self.path}: its table results has no {', '.join(missing)}, so that another version of "
                              "oc_dyn or another program made it; it is left as it is: give another name")  # fmt: skip
 
-    def _set_aside(self, known):
+    def _set_aside(self, known: bool) -> list[dict[str, Any]]:
         """Rename the damaged file; returns the rows in it that are whole."""
         number = self.path.stat().st_ino
         name = aside(self.path, "damaged", number)
@@ -142,7 +148,7 @@ class Store:
         return saved
 
 
-def _check_kind(path):
+def _check_kind(path: Path) -> None:
     """Raise ShapeError for what is no file, nor to become one."""
     if path.is_symlink() and not path.exists() and not Path(os.path.realpath(path)).parent.is_dir():
         kind = f"a link to {os.path.realpath(path)}, whose folder is not there"
@@ -153,7 +159,7 @@ def _check_kind(path):
     raise ShapeError(f"{path}: it is {kind}, expected a file of results or nothing; give another name")
 
 
-def aside(path, why, number=None):
+def aside(path: Path, why: str, number: int | None = None) -> Path | None:
     """Give a file the first free name NAME.WHY-1, -2, ...; returns it. number: of the file (inode) that is meant; None
     is returned if another has its name by now."""
     count = 1
@@ -168,24 +174,24 @@ def aside(path, why, number=None):
     return name
 
 
-def _head(path):
+def _head(path: Path) -> int | None:
     """The number that stands for the kind in the head of a file of SQLite."""
     with open(path, "rb") as file:
         head = file.read(100)
     return int.from_bytes(head[68:72], "big") if head.startswith(b"SQLite format 3\0") else None
 
 
-def _is_whole(row):
+def _is_whole(row: dict[str, Any]) -> bool:
     return row["hash"] == _hash(row)
 
 
-def _hash(row):
+def _hash(row: dict[str, Any]) -> str:
     told = "\0".join(f"{name}={row[name]!r}" for name in _COLUMNS if name != "hash")
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @contextmanager
-def _as_os_errors(path):
+def _as_os_errors(path: Path) -> Iterator[None]:
     """Errors of SQLite as OSError that names the file and says what became of the rest."""
     kinds = (
         (("SQLITE_FULL", "full"), errno.ENOSPC),

@@ -33,6 +33,14 @@ def terminal_lines(text):
     return "".join(c if c.isprintable() or c in "\n\t" else _named(c) for c in text)
 
 
+def in_columns(rows):
+    """Rows of cells as a text, a line each for a terminal; all columns but the last as wide as their widest cell."""
+    rows = [[terminal(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(c.ljust(w) for c, w in zip(row, [*widths[:-1], 0], strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def _named(character):
     return character.encode("unicode_escape").decode("ascii")
 

@@ -1,17 +1,21 @@
-"""What users give, checked: each function returns it in the form that is worked with, or says what was expected."""
+"""Checks of what users pass: each function returns it in the form used inside, or raises and says what it expected."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from .errors import ShapeError, UnknownName
 from .numbers import as_floats, shortened
+from .types import Array
 
 _REFUSED = (NotImplementedError, RuntimeError, TypeError, ValueError, OverflowError)  # by casadi, in its many ways
 
 
-def count(what, value, least=0, most=2**31 - 1):
+def count(what: str, value: Any, least: int = 0, most: int | None = 2**31 - 1) -> int:
     """An int of at least so much, and at most; most=None for no bound."""
     fits = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not fits or value < least or (most is not None and value > most):
@@ -20,28 +24,28 @@ def count(what, value, least=0, most=2**31 - 1):
     return int(value)
 
 
-def flag(what, value):
+def flag(what: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise ShapeError(f"{what} is {shortened(value)}, expected True or False")
     return bool(value)
 
 
-def one_of(what, value, known):
+def one_of(what: str, value: Any, known: Collection[str]) -> str:
     """One of the names known."""
     if not isinstance(value, str) or value not in known:
         raise UnknownName(what, shortened(value) if not isinstance(value, str) else value, known)
     return value
 
 
-def name_of(what, value):
+def name_of(what: str, value: Any) -> str:
     """A name: text that is not empty."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise ShapeError(f"{what}: its name is {shortened(value)}, expected text")
     return value
 
 
-def options_of(what, value):
+def options_of(what: str, value: Any) -> dict[str, Any]:
     """A dict of {name: value}, {} for None."""
     if value is None:
         return {}
@@ -50,7 +54,7 @@ def options_of(what, value):
     return dict(value)
 
 
-def number(what, value, above=None):
+def number(what: str, value: Any, above: float | None = None) -> float:
     """A finite float, greater than `above` if that is given."""
     value = as_floats(what, value)
     if value.size != 1 or not np.isfinite(value).all() or (above is not None and not value.ravel()[0] > above):
@@ -59,7 +63,7 @@ def number(what, value, above=None):
     return float(value.ravel()[0])
 
 
-def numbers(what, value, size):
+def numbers(what: str, value: Any, size: int) -> Array:
     """(size,) floats, from as many or one."""
     value = as_floats(what, value).ravel()
     if value.size not in (1, size):
@@ -67,7 +71,7 @@ def numbers(what, value, size):
     return np.array(np.broadcast_to(value, size))
 
 
-def expression(what, value):
+def expression(what: str, value: Any) -> ca.MX:
     """A column of casadi.MX."""
     try:
         return ca.vec(ca.MX(value))

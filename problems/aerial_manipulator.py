@@ -1,9 +1,9 @@
-"""Thrusts, torques and their time derivatives that move an aerial manipulator along a reference, there and back.
+"""Thrusts, torques and their time derivatives of an aerial manipulator along a reference, checked by forward dynamics.
 
 The base (free joint) flies once round a circle, from rest to rest, while it swings in yaw; the six joints of its two
 arms follow q(t) = q(0) + s (1 - cos w t) / 2. Inverse dynamics of order 5 gives the wrench on the base and the joint
 torques with their derivatives 0..5; the inverse allocation turns the wrench into the thrusts of six tilted propellers.
-Thrusts and torques are fed to forward dynamics of order 5, which must give back the reference's accelerations and their
+Forward dynamics of order 5 at these thrusts and torques must return the accelerations of the reference and their
 derivatives.
 Base velocity: the twist [angular; linear] in the base's own axes, v = vee(C^-1 C') for the pose C(t); its derivatives
 are componentwise and exact, from differentiating the formulas of the reference in t.
@@ -43,7 +43,7 @@ class Config:
 
 
 def reference(cfg, robot):
-    """casadi.Function t -> (q, v, v', ..., v^(6), mismatch) of the motion; the last is what q' and v differ by."""
+    """casadi.Function t -> (q, v, v', ..., v^(6), mismatch) of the motion; the last is the difference of q' and v."""
     t = ca.SX.sym("t")
     phase = np.pi * (1 - ca.cos(np.pi * t / cfg.duration))  # from 0 to 2 pi
     p = ca.vertcat(cfg.radius * ca.cos(phase), cfg.radius * ca.sin(phase), cfg.height)
@@ -64,16 +64,16 @@ def reference(cfg, robot):
 
 def there_and_back(pair, allocation, q, v):
     """(tau, thrust, dv) by a pair of Functions, inverse and forward dynamics: base wrench and joint torques (6, 12, N),
-    thrusts (6, 6, N), accelerations given back (6, 12, N), each with derivatives 0..5."""
+    thrusts (6, 6, N), recovered accelerations (6, 12, N), each with derivatives 0..5."""
     inverse, forward = pair
     tau = np.array([x.full() for x in inverse(q, *v)])
     thrust = np.linalg.solve(allocation, tau[:, :6])  # a constant matrix: derivatives likewise
-    given = np.concatenate([allocation @ thrust, tau[:, 6:]], axis=1)
-    return tau, thrust, np.array([x.full() for x in forward(q, v[0], *given)])
+    efforts = np.concatenate([allocation @ thrust, tau[:, 6:]], axis=1)
+    return tau, thrust, np.array([x.full() for x in forward(q, v[0], *efforts)])
 
 
 def round_trip(v, dv):
-    """Errors (6, N) of the accelerations given back: largest difference over largest component, at each order and
+    """Errors (6, N) of the recovered accelerations: largest difference over largest component, at each order and
     time."""
     return np.abs(dv - v[1:]).max(axis=1) / np.abs(v[1:]).max(axis=1)
 

@@ -2,12 +2,12 @@
 
     minimise    integral of |wrench / weight|^2 + small |y'''''|^2 and velocities of the arms
     subject to  y = (position, yaw) of the base from rest to rest, four times differentiable,
-                M v' + C v + g = [wrench; tau],  v' of the base as y says, and at the arms
+                M v' + C v + g = [wrench; tau],  v' of the base prescribed by y, and at the arms
                     passive: tau = -d v, their motion follows,   or   prescribed: v' given, their torques follow;
                 thrusts of the six propellers, from the wrench, between 0 and their limit.
 
-Hybrid dynamics: accelerations prescribed at some joints, torques at the others. The efforts that the path takes, fed
-to forward dynamics without feedback, have to give it back; what energy the robot gains is what their power comes to.
+Hybrid dynamics: accelerations prescribed at some joints, torques at the others. Forward dynamics of the
+computed efforts, without feedback, must reproduce the path; the energy gained must equal the work of the efforts.
 Source: Ali, Gabellieri, Franchi 2026, section 7 (the robot, the use of hybrid dynamics); task and numbers are ours.
 Run:    python problems/aerial_manipulator_tracking.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -48,10 +48,11 @@ def hybrid(cfg, robot):
     base = ca.vertcat(0, 0, dy[3], c * dy[0] + s * dy[1], c * dy[1] - s * dy[0], dy[2])  # twist, in the base's axes
     q = ca.vertcat(ca.cos(y[3] / 2), 0, 0, ca.sin(y[3] / 2), y[:3], x[:6])
     v, dv = ca.vertcat(base, x[6:]), ca.jtimes(base, Y[:8], ca.vertcat(dy, ddy))
-    told = cfg.frequency**2 / 2 * ca.cos(cfg.frequency * t) * ca.DM(cfg.swing)
-    told, thrusts, out = ca.vertcat(dv, told), ca.DM(np.linalg.inv(od.robots.propellers())), {}
-    for case, arms, given in (("passive", (), (dv, -cfg.damping * x[6:])), ("prescribed", ARMS, (told, ca.SX(0, 1)))):
-        _, _, dv, tau = od.function(robot, "hybrid_dynamics", prescribed=("root_joint", *arms))(q, v, *given)
+    swing = cfg.frequency**2 / 2 * ca.cos(cfg.frequency * t) * ca.DM(cfg.swing)
+    prescribed, thrusts, out = ca.vertcat(dv, swing), ca.DM(np.linalg.inv(od.robots.propellers())), {}
+    cases = ("passive", (), (dv, -cfg.damping * x[6:])), ("prescribed", ARMS, (prescribed, ca.SX(0, 1)))
+    for case, arms, efforts in cases:
+        _, _, dv, tau = od.function(robot, "hybrid_dynamics", prescribed=("root_joint", *arms))(q, v, *efforts)
         out[case] = ca.Function(case, [t, Y, x], [tau, dv[6:], thrusts @ tau[:6], q, v])
     return out
 
@@ -73,7 +74,7 @@ def plan(cfg, robot, f):
 
 
 def fly(run, cfg, robot, case, f, motion):
-    """(t, q, tau, thrusts), rows are half steps: arms along the path, and the efforts that it takes; checked."""
+    """(t, q, tau, thrusts), rows are half steps: motion of the arms along the path, efforts it needs; checked."""
     t, x, w = np.linspace(0, cfg.duration, 4 * cfg.fine * cfg.nodes + 1), ca.SX.sym("x", 12), ca.SX.sym("w", 13)
     inputs = np.column_stack([t, *motion.sample(t).derivatives[:3]])
     rate = ca.Function("rate", [x, w], [ca.vertcat(x[6:], f(w[0], w[1:], x)[1])])
@@ -83,14 +84,17 @@ def fly(run, cfg, robot, case, f, motion):
     for (what, error), bound in zip(balance, (1e-6, 1e-5, 1e-6, 1e-8), strict=True):
         run.check(f"{case}: {what}", error, below=bound)
     run.check(f"{case}: thrust, share of its limit", thrust.max() / cfg.thrust, below=1.02)
-    run.check(f"{case}: negative thrust, share of the limit", -thrust.min() / cfg.thrust, below=0)
+    run.check(f"{case}: least thrust, share of the limit", thrust.min() / cfg.thrust, above=0)
     for d, jump in enumerate(motion.jumps().values()):
         run.check(f"{case}: jump of derivative {d} of the path", jump, below=1e-5)
-    run.check(f"{case}: goal missed by", np.abs(motion.q[-1] - cfg.goal).max(), below=1e-6)
-    run.check(f"{case}: angles of the arms [rad], as far as they go", np.abs(q[:, 7:]).max(), below=1.5)
-    told = np.outer(1 - np.cos(cfg.frequency * t), cfg.swing) / 2
-    off = {"passive": (tau + cfg.damping * v)[:, 6:], "prescribed": q[:, 7:] - told}[case]
-    run.check(f"{case}: arms: torques less damping, or angles less those told", np.abs(off).max(), below=1e-9)
+    run.check(f"{case}: distance from the goal", np.abs(motion.q[-1] - cfg.goal).max(), below=1e-6)
+    run.check(f"{case}: largest angle of the arms [rad]", np.abs(q[:, 7:]).max(), below=1.5)
+    if case == "passive":
+        what, error = "torques of the arms less those of damping [Nm]", (tau + cfg.damping * v)[:, 6:]
+    else:
+        prescribed = np.outer(1 - np.cos(cfg.frequency * t), cfg.swing) / 2
+        what, error = "angles of the arms less those prescribed [rad]", q[:, 7:] - prescribed
+    run.check(f"{case}: {what}", np.abs(error).max(), below=1e-9)
     return t, q, tau, thrust
 
 

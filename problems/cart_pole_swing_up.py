@@ -1,12 +1,12 @@
-"""A pole is swung up by pushing its cart: the smallest problem that has everything, with known optima.
+"""A pole is swung up by pushing its cart: the smallest complete problem, with known optima.
 
     minimise    integral of u^2
     subject to  q' = v,  v' = the equations of motion,  |u| <= 20 N,  |x| <= 2 m,
                 q = (0, 0), v = 0 at the start, q = (1 m, pi), v = 0 after 2 s
 
 The dynamics are those of a robot of a prismatic and a revolute joint: nothing is derived by hand. Hermite-Simpson, at
-25, 50 and 100 intervals, gives the optima that are known for this problem, by ipopt and by fatrop; the trapezoidal
-rule, and controls that are constant on intervals, come to the same from above.
+25, 50 and 100 intervals, gives the known optima of this problem, by ipopt and by fatrop; the trapezoidal rule and
+controls that are constant on intervals converge to them from above.
 Source: Kelly 2017, "An Introduction to Trajectory Optimization", SIAM Review (the problem and its numbers).
 Run:    python problems/cart_pole_swing_up.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -60,32 +60,33 @@ def swing_up(cfg, robot, nodes):
 def solve(run, cfg):
     robot, costs = cart_pole(cfg), {}
     run.say(str(robot))
-    ways = [("hermite_simpson", "ipopt"), ("hermite_simpson", "fatrop"), ("trapezoidal", "ipopt"), ("rk4", "ipopt")]
+    methods = [("hermite_simpson", "ipopt"), ("hermite_simpson", "fatrop"), ("trapezoidal", "ipopt"), ("rk4", "ipopt")]
     for nodes in cfg.nodes:
         ocp, q, v, u = swing_up(cfg, robot, nodes)
-        for method, solver in reversed(ways):  # the last one is the one to draw
-            found = ocp.solve(method=method, solver=solver)
-            costs[method, solver, nodes] = found.objective
-            run.say(f"{method:16} {solver:7} {nodes:4} intervals {found.iterations:3} iterations {found.objective:.6f}")
-    run.check("worst error of the last solution's own check", found.check().worst, below=1e-3)
-    t, q, v, u = found.t, found[q], found[v], found[u][:, 0]
+        for method, solver in reversed(methods):  # the last one is drawn
+            solution = ocp.solve(method=method, solver=solver)
+            costs[method, solver, nodes] = solution.objective
+            progress = f"{solution.iterations:3} iterations {solution.objective:.6f}"
+            run.say(f"{method:16} {solver:7} {nodes:4} intervals {progress}")
+    run.check("worst error of the last solution's own check", solution.check().worst, below=1e-3)
+    t, q, v, u = solution.t, solution[q], solution[v], solution[u][:, 0]
 
     for nodes, known in zip(cfg.nodes, cfg.known, strict=True):
         for solver in ("ipopt", "fatrop"):
-            gap = abs(costs["hermite_simpson", solver, nodes] - known)
-            run.check(f"Hermite-Simpson, {nodes} intervals, {solver}: cost less the known one", gap, below=6e-6)
+            cost = costs["hermite_simpson", solver, nodes]
+            run.check(f"Hermite-Simpson, {nodes} intervals, {solver}: cost", cost, equals=known, within=6e-6)
     for method in ("trapezoidal", "rk4"):
         coarse, fine = (costs[method, "ipopt", n] - cfg.known[-1] for n in cfg.nodes[:2])
-        run.check(f"{method}: what halving the intervals leaves of the gap", fine / coarse, below=0.3)
-        run.check(f"{method}: cost below the optimum", -fine, below=0)
+        run.check(f"{method}: gap of cost after halving the intervals, ratio", fine / coarse, below=0.3)
+        run.check(f"{method}: cost less the optimum", fine, above=0)
     kinetic, potential = od.function(robot, "kinetic_energy"), od.function(robot, "potential_energy")
     first, last = (float(kinetic(q[k], v[k]) + potential(q[k])) for k in (0, -1))
     power = u * v[:, 0]
     work = np.sum(np.diff(t) * (power[1:] + power[:-1]) / 2)
-    run.check("energy gained less work of the force, relative", abs((last - first) / work - 1), below=3e-3)
+    run.check("energy gained over work of the force", (last - first) / work, equals=1, within=3e-3)
     run.check("force: share of its limit", np.abs(u).max() / cfg.force, below=1 + 1e-9)
     run.check("position of the cart: share of its limit", np.abs(q[:, 0]).max() / cfg.track, below=1 + 1e-9)
-    run.check("goal: missed by", np.abs([*q[-1] - [cfg.distance, np.pi], *v[-1]]).max(), below=1e-8)
+    run.check("distance from the goal", np.abs([*q[-1] - [cfg.distance, np.pi], *v[-1]]).max(), below=1e-8)
     run.facts["costs"] = {", ".join(map(str, key)): cost for key, cost in costs.items()}
 
     names = ("x [m]", "angle [rad]"), ("dx [m/s]", "dangle [rad/s]")
@@ -94,7 +95,7 @@ def solve(run, cfg):
     with run.figure("swing_up.png", *titles) as (motion, force, gap):
         motion.plot(t, q)
         force.plot(t, u)
-        for method, solver in ways:
+        for method, solver in methods:
             gaps = [max(abs(costs[method, solver, n] - cfg.known[-1]), 1e-6) for n in cfg.nodes]
             gap.loglog(cfg.nodes, gaps, "o-", label=f"{method}, {solver}")
         gap.set_xlabel("intervals")

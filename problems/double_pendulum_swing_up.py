@@ -5,8 +5,8 @@
 
 Both solvers go backwards through the quadratic model of the cost to go and forwards along the motion it proposes. The
 full one (DDP, Mayne 1966) takes the curvature of the dynamics, from forward_dynamics_second_partials, into the model;
-iLQR leaves it out. Cases: torques at both joints; at the shoulder only; at the elbow only.
-Source: Singh et al. 2023, section I, names DDP as what second partials are for; Tassa et al. 2012 for the line search.
+iLQR omits it. Cases: torques at both joints; at the shoulder only; at the elbow only.
+Source: Singh et al. 2023, section I, names DDP as the use of second partials; Tassa et al. 2012 for the line search.
 Run:    python problems/double_pendulum_swing_up.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
@@ -55,9 +55,9 @@ class Pendulum:
         self.first = od.function(robot, "forward_dynamics_partials").map(self.N)
         self.second = od.function(robot, "forward_dynamics_second_partials").map(self.N)
         shapes = (("x", 4), ("xr", 4), ("ur", self.m), ("du", self.m), ("K", self.m, 4))
-        x, xr, ur, du, K = given = [ca.SX.sym(*shape) for shape in shapes]
+        x, xr, ur, du, K = arguments = [ca.SX.sym(*shape) for shape in shapes]
         u = ur + du + K @ (x - xr)
-        self.rollout = ca.Function("policy", given, [self.step(x, u), u]).mapaccum(self.N)
+        self.rollout = ca.Function("policy", arguments, [self.step(x, u), u]).mapaccum(self.N)
 
     def step(self, x, u):
         """x_{k+1}, symbols or numbers."""
@@ -101,7 +101,7 @@ def cost(cfg, X, U):
 
 
 def backward(cfg, X, U, A, B, xx, ux, mu):
-    """(step of U, gains, expected change (linear, quadratic), largest gradient); None where the model is not convex."""
+    """(step of U, gains, expected change (linear, quadratic), largest gradient); None if the model is not convex."""
     Q, R, F, goal = np.diag(cfg.stage), cfg.effort * np.eye(U.shape[0]), np.diag(cfg.final), np.array(cfg.goal)
     N, h = U.shape[1], cfg.h
     Vx, Vxx = F @ (X[:, -1] - goal), F
@@ -155,9 +155,9 @@ def swing_up(cfg, pendulum, curvature):
             start = time.perf_counter()
             model = pendulum.derivatives(X, U, curvature)
             derivative_time += time.perf_counter() - start
-        while (found := backward(cfg, X, U, *model, regular.mu)) is None:
+        while (policy := backward(cfg, X, U, *model, regular.mu)) is None:
             regular.grow()
-        dU, K, change, gradient = found
+        dU, K, change, gradient = policy
         history.append({"cost": J, "gradient": gradient / scale, "regularisation": regular.mu})
         if gradient < cfg.tolerance * scale:
             break
@@ -182,13 +182,14 @@ def check(run, cfg, case, pendulum, ilqr, ddp):
     gradients = [row["gradient"] for row in ddp["history"]]
     run.check(f"{case}: derivatives of the step", first, below=cfg.derivatives)
     run.check(f"{case}: second partials", second, below=cfg.derivatives)
-    run.check(f"{case}: gradient that DDP ends with", gradients[-1], below=cfg.tolerance)
-    run.check(f"{case}: its last gradient over the one before", gradients[-1] / gradients[-2], below=cfg.faster)
+    run.check(f"{case}: last gradient of DDP", gradients[-1], below=cfg.tolerance)
+    run.check(f"{case}: its last gradient over the previous one", gradients[-1] / gradients[-2], below=cfg.faster)
     run.check(f"{case}: iterations of DDP over those of iLQR", len(gradients) / len(ilqr["history"]), below=1)
     run.check(f"{case}: cost of DDP over that of iLQR", ddp["cost"] / ilqr["cost"], below=1.05)
-    run.check(f"{case}: not standing at the end", np.abs(ddp["X"][:, -1] - cfg.goal).max(), below=cfg.standing)
-    end = simulated(cfg, pendulum, ddp)
-    run.check(f"{case}: not standing, simulated", np.abs(end - cfg.goal).max(), below=cfg.tracking)
+    off = np.abs(ddp["X"][:, -1] - cfg.goal).max()
+    run.check(f"{case}: distance from standing at the end", off, below=cfg.standing)
+    off = np.abs(simulated(cfg, pendulum, ddp) - cfg.goal).max()
+    run.check(f"{case}: distance from standing, simulated", off, below=cfg.tracking)
 
 
 def derivative_errors(cfg, pendulum, solution):
@@ -206,7 +207,7 @@ def derivative_errors(cfg, pendulum, solution):
 
 
 def simulated(cfg, pendulum, solution):
-    """Where the policy, held for h, takes the pendulum in fine steps of the integrator of Runge and Kutta."""
+    """Final state under the policy, held for h, by fine steps of a Runge-Kutta integrator."""
     x, u = ca.SX.sym("x", 4), ca.SX.sym("u", pendulum.m)
     rate = ca.vertcat(x[2:], pendulum.dynamics(q=x[:2], v=x[2:], tau=pendulum.B @ u)["dv"])
     step, y = ca.simpleRK(ca.Function("rate", [x, u], [rate]), cfg.fine), np.array(cfg.start)
@@ -254,10 +255,10 @@ def solve(run, cfg):
     solutions, rows = {}, []
     for case, pendulum in pendulums.items():
         for name in ("iLQR", "DDP"):
-            found = solutions[case, name] = swing_up(cfg, pendulum, curvature=name == "DDP")
-            row = {"case": case, "solver": name, "iterations": len(found["history"]), "cost": found["cost"]}
-            row |= {"gradient": found["history"][-1]["gradient"], "seconds": found["seconds"]}
-            row["share_of_derivatives"] = found["derivatives"] / found["seconds"]
+            solution = solutions[case, name] = swing_up(cfg, pendulum, curvature=name == "DDP")
+            row = {"case": case, "solver": name, "iterations": len(solution["history"]), "cost": solution["cost"]}
+            row |= {"gradient": solution["history"][-1]["gradient"], "seconds": solution["seconds"]}
+            row["share_of_derivatives"] = solution["derivatives"] / solution["seconds"]
             rows.append(row)
             run.say(
                 f"{case:9} {name:5} {row['iterations']:4} iterations  cost {row['cost']:9.6f}  gradient "

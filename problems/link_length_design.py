@@ -1,13 +1,13 @@
 """Lengths, mounting height and counterweight of an arm, chosen so that a motion of its hand takes the least torque.
 
-The hand goes from one place to another and back, over an obstacle, in the vertical plane; how it goes is given, so the
-joints' motion depends on the design: q(t; p), v(t; p), v'(t; p). Kim's derivatives of inverse dynamics by p take all of
-it in: that of the motion by inverse kinematics, and what the lengths and masses change in the arm itself. A longer link
-is heavier (a rod of the same profile).
+The hand moves from one place to another and back, over an obstacle, in the vertical plane. Its motion is fixed, so that
+of the joints depends on the design: q(t; p), v(t; p), v'(t; p). Kim's derivatives of inverse dynamics by p include
+both: the change of the motion, by inverse kinematics, and the change of the arm itself by lengths and masses. A longer
+link is heavier (a rod of the same profile).
 Design: p = (shoulder's height, upper arm's length, forearm's length [m], counterweight's mass [kg]), counted from the
 arm as built. Objective: mean square of the torques over time. The hand must stay within 97 % of the reach.
 Steps: small quadratic programs with the gradient by Kim's derivatives; their Hessian is that of Gauss and Newton at
-first, then BFGS's. A step is halved until it is an improvement.
+first, then updated by BFGS. A step is halved until it improves the objective.
 Source: Kim 2012, Tables 2 and 5, for the derivatives; the arm and its task are ours.
 Run:    python problems/link_length_design.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
@@ -42,7 +42,7 @@ class Config:
     tolerance: float = 1e-7  # of the last step [m, kg]
     penalty: float = 1e5  # of the square of the reach used beyond [N2 m2]
     agreement: float = 1e-9  # of Kim's derivatives and AD's
-    differences: float = 1e-5  # of both and differences of arms built anew
+    differences: float = 1e-5  # of both and differences of rebuilt arms
 
 
 def arm(cfg):
@@ -96,7 +96,7 @@ def motion(cfg):
 
 
 class Problem:
-    """What a design p makes of the torques and of the reach at N times."""
+    """Torques and reach of a design p at N times."""
 
     def __init__(self, cfg):
         self.cfg, self.robot, self.n = cfg, arm(cfg), cfg.steps
@@ -129,7 +129,7 @@ class Problem:
         return tau @ tau / self.n, 2 * J.T @ tau / self.n, 2 * J.T @ J / self.n + 1e-9 * np.eye(4)
 
     def merit(self, p):
-        """Objective and, steeply, what the hand is beyond the reach that may be used; infinite where it cannot be."""
+        """Objective and a steep penalty on reach beyond the share allowed; infinite if the hand cannot get there."""
         share = self.shares(p)[0].max()
         if share >= 1.0:
             return np.inf
@@ -147,8 +147,8 @@ def designs_of(problem, say):
     solver = ca.conic("step", "daqp", shapes, {"error_on_fail": True})
     for k in range(cfg.iterations):
         lower, upper = np.array(cfg.lower) - p, np.array(cfg.upper_bound) - p
-        found = solver(h=H, g=c, a=G, uba=cfg.reach**2 - g, lba=-np.inf, lbx=lower, ubx=upper)
-        step, multipliers = (np.array(found[x]).ravel() for x in ("x", "lam_a"))
+        solution = solver(h=H, g=c, a=G, uba=cfg.reach**2 - g, lba=-np.inf, lbx=lower, ubx=upper)
+        step, multipliers = (np.array(solution[x]).ravel() for x in ("x", "lam_a"))
         if np.abs(step).max() < cfg.tolerance:
             break
         merit, size = problem.merit(p), 1.0
@@ -175,7 +175,7 @@ def updated(H, s, y):
 
 
 def rebuilt(problem, p):
-    """Of an arm built anew with design p: the torques (2N,) by default inverse dynamics, and how far its hand is from
+    """Of an arm rebuilt with design p: the torques (2N,) by default inverse dynamics, and how far its hand is from
     where it should be, at worst [m]."""
     robot = od.design.changed(problem.robot, dict(zip(parameters(problem.cfg), p, strict=True)))
     q, v, dv, *_ = problem.motion(p)
@@ -194,16 +194,15 @@ def check(run, problem, designs, objectives, last):
         run.check(f"derivatives by Kim's table and by AD, {when}", error, below=cfg.agreement)
         slopes = [(rebuilt(problem, p + x)[0] - rebuilt(problem, p - x)[0]) / (2 * h) for x in h * np.eye(4)]
         error = np.abs(np.array(slopes).T - J).max() / scale
-        run.check(f"derivatives and differences of arms built anew, {when}", error, below=cfg.differences)
-        anew, off = rebuilt(problem, p)
-        error = np.abs(anew - tau).max() / np.abs(tau).max()
-        run.check(f"torques and those of an arm built anew, {when}", error, below=1e-10)
-        run.check(f"hand of an arm built anew off its way [m], {when}", off, below=1e-12)
+        run.check(f"derivatives and differences of rebuilt arms, {when}", error, below=cfg.differences)
+        torques, off = rebuilt(problem, p)
+        error = np.abs(torques - tau).max() / np.abs(tau).max()
+        run.check(f"torques and those of a rebuilt arm, {when}", error, below=1e-10)
+        run.check(f"hand of a rebuilt arm, distance from the path [m], {when}", off, below=1e-12)
     p = designs[-1]
-    beyond = np.sqrt(problem.shares(p)[0].max()) - cfg.reach
-    run.check("reach used beyond what may be", max(0.0, beyond), below=1e-6)
-    excess = np.maximum(np.array(cfg.lower) - p, p - np.array(cfg.upper_bound)).max()
-    run.check("design beyond its bounds", max(0.0, excess), below=1e-9)
+    run.check("share of the reach used", np.sqrt(problem.shares(p)[0].max()), below=cfg.reach + 1e-6)
+    run.check("design less its lower bounds, least", (p - np.array(cfg.lower)).min(), above=-1e-9)
+    run.check("upper bounds less the design, least", (np.array(cfg.upper_bound) - p).min(), above=-1e-9)
     run.check("objective: end over start", objectives[-1] / objectives[0], below=0.8)
     run.check("last step [m, kg]", last, below=cfg.tolerance)
 
@@ -233,7 +232,7 @@ def draw(run, problem, designs, objectives):
 def solve(run, cfg):
     problem = Problem(cfg)
     if problem.shares(np.zeros(4))[0].max() >= 1:
-        raise od.LimitError("the way of the hand leaves the reach of the arm as built; move start or goal")
+        raise od.LimitError("the path of the hand leaves the reach of the arm as built; move start or goal")
     designs, objectives, last = designs_of(problem, run.say)
     check(run, problem, designs, objectives, last)
     lengths, torque = designs + np.array([0, cfg.upper, cfg.forearm, 0]), np.sqrt(objectives)

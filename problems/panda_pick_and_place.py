@@ -4,7 +4,7 @@
     subject to  phases: reach from home, grip at rest, carry the load to rest; q twice differentiable throughout,
                 |q'| <= v,  |q''| <= a,  |q'''| <= share of j,  |Q| <= tau (without, then with the load),
                 tool at the load, pointing down, while it grips; at the place, pointing down, at the end,
-                |speed of the tool| <= 1.7 m/s;  spheres about hand and load, wrist and elbow stay clear of a ball.
+                |speed of the tool| <= 1.7 m/s;  spheres around hand and load, wrist and elbow stay clear of a ball.
 
 Limits are the maker's; task and numbers are ours.
 Run:    python problems/panda_pick_and_place.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
@@ -86,25 +86,26 @@ def fetch(cfg, robots, f, limits):
 def solve(run, cfg):
     (robots, f), below = model(cfg), 1 + cfg.over
     limits = od.Limits.of(robots["reach"]).scaled(d2v=cfg.jerk)
-    found, x = fetch(cfg, robots, f, limits)
-    motion, edges = found.trajectory(x, robots["reach"], limits), np.cumsum([0, *found.durations])
-    run.facts |= {"durations": found.durations, "iterations": found.iterations}
+    solution, x = fetch(cfg, robots, f, limits)
+    motion, edges = solution.trajectory(x, robots["reach"], limits), np.cumsum([0, *solution.durations])
+    run.facts |= {"durations": solution.durations, "iterations": solution.iterations}
     run.say("{iterations} iterations, durations {durations} s".format(**run.facts))
-    run.check("worst error of the solution's own check", found.check().worst, below=cfg.over)
+    run.check("worst error of the solution's own check", solution.check().worst, below=cfg.over)
     report = motion.check()
-    run.check("q, v, dv, d2v: largest share of a limit, between nodes", max(r.share for r in report.rows[:4]), below)
+    run.check("q, v, dv, d2v: share of a limit between nodes", max(r.share for r in report.rows[:4]), below=below)
     run.check("largest jump of q, q', q''", max(report.jumps.values()), below=1e-6)
     for phase, a, b in (("reach", *edges[:2]), ("carry", *edges[2:])):
         fine = motion.sample(np.linspace(a, b, 400))
         tau = np.abs(f[phase](fine.q.T, fine.v.T, fine.dv.T).full().T) / limits.tau
         speed, clear = f["speed"](fine.q.T, fine.v.T).full().max(), f["clear"](fine.q.T).full().min()
-        run.check(f"{phase}: torque, share of its limit, between nodes", tau.max(), below)
-        run.check(f"{phase}: speed of the tool, share of its limit", np.sqrt(speed), below)
-        run.check(f"{phase}: radii over the distance of spheres", 1 / np.sqrt(clear), below)
-    run.check("grip: motion [rad/s]", np.abs(motion.sample(np.linspace(*edges[1:3], 20)).v).max(), below=1e-6)
+        run.check(f"{phase}: torque, share of its limit, between nodes", tau.max(), below=below)
+        run.check(f"{phase}: speed of the tool, share of its limit", np.sqrt(speed), below=below)
+        run.check(f"{phase}: sum of radii over the distance of spheres", 1 / np.sqrt(clear), below=below)
+    speed = np.abs(motion.sample(np.linspace(*edges[1:3], 20)).v).max()
+    run.check("grip: speed of the joints [rad/s]", speed, below=1e-6)
     for name, p, t in (("pick", cfg.pick, edges[1]), ("place", cfg.place, edges[3])):
         off = np.abs(f["tool"](motion.sample([t]).q[0]).full().ravel() - [*p, 0, 0, -1]).max()
-        run.check(f"{name}: the tool less where it should be, pointing down [m, -]", off, below=1e-6)
+        run.check(f"{name}: error of position and direction of the tool [m, -]", off, below=1e-6)
     motion.save(run.out / "motion.csv")
     motion.plot(run.out / "motion.png")
     motion.animate(run.out / "motion.gif", fps=cfg.fps, size=(360, 360))

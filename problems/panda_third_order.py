@@ -4,8 +4,8 @@
 
 by three independent methods, which must agree; the numerical derivative of Q^(k) must be Q^(k+1).
 Source: Kumar and Mueller 2021, section IV-A, figures 1 to 5; a, w: the data set that its authors published. Read as:
-seven joints, with gravity, the identified tensors about the centres of mass. The motion tests formulas and is not for
-the real arm: joints 1 and 2 exceed their velocity limit, joints 4 and 6 their range.
+seven joints, with gravity, the identified tensors about the centres of mass. The motion tests formulas and does not
+suit the real arm: joints 1 and 2 exceed their velocity limit, joints 4 and 6 their range.
 Run:    python problems/panda_third_order.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
@@ -55,7 +55,7 @@ def torques(cfg, f, t):
 
 
 def check(run, cfg, f, Q):
-    """Errors are relative to the largest value over time but for those of pinned values; f: the first method's."""
+    """Errors are relative to the largest value over time, except those of pinned values; f: the first method's."""
     first, *others = cfg.methods
     scale = np.abs(Q[first]).max(axis=(1, 2))
     t = np.linspace(0, cfg.duration, Q[first].shape[2])
@@ -72,9 +72,9 @@ def check(run, cfg, f, Q):
         run.check(f"{name}: numerical derivative of {LABEL[k - 1]}", error, below=cfg.differentiation)
     for k, name in enumerate(LABEL):
         error = np.abs(at_one[k, :, 0] - cfg.pinned[k]).max()
-        run.check(f"{name}: pinned value at 1 s", error, below=0.51 * 10.0 ** -cfg.digits[k])
+        run.check(f"{name}: error of the pinned value at 1 s", error, below=0.51 * 10.0 ** -cfg.digits[k])
     for k in (1, 3):  # q is even in t
-        run.check(f"{LABEL[k]}: zero at 0 s", np.abs(at_zero[k]).max() / scale[k], below=cfg.symmetry)
+        run.check(f"{LABEL[k]} at 0 s, relative", np.abs(at_zero[k]).max() / scale[k], below=cfg.symmetry)
 
 
 def solve(run, cfg):

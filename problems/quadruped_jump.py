@@ -1,14 +1,14 @@
-"""A quadruped jumps forward: legs push, it flies, and it lands softly and comes to rest.
+"""A quadruped jumps forward: it pushes off, flies, lands softly and comes to rest.
 
     minimise    integral of |tau / tau_max|^2 + small |v'|^2
     subject to  q+ = q (+) (h v + h^2/2 v'),  v+ = v + h v'     steps on the manifold of configurations,
                 inverse dynamics (q, v, v') - sum J_i' f_i = [0; tau]      no wrench acts on the base itself,
                 on the ground: f_i in a pyramid within the friction cone, feet at rest;  in flight: f_i = 0, feet above;
-                |tau| <= tau_max,  joints within limits;  standing at the start, and as before, further on, at the end.
+                |tau| <= tau_max,  joints within limits;  standing at both ends, further on at the end.
 
-Accelerations and contact forces are the unknowns of every interval (inverse-dynamics transcription). Feet come down
-with no velocity, so that nothing jumps. Push, flight and landing have durations of their own.
-Robot: of the size and build of HyQ (Semini et al. 2011), three joints a leg; masses, limits and jump are ours.
+Accelerations and contact forces are the unknowns of every interval (inverse-dynamics transcription). Feet touch down
+with zero velocity, so that velocities do not jump. Push, flight and landing have durations of their own.
+Robot: of the size and build of HyQ (Semini et al. 2011), three joints per leg; masses, limits and jump are ours.
 Run:    python problems/quadruped_jump.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
@@ -38,7 +38,7 @@ class Config:
 
 
 def stand(cfg, robot):
-    """(q at the start, at the goal, Limits of the legs); LimitError where the robot cannot stand like that."""
+    """(q at the start, at the goal, Limits of the legs); LimitError if the robot cannot stand like that."""
     at, still, quarter = robot.neutral(), np.zeros(robot.nv), (0, 0, 9.81 * robot.total_mass / 4)
     at[7:] = np.ravel([(0, hip, -2 * hip) for hip in (cfg.hip, cfg.hip, -cfg.hip, -cfg.hip)])
     at[6] = -od.contact_points(robot, FEET)(at, 0)[0].full()[2].mean()
@@ -78,16 +78,16 @@ def jump(cfg, robot, at, to, limits):
         ocp.minimize(squares=ca.vertcat(tau[6:] / limits.tau, 0.01 * body.dv))
     ocp.start({q: at, v: 0})
     ocp.goal({q[1:7]: to[1:7], v[:6]: 0})  # of the trunk; the feet are at rest
-    found = ocp.solve(method="euler", parameters={height: cfg.clearance * arc}, solver_options={"tol": 1e-10})
-    return found, body.motion(found)
+    solution = ocp.solve(method="euler", parameters={height: cfg.clearance * arc}, solver_options={"tol": 1e-10})
+    return solution, body.motion(solution)
 
 
 def solve(run, cfg):
     robot = od.robots.quadruped()
     at, to, limits = stand(cfg, robot)
-    found, x = jump(cfg, robot, at, to, limits)
-    run.facts |= {"durations": found.durations, "iterations": found.iterations}
-    run.say(f"{found.iterations} iterations, durations {', '.join(f'{T:.3f}' for T in found.durations)} s")
+    solution, x = jump(cfg, robot, at, to, limits)
+    run.facts |= {"durations": solution.durations, "iterations": solution.iterations}
+    run.say(f"{solution.iterations} iterations, durations {', '.join(f'{T:.3f}' for T in solution.durations)} s")
     share, (times, inner, feet) = x.tau[:, 6:] / limits.tau, x.between(8)
     takeoff, touch = cfg.nodes[0], sum(cfg.nodes[:2])
     stance, there = (od.contact_points(robot, FEET)(q, 0)[0].full().T for q in (at, to))
@@ -95,12 +95,12 @@ def solve(run, cfg):
         run.check(what, error, below=bound)
     run.check("torque, share of its limit", np.abs(share).max(), below=1 + 1e-6)
     run.check("force of the ground in flight [N]", np.abs(x.f[takeoff:touch]).max(), below=1e-6)
-    over = np.maximum(limits.q[0] - inner[..., 7:], inner[..., 7:] - limits.q[1]).max() - cfg.margin
-    run.check("joint beyond its limits between nodes [rad]", over, below=0)
+    over = np.maximum(limits.q[0] - inner[..., 7:], inner[..., 7:] - limits.q[1]).max()
+    run.check("excess of a joint over its limits between nodes [rad]", over, below=cfg.margin)
     run.check("feet slip while pushing, between nodes [m]", np.abs(feet[:takeoff] - stance).max(), below=cfg.slip)
     run.check("feet slip while landing, between nodes [m]", np.abs(feet[touch:] - there).max(), below=cfg.slip)
-    run.check("feet below the ground in flight, between nodes [m]", -feet[takeoff:touch, ..., 2].min(), below=1e-3)
-    run.check("goal of the trunk missed by", np.abs(x.q[-1] - to)[:7].max(), below=1e-6)
+    run.check("least height of the feet in flight, between nodes [m]", feet[takeoff:touch, ..., 2].min(), above=-1e-3)
+    run.check("distance of the trunk from its goal", np.abs(x.q[-1] - to)[:7].max(), below=1e-6)
     run.check("speed at the end", np.abs(x.v[-1]).max(), below=1e-6)
     names = ("qw", "qx", "qy", "qz", "x [m]", "y [m]", "z [m]", *(f"{name} [rad]" for name in limits.joints))
     forces = tuple(f"{foot}_{c} [N]" for foot in FEET for c in "xyz")
@@ -110,7 +110,7 @@ def solve(run, cfg):
         axes[1].step(x.t[:-1], x.f[..., 2], where="post", label=[foot[:2] for foot in FEET])
         axes[2].step(x.t[:-1], share, where="post", linewidth=0.8)
         for axis in axes:
-            axis.vlines(np.cumsum(found.durations)[:2], *axis.get_ylim(), color="black", linewidth=0.6)
+            axis.vlines(np.cumsum(solution.durations)[:2], *axis.get_ylim(), color="black", linewidth=0.6)
     od.animate(robot, times.ravel(), np.concatenate(inner), run.out / "jump.gif", fps=cfg.fps, size=(360, 360))
 
 

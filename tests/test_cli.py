@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from clones import clone
 
 import oc_dyn as od
 from oc_dyn import cli, demo
@@ -74,6 +75,17 @@ def test_list_updates_the_table_of_a_file(capsys, tmp_path):
     assert "<!-- /table -->" in refused(capsys, "list", "--update", path)
     assert path.read_text() == "# A\n<!-- table -->\n"
     assert "nowhere.md" in refused(capsys, "list", "--update", tmp_path / "nowhere.md")
+
+
+def test_describe_prints_the_text(capsys):
+    assert run(capsys, "describe", "bias") == (0, od.describe("bias") + "\n", "")
+    panda = od.robots.panda()
+    told = run(capsys, "describe", "bias", "--order", "2", "--robot", "panda")
+    assert told == (0, od.describe("bias", panda, order=2) + "\n", "")
+    floating = run(capsys, "describe", "bias", "--robot", "panda", "--floating")[1]
+    assert "    v  13  " in floating
+    assert "did you mean" in refused(capsys, "describe", "biass")
+    assert "elastic robot" in refused(capsys, "describe", "elastic_flat_map", "--robot", "panda")
 
 
 def test_help_and_version(capsys):
@@ -313,16 +325,18 @@ def test_as_a_process(tmp_path):
 
 
 def test_demo(capsys, tmp_path):
-    status, text, err = run(capsys, "demo", "--nodes", "12", "--out", tmp_path)
+    with clone(tmp_path / "clone") as quick:
+        status, text, err = run(capsys, "demo", "--nodes", "12")
+    out = quick / "demo"
     assert (status, err) == (0, "")
     names = ["demo.csv", "demo.gif", "demo.npz", "demo.png", "manifest.json"]
-    assert sorted(p.name for p in tmp_path.iterdir()) == names
-    assert (tmp_path / "demo.gif").read_bytes()[:4] == b"GIF8"
+    assert sorted(p.name for p in out.iterdir()) == names
+    assert (out / "demo.gif").read_bytes()[:4] == b"GIF8"
     assert all(name in text for name in names)
     assert "torque rate dtau" in text
     assert "'recursive_body'" in text
     assert "iterations" in text
-    facts = json.loads((tmp_path / "manifest.json").read_text())
+    facts = json.loads((out / "manifest.json").read_text())
     assert facts["command"].startswith("oc-dyn demo --nodes 12")
     assert facts["second_method"]["samples"] == pytest.approx(1000 * facts["plan"]["duration"], abs=2)
     assert facts["second_method"]["dtau_difference"] < 1e-9 * facts["second_method"]["dtau_largest"]

@@ -13,7 +13,7 @@ import oc_dyn as od
 from oc_dyn import cli
 from oc_dyn.files import replacing, write_text
 from oc_dyn.planning.trajectory import Trajectory
-from oc_dyn.runs.rows import Rows
+from oc_dyn.runs.stored_table import StoredTable
 
 ROOT = Path(__file__).resolve().parents[1]
 URDF = (
@@ -144,8 +144,8 @@ def test_two_processes_that_write_one_table(tmp_path):
     path = tmp_path / "rows.csv"
     text = """
         import sys
-        from oc_dyn.runs.rows import Rows
-        rows = Rows(sys.argv[1], ["who", "k"], ["value"])
+        from oc_dyn.runs.stored_table import StoredTable
+        rows = StoredTable(sys.argv[1], ["who", "k"], ["value"])
         for k in range(60):
             rows.add(who=sys.argv[2], k=k, value="x" * 2000)
         rows.close()
@@ -161,7 +161,7 @@ def test_two_processes_that_write_one_table(tmp_path):
         _, err = w.communicate()
         assert w.returncode == 0, err
     assert sorted(os.listdir(tmp_path)) == ["rows.csv", "rows.sqlite"]
-    rows = Rows(path, ["who", "k"], ["value"])
+    rows = StoredTable(path, ["who", "k"], ["value"])
     assert [len([k for k in rows.found if k[0] == who]) for who in "ab"] == [60, 60]  # none has lost its own
 
 

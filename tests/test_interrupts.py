@@ -311,6 +311,48 @@ def test_what_was_swallowed_is_raised_at_the_end():
             signal.raise_signal(signal.SIGINT)
 
 
+def test_what_was_swallowed_is_recorded():
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts.recorded(signal.SIGINT) as raised:
+        assert raised == []
+        with contextlib.suppress(KeyboardInterrupt), interrupts.watched():
+            signal.raise_signal(signal.SIGINT)
+        assert [type(error) for error in raised] == [KeyboardInterrupt]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_default_handler_is_used_instead_of_the_present_one():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupts.recorded(signal.SIGINT) as raised:
+            signal.raise_signal(signal.SIGINT)
+        assert raised == []
+        with (
+            interrupts.recorded(signal.SIGINT, default=signal.default_int_handler) as raised,
+            pytest.raises(KeyboardInterrupt),
+        ):
+            signal.raise_signal(signal.SIGINT)
+        assert len(raised) == 1
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("listening", [lambda: interrupts.recorded(signal.SIGINT), interrupts.watched])
+def test_a_handler_that_is_set_within_stays(listening):
+    before = signal.getsignal(signal.SIGINT)
+
+    def theirs(*_):
+        pass
+
+    try:
+        with listening():
+            signal.signal(signal.SIGINT, theirs)
+        assert signal.getsignal(signal.SIGINT) is theirs
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_an_integrator_does_not_make_a_failure_of_it():
     class Rate(ca.Callback):
         def __init__(self):

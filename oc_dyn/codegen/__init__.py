@@ -5,3 +5,5 @@ from .compiled import compile
 from .numpy_call import numpy_call
 from .split import split
 from .write import codegen
+
+__all__ = ["batch", "codegen", "compile", "numpy_call", "split"]

@@ -1,9 +1,14 @@
 """od.batch: a Function at many points at once, by a compiled loop on several threads."""
 
+from __future__ import annotations
+
 import ctypes
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -11,7 +16,8 @@ import numpy as np
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..model.quaternions import check_quaternions
 from ..numbers import as_floats
-from .build import FLAGS, TIME_LIMIT, checked_time_limit, library, opened, processors
+from ..types import Array, Numbers, StrPath
+from .build import FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, library, opened, processors
 from .source import c_source, checked_functions, prepared
 
 _LEAST = 32  # columns that are worth a thread
@@ -34,9 +40,16 @@ CASADI_SYMBOL_EXPORT int @_columns(const casadi_real** in, const casadi_int* in_
 
 
 def batch(
-    function, *, threads=None, executor=None, flags=FLAGS, compiler=None, cache=None, fallback=True,
+    function: ca.Function,
+    *,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    flags: Flags = FLAGS,
+    compiler: Command | None = None,
+    cache: StrPath | None = None,
+    fallback: bool = True,
     time_limit: float | None = TIME_LIMIT,
-):  # fmt: skip
+) -> Batch:
     """Batch of a casadi.Function: run(q, v, dv) with N points side by side, as Function.map, but compiled.
 
     threads: how many points are computed at a time; default the number of processors. executor: a
@@ -72,11 +85,12 @@ class Batch:
     ports and (rows, columns*N) of matrix ports; one point, also as (rows,), is taken for all. The result has the same
     form: an array, or a tuple of them, newly allocated. Calls from several threads do not disturb each other."""
 
-    def __init__(self, function, compute):
+    def __init__(self, function: ca.Function, compute: Callable[[list[Array], int], list[Array]]) -> None:
         self.function, self._compute = function, compute
 
-    def __call__(self, *args, **ports):
-        f = self.function
+    def __call__(self, *args: Numbers, **ports: Numbers) -> Any:
+        """The output at all points, or a tuple of the outputs; see the class."""
+        f: Any = self.function
         names = f.name_in()
         if args and ports:
             raise ShapeError(f"{f.name()}: give all ports by position or all by name, not both")
@@ -97,7 +111,7 @@ class Batch:
         return shaped[0] if len(shaped) == 1 else shaped
 
 
-def _points(f, i, given):
+def _points(f: ca.Function, i: int, given: Any) -> Array:
     """(entries of the port, points), a column a point."""
     name, (rows, columns) = f.name_in(i), f.size_in(i)
     given = as_floats(f"{f.name()}: port {name}", given)
@@ -110,14 +124,14 @@ def _points(f, i, given):
     return np.asfortranarray(given).reshape((rows * columns, given.shape[1] // columns if columns else 1), order="F")
 
 
-def _places(sparsity):
+def _places(sparsity: ca.Sparsity) -> np.ndarray[Any, np.dtype[np.int_]] | None:
     return None if sparsity.is_dense() else np.array(sparsity.find(), int)
 
 
 class _Compiled:
     """The loop over the points in a library, called without holding Python's lock."""
 
-    def __init__(self, function, library_, threads, executor):
+    def __init__(self, function: ca.Function, library_: ctypes.CDLL, threads: int, executor: Executor | None) -> None:
         loop = getattr(library_, f"{function.name()}_columns")
         pointer, number = ctypes.c_void_p, ctypes.c_longlong
         loop.argtypes, loop.restype = [pointer] * 4 + [number] * 2 + [pointer] * 4, ctypes.c_int
@@ -128,7 +142,7 @@ class _Compiled:
         self.inputs = [_places(function.sparsity_in(i)) for i in range(function.n_in())]
         self.outputs = [function.sparsity_out(i) for i in range(function.n_out())]
 
-    def __call__(self, points, n):
+    def __call__(self, points: list[Array], n: int) -> list[Array]:
         given = [x if p is None else np.asfortranarray(x[p]) for x, p in zip(points, self.inputs, strict=True)]
         results = [np.empty((s.nnz(), n), order="F") for s in self.outputs]
         steps = [
@@ -138,7 +152,7 @@ class _Compiled:
         addresses = [np.array([x.ctypes.data for x in xs], np.uintp) for xs in (given, results)]
         fixed = [x.ctypes.data for pair in zip(addresses, steps, strict=True) for x in pair]
 
-        def run(first, last):
+        def run(first: int, last: int) -> int:
             work = [np.empty(size, np.int64) for size in self.sizes] + [np.empty(self.numbers)]
             return self.loop(*fixed, first, last, *(x.ctypes.data for x in work))
 
@@ -147,20 +161,20 @@ class _Compiled:
         if pieces == 1:
             status = run(0, n)
         else:
-            waiting = [self._pool().submit(run, *x) for x in zip(ends[:-1], ends[1:], strict=True)]
+            waiting = [self._pool().submit(run, *x) for x in pairwise(ends)]
             status = max(x.result() for x in waiting)
         if status:
             raise SolveError(f"{self.name} failed at one of the points, with status {status}")
         return [_dense(x, s) for x, s in zip(results, self.outputs, strict=True)]
 
-    def _pool(self):
+    def _pool(self) -> Executor:
         with self.lock:
             if self.executor is None:
                 self.executor = ThreadPoolExecutor(self.threads, thread_name_prefix=self.name)
         return self.executor
 
 
-def _dense(nonzeros, sparsity):
+def _dense(nonzeros: Array, sparsity: ca.Sparsity) -> Array:
     if sparsity.is_dense():
         return nonzeros
     out = np.zeros((sparsity.numel(), nonzeros.shape[1]), order="F")
@@ -168,11 +182,11 @@ def _dense(nonzeros, sparsity):
     return out
 
 
-def _mapped(function, threads):
+def _mapped(function: ca.Function, threads: int) -> Callable[[list[Array], int], list[Array]]:
     """The same without a compiler: casadi's map, made for each number of points."""
     maps = {}  # by the number of points; the Function and the number of threads are those of this closure alone
 
-    def compute(points, n):
+    def compute(points: list[Array], n: int) -> list[Array]:
         if n not in maps:
             several = threads > 1 and n > 1
             maps[n] = ca.Function.map(function, n, "thread", min(threads, n)) if several else function.map(n)

@@ -1,5 +1,7 @@
 """Finding a C compiler, running it, and loading what it made."""
 
+from __future__ import annotations
+
 import ctypes
 import math
 import os
@@ -8,13 +10,19 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import casadi as ca
 
 from ..compiled_files import built, cache_folder, digest
 from ..errors import ShapeError, SolveError
 from ..interrupts import LONGEST, command
+from ..types import StrPath
+
+Flags: TypeAlias = str | Sequence[str]
+Command: TypeAlias = str | os.PathLike[str] | Sequence[str]
 
 FLAGS = ("-O3",)
 _FAST_MATH = {"-Ofast", "-ffast-math", "-funsafe-math-optimizations"}
@@ -27,7 +35,7 @@ _READ_BY_COMPILERS = (  # environment variables: folders of headers and librarie
 ).split()
 
 
-def find_compiler(compiler=None):
+def find_compiler(compiler: Command | None = None) -> list[str]:
     """Command of a C compiler, as a list of words: the one given, or $CC, cc, gcc, clang, whichever is there.
 
     Raises SolveError that says what was looked for.
@@ -45,7 +53,7 @@ def find_compiler(compiler=None):
     raise SolveError(f"no C compiler was found; looked for {tried}; install one, or name one by compiler= or $CC")
 
 
-def _words(what, command):
+def _words(what: str, command: Command) -> list[str]:
     """A command with its options, or a path, which may have blanks in it, as a list."""
     if not isinstance(command, (str, os.PathLike)):
         try:
@@ -60,14 +68,14 @@ def _words(what, command):
         raise SolveError(f"no C compiler {command!r} was found ({what}): {error}") from None
 
 
-def _which(word):
+def _which(word: str) -> str | None:
     try:
         return shutil.which(word)
     except ValueError:  # a name with a NUL
         return None
 
 
-def checked_time_limit(where, time_limit):
+def checked_time_limit(where: str, time_limit: Any) -> float | None:
     """Seconds as a float, None for no limit; ShapeError for what is no positive number."""
     if time_limit is None:
         return None
@@ -77,7 +85,7 @@ def checked_time_limit(where, time_limit):
     return float(min(time_limit, LONGEST))
 
 
-def run_compiler(words, folder=None, time_limit=TIME_LIMIT):
+def run_compiler(words: Sequence[str], folder: StrPath | None = None, time_limit: float | None = TIME_LIMIT) -> str:
     """Output of a command of a compiler; SolveError with its own words if it fails, or takes longer than time_limit
     [s]."""
     status, out, err = run(words, folder, time_limit)
@@ -86,7 +94,12 @@ def run_compiler(words, folder=None, time_limit=TIME_LIMIT):
     return out
 
 
-def run(words, folder=None, time_limit=TIME_LIMIT, env=None):
+def run(
+    words: Sequence[str],
+    folder: StrPath | None = None,
+    time_limit: float | None = TIME_LIMIT,
+    env: Mapping[str, str] | None = None,
+) -> tuple[int, str, str]:
     """(status, output, errors) of a command, as texts.
 
     At time_limit [s], and when this thread is interrupted, it is ended with all that it has started: what a compiler
@@ -102,7 +115,13 @@ def run(words, folder=None, time_limit=TIME_LIMIT, env=None):
     return done.returncode, done.stdout, done.stderr
 
 
-def library(texts, flags=FLAGS, compiler=None, cache=None, time_limit=TIME_LIMIT):
+def library(
+    texts: Mapping[str, str],
+    flags: Flags = FLAGS,
+    compiler: Command | None = None,
+    cache: StrPath | None = None,
+    time_limit: float | None = TIME_LIMIT,
+) -> Path:
     """Path of the shared library of C texts {file: text}, compiled if the cache does not hold it as it was written.
 
     time_limit [s]: as of run_compiler. Raises SolveError if compiling fails, ModelError for the cache folder.
@@ -118,7 +137,7 @@ def library(texts, flags=FLAGS, compiler=None, cache=None, time_limit=TIME_LIMIT
     # and the environment let it read. Versions of oc_dyn and CasADi show in the texts.
     key = digest([list(texts.items()), line, sys.platform, _compiler(words, flags, time_limit), _read(flags)])
 
-    def make(place):
+    def make(place: str) -> Path:
         for file, text in texts.items():
             Path(place, file).write_text(text, encoding="utf-8")
         if not _FAST_MATH.intersection(flags):
@@ -134,7 +153,7 @@ def library(texts, flags=FLAGS, compiler=None, cache=None, time_limit=TIME_LIMIT
     return built(folder, "oc_dyn", key, make, suffix(), shlex.join(words))
 
 
-def _compiler(words, flags, time_limit):
+def _compiler(words: Sequence[str], flags: Sequence[str], time_limit: float | None) -> list[Any]:
     """What tells compilers apart: their file, the macros they define, or what they say of themselves."""
     limit = _ASKED if time_limit is None else min(_ASKED, time_limit)
     path = os.path.realpath(_which(words[0]) or words[0])
@@ -149,14 +168,14 @@ def _compiler(words, flags, time_limit):
     return [path, file.st_size, file.st_mtime_ns, macros]
 
 
-def _read(flags):
+def _read(flags: Sequence[str]) -> list[Any]:
     """Variables that compilers read, and a digest of each file that the flags name: -include, @options, profiles."""
     names = [n for flag in flags for n in (flag, flag.removeprefix("@"), flag.rpartition("=")[2])]
     files = [n for n in dict.fromkeys(names) if n and "\0" not in n and os.path.isfile(n)]
     return [[os.environ.get(n) for n in _READ_BY_COMPILERS], [[n, digest(Path(n).read_bytes())] for n in files]]
 
 
-def loaded(name, path):
+def loaded(name: str, path: StrPath) -> ca.Function:
     """casadi.Function `name` of a shared library; SolveError if this system does not load it."""
     try:
         return ca.external(name, str(path))
@@ -165,7 +184,7 @@ def loaded(name, path):
         raise SolveError(_unloadable(path, reason)) from None
 
 
-def opened(path):
+def opened(path: StrPath) -> ctypes.CDLL:
     """ctypes.CDLL of a shared library; SolveError if this system does not load it."""
     try:
         return ctypes.CDLL(str(path))
@@ -173,16 +192,16 @@ def opened(path):
         raise SolveError(_unloadable(path, error)) from None
 
 
-def _unloadable(path, reason):
+def _unloadable(path: StrPath, reason: object) -> str:
     hint = "where its disk forbids to run code (noexec), name another folder by cache= or $OC_DYN_CACHE"
     return f"the library {path} was compiled, but cannot be loaded; {hint}: {str(reason)[-600:]}"
 
 
-def processors():
+def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def suffix():
+def suffix() -> str:
     """Ending of shared libraries."""
     return {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")

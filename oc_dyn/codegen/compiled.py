@@ -1,18 +1,25 @@
 """od.compile: Functions as machine code, loaded as Functions again."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from pathlib import Path
+from typing import Any, TypeVar
 
 import casadi as ca
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..function import RobotFunction
 from ..interrupts import ending_commands
-from .build import FLAGS, TIME_LIMIT, checked_time_limit, find_compiler, library, loaded, processors
+from ..types import StrPath
+from .build import FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, find_compiler, library, loaded, processors
 from .source import c_source, checked_functions, prepared
 
-_DERIVATIVES = {
+Functions = TypeVar("Functions", ca.Function, Sequence[ca.Function])  # one, or several
+_DERIVATIVES: dict[str, Callable[[ca.Function], ca.Function]] = {
     "jac": lambda f: f.jacobian(),
     "adj": lambda f: f.reverse(1),
     "jac_adj": lambda f: f.reverse(1).jacobian(),
@@ -20,9 +27,16 @@ _DERIVATIVES = {
 
 
 def compile(
-    functions, *, flags=FLAGS, compiler=None, cache=None, derivatives=(), parts=None, fallback=False,
+    functions: Functions,
+    *,
+    flags: Flags = FLAGS,
+    compiler: Command | None = None,
+    cache: StrPath | None = None,
+    derivatives: str | ca.Function | Iterable[str | ca.Function] = (),
+    parts: int | None = None,
+    fallback: bool = False,
     time_limit: float | None = TIME_LIMIT,
-):  # fmt: skip
+) -> Functions:
     """Functions compiled with a C compiler: same names, ports and numbers, 20 to 100 times faster.
 
     functions: a casadi.Function, or a list of them; the result is one, or a list, in the same order. What od.function
@@ -52,13 +66,10 @@ def compile(
             raise SolveError(f"{error}; or pass fallback=True to go on without") from None
         return _as_they_are(functions, given, error)
 
-    texts = [
-        c_source([prepared(f, f.name(), parts), *(prepared(d, d.name(), parts) for d in more)], "oc_dyn")
-        for f, more in zip(given, chosen, strict=True)
-    ]
+    texts = _texts(given, chosen, parts)
     try:
         paths = _libraries(texts, flags, words, cache, time_limit)
-        made = [_compiled(f, path) for f, path in zip(given, paths, strict=True)]
+        made: Any = [_compiled(f, path) for f, path in zip(given, paths, strict=True)]
     except (SolveError, ModelError) as error:
         if not fallback:
             raise
@@ -66,16 +77,24 @@ def compile(
     return made[0] if isinstance(functions, ca.Function) else made
 
 
-def _as_they_are(functions, given, error):
+def _as_they_are(functions: Any, given: list[ca.Function], error: Exception) -> Any:
     warnings.warn(ModelWarning(f"not compiled: {error}"), stacklevel=3)
     return functions if isinstance(functions, ca.Function) else given
 
 
-def _libraries(texts, flags, words, cache, time_limit):
+def _texts(functions: list[ca.Function], derivatives: list[list[ca.Function]], parts: int | None) -> list[str]:
+    """C text of each Function with its derivatives."""
+    groups = ([f, *more] for f, more in zip(functions, derivatives, strict=True))
+    return [c_source([prepared(f, f.name(), parts) for f in group], "oc_dyn") for group in groups]
+
+
+def _libraries(
+    texts: list[str], flags: Flags, words: list[str], cache: StrPath | None, time_limit: float | None
+) -> list[Path]:
     """Paths of the libraries of C texts, several compiled at a time; where one fails or this is interrupted, none goes
     on."""
 
-    def built(text):
+    def built(text: str) -> Path:
         return library({"oc_dyn.c": text}, flags, words, cache, time_limit)
 
     with ThreadPoolExecutor(min(len(texts), processors())) as pool, ending_commands():
@@ -88,8 +107,8 @@ def _libraries(texts, flags, words, cache, time_limit):
             raise
 
 
-def _compiled(function, path):
-    made = loaded(function.name(), path)
+def _compiled(function: ca.Function, path: Path) -> ca.Function:
+    made: Any = loaded(function.name(), path)
     if isinstance(function, RobotFunction):
         made = function.with_base(made)
         made.library = str(path)
@@ -97,7 +116,7 @@ def _compiled(function, path):
     return made
 
 
-def _derivatives(function, derivatives, count):
+def _derivatives(function: ca.Function, derivatives: Any, count: int) -> list[ca.Function]:
     """The derivative Functions that go into the library of a Function."""
     derivatives = [derivatives] if isinstance(derivatives, (str, ca.Function)) else list(derivatives)
     allowed = {f"{prefix}_{function.name()}" for prefix in ("jac", "fwd1", "adj1", "jac_adj1", "jac_fwd1")}

@@ -1,12 +1,16 @@
 """Writing the files of a folder all or not at all."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import ModelError
 from ..files import together
+from ..types import StrPath
 
 
-def write_texts(where, folder, texts):
+def write_texts(where: str, folder: StrPath, texts: Mapping[str, str]) -> None:
     """Write {file: text} into a folder, which is made: all of them take their places at the end.
 
     Raises ModelError, which starts with `where`, if the folder cannot be written to; what was in it then stays.

@@ -1,5 +1,9 @@
 """Names of generated code: what C, C++, their libraries, CMake, systems and the generators keep for themselves."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 from ..errors import ShapeError
 from ..function import checked_name
 
@@ -105,7 +109,7 @@ _RESERVED = {
 _KIND = {name: kind for kind, names in reversed(_RESERVED.items()) for name in names.split()}
 
 
-def checked_c_name(where, name, hint):
+def checked_c_name(where: str, name: str, hint: str) -> str:
     """The name, if generated files, symbols and targets can be called after it; ShapeError that says what it clashes
     with otherwise, and the hint.
 
@@ -124,7 +128,7 @@ def checked_c_name(where, name, hint):
     return name
 
 
-def _reserved(name):
+def _reserved(name: str) -> str | None:
     """What this name is already; None if it is free."""
     name = name.lower()
     for stem in (name, *(name.removesuffix(end) for end in ("f", "l", "_t", "_r", "_l", "_unlocked"))):
@@ -142,7 +146,7 @@ _ADDED = """
 """.split()
 
 
-def check_apart(where, names):
+def check_apart(where: str, names: Iterable[str]) -> None:
     """ShapeError if a C function of these names would be called like what comes with another one, as f_work with f."""
     known = set(names)
     for name in names:

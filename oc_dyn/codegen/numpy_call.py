@@ -1,16 +1,22 @@
 """od.numpy_call: a Function as a plain call on numpy arrays, without the cost of casadi's matrices."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError, SolveError
 from ..model.quaternions import check_quaternions
 from ..numbers import as_floats
+from ..types import Array, Numbers
 
 _Array, _float = np.ndarray, np.dtype(float)
 
 
-def numpy_call(function):
+def numpy_call(function: ca.Function) -> NumpyCall:
     """NumpyCall of a casadi.Function: run(q, v, dv) with numpy arrays in and out, a microsecond above the Function.
 
     The arrays of results belong to the call: the next one writes over them; copy what is to stay. A NumpyCall has one
@@ -31,8 +37,9 @@ class NumpyCall:
     and checks nothing. A call refuses quaternions that are not of unit length, as the Function does.
     """
 
-    def __init__(self, function):
+    def __init__(self, function: ca.Function) -> None:
         self.function = function
+        self._buffer: Any
         self._buffer, self._trigger = function.buffer()
         self._may_fail = not (function.is_a("SXFunction") or getattr(function, "straight_line", False))
         self._ports = [_Port(function.name_in(i), function.sparsity_in(i)) for i in range(function.n_in())]
@@ -49,12 +56,14 @@ class NumpyCall:
         self._sparse_out = [p for p in self._results if p.places is not None]
         self._rotations, self._normalize = getattr(function, "rotations", ()), getattr(function, "normalize", False)
         ports = getattr(function, "configurations", ())
-        self._turned = [(function.where(port), self.inputs[port]) for port in ports]
+        where = getattr(function, "where", str)
+        self._turned = [(where(port), self.inputs[port]) for port in ports]
         self._any_sparse = bool(self._sparse_in or self._sparse_out)
         out = tuple(self.outputs.values())
         self._out = out[0] if len(out) == 1 else out
 
-    def __call__(self, *args, **ports):
+    def __call__(self, *args: Numbers, **ports: Numbers) -> Any:
+        """The array of the output, or a tuple of them; see the class."""
         if ports or len(args) != len(self._arrays):
             args = self._in_order(args, ports)
         for own, shape, given in zip(self._arrays, self._shapes, args):  # noqa: B905 (their numbers are equal)
@@ -70,7 +79,7 @@ class NumpyCall:
             self._check()
         return self._out
 
-    def evaluate(self):
+    def evaluate(self) -> Any:
         """Compute on what is in run.inputs."""
         for port in self._sparse_in:
             port.nonzeros[:] = port.flat[port.places]
@@ -81,16 +90,16 @@ class NumpyCall:
             port.flat[port.places] = port.nonzeros
         return self._out
 
-    def _check(self):
+    def _check(self) -> None:
         status = self._buffer.ret()
         if status:
             raise SolveError(f"{self.function.name()} failed with status {status}")
 
-    def copy(self):
+    def copy(self) -> NumpyCall:
         """Another call of the same Function, with arrays of its own, for another thread."""
         return NumpyCall(self.function)
 
-    def _in_order(self, args, ports):
+    def _in_order(self, args: Sequence[Any], ports: Mapping[str, Any]) -> list[Any]:
         names = list(self.inputs)
         expected = ", ".join(f"{n}{x.shape}" for n, x in self.inputs.items())
         if args and ports:
@@ -100,7 +109,7 @@ class NumpyCall:
             raise ShapeError(f"{self.function.name()}: got {got}, expected {expected}")
         return [ports[n] for n in names]
 
-    def _converted(self, own, given):
+    def _converted(self, own: Array, given: Any) -> Array:
         name = next(n for n, x in self.inputs.items() if x is own)
         given = as_floats(f"{self.function.name()}: port {name}", given)
         if given.shape != own.shape:
@@ -115,9 +124,9 @@ class NumpyCall:
 class _Port:
     """Memory of a port: nonzeros as casadi has them, `flat` all entries by columns, `array` the same in its shape."""
 
-    def __init__(self, name, sparsity):
+    def __init__(self, name: str, sparsity: ca.Sparsity) -> None:
         self.name = name
-        self.nonzeros = np.zeros(sparsity.nnz())
+        self.nonzeros: Any = np.zeros(sparsity.nnz())
         dense = sparsity.is_dense()
         self.places = None if dense else np.array(sparsity.find(), int)
         self.flat = self.nonzeros if dense else np.zeros(sparsity.numel())

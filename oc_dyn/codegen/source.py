@@ -4,9 +4,13 @@ The texts that CasADi writes for parts are simplified: as the chain gives them a
 pointers, which would cost a compiler most of its time; and they write results straight to their place.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect
 from collections import Counter
+from collections.abc import Iterable
+from typing import Any
 
 import casadi as ca
 
@@ -49,7 +53,7 @@ _END = """
 """
 
 
-def checked_functions(where, functions):
+def checked_functions(where: str, functions: Any) -> list[ca.Function]:
     """The Functions as a list; ModelError for anything else, or one that is compiled already."""
     functions = [functions] if isinstance(functions, ca.Function) else functions
     try:
@@ -74,13 +78,14 @@ def checked_functions(where, functions):
     return functions
 
 
-def checked_precision(where, precision):
+def checked_precision(where: str, precision: str) -> str:
+    """The name of a precision in REALS; ShapeError for another one."""
     if precision not in REALS:
         raise ShapeError(f"{where}: precision is {precision!r}, expected one of {', '.join(map(repr, REALS))}")
     return precision
 
 
-def prepared(function, name, parts=None):
+def prepared(function: ca.Function, name: str, parts: int | None = None) -> ca.Function:
     """The Function as it is written: called `name`, and in parts of so many instructions where it is long.
 
     parts: None: parts of LIMIT instructions above SPLIT_ABOVE; 0: one piece; a number: parts of so many.
@@ -92,12 +97,19 @@ def prepared(function, name, parts=None):
         made = split(function, parts) if parts else function
     if made.name() == name:
         return made
-    symbols = made.sx_in() if made.is_a("SXFunction") else made.mx_in()
-    results = made.call(symbols, made.is_a("SXFunction") or made.is_a("MXFunction"), False)
+    symbols: list[Any] = made.sx_in() if made.is_a("SXFunction") else made.mx_in()
+    results: list[Any] = made.call(symbols, made.is_a("SXFunction") or made.is_a("MXFunction"), False)
     return ca.Function(name, symbols, results, made.name_in(), made.name_out())
 
 
-def c_source(functions, stem, *, precision="double", integer="long long int", more=""):
+def c_source(
+    functions: Iterable[ca.Function],
+    stem: str,
+    *,
+    precision: str = "double",
+    integer: str = "long long int",
+    more: str = "",
+) -> str:
     """Text of <stem>.c, in which the Functions are external symbols of their names; all other symbols are static, or
     start with the stem. integer: the C type of integers. more: text to go behind them."""
     options = {"casadi_int": integer, "casadi_real": REALS[precision]}
@@ -123,18 +135,18 @@ def c_source(functions, stem, *, precision="double", integer="long long int", mo
     return _START + text + more + _END
 
 
-def _given_all(text):
+def _given_all(text: str) -> set[str]:
     """Names of the functions that are given all arguments wherever they are called."""
     if _BARE.search(text):
         return set()
     named = Counter(re.findall(r"\bcasadi_f\d+(?=\()", text))
-    calls = Counter()
+    calls: Counter[str] = Counter()
     for arguments, name in _ANY_CALL.findall(text):
         calls[name] += not _MISSING.search(arguments)
     return {name for name, n in calls.items() if named[name] == n + 1}  # and once where it stands
 
 
-def _simplified(function, complete):
+def _simplified(function: re.Match[str], complete: set[str]) -> str:
     text = function[0]
     name = re.search(r"^static int (casadi_f\d+)\(", text, re.MULTILINE)
     if _PART.fullmatch(function[1]) and name and name[1] in complete:
@@ -142,19 +154,19 @@ def _simplified(function, complete):
     return _direct(text) if MARK in text else text
 
 
-def _direct(text):
+def _direct(text: str) -> str:
     """A chain whose parts write to the outputs, where they wrote to a vector that is copied there and read no more."""
-    uses = {}
+    uses: dict[str, list[int]] = {}
     for found in re.finditer(r"\bw\d+\b", text):
         uses.setdefault(found[0], []).append(found.start())
 
-    def once(vector, start, end):
+    def once(vector: str, start: int, end: int) -> bool:
         """Whether its first use behind a place is within a range, and the next gives it to another part to fill."""
         k = bisect(uses[vector], start)
         later = uses[vector][k : k + 2]
         return later[0] < end and (len(later) == 1 or _fills(text, later[1]))
 
-    def changed(call):
+    def changed(call: re.Match[str]) -> str:
         places, run, outputs = call.groups()
         kept = ""
         for comment, line in re.findall(r"(  /\*.*\n)(  .*\n)", outputs):
@@ -169,6 +181,6 @@ def _direct(text):
     return _CALL.sub(changed, text)
 
 
-def _fills(text, place):
+def _fills(text: str, place: int) -> bool:
     """Whether the name at this place stands in a line that makes it a result of a call."""
     return re.fullmatch(r"  res\d+\[\d+\]=", text[text.rfind("\n", 0, place) + 1 : place]) is not None

@@ -4,6 +4,11 @@ Compilers take more than linear time for one C function of 10^5 assignments, and
 parts are consecutive runs of instructions; what one computes and a later one reads goes through vectors in memory.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
 import casadi as ca
 import numpy as np
 
@@ -15,7 +20,7 @@ MARK = "_ocdyn"  # what the names of parts end in, with their number: nobody els
 _SLACK = 0.3  # a part may be shorter by this share, where fewer values have to be handed on
 
 
-def split(function, limit=LIMIT):
+def split(function: ca.Function, limit: int = LIMIT) -> ca.Function:
     """An equal Function that calls parts of at most `limit` instructions each, one after the other.
 
     function: an SX Function, as od.function makes them; others, and those that are short enough, come back as they are.
@@ -48,18 +53,21 @@ class _Tape:
     constants cost nothing to have everywhere; `last` is for the others: the last instruction that reads them.
     """
 
-    def __init__(self, f):
+    def __init__(self, f: ca.Function) -> None:
         n = f.n_instructions()
-        self.inputs, self.constants, self.outputs = {}, {}, {}
-        self.op, self.reads = [f.instruction_id(k) for k in range(n)], [()] * n
+        self.inputs: dict[int, tuple[int, int]] = {}
+        self.constants: dict[int, float] = {}
+        self.outputs: dict[int, tuple[int, int]] = {}
+        self.op = [f.instruction_id(k) for k in range(n)]
+        self.reads: list[tuple[int, ...]] = [()] * n
         self.calls = ca.OP_CALL in self.op
         self.last = np.zeros(n, int)
         if self.calls:
             return
-        holder = {}  # work place: value that is in it, called as the instruction that made it
+        holder: dict[int, int] = {}  # work place: value that is in it, called as the instruction that made it
         for k, op in enumerate(self.op):
             if op == ca.OP_INPUT:
-                self.inputs[k] = tuple(f.instruction_input(k))
+                self.inputs[k] = _pair(f.instruction_input(k))
             elif op == ca.OP_CONST:
                 self.constants[k] = f.instruction_constant(k)
             else:
@@ -67,19 +75,21 @@ class _Tape:
                 for value in read:
                     self.last[value] = k
                 if op == ca.OP_OUTPUT:
-                    self.outputs[k] = tuple(f.instruction_output(k))
+                    self.outputs[k] = _pair(f.instruction_output(k))
                     continue
             holder[f.instruction_output(k)[0]] = k
 
-    def cuts(self, limit):
+    def cuts(self, limit: int) -> list[int]:
         """First instructions of the parts, and the end: where a part hands on little, among the places where it may."""
         n, cuts = len(self.op), [0]
         while cuts[-1] < n:
             cuts.append(self._next_cut(cuts[-1], limit))
         return cuts
 
-    def _next_cut(self, start, limit):
-        own, seen, kept, places = 0, set(), 0, []  # instructions, values from elsewhere, made here and read after k
+    def _next_cut(self, start: int, limit: int) -> int:
+        own, kept = 0, 0  # instructions, and values made here and read after k
+        seen: set[int] = set()  # values from elsewhere
+        places: list[int] = []
         for k in range(start, len(self.op)):
             for value in set(self.reads[k]):
                 if self._is_free(value) or value < start:
@@ -94,18 +104,25 @@ class _Tape:
             places.append(kept)
         return len(self.op)
 
-    def _is_free(self, value):
+    def _is_free(self, value: int) -> bool:
         return value in self.inputs or value in self.constants
 
 
-def _chain(f, tape, cuts):
+def _pair(numbers: Sequence[int]) -> tuple[int, int]:
+    first, second = numbers
+    return first, second
+
+
+def _chain(f: ca.Function, tape: _Tape, cuts: list[int]) -> ca.Function:
     """The MX Function that calls the parts between the cuts."""
     ports = [ca.MX.sym(name, f.sparsity_in(i)) for i, name in enumerate(f.name_in())]
     symbols = [_scalars(ca.SX.sym(f"x{i}", f.sparsity_in(i))) for i in range(f.n_in())]
     values = [*ports]  # what parts may read: the inputs, then what each part hands on; `symbols`: the same within parts
     place = dict(tape.inputs)  # value: (index in these lists, position)
-    entries = [[] for _ in range(f.n_out())]  # of each output: (positions, vector) by part
-    for number, (start, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    entries: list[list[tuple[list[int], ca.MX]]] = [
+        [] for _ in range(f.n_out())
+    ]  # of each output: (positions, vector) by part
+    for number, (start, end) in enumerate(pairwise(cuts)):
         sources, kept, results, written = _part(tape, start, end, place, symbols)
         inputs = [symbols[i][0] for i in sources]
         part = ca.Function(f"{f.name()}{MARK}{number}", inputs, results)
@@ -120,19 +137,21 @@ def _chain(f, tape, cuts):
     return ca.Function(f.name(), ports, outputs, f.name_in(), f.name_out())
 
 
-def _scalars(symbol):
+def _scalars(symbol: ca.SX) -> tuple[ca.SX, list[ca.SX]]:
     """(a symbol, its nonzeros one by one)."""
     return symbol, ca.vertsplit(ca.SX(ca.Sparsity.dense(symbol.nnz()), symbol.nz[:])) if symbol.nnz() else []
 
 
-def _part(tape, start, end, place, symbols):
+def _part(
+    tape: _Tape, start: int, end: int, place: dict[int, tuple[int, int]], symbols: list[tuple[ca.SX, list[ca.SX]]]
+) -> tuple[list[int], list[int], list[ca.SX], dict[int, list[int]]]:
     """Instructions start..end as (lists they read of, values they hand on, results, {output: positions written}).
 
     The results are what is handed on, if there is any, and the entries of each output.
     """
     known, sources = {}, {}
 
-    def value(k):
+    def value(k: int) -> ca.SX:
         if k not in known:
             if k in tape.constants:
                 known[k] = ca.SX(tape.constants[k])
@@ -142,7 +161,8 @@ def _part(tape, start, end, place, symbols):
                 known[k] = symbols[i][1][position]
         return known[k]
 
-    written, kept = {}, []
+    written: dict[int, tuple[list[int], list[ca.SX]]] = {}
+    kept: list[int] = []
     for k in range(start, end):
         op, reads = tape.op[k], tape.reads[k]
         if op == ca.OP_OUTPUT:
@@ -159,7 +179,7 @@ def _part(tape, start, end, place, symbols):
     return list(sources), kept, results, {j: positions for j, (positions, _) in written.items()}
 
 
-def _gathered(sparsity, parts):
+def _gathered(sparsity: ca.Sparsity, parts: list[tuple[list[int], ca.MX]]) -> ca.MX:
     """An output from the vectors of its nonzeros that the parts wrote."""
     if not parts:
         return ca.MX(*sparsity.shape)

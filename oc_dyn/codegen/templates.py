@@ -1,8 +1,13 @@
 """The files around generated code: header, example, self-test, CMakeLists.txt."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
+from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..text import c_comment, c_string
@@ -10,11 +15,18 @@ from ..text import c_comment, c_string
 INTEGER = "long long int"
 
 
-def filled(template, **words):
+def filled(template: str, **words: object) -> str:
+    """Text of a template of this folder with its words filled in."""
     return Template((files(__package__) / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
 
 
-def header(name, given, written, real="double", integer=INTEGER):
+def header(
+    name: str,
+    given: Sequence[ca.Function],
+    written: Sequence[ca.Function],
+    real: str = "double",
+    integer: str = INTEGER,
+) -> str:
     """Header of the C functions `written`, which are the Functions `given` under other names, or in parts."""
     declarations = []
     for f, w in zip(given, written, strict=True):
@@ -26,17 +38,17 @@ def header(name, given, written, real="double", integer=INTEGER):
     return filled("header.h", title=c_comment(title), name=name, **words)
 
 
-def _ports(f, which):
+def _ports(f: ca.Function, which: str) -> str:
     names, sparsity = (f.name_in(), f.sparsity_in) if which == "in" else (f.name_out(), f.sparsity_out)
     return ",\n *          ".join(f"{c_comment(n)} {_shape(sparsity(i))}" for i, n in enumerate(names)) or "nothing"
 
 
-def _shape(sparsity):
+def _shape(sparsity: ca.Sparsity) -> str:
     shape = f"({sparsity.size1()}, {sparsity.size2()})"
     return shape if sparsity.is_dense() else f"{shape} with {sparsity.nnz()} nonzeros"
 
 
-def example(name, f, points, real):
+def example(name: str, f: ca.Function, points: Sequence[Any], real: str) -> str:
     """Program that calls the C function f at the first of its points."""
     ins = [(f"in_{n}", points[0][0][i]) for i, n in enumerate(f.name_in())]
     outs = [(f"out_{n}", f.nnz_out(i)) for i, n in enumerate(f.name_out())]
@@ -54,7 +66,7 @@ def example(name, f, points, real):
     )
 
 
-def selftest(name, written, data, real, tolerance):
+def selftest(name: str, written: Sequence[ca.Function], data: Sequence[Any], real: str, tolerance: float) -> str:
     """Program that compares the C functions with the stored points of each, [(inputs, outputs)]."""
     arrays, checks = [], []
     for f, points in zip(written, data, strict=True):
@@ -85,13 +97,13 @@ def selftest(name, written, data, real, tolerance):
     )
 
 
-def _array(numbers, real):
+def _array(numbers: Any, real: str) -> str:
     words = [_literal(x, real) for x in numbers] or ["0"]
     lines = [", ".join(words[k : k + 4]) for k in range(0, len(words), 4)]
     return "{\n    " + ",\n    ".join(lines) + "}"
 
 
-def _literal(x, real):
+def _literal(x: float, real: str) -> str:
     if not np.isfinite(x):
         return "NAN" if np.isnan(x) else "INFINITY" if x > 0 else "-INFINITY"
     return f"{x:.9e}f" if real == "float" else f"{x:.17g}"

@@ -1,15 +1,31 @@
 """od.codegen: C99 sources of Functions in a folder, with header, CMake file, example and self-test."""
 
+from __future__ import annotations
+
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, SolveError
 from ..text import cmake
-from .build import FLAGS, TIME_LIMIT, checked_time_limit, find_compiler, library, loaded, run, run_compiler
+from ..types import Array, StrPath
+from .build import (
+    FLAGS,
+    TIME_LIMIT,
+    Command,
+    Flags,
+    checked_time_limit,
+    find_compiler,
+    library,
+    loaded,
+    run,
+    run_compiler,
+)
 from .disk import write_texts
 from .names import check_apart, checked_c_name
 from .source import REALS, c_source, checked_functions, checked_precision, prepared
@@ -25,14 +41,19 @@ class GeneratedCode:
 
     name: str
     folder: Path
-    sources: tuple
+    sources: tuple[Path, ...]
     header: Path
-    files: tuple
-    functions: dict
+    files: tuple[Path, ...]
+    functions: dict[str, str]
 
     def test(
-        self, *, flags=("-std=c99", "-O2"), compiler=None, tolerance=None, time_limit: float | None = TIME_LIMIT
-    ):
+        self,
+        *,
+        flags: Flags = ("-std=c99", "-O2"),
+        compiler: Command | None = None,
+        tolerance: float | None = None,
+        time_limit: float | None = TIME_LIMIT,
+    ) -> str:
         """Compile the self-test and run it; returns what it prints, raises SolveError if it does not pass, or if the
         compiler or the test takes longer than time_limit [s]."""
         time_limit = checked_time_limit("test", time_limit)
@@ -48,7 +69,14 @@ class GeneratedCode:
             raise SolveError(f"{self.name}: the self-test did not pass: {said}", status=status)
         return out
 
-    def load(self, *, flags=FLAGS, compiler=None, cache=None, time_limit: float | None = TIME_LIMIT):
+    def load(
+        self,
+        *,
+        flags: Flags = FLAGS,
+        compiler: Command | None = None,
+        cache: StrPath | None = None,
+        time_limit: float | None = TIME_LIMIT,
+    ) -> dict[str, ca.Function]:
         """{name of the Function: casadi.Function} of the sources compiled, in double precision; see od.compile."""
         texts = {x.name: x.read_text(encoding="utf-8") for x in self.sources}
         if any("#define casadi_real float" in text for text in texts.values()):
@@ -57,7 +85,16 @@ class GeneratedCode:
         return {name: loaded(c_name, path) for name, c_name in self.functions.items()}
 
 
-def codegen(functions, folder, *, name=None, precision="double", separate=False, parts=None, points=None):
+def codegen(
+    functions: ca.Function | Iterable[ca.Function],
+    folder: StrPath,
+    *,
+    name: str | None = None,
+    precision: str = "double",
+    separate: bool = False,
+    parts: int | None = None,
+    points: Any = None,
+) -> GeneratedCode:
     """Write Functions as C99 into `folder`, which is made; returns GeneratedCode, the record of what was written.
 
     functions: a casadi.Function, or several. name: of the files, and the start of every symbol, so that codes of
@@ -110,13 +147,14 @@ def codegen(functions, folder, *, name=None, precision="double", separate=False,
     )
 
 
-def _points(f, real, points):
+def _points(f: ca.Function, real: str, points: Any) -> list[tuple[list[Array], list[Array]]]:
     """[(inputs, outputs)] of the self-test: nonzeros of each port, the inputs rounded to the precision of the code."""
     if isinstance(points, dict):
         points = points.get(f.name())
     if points is not None:
         return [_at(f, [_given(f, i, point) for i in range(f.n_in())], real) for point in points]
-    rng, out = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    out: list[tuple[list[Array], list[Array]]] = []
     for left in range(20, 0, -1):
         point = _at(f, [rng.uniform(-1, 1, f.nnz_in(i)) for i in range(f.n_in())], real)
         if left <= 2 - len(out) or all(np.all(np.isfinite(x)) for x in point[1]):
@@ -126,7 +164,7 @@ def _points(f, real, points):
     return out
 
 
-def _given(f, i, point):
+def _given(f: ca.Function, i: int, point: Any) -> Array:
     if not isinstance(point, dict) or set(point) - set(f.name_in()):
         raise ShapeError(f"codegen: a point of {f.name()} is {point!r}, expected numbers by port: {f.name_in()}")
     value = ca.DM(point.get(f.name_in(i), 0))
@@ -138,7 +176,7 @@ def _given(f, i, point):
     return np.array(ca.project(value, f.sparsity_in(i)).nonzeros())
 
 
-def _at(f, inputs, real):
+def _at(f: ca.Function, inputs: list[Array], real: str) -> tuple[list[Array], list[Array]]:
     inputs = [x.astype(np.float32).astype(float) if real == "float" else x for x in inputs]
     outputs = ca.Function.call(f, [ca.DM(f.sparsity_in(i), x) for i, x in enumerate(inputs)])
     outputs = [ca.project(x, f.sparsity_out(i)).nonzeros() for i, x in enumerate(outputs)]

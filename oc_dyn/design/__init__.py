@@ -12,3 +12,16 @@ from .parameters import (
     mass,
     pitch,
 )
+
+__all__ = [
+    "Parameter",
+    "changed",
+    "displacement",
+    "from_parameters",
+    "inertial_parameter",
+    "joint_axis",
+    "joint_rotation",
+    "link_length",
+    "mass",
+    "pitch",
+]

@@ -4,32 +4,39 @@ p is counted from the robot as it is: at 0 nothing changes. Parameters add and s
 several things: link_length("elbow") + 2.0 * mass("forearm").
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..errors import ModelError, ShapeError, UnknownName
 from ..lie import se3
 from ..model.inertia import Inertia
-from ..model.robot import assemble
+from ..model.robot import Joint, Robot, assemble
 from ..numbers import as_floats
+from ..types import Array, Numbers
+
+Vector: TypeAlias = tuple[float, ...]  # hashable, so that parameters can be keys
 
 
 @dataclass(frozen=True)
 class Parameter:
     """A design parameter; make it with the functions of this module. terms: (factor, function, its arguments)."""
 
-    terms: tuple
+    terms: tuple[tuple[float, Callable[..., Changes], tuple[Any, ...]], ...]
 
-    def __add__(self, other):
+    def __add__(self, other: Parameter) -> Parameter:
         return Parameter(self.terms + other.terms) if isinstance(other, Parameter) else NotImplemented
 
-    def __mul__(self, factor):
+    def __mul__(self, factor: float) -> Parameter:
         return Parameter(tuple((float(factor) * s, f, arguments) for s, f, arguments in self.terms))
 
     __rmul__ = __mul__
 
-    def changes(self, robot):
+    def changes(self, robot: Robot) -> Changes:
         """The Changes that p = 1 stands for; UnknownName if a joint or link is not there."""
         total = Changes()
         for factor, function, arguments in self.terms:
@@ -46,12 +53,12 @@ class Changes:
     rests. pitches {joint: rate}. inertias {(link, k): (10,)}: the link's parameters gain p^k times these.
     """
 
-    moves: dict = field(default_factory=dict)
-    tilts: dict = field(default_factory=dict)
-    pitches: dict = field(default_factory=dict)
-    inertias: dict = field(default_factory=dict)
+    moves: dict[str, Any] = field(default_factory=dict)
+    tilts: dict[str, Any] = field(default_factory=dict)
+    pitches: dict[str, Any] = field(default_factory=dict)
+    inertias: dict[tuple[str, int], Any] = field(default_factory=dict)
 
-    def add(self, other, factor):
+    def add(self, other: Changes, factor: float) -> None:
         """Add `other`, whose parameter is `factor` times this one's."""
         for name in ("moves", "tilts", "pitches"):
             for key, x in getattr(other, name).items():
@@ -60,7 +67,7 @@ class Changes:
             self.inertias[key] = self.inertias.get(key, 0.0) + factor ** key[1] * np.asarray(x, float)
 
 
-def link_length(joint, direction=None, density=0.0):
+def link_length(joint: str, direction: Numbers | None = None, density: float = 0.0) -> Parameter:
     """Shifts the place of a joint on its parent link by p [m] along `direction` (3,) in the parent link's frame.
 
     Without a direction: away from the parent link's origin. density [kg/m]: the parent link gains a slender rod of this
@@ -70,27 +77,27 @@ def link_length(joint, direction=None, density=0.0):
     return _parameter(_shift, joint, direction, float(density))
 
 
-def joint_rotation(joint, about):
+def joint_rotation(joint: str, about: Numbers) -> Parameter:
     """Turns a joint, and all that it carries, by p [rad] about `about` (3,) through its origin, in its frame."""
     return _parameter(_rotation, joint, _unit("about", about))
 
 
-def joint_axis(joint, about):
+def joint_axis(joint: str, about: Numbers) -> Parameter:
     """Tilts the axis of a joint by p [rad] about `about` (3,), in its frame; what it carries rests where it did."""
     return _parameter(_tilt, joint, _unit("about", about))
 
 
-def pitch(joint):
+def pitch(joint: str) -> Parameter:
     """The pitch of a helical joint [m/rad]."""
     return _parameter(_pitch, joint)
 
 
-def mass(link, at=None):
+def mass(link: str, at: Numbers | None = None) -> Parameter:
     """A point mass of p [kg] on a link, at `at` (3,) [m] in its frame; without it at the link's centre of mass."""
     return _parameter(_point_mass, link, None if at is None else _tuple(_vector("at", at)))
 
 
-def inertial_parameter(link, index):
+def inertial_parameter(link: str, index: int) -> Parameter:
     """One of the ten inertial parameters of a link, counted as in Robot.parameters: mass, moment x y z, tensor xx xy yy
     xz yz zz about its frame."""
     if index not in range(10):
@@ -98,7 +105,7 @@ def inertial_parameter(link, index):
     return _parameter(_one_parameter, link, int(index))
 
 
-def changed(robot, values):
+def changed(robot: Robot, values: Mapping[Parameter, float]) -> Robot:
     """The robot with design parameters at other values than 0: {parameter: value}. All else is kept. Where several move
     or tilt one joint, the later one is seen in the frame as moved by the earlier ones.
 
@@ -106,7 +113,7 @@ def changed(robot, values):
     """
     links, joints, floating, lock = robot.description
     links, joints = dict(links), {j.name: j for j in joints}
-    tilts = {}
+    tilts: dict[str, Array] = {}
     for parameter, value in values.items():
         changes, value = parameter.changes(robot), float(value)
         for name, twist in changes.moves.items():
@@ -124,23 +131,23 @@ def changed(robot, values):
     return replace(new, report=robot.report, velocity_limits=robot.velocity_limits, snap_angles=robot.snap_angles)
 
 
-def displacement(twist):
+def displacement(twist: Numbers) -> tuple[Array, Array]:
     """Pose (R, p) exp(twist) as numpy arrays."""
     R, p = se3.exp_se3(twist)
     return np.array(R, float), np.array(p, float).reshape(3)
 
 
-def from_parameters(x):
+def from_parameters(x: Any) -> Inertia:
     """Inertia from its ten parameters."""
     tensor = np.array([[x[4], x[5], x[7]], [x[5], x[6], x[8]], [x[7], x[8], x[9]]])
     return Inertia.computed(float(x[0]), np.array(x[1:4], float), tensor)
 
 
-def _parameter(function, *arguments):
+def _parameter(function: Callable[..., Changes], *arguments: Any) -> Parameter:
     return Parameter(((1.0, function, arguments),))
 
 
-def _shift(robot, joint, direction, density):
+def _shift(robot: Robot, joint: str, direction: Vector | None, density: float) -> Changes:
     j = _described(robot, joint)
     if direction is None and not np.any(j.translation):
         raise ShapeError(f"link_length of {joint}: it sits on its parent link's origin; give a direction")
@@ -157,33 +164,33 @@ def _shift(robot, joint, direction, density):
     return out
 
 
-def _rotation(robot, joint, about):
+def _rotation(robot: Robot, joint: str, about: Vector) -> Changes:
     return Changes(moves={_described(robot, joint).name: np.r_[about, 0.0, 0.0, 0.0]})
 
 
-def _tilt(robot, joint, about):
+def _tilt(robot: Robot, joint: str, about: Vector) -> Changes:
     return Changes(tilts={_with_one_axis(robot, joint).name: np.array(about)})
 
 
-def _pitch(robot, joint):
+def _pitch(robot: Robot, joint: str) -> Changes:
     kind = _described(robot, joint).kind
     if kind != "helical":
         raise ModelError(robot.name, [f"joint {joint} is {kind}: only helical joints have a pitch"])
     return Changes(pitches={joint: 1.0})
 
 
-def _point_mass(robot, link, at):
+def _point_mass(robot: Robot, link: str, at: Vector | None) -> Changes:
     point = (_on_a_body(robot, link) or Inertia.zero()).com if at is None else at
     _on_a_body(robot, link)
     return Changes(inertias={(link, 1): Inertia.from_com(1.0, point).parameters})
 
 
-def _one_parameter(robot, link, index):
+def _one_parameter(robot: Robot, link: str, index: int) -> Changes:
     _on_a_body(robot, link)
     return Changes(inertias={(link, 1): np.eye(10)[index]})
 
 
-def _described(robot, name):
+def _described(robot: Robot, name: str) -> Joint:
     """The joint of this name as described, fixed ones too."""
     known = {j.name: j for j in robot.description[1]}
     if name not in known:
@@ -193,14 +200,14 @@ def _described(robot, name):
     return known[name]
 
 
-def _with_one_axis(robot, name):
+def _with_one_axis(robot: Robot, name: str) -> Joint:
     j = _described(robot, name)
     if j.kind not in ("revolute", "continuous", "prismatic", "helical", "cylindrical"):
         raise ModelError(robot.name, [f"joint {name} is {j.kind}: it has no axis to tilt"])
     return j
 
 
-def _on_a_body(robot, name):
+def _on_a_body(robot: Robot, name: str) -> Inertia | None:
     """Inertia, perhaps None, of a link that moves."""
     links = robot.description[0]
     if name not in links:
@@ -210,19 +217,19 @@ def _on_a_body(robot, name):
     return links[name]
 
 
-def _vector(name, x):
+def _vector(name: str, x: Any) -> Array:
     x = as_floats(name, x).reshape(-1)
     if x.size != 3 or not np.all(np.isfinite(x)):
         raise ShapeError(f"{name}: got {x.tolist()}, expected three finite numbers")
     return x
 
 
-def _unit(name, x):
+def _unit(name: str, x: Any) -> Vector:
     x = _vector(name, x)
     if not np.any(x):
         raise ShapeError(f"{name}: got zeros, expected a direction")
     return _tuple(x / np.linalg.norm(x))
 
 
-def _tuple(x):
+def _tuple(x: Array) -> Vector:
     return tuple(float(y) for y in x)

@@ -1,5 +1,10 @@
 """od.sensitivity: derivatives of the dynamics by design parameters, where the motion may depend on them as well."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
 import casadi as ca
 
 from ..errors import OrderError, ShapeError, UnknownName
@@ -7,15 +12,26 @@ from ..function import RobotFunction, checked_name
 from ..hybrid_dynamics import prescribed_rows
 from ..model.cache import cached
 from ..model.quaternions import quaternions
-from ..partials import recursive_scalar as kim
+from ..model.robot import Robot
+from ..partials import scalar_changes as kim
 from ..registry import get
 from .parameters import Parameter
 from .tree import DesignTree
 
+Symbols: TypeAlias = dict[str, ca.SX]  # by the name of a port
+
 _OUTPUTS = {"inverse_dynamics": ("tau",), "forward_dynamics": ("dv",), "hybrid_dynamics": ("tau_p", "dv_f")}
 
 
-def sensitivity(robot, quantity, parameter, *, method="recursive_scalar", name=None, **options):
+def sensitivity(
+    robot: Robot,
+    quantity: str,
+    parameter: Parameter | Sequence[Parameter],
+    *,
+    method: str = "recursive_scalar",
+    name: str | None = None,
+    **options: Any,
+) -> RobotFunction:
     """Dynamics and their derivatives by design parameters, as casadi.Function with named ports.
 
     quantity: "inverse_dynamics", "forward_dynamics" or "hybrid_dynamics", at order 0; options external_wrenches and
@@ -53,7 +69,9 @@ def sensitivity(robot, quantity, parameter, *, method="recursive_scalar", name=N
     return cached(robot, key, lambda: _build(robot, quantity, parameters, method, settings, name))
 
 
-def _build(robot, quantity, parameters, method, settings, name):
+def _build(
+    robot: Robot, quantity: str, parameters: tuple[Parameter, ...], method: str, settings: dict[str, Any], name: str
+) -> RobotFunction:
     inputs, m = get(quantity).inputs(robot, 0, settings), len(parameters)
     x = {port.name: ca.SX.sym(port.name, *port.shape) for port in inputs}
     p = ca.SX.sym("p", m)
@@ -71,7 +89,7 @@ def _build(robot, quantity, parameters, method, settings, name):
     return RobotFunction(base, names, columns, rotations=quaternions(robot))
 
 
-def _columns(x, k, m):
+def _columns(x: ca.SX, k: int, m: int) -> ca.SX:
     n = x.shape[1] // m
     return x[:, k * n : (k + 1) * n]
 
@@ -79,11 +97,11 @@ def _columns(x, k, m):
 class _Dynamics:
     """Values and derivatives of one quantity of a DesignTree, by Kim's tables."""
 
-    def __init__(self, quantity, tree, prescribed):
+    def __init__(self, quantity: str, tree: DesignTree, prescribed: Iterable[int]) -> None:
         self.quantity, self.tree, self.p = quantity, tree, list(prescribed)
         self.f = [k for k in range(tree.robot.nv) if k not in prescribed]
 
-    def full(self, x):
+    def full(self, x: Symbols) -> tuple[ca.SX, ca.SX]:
         """Accelerations and torques (nv,) from the inputs x, zero where they are not given."""
         a, tau = ca.SX(self.tree.robot.nv, 1), ca.SX(self.tree.robot.nv, 1)
         if self.quantity == "hybrid_dynamics":
@@ -91,7 +109,7 @@ class _Dynamics:
             return a, tau
         return x.get("dv", a), x.get("tau", tau)
 
-    def evaluate(self, x, each=()):
+    def evaluate(self, x: Symbols, each: Sequence[Symbols] = ()) -> tuple[Symbols, list[Symbols]]:
         """({output: value}, [{output: derivative}, ...]) at inputs x; a list entry for each {input: derivative}."""
         tree = self.tree
         m = tree.mechanism(x["q"], x["v"], x.get("w_ext"))
@@ -104,16 +122,16 @@ class _Dynamics:
         a, tau, found = kim.hybrid_dynamics(m, a, tau, given, changes)
         return self._chosen(a, tau), [self._chosen(*d) for d in found]
 
-    def _chosen(self, a, tau):
+    def _chosen(self, a: Any, tau: Any) -> Symbols:
         a, tau = self.tree.stack(a), self.tree.stack(tau)
         return {"dv": a} if self.quantity == "forward_dynamics" else {"tau_p": tau[self.p], "dv_f": a[self.f]}
 
 
-def _recursive_scalar(dynamics, x, each):
+def _recursive_scalar(dynamics: _Dynamics, x: Symbols, each: Sequence[Symbols]) -> tuple[Symbols, list[Symbols]]:
     return dynamics.evaluate(x, each)
 
 
-def _ad(dynamics, x, each):
+def _ad(dynamics: _Dynamics, x: Symbols, each: Sequence[Symbols]) -> tuple[Symbols, list[Symbols]]:
     """The values' derivatives along every direction, by one jtimes each."""
     robot, p = dynamics.tree.robot, dynamics.tree.p
     e = ca.SX.sym("e", robot.nv)

@@ -1,5 +1,7 @@
 """The robot as a function of design parameters, in its author's frames, with the derivatives that Kim's tables want."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import casadi as ca
@@ -8,7 +10,7 @@ import numpy as np
 from ..lie import se3
 from ..lie.so3 import axis_frame
 from ..model import joints as jt
-from ..partials import recursive_scalar as kim
+from ..partials import scalar_changes as kim
 from .parameters import from_parameters
 
 
@@ -84,7 +86,7 @@ class _Part:
 
 
 class DesignTree:
-    """A robot under the Changes of m parameters, p (m,) symbolic. What recursive_scalar reads of a canonical robot has
+    """A robot under the Changes of m parameters, p (m,) symbolic. What scalar_changes reads of a canonical robot has
     the same names here; `mechanism` and `change` are what it starts from."""
 
     def __init__(self, robot, changes, p):

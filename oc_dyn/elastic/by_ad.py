@@ -11,7 +11,10 @@ from .motor_side import at_motors, motor_friction, sigma_forces, spring_torques
 
 @method(QUANTITY, "ad", kind="ad", source="AD: jtimes of theta(q, v, dv, sigma) along the jets, cse after each order")
 def ad(elastic, order, q, V, sigma):
-    """Motor positions and torques with all time derivatives by AD: order-0 inverse dynamics is all that is called."""
+    """Motor positions and torques with all time derivatives by AD: order-0 inverse dynamics is all that is called.
+
+    Arguments and results: od.describe("elastic_flat_map").
+    """
     q_ = ca.SX.sym("q", *q.shape)
     V_ = [ca.SX.sym("v", *x.shape) for x in V]
     s_ = [ca.SX.sym("s", *x.shape) for x in sigma]

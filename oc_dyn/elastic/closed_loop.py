@@ -11,8 +11,8 @@ from .plant import plant
 from .reachable import refusal
 
 
-class Loop:
-    """The closed loop: the robot that is there, the law, the reference; state [robot; memory; work put in; taken]."""
+class ClosedLoop:
+    """The closed loop of real robot, law and reference; state [robot; memory; work put in; work taken]."""
 
     def __init__(self, elastic, controller, reference, limit):
         if controller.elastic.motor_names != elastic.motor_names or controller.elastic.nq != elastic.nq:
@@ -105,7 +105,7 @@ class Loop:
         if lacking:
             raise ShapeError(
                 f"simulate: the reference lacks {', '.join(sorted(lacking))}, needed for the state at the start; make "
-                "the reference for the robot that is there, or give the start"
+                "the reference for the real robot, or give the start"
             )
         flat = f(**{n: ref[n] for n in f.name_in()})
         error = refusal(model, {n: x.reshape(-1, 1) for n, x in ref.items()}, flat["theta"].full())
@@ -121,7 +121,7 @@ def cut_off(tau, limit):
 
 
 def torque_limits(controller, torque_limit):
-    """(motors,) from a number or one a motor; None for none."""
+    """(motors,) from a number or one per motor; None for none."""
     if torque_limit is None:
         return None
     limit = validation.numbers("simulate: torque_limit", torque_limit, len(controller.elastic.motor_names))

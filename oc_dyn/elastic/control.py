@@ -22,8 +22,8 @@ from .ports import admit_flat
 
 @dataclass(frozen=True, eq=False)
 class Controller:
-    """A law of control. elastic: the model that it was made of. function: ports as told above. memory: size of its own
-    state; first_memory: casadi.Function of the reference ports that gives it at the start."""
+    """A law of control. elastic: the model it was derived from. function: ports as above. memory: size of its state;
+    first_memory: casadi.Function from the reference ports to that state at the start."""
 
     name: str
     elastic: object
@@ -49,7 +49,7 @@ def feedforward_pd(elastic, kp, kd, *, integrate_damping=False):
     """Flat feedforward and a PD loop on each motor: tau_m = flat map + kp (theta_ref - theta) + kd (dtheta_ref -
     dtheta).
 
-    kp [Nm/rad], kd [Nm s/rad]: numbers, {motor: value} or one a motor; on a rigid joint they act on q and v.
+    kp [Nm/rad], kd [Nm s/rad]: numbers, {motor: value} or one per motor; on a rigid joint they act on q and v.
     integrate_damping: for damped springs, which have no algebraic flat map: the law integrates their deflections along
         the reference as its memory, by the equation D z' + phi(z) = tau; see damped_motion.
     """
@@ -119,12 +119,11 @@ def feedback_linearization(
     """Feedback linearisation through the links' positions: each joint's error e obeys e'''' + k3 e''' + .. + k0 e = 0.
 
     poles [1/s]: of this equation: a positive number g for four at -g, four poles (complex in pairs) for all joints, or
-        four a joint (v, 4). stiffness_poles: the same, two, for sigma where the stiffness is varied; default those of
+        four per joint (v, 4). stiffness_poles: the same, two, for sigma where the stiffness is varied; default those of
     g. inverse_dynamics, forward_dynamics: methods.
-    friction_speed: whose speed the friction that is made up for belongs to: "measured", exact for a law without delay;
-        "reference", the motors' speeds of the flat map along the reference: a sampled law that makes up for Coulomb
-        friction at the measured speed drives the motors to and fro around standstill, as it sees the sign too late;
-        "none" for no friction.
+    friction_speed: speed at which friction is compensated: "measured", exact for a law without delay; "reference", the
+        motors' speeds of the flat map along the reference, for sampled laws: compensation of Coulomb friction at the
+        measured speed makes motors chatter around standstill, as its sign comes too late; "none": no compensation.
     The derivatives of q up to the third come from the measured state by forward dynamics of order 1, the torques from
     inverse dynamics of order 2. With rigid joints the law is dynamic: their torques come through two integrators, the
     law's memory (De Luca 1998). Raises OrderError for the complete model, which no static feedback linearises.
@@ -141,62 +140,65 @@ def feedback_linearization(
     sigma_gains = pole_gains(default if stiffness_poles is None else stiffness_poles, 2, n_sigma)
     inverse = function(elastic.links, "inverse_dynamics", order=2, method=inverse_dynamics)
     forward = function(elastic.links, "forward_dynamics", order=1, method=forward_dynamics)
-    rigid = len(elastic.rigid)
     one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
 
     def law(ref, state):
-        q, v, theta, dtheta = (state[name] for name in ("q", "v", "theta", "dtheta"))
-        z = deflections(elastic, [q, v], [theta, dtheta])
-        sigma = _sigma_jet(elastic, ref, state, z, sigma_gains)
-        springs = spring_torques(elastic, 1, z, sigma[:2])
-        memory = [state["memory"][:rigid], state["memory"][rigid:]] if rigid else [None, None]
-        a, j = forward.call([q, v, *(joint_torques(elastic, x, y) for x, y in zip(springs, memory, strict=True))])
-        e = [ref["q"] - q, ref["v"] - v, ref["dv"] - a, ref["d2v"] - j]
-        d3v = ref["d3v"] + sum(ca.DM(gains[:, k]) * x for k, x in enumerate(e))
-        tau = inverse.call([q, v, a, j, d3v])
-        second = []
-        for i, joint in enumerate(elastic.joints):
-            own = [x[joint.sigma] for x in sigma] if joint.sigma is not None else []
-            second += [x + a[joint.v] for x in joint.spring.deflection(2, z[i], [x[joint.v] for x in tau], own)]
-        motors = ca.DM(elastic.motor_inertia) @ ca.vertcat(*second) + springs[0]
-        links = joint_torques(elastic, motors, memory[0])
-        out = {"tau_m": at_motors(elastic, links, motors)}
-        if friction_speed != "none":
-            wanted = (ref["v"], _flat(elastic, ref)["dtheta"]) if friction_speed == "reference" else (v, dtheta)
-            out["tau_m"] = out["tau_m"] + motor_friction(elastic, [at_motors(elastic, *wanted)])[0]
-        if elastic.stiffness_driven:
-            out["tau_sigma"] = ca.DM(elastic.stiffness_inertia) * sigma[2] + sigma_forces(elastic, 0, z, sigma[:1])[0]
-        if rigid:
-            out["memory_rate"] = ca.vertcat(memory[1], *(tau[2][k] for k in elastic.rigid))
-        return out
+        return _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state)
 
-    first = None
+    first, rigid = None, elastic.rigid
     if rigid:
         one = function(elastic.links, "inverse_dynamics", order=1)
 
         def first(ref):
             tau = one.call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
-            return ca.vertcat(*(x[k] for x in tau for k in elastic.rigid))
+            return ca.vertcat(*(x[k] for x in tau for k in rigid))
 
-    return _controller("feedback_linearization", elastic, law, 2 * rigid, first)
+    return _controller("feedback_linearization", elastic, law, 2 * len(rigid), first)
+
+
+def _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state):
+    """{output: expression} of feedback_linearization."""
+    q, v, theta, dtheta = (state[name] for name in ("q", "v", "theta", "dtheta"))
+    z, rigid = deflections(elastic, [q, v], [theta, dtheta]), len(elastic.rigid)
+    sigma = _sigma_jet(elastic, ref, state, z, sigma_gains)
+    springs = spring_torques(elastic, 1, z, sigma[:2])
+    memory = [state["memory"][:rigid], state["memory"][rigid:]] if rigid else [None, None]
+    a, j = forward.call([q, v, *(joint_torques(elastic, x, y) for x, y in zip(springs, memory, strict=True))])
+    e = [ref["q"] - q, ref["v"] - v, ref["dv"] - a, ref["d2v"] - j]
+    d3v = ref["d3v"] + sum(ca.DM(gains[:, k]) * x for k, x in enumerate(e))
+    tau = inverse.call([q, v, a, j, d3v])
+    second = []  # derivatives of theta
+    for i, joint in enumerate(elastic.joints):
+        own = [x[joint.sigma] for x in sigma] if joint.sigma is not None else []
+        second += [x + a[joint.v] for x in joint.spring.deflection(2, z[i], [x[joint.v] for x in tau], own)]
+    motors = ca.DM(elastic.motor_inertia) @ ca.vertcat(*second) + springs[0]
+    out = {"tau_m": at_motors(elastic, joint_torques(elastic, motors, memory[0]), motors)}
+    if friction_speed != "none":
+        speeds = (ref["v"], _flat(elastic, ref)["dtheta"]) if friction_speed == "reference" else (v, dtheta)
+        out["tau_m"] = out["tau_m"] + motor_friction(elastic, [at_motors(elastic, *speeds)])[0]
+    if elastic.stiffness_driven:
+        out["tau_sigma"] = ca.DM(elastic.stiffness_inertia) * sigma[2] + sigma_forces(elastic, 0, z, sigma[:1])[0]
+    if rigid:
+        out["memory_rate"] = ca.vertcat(memory[1], *(tau[2][k] for k in elastic.rigid))
+    return out
 
 
 def pole_gains(poles, order, n):
     """(n, order) gains k0 .. of s^order + .. + k1 s + k0 with these poles; see feedback_linearization."""
-    given = np.asarray(poles)
-    if given.ndim == 0:
-        given = np.full(order, -abs(given) if given > 0 else given)
-    if given.shape == (order,):
-        given = np.broadcast_to(given, (n, order))
-    if given.shape != (n, order):
-        raise ShapeError(f"poles: got shape {given.shape}, expected a number, ({order},) or ({n}, {order})")
-    gains = np.array([np.poly(row)[:0:-1] for row in given]).reshape(n, order)
-    if np.any(np.real(given) >= 0):
+    poles = np.asarray(poles)
+    if poles.ndim == 0:
+        poles = np.full(order, -abs(poles) if poles > 0 else poles)
+    if poles.shape == (order,):
+        poles = np.broadcast_to(poles, (n, order))
+    if poles.shape != (n, order):
+        raise ShapeError(f"poles: got shape {poles.shape}, expected a number, ({order},) or ({n}, {order})")
+    gains = np.array([np.poly(row)[:0:-1] for row in poles]).reshape(n, order)
+    if np.any(np.real(poles) >= 0):
         raise ShapeError(
-            f"poles: got {given.tolist()}, expected negative real parts (one positive number g: all at -g)"
+            f"poles: got {poles.tolist()}, expected negative real parts (one positive number g: all at -g)"
         )
     if np.abs(np.imag(gains)).max(initial=0) > 1e-9 * np.abs(gains).max(initial=1):
-        raise ShapeError(f"poles: {given.tolist()}: complex poles must come in conjugate pairs")
+        raise ShapeError(f"poles: {poles.tolist()}: complex poles must come in conjugate pairs")
     return np.real(gains)
 
 

@@ -13,7 +13,7 @@ from ..numbers import are_sane, as_floats
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """Kinetic energy q'^T S(q) theta' of motors carried along by the links before them.
+    """Kinetic energy q'^T S(q) theta' of motors that are carried by the links before them.
 
     matrix: casadi.Function q -> S (v, theta), strictly upper triangular. forces: casadi.Function (q, v, dtheta,
     d2theta) -> what it adds on the link side, S theta'' + S' theta' - d(q'^T S theta')/dq; on the motors' side it adds
@@ -98,9 +98,10 @@ def motor_coupling(robot, rotor_inertia, gear_ratio):
     """casadi.Function q -> S (v, theta) for motors whose stators stand on the link before the joint, turning about
     axes parallel to the joint's.
 
-    rotor_inertia [kg m^2] about the rotor's axis, gear_ratio (rotor turns a joint turn, with sign): numbers, or one a
-    joint. Equation: S_kj = J_j r_j a_j^T w_k, a_j the axis of joint j and w_k the angular velocity of the link before
-    it at unit speed of joint k. The rotors' masses and their inertia without spin are taken as parts of those links.
+    rotor_inertia [kg m^2] about the rotor's axis, gear_ratio (rotor turns per joint turn, with sign): numbers, or one
+    per joint. Equation: S_kj = J_j r_j a_j^T w_k, a_j the axis of joint j and w_k the angular velocity of the link
+    before it at unit speed of joint k. The rotors' masses and their inertia without spin are taken as parts of those
+    links.
     """
     n = robot.nv
     if any(j.nv != 1 or j.kind not in ("revolute", "continuous") for j in robot.joints) or robot.mimics:

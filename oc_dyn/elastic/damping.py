@@ -34,21 +34,21 @@ def damped_motion(elastic, reference, dt=0.01, *, deflection=None, rtol=1e-10):
 
     deflection (damped joints,): at the start; default that of the torques there without damping, exact for a start at
     rest. Times from 0 to the reference's duration, dt [s] apart.
-    Raises ModelError for robots whose damping it cannot do: pairs of springs, the complete model.
+    Raises ModelError for robots to which it does not apply: pairs of springs, the complete model.
     """
     f, start = damped_map(elastic)
     times = np.append(np.arange(0.0, reference.duration - 1e-9 * dt, dt), reference.duration)
     t, z, none = ca.MX.sym("t"), ca.MX.sym("z", f.size1_in(0)), ca.MX.sym("p", 0)
     ref = dict(zip(reference.function.name_out(), reference.function.call([t]), strict=True))
-    found = f(z=z, **{n: ref[n] for n in f.name_in()[1:]})
-    rates = ca.Function("rates", [t, z, none], [found["dz"]])
+    outputs = f(z=z, **{n: ref[n] for n in f.name_in()[1:]})
+    rates = ca.Function("rates", [t, z, none], [outputs["dz"]])
     at = reference.at(times)
     if deflection is None:
         deflection = start(**{n: at[n][:, 0] for n in start.name_in()})["z"].full().ravel()
     z0 = np.asarray(deflection, float).ravel()
     if z0.size != f.size1_in(0):
         raise ShapeError(
-            f"damped_motion: deflection has {z0.size} entries, expected {f.size1_in(0)}, one a damped joint"
+            f"damped_motion: deflection has {z0.size} entries, expected {f.size1_in(0)}, one per damped joint"
         )
     states, _ = integrate(rates, times, z0, (), rtol, rtol / 100, reference.breaks)
     out = f.map(times.size)(z=states, **{n: at[n] for n in f.name_in()[1:]})
@@ -90,8 +90,8 @@ def damped_map(elastic):
     friction = motor_friction(elastic, [at_motors(elastic, ref["v"], theta[1])])[0]
     outputs = [ca.vertcat(*dz), *theta, at_motors(elastic, tau[0], motors) + friction]
     names = ["dz", "theta", "dtheta", "d2theta", "tau_m"]
-    given = [z, *ref.values()]
-    f = ca.Function("damped_map", given, ca.cse([ca.densify(x) for x in outputs]), ["z", *ref], names)
+    inputs = [z, *ref.values()]
+    f = ca.Function("damped_map", inputs, ca.cse([ca.densify(x) for x in outputs]), ["z", *ref], names)
     return f, ca.Function("deflection", list(ref.values()), [ca.vertcat(*at_start)], list(ref), ["z"])
 
 
@@ -106,10 +106,10 @@ def _damper(spring, z, torque, sigma):
     s, ds = (ca.SX.sym(name, len(sigma[:1])) for name in ("s", "ds"))
     phi = spring.torques([x], s)[0]
     f = ca.Function("spring", [x, s, dx, ds], [phi, ca.jtimes(phi, ca.vertcat(x, s), ca.vertcat(dx, ds))])
-    given = (sigma[0], sigma[1]) if sigma else (ca.DM(0, 1), ca.DM(0, 1))
-    force, _ = f(z, given[0], ca.DM(1, 1), ca.DM(*given[1].shape))
+    stiffness = (sigma[0], sigma[1]) if sigma else (ca.DM(0, 1), ca.DM(0, 1))
+    force, _ = f(z, stiffness[0], ca.DM(1, 1), ca.DM(*stiffness[1].shape))
     rate = (torque[0] - force) / spring.damping
-    _, force_rate = f(z, given[0], rate, given[1])
+    _, force_rate = f(z, stiffness[0], rate, stiffness[1])
     return rate, (torque[1] - force_rate) / spring.damping
 
 

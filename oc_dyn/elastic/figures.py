@@ -104,7 +104,7 @@ def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exagge
     text = axis.set_title("links, and motors", fontsize="small")
     factor = "" if exaggerate == 1 else f", deflections x {exaggerate:g}"
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # or else it would move a little from frame to frame
+    figure.set_layout_engine("none")  # otherwise the axes would shift from frame to frame
     pictures = []
     for k, t in enumerate(times):
         for points, stick, line in drawn:
@@ -113,7 +113,7 @@ def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exagge
         text.set_text(f"links, and motors (dashed){factor}, t = {t:.2f} s")
         figure.canvas.draw()
         picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[:, :, :3].copy())
-        # one palette and no dithering: what does not move stays the same, and the file small
+        # one palette and no dithering keep still parts unchanged and the file small
         pictures.append(picture.quantize(128, palette=pictures[0] if pictures else None, dither=Image.Dither.NONE))
     with replacing(path) as part:
         pictures[0].save(part, save_all=True, append_images=pictures[1:], duration=round(1000 / fps), loop=0)

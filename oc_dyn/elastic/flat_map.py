@@ -6,7 +6,7 @@ motor side  tau_m = B theta'' + (the springs' torques) + (the motors' friction).
 
 For the reduced model tau_m needs tau'', so q up to q^(4); each of its derivatives one more. In the complete model the
 motors' accelerations act on the links before them, so the joints are solved from the last to the first, each needing
-two derivatives more of the ones behind it: tau_m needs q up to q^(2(n + 1)). Sources: Spong 1987; De Luca and Lucibello
+two more derivatives of those after it: tau_m needs q up to q^(2(n + 1)). Sources: Spong 1987; De Luca and Lucibello
 1998; De Luca and Book 2008, section 13.1; Palli, Melchiorri and De Luca 2008 for variable stiffness.
 """
 
@@ -17,7 +17,7 @@ from ..lie.time_derivatives import time_derivatives
 from ..ports import derivative_name, motion_ports
 from ..registry import get_method, method, quantity
 from .motor_side import at_motors, carried_momentum, motor_friction, sigma_forces, spring_torques
-from .ports import admit_flat, column_ports, jet
+from .ports import admit_flat, column_ports, example, jet
 
 QUANTITY = "elastic_flat_map"
 
@@ -48,6 +48,14 @@ quantity(
     default=("taylor",),
     of="elastic robot",
     admit=admit_flat(QUANTITY),
+    equation="tau = inverse dynamics(q, v, dv); phi(theta - q, sigma) = tau; "
+    "tau_m = B theta'' + tau + friction(theta')",
+    notes=(
+        "Shown for the reduced model; the complete one needs derivatives of v up to robot.flat_order(order) - 1.",
+        "sigma: where the stiffness is variable; tau_sigma: where sigma has drives (stiffness_inertia).",
+    ),
+    errors=("OrderError: springs that are damped",),
+    example=example,
 )
 
 
@@ -78,7 +86,7 @@ def flat_map(inverse_dynamics, elastic, order, q, V, sigma):
 
 
 def _coupling_forces(elastic, e, order, q, V, theta):
-    """Derivatives 0..order of what the coupling adds to the torque of joint e; theta: {joint: [jet]} behind it."""
+    """Derivatives 0..order of the coupling's part of the torque of joint e; theta: {joint: [jet]} of those after e."""
     n = len(elastic.joints)
     zero = ca.DM(1, 1)
     motors = [theta[i][0] if i in theta else [zero] * (order + 3) for i in range(n)]
@@ -116,7 +124,8 @@ def _register(name):
     def by(elastic, order, q, V, sigma):
         return flat_map(name, elastic, order, q, V, sigma)
 
-    by.__doc__ = f"Motor positions and torques from inverse dynamics by {name}{only}; see flat_map."
+    by.__doc__ = f"Motor positions and torques from inverse dynamics by {name}{only}; see flat_map.\n\n"
+    by.__doc__ += f'Arguments and results: od.describe("{QUANTITY}").'
     method(
         QUANTITY,
         name,

@@ -20,7 +20,7 @@ from .motor_side import (
     spring_damping,
     spring_torques,
 )
-from .ports import admit, column_ports
+from .ports import admit, column_ports, example
 
 QUANTITY = "elastic_forward_dynamics"
 
@@ -59,6 +59,10 @@ quantity(
     default=("taylor", "motors_eliminated"),
     of="elastic robot",
     admit=admit(QUANTITY),
+    equation="[M S; S^T B] [dv; theta''] = [phi + tau_rigid - n - c; tau_m - phi - friction(theta') - S'^T v], phi the "
+    "springs' and their dampers' torques, n = C v + g; S, c and S' in the complete model alone",
+    notes=("sigma: where the stiffness is a coordinate of variable springs; tau_sigma, d2sigma: where it has drives.",),
+    example=example,
 )
 
 
@@ -79,7 +83,8 @@ def _on_links(name):
         dv = function(elastic.links, "forward_dynamics", method=name)(q, v, link)
         return dv, ca.inv(ca.DM(elastic.motor_inertia)) @ motor
 
-    by.__doc__ = f"Accelerations of the reduced model, those of the links by forward_dynamics/{name}."
+    by.__doc__ = f"Accelerations of the reduced model, those of the links by forward_dynamics/{name}.\n\n"
+    by.__doc__ += f'Arguments and results: od.describe("{QUANTITY}").'
     source = f"Spong 1987, on forward_dynamics/{name}"
     cannot = {"coupling": "links and motors have to be solved for together"}
     method(QUANTITY, name, kind="analytic", source=source, cannot=cannot)(by)
@@ -93,7 +98,10 @@ for _name in ("taylor", "articulated_body"):
     QUANTITY, "motors_eliminated", kind="closed_form", source="Schur complement of the whole mass matrix by the motors'"
 )
 def motors_eliminated(elastic, q, v, dtheta, link, motor):
-    """Accelerations from (M - S B^-1 S^T) q'' = link side - S B^-1 motor side, n x n by its factors."""
+    """Accelerations from (M - S B^-1 S^T) q'' = link side - S B^-1 motor side, n x n by its factors.
+
+    Arguments and results: od.describe("elastic_forward_dynamics").
+    """
     M, link, motor, S = _matrices(elastic, q, v, dtheta, link, motor)
     B_inverse = ca.inv(ca.DM(elastic.motor_inertia))
     dv = _solve(M - S @ B_inverse @ S.T, link - S @ (B_inverse @ motor))
@@ -104,7 +112,7 @@ def motors_eliminated(elastic, q, v, dtheta, link, motor):
     QUANTITY, "whole_matrix", kind="closed_form", source="De Luca and Book 2008, section 13.1.1: the whole mass matrix"
 )
 def whole_matrix(elastic, q, v, dtheta, link, motor):
-    """Accelerations from the mass matrix of links and motors together."""
+    """Accelerations from the mass matrix of links and motors together; see od.describe("elastic_forward_dynamics")."""
     M, link, motor, S = _matrices(elastic, q, v, dtheta, link, motor)
     whole = ca.vertcat(ca.horzcat(M, S), ca.horzcat(S.T, ca.DM(elastic.motor_inertia)))
     found = _solve(whole, ca.vertcat(link, motor))

@@ -16,7 +16,7 @@ from ..codegen.templates import header
 from ..errors import ModelError, ShapeError, SolveError
 from ..interrupts import command
 from ..numbers import as_floats
-from .closed_loop import Loop, torque_limits
+from .closed_loop import ClosedLoop, torque_limits
 from .dop853 import fixed_step
 from .law_codegen import law_words, sizes
 
@@ -25,8 +25,8 @@ FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")  # the last: the same roundings
 
 @dataclass(frozen=True, eq=False)
 class GeneratedController:
-    """A law as C. folder and files of it; sources: those to compile into a program of one's own; program: the compiled
-    harness, None where no compiler was found; inputs, outputs, memory: {name: size} of the C structs."""
+    """A law as C: its folder and files; sources: those to compile into one's own program; program: the compiled
+    harness, None if no compiler was found; inputs, outputs, memory: {name: size} of the C structs."""
 
     name: str
     folder: Path
@@ -39,22 +39,22 @@ class GeneratedController:
     states: int
 
     def values(self, points):
-        """(K, outputs) what the C law gives at K points (K, inputs + memory).
+        """(K, outputs) of the C law at K points (K, inputs + memory).
 
-        SolveError with the law's status where it refuses one of them.
+        SolveError with the law's status if it refuses one of them.
         """
         text = "\n".join(" ".join(f"{x:.17g}" for x in row) for row in np.atleast_2d(points))
         return _table(self._run(["values"], text))
 
     def loop(self, steps):
-        """(t, states, commands), rows are samples: the C law against the simulated robot over so many sample times."""
+        """(t, states, commands), rows are samples: the C law with the simulated robot over so many sample times."""
         if not self.states:
             raise ShapeError(f"{self.name} was generated without a reference; there is no loop to run")
         rows = _table(self._run(["loop", str(int(steps))]))
         return rows[:, 0], rows[:, 1 : 1 + self.states], rows[:, 1 + self.states :]
 
     def seconds_per_step(self, calls=100_000):
-        """Seconds a call of the law takes, on average over so many."""
+        """Mean time of a call of the law [s] over so many calls."""
         return float(self._run(["time", str(int(calls))]).split(",")[0]) / calls
 
     def _run(self, arguments, text=None):
@@ -84,25 +84,19 @@ def generate_controller(
 
     name: of the C functions and files, the start of all their names; default that of the law. Controllers in one
         program, or one folder, need different ones. sample_time [s]: between calls; moves the law's memory.
-    torque_limit: (motors,) or a number [Nm], where motor torques are cut off.
-    safe_torque: (motors,) or a number [Nm], what <name>_step puts out where it cannot do its work: where a number of
-        its input, its memory or its result is NaN or infinite, whatever the flags of the compiler. It then returns
-        another number than 0, see <name>.h, and keeps its memory. <name>_step_or takes a safe output with every call.
-    reference, elastic: a Reference and the robot that is there (default the controller's model), for the harness: it
-        runs the law against the robot, integrated in `substeps` steps of order 8 a sample time, as simulate does.
-    compiler: command of the C compiler; None for $CC, cc, gcc or clang, whichever is there. flags: its options.
+    torque_limit: (motors,) or a number [Nm] at which motor torques saturate.
+    safe_torque: (motors,) or a number [Nm], output of <name>_step if a number of its input, its memory or its result is
+        NaN or infinite, whatever the flags of the compiler. It then returns a status other than 0, see <name>.h, and
+        its memory stays as it was. <name>_step_or takes a safe output with every call.
+    reference, elastic: a Reference and the real robot (default the controller's model), for the harness: it runs the
+        law with the robot, integrated in `substeps` steps of order 8 per sample time, as simulate does.
+    compiler: command of the C compiler; None for the first of $CC, cc, gcc and clang that exists. flags: its options.
     Files: <name>.h, <name>.c (interface, static work arrays), <name>_law.c, .h (the law), <name>_loop.c, .h (reference
     and robot, for the harness alone), <name>_harness.c, and the program <name>_harness.
     Raises ShapeError, ModelError; SolveError with the compiler's words if it refuses.
     """
-    name = controller.name if name is None else name
-    checked_c_name("generate_controller", name, "give another name=")
-    if not (np.isfinite(sample_time) and sample_time > 0):
-        raise ShapeError(f"generate_controller: sample_time is {sample_time!r}, expected a positive number of seconds")
-    if elastic is not None and reference is None:
-        raise ModelError("generate_controller", ["a robot is given without a reference; give both or none"])
-    folder = Path(folder)
-    _check_folder(folder, name)
+    name, folder = controller.name if name is None else name, Path(folder)
+    _check_arguments(folder, name, sample_time, reference, elastic)
     limit = torque_limits(controller, torque_limit)
     safe = _safe_torque(controller, safe_torque, limit)
     law = _law(controller, sample_time, f"{name}_law")
@@ -110,14 +104,12 @@ def generate_controller(
     texts = _generated(f"{name}_law", functions)
     loop, parts = None, []
     if reference is not None:
-        loop = Loop(elastic or controller.elastic, controller, reference, None)
+        loop = ClosedLoop(elastic or controller.elastic, controller, reference, None)
         parts = _loop_functions(loop, controller, name, substeps)
         texts |= _generated(f"{name}_loop", parts)
     words = law_words(controller, name, sample_time, law, functions[1:], limit, safe)
     words |= _loop_words(controller, name, loop, parts)
-    templates = {f"{name}.h": "law.h.in", f"{name}.c": "law.c.in", f"{name}_harness.c": "harness.c.in"}
-    for file, template in templates.items():
-        texts[file] = Template((files(__package__) / template).read_text(encoding="utf-8")).substitute(words)
+    texts |= _filled_templates(name, words)
     write_texts("generate_controller", folder, texts)
     sources = [f"{name}.c", f"{name}_law.c"]
     compiled = [*sources, f"{name}_harness.c"] + ([f"{name}_loop.c"] if loop else [])
@@ -134,8 +126,26 @@ def generate_controller(
     )
 
 
+def _filled_templates(name, words):
+    """{file: text} of the C files that are written around the generated functions."""
+    templates = {f"{name}.h": "law.h.in", f"{name}.c": "law.c.in", f"{name}_harness.c": "harness.c.in"}
+    return {
+        file: Template((files(__package__) / template).read_text(encoding="utf-8")).substitute(words)
+        for file, template in templates.items()
+    }
+
+
+def _check_arguments(folder, name, sample_time, reference, elastic):
+    checked_c_name("generate_controller", name, "give another name=")
+    if not (np.isfinite(sample_time) and sample_time > 0):
+        raise ShapeError(f"generate_controller: sample_time is {sample_time!r}, expected a positive number of seconds")
+    if elastic is not None and reference is None:
+        raise ModelError("generate_controller", ["a robot is given without a reference; give both or none"])
+    _check_folder(folder, name)
+
+
 def _check_folder(folder, name):
-    """Files of this controller must not take the place of another one's: arm_law is also a part of the code of arm."""
+    """Refuse to overwrite files of another controller: arm_law is also a part of the code of arm."""
     for part in ("law", "loop", "harness"):
         other = name.removesuffix(f"_{part}")
         if other != name and (folder / f"{other}.h").exists() and (folder / f"{name}.c").exists():
@@ -143,13 +153,13 @@ def _check_folder(folder, name):
             raise ModelError(f"generate_controller into {folder}", [problem])
 
 
-def _safe_torque(controller, given, limit):
-    """(motors,) from a number or one a motor."""
-    given, motors = as_floats("generate_controller: safe_torque", given).ravel(), len(controller.elastic.motor_names)
-    if given.size not in (1, motors) or not np.all(np.isfinite(given)):
+def _safe_torque(controller, torque, limit):
+    """(motors,) from a number or one per motor."""
+    torque, motors = as_floats("generate_controller: safe_torque", torque).ravel(), len(controller.elastic.motor_names)
+    if torque.size not in (1, motors) or not np.all(np.isfinite(torque)):
         expected = f"expected a finite number or {motors}: {', '.join(controller.elastic.motor_names)}"
-        raise ShapeError(f"generate_controller: safe_torque is {given.tolist()}, {expected}")
-    safe = np.broadcast_to(given, motors)
+        raise ShapeError(f"generate_controller: safe_torque is {torque.tolist()}, {expected}")
+    safe = np.broadcast_to(torque, motors)
     if limit is not None and np.any(np.abs(safe) > limit.full().ravel()):
         k = int(np.argmax(np.abs(safe) - limit.full().ravel()))
         motor, most = controller.elastic.motor_names[k], float(limit[k])

@@ -1,7 +1,7 @@
 """Deflections for a wanted torque, from a spring's law and its slope alone, in a fixed number of steps.
 
-Newton's method on a law that stiffens overshoots and then comes back by a fixed length a step, so both iterations here
-work on a scale where such laws are nearly straight:
+Newton's method on a law that stiffens overshoots and then comes back by a fixed length per step, so both iterations
+here work on a scale where such laws are nearly straight:
 
 one motor    asinh((law(z) - c) / s) = asinh((torque - c) / s), c the torque at the start and s = scale * slope there.
              Exponential, hyperbolic and polynomial laws become straight or concave away from the start; towards a
@@ -9,10 +9,10 @@ one motor    asinh((law(z) - c) / s) = asinh((torque - c) / s), c the torque at 
 two motors   each Newton step dz becomes log(1 + x) / x dz, x = law'' dz / law': exact for exponential laws, and
              Newton's method where x is small; or Newton's method as it stands, whichever finds more.
 
-How many steps are needed, and which scale needs the fewest, is found when the spring is made, on torques of known
+How many steps are needed, and which scale needs the fewest, is determined when the spring is built, on torques of known
 deflection all over its range. Laws of one variable that no scale serves are inverted by bisection, which cannot fail
-for a law that rises. What comes out is put into the law once more; where it does not give the torque, the deflection
-is not a number.
+for a law that rises. The result is inserted into the law once more; if it does not give the torque, the deflection is
+NaN.
 """
 
 from dataclasses import dataclass
@@ -191,7 +191,7 @@ def _sums(torques, slope, pull, start, torque, z):
 
 def _samples(wanted, slope, start, torques, deflections, sigmas, least):
     """(z, sigma) whose torques lie in the range, each determined by its torque: slope * z / torque is not too small."""
-    found = []
+    parts = []
     for s in sigmas if len(sigmas) else [0.0]:
         z = start + np.concatenate([-_OFFSETS[:0:-2], _OFFSETS[::2]])
         z = np.sort(np.concatenate([z, _evenly(wanted, z, torques, s)]))
@@ -200,8 +200,8 @@ def _samples(wanted, slope, start, torques, deflections, sigmas, least):
         with np.errstate(invalid="ignore"):
             good = np.isfinite(tau) & (k > 0) & (tau >= torques[0]) & (tau <= torques[1])
             good &= k * np.abs(z - start) > least * np.abs(tau - values(wanted, [start], s)[0, 0])
-        found.append((z[good], np.full(good.sum(), s)))
-    return (np.concatenate(x) for x in zip(*found, strict=True))
+        parts.append((z[good], np.full(good.sum(), s)))
+    return (np.concatenate(x) for x in zip(*parts, strict=True))
 
 
 def _evenly(wanted, z, torques, sigma):
@@ -251,9 +251,9 @@ def _progress(step, wanted, start, truth, target, sigma):
     shares = []
     for _ in range(_MOST + 1):
         with np.errstate(invalid="ignore"):
-            found = (np.abs(g(z, sigma).full() - target) <= _CONVERGED * size).all(axis=0)
-            found &= (np.abs(z - truth) <= 1e-3 * (1 + np.abs(truth))).all(axis=0)  # and no other solution
-        shares.append(float(found.mean()))
+            solved = (np.abs(g(z, sigma).full() - target) <= _CONVERGED * size).all(axis=0)
+            solved &= (np.abs(z - truth) <= 1e-3 * (1 + np.abs(truth))).all(axis=0)  # and no other solution
+        shares.append(float(solved.mean()))
         if shares[-1] == 1:
             break
         z = f(z, target, sigma).full()

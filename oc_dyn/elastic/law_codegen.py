@@ -1,4 +1,4 @@
-"""What the templates of a law in C leave open: interface, checks of its numbers, torque limit, start."""
+"""The words that fill the templates of a law in C: interface, checks of its numbers, torque limit, start."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _READ_MEMORY = """        for (i = 0; i < {memory}; ++i)
 
 
 def law_words(controller, name, sample_time, law, first, limit, safe):
-    """What the templates leave open."""
+    """{placeholder: text} for the templates."""
     inputs, outputs = sizes(law, "in", "memory"), sizes(law, "out", "memory_next")
     memory, NAME = controller.memory, name.upper()
     values = {n: np.zeros(k) for n, k in outputs.items()} | {"tau_m": safe}
@@ -40,7 +40,7 @@ def _numbers(values):
 
 
 def _arguments(law, memory, NAME):
-    """Lines that check the memory, and tell the law where its arguments are and its results go."""
+    """Lines that check the memory and set the pointers to arguments and results of the law."""
     checks = [f"    if (!all_finite(memory->x, sizeof memory->x)) return {NAME}_BAD_MEMORY;"] if memory else []
     arguments = [f"    arg[{i}] = {'memory->x' if n == 'memory' else f'in->{n}'};" for i, n in enumerate(law.name_in())]
     places = ["memory_next" if n == "memory_next" else f"out->{n}" for n in law.name_out()]
@@ -48,7 +48,7 @@ def _arguments(law, memory, NAME):
 
 
 def _cut_off(limit):
-    """Lines that cut finite torques off."""
+    """Lines that saturate finite torques."""
     if limit is None:
         return []
     return [
@@ -64,7 +64,7 @@ def _cut_off(limit):
 
 
 def _moved(memory, NAME):
-    """Lines that move the memory on."""
+    """Lines that update the memory."""
     if not memory:
         return []
     return [
@@ -74,7 +74,7 @@ def _moved(memory, NAME):
 
 
 def _start(name, memory, first):
-    """Lines that put the memory to its start."""
+    """Lines that initialize the memory."""
     if not memory:
         return ["    (void)in;", "    memory->x[0] = 0.0;", f"    return {name.upper()}_OK;"]
     f, NAME = first[0], name.upper()

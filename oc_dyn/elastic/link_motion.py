@@ -1,4 +1,4 @@
-"""The inverse of the flat map: what the full state says about the time derivatives of the links' motion.
+"""The inverse of the flat map: time derivatives of the links' motion from the full state.
 
 The springs' torques drive the links, so forward dynamics of order r gives dv .. d{r+1}v from the torques' derivatives
 up to r; the motors' accelerations come from their torques. Feedback needs order 1, dv and d2v, which for elastic joints
@@ -13,7 +13,7 @@ from ..function import function
 from ..ports import configuration_port, derivative_name, motion_ports
 from ..registry import get_method, method, quantity
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, spring_torques
-from .ports import admit_flat, column_ports, jet
+from .ports import admit_flat, column_ports, example, jet
 
 QUANTITY = "elastic_link_motion"
 
@@ -58,6 +58,14 @@ quantity(
     default=("taylor",),
     of="elastic robot",
     admit=_admit,
+    equation="M(q) dv + C(q, v) v + g(q) = phi(theta - q, sigma) + tau_rigid and its time derivatives, with "
+    "theta'' = B^-1 (tau_m - phi - friction(theta'))",
+    notes=(
+        "sigma: where the stiffness is a coordinate of variable springs; tau_rigid: where joints are rigid.",
+        "tau_m and its derivatives come in from order 2 on: dv and d2v follow from the state alone.",
+    ),
+    errors=("OrderError: springs that are damped, or the complete model",),
+    example=example,
 )
 
 
@@ -101,7 +109,8 @@ def _register(name):
     def by(elastic, order, q, v, theta, sigma, rigid, tau_m):
         return link_motion(name, elastic, order, q, v, theta, sigma, rigid, tau_m)
 
-    by.__doc__ = f"Derivatives of the links' motion from forward dynamics by {name}; see link_motion."
+    by.__doc__ = f"Derivatives of the links' motion from forward dynamics by {name}; see link_motion.\n\n"
+    by.__doc__ += f'Arguments and results: od.describe("{QUANTITY}").'
     source = f"De Luca and Book 2008, section 13.1, on forward_dynamics/{name}"
     method(QUANTITY, name, kind=of.kind, source=source, max_order=of.max_order, cannot=of.cannot, cse=of.cse)(by)
 

@@ -30,7 +30,7 @@ class ElasticJoint:
 
 @dataclass(frozen=True, eq=False)
 class ElasticRobot(ReadOnlyArrays):
-    """A robot on springs; make it with elastic_robot, print it for a table.
+    """A robot with springs between motors and links; built by elastic_robot, printed as a table.
 
     Reduced model (Spong 1987), theta being the motor angles as seen at the joints, tau the springs' torques:
         M(q) q'' + n(q, q') = tau(theta - q, theta' - q'),    B theta'' + tau = tau_m - friction(theta')
@@ -39,7 +39,7 @@ class ElasticRobot(ReadOnlyArrays):
 
     robot: as given. links: the same without what the motors carry; of friction only that of the motors counts.
     motor_inertia B (theta, theta) [kg m^2 or kg]. gear (tau_m, tau_m): motor speeds = gear @ joint-side
-    speeds. motor_damping, motor_friction, friction_smoothing: one a row of tau_m. stiffness_inertia (sigma,): inertia
+    speeds. motor_damping, motor_friction, friction_smoothing: one per row of tau_m. stiffness_inertia (sigma,): inertia
     of the drives of sigma, empty where sigma is prescribed.
     """
 
@@ -76,7 +76,7 @@ class ElasticRobot(ReadOnlyArrays):
 
     @property
     def elastic_motors(self):
-        """Rows of tau_m, one a row of theta."""
+        """Rows of tau_m, one per row of theta."""
         return tuple(m for j in self.joints for m in j.tau)
 
     @property
@@ -148,13 +148,13 @@ class ElasticRobot(ReadOnlyArrays):
         return np.array([j.spring.stiffness for j in self.joints])
 
     def undamped(self):
-        """The same robot without damping in its springs; itself where there is none."""
+        """The same robot without damping in its springs; itself if they have none."""
         if not self.damped:
             return self
         return replace(self, joints=tuple(replace(j, spring=replace(j.spring, damping=0.0)) for j in self.joints))
 
     def with_errors(self, stiffness=0.0, mass=0.0, motor_inertia=0.0):
-        """The robot that is there when this one is the model: relative errors, 0.1 is 10 % more.
+        """The real robot of which this one is the model, by relative errors: 0.1 is 10 % more.
 
         stiffness: a number, or {joint: number}; mass: of all inertial parameters of links, a number or {link: number};
         motor_inertia: a number. All above -1. Raises ShapeError, UnknownName; ModelError where the kinetic energy of
@@ -167,16 +167,16 @@ class ElasticRobot(ReadOnlyArrays):
         mass_of = _factors("mass", mass, list(self.links.description[0]), f"link of {self.name}")
         links = rebuilt(self.links, mass_of=mass_of)
         m = 1.0 + _error("motor_inertia", motor_inertia)
-        made = replace(
+        real = replace(
             self,
             joints=joints,
             links=links,
             motor_inertia=m * self.motor_inertia,
             coupling=self.coupling and self.coupling.scaled(m),
         )
-        if made.coupling:
-            made.coupling.check_energy(made)
-        return made
+        if real.coupling:
+            real.coupling.check_energy(real)
+        return real
 
     def __getstate__(self):
         return {**vars(self), "_made": {}}
@@ -209,7 +209,7 @@ def _factors(quantity, errors, names, what):
 
 
 def _error(quantity, value):
-    """A relative error that leaves something."""
+    """A relative error, above -1."""
     return validation.number(f"relative error of {quantity}", value, above=-1)
 
 

@@ -1,9 +1,12 @@
 """Ports of the quantities of elastic robots, and the check that such a robot was given."""
 
+from .. import robots
 from ..errors import ModelError, OrderError
-from ..ports import derivative_name
+from ..ports import COUNTED, Size, derivative_name, derivative_unit
 from ..registry import Port
+from .build import elastic_robot
 from .model import ElasticRobot
+from .springs import VariableSpring
 
 
 def admit(quantity):
@@ -35,15 +38,31 @@ def admit_flat(quantity):
     return check
 
 
+def example(robot):
+    """(robot, options) for od.describe: an arm with an elastic joint, one of variable stiffness and a rigid one."""
+    if robot is None:
+        springs = {"joint1": 100.0, "joint2": VariableSpring()}
+        robot = elastic_robot(robots.chain(3), springs, motor_inertia=0.1, stiffness_inertia=0.01)
+    return robot, {}
+
+
+COUNTED.update(
+    elastic="motors of elastic joints",
+    variable="joints of variable stiffness",
+    motors="motors, those of rigid joints included",
+    rigid="rigid joints",
+)
+
+
 def column_ports(elastic, name, order, first=0):
     """A column and its time derivatives `first`..order: theta, sigma, tau_m, tau_rigid or tau_sigma."""
-    rows, unit, meaning = _COLUMNS[name]
+    rows, counted, unit, meaning = _COLUMNS[name]
     rows = rows(elastic)
     return [
         Port(
             derivative_name(name, k),
-            (len(rows), 1),
-            f"{unit}, per s{k if k > 1 else ''}" if k else unit,
+            (Size(len(rows), counted), 1),
+            derivative_unit(unit, k),
             f"time derivative {k} of {name}" if k else meaning,
             rows,
         )
@@ -51,20 +70,32 @@ def column_ports(elastic, name, order, first=0):
     ]
 
 
-_COLUMNS = {
-    "theta": (lambda e: e.theta_names, "rad, m", "positions of the motors of elastic joints, as seen at the joints"),
+_COLUMNS = {  # names of its rows, what they are, unit, meaning
+    "theta": (
+        lambda e: e.theta_names,
+        "elastic",
+        "rad, m",
+        "positions of the motors of elastic joints, as seen at the joints",
+    ),
     "sigma": (
         lambda e: e.sigma_names,
-        "by the law; Nm/rad, N/m",
-        "coordinates of variable springs; stiffness of pairs",
+        "variable",
+        "Nm/rad, N/m",
+        "stiffness of antagonistic pairs; of variable springs the coordinate of their law, in its unit",
     ),
-    "tau_m": (lambda e: e.motor_names, "Nm, N", "motor torques, as seen at the joints; of rigid joints: joint torques"),
+    "tau_m": (
+        lambda e: e.motor_names,
+        "motors",
+        "Nm, N",
+        "motor torques, as seen at the joints; of rigid joints: joint torques",
+    ),
     "tau_rigid": (
         lambda e: tuple(e.links.velocity_names[k] for k in e.rigid),
+        "rigid",
         "Nm, N",
         "torques of the rigid joints, friction of their motors taken off",
     ),
-    "tau_sigma": (lambda e: e.sigma_names, "by the law", "forces of the drives of sigma"),
+    "tau_sigma": (lambda e: e.sigma_names, "variable", "J/(unit of sigma)", "forces of the drives of sigma"),
 }
 
 

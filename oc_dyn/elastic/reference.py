@@ -24,9 +24,9 @@ class Reference:
 
     def at(self, times):
         """{port: array (rows, times)} at the times [s]."""
-        found = self.function.map(len(times))(np.reshape(times, (1, -1)))
-        found = found if isinstance(found, tuple) else (found,)
-        return {name: x.full() for name, x in zip(self.function.name_out(), found, strict=True)}
+        outputs = self.function.map(len(times))(np.reshape(times, (1, -1)))
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        return {name: x.full() for name, x in zip(self.function.name_out(), outputs, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def rest_to_rest(start, goal, duration, *, continuity=4, wait=0.0, hold=0.0):
     """Polynomials from rest to rest, with derivatives up to `continuity` zero at both ends: degree 2 continuity + 1.
 
     start, goal (n,) [rad, m]; duration [s] of the motion; wait, hold [s] before and after it. All derivatives are exact
-    at both ends of a reference made of it. Raises ShapeError.
+    at both ends of a reference built from it. Raises ShapeError.
     """
     start, goal = (as_floats(f"rest_to_rest: {name}", x).ravel() for name, x in (("start", start), ("goal", goal)))
     if start.shape != goal.shape or not (are_sane(start) and are_sane(goal)):

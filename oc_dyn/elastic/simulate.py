@@ -11,7 +11,7 @@ from .. import validation
 from ..errors import CheckWarning, ModelWarning, ShapeError, SolveError
 from ..interrupts import watched
 from ..numbers import are_sane
-from .closed_loop import Loop, torque_limits
+from .closed_loop import ClosedLoop, torque_limits
 from .collocation import collocation_step
 from .dop853 import fixed_step, integrate
 from .plant import ENERGIES
@@ -22,15 +22,15 @@ SAMPLED = ("dop853", "collocation", "cvodes")
 _METHOD = "method of this kind of simulation"
 _SUNDIALS_STEPS = 10_000_000
 _PHASE = 4.0  # [rad] that dop853 passes in a step at most, where a swing limits its steps
-_USUAL_STEPS, _MOST_STEPS = 200_000, 1_000_000  # of a method by default (half a minute), of one that was asked for
+_USUAL_STEPS, _MOST_STEPS = 200_000, 1_000_000  # of the default method (half a minute), of a chosen one
 _MOST_ROWS = 10_000_000
-_ENERGY = 1e-2  # of the energies that moved, by which the balance is told to be off
-_WRONG = 1e-3  # of the state, by which fixed steps are told to be too long
+_ENERGY = 1e-2  # share of the energies that moved by which the balance may be off without a warning
+_WRONG = 1e-3  # share of the state by which half as long steps may change it without a warning
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a simulation gave, rows are times.
+    """Result of a simulation, rows are times.
 
     t (K,) [s]; q, v (K, n) of the links, theta, dtheta of the motors of elastic joints; sigma; q_ref, v_ref; tau_m
     commanded motor torques, saturated; deflection theta - q and tau, the torques of the springs; energies
@@ -98,19 +98,19 @@ def simulate(
 ):
     """Run of an elastic robot whose motors obey a Controller along a Reference.
 
-    elastic: the robot that is there. Its own model, in the controller, may differ; stiffness_error, mass_error,
-        motor_inertia_error change the robot that is there by relative errors, see ElasticRobot.with_errors.
-    duration [s]: default that of the reference. dt [s]: between the times that are kept.
+    elastic: the real robot, from which the controller's model may differ. stiffness_error, mass_error,
+        motor_inertia_error change the real robot by relative errors, see ElasticRobot.with_errors.
+    duration [s]: default that of the reference. dt [s]: between the rows of the result.
     method: "dop853" (the default; explicit, order 8), "cvodes" or "idas" (stiff springs; idas takes the equations of
         motion as they stand, by inverse dynamics, with the accelerations as algebraic unknowns). rtol, atol: local
         errors; atol default rtol / 100. At rtol 1e-12 an arm of three joints is found to 2e-14 rad by dop853, to 4e-11
         by the other two, which at their tightest, 1e-14, come to 1e-12.
-    start: {"q": offset, "v": .., "theta": .., "dtheta": ..} added to the state that the flat map of the robot that is
-        there (without damping) asks for at the start; or "reference", the state that the controller's model asks for;
-        or a whole state.
-    torque_limit: (tau_m,) or a number [Nm]: motor torques are cut off there.
+    start: {"q": offset, "v": .., "theta": .., "dtheta": ..} added to the state that the flat map of the real robot
+        (without damping) asks for at the start; or "reference", the state that the controller's model asks for; or a
+        whole state.
+    torque_limit: (tau_m,) or a number [Nm] at which motor torques saturate.
     sample_time [s]: the law runs once in this time and its torques are held between; method is then "dop853"
-        (`substeps` fixed steps a period), "collocation" (the same, implicit, for stiff springs) or "cvodes".
+        (`substeps` fixed steps per period), "collocation" (the same, implicit, for stiff springs) or "cvodes".
     noise: {"q", "v", "theta", "dtheta": standard deviation} of what a sampled law measures; seed: of the noise.
     Raises SolveError when the integration fails, with the Run up to there as its `trajectory`, or at once where springs
     are so stiff that the explicit method would not come to an end; LimitError where a spring cannot give the torque
@@ -118,6 +118,34 @@ def simulate(
     ModelWarning, an energy balance far off a CheckWarning.
     """
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
+    settings = _settings(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed)
+    loop = ClosedLoop(real, controller, reference, torque_limits(controller, torque_limit))
+    x0, spread = loop.first_state(start), _spread(loop, noise)
+    error = refusal_along(controller.elastic, reference, settings.times)
+    if error:
+        raise type(error)(f"simulate: the reference cannot be followed: {error}")
+    with watched():  # an integrator takes Ctrl-C for one more failure
+        outcome = (_continuous if sample_time is None else _sampled)(loop, settings, x0, spread)
+    return _checked_run(loop, settings, *outcome)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """How a closed loop is integrated; times [s] are those of the rows, most_steps bounds those of dop853."""
+
+    times: np.ndarray
+    duration: float
+    dt: float
+    method: str
+    rtol: float
+    atol: float
+    sample_time: float | None
+    substeps: int
+    seed: int
+    most_steps: int
+
+
+def _settings(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed):
     duration = validation.number("simulate: duration", reference.duration if duration is None else duration, above=0)
     if reference.breaks and duration > reference.duration * (1 + 1e-9):
         raise ShapeError(
@@ -125,40 +153,32 @@ def simulate(
         )
     dt = _interval("dt", dt, duration)
     rtol = validation.number("simulate: rtol", rtol, above=0)
-    atol = rtol / 100 if atol is None else validation.number("simulate: atol", atol, above=0)
-    substeps = validation.count("simulate: substeps", substeps, 1)
-    seed = validation.count("simulate: seed", seed, 0, 2**63 - 1)
-    loop = Loop(real, controller, reference, torque_limits(controller, torque_limit))
-    x0, spread = loop.first_state(start), _spread(loop, noise)
     times = np.append(np.arange(0.0, duration * (1 - 1e-9), dt), duration)
     if times.size > 2 and times[-1] - times[-2] < 1e-6 * dt:  # a whole number of intervals, but for rounding
         times = np.delete(times, -2)
-    error = refusal_along(controller.elastic, reference, times)
-    if error:
-        raise type(error)(f"simulate: the reference cannot be followed: {error}")
-    if sample_time is None:
-        if spread is not None:
-            raise ShapeError("simulate: noise is for a sampled law; give sample_time")
-        most = _USUAL_STEPS if method is None else _MOST_STEPS
-        method = validation.one_of(_METHOD, method or "dop853", METHODS)
-        if method == "dop853":
-            _refuse_endless(loop, x0, duration, most)
-        with watched():  # an integrator takes Ctrl-C for one more failure
-            states, facts, failure = _continuous(loop, times, x0, method, rtol, atol)
-        controls = None
-    else:
-        sample_time = _interval("sample_time", sample_time, duration)
-        method = validation.one_of(_METHOD, method or "dop853", SAMPLED)
-        with watched():
-            times, states, controls, facts, failure = _sampled(
-                loop, duration, dt, x0, method, sample_time, substeps, spread, seed, rtol, atol
-            )
-    done = np.isfinite(states).all(axis=0)
-    facts |= {"method": method, "rtol": rtol, "sample_time": sample_time}
-    run = _run(loop, times[done], states[:, done], None if controls is None else controls[:, done], facts)
+    return _Settings(
+        times=times,
+        duration=duration,
+        dt=dt,
+        method=validation.one_of(_METHOD, method or "dop853", METHODS if sample_time is None else SAMPLED),
+        rtol=rtol,
+        atol=rtol / 100 if atol is None else validation.number("simulate: atol", atol, above=0),
+        sample_time=None if sample_time is None else _interval("sample_time", sample_time, duration),
+        substeps=validation.count("simulate: substeps", substeps, 1),
+        seed=validation.count("simulate: seed", seed, 0, 2**63 - 1),
+        most_steps=_USUAL_STEPS if method is None else _MOST_STEPS,
+    )
+
+
+def _checked_run(loop, settings, times, states, controls, facts, failure):
+    """The Run of what was integrated; SolveError if the integration failed."""
+    finite = np.isfinite(states).all(axis=0)
+    facts |= {"method": settings.method, "rtol": settings.rtol, "sample_time": settings.sample_time}
+    run = _run(loop, times[finite], states[:, finite], None if controls is None else controls[:, finite], facts)
+    who = f"simulate {loop.elastic.name}, {loop.controller.name}"
     if failure:
-        raise SolveError(f"simulate {elastic.name}, {controller.name}: {failure}", "failed", trajectory=run)
-    _look_at_energy(run, f"simulate {elastic.name}, {controller.name}", rtol)
+        raise SolveError(f"{who}: {failure}", "failed", trajectory=run)
+    _look_at_energy(run, who, settings.rtol)
     return run
 
 
@@ -184,7 +204,7 @@ def _spread(loop, noise):
 
 
 def _look_at_energy(run, who, rtol):
-    """A CheckWarning where energy comes from nowhere, compared with the energies that moved."""
+    """A CheckWarning where the energy balance is off, compared with the energies that moved."""
     moved = sum(np.ptp(x) for x in (*run.energies.values(), run.put_in, run.taken))
     there = max(np.abs(x).max() for x in run.energies.values())
     miss = float(np.abs(run.energy_balance).max())
@@ -193,11 +213,11 @@ def _look_at_energy(run, who, rtol):
             f"{who}: the energy balance is off by {miss:.2g} J where {moved:.2g} J moved; give a smaller rtol and "
             "atol, or more substeps"
         )
-        warnings.warn(text, CheckWarning, stacklevel=3)
+        warnings.warn(text, CheckWarning, stacklevel=4)
 
 
 def _refuse_endless(loop, x0, duration, most):
-    """Raise SolveError at once where springs swing so fast that an explicit method would take too many steps."""
+    """Raise SolveError at once if springs swing so fast that an explicit method would take too many steps."""
     ref = loop.reference.at([0.0])
     x = {name: x0[part] for name, part in loop.plant.parts.items()}
     speed, motor = fastest(loop.elastic, x, x["sigma"] if "sigma" in x else ref.get("sigma", np.zeros(0)))
@@ -211,17 +231,21 @@ def _refuse_endless(loop, x0, duration, most):
         )
 
 
-def _continuous(loop, times, x0, method, rtol, atol):
-    """(states (size, times), facts, failure)."""
+def _continuous(loop, settings, x0, spread):
+    """(times, states (size, times), None, facts, failure): the law inside the integration."""
+    if spread is not None:
+        raise ShapeError("simulate: noise is for a sampled law; give sample_time")
+    times, method = settings.times, settings.method
     breaks = tuple(b for b in loop.reference.breaks if times[0] < b < times[-1])
     rates = loop.rates()
     if method == "dop853":
+        _refuse_endless(loop, x0, settings.duration, settings.most_steps)
         try:
-            allowed = np.append(np.full(loop.size - 2, atol), [np.inf, np.inf])  # work is only looked at
-            states, facts = integrate(rates, times, x0, (), rtol, allowed, breaks)
+            allowed = np.append(np.full(loop.size - 2, settings.atol), [np.inf, np.inf])  # work is only looked at
+            states, facts = integrate(rates, times, x0, (), settings.rtol, allowed, breaks)
         except SolveError as error:
-            return error.trajectory, {}, str(error)
-        return states, facts, None
+            return times, error.trajectory, None, {}, str(error)
+        return times, states, None, facts, None
     states, x, failure = np.full((x0.size, times.size), np.nan), x0, None
     states[:, 0] = x0
     edges = [times[0], *breaks, times[-1]]
@@ -229,13 +253,17 @@ def _continuous(loop, times, x0, method, rtol, atol):
         inside = (times > a) & (times <= b)
         grid = [*times[inside], *([] if inside.any() and times[inside][-1] == b else [b])]
         try:
-            found = _sundials(loop, rates, method, a, grid, rtol, atol)(x0=x)["xf"].full()
+            result = _sundials(loop, rates, method, a, grid, settings.rtol, settings.atol)(x0=x)["xf"].full()
         except RuntimeError as error:
-            reason = [line for line in str(error).splitlines() if line.strip()][-1]
-            return states, {}, f"{method} failed between t = {a:.6g} and {b:.6g}: {reason}"
-        states[:, inside] = found[:, : inside.sum()]
-        x = found[:, -1]
-    return states, {}, failure
+            failure = f"{method} failed between t = {a:.6g} and {b:.6g}: {_last_line(error)}"
+            break
+        states[:, inside] = result[:, : inside.sum()]
+        x = result[:, -1]
+    return times, states, None, {}, failure
+
+
+def _last_line(error):
+    return [line for line in str(error).splitlines() if line.strip()][-1]
 
 
 def _sundials(loop, rates, method, start, grid, rtol, atol):
@@ -258,23 +286,24 @@ def _sundials(loop, rates, method, start, grid, rtol, atol):
     return ca.integrator("simulation", "idas", dae, float(start), grid, {**options, "suppress_algebraic": True})
 
 
-def _sampled(loop, duration, dt, x0, method, h, substeps, spread, seed, rtol, atol):
-    """(times, states, controls, facts, failure): the law once in h, its results held."""
-    count = max(1, round(duration / h))
-    if abs(count * h - duration) > 1e-6 * h:
-        raise ShapeError(f"simulate: the duration {duration:g} is not a multiple of sample_time {h:g}")
-    keep = max(1, round(dt / h))
-    rng = np.random.default_rng(seed)
-    law, step = loop.law(), _held_step(loop, method, h, substeps, rtol, atol)
+def _sampled(loop, settings, x0, spread):
+    """(times, states, controls, facts, failure): the law once in a sample time, its results held."""
+    h, method = settings.sample_time, settings.method
+    count = max(1, round(settings.duration / h))
+    if abs(count * h - settings.duration) > 1e-6 * h:
+        raise ShapeError(f"simulate: the duration {settings.duration:g} is not a multiple of sample_time {h:g}")
+    every = max(1, round(settings.dt / h))  # sample time has a row
+    rng = np.random.default_rng(settings.seed)
+    law, step = loop.law(), _held_step(loop, settings, settings.substeps)
     times, states, controls = [], [], []
     x, robot, memory = x0, slice(0, loop.plant.size), slice(loop.plant.size, loop.plant.size + loop.memory)
     failure, miss = None, 0.0
     looked_at = set(np.linspace(0, count - 1, 10).astype(int)) if method != "cvodes" else ()
-    finer = _held_step(loop, method, h, 2 * substeps, rtol, atol) if looked_at else None
+    finer = _held_step(loop, settings, 2 * settings.substeps) if looked_at else None
     for i in range(count + 1):
         measured = x[robot] + spread * rng.standard_normal(loop.plant.size) if spread is not None else x[robot]
         u = law(i * h, measured, x[memory]).full().ravel()
-        if i % keep == 0 or i == count:
+        if i % every == 0 or i == count:
             times.append(i * h)
             states.append(x)
             controls.append(u[: loop.plant.controls])
@@ -286,8 +315,7 @@ def _sampled(loop, duration, dt, x0, method, h, substeps, spread, seed, rtol, at
         try:
             x, before = step(i * h, x, u), x
         except RuntimeError as error:
-            reason = [line for line in str(error).splitlines() if line.strip()][-1]
-            failure = f"{method} failed after t = {i * h:.6g}: {reason}"
+            failure = f"{method} failed after t = {i * h:.6g}: {_last_line(error)}"
             break
         if i in looked_at:
             with suppress(RuntimeError):  # the step was found all the same
@@ -295,24 +323,30 @@ def _sampled(loop, duration, dt, x0, method, h, substeps, spread, seed, rtol, at
         if not np.all(np.isfinite(x)) or np.abs(x).max() > 1e6:
             failure = f"the motion diverged at t = {(i + 1) * h:.6g}"
             break
-    facts = {"steps": count * substeps}
     miss *= count / max(len(looked_at), 1)
     if failure is None and miss > _WRONG:
-        text = (
-            f"simulate {loop.elastic.name}: fixed steps of {method}, {substeps} in {h:g} s, are too long: half as "
-            f"long ones change the state by {miss:.1e} of its size in all; give more substeps"
-        )
-        warnings.warn(text, ModelWarning, stacklevel=3)
+        _warn_of_long_steps(loop, settings, miss)
+    facts = {"steps": count * settings.substeps}
     return np.array(times), np.array(states).T, np.array(controls).T, facts, failure
 
 
-def _held_step(loop, method, h, substeps, rtol, atol):
-    rates = loop.held_rates()
+def _warn_of_long_steps(loop, settings, miss):
+    text = (
+        f"simulate {loop.elastic.name}: fixed steps of {settings.method}, {settings.substeps} in "
+        f"{settings.sample_time:g} s, are too long: half as long ones change the state by {miss:.1e} of its size in "
+        "all; give more substeps"
+    )
+    warnings.warn(text, ModelWarning, stacklevel=4)
+
+
+def _held_step(loop, settings, substeps):
+    """Callable (t, x, u) -> x after a sample time at held controls u."""
+    rates, h, method = loop.held_rates(), settings.sample_time, settings.method
     if method == "cvodes":
         t, x, u = (ca.MX.sym(n, rates.size1_in(i)) for i, n in enumerate("txu"))
         start = ca.MX.sym("start")
         dae = {"t": t, "x": x, "p": ca.vertcat(u, start), "ode": rates(start + t, x, u)}
-        options = {"reltol": rtol, "abstol": atol, "max_num_steps": _SUNDIALS_STEPS}
+        options = {"reltol": settings.rtol, "abstol": settings.atol, "max_num_steps": _SUNDIALS_STEPS}
         f = ca.integrator("hold", "cvodes", dae, 0.0, h, options)
         return lambda t, x, u: f(x0=x, p=np.append(u, t))["xf"].full().ravel()
     f = fixed_step(rates, substeps) if method == "dop853" else collocation_step(rates, degree=3, steps=substeps)

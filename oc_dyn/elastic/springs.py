@@ -41,11 +41,11 @@ class LinearSpring:
         return 0.5 * self.stiffness * z[0] ** 2
 
     def deflections(self, torque, sigma):
-        """One jet of derivatives a motor, as many as the joint torque has: torque = [tau, tau', ...]."""
+        """One jet of derivatives per motor, as many as the joint torque has: torque = [tau, tau', ...]."""
         return [[x / self.stiffness for x in torque]]
 
     def deflection(self, k, z, torque, sigma):
-        """Derivative k of each deflection; z: one jet a motor of those below k (not needed here)."""
+        """Derivative k of each deflection; z: one jet per motor of those below k (not needed here)."""
         return [torque[k] / self.stiffness]
 
     def refusal(self, torque, sigma=()):
@@ -53,7 +53,7 @@ class LinearSpring:
         return None
 
     def scaled(self, factor):
-        """The same spring, so many times as stiff."""
+        """The same spring with its torque times a factor."""
         return LinearSpring(self.stiffness * factor, self.damping)
 
 
@@ -61,8 +61,8 @@ class LinearSpring:
 class _ByLaw:
     """What springs given by a law share. Fields that subclasses have: law(s), damping, guess, factor, torque_range.
 
-    _made: Functions of the law, by name, and its derivatives by their number; each spring has its own, as it is not
-    handed on by dataclasses.replace, and laws are read once, when the spring is made.
+    _made: Functions of the law, by name, and its derivatives by their number. dataclasses.replace does not copy it, so
+    each spring has its own; laws are called once, when the spring is built.
     """
 
     def __post_init__(self):
@@ -108,7 +108,7 @@ class _ByLaw:
         return energy
 
     def torques(self, z, sigma):
-        """[torque, ...] at deflections z = [z, ...], one a motor."""
+        """[torque, ...] at deflections z = [z, ...], one per motor."""
         return ca.vertsplit(self._made["torques"](ca.vertcat(*z), self._coordinate(sigma)))
 
     def energy(self, z, sigma):
@@ -119,11 +119,11 @@ class _ByLaw:
         return sigma if self.adjusted else ca.DM(int(self.variable), 1)
 
     def deflections(self, torque, sigma):
-        """One jet of derivatives a motor, as many as the joint torque has.
+        """One jet of derivatives per motor, as many as the joint torque has.
 
         torque: [tau, tau', ...]; sigma: [sigma, sigma', ...], as many, where the stiffness is variable. The deflection
         itself comes from iterations from `guess` (see inverse.py), its derivatives from linear equations. Where the
-        law does not give the torque, numbers raise LimitError and expressions become not a number.
+        law does not give the torque, numbers raise LimitError and expressions become NaN.
         """
         z = self._made["inverse"].function(self._target(0, torque, sigma), self._coordinate(sigma and sigma[0]))
         if isinstance(z, ca.DM) and not z.is_regular():
@@ -135,7 +135,7 @@ class _ByLaw:
         return jets
 
     def deflection(self, k, z, torque, sigma):
-        """Derivative k of each deflection; z: one jet a motor of those below k.
+        """Derivative k of each deflection; z: one jet per motor of those below k.
 
         The k-th derivative of wanted(z, sigma) = target is linear in that of z: slope z^(k) + rest = target^(k).
         """
@@ -160,16 +160,16 @@ class _ByLaw:
 
 
 def _check(spring, positive, guess=()):
-    """Makes a spring's numbers floats; ModelError, listing them, where they are none."""
+    """Convert a spring's numbers to floats; ModelError lists those that are none."""
     problems = [] if are_sane(guess) else [f"guess is {list(guess)}, expected finite numbers"]
     for name, expected in ((positive, "above 0"), ("damping", "of at least 0")):
         value = getattr(spring, name)
         try:
-            found = validation.number(name, value)
+            number = validation.number(name, value)
         except ShapeError:
-            found = -1.0
-        if found > 0 or (found == 0 and name == "damping"):
-            object.__setattr__(spring, name, found)
+            number = -1.0
+        if number > 0 or (number == 0 and name == "damping"):
+            object.__setattr__(spring, name, number)
             continue
         rigid = "; for a rigid joint give inf instead of a spring" if name == "stiffness" else ""
         problems.append(f"{name} is {shortened(value)}, expected a finite number {expected}{rigid}")
@@ -182,8 +182,8 @@ def _stiffness(torques, z):
 
 
 def _value(law, *arguments):
-    found = law(*arguments)
-    return ca.SX(found[0] if isinstance(found, (tuple, list)) else found)
+    result = law(*arguments)
+    return ca.SX(result[0] if isinstance(result, (tuple, list)) else result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +192,9 @@ class NonlinearSpring(_ByLaw):
 
     law: casadi.Function or callable of one scalar, smooth, with a positive slope. guess: the deflection [rad, m] from
     which the one for a wanted torque is sought. torque_range (lowest, highest) [Nm, N]: torques that the spring must be
-    able to give, refused by ModelError if the law does not reach them or they cannot be found; default what the law
-    reaches, up to 1e5 sure to be found, except where the law has nearly stopped to rise, its slope being less than a
-    millionth of torque / deflection. Torques that it cannot give have no deflection: not a number.
+    able to give, refused by ModelError if the law does not reach them or they cannot be found; default what the
+    law reaches, of which up to 1e5 is sure to be found, except where the law hardly rises: where its slope is less than
+    a millionth of torque / deflection. Torques that it cannot give have the deflection NaN.
     """
 
     law: object
@@ -228,12 +228,12 @@ class NonlinearSpring(_ByLaw):
                     f"{torques[0]:.6g} to {torques[1]:.6g}"
                 )
         strict = self.torque_range is not None
-        found, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, (), strict)
+        inverted, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, (), strict)
         tau, none = ca.SX.sym("tau"), ca.SX.sym("sigma", 0)
         inside = ca.logic_and(tau > torques[0], tau < torques[1])  # the ends themselves are never quite reached
-        z = ca.if_else(inside, found.function(tau, none), np.nan)
-        function = found.function if np.isinf(torques).all() else ca.Function("inverse", [tau, none], [z])
-        return replace(found, function=function, torques=torques)
+        z = ca.if_else(inside, inverted.function(tau, none), np.nan)
+        function = inverted.function if np.isinf(torques).all() else ca.Function("inverse", [tau, none], [z])
+        return replace(inverted, function=function, torques=torques)
 
     def refusal(self, torque, sigma=()):
         """The error that says why there is no deflection for a torque; None if there is one."""
@@ -242,7 +242,7 @@ class NonlinearSpring(_ByLaw):
         return _beyond("NonlinearSpring", torque, "", self.reach)
 
     def scaled(self, factor):
-        """The same spring, so many times as stiff."""
+        """The same spring with its torque times a factor."""
         span = None if self.torque_range is None else tuple(factor * x for x in self.torque_range)
         return NonlinearSpring(self.law, self.damping, self.guess, self.factor * factor, span)
 
@@ -295,10 +295,10 @@ class VariableSpring(_ByLaw):
                     f"torque_range is {sought[0]:g} to {sought[1]:g}, but at sigma = {sigma:.6g} the law, where it "
                     f"rises, reaches {low:.6g} to {high:.6g}"
                 )
-        found, problem = inverse.of_one(wanted, slope, start, sought, _ALL, sigmas, self.torque_range is not None)
+        inverted, problem = inverse.of_one(wanted, slope, start, sought, _ALL, sigmas, self.torque_range is not None)
         if problem and self.torque_range and self.sigma_range:
             self._refuse(f"{problem} over torque_range and sigma_range; give another guess or smaller ranges")
-        return found
+        return inverted
 
     def refusal(self, torque, sigma):
         """The error that says why there is no deflection for a torque at [sigma]; None if there is one."""
@@ -308,7 +308,7 @@ class VariableSpring(_ByLaw):
         return _beyond("VariableSpring", torque, f" at sigma = {sigma[0]:.6g}", span)
 
     def scaled(self, factor):
-        """The same spring, so many times as stiff."""
+        """The same spring with its torque times a factor."""
         span = None if self.torque_range is None else tuple(factor * x for x in self.torque_range)
         return VariableSpring(self.law, self.damping, self.guess, self.factor * factor, span, self.sigma_range)
 
@@ -323,8 +323,8 @@ class AntagonisticSprings(_ByLaw):
     stiffness are sought. torque_range, sigma_range (lowest, highest): every torque and stiffness in them must be
     possible together, refused by ModelError if not. Each spring only pulls, as a tendon does: the agonist's torque is
     positive, the antagonist's negative, or the other way where they are so at the guess. So a pair of springs that
-    stiffen cannot be softer than when one bears the whole torque and the other is slack: there the deflections are not
-    a number.
+    stiffen cannot be softer than when one carries the whole torque and the other is slack: beyond that the deflections
+    are not a number.
     """
 
     agonist: object
@@ -345,7 +345,7 @@ class AntagonisticSprings(_ByLaw):
         return [self.factor * _value(self.agonist, z[0]), self.factor * second]
 
     def stiffness_jet(self, z):
-        """[stiffness, its rate] at the jets z, one a motor."""
+        """[stiffness, its rate] at the jets z, one per motor."""
         below = [ca.vertcat(*(jet[k] for jet in z)) for k in range(2)]
         zero = ca.DM(1, 1)
         return [self._made["wanted"](below[0], zero)[1], self._derivative(1)(*below, zero, zero)[1]]
@@ -357,14 +357,15 @@ class AntagonisticSprings(_ByLaw):
         if self.sigma_range is not None:
             sigmas = _range(self, "sigma_range", self.sigma_range)
         sizes = [max(map(abs, x)) if x is not _ALL else inverse.USUAL for x in (torques, sigmas)]
-        found = inverse.of_two(*(self._made[x] for x in ("wanted", "slope", "torques")), self._start(), sizes)
+        inverted = inverse.of_two(*(self._made[x] for x in ("wanted", "slope", "torques")), self._start(), sizes)
         if self.torque_range and self.sigma_range:
             T, s = (x.ravel() for x in np.meshgrid(np.linspace(*torques, 9), np.linspace(*sigmas, 9)))
-            bad = ~np.isfinite(found.function.map(T.size)(np.array([T, s]), np.zeros((1, T.size))).full()).all(axis=0)
+            z = inverted.function.map(T.size)(np.array([T, s]), np.zeros((1, T.size))).full()
+            bad = ~np.isfinite(z).all(axis=0)
             if bad.any():
-                self._made["inverse"] = found
+                self._made["inverse"] = inverted
                 self._refuse(str(self.refusal(float(T[bad][0]), [float(s[bad][0])])))
-        return found
+        return inverted
 
     def refusal(self, torque, sigma):
         """The error that says why a torque and [a stiffness] cannot be had together; None if they can."""
@@ -383,7 +384,7 @@ class AntagonisticSprings(_ByLaw):
         return SolveError(f"{text}, or were not found; give another guess, or torque_range and sigma_range", "unsolved")
 
     def scaled(self, factor):
-        """The same springs, so many times as stiff."""
+        """The same springs with their torques times a factor."""
         spans = [None if x is None else tuple(factor * y for y in x) for x in (self.torque_range, self.sigma_range)]
         return AntagonisticSprings(
             self.agonist, self.antagonist, self.damping, self.guess, self.factor * factor, *spans

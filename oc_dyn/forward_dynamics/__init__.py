@@ -36,6 +36,9 @@ quantity(
     options=("external_wrenches", "friction", "representation", "parameters"),
     base_ports=True,
     default=("taylor",),
+    equation="dv = M(q)^-1 (tau - C(q, v) v - g(q) - friction(v) + sum_b J_b(q)^T w_b), J_b the body Jacobian of body "
+    "b and w_b its wrench, column b of w_ext",
+    errors=("OrderError: friction=True at an order above 0",),
 )
 
 from . import articulated_body, articulated_spatial, by_ad, closed_form, taylor  # noqa: E402, F401  registers the methods

@@ -15,10 +15,12 @@ from ..registry import method
     cannot={"mimic": "its recursion needs joints that move independently"},
 )
 def articulated_body(model, order, q, v, T, W=None):
-    """Joint accelerations [dv] from torques T[0]; see the quantity. Needs a positive S^T MA S at every joint.
+    """Joint accelerations [dv] from torques T[0]; see od.describe("forward_dynamics"). Needs a positive S^T MA S at
+    every joint.
 
-    Symbols: MA articulated inertia, WA its bias wrench, U = MA S, D = S^T U, zeta velocity-product acceleration.
-    Cost O(n).
+    Equation:  F_i = MA_i V_i' + WA_i                                                                   (42)
+    Symbols:   Kim's I^ is MA, B^ is WA, eta is zeta, Pi is P, beta is passed, Psi is the inverse of D; U = MA S.
+    Deviations: the armature adds to D. Cost O(n).
     """
     motions = model.subspaces(q, [v], 1)
     q, v, tau = model.joint_q(q), model.joint_v(v), model.joint_v(T[0])
@@ -30,8 +32,8 @@ def articulated_body(model, order, q, v, T, W=None):
     for i in model.bodies:  # ground to tips
         S, dS = motions[i]
         Ad[i] = Ad_inv(model.placement(i, q[i]))
-        V[i] = Ad[i] @ V[model.parent[i]] + S @ v[i]
-        zeta[i] = ad(V[i]) @ (S @ v[i])
+        V[i] = Ad[i] @ V[model.parent[i]] + S @ v[i]  # (36)
+        zeta[i] = ad(V[i]) @ (S @ v[i])  # (40), without the new accelerations
         if dS is not None:
             zeta[i] = zeta[i] + dS @ v[i]
         MA[i] = model.M[i]
@@ -45,15 +47,15 @@ def articulated_body(model, order, q, v, T, W=None):
         D[i] = factor(S.T @ U[i] + model.rotor(i))
         u[i] = tau[i] - S.T @ WA[i]
         if p:
-            projected = MA[i] - U[i] @ solve(D[i], U[i].T)
-            bias = WA[i] + projected @ zeta[i] + U[i] @ solve(D[i], u[i])
-            MA[p] = MA[p] + Ad[i].T @ projected @ Ad[i]
-            WA[p] = WA[p] + Ad[i].T @ bias
+            P = MA[i] - U[i] @ solve(D[i], U[i].T)
+            passed = WA[i] + P @ zeta[i] + U[i] @ solve(D[i], u[i])
+            MA[p] = MA[p] + Ad[i].T @ P @ Ad[i]  # (48)
+            WA[p] = WA[p] + Ad[i].T @ passed  # (49)
     dv = {}
     for i in model.bodies:
         Vd[i] = Ad[i] @ Vd[model.parent[i]] + zeta[i]
-        dv[i] = solve(D[i], u[i] - U[i].T @ Vd[i])
-        Vd[i] = Vd[i] + motions[i][0] @ dv[i]
+        dv[i] = solve(D[i], u[i] - U[i].T @ Vd[i])  # (44)
+        Vd[i] = Vd[i] + motions[i][0] @ dv[i]  # (40)
     return [model.stack(dv)]
 
 

@@ -16,8 +16,8 @@ from .spatial_motion import SpatialMotion
     cannot={"mimic": "its recursion needs joints that move independently"},
 )
 def articulated_spatial(model, order, q, v, T, W=None):
-    """Derivatives 0..order of the joint accelerations from those of the torques T; see the quantity. Needs a positive
-    S^T MA S at every joint.
+    """Derivatives 0..order of the joint accelerations from those of the torques T; see od.describe("forward_dynamics").
+    Needs a positive S^T MA S at every joint.
 
     Equation:  W_i^(k) = MA_i V_i^(k+1) + WA_i^(k) with one MA_i for all k  (22)
     Symbols:   U = MA S, D = S^T U (+ armature), K = U D^-1, P = MA - K U^T, zeta and WA biases of order k, u
@@ -27,15 +27,7 @@ def articulated_spatial(model, order, q, v, T, W=None):
     """
     motion = SpatialMotion(model, q, v, W)
     S = {i: motion.S[i][0] for i in model.bodies}
-    MA, U, D, K, P = {i: motion.M[i][0] for i in model.bodies}, {}, {}, {}, {}
-    for i in model.reversed_bodies:  # once: Lemma 2
-        p = model.parent[i]
-        U[i] = MA[i] @ S[i]
-        D[i] = factor(S[i].T @ U[i] + model.rotor(i))
-        if p:
-            K[i] = solve(D[i], U[i].T).T
-            P[i] = MA[i] - K[i] @ U[i].T
-            MA[p] = MA[p] + P[i]  # (49)
+    MA, U, D, K, P = articulated_inertias(motion)
 
     Wd = {i: [ca.DM.zeros(6)] for i in model.bodies}  # the wrench of the order at work counts as zero until found
     out = []
@@ -44,16 +36,34 @@ def articulated_spatial(model, order, q, v, T, W=None):
         zeta, WA = motion.next_bias()
         u = {}
         for i in model.reversed_bodies:
-            u[i] = tau[i] - wrench_on_screw(motion.S[i], Wd[i], k) - S[i].T @ WA[i]
+            u[i] = tau[i] - wrench_on_screw(motion.S[i], Wd[i], k) - S[i].T @ WA[i]  # (46), (53)
             p = model.parent[i]
             if p:
-                WA[p] = WA[p] + WA[i] + P[i] @ zeta[i] + K[i] @ u[i]
+                WA[p] = WA[p] + WA[i] + P[i] @ zeta[i] + K[i] @ u[i]  # (49), (55)
         dv, Vd = {}, {0: ca.DM.zeros(6)}
         for i in model.bodies:
             a = Vd[model.parent[i]] + zeta[i]
-            dv[i] = solve(D[i], u[i] - U[i].T @ a)
+            dv[i] = solve(D[i], u[i] - U[i].T @ a)  # (47), (54); of the base (50), (56)
             Vd[i] = a + S[i] @ dv[i]
-            Wd[i][k] = MA[i] @ Vd[i] + WA[i]
+            Wd[i][k] = MA[i] @ Vd[i] + WA[i]  # (22)
             Wd[i].append(ca.DM.zeros(6))
         out.append(motion.push(dv, Vd))
     return out
+
+
+def articulated_inertias(motion, prescribed_bodies=()):
+    """(MA, U, D, K, P) by body, the same for every order (Lemma 2). Prescribed joints pass the whole inertia on as P
+    and have no U, D, K."""
+    model = motion.model
+    MA, U, D, K, P = {i: motion.M[i][0] for i in model.bodies}, {}, {}, {}, {}
+    for i in model.reversed_bodies:
+        p, S, P[i] = model.parent[i], motion.S[i][0], MA[i]
+        if i not in prescribed_bodies:
+            U[i] = MA[i] @ S
+            D[i] = factor(S.T @ U[i] + model.rotor(i))
+            if p:
+                K[i] = solve(D[i], U[i].T).T
+                P[i] = MA[i] - K[i] @ U[i].T
+        if p:
+            MA[p] = MA[p] + P[i]  # (49)
+    return MA, U, D, K, P

@@ -22,7 +22,10 @@ _SOURCE = "AD: one jtimes per order along the jet (q, v, tau, ...), lower accele
     numeric_parameters=_OF_MOTION,
 )
 def ad_jet(model, order, q, v, T, W=None):
-    """Derivatives 0..order of the joint accelerations by repeated jtimes; grows exponentially with the order."""
+    """Derivatives 0..order of the joint accelerations by repeated jtimes; grows exponentially with the order.
+
+    Arguments and results: od.describe("forward_dynamics").
+    """
     return _along_jet(model, order, q, v, T, W, cse=False)
 
 
@@ -35,7 +38,7 @@ def ad_jet(model, order, q, v, T, W=None):
     numeric_parameters=_OF_MOTION,
 )
 def ad_jet_cse(model, order, q, v, T, W=None):
-    """As ad_jet, with common subexpressions removed after each order."""
+    """As ad_jet, with common subexpressions removed after each order; see od.describe("forward_dynamics")."""
     return _along_jet(model, order, q, v, T, W, cse=True)
 
 
@@ -48,11 +51,11 @@ def _along_jet(model, order, q, v, T, W, cse):
     flow += [*zip(A_[:-1], A_[1:], strict=True), *zip(T_[:-1], T_[1:], strict=True)]
     flow += [] if W is None else list(zip(W_[:-1], W_[1:], strict=True))
     rates = time_derivatives(ca.cse(first), order, flow, cse)
-    given = [q_, v_, *T_, *(W_ or [])]
+    inputs = [q_, v_, *T_, *(W_ or [])]
     values = [q, v, *T, *(W or [])]
     accelerations = []
     for k, rate in enumerate(rates):
-        f = ca.Function("f", [*given, *A_[:k]], [rate])
+        f = ca.Function("f", [*inputs, *A_[:k]], [rate])
         accelerations.append(f(*values, *accelerations))
     return accelerations
 
@@ -69,6 +72,7 @@ def ad_via_inverse(model, order, q, v, T, W=None):
     """Derivatives 0..order of the joint accelerations from M d^k a = tau^(k) - b_k: the strongest AD form found.
 
     b_k is what inverse dynamics of order k gives without the acceleration's k-th derivative.
+    Arguments and results: od.describe("forward_dynamics").
     """
     q_, v_ = ca.SX.sym("q", *q.shape), ca.SX.sym("v", *v.shape)
     A_ = [ca.SX.sym("A", *v.shape) for _ in range(order + 1)]

@@ -21,7 +21,7 @@ from .mass_solver import factor_reversed, solve_reversed
     regroup=True,
 )
 def closed_form(model, order, q, v, T, W=None):
-    """Derivatives 0..order of the joint accelerations; see the quantity.
+    """Derivatives 0..order of the joint accelerations; see od.describe("forward_dynamics").
 
     Equation:  M v^(n+1) = tau^(n) - sum_{k<n} C(n,k) M^(n-k) v^(k+1) - sum_k C(n,k) C^(n-k) v^(k) - g^(n)
                + sum_k C(n,k) (J^(n-k))^T W^(k)                                     (34)

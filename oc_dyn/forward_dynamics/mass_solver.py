@@ -59,7 +59,7 @@ def by_articulated(model, q, known):
     Symbols: [[A, H], [H', B]] articulated inertia, U = inertia S, D = S^T U, n, f bias wrench, w, a motion.
     """
     q = model.joint_q(q)
-    given = {i for i in model.bodies if model.coordinates[i][2] in known}
+    known_bodies = {i for i in model.bodies if model.coordinates[i][2] in known}
     frames = body_placements(model, q)
     S = {i: model.S[i] if model.S[i] is not None else model.subspace_function(i)(q[i]) for i in model.bodies}
     A, H, B = {}, {}, {}
@@ -70,7 +70,7 @@ def by_articulated(model, q, known):
         U[i] = A[i] @ S[i][:3, :] + H[i] @ S[i][3:, :], H[i].T @ S[i][:3, :] + B[i] @ S[i][3:, :]
         D[i] = S[i].T @ ca.vertcat(*U[i]) + model.rotor(i)
         passed = A[i], H[i], B[i]
-        if i not in given:
+        if i not in known_bodies:
             D[i] = factor(D[i])
             V[i] = [solve(D[i], x.T) for x in U[i]]
             (n, f), (vn, vf) = U[i], V[i]
@@ -86,7 +86,7 @@ def by_articulated(model, q, known):
         for i in model.reversed_bodies:
             p = model.parent[i]
             wanted[i] = wanted[i] - S[i].T @ ca.vertcat(n[i], f[i])
-            if p and i in given:
+            if p and i in known_bodies:
                 bias = frames[i].wrench(n[i] + U[i][0] @ x[i], f[i] + U[i][1] @ x[i])
             elif p:
                 bias = frames[i].wrench(n[i] + V[i][0].T @ wanted[i], f[i] + V[i][1].T @ wanted[i])
@@ -95,7 +95,7 @@ def by_articulated(model, q, known):
         w, u = {0: ca.DM.zeros(3)}, {0: ca.DM.zeros(3)}
         for i in model.bodies:
             w[i], u[i] = frames[i].twist(w[model.parent[i]], u[model.parent[i]])
-            if i in given:
+            if i in known_bodies:
                 carried = U[i][0].T @ w[i] + U[i][1].T @ u[i]
                 torque[i] = h[i] + D[i] @ x[i] + carried + S[i].T @ ca.vertcat(n[i], f[i])
             else:

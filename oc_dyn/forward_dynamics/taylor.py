@@ -20,7 +20,10 @@ from .mass_solver import mass_solver
     regroup=True,
 )
 def taylor(model, order, q, v, T, W=None):
-    """Derivatives 0..order of the joint accelerations; see the quantity. Cost O(n order^2) on long chains."""
+    """Derivatives 0..order of the joint accelerations; see od.describe("forward_dynamics").
+
+    Cost O(n order^2) on long chains.
+    """
     passes = Passes(model, q, v, None if W is None else jets.from_derivatives(W))
     solve = mass_solver(model, q)
     accelerations = []

@@ -3,8 +3,9 @@
 import casadi as ca
 import numpy as np
 
+from .. import robots
 from ..errors import UnknownName
-from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
+from ..ports import Size, configuration_port, derivative_name, motion_ports, nv, torque_ports, wrench_ports
 from ..registry import Port, quantity
 
 
@@ -52,10 +53,10 @@ def _others(robot, rows):
 def _part(robot, ports, letter, rows):
     """Ports of the prescribed ("p") or free ("f") rows of `ports`."""
     which = "prescribed" if letter == "p" else "other"
+    size = Size(len(rows), "prescribed") if letter == "p" else nv(robot) - Size(robot.nv - len(rows), "prescribed")
     names = tuple(robot.velocity_names[k] for k in rows)
     return [
-        Port(f"{p.name}_{letter}", (len(rows), 1), p.unit, f"rows of the {which} joints: {p.meaning}", names)
-        for p in ports
+        Port(f"{p.name}_{letter}", (size, 1), p.unit, f"rows of the {which} joints: {p.meaning}", names) for p in ports
     ]
 
 
@@ -74,6 +75,12 @@ def _call(function, model, order, ports, options):
         out[a + "_f"] = _rows(accelerations[k], others)
         out[tau + "_p"] = _rows(torques[k], rows)
     return out
+
+
+def example(robot):
+    """(robot, options) for od.describe: the first joint is prescribed."""
+    robot = robot or robots.planar_2r()
+    return robot, {"prescribed": tuple(j.name for j in robot.joints[:1])}
 
 
 def _spread(x, rows, nv):
@@ -96,6 +103,11 @@ quantity(
     options=("prescribed", "external_wrenches", "representation"),
     base_ports=True,
     default=("taylor",),
+    equation="M(q) dv + C(q, v) v + g(q) = tau + sum_b J_b(q)^T w_b, with dv = dv_p in the rows of the prescribed "
+    "joints and tau = tau_f in the others; J_b the body Jacobian of body b and w_b its wrench, column b of w_ext",
+    notes=("dv and tau have all rows, given and found.",),
+    errors=("UnknownName: a prescribed joint that is not there, or has no coordinate of its own",),
+    example=example,
 )
 
 from . import by_ad, hybrid_body, hybrid_spatial, taylor  # noqa: E402, F401  registers the methods

@@ -16,8 +16,9 @@ from .known_rows import by_block
     regroup=True,
 )
 def ad_jet(model, order, q, v, A, T, prescribed, W=None):
-    """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see the quantity and
-    hybrid_spatial for A, T. Derivative k of the torques is M dv^(k) and what lower orders make."""
+    """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see
+    od.describe("hybrid_dynamics") and hybrid_spatial for A, T. Derivative k of the torques is M dv^(k) and what lower
+    orders make."""
     nv, bodies = model.robot.nv, len(model.robot.bodies)
     x, V = ca.SX.sym("q", model.robot.nq), [ca.SX.sym("v", nv) for _ in range(order + 2)]
     F = None if W is None else [ca.SX.sym("w", 6, bodies) for _ in range(order + 1)]

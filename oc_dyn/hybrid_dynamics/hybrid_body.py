@@ -16,14 +16,15 @@ from ..registry import method
     cannot={"mimic": "its recursion needs joints that move independently"},
 )
 def hybrid_body(model, order, q, v, A, T, prescribed, W=None):
-    """All joint accelerations and torques, ([dv], [tau]); see the quantity and hybrid_spatial for A, T.
+    """All joint accelerations and torques, ([dv], [tau]); see od.describe("hybrid_dynamics") and hybrid_spatial for A,
+    T.
 
     Symbols: Kim's I^ is MA, B^ is WA, Pi is P, beta is passed, eta is zeta, Psi is the inverse of D.
     Deviations: the armature adds to D and to prescribed joints' torques. Cost O(n).
     """
     X = model.subspaces(q, [v], 1)
     q, v, a, tau = model.joint_q(q), model.joint_v(v), model.joint_v(A[0]), model.joint_v(T[0])
-    given = {i for i in model.bodies if model.coordinates[i][2] in prescribed}
+    prescribed_bodies = {i for i in model.bodies if model.coordinates[i][2] in prescribed}
     applied = None if W is None else model.wrenches(W[0])
     V, Ad, S, zeta, MA, WA = {0: ca.DM.zeros(6)}, {}, {}, {}, {}, {}
     for i in model.bodies:
@@ -32,13 +33,13 @@ def hybrid_body(model, order, q, v, A, T, prescribed, W=None):
         V[i] = Ad[i] @ V[model.parent[i]] + S[i] @ v[i]  # (36)
         zeta[i] = ad(V[i]) @ (S[i] @ v[i]) + (0 if rate is None else rate @ v[i])  # (40)
         MA[i] = model.M[i]
-        WA[i] = -(ad(V[i]).T @ (model.M[i] @ V[i]))
+        WA[i] = -(ad(V[i]).T @ (model.M[i] @ V[i]))  # (52), own part
         if applied is not None:
             WA[i] = WA[i] - applied[i]
     U, D, u = {}, {}, {}
     for i in model.reversed_bodies:
         p = model.parent[i]
-        if i in given:
+        if i in prescribed_bodies:
             P = MA[i]
             passed = WA[i] + MA[i] @ (zeta[i] + S[i] @ a[i])
         else:
@@ -53,9 +54,9 @@ def hybrid_body(model, order, q, v, A, T, prescribed, W=None):
     Vd = {0: ca.vertcat(0, 0, 0, -model.gravity)}
     for i in model.bodies:
         Vd[i] = Ad[i] @ Vd[model.parent[i]] + zeta[i]
-        if i not in given:
+        if i not in prescribed_bodies:
             a[i] = solve(D[i], u[i] - U[i].T @ Vd[i])  # (44)
-        Vd[i] = Vd[i] + S[i] @ a[i]
-        if i in given:
+        Vd[i] = Vd[i] + S[i] @ a[i]  # (40)
+        if i in prescribed_bodies:
             tau[i] = S[i].T @ (MA[i] @ Vd[i] + WA[i]) + model.armature[i] * a[i]  # (42)
     return [model.stack(a)], [model.stack(tau)]

@@ -17,8 +17,8 @@ from .known_rows import known_rows
     regroup=True,
 )
 def taylor(model, order, q, v, A, T, prescribed, W=None):
-    """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see the quantity and
-    hybrid_spatial for A, T. Cost O(n order^2) on long chains."""
+    """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see
+    od.describe("hybrid_dynamics") and hybrid_spatial for A, T. Cost O(n order^2) on long chains."""
     if not prescribed:
         return forward_dynamics(model, order, q, v, T, W), T
     if len(prescribed) == model.robot.nv:

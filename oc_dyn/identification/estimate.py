@@ -1,8 +1,11 @@
 """Inertial parameters from samples of a motion and its torques: base parameters with their confidence intervals, and
 full parameters that bodies can have and that explain the torques as well."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -13,9 +16,10 @@ from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ..model.canonical import canonical
 from ..model.inertia import ReadOnlyArrays
 from ..model.quaternions import check_quaternions, quaternions
-from ..model.robot import check_robot
+from ..model.robot import Robot, check_robot
 from ..numbers import HUGE, are_sane, as_floats
 from ..regressor.base_parameters import BaseParameters, base_parameters
+from ..types import Array, Numbers
 from ..validation import flag, number
 from ..working_axes.assembly import armatures
 from .excitation import stacked
@@ -37,16 +41,16 @@ class Identification(ReadOnlyArrays):
     """
 
     base: BaseParameters
-    values: np.ndarray
-    interval: np.ndarray
-    covariance: np.ndarray
-    noise: np.ndarray
-    parameters: np.ndarray
-    damping: np.ndarray
-    friction: np.ndarray
+    values: Array
+    interval: Array
+    covariance: Array
+    noise: Array
+    parameters: Array
+    damping: Array
+    friction: Array
     physical_fit: float
 
-    def predict(self, q, v, dv):
+    def predict(self, q: Numbers, v: Numbers, dv: Numbers) -> Array:
         """(nv, samples) torques of the physically consistent parameters, armature and friction included."""
         q, v, dv = _motion("predict", self.base.robot, q, v, dv)
         W = stacked(self.base.regressor(), q, v, dv)
@@ -55,8 +59,19 @@ class Identification(ReadOnlyArrays):
         return tau + rotors * dv + self.damping[:, None] * v + self.friction[:, None] * np.tanh(v / SMOOTHING)
 
 
-def identify(robot, q, v, dv, tau, *, prior=None, friction=False, confidence=0.95, trust=0.1):
-    """Identification from samples q (nq, N), v, dv, tau (nv, N), one a column.
+def identify(
+    robot: Robot,
+    q: Numbers,
+    v: Numbers,
+    dv: Numbers,
+    tau: Numbers,
+    *,
+    prior: Numbers | None = None,
+    friction: bool = False,
+    confidence: float = 0.95,
+    trust: float = 0.1,
+) -> Identification:
+    """Identification from samples q (nq, N), v, dv, tau (nv, N), one per column.
 
     prior: (10 bodies,) parameters that decide where the samples do not, default the robot's own; they may be
     unphysical: they are first made physical. trust: weight of their distance against the squared error in units
@@ -103,7 +118,7 @@ def identify(robot, q, v, dv, tau, *, prior=None, friction=False, confidence=0.9
     )
 
 
-def _motion(what, robot, q, v, dv, **more):
+def _motion(what: str, robot: Any, q: Any, v: Any, dv: Any, **more: Any) -> tuple[Array, ...]:
     """Samples of q, v, dv and more, as many of each, with quaternions of unit length."""
     given = {"q": (q, robot.nq), "v": (v, robot.nv), "dv": (dv, robot.nv)}
     given |= {name: (x, robot.nv) for name, x in more.items()}
@@ -115,7 +130,7 @@ def _motion(what, robot, q, v, dv, **more):
     return tuple(found.values())
 
 
-def _samples(name, x, rows):
+def _samples(name: str, x: Any, rows: int) -> Array:
     x = as_floats(name, x)
     if x.ndim != 2 or x.shape[0] != rows or not x.shape[1]:
         raise ShapeError(f"{name}: got shape {x.shape}, expected ({rows}, samples), one or more")
@@ -124,7 +139,9 @@ def _samples(name, x, rows):
     return x
 
 
-def _rows(robot, base, q, v, dv, tau, friction):
+def _rows(
+    robot: Robot, base: BaseParameters, q: Array, v: Array, dv: Array, tau: Array, friction: bool
+) -> tuple[Array, Array]:
     """Rows of the regressor, sample after sample, and the torques that its parameters make."""
     W = stacked(base.regressor(), q, v, dv)
     y = (tau - np.array(armatures(canonical(robot))).reshape(-1, 1) * dv).T.ravel()
@@ -137,7 +154,7 @@ def _rows(robot, base, q, v, dv, tau, friction):
     return W, y
 
 
-def _checked_excitation(base, W):
+def _checked_excitation(base: BaseParameters, W: Array) -> None:
     length = np.linalg.norm(W, axis=0)
     weak = length <= 1e-12 * length.max()
     if W.shape[0] < W.shape[1]:
@@ -147,20 +164,23 @@ def _checked_excitation(base, W):
         names = [*base.names, *(f"friction {k}" for k in range(W.shape[1] - base.rank))]
         share = np.where(weak, 1.0, np.abs(Vt[-1]))
         shown = [names[k].split()[0] for k in np.argsort(-share)[:3]]
+        robot: Any = base.robot
         raise SolveError(
-            f"identify: the motion does not tell all base parameters of {base.robot.name} apart, least of all "
+            f"identify: the motion does not tell all base parameters of {robot.name} apart, least of all "
             f"{', '.join(shown)}; see exciting_motion"
         )
 
 
-def _least_squares(W, y):
+def _least_squares(W: Array, y: Array) -> tuple[Array, Array, Array]:
     """(R, z, x): |W x - y|^2 = |R x - z|^2 + constant, and its minimum."""
     Q, R = np.linalg.qr(W)
     z = Q.T @ y
     return R, z, np.linalg.solve(R, z)
 
 
-def _physical(base, R, z, x, prior, trust):
+def _physical(
+    base: BaseParameters, R: Array, z: Array, x: Array, prior: Array, trust: float
+) -> tuple[Array, Array, float]:
     """(parameters, other unknowns, excess of the squared error): near the minimum x of |R x - z|^2, physical.
 
     Minimises |R x - z|^2 / 2 + trust * divergence(prior) over the log-Cholesky coordinates of all bodies, by IPOPT.
@@ -176,7 +196,7 @@ def _physical(base, R, z, x, prior, trust):
     # rounding errors of the gradient grow with the curvature, which is the square of R
     tol = max(1e-8, 1e-15 * np.linalg.norm(R, 2) ** 2)
     stops = {"tol": tol, "acceptable_tol": 100 * tol, "max_iter": 500}
-    options = {"ipopt": {"print_level": 0, "sb": "yes", **stops}, "print_time": False}
+    options: dict[str, Any] = {"ipopt": {"print_level": 0, "sb": "yes", **stops}, "print_time": False}
     options["iteration_callback"] = iteration_watch()
     solver = ca.nlpsol("physical", "ipopt", problem, options)
     start_rest = np.maximum(x[base.rank :], 0.0)

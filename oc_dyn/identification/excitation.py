@@ -1,6 +1,9 @@
 """Motions that tell base parameters apart: periodic, within the limits, the base regressor well conditioned."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -8,9 +11,10 @@ import numpy as np
 from ..errors import LimitError, ModelError, ShapeError, SolveError
 from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ..model.inertia import ReadOnlyArrays
-from ..model.robot import check_robot
+from ..model.robot import Robot, check_robot
 from ..numbers import shortened
 from ..regressor.base_parameters import base_parameters
+from ..types import Array, Numbers
 from ..validation import count, number
 
 _POWER = 4  # of the means of eigenvalues that stand for the largest and smallest one
@@ -22,23 +26,33 @@ class PeriodicMotion(ReadOnlyArrays):
     amplitudes of velocities [rad/s or m/s]."""
 
     period: float
-    offset: np.ndarray
-    a: np.ndarray
-    b: np.ndarray
+    offset: Array
+    a: Array
+    b: Array
 
-    def sample(self, t):
+    def sample(self, t: Numbers) -> tuple[Array, Array, Array]:
         """(q, v, dv), each (nv, times), at times t [s]."""
         x = np.column_stack([self.offset, self.a, self.b])
-        return tuple(x @ B for B in _bases(self.period, self.a.shape[1], np.asarray(t, float)))
+        Q, V, A = _bases(self.period, self.a.shape[1], np.asarray(t, float))
+        return x @ Q, x @ V, x @ A
 
 
-def exciting_motion(robot, *, period=10.0, harmonics=5, samples=None, margin=0.05, seed=0, iterations=80):
+def exciting_motion(
+    robot: Robot,
+    *,
+    period: float = 10.0,
+    harmonics: int = 5,
+    samples: int | None = None,
+    margin: float = 0.05,
+    seed: int = 0,
+    iterations: int = 80,
+) -> PeriodicMotion:
     """PeriodicMotion that starts and ends at rest and keeps the limits, its base regressor as well conditioned as IPOPT
     makes it in `iterations` steps.
 
     Limits: position (its range narrowed by `margin` of it on both sides), velocity and acceleration (`margin` below).
-    Where a position is not limited it stays within pi, or 1 m; a velocity that is not, within 2 a second.
-    samples: where along the period the limits and the regressor are taken, default 12 a harmonic.
+    Where a position is not limited it stays within pi, or 1 m; a velocity that is not, within 2 rad/s, or m/s.
+    samples: where along the period the limits and the regressor are taken, default 12 per harmonic.
     Minimises log(largest / smallest singular value) of the base regressor, both by means of order 4 of the eigenvalues
     of its Gram matrix, so that it is smooth. Raises ModelError for robots with joints of several coordinates.
     """
@@ -70,23 +84,27 @@ def exciting_motion(robot, *, period=10.0, harmonics=5, samples=None, margin=0.0
     opti.subject_to(dv[:, 0] == 0)
     opti.minimize(spread(ca.vec(x)))
     opti.set_initial(z, _start(seed, spread, scale, lower, upper, speed, acceleration, bases))
-    ipopt = {"print_level": 0, "sb": "yes", "tol": 1e-3, "max_iter": iterations}
+    ipopt: dict[str, Any] = {"print_level": 0, "sb": "yes", "tol": 1e-3, "max_iter": iterations}
     ipopt["hessian_approximation"] = "limited-memory"
     opti.solver("ipopt", {"print_time": False, "expand": False, "iteration_callback": iteration_watch()}, ipopt)
-    try:
-        with solver_run() as run:
-            solution = opti.solve_limited()
-    except RuntimeError:
-        if run.timed_out:
-            raise SolveError("exciting_motion: stopped by the limit of time", TIME_LIMIT) from None
-        raise
-    found = np.array(solution.value(x)).reshape(nv, -1)
+    found = np.array(_solved(opti).value(x)).reshape(nv, -1)
     motion = PeriodicMotion(float(period), found[:, 0], found[:, 1 : 1 + harmonics], found[:, 1 + harmonics :])
     _check(robot, motion, lower, upper, speed, acceleration, margin)
     return motion
 
 
-def condition(robot, motion, samples=400):
+def _solved(opti: ca.Opti) -> ca.OptiSol:
+    """The last iterate, whatever stopped the solver but the limit of time."""
+    try:
+        with solver_run() as run:
+            return opti.solve_limited()
+    except RuntimeError:
+        if run.timed_out:
+            raise SolveError("exciting_motion: stopped by the limit of time", TIME_LIMIT) from None
+        raise
+
+
+def condition(robot: Robot, motion: PeriodicMotion, samples: int = 400) -> float:
     """Condition number of the base regressor along one period of a motion."""
     check_robot("condition", robot)
     if not isinstance(motion, PeriodicMotion):
@@ -98,21 +116,21 @@ def condition(robot, motion, samples=400):
     return float(s[0] / s[-1])
 
 
-def stacked(regressor, q, v, dv):
+def stacked(regressor: ca.Function, q: Array, v: Array, dv: Array) -> Array:
     """(nv samples, rank) rows of the base regressor at samples (columns), sample after sample."""
     count, (nv, rank) = q.shape[1], regressor.size_out(0)
     out = np.array(regressor.map(count)(q, v, dv))
     return out.reshape(nv, count, rank).transpose(1, 0, 2).reshape(-1, rank)
 
 
-def _bases(period, harmonics, t):
+def _bases(period: float, harmonics: int, t: Array) -> tuple[Array, Array, Array]:
     """Rows of q, v, dv, each (1 + 2 harmonics, times), by offset, a and b."""
     w = 2 * np.pi / period * np.arange(1, harmonics + 1)[:, None]
     s, c, one, none = np.sin(w * t), np.cos(w * t), np.ones((1, t.size)), np.zeros((1, t.size))
     return np.vstack([one, s / w, -c / w]), np.vstack([none, c, s]), np.vstack([none, -w * s, w * c])
 
 
-def _limits(robot, margin):
+def _limits(robot: Robot, margin: float) -> tuple[Array, Array, Array, Array]:
     reach = np.array([1.0 if j.kind == "prismatic" else np.pi for j in robot.joints])
     lower, upper = robot.limit("lower"), robot.limit("upper")
     lower = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * reach, -reach))
@@ -123,10 +141,20 @@ def _limits(robot, margin):
     return lower + room, upper - room, (1 - margin) * speed, (1 - margin) * robot.limit("acceleration")
 
 
-def _start(seed, spread, scale, lower, upper, speed, acceleration, bases, tries=10):
+def _start(
+    seed: int,
+    spread: ca.Callback,
+    scale: Array,
+    lower: Array,
+    upper: Array,
+    speed: Array,
+    acceleration: Array,
+    bases: tuple[Array, ...],
+    tries: int = 10,
+) -> Array:
     """The best of a few random motions about the middle of the ranges, each made small enough."""
     rng = np.random.default_rng(seed)
-    middle, best = 0.5 * (lower + upper), None
+    middle, best, start = 0.5 * (lower + upper), np.inf, np.zeros(0)
     for _ in range(tries):
         z = rng.normal(size=(lower.size, bases[0].shape[0]))
         z[:, 0] = 0.0
@@ -137,12 +165,14 @@ def _start(seed, spread, scale, lower, upper, speed, acceleration, bases, tries=
         z[:, 0] = middle
         x = np.column_stack([middle, z[:, 1:] * scale[:, None]])
         value = float(spread(x.ravel(order="F")))
-        if best is None or value < best[0]:
-            best = value, z
-    return best[1]
+        if not start.size or value < best:
+            best, start = value, z
+    return start
 
 
-def _check(robot, motion, lower, upper, speed, acceleration, margin):
+def _check(
+    robot: Robot, motion: PeriodicMotion, lower: Array, upper: Array, speed: Array, acceleration: Array, margin: float
+) -> None:
     """The limits proper, on a grid far finer than that of the constraints."""
     fine = motion.period * np.arange(2000) / 2000
     q, v, dv = motion.sample(fine)
@@ -164,7 +194,7 @@ class _Spread(ca.Callback):
     reverse sweep over all samples.
     """
 
-    def __init__(self, robot, bases):
+    def __init__(self, robot: Robot, bases: tuple[Array, ...]) -> None:
         super().__init__()
         regressor = base_parameters(robot).regressor()
         nv, rank = regressor.size_out(0)
@@ -178,33 +208,33 @@ class _Spread(ca.Callback):
         self._sweep = ca.Function("sweep", [x, seed], [ca.jtimes(W, x, seed, True)])
         self.construct("spread", {})
 
-    def get_n_in(self):
+    def get_n_in(self) -> int:
         return 1
 
-    def get_n_out(self):
+    def get_n_out(self) -> int:
         return 1
 
-    def get_sparsity_in(self, i):
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
         return ca.Sparsity.dense(self._size, 1)
 
-    def eval(self, arguments):
+    def eval(self, arguments: Any) -> list[Any]:
         return [self._spectrum(arguments[0])[0]]
 
-    def has_jacobian(self):
+    def has_jacobian(self) -> bool:
         return True
 
-    def get_jacobian(self, name, inputs, outputs, options):
+    def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> ca.Function:
         self._slope = _Slope(name, self, options)
         return self._slope
 
-    def gradient(self, x):
-        """(1, coefficients)"""
+    def gradient(self, x: Any) -> Any:
+        """Gradient (1, coefficients)."""
         _, W, G = self._spectrum(x)
         nv, count, rank = self._shape
         seed = (2 * W @ G).reshape(nv, count * rank)
         return self._sweep(x, seed).T
 
-    def _spectrum(self, x):
+    def _spectrum(self, x: Any) -> tuple[Any, Any, Any]:
         """Value, rows (nv samples, rank), and its derivative by their Gram matrix."""
         W = np.array(self._rows(x)).reshape(-1, self._shape[2])
         e, U = np.linalg.eigh(W.T @ W)
@@ -216,22 +246,22 @@ class _Spread(ca.Callback):
 
 
 class _Slope(ca.Callback):
-    def __init__(self, name, spread, options):
+    def __init__(self, name: str, spread: _Spread, options: Any) -> None:
         super().__init__()
         self._spread = spread
         self.construct(name, options)
 
-    def get_n_in(self):
+    def get_n_in(self) -> int:
         return 2
 
-    def get_n_out(self):
+    def get_n_out(self) -> int:
         return 1
 
-    def get_sparsity_in(self, i):
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
         return ca.Sparsity.dense(self._spread._size, 1) if i == 0 else ca.Sparsity(1, 1)
 
-    def get_sparsity_out(self, i):
+    def get_sparsity_out(self, i: int) -> ca.Sparsity:
         return ca.Sparsity.dense(1, self._spread._size)
 
-    def eval(self, arguments):
+    def eval(self, arguments: Any) -> list[Any]:
         return [self._spread.gradient(arguments[0])]

@@ -32,6 +32,8 @@ quantity(
     options=("external_wrenches", "friction", "representation", "parameters"),
     base_ports=True,
     default=("taylor",),
+    equation="tau = M(q) dv + C(q, v) v + g(q) + friction(v) - sum_b J_b(q)^T w_b, J_b the body Jacobian of body b "
+    "and w_b its wrench, column b of w_ext",
 )
 
 from . import (  # noqa: E402, F401  registers the methods

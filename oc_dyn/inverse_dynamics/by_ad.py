@@ -13,13 +13,19 @@ _SOURCE = "AD: one jtimes per order along the jet (q, v, dv, ...)"
 
 @method("inverse_dynamics", "ad_jet", kind="ad", source=_SOURCE, regroup=True, cse=False)
 def ad_jet(model, order, q, V, W=None):
-    """Derivatives 0..order of the joint torques by repeated jtimes; grows exponentially with the order."""
+    """Derivatives 0..order of the joint torques by repeated jtimes; grows exponentially with the order.
+
+    Arguments and results: od.describe("inverse_dynamics").
+    """
     return _along_jet(model, order, q, V, W, cse=False)
 
 
 @method("inverse_dynamics", "ad_jet_cse", kind="ad", source=_SOURCE + ", cse after each order", regroup=True)
 def ad_jet_cse(model, order, q, V, W=None):
-    """As ad_jet, with common subexpressions removed after each order: the strongest AD form found."""
+    """As ad_jet, with common subexpressions removed after each order: the strongest AD form found.
+
+    Arguments and results: od.describe("inverse_dynamics").
+    """
     return _along_jet(model, order, q, V, W, cse=True)
 
 
@@ -41,7 +47,10 @@ def _along_jet(model, order, q, V, W, cse):
     numeric_parameters="it makes a Function of the motion alone on the way",
 )
 def ad_time(model, order, q, V, W=None):
-    """Derivatives 0..order of the joint torques by repeated differentiation in time; grows exponentially."""
+    """Derivatives 0..order of the joint torques by repeated differentiation in time; grows exponentially.
+
+    Arguments and results: od.describe("inverse_dynamics").
+    """
     t = ca.SX.sym("t")
     symbols = [ca.SX.sym("q", *q.shape), *(ca.SX.sym("v", *x.shape) for x in V)]
     q_, V_ = symbols[0], symbols[1:]
@@ -52,8 +61,8 @@ def ad_time(model, order, q, V, W=None):
     torques = [taylor(model, 0, motion, rates, None if W is None else [_polynomial(W_, t)])[0]]
     for _ in range(order):
         torques.append(ca.jacobian(torques[-1], t))
-    given = [*symbols, *(W_ or [])]
-    at_zero = ca.Function("tau", [*given, t], torques)
+    inputs = [*symbols, *(W_ or [])]
+    at_zero = ca.Function("tau", [*inputs, t], torques)
     return at_zero.call([q, *V, *(W or []), ca.DM(0)])
 
 

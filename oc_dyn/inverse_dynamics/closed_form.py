@@ -17,7 +17,7 @@ from .system_matrices import SystemMatrices
     regroup=True,
 )
 def closed_form(model, order, q, V, W=None):
-    """Derivatives 0..order of the joint torques; see the quantity for q, V, W.
+    """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W.
 
     Equation:  Q^(n) = sum_k C(n,k) (M^(n-k) v^(k+1) + C^(n-k) v^(k)) + Qgrav^(n) - sum_k C(n,k) (J^(n-k))^T W^(k)
     Deviations: applied wrenches, trees, joints of several velocities; see SystemMatrices. Cost O(n^3 order^3).

@@ -17,7 +17,7 @@ from ..registry import method
     cannot={"transform": "its screws X are constant in the body"},
 )
 def recursive_body(model, order, q, V, W=None):
-    """Derivatives 0..order of the joint torques; see the quantity for q, V, W.
+    """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W.
 
     Equation:  D^k W_i = sum_c sum_r C(k,r) (D^r Ad_ci)^T D^(k-r) W_c + M_i D^(k+1) V_i
                - sum_r C(k,r) ad(D^r V_i)^T M_i D^(k-r) V_i,     D^k Q_i = X_i^T D^k W_i        (20)

@@ -16,7 +16,7 @@ from ..registry import method
 
 @method("inverse_dynamics", "recursive_spatial", kind="analytic", source="Ali et al. 2026, Algorithms 1 and 2")
 def recursive_spatial(model, order, q, V, W=None):
-    """Derivatives 0..order of the joint torques; see the quantity for q, V, W.
+    """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W.
 
     Equation:  tau_i^(k) = sum_r C(k,r) (S_i^(r))^T W_i^(k-r)
     Deviations: {0} is where the first body of a tree now is; trees on any base, joints of several coordinates, S that

@@ -16,7 +16,7 @@ from ..registry import method
     regroup=True,
 )
 def second_order_body(model, order, q, V, W=None):
-    """Derivatives 0..order of the joint torques; see the quantity for q, V, W.
+    """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W.
 
     Equation:  with x = X v the joint's twist, a = ad(x), and the same for its derivatives x', x'', x''',
                V    = Ad V_p    + x

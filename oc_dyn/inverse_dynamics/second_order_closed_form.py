@@ -17,7 +17,7 @@ from .system_matrices import SystemMatrices
     regroup=True,
 )
 def second_order_closed_form(model, order, q, V, W=None):
-    """Derivatives 0..order of the joint torques; see the quantity for q, V, W.
+    """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W.
 
     Equation:  Q'  = M v'' + (M' + C) v' + C' v + Qgrav'                              (35)
                Q'' = M v''' + (2 M' + C) v'' + (M'' + 2 C') v' + C'' v + Qgrav''      (36)

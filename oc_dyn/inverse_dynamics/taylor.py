@@ -25,7 +25,7 @@ from ..working_axes.sums import second_moments
     regroup=True,
 )
 def taylor(model, order, q, V, W=None):
-    """Derivatives 0..order of the joint torques; see the quantity for q, V, W. Cost O(n order^2)."""
+    """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W. Cost O(n order^2)."""
     V = jets.from_derivatives(V)
     passes = Passes(model, q, V[0], None if W is None else jets.from_derivatives(W))
     torques = []

@@ -1,8 +1,9 @@
 """Kinematics: where frames are and how they move."""
 
+from .. import robots
 from ..errors import ShapeError
 from ..lie.twist_conversion import checked_representation
-from ..ports import configuration_port, derivative_name, motion_ports
+from ..ports import configuration_port, derivative_name, derivative_unit, motion_ports, nv
 from ..registry import Port, quantity
 
 _SEEN = {
@@ -36,11 +37,15 @@ def _pose_outputs(robot, order, options):
     for k in range(order + 1):
         what = f"time derivative {k} of the" if k else "the"
         out += [
-            Port(derivative_name("C", k), (4, 4), "1, m", f"{what} homogeneous matrix of the frame in the root frame"),
-            Port(derivative_name("R", k), (3, 3), "1", f"{what} rotation matrix of the frame in the root frame"),
-            Port(derivative_name("p", k), (3, 1), "m", f"{what} origin of the frame in the root frame"),
+            _pose_port("C", k, (4, 4), "1, m", f"{what} homogeneous matrix of the frame in the root frame"),
+            _pose_port("R", k, (3, 3), "1", f"{what} rotation matrix of the frame in the root frame"),
+            _pose_port("p", k, (3, 1), "m", f"{what} origin of the frame in the root frame"),
         ]
     return out
+
+
+def _pose_port(name, k, shape, unit, meaning):
+    return Port(derivative_name(name, k), shape, derivative_unit(unit, k), meaning)
 
 
 def _pose_call(function, model, order, ports, options):
@@ -53,6 +58,14 @@ def _pose_call(function, model, order, ports, options):
     return out
 
 
+def example(robot):
+    """(robot, options) for od.describe: the last frame, as seen in root axes at its origin."""
+    robot = robot or robots.planar_2r()
+    return robot, {"frame": list(robot.frames)[-1], "representation": "hybrid"}
+
+
+_ERRORS = ("ShapeError: frame is not given", "UnknownName: a frame that the robot does not have")
+
 quantity(
     name="frame_pose",
     summary="pose of a frame in the root frame and its time derivatives",
@@ -61,6 +74,9 @@ quantity(
     call=_pose_call,
     options=("frame",),
     default=("recursive_body",),
+    equation="x_root = R x_frame + p, C = [R p; 0 1]",
+    errors=_ERRORS,
+    example=example,
 )
 
 
@@ -87,27 +103,38 @@ def _moving(quantity, letter, extra, port):
 
 def _twist_port(robot, name, k, seen):
     what = f"componentwise time derivative {k} of V" if k else "twist of the frame"
-    return Port(name, (6, 1), "rad/s, m/s" if k == 0 else f"rad/s{k + 1}, m/s{k + 1}", f"{what}, {seen}")
+    return Port(name, (6, 1), derivative_unit("rad/s, m/s", k), f"{what}, {seen}")
 
 
 def _jacobian_port(robot, name, k, seen):
     what = f"time derivative {k} of J" if k else "matrix J with twist of the frame = J v"
-    return Port(name, (6, robot.nv), "1, m", f"{what}, {seen}")
+    return Port(name, (6, nv(robot)), derivative_unit("1, m", k), f"{what}, {seen}")
 
+
+_MOVING = {
+    "options": ("frame", "representation"),
+    "default": ("recursive_body",),
+    "errors": (*_ERRORS, "ShapeError: representation is not given", "UnknownName: a representation that is not there"),
+    "meanings": {
+        "representation": "; ".join(f'"{name}": {seen}' for name, seen in _SEEN.items()) + "; it must be given"
+    },
+    "example": example,
+}
 
 quantity(
     name="frame_twist",
     summary="twist of a frame and its time derivatives; representation body, spatial or hybrid",
     **_moving("frame_twist", "V", 1, _twist_port),
-    options=("frame", "representation"),
-    default=("recursive_body",),
+    **_MOVING,
+    equation="body: hat(V) = C^-1 dC/dt; spatial: hat(V) = dC/dt C^-1; hybrid: V = [R 0; 0 R] V_body; C = [R p; 0 1] "
+    "the pose in the root frame",
 )
 quantity(
     name="frame_jacobian",
     summary="Jacobian of a frame and its time derivatives; representation body, spatial or hybrid",
     **_moving("frame_jacobian", "J", 0, _jacobian_port),
-    options=("frame", "representation"),
-    default=("recursive_body",),
+    **_MOVING,
+    equation="V = J(q) v, V the twist of the frame",
 )
 
 from . import by_ad, recursive_body, recursive_spatial  # noqa: E402, F401  registers the methods

@@ -14,7 +14,7 @@ from ..registry import method
 
 @method("frame_pose", "recursive_body", kind="analytic", source="Kumar and Mueller 2021, section II; C' = C hat(V)")
 def frame_pose(model, order, q, V, frame):
-    """Derivatives 0..order of the homogeneous matrix of a frame in the root frame; see the quantity.
+    """Derivatives 0..order of the homogeneous matrix of a frame in the root frame; see od.describe("frame_pose").
 
     Equation:  C^(k) = sum_l C(k-1,l) C^(l) hat(V^(k-1-l))
     """
@@ -30,7 +30,7 @@ def frame_pose(model, order, q, V, frame):
 
 @method("frame_twist", "recursive_body", kind="analytic", source="Kumar and Mueller 2021, eq. 15 and 18, recursively")
 def frame_twist(model, order, q, V, frame, representation):
-    """Derivatives 0..order of the twist of a frame; see the quantity."""
+    """Derivatives 0..order of the twist of a frame; see od.describe("frame_twist")."""
     i, seen = frame_in_body(model, frame)
     twists = [se3.Ad_inv(seen) @ x for x in body_motion(model, order, q, V, i)[0]]
     return convert_twists("body", representation, se3.compose(body_poses(model, q)[i], seen), twists)
@@ -38,7 +38,9 @@ def frame_twist(model, order, q, V, frame, representation):
 
 @method("frame_jacobian", "recursive_body", kind="analytic", source="Kumar and Mueller 2021, eq. 9 and 17, recursively")
 def frame_jacobian(model, order, q, V, frame, representation):
-    """Derivatives 0..order of the Jacobian of a frame, its columns the joint screws B; see the quantity."""
+    """Derivatives 0..order of the Jacobian of a frame, its columns the joint screws B; see
+    od.describe("frame_jacobian").
+    """
     i, seen = frame_in_body(model, frame)
     twists, B = body_motion(model, order, q, padded(model, V), i)
     to_frame = se3.Ad_inv(seen)

@@ -39,7 +39,7 @@ def forward_kinematics(model, order, q, V, poses=local_poses):
 
 @method("frame_pose", "recursive_spatial", kind="analytic", source=_SOURCE + "; C' = hat(V) C")
 def frame_pose(model, order, q, V, frame):
-    """Derivatives 0..order of the homogeneous matrix of a frame in the root frame; see the quantity."""
+    """Derivatives 0..order of the homogeneous matrix of a frame in the root frame; see od.describe("frame_pose")."""
     i, seen = frame_in_body(model, frame)
     here = se3.homogeneous(se3.compose(body_poses(model, q)[i], seen))
     if not order:
@@ -51,7 +51,7 @@ def frame_pose(model, order, q, V, frame):
 
 @method("frame_twist", "recursive_spatial", kind="analytic", source=_SOURCE)
 def frame_twist(model, order, q, V, frame, representation):
-    """Derivatives 0..order of the twist of a frame; see the quantity."""
+    """Derivatives 0..order of the twist of a frame; see od.describe("frame_twist")."""
     i, seen = frame_in_body(model, frame)
     C, _, Vd = forward_kinematics(model, order, q, V, _poses(representation))
     return convert_twists("spatial", representation, se3.compose(C[i], seen), Vd[i])
@@ -59,7 +59,9 @@ def frame_twist(model, order, q, V, frame, representation):
 
 @method("frame_jacobian", "recursive_spatial", kind="analytic", source=_SOURCE)
 def frame_jacobian(model, order, q, V, frame, representation):
-    """Derivatives 0..order of the Jacobian of a frame, its columns the joint screws; see the quantity."""
+    """Derivatives 0..order of the Jacobian of a frame, its columns the joint screws; see
+    od.describe("frame_jacobian").
+    """
     i, seen = frame_in_body(model, frame)
     C, S, Vd = forward_kinematics(model, order, q, padded(model, V), _poses(representation))
     J = [jacobian(model, {j: S[j][k] for j in model.support(i)}) for k in range(order + 1)]

@@ -41,6 +41,12 @@ def ad(V):
     return ca.vertcat(ca.horzcat(w, ca.DM.zeros(3, 3)), ca.horzcat(v, w))
 
 
+def force_cross(W):
+    """Matrix of the cross product of motions with a wrench: force_cross(W) V = -ad(V)^T W. (6,) -> (6, 6)."""
+    n, f = skew(W[:3]), skew(W[3:])
+    return -ca.vertcat(ca.horzcat(n, f), ca.horzcat(f, ca.DM(3, 3)))
+
+
 def exp_se3(xi):
     """Pose reached by the unit-time constant body twist `xi` (6,), safe at zero."""
     w, v = xi[:3], xi[3:]

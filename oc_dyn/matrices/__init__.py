@@ -6,7 +6,7 @@ Many matrices C have the same C v; registry.CORIOLIS names those on offer, and e
 from math import comb
 
 from ..lie.jets import total
-from ..ports import configuration_port, derivative_name, motion_ports
+from ..ports import WRENCH_ROWS, configuration_port, derivative_name, derivative_unit, motion_ports, nv
 from ..registry import Port, quantity
 
 
@@ -25,8 +25,8 @@ def _outputs(name, columns, unit, meaning):
         return [
             Port(
                 derivative_name(name, k),
-                (robot.nv, columns(robot)),
-                unit,
+                (nv(robot), columns(robot)),
+                derivative_unit(unit, k),
                 f"time derivative {k} of {name}" if k else meaning,
             )
             for k in range(order + 1)
@@ -43,10 +43,6 @@ def _call(name):
     return call
 
 
-def _square(robot):
-    return robot.nv
-
-
 def _vector(robot):
     return 1
 
@@ -61,18 +57,15 @@ def _coriolis_torques(order, ports, outputs):
 
 
 def _coefficient_ports(robot, order, options):
-    return [Port(f"P{k}", (robot.nv, robot.nv), _unit(order + 2 - k), _meaning(k, order)) for k in range(1, order + 3)]
-
-
-def _unit(power):
-    over = {0: "", 1: "/s"}.get(power, f"/s{power}")
-    return f"kg m2{over}, kg m{over}, kg{over}"
+    size, unit = (nv(robot), nv(robot)), "kg m2, kg m, kg"
+    powers = range(1, order + 3)
+    return [Port(f"P{k}", size, derivative_unit(unit, order + 2 - k), _meaning(k, order)) for k in powers]
 
 
 def _meaning(k, order):
-    what = "v" if k == 1 else f"time derivative {k - 1} of v"
-    note = {1: f": the derivative of C, {_WHICH}", order + 2: ": the mass matrix"}.get(k, "")
-    return f"coefficient of the {what}{note}"
+    first = f"time derivative {order} of C" if order else "C"
+    note = {1: f": {first}, {_WHICH}", order + 2: ": the mass matrix"}.get(k, "")
+    return f"coefficient of {derivative_name('v', k - 1)}{note}"
 
 
 def _call_coefficients(function, model, order, ports, options):
@@ -93,10 +86,15 @@ def _torque_derivative(order, ports, outputs):
     }
 
 
-_M = _outputs("M", _square, "kg m2, kg m, kg", "mass matrix")
+_M = _outputs("M", nv, "kg m2, kg m, kg", "mass matrix")
 _WHICH = "of Christoffel symbols, unless method or option coriolis say otherwise"
-_C = _outputs("C", _square, "kg m2/s, kg m/s, kg/s", f"Coriolis matrix {_WHICH}")
-_G = _outputs("g", _vector, "Nm, N", "torques against gravity; wrench [moment; force] of a free joint")
+_C = _outputs("C", nv, "kg m2/s, kg m/s, kg/s", f"Coriolis matrix {_WHICH}")
+_G = _outputs("g", _vector, "Nm, N", f"torques against gravity; {WRENCH_ROWS}")
+_ARMATURE = "The inertia of the drives (armature) is in M."
+_COEFFICIENTS = (
+    'which of the matrices C with the same C v: "christoffel" (default) or "garofalo", both admissible: '
+    'dM/dt = C + C^T; or "kumar_mueller", not admissible. A method has the one that is named with it below'
+)
 
 
 def _all_outputs(robot, order, options):
@@ -121,6 +119,9 @@ quantity(
     call=_call("M"),
     options=("parameters",),
     default=("composite", "ad_composite"),
+    equation="v^T M(q) v / 2 is the kinetic energy; M = sum_b J_b^T M_b J_b + diag(armature), J_b the body Jacobian "
+    "and M_b the 6 x 6 inertia of body b",
+    notes=(_ARMATURE,),
 )
 quantity(
     name="coriolis_matrix",
@@ -132,6 +133,9 @@ quantity(
     options=("coriolis",),
     compare=_coriolis_torques,
     default=("composite", "ad_composite"),
+    equation="C(q, v) v = h(q, v) - g(q), the bias torques without gravity",
+    notes=("Many C have the same C v: methods agree on that.",),
+    meanings={"coriolis": _COEFFICIENTS},
 )
 quantity(
     name="gravity",
@@ -141,15 +145,17 @@ quantity(
     call=_call("g"),
     options=("parameters",),
     default=("ad",),
+    equation="g(q) is the gradient of the potential energy by q, on the tangent space",
 )
 quantity(
     name="bias",
     summary="joint torques C v + g of a motion without acceleration, gravity included, and their time derivatives",
     inputs=_at_state,
-    outputs=_outputs("h", _vector, "Nm, N", "bias torques C v + g; wrench [moment; force] of a free joint"),
+    outputs=_outputs("h", _vector, "Nm, N", f"bias torques C v + g; {WRENCH_ROWS}"),
     call=_call("h"),
     options=("parameters",),
     default=("ad",),
+    equation="h(q, v) = C(q, v) v + g(q), inverse dynamics with dv = 0",
 )
 quantity(
     name="eom_coefficients",
@@ -160,6 +166,9 @@ quantity(
     options=("coriolis",),
     compare=_torque_derivative,
     default=("ad",),
+    equation="tau^(n) - g^(n) = P_1 v + P_2 dv + ... + P_{n+2} d{n+1}v, n the order; at order 0 P_1 = C, P_2 = M",
+    notes=("Besides P_{n+2}, the mass matrix, the P_k are not unique: methods agree on the sum of the others.",),
+    meanings={"coriolis": _COEFFICIENTS},
 )
 
 quantity(
@@ -171,6 +180,8 @@ quantity(
     options=("coriolis",),
     compare=_all_that_is_unique,
     default=("composite",),
+    equation="tau = M(q) dv + C(q, v) v + g(q), dM/dt = C + C^T",
+    notes=(_ARMATURE,),
 )
 
 from . import (  # noqa: E402, F401  registers the methods

@@ -8,17 +8,17 @@ from ..lie.se3 import ad as bracket
 from ..lie.time_derivatives import time_derivatives
 from ..model.inertia import casadi_value
 from ..registry import method
+from ..working_axes.assembly import NOT_COMMUTING, velocity_brackets
 from .closed_form import coefficients
 from .composite import composite
 from .composite_coriolis import composite_coriolis
 
 _ALONG = ", then jtimes along the motion with cse"
-_GROUPS = ("spherical", "planar", "free")  # joints whose velocities do not commute
 
 
 @method("mass_matrix", "ad", kind="ad", source="AD: Jacobian of inverse dynamics by dv" + _ALONG, regroup=True)
 def mass_matrix(model, order, q, V):
-    """Derivatives 0..order of the mass matrix; see the quantity."""
+    """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix")."""
     nv = model.robot.nv
     a = ca.SX.sym("a", nv)
     M = ca.jacobian(taylor(model, 0, q, [ca.SX.zeros(nv), a])[0], a)
@@ -27,7 +27,7 @@ def mass_matrix(model, order, q, V):
 
 @method("mass_matrix", "ad_composite", kind="ad", source="AD: composite rigid bodies" + _ALONG, regroup=True)
 def mass_matrix_from_composite(model, order, q, V):
-    """Derivatives 0..order of the mass matrix; see the quantity."""
+    """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix")."""
     return along(model, order, q, V, composite(model, q))
 
 
@@ -41,7 +41,7 @@ def mass_matrix_from_composite(model, order, q, V):
     coriolis=("christoffel",),
 )
 def coriolis_matrix(model, order, q, V):
-    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible.
+    """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible.
 
     Equation:  C = 1/2 (M' + D - D^T + M B - (M B)^T + N),  D = d(M v)/dq on the tangent space,
                B e_k = [v, e_k],  N_jk = (M v) . [e_j, e_k]
@@ -59,19 +59,19 @@ def coriolis_matrix(model, order, q, V):
     coriolis=("christoffel",),
 )
 def coriolis_matrix_from_composite(model, order, q, V):
-    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible."""
+    """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible."""
     return along(model, order, q, V, composite_coriolis(model, q, V[0]))
 
 
 @method("gravity", "ad", kind="ad", source="AD: gradient of the potential on the tangent space" + _ALONG, regroup=True)
 def gravity(model, order, q, V):
-    """Derivatives 0..order of the gravity torques; see the quantity."""
+    """Derivatives 0..order of the gravity torques; see od.describe("gravity")."""
     return along(model, order, q, V, _gradient(model, q, _potential(model, q)))
 
 
 @method("bias", "ad", kind="ad", source="inverse dynamics without acceleration" + _ALONG, regroup=True)
 def bias(model, order, q, V):
-    """Derivatives 0..order of the bias torques; see the quantity."""
+    """Derivatives 0..order of the bias torques; see od.describe("bias")."""
     return along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0])
 
 
@@ -84,7 +84,10 @@ def bias(model, order, q, V):
     coriolis=("christoffel",),
 )
 def eom_coefficients(model, order, q, V):
-    """[P_1, ..., P_{order + 2}]; see the quantity. With the Coriolis matrix of Christoffel symbols."""
+    """[P_1, ..., P_{order + 2}]; see od.describe("eom_coefficients").
+
+    With the Coriolis matrix of Christoffel symbols.
+    """
     M = along(model, order, q, V, composite(model, q))
     C = along(model, order, q, V, composite_coriolis(model, q, V[0]))
     return coefficients(order, M.__getitem__, C.__getitem__)
@@ -103,8 +106,8 @@ def _christoffel(model, q, v):
     D = tangent_jacobian(model, q, momentum)
     rate = ca.jtimes(ca.vec(ca.densify(M)), q, model.configuration_rate(q, v)).reshape(M.shape)
     twice = rate + D - D.T
-    if any(model.kind[i] in _GROUPS for i in model.bodies):
-        MB = M @ _structure(model, v)
+    if any(model.kind[i] in NOT_COMMUTING for i in model.bodies):
+        MB = M @ velocity_brackets(model, v)
         twice = twice + MB - MB.T + _momentum_brackets(model, momentum)
     return 0.5 * twice
 
@@ -129,27 +132,14 @@ def _potential(model, q):
     return energy
 
 
-def _structure(model, v):
-    """B (nv, nv) with B w = [v, w]: the brackets of joint velocities."""
-    v, blocks = model.joint_v(v), {}
-    for i in model.bodies:
-        S, (_, _, first, size) = model.S[i], model.coordinates[i]
-        blocks[first] = S.T @ bracket(S @ v[i]) @ S if model.kind[i] in _GROUPS else ca.DM(size, size)
-    return _diagonal(model, blocks)
-
-
 def _momentum_brackets(model, momentum):
     """N (nv, nv) with entries momentum . [e_j, e_k]."""
     blocks = {}
     for i in model.bodies:
         S, (_, _, first, size) = model.S[i], model.coordinates[i]
         block = ca.DM(size, size)
-        if model.kind[i] in _GROUPS:
+        if model.kind[i] in NOT_COMMUTING:
             part = momentum[first : first + size]
             block = ca.vertcat(*(part.T @ S.T @ bracket(S[:, j]) @ S for j in range(size)))
         blocks[first] = block
-    return _diagonal(model, blocks)
-
-
-def _diagonal(model, blocks):
     return ca.diagcat(*(blocks[first] for first in sorted(blocks)))

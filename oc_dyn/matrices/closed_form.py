@@ -11,7 +11,7 @@ _SOURCE = "Kumar and Mueller 2021, section III"
 
 @method("mass_matrix", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 28, 43", regroup=True)
 def mass_matrix(model, order, q, V):
-    """Derivatives 0..order of the mass matrix; see the quantity.
+    """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix").
 
     Equation:  M^(n) = sum_k C(n,k) (J^(n-k))^T M J^(k)                          (43)
     """
@@ -27,7 +27,7 @@ def mass_matrix(model, order, q, V):
     coriolis=("kumar_mueller",),
 )
 def coriolis_matrix(model, order, q, V):
-    """Derivatives 0..order of a Coriolis matrix; see the quantity.
+    """Derivatives 0..order of a Coriolis matrix; see od.describe("coriolis_matrix").
 
     Equation:  C = J^T (-M A a - b^T M) J                                        (28), (30)
     Not admissible: C + C^T is M' - sum_i J_i^T (ad(V_i)^T M_i + M_i ad(V_i)) J_i, so M' - 2 C is not skew.
@@ -38,7 +38,7 @@ def coriolis_matrix(model, order, q, V):
 
 @method("gravity", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 32, 47", regroup=True)
 def gravity(model, order, q, V):
-    """Derivatives 0..order of the gravity torques; see the quantity.
+    """Derivatives 0..order of the gravity torques; see od.describe("gravity").
 
     Equation:  g^(n) = sum_k C(n,k) (J^(n-k))^T M U^(k) V_0'                     (47)
     """
@@ -48,7 +48,7 @@ def gravity(model, order, q, V):
 
 @method("bias", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 34, 44 to 47", regroup=True)
 def bias(model, order, q, V):
-    """Derivatives 0..order of the bias torques; see the quantity.
+    """Derivatives 0..order of the bias torques; see od.describe("bias").
 
     Equation:  h^(n) = sum_k C(n,k) C^(n-k) v^(k) + g^(n)                        (34)
     """
@@ -64,7 +64,10 @@ def bias(model, order, q, V):
     coriolis=("kumar_mueller",),
 )
 def eom_coefficients(model, order, q, V):
-    """[P_1, ..., P_{order + 2}]; see the quantity. With the Coriolis matrix (30), which is not admissible."""
+    """[P_1, ..., P_{order + 2}]; see od.describe("eom_coefficients").
+
+    With the Coriolis matrix (30), which is not admissible.
+    """
     system = SystemMatrices(model, q, V)
     return coefficients(order, system.M, system.C)
 

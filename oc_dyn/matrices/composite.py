@@ -18,7 +18,7 @@ from ..working_axes.tree import Carried, WorkingTree
     regroup=True,
 )
 def composite_method(model, order, q, V):
-    """Mass matrix [M] (nv, nv); see the quantity."""
+    """Mass matrix [M] (nv, nv); see od.describe("mass_matrix")."""
     return [composite(model, q)]
 
 
@@ -26,7 +26,7 @@ def composite(model, q):
     """Mass matrix (nv, nv) at q (nq,), sparse where the robot branches, in working axes. Cost O(n depth)."""
     S = {i: (x[0][:3, :], x[0][3:, :]) for i, x in model.subspaces(q, [], 0).items()}
     trees, blocks = WorkingTree(model, q), {}
-    trees.collect(Inertia, lambda i, _, turn: Inertia(*constants(model.inertia[i])[:3]).turned(turn))
+    trees.collect(CompositeInertia, lambda i, _, turn: CompositeInertia(*constants(model.inertia[i])[:3]).turned(turn))
     for i in model.reversed_bodies:
         column = trees.sum(i).inertia(S[i])
         blocks[i, i] = product(S[i], column) + model.rotor(i)
@@ -36,7 +36,7 @@ def composite(model, q):
 
 
 @dataclass
-class Inertia(MassIntegrals):
+class CompositeInertia(MassIntegrals):
     """Mass, first moment and tensor of a composite body."""
 
     m: object

@@ -30,7 +30,7 @@ from ..working_axes.tree import Carried, WorkingTree
     coriolis=("christoffel",),
 )
 def composite(model, order, q, V):
-    """Coriolis matrix [C] (nv, nv) of Christoffel symbols; see the quantity. Admissible."""
+    """Coriolis matrix [C] (nv, nv) of Christoffel symbols; see od.describe("coriolis_matrix"). Admissible."""
     return [composite_coriolis(model, q, V[0])]
 
 
@@ -63,7 +63,7 @@ def composite_matrices(model, q, v):
 
 
 @dataclass(frozen=True)
-class _Motion:
+class _ObserverMotion:
     """Angular velocity of a body, and gravity, in some axes."""
 
     w: object
@@ -71,7 +71,7 @@ class _Motion:
 
 
 @dataclass
-class _Integrals(MassIntegrals):
+class _ObserverIntegrals(MassIntegrals):
     m: object
     h: object
     P: object
@@ -89,19 +89,19 @@ class _Observers(WorkingTree):
     """Motion of all bodies at q, v; the observer of each goes along with its origin."""
 
     def __init__(self, model, q, v):
-        super().__init__(model, q, _Motion(ca.DM(3, 1), sparse(model.gravity)))
+        super().__init__(model, q, _ObserverMotion(ca.DM(3, 1), sparse(model.gravity)))
         self.S = model.subspaces(q, [v], 1)
         for i, x in model.joint_v(v).items():
             frame, above, twist = self.frames[i], self.above(i), self.S[i][0] @ x
             self.frames[i] = replace(frame, drift=cross(above.w, frame.p) + frame.outward(twist[3:]))
             w, gravity = frame.inward(above.w), frame.inward(above.gravity)
-            self.move(i, lambda w, gravity, own=twist[:3]: _Motion(w + own, gravity), (w, gravity))
-        self.collect(_Integrals, self._own)
+            self.move(i, lambda w, gravity, own=twist[:3]: _ObserverMotion(w + own, gravity), (w, gravity))
+        self.collect(_ObserverIntegrals, self._own)
 
     def _own(self, i, motion, turn):
         m, h, _, P = constants(self.model.inertia[i])
         h, P = turn.outward(h), turn.symmetric(P)
-        return _Integrals(m, h, P, skew(motion.w) @ P, cross(motion.w, h))
+        return _ObserverIntegrals(m, h, P, skew(motion.w) @ P, cross(motion.w, h))
 
     def screws(self, i, working=True):
         """Screws of joint i and their rates, pairs (angular, linear) of columns, in its working or body axes."""

@@ -18,7 +18,7 @@ _RATE = "; dM/dt = C + C^T"
     coriolis=("garofalo",),
 )
 def jacobian_sum(model, order, q, V):
-    """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see the quantity."""
+    """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see od.describe("dynamic_matrices")."""
     J, twists, G = body_jacobians(model, order + 1, q, V)
     C = coriolis_from(model, order, J, twists)
     M = [mass_matrix_from(model, J, 0), *(x + x.T for x in C[:order])]
@@ -34,10 +34,10 @@ def jacobian_sum(model, order, q, V):
     coriolis=("christoffel",),
 )
 def composite_bodies(model, order, q, V):
-    """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see the quantity."""
+    """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see od.describe("dynamic_matrices")."""
     flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)]
     nv = model.robot.nv
     M, C, g = composite_matrices(model, q, V[0])
-    found = time_derivatives(ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True)
-    C = [x[: nv * nv].reshape((nv, nv)) for x in found]
-    return [M, *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in found]
+    derivatives = time_derivatives(ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True)
+    C = [x[: nv * nv].reshape((nv, nv)) for x in derivatives]
+    return [M, *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in derivatives]

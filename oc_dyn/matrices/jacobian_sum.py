@@ -16,7 +16,7 @@ _SOURCE = "Garofalo et al. 2013, sections II, V and VI"
 
 @method("mass_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6a")
 def mass_matrix(model, order, q, V):
-    """Derivatives 0..order of the mass matrix; see the quantity.
+    """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix").
 
     Equation:  M^(k) = sum_i sum_l C(k,l) (J_i^(l))^T M_i J_i^(k-l)
     """
@@ -26,7 +26,7 @@ def mass_matrix(model, order, q, V):
 
 @method("coriolis_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6b", coriolis=("garofalo",))
 def coriolis_matrix(model, order, q, V):
-    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible.
+    """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible.
 
     Equation:  C = sum_i J_i^T ((M_i ad(V_i) - ad(V_i)^T M_i) J_i + M_i J_i')
     """
@@ -36,7 +36,7 @@ def coriolis_matrix(model, order, q, V):
 
 @method("gravity", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6c", regroup=True)
 def gravity(model, order, q, V):
-    """Derivatives 0..order of the gravity torques; see the quantity.
+    """Derivatives 0..order of the gravity torques; see od.describe("gravity").
 
     Equation:  g = sum_i J_i^T M_i G_i;  G_i, the ground's acceleration against gravity, is seen from body i
     """
@@ -46,9 +46,9 @@ def gravity(model, order, q, V):
 
 @method("bias", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eqs. 4, 6", regroup=True)
 def bias(model, order, q, V):
-    """Derivatives 0..order of the bias torques; see the quantity.
+    """Derivatives 0..order of the bias torques; see od.describe("bias").
 
-    Equation:  h = sum_i J_i^T (M_i (J_i' v + G_i) - ad(V_i)^T M_i V_i)
+    Equation:  h = sum_i J_i^T (M_i (J_i' v + G_i) - ad(V_i)^T M_i V_i)                          (2), (4)
     """
     J, twists, G = body_jacobians(model, order + 1, q, V)
 
@@ -68,7 +68,10 @@ def bias(model, order, q, V):
     coriolis=("garofalo",),
 )
 def eom_coefficients(model, order, q, V):
-    """[P_1, ..., P_{order + 2}]; see the quantity. With the admissible Coriolis matrix of this file."""
+    """[P_1, ..., P_{order + 2}]; see od.describe("eom_coefficients").
+
+    With the admissible Coriolis matrix of this file.
+    """
     J, twists, _ = body_jacobians(model, order + 1, q, V)
     C = coriolis_from(model, order, J, twists)
     return coefficients(order, lambda n: mass_matrix_from(model, J, n), lambda n: C[n])
@@ -94,10 +97,11 @@ def body_jacobians(model, order, q, V):
             for k in range(order)
         ]
         rates = [-ad(twist) for twist in x]
-        carried = carry(Ad, rates, J[p])
-        J[i] = [above + in_columns(model, i, own) for above, own in zip(carried, S[i], strict=True)]
-        twists[i] = [above + own for above, own in zip(carry(Ad, rates, twists[p]), x, strict=True)] if order else []
-        G[i] = carry(Ad, rates, G[p])
+        carried = carry(Ad, rates, J[p])  # (28), (29)
+        J[i] = [above + in_columns(model, i, own) for above, own in zip(carried, S[i], strict=True)]  # (27)
+        above = carry(Ad, rates, twists[p]) if order else []
+        twists[i] = [twist + own for twist, own in zip(above, x, strict=True)]  # (26)
+        G[i] = carry(Ad, rates, G[p])  # gamma of (4)
     return J, twists, G
 
 
@@ -105,13 +109,13 @@ def mass_matrix_from(model, J, k):
     """Derivative k of the mass matrix from the Jacobians of the bodies."""
     M = ca.diag(armatures(model)) if k == 0 else ca.DM(model.robot.nv, model.robot.nv)
     for i in model.bodies:
-        M = M + total(comb(k, l) * (J[i][l].T @ (model.M[i] @ J[i][k - l])) for l in range(k + 1))
+        M = M + total(comb(k, l) * (J[i][l].T @ (model.M[i] @ J[i][k - l])) for l in range(k + 1))  # (6a), (25a)
     return M
 
 
 def gravity_from(model, J, G, n):
     """Derivative n of the gravity torques from what body_jacobians gives."""
-    return _projected(model, J, n, lambda i, k: model.M[i] @ G[i][k])
+    return _projected(model, J, n, lambda i, k: model.M[i] @ G[i][k])  # (6c), (25c)
 
 
 def coriolis_from(model, order, J, twists):
@@ -119,10 +123,10 @@ def coriolis_from(model, order, J, twists):
 
     def wrenches(i, k):
         M = model.M[i]
-        turning = [M @ ad(V) - ad(V).T @ M for V in twists[i][: k + 1]]
+        turning = [M @ ad(V) - ad(V).T @ M for V in twists[i][: k + 1]]  # Psi of (3)
         return M @ J[i][k + 1] + total(comb(k, l) * (turning[l] @ J[i][k - l]) for l in range(k + 1))
 
-    return [_projected(model, J, n, wrenches) for n in range(order + 1)]
+    return [_projected(model, J, n, wrenches) for n in range(order + 1)]  # (6b), (25b)
 
 
 def _projected(model, J, n, wrench):

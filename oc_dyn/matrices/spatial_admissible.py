@@ -20,7 +20,8 @@ from ..working_axes.assembly import assembled
     coriolis=("garofalo",),
 )
 def spatial_admissible(model, order, q, V):
-    """Derivatives 0..order of the Coriolis matrix; see the quantity. Admissible, for fixed and floating bases.
+    """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible, for fixed and
+    floating bases.
 
     Equation:  C = sum_i J_i^T (M_i J_i' - ad(V_i)^T M_i J_i)                    (21)
     Symbols:   columns j of J_i are S_j for the joints on the path to i, so that the sums over the bodies beyond a

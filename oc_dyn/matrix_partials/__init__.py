@@ -5,7 +5,7 @@ C is the Coriolis matrix that the option coriolis names: that of Christoffel sym
 or "garofalo". By q means by a step e of q (+) e on the tangent space.
 """
 
-from ..ports import motion_ports
+from ..ports import PARAMETER_UNITS, bodies, motion_ports, nv, quotient_unit
 from ..registry import CORIOLIS, Port, quantity
 
 
@@ -13,13 +13,23 @@ def _inputs(robot, order, options):
     return motion_ports(robot, 0)
 
 
+_UNITS = {"M": "kg m2, kg m, kg", "C": "kg m2/s, kg m/s, kg/s", "g": "Nm, N"}
+_UNITS |= {"q": "rad, m", "v": "rad/s, m/s", "params": PARAMETER_UNITS["inertia"]}
+
+
 def _outputs(matrices, by, columns):
     def outputs(robot, order, options):
-        nv = robot.nv
-        rows = {"M": nv * nv, "C": nv * nv, "g": nv}
-        note = {"C": f"; C: {CORIOLIS[_coriolis(options)][0]}"}
+        n = nv(robot)
+        rows = {"M": n * n, "C": n * n, "g": n}
+        stored = ", entry (i, j) at row i + nv j"
+        note = {"M": stored, "C": f"{stored}; C: {CORIOLIS[_coriolis(options)][0]}", "g": ""}
         return [
-            Port(f"d{x}_d{y}", (rows[x], columns(robot)), "", f"partial derivative of {x} by {by[y]}{note.get(x, '')}")
+            Port(
+                f"d{x}_d{y}",
+                (rows[x], columns(robot)),
+                quotient_unit(_UNITS[x], _UNITS[y]),
+                f"partial derivative of {x} by {by[y]}{note[x]}",
+            )
             for x, y in matrices
         ]
 
@@ -44,23 +54,26 @@ quantity(
     name="matrix_partials",
     summary="partial derivatives of M, C and g by configuration (on the tangent space) and velocity",
     inputs=_inputs,
-    outputs=_outputs(_STATE, {"q": "a step on the tangent space of q", "v": "v"}, lambda robot: robot.nv),
+    outputs=_outputs(_STATE, {"q": "a step on the tangent space of q", "v": "v"}, nv),
     call=_call(("dM_dq", "dC_dq", "dC_dv", "dg_dq")),
     options=("coriolis",),
     max_order=0,
     default=("jacobian_sum", "ad"),
     sparse=True,
+    equation="dM_dq = d vec(M(q (+) e)) / de at e = 0, likewise C and g; dC_dv = d vec(C) / dv",
 )
 quantity(
     name="matrix_parameter_partials",
     summary="partial derivatives of M, C and g by the inertial parameters, columns as robot.parameters",
     inputs=_inputs,
-    outputs=_outputs(_PARAMETERS, {"params": "the inertial parameters"}, lambda robot: 10 * len(robot.bodies)),
+    outputs=_outputs(_PARAMETERS, {"params": "the inertial parameters"}, lambda robot: 10 * bodies(robot)),
     call=_call(("dM_dparams", "dC_dparams", "dg_dparams")),
     options=("coriolis",),
     max_order=0,
     default=("jacobian_sum",),
     sparse=True,
+    equation="dM_dparams = d vec(M) / d params, likewise C and g, which are linear in them: g = dg_dparams params",
+    notes=("Columns are those of robot.parameter_names; armature, which is in M, is not among them.",),
 )
 
 from . import by_ad, jacobian_sum  # noqa: E402, F401  registers the methods

@@ -15,7 +15,7 @@ _FACTS = {"kind": "ad", "source": _OF, "coriolis": ("christoffel", "garofalo")}
 
 @method("matrix_partials", "ad", **_FACTS)
 def matrix_partials(model, q, v, coriolis):
-    """(dM_dq, dC_dq, dC_dv, dg_dq); see the quantity."""
+    """(dM_dq, dC_dq, dC_dv, dg_dq); see od.describe("matrix_partials")."""
     M, C, g = (_column(x) for x in _matrices(model, q, v, coriolis))
     by_q = (tangent_jacobian(model, q, x) for x in (M, C, g))
     M_q, C_q, g_q = (ca.sparsify(x) for x in by_q)
@@ -24,7 +24,7 @@ def matrix_partials(model, q, v, coriolis):
 
 @method("matrix_parameter_partials", "ad", **_FACTS)
 def matrix_parameter_partials(model, q, v, coriolis):
-    """(dM_dparams, dC_dparams, dg_dparams); see the quantity."""
+    """(dM_dparams, dC_dparams, dg_dparams); see od.describe("matrix_parameter_partials")."""
     params = ca.SX.sym("params", 10 * len(model.robot.bodies))
     return [ca.jacobian(_column(x), params) for x in _matrices(with_parameters(model, params), q, v, coriolis)]
 

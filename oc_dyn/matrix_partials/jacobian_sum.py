@@ -21,7 +21,7 @@ _SOURCE = "Garofalo et al. 2013, "
     coriolis=("christoffel", "garofalo"),
 )
 def matrix_partials(model, q, v, coriolis):
-    """(dM_dq, dC_dq, dC_dv, dg_dq); see the quantity.
+    """(dM_dq, dC_dq, dC_dv, dg_dq); see od.describe("matrix_partials").
 
     Equation:  with T of coriolis_choice, which for "garofalo" is T(V) = M_k ad(V) - ad(V)^T M_k,
                H = M_k J' + T(V) J of body k and, for a step along velocity h, X = dJ/dh, X' = dJ'/dh:
@@ -55,10 +55,10 @@ def matrix_partials(model, q, v, coriolis):
             step = J[i][0][:, h]
             half = dJ.T @ MJ
             inner = M @ dJ1 + T(dJ @ v) @ J[i][0] + turned @ dJ
-            sums["M"][h].append(half + half.T)
-            sums["Cq"][h].append(dJ.T @ H + J[i][0].T @ inner)
-            sums["Cv"][h].append(J[i][0].T @ (T(step) @ J[i][0] + M @ dJ))
-            sums["g"][h].append(dJ.T @ weight - J[i][0].T @ (M @ (ad(step) @ G[i][0])))
+            sums["M"][h].append(half + half.T)  # (24a)
+            sums["Cq"][h].append(dJ.T @ H + J[i][0].T @ inner)  # (24b)
+            sums["Cv"][h].append(J[i][0].T @ (T(step) @ J[i][0] + M @ dJ))  # (24c), (30)
+            sums["g"][h].append(dJ.T @ weight - J[i][0].T @ (M @ (ad(step) @ G[i][0])))  # (24d)
     return [_columns(sums["M"]), _columns(sums["Cq"]), _columns(sums["Cv"]), _columns(sums["g"])]
 
 
@@ -80,9 +80,9 @@ def _screws(model, i, q, v):
     S = f(x)
     slopes = [ca.jtimes(ca.vec(S), x, ca.DM.eye(n)[:, k]).reshape((6, n)) for k in range(n)]
     rates = [ca.jtimes(ca.vec(slope), x, y).reshape((6, n)) for slope in slopes]
-    found = ca.Function("screws", [x, y], [S, *slopes, *rates]).call([q, v])
+    values = ca.Function("screws", [x, y], [S, *slopes, *rates]).call([q, v])
     first, scale = model.coordinates[i][2], model.rule[i][0]  # the joint's coordinates move by so much with the robot's
-    return found[0], {first + k: (scale * found[1 + k], scale * found[1 + n + k]) for k in range(n)}
+    return values[0], {first + k: (scale * values[1 + k], scale * values[1 + n + k]) for k in range(n)}
 
 
 def _along_steps(above, Ad, own, x, J, columns):
@@ -98,7 +98,7 @@ def _along_steps(above, Ad, own, x, J, columns):
         dJ, dJ1 = -(xi @ carried[0]), -(xi @ carried[1])
         if h in above:
             dJ, dJ1 = dJ + Ad @ above[h][0], dJ1 + Ad @ above[h][1]
-        out[h] = dJ, dJ1 - x @ dJ
+        out[h] = dJ, dJ1 - x @ dJ  # (31), (32)
     return out
 
 
@@ -114,7 +114,7 @@ def _columns(parts):
     coriolis=("christoffel", "garofalo"),
 )
 def matrix_parameter_partials(model, q, v, coriolis):
-    """(dM_dparams, dC_dparams, dg_dparams); see the quantity.
+    """(dM_dparams, dC_dparams, dg_dparams); see od.describe("matrix_parameter_partials").
 
     Equation:  of column j of M, and of C, and of g, for body k:
                J^T A(J^j),  J^T (A(ad(V) J^j + J'^j) - ad(V)^T A(J^j)),  J^T A(G)                 (13)
@@ -130,7 +130,7 @@ def matrix_parameter_partials(model, q, v, coriolis):
         for j in range(nv):
             by_mass.append(J0.T @ momentum_matrix(J0[:, j]))
             by_turning.append(J0.T @ wrench_columns([V], [J0[:, j]], [J1[:, j]], 0, coriolis))
-        out[0].append(ca.vertcat(*by_mass))
-        out[1].append(ca.vertcat(*by_turning))
-        out[2].append(J0.T @ momentum_matrix(g))
+        out[0].append(ca.vertcat(*by_mass))  # (13a)
+        out[1].append(ca.vertcat(*by_turning))  # (13b)
+        out[2].append(J0.T @ momentum_matrix(g))  # (13c)
     return [ca.horzcat(*x) for x in out]

@@ -1,7 +1,11 @@
 """Robots written in code: links and joints added by name, in any order."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, NoReturn
 
 import casadi as ca
 import numpy as np
@@ -9,10 +13,11 @@ import numpy as np
 from ..errors import ModelError, ModelWarning, ShapeError
 from ..lie import so3
 from ..numbers import HUGE, are_sane, as_floats
+from ..types import Array, Numbers
 from . import joints as jt
 from .check import definite_problems, motion_doubts
 from .inertia import Inertia, unphysical
-from .robot import Joint, Mimic, assemble
+from .robot import Joint, Mimic, Robot, assemble
 
 _LIMITS = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
 _INF = float("inf")
@@ -21,20 +26,22 @@ _INF = float("inf")
 class RobotBuilder:
     """Collects links and joints of a robot; build() makes the immutable Robot.
 
-    Args: name (str); gravity (3,) [m/s^2] in the frame of the root link; check_inertia=False takes masses and inertias
-    that no body has, and tells of them in robot.report alone.
+    Args: name (str); gravity (3,) [m/s^2] in the frame of the root link; check_inertia=False accepts masses and
+    inertias that no real body has and mentions them in robot.report only.
     SI units throughout. Wrong values are refused at once with the name of the link or joint (ModelError, ShapeError);
     whether the parts form a tree is checked by build(), so joints may be added before the links they connect.
     """
 
-    def __init__(self, name, gravity=(0.0, 0.0, -9.81), *, check_inertia: bool = True):
+    def __init__(self, name: str, gravity: Numbers = (0.0, 0.0, -9.81), *, check_inertia: bool = True) -> None:
         self.name, self.check_inertia = str(name), bool(check_inertia)
         self.gravity = _vector(f"{self.name}: gravity", gravity)
-        self._links = {}
-        self._joints = {}
-        self._notes = []
+        self._links: dict[str, Inertia | None] = {}
+        self._joints: dict[str, Joint] = {}
+        self._notes: list[str] = []
 
-    def add_link(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=None):
+    def add_link(
+        self, name: str, mass: float = 0.0, com: Numbers = (0.0, 0.0, 0.0), inertia: Numbers | None = None
+    ) -> None:
         """A link; its frame is that of the joint that moves it.
 
         Args: mass [kg]; com (3,) [m] centre of mass in the link frame; inertia [kg m^2] about the centre of mass, in
@@ -57,34 +64,35 @@ class RobotBuilder:
             warnings.warn(f"{where}: {note}", ModelWarning, stacklevel=2)
         self._links[name] = Inertia.from_com(mass, com, tensor) if mass or tensor.any() else None
 
+    # its length is that of its signature and of what it says of each argument; it checks by methods below
     def add_joint(
         self,
-        name,
-        kind=None,
-        parent=None,
-        child=None,
+        name: str,
+        kind: str | None = None,
+        parent: str | None = None,
+        child: str | None = None,
         *,
-        transform=None,
-        coordinates=None,
-        xyz=(0.0, 0.0, 0.0),
-        rpy=None,
-        rotation=None,
-        axis=None,
-        pitch=None,
-        lower=None,
-        upper=None,
-        velocity=None,
-        effort=None,
-        acceleration=None,
-        jerk=None,
-        effort_rate=None,
-        armature=0.0,
-        rotor_inertia=None,
-        gear_ratio=None,
-        damping=0.0,
-        friction=0.0,
-        mimic=None,
-    ):
+        transform: Callable[[Any], Any] | None = None,
+        coordinates: int | None = None,
+        xyz: Numbers = (0.0, 0.0, 0.0),
+        rpy: Numbers | None = None,
+        rotation: Numbers | None = None,
+        axis: Numbers | None = None,
+        pitch: float | None = None,
+        lower: float | None = None,
+        upper: float | None = None,
+        velocity: float | None = None,
+        effort: float | None = None,
+        acceleration: float | None = None,
+        jerk: float | None = None,
+        effort_rate: float | None = None,
+        armature: float = 0.0,
+        rotor_inertia: float | None = None,
+        gear_ratio: float | None = None,
+        damping: float = 0.0,
+        friction: float = 0.0,
+        mimic: Mimic | str | Sequence[Any] | None = None,
+    ) -> None:
         """A joint that carries link `child` on link `parent`.
 
         Args:
@@ -111,16 +119,13 @@ class RobotBuilder:
         kind = "transform" if kind is None and transform is not None else kind
         if not isinstance(kind, str) or kind not in ("fixed", *jt.KINDS):
             self._refuse(f"joint {name!r} has kind {kind!r}; supported: fixed, {', '.join(jt.KINDS)}")
-        for end, link in (("parent", parent), ("child", child)):
-            if not isinstance(link, str) or not link:
-                self._refuse(f"joint {name!r}: its {end} is {link!r}, expected the name of a link")
         limits = {"lower": lower, "upper": upper}
         limits |= dict(zip(_LIMITS, (velocity, effort, acceleration, jerk, effort_rate), strict=True))
         joint = Joint(
             name=name,
             kind=kind,
-            parent=parent,
-            child=child,
+            parent=self._end(name, "parent", parent),
+            child=self._end(name, "child", child),
             rotation=self._rotation(name, rpy, rotation),
             translation=_vector(f"{where}: xyz", xyz),
             axis=self._axis(name, kind, axis),
@@ -132,7 +137,18 @@ class RobotBuilder:
         )
         self._joints[name] = joint
 
-    def add_body(self, name, kind, parent, *, joint=None, mass=0.0, com=(0.0, 0.0, 0.0), inertia=None, **options):
+    def add_body(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        *,
+        joint: str | None = None,
+        mass: float = 0.0,
+        com: Numbers = (0.0, 0.0, 0.0),
+        inertia: Numbers | None = None,
+        **options: Any,
+    ) -> None:
         """A link and the joint that carries it, in one call; `options` are those of add_joint.
 
         The joint is called "<name>_joint" unless `joint` is given.
@@ -146,11 +162,19 @@ class RobotBuilder:
             del self._joints[joint]  # all or nothing
             raise
 
-    def add_frame(self, name, parent, *, xyz=(0.0, 0.0, 0.0), rpy=None, rotation=None):
+    def add_frame(
+        self,
+        name: str,
+        parent: str,
+        *,
+        xyz: Numbers = (0.0, 0.0, 0.0),
+        rpy: Numbers | None = None,
+        rotation: Numbers | None = None,
+    ) -> None:
         """A named frame fixed to link `parent`: a link without mass on a fixed joint called "<name>_fixed"."""
         self.add_body(name, "fixed", parent, joint=f"{name}_fixed", xyz=xyz, rpy=rpy, rotation=rotation)
 
-    def build(self, floating_base=False, lock=None):
+    def build(self, floating_base: bool = False, lock: Mapping[str, Numbers] | None = None) -> Robot:
         """The Robot. `floating_base` lets the root link float on a free joint "root_joint"; `lock` {joint: value}
         holds joints at a value. Raises ModelError listing everything wrong with the tree, or the links whose inertia
         makes the mass matrix indefinite; UnknownName for a joint to lock that is not there.
@@ -174,16 +198,21 @@ class RobotBuilder:
 
     # -- checks -----------------------------------------------------------------------------------------------
 
-    def _refuse(self, problem):
+    def _refuse(self, problem: str) -> NoReturn:
         raise ModelError(self.name, [problem])
 
-    def _new(self, what, name, known):
+    def _new(self, what: str, name: object, known: Container[object]) -> None:
         if not isinstance(name, str) or not name:
             self._refuse(f"the name of a {what} is {name!r}, expected text")
         if name in known:
             self._refuse(f"{what} {name!r} is defined more than once; give every {what} its own name")
 
-    def _number(self, what, value):
+    def _end(self, name: str, end: str, link: str | None) -> str:
+        if not isinstance(link, str) or not link:
+            self._refuse(f"joint {name!r}: its {end} is {link!r}, expected the name of a link")
+        return link
+
+    def _number(self, what: str, value: Any) -> float:
         """A float that is not NaN."""
         try:
             number = as_floats(what, value)
@@ -193,7 +222,7 @@ class RobotBuilder:
             self._refuse(f"{what} is {value!r}, expected a number")
         return float(number.reshape(-1)[0])
 
-    def _tensor(self, name, value):
+    def _tensor(self, name: str, value: Any) -> Array:
         where = f"{self.name}: link {name!r}: inertia"
         value = _array(where, value)
         if value.shape == (6,):
@@ -210,7 +239,7 @@ class RobotBuilder:
             self._refuse(f"link {name!r}: inertia is not symmetric: {value.tolist()}")
         return 0.5 * (value + value.T)
 
-    def _rotation(self, name, rpy, rotation):
+    def _rotation(self, name: str, rpy: Any, rotation: Any) -> Array:
         where = f"{self.name}: joint {name!r}"
         if rpy is not None and rotation is not None:
             self._refuse(f"joint {name!r}: both rpy and rotation are given; give one")
@@ -223,7 +252,7 @@ class RobotBuilder:
             self._refuse(f"joint {name!r}: rotation is not a rotation matrix: {R.tolist()}")
         return R
 
-    def _axis(self, name, kind, axis):
+    def _axis(self, name: str, kind: str, axis: Any) -> Array:
         if axis is None:
             return np.array([0.0, 0.0, 1.0])
         if kind in ("spherical", "free", "fixed", "transform"):
@@ -233,7 +262,7 @@ class RobotBuilder:
             self._refuse(f"joint {name!r}: its axis is zero; give a direction such as (0, 0, 1)")
         return axis / np.linalg.norm(axis)
 
-    def _motion(self, name, kind, transform, coordinates):
+    def _motion(self, name: str, kind: str, transform: Any, coordinates: Any) -> ca.Function | None:
         if kind != "transform":
             if transform is not None:
                 self._refuse(f"joint {name!r} is {kind}; only a transform joint takes transform=")
@@ -259,7 +288,7 @@ class RobotBuilder:
             self._refuse(f"joint {name!r}: transform gives no rotation matrix: {R.tolist()}")
         return motion
 
-    def _pitch(self, name, kind, pitch):
+    def _pitch(self, name: str, kind: str, pitch: Any) -> float:
         if kind == "helical":
             if pitch is None:
                 self._refuse(f"joint {name!r} is helical and needs pitch [m/rad]")
@@ -271,7 +300,7 @@ class RobotBuilder:
             self._refuse(f"joint {name!r} is {kind}; only a helical joint has a pitch")
         return 0.0
 
-    def _limits(self, name, kind, limits):
+    def _limits(self, name: str, kind: str, limits: dict[str, Any]) -> dict[str, Any]:
         given = {key: self._number(f"joint {name!r}: limit {key}", x) for key, x in limits.items() if x is not None}
         if given and jt.NQ.get(kind) != 1:
             self._refuse(f"joint {name!r} is {kind}; only joints of one coordinate have limits, got {', '.join(given)}")
@@ -285,7 +314,9 @@ class RobotBuilder:
             self._refuse(f"joint {name!r}: lower limit {lower:g} is above the upper limit {upper:g}")
         return given
 
-    def _drive(self, name, kind, armature, rotor_inertia, gear_ratio, damping, friction):
+    def _drive(
+        self, name: str, kind: str, armature: Any, rotor_inertia: Any, gear_ratio: Any, damping: Any, friction: Any
+    ) -> dict[str, Any]:
         if gear_ratio is not None and rotor_inertia is None:
             self._refuse(f"joint {name!r}: gear_ratio is given without rotor_inertia")
         values = {"armature": armature, "rotor_inertia": rotor_inertia, "damping": damping, "friction": friction}
@@ -302,7 +333,7 @@ class RobotBuilder:
         values["armature"] += values.pop("rotor_inertia") * ratio**2
         return values
 
-    def _mimic(self, name, rule):
+    def _mimic(self, name: str, rule: Any) -> Mimic | None:
         if rule is None or isinstance(rule, Mimic):
             return rule
         rule = tuple(rule) if isinstance(rule, (tuple, list)) else (rule,)
@@ -314,11 +345,11 @@ class RobotBuilder:
         return Mimic(rule[0], *numbers)
 
 
-def _array(where, value):
+def _array(where: str, value: Any) -> Array:
     return np.array(as_floats(where, value))
 
 
-def _vector(where, value):
+def _vector(where: str, value: Any) -> Array:
     value = _array(where, value).reshape(-1)
     if value.size != 3 or not are_sane(value):
         raise ShapeError(f"{where}: got {value.tolist()}, expected three finite numbers")

@@ -8,7 +8,10 @@ Gautier and Khalil 1990), so that many vanish. Results in the author's frames do
 converted at the border by `to_body`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -59,6 +62,7 @@ class Canonical:
 
     @property
     def n(self):
+        """Number of bodies."""
         return len(self.parent) - 1
 
     @property
@@ -133,7 +137,7 @@ class Canonical:
                 continue
             x = [ca.SX.sym("x", self.coordinates[i][1]) for _ in range(order + 1)]
             S = self.subspace_function(i)
-            flow = list(zip(x[:-1], x[1:], strict=True))
+            flow = list(pairwise(x))
             rates = [r.reshape((6, -1)) for r in time_derivatives(ca.vec(S(x[0])), order, flow, cse=True)]
             along = ca.Function("S", x, rates)
             found = along.call([q[i], *(v[k][i] for k in range(order))])

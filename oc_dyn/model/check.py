@@ -86,7 +86,7 @@ def definite_problems(robot):
 
 
 def motion_doubts(robot):
-    """(joints that move no inertia, joints whose limits let them not move): lists of sentences, one a joint."""
+    """(joints that move no inertia, joints whose limits keep them still): lists of sentences, one per joint."""
     nothing = (moved(robot) == 0) & (of_joints(robot, "armature") == 0)
     cure = "forward dynamics needs a mass behind it, an armature, or the joint locked"
     idle = [

@@ -1,6 +1,9 @@
 """Inertia of a rigid body: mass, centre of mass and tensor, and the forms algorithms want."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -8,17 +11,18 @@ import numpy as np
 from ..errors import ShapeError
 from ..lie.so3 import skew
 from ..numbers import are_sane, as_floats
+from ..types import Array, Matrix, Numbers
 
 PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body, in this order
 _ROUNDING = 1e-6  # of the largest principal moment: files print few digits
 
 
-def np_skew(p):
+def np_skew(p: Array) -> Array:
     """numpy matrix of the cross product."""
     return np.array([[0.0, -p[2], p[1]], [p[2], 0.0, -p[0]], [-p[1], p[0], 0.0]])
 
 
-def _finite(name, value, shape):
+def _finite(name: str, value: Any, shape: tuple[int, ...]) -> Array:
     """Numpy array of this shape; ShapeError for anything else."""
     value = as_floats(f"Inertia: {name}", value)
     if value.shape != shape or not are_sane(value):
@@ -27,7 +31,7 @@ def _finite(name, value, shape):
     return value
 
 
-def _symmetric(tensor):
+def _symmetric(tensor: Array) -> Array:
     """The tensor (3, 3), equal to its transpose to rounding; ShapeError for another one."""
     off = np.abs(tensor - tensor.T)
     if off.max() > _ROUNDING * np.abs(tensor).max():
@@ -37,7 +41,7 @@ def _symmetric(tensor):
     return 0.5 * (tensor + tensor.T)
 
 
-def unphysical(mass, tensor):
+def unphysical(mass: float, tensor: Array) -> str | None:
     """Why no body has this mass and this tensor (3, 3) about its centre of mass; None if one may.
 
     A body's mass and principal moments are not negative, and no moment exceeds the sum of the others; up to 1e-6 of
@@ -56,14 +60,12 @@ def unphysical(mass, tensor):
 class ReadOnlyArrays:
     """Base of the frozen records of this package: their numpy arrays cannot be written to either."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 value = np.array(value, float)
                 value.flags.writeable = False
                 object.__setattr__(self, name, value)
-
-PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,30 +77,33 @@ class Inertia(ReadOnlyArrays):
     """
 
     mass: float
-    moment: np.ndarray  # (3,) mass times centre of mass
-    tensor: np.ndarray  # (3, 3) about the origin
+    moment: Array  # (3,) mass times centre of mass
+    tensor: Array  # (3, 3) about the origin
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         mass, moment = float(_finite("mass", self.mass, ())), _finite("moment", self.moment, (3,))
         self._keep(mass, moment, _symmetric(_finite("tensor", self.tensor, (3, 3))))
 
-    def _keep(self, mass, moment, tensor):
+    def _keep(self, mass: float, moment: Array, tensor: Array) -> None:
         vars(self).update(mass=mass, moment=moment, tensor=tensor)
         super().__post_init__()
 
     @classmethod
-    def computed(cls, mass, moment, tensor):
+    def computed(cls, mass: float, moment: Array, tensor: Array) -> Inertia:
         """Inertia from arrays that come out of others, taken as they are: rounding may be all that is left in them."""
         new = object.__new__(cls)
         new._keep(mass, moment, tensor)
         return new
 
     @staticmethod
-    def zero():
+    def zero() -> Inertia:
+        """No mass."""
         return Inertia(0.0, np.zeros(3), np.zeros((3, 3)))
 
     @staticmethod
-    def from_com(mass, com=(0.0, 0.0, 0.0), tensor=((0, 0, 0), (0, 0, 0), (0, 0, 0))):
+    def from_com(
+        mass: float, com: Numbers = (0.0, 0.0, 0.0), tensor: Numbers = ((0, 0, 0), (0, 0, 0), (0, 0, 0))
+    ) -> Inertia:
         """From mass [kg], centre of mass (3,) [m] and tensor (3, 3) [kg m^2] about the centre of mass.
 
         Raises ShapeError for other shapes, for a tensor that is not symmetric and for numbers that are not finite or
@@ -110,29 +115,29 @@ class Inertia(ReadOnlyArrays):
         return Inertia.computed(float(mass), mass * com, tensor - mass * S @ S)
 
     @property
-    def com(self):
+    def com(self) -> Array:
         """Centre of mass (3,) [m]; the origin for a body without mass."""
         return self.moment / self.mass if self.mass else np.zeros(3)
 
     @property
-    def tensor_com(self):
+    def tensor_com(self) -> Array:
         """Tensor (3, 3) [kg m^2] about the centre of mass."""
         S = np_skew(self.com)
         return self.tensor + self.mass * S @ S
 
     @property
-    def matrix(self):
+    def matrix(self) -> Array:
         """Spatial inertia (6, 6), angular first: [[tensor, skew(h)], [-skew(h), mass 1]], h the first moment."""
         H = np_skew(self.moment)
         return np.block([[self.tensor, H], [-H, self.mass * np.eye(3)]])
 
     @property
-    def parameters(self):
+    def parameters(self) -> Array:
         """(10,) mass, moment x y z, tensor xx xy yy xz yz zz, the tensor about the origin."""
         T = self.tensor
         return np.array([self.mass, *self.moment, T[0, 0], T[0, 1], T[1, 1], T[0, 2], T[1, 2], T[2, 2]])
 
-    def expressed_in(self, R, p):
+    def expressed_in(self, R: Array, p: Numbers) -> Inertia:
         """The same body seen from a frame in which this one has rotation R (3, 3) and origin p (3,) [m]."""
         p = np.asarray(p, float)
         h = R @ self.moment
@@ -141,36 +146,34 @@ class Inertia(ReadOnlyArrays):
         # about the new origin, by the parallel-axis theorem for first moments that need not vanish
         return Inertia.computed(self.mass, h + self.mass * p, T - P @ H - H @ P - self.mass * P @ P)
 
-    def __add__(self, other):
+    def __add__(self, other: Inertia) -> Inertia:
         return Inertia.computed(self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Inertia) -> Inertia:
         return Inertia.computed(self.mass - other.mass, self.moment - other.moment, self.tensor - other.tensor)
-
-PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body
 
 
 @dataclass(frozen=True, eq=False)
 class SymbolicInertia:
     """As Inertia, with casadi values: mass (1,), moment (3,), tensor (3, 3) about the frame's origin, in its axes."""
 
-    mass: object
-    moment: object
-    tensor: object
+    mass: Any
+    moment: Any
+    tensor: Any
 
     @staticmethod
-    def from_parameters(x):
+    def from_parameters(x: Any) -> SymbolicInertia:
         """From (10,) mass, moment x y z, tensor xx xy yy xz yz zz."""
         tensor = ca.blockcat([[x[4], x[5], x[7]], [x[5], x[6], x[8]], [x[7], x[8], x[9]]])
         return SymbolicInertia(x[0], x[1:4], tensor)
 
     @property
-    def matrix(self):
+    def matrix(self) -> Any:
         """Spatial inertia (6, 6), angular first; see Inertia."""
         H = skew(self.moment)
         return ca.blockcat([[self.tensor, H], [-H, self.mass * ca.DM.eye(3)]])
 
-    def expressed_in(self, R, p):
+    def expressed_in(self, R: Array, p: Any) -> SymbolicInertia:
         """The same body seen from a frame in which this one has rotation R (3, 3) and origin p (3,) [m]."""
         R, p = ca.sparsify(ca.DM(R)), ca.DM(p)
         h = R @ self.moment
@@ -179,6 +182,6 @@ class SymbolicInertia:
         return SymbolicInertia(self.mass, h + self.mass * p, ca.triu2symm(ca.triu(T)))
 
 
-def casadi_value(x):
+def casadi_value(x: Any) -> Matrix:
     """A field of an Inertia or a SymbolicInertia as DM or SX."""
     return x if isinstance(x, (ca.SX, ca.MX, ca.DM)) else ca.DM(x)

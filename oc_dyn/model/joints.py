@@ -19,10 +19,16 @@ of the moved frame in the resting one; the joint's twist, in the moved frame, is
 A cylindrical or universal joint is two simple ones with a body without mass between: SPLIT says which.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
 from ..lie import se3, so3
+from ..types import Array
 
 _E = np.eye(6)
 SUBSPACE = {  # columns of S, twist [angular; linear]
@@ -59,7 +65,7 @@ V_NAMES = {
 UNITS = {"prismatic": ("m",), "cylindrical": ("rad", "m")}  # of coordinates whose rates are v; "rad" for others
 
 
-def subspace(kind, pitch=0.0):
+def subspace(kind: str, pitch: float = 0.0) -> Array:
     """Motion subspace S (6, nv) as numpy array, in the joint's frame."""
     S = SUBSPACE[kind].copy()
     if kind == "helical":
@@ -67,7 +73,7 @@ def subspace(kind, pitch=0.0):
     return S
 
 
-def displacement(kind, q, pitch=0.0, motion=None):
+def displacement(kind: str, q: Any, pitch: float = 0.0, motion: Any = None) -> Any:
     """Pose (R, p) of the moved joint frame in the resting one; `motion` is the pose function of a transform joint."""
     zero = ca.DM.zeros(3)
     if kind in ("revolute", "continuous"):
@@ -89,7 +95,7 @@ def displacement(kind, q, pitch=0.0, motion=None):
     return so3.quat_to_rot(q[:4]), q[4:7]
 
 
-def rate(kind, q, v):
+def rate(kind: str, q: Any, v: Any) -> Any:
     """Time derivative of q from the joint velocity v."""
     if kind == "spherical":
         return so3.quat_rate(q, v)
@@ -101,7 +107,7 @@ def rate(kind, q, v):
     return v
 
 
-def neutral(kind, nq):
+def neutral(kind: str, nq: int) -> Array:
     """Configuration without displacement (zero for a transform joint), as numpy array."""
     q = np.zeros(nq)
     if kind in ("spherical", "free"):
@@ -109,7 +115,7 @@ def neutral(kind, nq):
     return q
 
 
-def transform_subspace(motion, n):
+def transform_subspace(motion: Callable[[Any], Any], n: int) -> ca.Function:
     """Motion subspace of a transform joint as casadi.Function q (n,) -> S (6, n): S v is its twist, in the moved frame.
 
     Source: Kim 2012, section 2: columns vee(E^-1 dE/dq_k).
@@ -124,12 +130,12 @@ def transform_subspace(motion, n):
     return ca.Function("S", [q], [ca.densify(ca.horzcat(*columns))])
 
 
-def _planar_terms(w):
+def _planar_terms(w: Any) -> tuple[Any, Any]:
     first, second, _ = so3.sinc_terms(ca.vertcat(0, 0, w))
     return first, second * w  # sin(w)/w, (1 - cos w)/w
 
 
-def integrate(kind, q, dv):
+def integrate(kind: str, q: Any, dv: Any) -> Any:
     """Configuration after the constant body twist S dv acting for unit time: E(q) exp(S dv)."""
     if kind == "spherical":
         return so3.quat_mul(q, so3.quat_exp(dv))
@@ -144,7 +150,7 @@ def integrate(kind, q, dv):
     return q + dv
 
 
-def difference(kind, q0, q1):
+def difference(kind: str, q0: Any, q1: Any) -> Any:
     """The dv for which integrate(q0, dv) is q1."""
     if kind == "spherical":
         return so3.quat_log(so3.quat_mul(so3.quat_conj(q0), q1))

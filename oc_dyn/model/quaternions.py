@@ -4,24 +4,29 @@ Formulas take a quaternion of any length but zero for the rotation of the normal
 what optimisation needs on its way. A number of another length is more likely a wrong order or a wrong joint.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from math import hypot
+from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
 from ..numbers import HUGE
+from ..types import Array, Numbers
 
 TOLERANCE = 1e-6  # | |quaternion| - 1 | of numbers
 _KINDS = ("spherical", "free")
 
 
-def quaternions(robot):
+def quaternions(robot: Any) -> tuple[tuple[str, int], ...]:
     """((joint name, first of its four rows in q), ...)."""
     links = getattr(robot, "links", robot)  # of an elastic robot
     return tuple((j.name, j.q_index) for j in links.joints if j.kind in _KINDS)
 
 
-def check_quaternions(where, found, q, normalize=False):
+def check_quaternions(where: str, found: Iterable[tuple[str, int]], q: Array, normalize: bool = False) -> None:
     """Raise ShapeError, which `where` begins, unless the quaternions of `found` in the columns of q, (nq,) or (nq, N),
     have unit length; with `normalize` any that has a direction, and squares that do not overflow. NaN passes: what
     comes out of it is NaN."""
@@ -51,7 +56,7 @@ def check_quaternions(where, found, q, normalize=False):
             )
 
 
-def normalized(where, found, q):
+def normalized(where: str, found: Sequence[tuple[str, int]], q: Numbers) -> Array:
     """q, (nq,) or (nq, N), with quaternions of unit length, as a new array; ShapeError for those that are zero or
     infinite."""
     q = np.array(q, float)
@@ -64,7 +69,7 @@ def normalized(where, found, q):
     return q
 
 
-def check_rotation(where, R):
+def check_rotation(where: str, R: Array) -> None:
     """Raise ShapeError, which `where` begins, unless R, numbers (3, 3), is a rotation matrix to TOLERANCE."""
     if R.shape != (3, 3):
         raise ShapeError(f"{where} has shape {R.shape}, expected (3, 3)")

@@ -5,10 +5,13 @@ fixed, and numbers bodies depth first from the root, children in the order given
 class; they read its canonical form (canonical.py).
 """
 
+from __future__ import annotations
+
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -16,6 +19,7 @@ import numpy as np
 from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
 from ..lie.so3 import axis_frame
 from ..numbers import are_sane, as_floats, shortened
+from ..types import Array, Expression, ExpressionLike, Numbers, VelocityLimits
 from ..validation import count
 from . import canonical_report, describe, parameters
 from . import joints as jt
@@ -51,9 +55,9 @@ class Joint(ReadOnlyArrays):
     kind: str  # a kind of joints.KINDS, or "fixed"
     parent: str
     child: str
-    rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
-    translation: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    translation: Array = field(default_factory=lambda: np.zeros(3))
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     pitch: float = 0.0
     lower: float = -_INF
     upper: float = _INF
@@ -66,16 +70,18 @@ class Joint(ReadOnlyArrays):
     damping: float = 0.0
     friction: float = 0.0
     mimic: Mimic | None = None
-    motion: object = None  # transform joints: casadi.Function q -> (R (3, 3), p (3,)), in the joint's frame
-    q_index: int | None = None  # first coordinate and first velocity, set by assemble
-    v_index: int | None = None
+    motion: Any = None  # transform joints: casadi.Function q -> (R (3, 3), p (3,)), in the joint's frame
+    q_index: int = None  # type: ignore[assignment]  # first coordinate and first velocity, which assemble sets
+    v_index: int = None  # type: ignore[assignment]
 
     @property
-    def nq(self):
+    def nq(self) -> int:
+        """Number of its coordinates."""
         return self.motion.size1_in(0) if self.kind == "transform" else jt.NQ.get(self.kind, 0)
 
     @property
-    def nv(self):
+    def nv(self) -> int:
+        """Number of its velocities."""
         return self.motion.size1_in(0) if self.kind == "transform" else jt.NV.get(self.kind, 0)
 
 
@@ -87,8 +93,8 @@ class Body(ReadOnlyArrays):
     index: int
     parent: int
     joint: Joint
-    rotation: np.ndarray  # resting pose of the joint frame in the parent body's frame
-    translation: np.ndarray
+    rotation: Array  # resting pose of the joint frame in the parent body's frame
+    translation: Array
     inertia: Inertia
 
 
@@ -98,8 +104,8 @@ class Frame(ReadOnlyArrays):
 
     name: str
     body: int
-    rotation: np.ndarray
-    translation: np.ndarray
+    rotation: Array
+    translation: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,44 +117,47 @@ class Robot(ReadOnlyArrays):
     """
 
     name: str
-    bodies: tuple
-    joints: tuple
-    mimics: tuple
-    frames: MappingProxyType
-    gravity: np.ndarray
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    mimics: tuple[Joint, ...]
+    frames: MappingProxyType[str, Frame]
+    gravity: Array
     nq: int
     nv: int
     root: str
-    description: tuple  # (links, joints, floating_base, lock): what assemble was given
+    description: tuple[dict[str, Inertia | None], tuple[Joint, ...], bool, dict[str, Any]]
+    # (links, joints, floating_base, lock): what assemble was given
     base_parts: Inertia = field(default_factory=Inertia.zero)  # what is fixed to the ground
-    velocity_limits: object = None  # q -> (lower, upper), where they depend on the position
-    report: tuple = ()  # what reading it noticed and assumed
+    velocity_limits: VelocityLimits | None = None  # q -> (lower, upper), where they depend on the position
+    report: tuple[str, ...] = ()  # what reading it noticed and assumed
     snap_angles: float = CLEAN  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
-    _made: dict = field(default_factory=dict, init=False, repr=False)  # canonical form and Functions made of it
+    _made: dict[Any, Any] = field(
+        default_factory=dict, init=False, repr=False
+    )  # canonical form and Functions made of it
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "frames": dict(self.frames), "_made": {}}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, frames=MappingProxyType(state["frames"]))
         self.__post_init__()
 
     # -- names ------------------------------------------------------------------------------------------------
 
-    def joint(self, name):
+    def joint(self, name: str) -> Joint:
         """The joint of this exact name; UnknownName lists near ones."""
         for j in self.joints + self.mimics:
             if isinstance(name, str) and j.name == name:
                 return j
         raise UnknownName(f"joint of {self.name}", name, [j.name for j in self.joints + self.mimics])
 
-    def frame(self, name):
+    def frame(self, name: str) -> Frame:
         """The frame of this exact name; UnknownName lists near ones."""
         if not isinstance(name, str) or name not in self.frames:
             raise UnknownName(f"frame of {self.name}", name, self.frames)
         return self.frames[name]
 
-    def body(self, name):
+    def body(self, name: str) -> Body:
         """The moving body of this exact name; UnknownName lists near ones."""
         for b in self.bodies:
             if isinstance(name, str) and b.name == name:
@@ -156,45 +165,45 @@ class Robot(ReadOnlyArrays):
         raise UnknownName(f"moving body of {self.name}", name, [b.name for b in self.bodies])
 
     @property
-    def coordinate_names(self):
+    def coordinate_names(self) -> tuple[str, ...]:
         """Names of the nq coordinates: the joint's, with a suffix where it has several."""
         return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nq, jt.Q_NAMES))
 
     @property
-    def velocity_names(self):
+    def velocity_names(self) -> tuple[str, ...]:
         """Names of the nv velocities: the joint's, with a suffix where it has several."""
         return tuple(n for j in self.joints for n in _component_names(j.name, j.kind, j.nv, jt.V_NAMES))
 
     # -- mass -------------------------------------------------------------------------------------------------
 
     @property
-    def total_mass(self):
+    def total_mass(self) -> float:
         """Mass [kg] of all moving bodies; what is fixed to the ground does not count."""
         return float(sum(b.inertia.mass for b in self.bodies))
 
     @property
-    def parameters(self):
+    def parameters(self) -> Array:
         """(10 bodies,) inertial parameters, body after body: mass, moment xyz, tensor xx xy yy xz yz zz (about the
         body frame's origin). The column order of the regressors."""
         return np.concatenate([b.inertia.parameters for b in self.bodies]) if self.bodies else np.zeros(0)
 
     @property
-    def parameter_names(self):
+    def parameter_names(self) -> tuple[str, ...]:
         """Names of `parameters`: "link1.mass", "link1.mx", ..., "link1.Izz"; moments and tensors are about the origin
         of the body's frame and in its axes, as its author wrote it."""
         return tuple(f"{b.name}.{x}" for b in self.bodies for x in PARAMETERS)
 
-    def parameter_values(self, parts="symbolic"):
+    def parameter_values(self, parts: str | Iterable[str] = "symbolic") -> Array:
         """The robot's own values for the port params of a Function with parameters=parts: "symbolic" (the same as
         `parameters`) or some of "inertia", "armature" (nv,) [kg m2, kg], "viscous" (nv,) [Nm s/rad, N s/m]."""
         return parameters.values(self, parameters.checked_parts("parameter_values: parts", parts))
 
-    def parameter_rows(self, parts="symbolic"):
+    def parameter_rows(self, parts: str | Iterable[str] = "symbolic") -> tuple[str, ...]:
         """Names of parameter_values(parts): those of `parameter_names`, "joint1.armature", "joint1.viscous"."""
         return parameters.names(self, parameters.checked_parts("parameter_rows: parts", parts))
 
     @property
-    def features(self):
+    def features(self) -> frozenset[str]:
         """What is special about this robot: kinds of joints, "mimic", "floating"."""
         found = {j.kind for j in self.joints + self.mimics}
         if self.mimics:
@@ -205,7 +214,7 @@ class Robot(ReadOnlyArrays):
 
     # -- limits -----------------------------------------------------------------------------------------------
 
-    def limit(self, kind):
+    def limit(self, kind: str) -> Array:
         """(nv,) limits of one kind: lower, upper, velocity, effort, acceleration, jerk, effort_rate.
 
         lower and upper belong to the nq coordinates; joints of several coordinates have no limits (infinite).
@@ -221,17 +230,17 @@ class Robot(ReadOnlyArrays):
         if kind in ("lower", "upper"):
             return self._range()[LIMITS.index(kind)]
         out = np.array([x for j in self.joints for x in [getattr(j, kind)] * j.nv], float)
-        for j in self.mimics:
-            m, own = abs(j.mimic.multiplier), getattr(j, kind)
+        for j, rule in _rules(self.mimics):
+            m, own = abs(rule.multiplier), getattr(j, kind)
             if m and own:
                 out[j.v_index] = min(out[j.v_index], own * m if kind in ("effort", "effort_rate") else own / m)
         return out
 
-    def _range(self):
+    def _range(self) -> tuple[Array, Array]:
         """(lower, upper), each (nq,), of the coordinates in which followers are within theirs, too."""
         lower, upper = (np.array([x for j in self.joints for x in [getattr(j, k)] * j.nq], float) for k in LIMITS[:2])
-        for j in self.mimics:
-            m, b, i = j.mimic.multiplier, j.mimic.offset, j.q_index
+        for j, rule in _rules(self.mimics):
+            m, b, i = rule.multiplier, rule.offset, j.q_index
             if not m and max(j.lower - b, b - j.upper) > 1e-9 * max(1.0, abs(b)):
                 problem = f"joint {j.name!r} is never in range: it follows with multiplier 0 and stands at {b:g}"
                 raise ModelError(self.name, [f"{problem}, its range is from {j.lower:g} to {j.upper:g}"])
@@ -250,11 +259,11 @@ class Robot(ReadOnlyArrays):
 
     # -- configurations ---------------------------------------------------------------------------------------
 
-    def neutral(self):
+    def neutral(self) -> Array:
         """(nq,) configuration without displacement; quaternions are (1, 0, 0, 0)."""
         return np.concatenate([jt.neutral(j.kind, j.nq) for j in self.joints]) if self.joints else np.zeros(0)
 
-    def random_configuration(self, seed=None):
+    def random_configuration(self, seed: int | np.random.Generator | None = None) -> Array:
         """(nq,) configuration, uniform within the limits, those of followers too (within pi or 1 m without).
 
         seed: an integer of at least 0, a numpy.random.Generator to draw from, or None for another one at each call.
@@ -263,7 +272,7 @@ class Robot(ReadOnlyArrays):
             seed = count("random_configuration: seed", seed, most=None)
         rng = np.random.default_rng(seed)
         lowest, highest = self._range()
-        parts = []
+        parts: list[Any] = []
         for j in self.joints:
             if j.nq == 1:
                 reach = 1.0 if j.kind == "prismatic" else np.pi
@@ -280,7 +289,7 @@ class Robot(ReadOnlyArrays):
                 parts.append([*(Q / np.linalg.norm(Q)), *rng.uniform(-1, 1, j.nq - 4)])
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def normalized(self, q):
+    def normalized(self, q: Numbers) -> Array:
         """q, numbers (nq,) or (nq, N), with quaternions of unit length; ShapeError for those without a direction, zero
         or infinite."""
         q = as_floats("q", q)
@@ -288,7 +297,7 @@ class Robot(ReadOnlyArrays):
             raise ShapeError(f"normalized: q got shape {q.shape}, expected ({self.nq},) or ({self.nq}, N)")
         return normalized(f"normalized({self.name})", quaternions(self), q)
 
-    def integrate(self, q, dv):
+    def integrate(self, q: ExpressionLike, dv: ExpressionLike) -> Expression:
         """(nq,) configuration reached from q (nq,) by the step dv (nv,): joint angles add, bodies follow exp.
 
         Takes numpy arrays, DM, SX or MX; numbers in give a numpy array, and their quaternions must be of unit length.
@@ -297,7 +306,7 @@ class Robot(ReadOnlyArrays):
         _check_one_kind("integrate", q=q, dv=dv)
         return self._by_joint(jt.integrate, self._split_q("q", q), self._split_v("dv", dv))
 
-    def difference(self, q0, q1):
+    def difference(self, q0: ExpressionLike, q1: ExpressionLike) -> Expression:
         """(nv,) the step for which integrate(q0, step) is q1. Takes numpy arrays, DM, SX or MX.
 
         No step makes a planar joint travel in whole turns, as the arc it runs along closes: ShapeError for numbers that
@@ -310,22 +319,24 @@ class Robot(ReadOnlyArrays):
                 _check_turn(f"difference({self.name}): joint {j.name}", *np.asarray(b - a).ravel())
         return self._by_joint(jt.difference, *parts)
 
-    def configuration_rate(self, q, v):
+    def configuration_rate(self, q: ExpressionLike, v: ExpressionLike) -> Expression:
         """(nq,) time derivative of q at velocity v (nv,); equal to v but for quaternions and planar positions."""
         _check_one_kind("configuration_rate", q=q, v=v)
         return self._by_joint(jt.rate, self._split_q("q", q), self._split_v("v", v))
 
-    def integrate_function(self):
+    def integrate_function(self) -> RobotFunction:
         """RobotFunction (q (nq,), dv (nv,)) -> q_next (nq,); see integrate. Numbers whose quaternions are of another
         length are for integrate_function().normalizing(), which keeps it."""
         return self._step_function("integrate", self.integrate, ("q", self.nq), ("dv", self.nv), "q_next")
 
-    def difference_function(self):
+    def difference_function(self) -> RobotFunction:
         """RobotFunction (q0 (nq,), q1 (nq,)) -> dv (nv,); see difference, whose check of planar joints it lacks."""
         return self._step_function("difference", self.difference, ("q0", self.nq), ("q1", self.nq), "dv")
 
-    def _step_function(self, name, step, first, second, out):
-        def make():
+    def _step_function(
+        self, name: str, step: Callable[[Any, Any], Any], first: tuple[str, int], second: tuple[str, int], out: str
+    ) -> RobotFunction:
+        def make() -> RobotFunction:
             x, y = ca.SX.sym(*first), ca.SX.sym(*second)
             names = {"q": self.coordinate_names, "dv": self.velocity_names}
             names |= dict.fromkeys(("q0", "q1"), self.coordinate_names)
@@ -334,17 +345,17 @@ class Robot(ReadOnlyArrays):
 
         return cached(self, ("step", name), make)  # complete: the name says which of the two it is
 
-    def _split_q(self, name, q):
+    def _split_q(self, name: str, q: ExpressionLike) -> list[Any]:
         q = _column(name, q, self.nq)
         if isinstance(q, ca.DM):
             check_quaternions(f"{self.name}: {name}", quaternions(self), np.asarray(q))
         return [q[j.q_index : j.q_index + j.nq] for j in self.joints]
 
-    def _split_v(self, name, v):
+    def _split_v(self, name: str, v: ExpressionLike) -> list[Any]:
         v = _column(name, v, self.nv)
         return [v[j.v_index : j.v_index + j.nv] for j in self.joints]
 
-    def _by_joint(self, function, first, second):
+    def _by_joint(self, function: Callable[..., Any], first: list[Any], second: list[Any]) -> Expression:
         out = ca.vertcat(
             ca.DM.zeros(0, 1), *(function(j.kind, a, b) for j, a, b in zip(self.joints, first, second, strict=True))
         )
@@ -352,7 +363,7 @@ class Robot(ReadOnlyArrays):
 
     # -- variants ---------------------------------------------------------------------------------------------
 
-    def locked(self, joints):
+    def locked(self, joints: Mapping[str, Numbers]) -> Robot:
         """The same robot with the named joints held at the given values: {joint: value}. Frames are kept.
 
         Joints held before stay so, unless they are named again.
@@ -367,7 +378,7 @@ class Robot(ReadOnlyArrays):
         limits = self.velocity_limits and _held_limits(self, new, joints)
         return replace(new, velocity_limits=limits, report=self.report, snap_angles=self.snap_angles)
 
-    def with_payload(self, frame, inertia, name="payload", *, check_inertia: bool = True):
+    def with_payload(self, frame: str, inertia: Inertia, name: str = "payload", *, check_inertia: bool = True) -> Robot:
         """The same robot carrying a body: Inertia `inertia`, fixed to the named frame and seen from it, as link `name`.
 
         without_payload(name) of the result has exactly the parameters of this robot. Where only the numbers change, and
@@ -393,7 +404,7 @@ class Robot(ReadOnlyArrays):
             warnings.warn(f"{self.name}: link {name!r}: {why}", ModelWarning, stacklevel=2)
         return new
 
-    def without_payload(self, name="payload"):
+    def without_payload(self, name: str = "payload") -> Robot:
         """The same robot without what with_payload(..., name) put on it, exactly as before."""
         links, joints, floating, held = self.description
         welds = [j.name for j in joints if j.kind == "fixed" and j.child == j.name]
@@ -402,38 +413,45 @@ class Robot(ReadOnlyArrays):
         links = {link: x for link, x in links.items() if link != name}
         return self._assembled(links, [j for j in joints if j.name != name], floating, held)
 
-    def _assembled(self, links, joints, floating, held):
+    def _assembled(
+        self, links: dict[str, Inertia | None], joints: Iterable[Joint], floating: bool, held: dict[str, Any]
+    ) -> Robot:
         new = assemble(self.name, links, joints, gravity=self.gravity, floating_base=floating, lock=held)
         limits, report, snap = self.velocity_limits, self.report, self.snap_angles
         return replace(new, velocity_limits=limits, report=report, snap_angles=snap)
 
-    def with_gravity(self, gravity):
+    def with_gravity(self, gravity: Numbers) -> Robot:
         """The same robot under another gravity vector (3,) [m/s^2], in the root frame."""
         return replace(self, gravity=_vector3("gravity", gravity))
 
-    def with_snapped_angles(self, tolerance=1e-5):
+    def with_snapped_angles(self, tolerance: float = 1e-5) -> Robot:
         """The same robot, rotation entries within `tolerance` of 0 or 1 taken as exact: for files that write 1.5708 for
         a quarter turn. Results differ by as much from those of the robot as written; 0 leaves all numbers as they
-        are, for results to rounding and some more instructions; robots have 1e-9 unless told otherwise."""
+        are, for results to rounding and some more instructions; the default is 1e-9."""
         return replace(self, snap_angles=checked_tolerance("with_snapped_angles", tolerance))
 
-    def canonical_report(self):
+    def canonical_report(self) -> str:
         """Text: what the canonical form that the algorithms read aligns, makes exact and regroups, body by body, and
         what that saves in instructions."""
         return canonical_report.report(self)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return describe.table(self)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<oc_dyn.Robot {self.name!r}: {len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}>"
 
 
-def _component_names(name, kind, n, names_of):
+def _rules(joints: Iterable[Joint]) -> list[tuple[Joint, Mimic]]:
+    """The joints that follow another one, each with its rule."""
+    return [(j, j.mimic) for j in joints if j.mimic is not None]
+
+
+def _component_names(name: str, kind: str, n: int, names_of: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     return (name,) if n == 1 else tuple(f"{name}.{s}" for s in names_of.get(kind, range(1, n + 1)))
 
 
-def _column(name, value, n):
+def _column(name: str, value: ExpressionLike, n: int) -> Any:
     if not isinstance(value, (ca.SX, ca.MX)):
         value = ca.DM(_numbers(name, value))
     if value.numel() != n:
@@ -441,12 +459,12 @@ def _column(name, value, n):
     return ca.vec(value)
 
 
-def _numbers(name, value):
+def _numbers(name: str, value: Any) -> Array:
     """Flat numpy array; ShapeError for what is none."""
     return as_floats(name, value).reshape(-1)
 
 
-def checked_tolerance(where, value):
+def checked_tolerance(where: str, value: Any) -> float:
     """A float of at least 0 and below 1; ShapeError for anything else."""
     number = _numbers(where, value)
     if number.size != 1 or not 0 <= number[0] < 1:
@@ -454,14 +472,14 @@ def checked_tolerance(where, value):
     return float(number[0])
 
 
-def _checked_lock(lock):
+def _checked_lock(lock: Any) -> dict[str, Any]:
     """{joint: value} as a dict; ShapeError for what is none."""
     if not isinstance(lock, Mapping):
         raise ShapeError(f"lock: got {lock!r}, expected {{joint: value}}")
     return dict(lock)
 
 
-def _check_turn(where, angle, x, y):
+def _check_turn(where: str, angle: float, x: float, y: float) -> None:
     """ShapeError where a planar joint is to travel by (x, y), not zero, while it turns by next to whole turns."""
     half = 0.5 * angle
     if (x or y) and abs(np.sin(half)) < 1e-6 * abs(half):  # the arc is as much longer than its chord
@@ -472,14 +490,24 @@ def _check_turn(where, angle, x, y):
         )
 
 
-def _vector3(name, value):
+def _vector3(name: str, value: Any) -> Array:
     value = _numbers(name, value)
     if value.size != 3 or not are_sane(value):
         raise ShapeError(f"{name}: got {value.tolist()}, expected three finite numbers")
     return value
 
 
-def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=False, lock=None, source=None, report=()):
+def assemble(
+    name: str,
+    links: Mapping[str, Inertia | None],
+    joints: Iterable[Joint],
+    *,
+    gravity: Numbers = (0.0, 0.0, -9.81),
+    floating_base: bool = False,
+    lock: Mapping[str, Numbers] | None = None,
+    source: str | None = None,
+    report: Iterable[str] = (),
+) -> Robot:
     """Robot from links {name: Inertia or None} and joints (iterable of Joint), in any order.
 
     Fixed and locked joints are lumped, their frames kept. `floating_base` puts a free joint named "root_joint" above
@@ -497,75 +525,89 @@ def assemble(name, links, joints, *, gravity=(0.0, 0.0, -9.81), floating_base=Fa
     if lock:  # before rules are composed: what follows a held follower stands still with it
         joints = _hold(name, joints, lock)
     joints = _direct_mimics(joints)
-    children = {link: [] for link in links}
-    for j in joints:
-        children[j.parent].append(j)
-
-    bodies, owners, mimics, frames = [], [], [], {}
-    waiting = []  # joints still to be put into the tree, the next one last: long chains must not need recursion
-    fixed = Inertia.zero()
-    nq = nv = 0
-
-    def grow(link, body, R, p):
-        """Put `link`, whose frame has pose (R, p) in body number `body`, into the tree; its joints come next."""
-        nonlocal fixed
-        frames[link] = Frame(link, body, R, p)
-        inertia = links[link]
-        if inertia is not None:
-            moved = inertia.expressed_in(R, p)
-            if body:
-                bodies[body - 1] = replace(bodies[body - 1], inertia=bodies[body - 1].inertia + moved)
-            else:
-                fixed = fixed + moved
-        waiting.extend((j, body, R @ j.rotation, R @ j.translation + p) for j in reversed(children[link]))
-
-    def attach(j, body, R, p):
-        nonlocal nq, nv
-        if j.kind == "fixed":
-            grow(j.child, body, R, p)
-            return
-        if j.mimic is None:
-            j = replace(j, q_index=nq, v_index=nv)
-            owners.append(j)
-            nq, nv = nq + j.nq, nv + j.nv
-        else:
-            mimics.append(j)
-        bodies.append(Body(j.child, len(bodies) + 1, body, j, R, p, Inertia.zero()))
-        grow(j.child, len(bodies), np.eye(3), np.zeros(3))
-
-    if floating_base and not _floats_already(source or name, links, children[root], root):
+    tree = _Tree(links, joints)
+    if floating_base and not _floats_already(source or name, links, tree.children[root], root):
         if any(j.name == "root_joint" and j.kind != "fixed" for j in joints):
-            text = "joint 'root_joint': a floating base needs this name; rename the joint, or leave floating_base away"
+            text = "joint 'root_joint': a floating base needs this name; rename the joint, or omit floating_base"
             raise ModelError(source or name, [text])
-        attach(Joint("root_joint", "free", "", root), 0, np.eye(3), np.zeros(3))
+        tree.attach(Joint("root_joint", "free", "", root), 0, np.eye(3), np.zeros(3))
     else:
-        grow(root, 0, np.eye(3), np.zeros(3))
-    while waiting:
-        attach(*waiting.pop())
+        tree.grow(root, 0, np.eye(3), np.zeros(3))
+    while tree.waiting:
+        tree.attach(*tree.waiting.pop())
 
-    place = {j.name: j for j in owners}
-    for i, b in enumerate(bodies):  # a mimic joint reads the coordinate of its master
-        if b.joint.mimic is not None:
-            master = place[b.joint.mimic.joint]
-            bodies[i] = replace(b, joint=replace(b.joint, q_index=master.q_index, v_index=master.v_index))
+    bodies = tree.bodies_with_coordinates()
     robot = Robot(
         name=name,
-        bodies=tuple(bodies),
-        joints=tuple(owners),
+        bodies=bodies,
+        joints=tuple(tree.owners),
         mimics=tuple(b.joint for b in bodies if b.joint.mimic is not None),
-        frames=MappingProxyType(frames),
+        frames=MappingProxyType(tree.frames),
         gravity=_vector3("gravity", gravity),
-        nq=nq,
-        nv=nv,
+        nq=tree.nq,
+        nv=tree.nv,
         root=root,
         description=(dict(links), raw, floating_base, lock),
-        base_parts=fixed,
+        base_parts=tree.base_parts,
         report=tuple(report),
     )
     return replace(robot, report=(*robot.report, *_notes_on_followers(robot)))
 
 
-def _notes_on_followers(robot):
+class _Tree:
+    """What `assemble` has put together so far: bodies, the joints that own coordinates, frames, and what is fixed to
+    the ground. `waiting` are joints still to be attached, the next one last: long chains must not need recursion."""
+
+    def __init__(self, links: Mapping[str, Inertia | None], joints: Iterable[Joint]) -> None:
+        self.links = links
+        self.children: dict[str, list[Joint]] = {link: [] for link in links}
+        for j in joints:
+            self.children[j.parent].append(j)
+        self.bodies: list[Body] = []
+        self.owners: list[Joint] = []
+        self.frames: dict[str, Frame] = {}
+        self.base_parts = Inertia.zero()
+        self.nq = self.nv = 0
+        self.waiting: list[tuple[Joint, int, Array, Array]] = []
+
+    def grow(self, link: str, body: int, R: Array, p: Array) -> None:
+        """Put `link`, whose frame has pose (R, p) in body number `body`, into the tree; its joints come next."""
+        self.frames[link] = Frame(link, body, R, p)
+        inertia = self.links[link]
+        if inertia is not None:
+            moved = inertia.expressed_in(R, p)
+            if body:
+                b = self.bodies[body - 1]
+                self.bodies[body - 1] = replace(b, inertia=b.inertia + moved)
+            else:
+                self.base_parts = self.base_parts + moved
+        self.waiting.extend((j, body, R @ j.rotation, R @ j.translation + p) for j in reversed(self.children[link]))
+
+    def attach(self, j: Joint, body: int, R: Array, p: Array) -> None:
+        """Put a joint, whose frame rests at (R, p) in body number `body`, and its child link into the tree."""
+        if j.kind == "fixed":
+            self.grow(j.child, body, R, p)
+            return
+        if j.mimic is None:
+            j = replace(j, q_index=self.nq, v_index=self.nv)
+            self.owners.append(j)
+            self.nq, self.nv = self.nq + j.nq, self.nv + j.nv
+        self.bodies.append(Body(j.child, len(self.bodies) + 1, body, j, R, p, Inertia.zero()))
+        self.grow(j.child, len(self.bodies), np.eye(3), np.zeros(3))
+
+    def bodies_with_coordinates(self) -> tuple[Body, ...]:
+        """The bodies; a joint that follows another one reads the coordinate of that one."""
+        place = {j.name: (j.q_index, j.v_index) for j in self.owners}
+        out = []
+        for b in self.bodies:
+            if b.joint.mimic is not None:
+                q, v = place[b.joint.mimic.joint]
+                b = replace(b, joint=replace(b.joint, q_index=q, v_index=v))
+            out.append(b)
+        return tuple(out)
+
+
+def _notes_on_followers(robot: Robot) -> list[str]:
     """What to say of joints whose followers leave them one position or none, though their own range is wider."""
     if not robot.mimics:
         return []
@@ -578,36 +620,37 @@ def _notes_on_followers(robot):
     return [text.format(j.name, lower[j.q_index]) for j in held]
 
 
-def _direct_mimics(joints):
+def _direct_mimics(joints: Sequence[Joint]) -> tuple[Joint, ...]:
     """Joints whose mimic rule names a joint that owns its coordinate, chains of rules composed."""
     by_name = {j.name: j for j in joints}
-    rules = {}
+    rules: dict[str, Mimic] = {}
     for j in joints:
         chain = []  # of rules not known yet, the last one of a joint whose master owns its coordinate or is known
         while j.mimic is not None and j.name not in rules:
-            chain.append(j)
+            chain.append((j.name, j.mimic))
             j = by_name[j.mimic.joint]
-        for follower in reversed(chain):
-            first, then = follower.mimic, rules.get(follower.mimic.joint)
+        for follower, rule in reversed(chain):
+            then = rules.get(rule.joint)
             if then is not None:
-                offset = first.multiplier * then.offset + first.offset
-                first = Mimic(then.joint, first.multiplier * then.multiplier, offset)
-            rules[follower.name] = first
+                offset = rule.multiplier * then.offset + rule.offset
+                rule = Mimic(then.joint, rule.multiplier * then.multiplier, offset)
+            rules[follower] = rule
     return tuple(replace(j, mimic=rules[j.name]) if j.mimic is not None else j for j in joints)
 
 
-def _floats_already(source, links, above, root):
+def _floats_already(source: str, links: Mapping[str, Inertia | None], above: list[Joint], root: str) -> bool:
     """Whether the root is a massless scene whose only joint is already free; anything else with one is refused."""
     free = [j.name for j in above if j.kind == "free"]
     if not free:
         return False
-    massless = links[root] is None or links[root].mass == 0
+    base = links[root]
+    massless = base is None or base.mass == 0
     if len(above) == 1 and massless:
         return True
     raise ModelError(source, [f"joint {free[0]} is floating already; load without floating_base=True"])
 
 
-def _hold(name, joints, lock):
+def _hold(name: str, joints: Sequence[Joint], lock: dict[str, Any]) -> tuple[Joint, ...]:
     """Joints with the locked ones made fixed, displaced by their values; what follows these too, along the rules as
     written, unless it is locked itself."""
     by_name = {j.name: j for j in joints}
@@ -615,16 +658,16 @@ def _hold(name, joints, lock):
         if key not in by_name:
             raise UnknownName(f"joint to lock in {name}", key, by_name)
     values = {key: _numbers(f"lock: joint {key}", x) for key, x in lock.items()}
-    followers = {}
-    for j in joints:
-        if j.mimic is not None and j.name not in lock:
-            followers.setdefault(j.mimic.joint, []).append(j)
+    followers: dict[str, list[tuple[str, Mimic]]] = {}
+    for j, rule in _rules(joints):
+        if j.name not in lock:
+            followers.setdefault(rule.joint, []).append((j.name, rule))
     waiting = list(lock)
     while waiting:
         master = waiting.pop()
-        for j in followers.get(master, ()):
-            values[j.name] = j.mimic.multiplier * values[master] + j.mimic.offset
-            waiting.append(j.name)
+        for follower, rule in followers.get(master, ()):
+            values[follower] = rule.multiplier * values[master] + rule.offset
+            waiting.append(follower)
     out = []
     for j in joints:
         if j.name not in values or j.kind == "fixed":
@@ -643,13 +686,15 @@ def _hold(name, joints, lock):
     return tuple(out)
 
 
-def _held_limits(robot, new, held):
+def _held_limits(robot: Robot, new: Robot, held: dict[str, Any]) -> VelocityLimits:
     """Velocity limits, as a function of its q, of `new`: `robot` with the joints `held` {name: value} locked."""
     place = {j.name: j for j in new.joints}
+    full_limits: Any = robot.velocity_limits
 
-    def velocity_limits(q):
+    def velocity_limits(q: ExpressionLike) -> tuple[Any, Any]:
         q = _column("q", q, new.nq)
-        parts, rows = [], []
+        parts: list[Any] = []
+        rows: list[int] = []
         for j in robot.joints:
             if j.name in held:
                 parts.append(ca.DM(np.asarray(held[j.name], float).reshape(-1)))
@@ -658,19 +703,19 @@ def _held_limits(robot, new, held):
                 parts.append(q[at : at + j.nq])
                 rows += range(j.v_index, j.v_index + j.nv)
         full = ca.vertcat(*parts)
-        lower, upper = robot.velocity_limits(np.array(full).ravel() if isinstance(full, ca.DM) else full)
+        lower, upper = full_limits(np.array(full).ravel() if isinstance(full, ca.DM) else full)
         return lower[rows], upper[rows]
 
     return velocity_limits
 
 
-def _check_one_kind(what, **given):
+def _check_one_kind(what: str, **given: object) -> None:
     if {ca.SX, ca.MX} <= {type(x) for x in given.values()}:
         names = " and ".join(given)
         raise ShapeError(f"{what}: {names} are SX and MX symbols; give one kind")
 
 
-def check_robot(what, robot):
+def check_robot(what: str, robot: object) -> None:
     """Raise ModelError, which `what` begins, unless it is a Robot."""
     if isinstance(robot, Robot):
         return

@@ -1,11 +1,17 @@
 """RobotFunction: a casadi.Function of a robot that checks what it is given."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
 from ..compiled_files import require_whole
 from ..errors import ShapeError, UnknownName
 from ..numbers import as_floats
+from ..types import Array
 from .quaternions import check_quaternions
 
 _CONFIGURATIONS = ("q", "q0", "q1")  # ports whose quaternions are checked
@@ -21,25 +27,35 @@ class RobotFunction(ca.Function):
     Quaternions given as numbers must be of unit length, unless it was made with normalize=True.
     """
 
-    def __init__(self, base, names=None, columns=None, twin=None, regular=None, rotations=(), normalize=False):
+    def __init__(
+        self,
+        base: ca.Function,
+        names: dict[str, tuple[str, ...]] | None = None,
+        columns: dict[str, tuple[str, ...]] | None = None,
+        twin: ca.Function | None = None,
+        regular: Callable[[Array], None] | None = None,
+        rotations: tuple[tuple[str, int], ...] = (),
+        normalize: bool = False,
+    ) -> None:
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
         self._columns = columns or {}  # columns of a port: bodies
         self.twin = twin  # the same without registered derivatives, where there are any
-        self.library = None  # path of the machine code, where it is compiled
+        self.library: str | None = None  # path of the machine code, where it is compiled
         self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
         self.rotations, self.normalize = rotations, normalize  # quaternions of a q: ((joint, first row), ...)
         self.configurations = self._configurations()  # ports that hold them
 
-    def with_base(self, base, twin=None):
+    def with_base(self, base: ca.Function, twin: ca.Function | None = None) -> RobotFunction:
         """`base`, a Function of the same ports, checked and named like this one."""
         return RobotFunction(base, self._names, self._columns, twin, self.regular, self.rotations, self.normalize)
 
-    def normalizing(self):
+    def normalizing(self) -> RobotFunction:
         """The same Function, which takes quaternions of any length but zero for those of unit length."""
         return RobotFunction(self, self._names, self._columns, self.twin, self.regular, self.rotations, True)
 
-    def __call__(self, *args, **ports):
+    def __call__(self, *args: Any, **ports: Any) -> Any:
+        """As casadi.Function is called, its arguments checked; see the class."""
         if args and ports:
             raise ShapeError(f"{self.name()}: give all ports by position or all by name, not both")
         if args and len(args) != self.n_in():
@@ -59,13 +75,13 @@ class RobotFunction(ca.Function):
             self._check_counts(checked)  # only now, for casadi compares them anyway
             raise
         if self.regular is not None:
-            self._check_results(checked, found)
+            self._check_results(checked, found, self.regular)
         return found
 
-    def _signature(self):
+    def _signature(self) -> str:
         return ", ".join(f"{n}{list(self.size_in(i))}" for i, n in enumerate(self.name_in()))
 
-    def _check(self, name, value):
+    def _check(self, name: str, value: Any) -> Any:
         if name not in self.name_in():
             raise UnknownName(f"port of {self.name()}", name, self.name_in())
         rows, columns = self.size_in(name)
@@ -91,7 +107,7 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: port {name} got shape {got}, expected ({rows}, {columns}){hint}")
         return value
 
-    def _check_results(self, given, found):
+    def _check_results(self, given: dict[str, Any], found: Any, regular: Callable[[Array], None]) -> None:
         """Raise ModelError, naming joints, where numbers came out of a mass matrix that is singular at their q."""
         results = found.values() if isinstance(found, dict) else found if isinstance(found, (tuple, list)) else (found,)
         if all(isinstance(y, ca.DM) and y.is_regular() and _largest(y) < _ABSURD for y in results):
@@ -102,9 +118,9 @@ class RobotFunction(ca.Function):
         q = numbers.get("q", np.zeros((1, 1)))
         q = np.repeat(q, self.size1_in("q")) if q.size == 1 else q  # a single 0 stands for zeros
         for point in q.reshape((self.size1_in("q"), -1), order="F").T:
-            self.regular(point)
+            regular(point)
 
-    def _check_counts(self, given):
+    def _check_counts(self, given: dict[str, Any]) -> None:
         """Raise ShapeError where ports are given for different numbers of points, one beside the other."""
         found = {}
         for name, value in given.items():
@@ -115,10 +131,10 @@ class RobotFunction(ca.Function):
             said = ", ".join(f"port {name} of {count}" for name, count in found.items())
             raise ShapeError(f"{self.name()}: got {said} points; give each of as many points, or of one")
 
-    def _configurations(self):
+    def _configurations(self) -> tuple[str, ...]:
         return tuple(x for x in _CONFIGURATIONS if x in self.name_in()) if self.rotations else ()
 
-    def _check_rotations(self, port, q):
+    def _check_rotations(self, port: str, q: Any) -> None:
         """Refuse quaternions that are numbers and not of unit length."""
         if isinstance(q, (ca.SX, ca.MX)):
             return
@@ -132,11 +148,11 @@ class RobotFunction(ca.Function):
             q = q.ravel()
         check_quaternions(self.where(port), self.rotations, q, self.normalize)
 
-    def where(self, port):
+    def where(self, port: str) -> str:
         """How messages about a port of configurations begin; most Functions have one alone."""
         return self.name() if port == "q" else f"{self.name()}: port {port}"
 
-    def _by_body(self, name, wrenches):
+    def _by_body(self, name: str, wrenches: dict[str, Any]) -> Any:
         """Matrix of wrenches from {body: (6,)}; bodies left out are free."""
         bodies = self._columns.get(name, ())
         for body in wrenches:
@@ -148,11 +164,11 @@ class RobotFunction(ca.Function):
                 raise ShapeError(f"{self.name()}: port {name}, body {body}: got {column.numel()} entries, expected 6")
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         kept = {"names": self._names, "columns": self._columns, "library": self.library}
         return {"base": super().__getstate__(), **kept, "rotations": (self.rotations, self.normalize)}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.library = state.get("library")
         if self.library is not None:
             require_whole(self.library)
@@ -162,18 +178,18 @@ class RobotFunction(ca.Function):
         self.configurations = self._configurations()
 
 
-def _largest(matrix):
+def _largest(matrix: ca.DM) -> float:
     return float(ca.mmax(ca.fabs(matrix))) if matrix.nnz() else 0.0
 
 
-def _is_zero(value):
+def _is_zero(value: Any) -> bool:
     """Whether an array or matrix is a single zero, which stands for a port of zeros."""
     if tuple(value.shape) != (1, 1):
         return False
     return not value[0, 0] if isinstance(value, np.ndarray) else value.is_zero()
 
 
-def _as_column(where, x):
+def _as_column(where: str, x: Any) -> Any:
     if isinstance(x, (list, tuple)) and any(isinstance(y, (ca.SX, ca.MX, ca.DM)) for y in x):
         return ca.vertcat(*x)
     return ca.vec(x) if isinstance(x, (ca.SX, ca.MX, ca.DM)) else ca.DM(as_floats(where, x).reshape(-1))

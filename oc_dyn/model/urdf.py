@@ -1,20 +1,26 @@
 """Robots from URDF files."""
 
+from __future__ import annotations
+
 import ast
+import os
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from urdf_parser_py.urdf import URDF
 
 from ..errors import ModelError, ModelWarning
 from ..lie import so3
+from ..types import Array, Numbers
 from .canonical import CLEAN, almost_quarter_turns
 from .check import definite_problems, joint_problems, motion_doubts, tree_problems
 from .inertia import Inertia
-from .robot import Joint, Mimic, assemble, checked_tolerance
-from .xml_clean import Findings, clean
+from .robot import Joint, Mimic, Robot, assemble, checked_tolerance
+from .xml_clean import Finding, Findings, clean
 from .xml_read import read_xml
 
 _KIND = {"floating": "free"}  # all other types are called as in joints.py
@@ -22,15 +28,15 @@ _SUBJECT = re.compile(r"""(link|joint) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 
 def load_urdf(
-    path_or_xml,
+    path_or_xml: str | bytes | os.PathLike[str],
     *,
-    floating_base=False,
-    lock=None,
-    gravity=(0.0, 0.0, -9.81),
-    strict=False,
-    snap_angles=CLEAN,
+    floating_base: bool = False,
+    lock: Mapping[str, Numbers] | None = None,
+    gravity: Numbers = (0.0, 0.0, -9.81),
+    strict: bool = False,
+    snap_angles: float = CLEAN,
     check_inertia: bool = True,
-):
+) -> Robot:
     """Robot of a URDF file; meshes, sensors, transmissions and unknown tags are not looked at.
 
     path_or_xml: path (str, Path) or XML itself (str, bytes), in any encoding it declares.
@@ -40,8 +46,8 @@ def load_urdf(
     snap_angles: rotation entries this close to 0 or 1 are taken as exact, such as 1e-5 for a file that writes 1.5708
     for a quarter turn; fewer instructions, results that differ from the file's by as much. 0 keeps all numbers as
     they are.
-    check_inertia: False takes inertias that no body has, negative masses included, and tells of them in
-    `robot.report` alone.
+    check_inertia: False accepts inertias that no real body has, negative masses included, and mentions them in
+    `robot.report` only.
 
     Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that
@@ -58,19 +64,9 @@ def load_urdf(
     snap_angles = checked_tolerance("load_urdf: snap_angles", snap_angles)
     source, stem, root, offset = read_xml(path_or_xml)
     found = Findings(strict, offset, check_inertia)
-    xml, extras, lines = clean(root, stem, found)
-    if found.macro:
-        text = f"{found.macro[1]}: an unexpanded xacro; run xacro first (xacro FILE > robot.urdf)"
-        raise ModelError(source, [_sentence((found.macro[0], text))])
-    described = URDF.from_xml_string(xml)
-    links, joints = _links(described), _joints(described, extras)
-    tree = tree_problems(links, joints) if found.complete else [t for j in joints for t in joint_problems(j)]
-    problems = found.problems + [_located(text, lines) for text in tree]
-    if problems:
-        problems.sort(key=lambda p: p[0] or np.inf)
-        raise ModelError(source, [_sentence(p) for p in problems])
+    name, links, joints, lines = _parts(source, stem, root, found)
     robot = assemble(
-        described.name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source,
+        name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source,
         report=[_sentence(p) for p in sorted(found.report, key=lambda p: p[0] or 0)],
     )  # fmt: skip
     wrong = definite_problems(robot) if check_inertia else []
@@ -91,8 +87,27 @@ def load_urdf(
     return robot
 
 
-def _links(described):
-    links = {}
+def _parts(
+    source: str, stem: str, root: Any, found: Findings
+) -> tuple[str, dict[str, Inertia | None], list[Joint], dict[tuple[str, str], list[int]]]:
+    """Name, links and joints of a robot from the root element, and the lines on which they stand. Raises ModelError
+    with every problem found."""
+    xml, extras, lines = clean(root, stem, found)
+    if found.macro:
+        text = f"{found.macro[1]}: an unexpanded xacro; run xacro first (xacro FILE > robot.urdf)"
+        raise ModelError(source, [_sentence((found.macro[0], text))])
+    described = URDF.from_xml_string(xml)
+    links, joints = _links(described), _joints(described, extras)
+    tree = tree_problems(links, joints) if found.complete else [t for j in joints for t in joint_problems(j)]
+    problems = found.problems + [_located(text, lines) for text in tree]
+    if problems:
+        problems.sort(key=lambda p: p[0] or np.inf)
+        raise ModelError(source, [_sentence(p) for p in problems])
+    return described.name, links, joints, lines
+
+
+def _links(described: Any) -> dict[str, Inertia | None]:
+    links: dict[str, Inertia | None] = {}
     for link in described.links:
         given = link.inertial
         if given is None:
@@ -104,7 +119,7 @@ def _links(described):
     return links
 
 
-def _joints(described, extras):
+def _joints(described: Any, extras: Any) -> list[Joint]:
     joints = []
     for j, extra in zip(described.joints, extras, strict=True):
         values = dict(extra)
@@ -122,11 +137,11 @@ def _joints(described, extras):
     return joints
 
 
-def _rotation(rpy):
+def _rotation(rpy: Any) -> Array:
     return np.array(so3.rpy(*rpy), float) if any(rpy) else np.eye(3)
 
 
-def _located(text, lines):
+def _located(text: str, lines: dict[tuple[str, str], list[int]]) -> Finding:
     """(line, sentence) of a problem of the tree, after the link or joint it begins with."""
     subject = _SUBJECT.match(text)
     at = lines.get((subject[1], ast.literal_eval(subject[2]))) if subject else None
@@ -135,12 +150,12 @@ def _located(text, lines):
     return at[-1], text if len(at) == 1 else f"{text} (lines {', '.join(map(str, at[:9]))})"
 
 
-def _joined(findings):
+def _joined(findings: list[Finding]) -> Finding:
     """One finding of several: the first three in full."""
     rest = f"; and {len(findings) - 3} more, see robot.report" if len(findings) > 3 else ""
     return findings[0][0], "; ".join([findings[0][1], *map(_sentence, findings[1:3])]) + rest
 
 
-def _sentence(problem):
+def _sentence(problem: Finding) -> str:
     line, text = problem
     return text if line is None else f"line {line}: {text}"

@@ -5,10 +5,13 @@ moves along one coordinate, axis, limits and dynamics. Shapes, sensors, transmis
 gone. Everything wrong is noted with its line and reading goes on, so that one error can list it all.
 """
 
+from __future__ import annotations
+
 import difflib
 import math
 import re
 from collections import Counter
+from typing import TypeAlias
 
 import numpy as np
 from lxml import etree
@@ -30,6 +33,8 @@ _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _MACRO = re.compile(r"\$[{(]")
 _INF = math.inf
 
+Finding: TypeAlias = tuple[int | None, str]  # line and sentence
+
 
 class Findings:
     """What is wrong, doubtful or assumed, as (line, sentence). In strict mode what is doubtful is wrong."""
@@ -37,18 +42,21 @@ class Findings:
     def __init__(self, strict=False, offset=0, check_inertia=True):
         self.strict, self.offset, self.check_inertia = strict, offset, check_inertia
         self.problems, self.warnings, self.report = [], [], []
-        self.unphysical = []  # of the report: inertias that no body has, all told in one warning
+        self.unphysical = []  # of the report: inertias that no real body has, one warning for all
         self.complete = True  # every joint knows its links, so that the tree can be judged
         self.macro = None  # the first trace of xacro
         self._near = {}
 
     def line(self, e):
+        """Line of an element in the file, None without one."""
         return None if e is None else (e.sourceline or 1) + self.offset
 
     def wrong(self, e, text):
+        """Keep what makes the file unusable."""
         self.problems.append((self.line(e), text))
 
     def doubt(self, e, text, loud=True):
+        """Keep what is doubtful, to be warned of if `loud`."""
         if self.strict:
             self.wrong(e, text)
         elif loud:
@@ -56,6 +64,7 @@ class Findings:
         self.note(e, text)
 
     def note(self, e, text):
+        """Keep what the report tells."""
         self.report.append((self.line(e), text))
 
     def misspelt(self, name, known):
@@ -223,16 +232,7 @@ def _limits(out, joint, e, kind, who, f):
     if e is None and kind != "continuous":
         f.doubt(joint, f"{who}: no <limit>; all its limits are taken as infinite")
     elif e is not None and missing:
-        ends = [k for k in missing if k in ("lower", "upper")]
-        zero = ends if len(ends) == 1 else []
-        value.update(dict.fromkeys(zero, 0.0))
-        infinite = [k for k in missing if k not in zero]
-        taken = [f"{zero[0]} is taken as 0, as URDF says"] if zero else []
-        taken += [f"taken as infinite: {_listed(infinite)}"] if infinite else []
-        f.doubt(e, f"{who}: <limit> has no {_listed(missing)}; {', '.join(taken)}")
-        if zero and value["lower"] > value["upper"]:
-            f.wrong(e, f"{who}: <limit> has no {zero[0]}, and 0 would leave no range; give lower and upper")
-            value.update(lower=-_INF, upper=_INF)
+        _fill_limits(value, missing, e, who, f)
     if kind != "continuous" and value["lower"] == value["upper"]:
         f.note(e, f"{who}: its range is the one point {value['lower']:g}")
     slowing = value.pop("deceleration", _INF)
@@ -241,6 +241,20 @@ def _limits(out, joint, e, kind, who, f):
         value["acceleration"] = slowing
     etree.SubElement(out, "limit", {k: repr(value.pop(k)) for k in _LIMITS})
     return value
+
+
+def _fill_limits(value, missing, e, who, f):
+    """Limits that a <limit> does not give, into `value`."""
+    ends = [k for k in missing if k in ("lower", "upper")]
+    zero = ends if len(ends) == 1 else []
+    value.update(dict.fromkeys(zero, 0.0))
+    infinite = [k for k in missing if k not in zero]
+    taken = [f"{zero[0]} is taken as 0, as URDF says"] if zero else []
+    taken += [f"taken as infinite: {_listed(infinite)}"] if infinite else []
+    f.doubt(e, f"{who}: <limit> has no {_listed(missing)}; {', '.join(taken)}")
+    if zero and value["lower"] > value["upper"]:
+        f.wrong(e, f"{who}: <limit> has no {zero[0]}, and 0 would leave no range; give lower and upper")
+        value.update(lower=-_INF, upper=_INF)
 
 
 def _dynamics(out, e, who, f):
@@ -352,7 +366,7 @@ def _unknown_tag(e, who, known, f):
 def _attributes(e, who, known, f, nearly=False):
     """{name: text} without namespaces. Unknown names are doubtful: all, or where others add to them, near ones."""
     given = {}
-    for key in e.keys():
+    for key in e.attrib:
         plain = key.rpartition("}")[2].rpartition(":")[2]
         if plain in known:
             given.setdefault(plain, _text(e, plain))
@@ -368,7 +382,7 @@ def _text(e, key):
     """Attribute by its plain name; one without a namespace goes first (Drake writes drake:acceleration)."""
     if key in e.attrib:
         return e.get(key)
-    return next((e.get(k) for k in e.keys() if k.rpartition("}")[2].rpartition(":")[2] == key), None)
+    return next((e.get(k) for k in e.attrib if k.rpartition("}")[2].rpartition(":")[2] == key), None)
 
 
 def _tag(e):

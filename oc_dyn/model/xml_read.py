@@ -111,7 +111,7 @@ def _parse(source, body, before):
             return _parse(source, again, before)
         if faults or not parser.error_log:
             raise ModelError(source, [_syntax_problem(line, text, before)]) from None
-        # prefixes nobody declared stand in many files, and the elements that bear them are dropped anyway
+        # prefixes nobody declared stand in many files, and the elements that carry them are dropped anyway
         root = etree.fromstring(body, _parser(recover=True))
     declared = root.getroottree().docinfo.internalDTD
     if declared is not None and any(True for _ in declared.iterentities()):

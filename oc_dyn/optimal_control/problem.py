@@ -56,6 +56,8 @@ class Problem:
     intervals or in other durations, share what is built and differentiated.
     Symbols are casadi.MX, and expressions of them may call any Function; the derivatives registered with those are
     used.
+    It can be pickled, with its Solutions: symbols are made anew then, so that names stand for them on the other side,
+    as in found["q"] and parameters={"mass": 2}. Guesses that are functions become tables of their values.
     """
 
     def __init__(self, nodes, duration, *, mesh="uniform", nominal=None, reusable=False):

@@ -9,8 +9,16 @@ the other are not, where the directions of a joint do not commute; their symmetr
 
 import casadi as ca
 
-from ..hybrid_dynamics import prescribed_rows
-from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
+from ..hybrid_dynamics import example, prescribed_rows
+from ..ports import (
+    configuration_port,
+    derivative_name,
+    motion_ports,
+    nv,
+    quotient_unit,
+    torque_ports,
+    wrench_ports,
+)
 from ..registry import Port, get, quantity
 from .friction_terms import friction_curvature, friction_partials, friction_terms
 
@@ -18,7 +26,13 @@ from .friction_terms import friction_curvature, friction_partials, friction_term
 def _partial_ports(of, by):
     """Ports of the partials of `of` by `by`, both lists of (Port, rows of its derivative)."""
     return [
-        Port(f"d{y.name}_d{x.name}", (rows, columns), "", f"partial derivative of {y.name} by {_step(x)}", y.rows)
+        Port(
+            f"d{y.name}_d{x.name}",
+            (rows, columns),
+            quotient_unit(y.unit, _step_unit(x)),
+            f"partial derivative of {y.name} by {_step(x)}",
+            y.rows,
+        )
         for y, rows in of
         for x, columns in by
     ]
@@ -28,8 +42,12 @@ def _step(port):
     return "a step on the tangent space of q" if port.name == "q" else port.name
 
 
+def _step_unit(port):
+    return "rad, m" if port.name == "q" else port.unit
+
+
 def _sized(robot, ports):
-    return [(p, robot.nv if p.name == "q" else p.shape[0]) for p in ports]
+    return [(p, nv(robot) if p.name == "q" else p.shape[0]) for p in ports]
 
 
 def _without_wrenches(ports):
@@ -97,9 +115,9 @@ def _hybrid_outputs(robot, order, options):
 
 def _call_hybrid(function, model, order, ports, options):
     rows = prescribed_rows(model.robot, options)
-    nv = model.robot.nv
-    a, tau = ca.SX(nv, 1), ca.SX(nv, 1)
-    others = [k for k in range(nv) if k not in rows]
+    n = model.robot.nv
+    a, tau = ca.SX(n, 1), ca.SX(n, 1)
+    others = [k for k in range(n) if k not in rows]
     a[list(rows)], tau[others] = ports["dv_p"], ports["tau_f"]
     found = function(model, ports["q"], ports["v"], a, tau, rows, _wrench(ports))
     return {f"d{y}_d{x}": value for (y, x), value in found.items()}
@@ -107,7 +125,7 @@ def _call_hybrid(function, model, order, ports, options):
 
 def _inverse_matrix_outputs(robot, order, options):
     unit = "1/(kg m2), 1/(kg m), 1/kg"
-    return [Port("Minv", (robot.nv, robot.nv), unit, "inverse of the mass matrix", robot.velocity_names)]
+    return [Port("Minv", (nv(robot), nv(robot)), unit, "inverse of the mass matrix", robot.velocity_names)]
 
 
 def _inverse_matrix_call(function, model, order, ports, options):
@@ -119,10 +137,16 @@ def _inverse_matrix_call(function, model, order, ports, options):
 
 def _multipliers(robot, of, order=0):
     """Ports lam, lam_dtau, lam_d2tau, ... of `of` and its derivatives."""
-    names = [derivative_name(of, k) for k in range(order + 1)]
+    ports = torque_ports(robot, order) if of == "tau" else motion_ports(robot, order + 1)[2:]
     return [
-        Port("lam" if k == 0 else f"lam_{y}", (robot.nv, 1), "", f"multipliers of {y}", robot.velocity_names)
-        for k, y in enumerate(names)
+        Port(
+            "lam" if k == 0 else f"lam_{p.name}",
+            (nv(robot), 1),
+            quotient_unit("1", p.unit),
+            f"multipliers of {p.name}, such that the sum of products is a number",
+            p.rows,
+        )
+        for k, p in enumerate(ports)
     ]
 
 
@@ -137,8 +161,15 @@ def _multiplied(inputs, of):
 
 def _adjoint_outputs(inputs, of):
     def outputs(robot, order, options):
+        terms = f"lam' {of}" + "".join(f" + lam_{y}' {y}" for y in (derivative_name(of, k + 1) for k in range(order)))
         return [
-            Port(f"adj_{x.name}", (robot.nv, 1), "", f"gradient of lam' {of} by {_step(x)}", robot.velocity_names)
+            Port(
+                f"adj_{x.name}",
+                (nv(robot), 1),
+                quotient_unit("1", _step_unit(x)),
+                f"gradient of {terms} by {_step(x)}",
+                robot.velocity_names,
+            )
             for x in _without_wrenches(inputs(robot, order, options))
         ]
 
@@ -148,9 +179,20 @@ def _adjoint_outputs(inputs, of):
 def _hessian_outputs(inputs):
     def outputs(robot, order, options):
         by = [x.name for x in _without_wrenches(inputs(robot, order, options))]
-        n = len(by) * robot.nv
-        meaning = f"second derivatives of the product with lam by a step of q, by {', '.join(by[1:])}, in this order"
-        return [Port("H", (n, n), "", meaning, tuple(f"{x} {y}" for x in by for y in robot.velocity_names))]
+        n = len(by) * nv(robot)
+        meaning = (
+            f"second derivatives of the products with the multipliers by a step on the tangent space of q, by "
+            f"{', '.join(by[1:])}, in this order: full and symmetric"
+        )
+        return [
+            Port(
+                "H",
+                (n, n),
+                "1/(units of row and column)",
+                meaning,
+                tuple(f"{x} {y}" for x in by for y in robot.velocity_names),
+            )
+        ]
 
     return outputs
 
@@ -204,6 +246,8 @@ def _symmetric(H, count, nv):
 
 
 _OPTIONS = {"options": ("external_wrenches", "friction"), "sparse": True}
+_STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
+_SYMMETRIC = "By e twice it is the symmetric part of steps one after the other, which do not commute in every joint."
 
 quantity(
     name="inverse_dynamics_partials",
@@ -213,6 +257,9 @@ quantity(
     call=_call_inverse,
     default=("composite", "ad"),
     **_OPTIONS,
+    equation="dtau_dq = d tau(q (+) e, v, dv) / de at e = 0; dtau_dv, dtau_ddv; likewise of dtau, d2tau, ... by what "
+    "they depend on",
+    notes=(_STEP,),
 )
 quantity(
     name="forward_dynamics_partials",
@@ -224,6 +271,8 @@ quantity(
     max_order=0,
     default=("composite", "ad_via_inverse"),
     **_OPTIONS,
+    equation="ddv_dq = d dv(q (+) e, v, tau) / de at e = 0 = -M^-1 dtau_dq; ddv_dv = -M^-1 dtau_dv; ddv_dtau = M^-1",
+    notes=(_STEP,),
 )
 quantity(
     name="hybrid_dynamics_partials",
@@ -236,6 +285,10 @@ quantity(
     max_order=0,
     default=("composite", "ad"),
     sparse=True,
+    equation="partial derivatives of (tau_p, dv_f) by q (+) e, v, dv_p, tau_f, as hybrid_dynamics has them",
+    notes=(_STEP,),
+    errors=("UnknownName: a prescribed joint that is not there, or has no coordinate of its own",),
+    example=example,
 )
 quantity(
     name="mass_matrix_inverse",
@@ -247,6 +300,7 @@ quantity(
     max_order=0,
     default=("cholesky", "articulated"),
     sparse=True,
+    equation="Minv = M(q)^-1",
 )
 quantity(
     name="inverse_dynamics_adjoint",
@@ -256,6 +310,8 @@ quantity(
     call=_call_inverse_adjoint,
     default=("composite", "ad"),
     **_OPTIONS,
+    equation="adj_x = d (lam^T tau + lam_dtau^T dtau + ...) / dx = dtau_dx^T lam + ddtau_dx^T lam_dtau + ...",
+    notes=(_STEP,),
 )
 quantity(
     name="forward_dynamics_adjoint",
@@ -267,6 +323,8 @@ quantity(
     max_order=0,
     default=("composite", "ad"),
     **_OPTIONS,
+    equation="adj_x = d (lam^T dv) / dx = ddv_dx^T lam",
+    notes=(_STEP,),
 )
 quantity(
     name="inverse_dynamics_lagrangian_hessian",
@@ -276,6 +334,8 @@ quantity(
     call=_call_inverse_hessian,
     default=("composite", "composite_along_motion", "ad"),
     **_OPTIONS,
+    equation="H = d2 (lam^T tau + lam_dtau^T dtau + ...) / dx2, x = (e, v, dv, ...) at q (+) e, e = 0",
+    notes=(_STEP, _SYMMETRIC),
 )
 quantity(
     name="forward_dynamics_lagrangian_hessian",
@@ -287,6 +347,8 @@ quantity(
     max_order=0,
     default=("composite", "ad"),
     **_OPTIONS,
+    equation="H = d2 (lam^T dv) / dx2, x = (e, v, tau) at q (+) e, e = 0",
+    notes=(_STEP, _SYMMETRIC),
 )
 
 from . import by_ad, composite, composite_adjoint, mass_inverse, recursive_scalar, spatial_vector  # noqa: E402, F401  registers the methods

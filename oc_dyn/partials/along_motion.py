@@ -10,8 +10,8 @@ from math import comb, factorial
 import casadi as ca
 
 from ..lie.jets import total
-from ..lie.se3 import ad as bracket
 from ..lie.time_derivatives import time_derivatives
+from ..working_axes.assembly import velocity_brackets
 
 
 def along_motion(model, order, q, V, W, partials, flow=None):
@@ -27,8 +27,8 @@ def along_motion(model, order, q, V, W, partials, flow=None):
         flow = [] if W is None else list(zip(W[:-1], W[1:], strict=True))
     flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True), *flow]
     stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in partials)))
-    found = time_derivatives(stacked, order, flow, cse=True)
-    split = [[ca.sparsify(x.reshape((height, nv))) for x in ca.vertsplit(d, height * nv)] for d in found]
+    derivatives = time_derivatives(stacked, order, flow, cse=True)
+    split = [[ca.sparsify(x.reshape((height, nv))) for x in ca.vertsplit(d, height * nv)] for d in derivatives]
     row = [list(x) for x in zip(*split, strict=True)]  # matrix by matrix: its time derivatives
     ad = [velocity_brackets(model, v) for v in V]
     rows = [row]
@@ -44,22 +44,12 @@ def along_motion(model, order, q, V, W, partials, flow=None):
     return [tuple(x[0] for x in row) for row in rows]
 
 
-def velocity_brackets(model, v):
-    """ad(v) (nv, nv) with ad(v) e = [v, e]: zero but for joints whose velocities are not rates of coordinates."""
-    v, blocks = model.joint_v(v), {}
-    for i in model.bodies:
-        S, (_, _, first, size) = model.S[i], model.coordinates[i]
-        turns = model.kind[i] in ("spherical", "planar", "free")
-        blocks[first] = ca.sparsify(S.T @ bracket(S @ v[i]) @ S) if turns else ca.SX(size, size)
-    return ca.diagcat(ca.SX(0, 0), *(blocks[first] for first in sorted(blocks)))
-
-
 def gradients_along_motion(model, order, q, V, lams, W, adjoint):
     """[by q, v, ..., V[-1]] of the sum, from adjoint(model, q, v, dv, lam, W) -> (by q, by v, by dv)."""
 
     def gradients(q, V, M, W, flow):
-        found = adjoint(model, q, V[0], V[1], M[0], W and W[0])
-        return [x.T for x in along_motion(model, order, q, V, W, [y.T for y in found], flow)[-1]]
+        rows = [x.T for x in adjoint(model, q, V[0], V[1], M[0], W and W[0])]
+        return [x.T for x in along_motion(model, order, q, V, W, rows, flow)[-1]]
 
     return _with_moving_multipliers(order, q, V, lams, W, gradients)
 
@@ -72,7 +62,7 @@ def hessians_along_motion(model, order, q, V, lams, W, hessian):
     """
     nv, places = model.robot.nv, _places(order)
 
-    def found(q, V, M, W, flow):
+    def hessians(q, V, M, W, flow):
         F = blocks(hessian(model, q, V[0], V[1], M[0], W and W[0]))
         stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in F.values())))
         motion = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True), *flow]
@@ -83,7 +73,7 @@ def hessians_along_motion(model, order, q, V, lams, W, hessian):
             D.append({**{(j, i): x.T for (i, j), x in upper.items()}, **upper})
         return [total(w * D[d][of] for w, d, of in terms) for terms in places.values()]
 
-    return dict(zip(places, _with_moving_multipliers(order, q, V, lams, W, found), strict=True))
+    return dict(zip(places, _with_moving_multipliers(order, q, V, lams, W, hessians), strict=True))
 
 
 def _places(order):
@@ -113,5 +103,5 @@ def _with_moving_multipliers(order, q, V, lams, W, derivatives):
     flow = [*zip(mu[:-1], mu[1:], strict=True)]
     flow += [] if W is None else list(zip(W[:-1], W[1:], strict=True))
     out = derivatives(q, V, mu, W, flow)
-    given = [ca.SX(lams[order - k]) / comb(order, k) for k in range(order + 1)]
-    return ca.substitute([ca.SX(x) for x in out], mu, given)
+    values = [ca.SX(lams[order - k]) / comb(order, k) for k in range(order + 1)]
+    return ca.substitute([ca.SX(x) for x in out], mu, values)

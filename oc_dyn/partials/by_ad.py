@@ -20,21 +20,24 @@ _AD = {"kind": "ad", "regroup": True}
 
 @method("inverse_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
 def inverse_partials(model, order, q, V, W=None):
-    """Partials of derivatives 0..order of the torques; see the quantity. The strongest AD form found."""
+    """Partials of derivatives 0..order of the torques; see od.describe("inverse_dynamics_partials").
+
+    The strongest AD form found.
+    """
     torques = ca.cse(inverse_dynamics(model, order, q, V, W))
     return [_jacobians(model, tau, q, V[: r + 2]) for r, tau in enumerate(torques)]
 
 
 @method("inverse_dynamics_partials", "ad_blocks", source="AD: one Jacobian an argument" + _TANGENT, **_AD)
 def inverse_partials_by_blocks(model, order, q, V, W=None):
-    """Partials of derivatives 0..order of the torques; see the quantity."""
+    """Partials of derivatives 0..order of the torques; see od.describe("inverse_dynamics_partials")."""
     torques = ca.cse(inverse_dynamics(model, order, q, V, W))
     return [_jacobians(model, tau, q, V[: r + 2], together=False) for r, tau in enumerate(torques)]
 
 
 @method("forward_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
 def forward(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
+    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
 
     def jacobians(q, v, tau, *W):
         return _jacobians(model, ca.cse(forward_dynamics(model, 0, q, v, [tau], W or None)[0]), q, [v, tau])
@@ -50,7 +53,7 @@ def forward(model, q, v, tau, W, damping):
     **_AD,
 )
 def forward_via_inverse(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
+    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
     return implicit.forward_partials(model, q, v, tau, W, damping, _partials, _bias, shared=False)
 
 
@@ -64,7 +67,7 @@ def _bias(model, q, v, W):
 
 @method("hybrid_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
 def hybrid(model, q, v, a, tau, prescribed, W):
-    """Partials of what is not prescribed; see the quantity."""
+    """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials")."""
     p = list(prescribed)
     f = [k for k in range(model.robot.nv) if k not in prescribed]
 
@@ -79,14 +82,14 @@ def hybrid(model, q, v, a, tau, prescribed, W):
 
 @method("mass_matrix_inverse", "ad", source="AD: Jacobian of forward dynamics by the torques", **_AD)
 def mass_inverse(model, q):
-    """M^-1 (nv, nv); see the quantity."""
+    """M^-1 (nv, nv); see od.describe("mass_matrix_inverse")."""
     tau, rest = ca.SX.sym("tau", model.robot.nv), ca.DM.zeros(model.robot.nv)
     return ca.jacobian(forward_dynamics(model, 0, q, rest, [tau])[0], tau)
 
 
 @method("inverse_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
 def inverse_adjoint_method(model, order, q, V, lams, W=None):
-    """Gradients of lam' tau + lam_dtau' dtau + ...; see the quantity."""
+    """Gradients of lam' tau + lam_dtau' dtau + ...; see od.describe("inverse_dynamics_adjoint")."""
     return _gradients(model, _lagrangian(model, order, q, V, lams, W), q, V)
 
 
@@ -102,7 +105,7 @@ def _lagrangian(model, order, q, V, lams, W):
 
 @method("forward_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
 def forward_adjoint(model, q, v, tau, lam, W, terms):
-    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see the quantity."""
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see od.describe("forward_dynamics_adjoint")."""
 
     def gradients(q, v, tau, lam, *W):
         power = ca.dot(lam, ca.cse(forward_dynamics(model, 0, q, v, [tau], W or None)[0]))
@@ -117,7 +120,7 @@ _VIA_INVERSE = "AD of inverse dynamics, solved for the accelerations"
 
 @method("forward_dynamics_adjoint", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
 def forward_adjoint_via_inverse(model, q, v, tau, lam, W, terms):
-    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see the quantity."""
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see od.describe("forward_dynamics_adjoint")."""
 
     def adjoint(model, q, v, dv, lam, W):
         return _at(lambda *x: inverse_adjoint(model, *x), q, v, dv, lam, *_listed(W))
@@ -130,7 +133,9 @@ _HESSIAN = "AD: gradient in reverse mode, of the method taylor, then its symmetr
 
 @method("inverse_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
 def inverse_hessian_method(model, order, q, V, lams, W=None):
-    """Second derivatives of lam' tau + lam_dtau' dtau + ... by blocks; see the quantity."""
+    """Second derivatives of lam' tau + lam_dtau' dtau + ... by blocks; see
+    od.describe("inverse_dynamics_lagrangian_hessian").
+    """
     step = ca.SX.sym("e", model.robot.nv)
     moved = model.robot.integrate(q, step)
     H = _hessian(_lagrangian(model, order, moved, V, lams, W), step, V)
@@ -146,7 +151,7 @@ def inverse_hessian(model, q, v, dv, lam, W=None):
 
 @method("forward_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
 def forward_hessian(model, q, v, tau, lam, W, terms):
-    """Second derivatives of lam' dv by blocks; see the quantity."""
+    """Second derivatives of lam' dv by blocks; see od.describe("forward_dynamics_lagrangian_hessian")."""
     step = ca.SX.sym("e", model.robot.nv)
 
     def blocks(q, v, tau, lam, *W):
@@ -169,7 +174,7 @@ def forward_hessian(model, q, v, tau, lam, W, terms):
     **_AD,
 )
 def hessian_of_adjoint(model, order, q, V, lams, W=None):
-    """Second derivatives of lam' tau by blocks; see the quantity."""
+    """Second derivatives of lam' tau by blocks; see od.describe("inverse_dynamics_lagrangian_hessian")."""
     analytic = recursive_adjoint if "transform" in model.robot.features else composite_adjoint
     by_q, by_v, _ = analytic(model, q, *V, *lams, W and W[0])
     one_after_other, QV, QA = _jacobians(model, ca.cse(by_q), q, V)
@@ -178,7 +183,7 @@ def hessian_of_adjoint(model, order, q, V, lams, W=None):
 
 @method("forward_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
 def forward_hessian_via_inverse(model, q, v, tau, lam, W, terms):
-    """Second derivatives of lam' dv by blocks; see the quantity."""
+    """Second derivatives of lam' dv by blocks; see od.describe("forward_dynamics_lagrangian_hessian")."""
 
     def hessian(model, q, v, dv, lam, W):
         return _at(lambda *x: inverse_hessian(model, *x), q, v, dv, lam, *_listed(W))

@@ -29,7 +29,10 @@ CANNOT = {"transform": "its screw changes with its coordinates"}
     regroup=True,
 )
 def composite_method(model, order, q, V, W=None):
-    """Partials of derivatives 0..order of the torques; see the quantity. Cost of order 0: O(n depth)."""
+    """Partials of derivatives 0..order of the torques; see od.describe("inverse_dynamics_partials").
+
+    Cost of order 0: O(n depth).
+    """
     return along_motion(model, order, q, V, W, composite(model, q, V[0], V[1], W and W[0]))
 
 
@@ -74,11 +77,11 @@ _SOLVED = {"kind": "analytic", "cannot": CANNOT, "regroup": True}
 
 @method("forward_dynamics_partials", "composite", source="this toolkit; Singh et al. 2023, eq. 45", **_SOLVED)
 def forward(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
+    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
     return forward_partials(model, q, v, tau, W, damping, composite, bias)
 
 
 @method("hybrid_dynamics_partials", "composite", source="this toolkit; blocks as in Kim 2012, section 2", **_SOLVED)
 def hybrid(model, q, v, a, tau, prescribed, W):
-    """Partials of what is not prescribed; see the quantity."""
+    """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials")."""
     return hybrid_partials(model, q, v, a, tau, prescribed, W, composite, bias)

@@ -27,13 +27,16 @@ _ALONG = {**_FACTS, "source": _FACTS["source"] + "; time derivatives by jtimes a
 
 @method("inverse_dynamics_adjoint", "composite", max_order=0, **_FACTS)
 def adjoint_method(model, order, q, V, lams, W=None):
-    """Gradients of lam' tau; see the quantity. Cost O(n)."""
+    """Gradients of lam' tau; see od.describe("inverse_dynamics_adjoint"). Cost O(n)."""
     return adjoint(model, q, *V, *lams, W and W[0])
 
 
 @method("inverse_dynamics_adjoint", "composite_along_motion", **_ALONG)
 def adjoint_along_motion(model, order, q, V, lams, W=None):
-    """Gradients of lam' tau + lam_dtau' dtau + ...; see the quantity. AD of `taylor` takes as many instructions."""
+    """Gradients of lam' tau + lam_dtau' dtau + ...; see od.describe("inverse_dynamics_adjoint").
+
+    AD of `taylor` takes as many instructions.
+    """
     return gradients_along_motion(model, order, q, V, lams, W, adjoint)
 
 
@@ -52,7 +55,10 @@ def adjoint(model, q, v, dv, lam, W=None):
 
 @method("inverse_dynamics_lagrangian_hessian", "composite", max_order=0, **_FACTS)
 def hessian_method(model, order, q, V, lams, W=None):
-    """Second derivatives of lam' tau by blocks; see the quantity. Cost O(n depth)."""
+    """Second derivatives of lam' tau by blocks; see od.describe("inverse_dynamics_lagrangian_hessian").
+
+    Cost O(n depth).
+    """
     return blocks(lagrangian_hessian(model, q, *V, *lams, W and W[0]))
 
 
@@ -62,7 +68,9 @@ _RATES = {**CANNOT, "spherical": _TURNS, "planar": _TURNS, "free": _TURNS}
 
 @method("inverse_dynamics_lagrangian_hessian", "composite_along_motion", **{**_ALONG, "cannot": _RATES})
 def hessian_along_motion(model, order, q, V, lams, W=None):
-    """Second derivatives of lam' tau + lam_dtau' dtau + ... by blocks; see the quantity."""
+    """Second derivatives of lam' tau + lam_dtau' dtau + ... by blocks; see
+    od.describe("inverse_dynamics_lagrangian_hessian").
+    """
     return hessians_along_motion(model, order, q, V, lams, W, lagrangian_hessian)
 
 
@@ -111,11 +119,11 @@ def lagrangian_hessian(model, q, v, dv, lam, W=None):
 
 @method("forward_dynamics_adjoint", "composite", **_FACTS)
 def of_forward_dynamics(model, q, v, tau, lam, W, terms):
-    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see the quantity."""
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see od.describe("forward_dynamics_adjoint")."""
     return forward_adjoint(model, q, v, tau, lam, W, terms, adjoint, bias)
 
 
 @method("forward_dynamics_lagrangian_hessian", "composite", **_FACTS)
 def hessian_of_forward_dynamics(model, q, v, tau, lam, W, terms):
-    """Second derivatives of lam' dv by blocks; see the quantity."""
+    """Second derivatives of lam' dv by blocks; see od.describe("forward_dynamics_lagrangian_hessian")."""
     return forward_hessian(model, q, v, tau, lam, W, terms, composite, lagrangian_hessian, bias)

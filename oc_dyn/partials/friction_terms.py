@@ -36,8 +36,8 @@ def friction_terms(robot, v, asked):
 def friction_partials(robot, V):
     """Jacobians of the friction torques' derivatives 0.. by each of V = [v, dv, ...]: one list of (nv, nv) for each."""
     x = [ca.SX.sym("v", robot.nv) for _ in V]
-    found = [[ca.jacobian(r, s) for s in x] for r in friction_torques(robot, x)]
-    return [ca.Function("friction", x, row).call(V) for row in found]
+    blocks = [[ca.jacobian(r, s) for s in x] for r in friction_torques(robot, x)]
+    return [ca.Function("friction", x, row).call(V) for row in blocks]
 
 
 def friction_curvature(robot, V, lams):
@@ -46,5 +46,5 @@ def friction_curvature(robot, V, lams):
     x, mu = ([ca.SX.sym("x", robot.nv) for _ in V] for _ in range(2))
     y = sum(ca.dot(m, r) for m, r in zip(mu, friction_torques(robot, x), strict=True))
     places = [(i, j) for j in range(len(V)) for i in range(j + 1)]
-    found = [ca.jacobian(ca.gradient(y, x[i]), x[j]) for i, j in places]
-    return dict(zip(places, ca.Function("curvature", [*x, *mu], found).call([*V, *lams]), strict=True))
+    blocks = [ca.jacobian(ca.gradient(y, x[i]), x[j]) for i, j in places]
+    return dict(zip(places, ca.Function("curvature", [*x, *mu], blocks).call([*V, *lams]), strict=True))

@@ -15,8 +15,8 @@ def forward_partials(model, q, v, tau, W, damping, partials, bias, shared=True):
     nv = model.robot.nv
     solve = mass_solver(mass_matrix(model, q) if shared else partials(model, q, v, ca.DM.zeros(nv), W)[2])
     Q, D, _ = partials(model, q, v, solve(tau - bias(model, q, v, W)), W)
-    found = -solve(ca.horzcat(Q, D + damping))
-    return found[:, :nv], found[:, nv:], inverse(solve, nv)
+    result = -solve(ca.horzcat(Q, D + damping))
+    return result[:, :nv], result[:, nv:], inverse(solve, nv)
 
 
 def hybrid_partials(model, q, v, a, tau, prescribed, W, partials, bias):

@@ -17,7 +17,7 @@ from .implicit import inverse, mass_matrix, mass_solver
     regroup=True,
 )
 def cholesky(model, q):
-    """M^-1 (nv, nv); see the quantity. Cost O(n depth^2) beside the mass matrix."""
+    """M^-1 (nv, nv); see od.describe("mass_matrix_inverse"). Cost O(n depth^2) beside the mass matrix."""
     return inverse(mass_solver(mass_matrix(model, q)), model.robot.nv)
 
 
@@ -30,7 +30,7 @@ def cholesky(model, q):
     regroup=True,
 )
 def articulated(model, q):
-    """M^-1 (nv, nv); see the quantity. Cost O(n depth).
+    """M^-1 (nv, nv); see od.describe("mass_matrix_inverse"). Cost O(n depth).
 
     Symbols: MA articulated inertia, U = MA S, D = S^T U, F[i] {joint: its columns of the wrench that passes body i},
     P[i] {joint: columns of the acceleration of body i}. Only joints j >= i in the upper half are followed.

@@ -5,8 +5,7 @@ import casadi as ca
 from ..inverse_dynamics.recursive_spatial import spatial_inertia
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..kinematics.recursive_body import local_poses
-from ..lie.se3 import Ad, Ad_inv, ad
-from ..lie.so3 import skew
+from ..lie.se3 import Ad, Ad_inv, ad, force_cross
 from ..registry import method
 from ..working_axes.assembly import assembled
 from .implicit import forward_partials, hybrid_partials
@@ -17,7 +16,10 @@ _FACTS = {"kind": "analytic", "cannot": {"transform": "its screw changes with it
 
 @method("inverse_dynamics_partials", "spatial_vector", source=_SINGH, max_order=0, **_FACTS)
 def spatial_vector(model, order, q, V, W=None):
-    """Partials of the torques, [(dtau_dq, dtau_dv, dtau_ddv)]; see the quantity. Cost O(n depth)."""
+    """Partials of the torques, [(dtau_dq, dtau_dv, dtau_ddv)]; see od.describe("inverse_dynamics_partials").
+
+    Cost O(n depth).
+    """
     return [idsva(model, q, V[0], V[1], W and W[0])]
 
 
@@ -41,7 +43,7 @@ def idsva(model, q, v, dv, W=None):
         A[i] = A[p] + S_rate[i] @ v[i] + S[i] @ dv[i]
         I[i] = spatial_inertia(model.inertia[i], C[i])
         momentum = I[i] @ V[i]
-        B[i] = 0.5 * (-ad(V[i]).T @ I[i] - I[i] @ ad(V[i]) + _force_cross(momentum))  # (14)
+        B[i] = 0.5 * (-ad(V[i]).T @ I[i] - I[i] @ ad(V[i]) + force_cross(momentum))  # (14)
         f[i] = I[i] @ A[i] - ad(V[i]).T @ momentum
         if applied is not None:
             f[i] = f[i] - Ad_inv(C[i]).T @ applied[i]
@@ -51,7 +53,7 @@ def idsva(model, q, v, dv, W=None):
         by_a = I[i] @ S[i]
         by_q = 2 * (B[i] @ Psi[i]) + I[i] @ Psi2[i]
         by_v = 2 * (B[i] @ S[i]) + I[i] @ (Psi[i] + S_rate[i])
-        turned = by_q + _force_cross(f[i]) @ S[i]
+        turned = by_q + force_cross(f[i]) @ S[i]
         G = 2 * (B[i].T @ S[i])
         for j in model.support(i):
             M[j, i] = S[j].T @ by_a
@@ -66,21 +68,15 @@ def idsva(model, q, v, dv, W=None):
     return assembled(model, Q), assembled(model, D), assembled(model, M, mirrored=True)
 
 
-def _force_cross(f):
-    """Matrix of V -> V x* f."""
-    n, f = skew(f[:3]), skew(f[3:])
-    return -ca.vertcat(ca.horzcat(n, f), ca.horzcat(f, ca.DM.zeros(3, 3)))
-
-
 @method("forward_dynamics_partials", "spatial_vector", source="Singh et al. 2023 (FDSVA), eq. 45", **_FACTS)
 def forward(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see the quantity."""
+    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
     return forward_partials(model, q, v, tau, W, damping, idsva, _bias, shared=False)
 
 
 @method("hybrid_dynamics_partials", "spatial_vector", source=_SINGH + "; blocks as in Kim 2012, section 2", **_FACTS)
 def hybrid(model, q, v, a, tau, prescribed, W):
-    """Partials of what is not prescribed; see the quantity."""
+    """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials")."""
     return hybrid_partials(model, q, v, a, tau, prescribed, W, idsva, _bias)
 
 

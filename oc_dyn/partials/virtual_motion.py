@@ -26,7 +26,7 @@ class VirtualMotion(BodyMotion):
 
 
 @dataclass
-class Integrals(MassIntegrals):
+class VirtualIntegrals(MassIntegrals):
     """All integrals about the motion and the virtual motion; K, l of twice the velocity."""
 
     m: object
@@ -60,7 +60,7 @@ class VirtualTree(WorkingTree):
         self.screws, self.zeta = {}, {}
         for i in model.bodies:
             self._move(i, v[i], dv[i], lam[i])
-        self.collect(Integrals, self._own)
+        self.collect(VirtualIntegrals, self._own)
 
     def _move(self, i, v, dv, lam):
         frame, above = self.frames[i], self.above(i)
@@ -106,4 +106,4 @@ def _integrals(m, h, T, P, motion, doubled, wrench):
     J, L = y @ h.T + skew(x) @ P, m * y + cross(x, h)
     # as coriolis_transposed((x, y)), by (a x r) x (b x r) = r r^T (a x b)
     g = 2 * (P @ cross(w, x) + cross(motion.u, L)) + cross(cross(w2, h2), y)
-    return Integrals(m, h, T, l, K, n - wrench[0], f - wrench[1], L, J, T @ x + cross(h, y), g)
+    return VirtualIntegrals(m, h, T, l, K, n - wrench[0], f - wrench[1], L, J, T @ x + cross(h, y), g)

@@ -184,6 +184,24 @@ def _checked_meta(source, meta):
     unknown = set(meta).difference(required, optional)
     if unknown:
         raise FileError(source, [f"its metadata has an entry {_shown(min(unknown))} that is not known"])
+    _check_columns(source, meta)
+    for key, known in (("grid", ("pieces", "samples")), ("time_unit", ("s", None))):
+        if meta.get(key) not in known:
+            raise FileError(source, [f"its metadata: {key} is {_shown(meta[key])}, expected {known[0]!r}"])
+    if not isinstance(meta.get("friction", True), bool):
+        raise FileError(source, [f"its metadata: friction is {_shown(meta['friction'])}, expected true or false"])
+    info = meta["info"]
+    if not isinstance(info, dict) or not isinstance(info.get("robot"), (str, type(None))):
+        raise FileError(source, ["its metadata: info is no object of facts, or its robot no name"])
+    try:
+        _limits(meta)
+    except (ValueError, TypeError) as error:
+        raise FileError(source, [f"its metadata: {error}"]) from None
+    return meta
+
+
+def _check_columns(source, meta):
+    """FileError unless joints, units, continuity and columns belong together."""
     joints, continuity = meta["joints"], meta["continuity"]
     names = _texts(source, meta, "joints")
     if not names or len(set(names)) != len(names):
@@ -198,19 +216,6 @@ def _checked_meta(source, meta):
     if columns not in (wanted, [*wanted, *DYNAMIC]):
         problem = f"its metadata: columns is {_shown(columns)}, expected {', '.join(wanted)}, and tau, dtau or neither"
         raise FileError(source, [problem])
-    for key, known in (("grid", ("pieces", "samples")), ("time_unit", ("s", None))):
-        if meta.get(key) not in known:
-            raise FileError(source, [f"its metadata: {key} is {_shown(meta[key])}, expected {known[0]!r}"])
-    if not isinstance(meta.get("friction", True), bool):
-        raise FileError(source, [f"its metadata: friction is {_shown(meta['friction'])}, expected true or false"])
-    info = meta["info"]
-    if not isinstance(info, dict) or not isinstance(info.get("robot"), (str, type(None))):
-        raise FileError(source, ["its metadata: info is no object of facts, or its robot no name"])
-    try:
-        _limits(meta)
-    except (ValueError, TypeError) as error:
-        raise FileError(source, [f"its metadata: {error}"]) from None
-    return meta
 
 
 def _texts(source, meta, key):

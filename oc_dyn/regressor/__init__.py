@@ -12,17 +12,31 @@ from dataclasses import replace
 import casadi as ca
 
 from ..model.parameters import checked_parts
-from ..ports import configuration_port, derivative_name, motion_ports
+from ..ports import (
+    configuration_port,
+    derivative_name,
+    derivative_unit,
+    motion_ports,
+    nv,
+    parameter_unit,
+    parameters,
+    quotient_unit,
+)
 from ..registry import Port, quantity
 
 
 def _regressor_ports(name):
     def outputs(robot, order, options):
-        shape = (robot.nv, len(robot.parameter_rows(_parts(options))))
-        meaning = f"torques of unit parameters; columns are robot.parameter_rows({_parts(options)})"
-        unit = "SI: Nm or N by kg, kg m, kg m2"
+        parts = _parts(options)
+        shape = (nv(robot), parameters(robot, parts))
+        meaning = f"torques of unit parameters; columns are robot.parameter_rows({parts})"
         return [
-            Port(derivative_name(name, k), shape, unit, f"time derivative {k} of {name}" if k else meaning)
+            Port(
+                derivative_name(name, k),
+                shape,
+                quotient_unit(derivative_unit("Nm, N", k), parameter_unit(parts)),
+                f"time derivative {k} of {name}" if k else meaning,
+            )
             for k in range(order + 1)
         ]
 
@@ -71,6 +85,8 @@ quantity(
     options=("columns",),
     default=("recursive",),
     sparse=True,
+    equation="tau = Y(q, v, dv) params, tau that of inverse_dynamics without armature and friction; columns of "
+    "armature are diag(dv), of viscous diag(v)",
 )
 quantity(
     name="slotine_li_regressor",
@@ -83,6 +99,7 @@ quantity(
     options=("coriolis",),
     default=("recursive",),
     sparse=True,
+    equation="M(q) dvr + C(q, v) vr + g(q) = Ys(q, v, vr, dvr) params, M without armature",
 )
 
 from . import by_ad, jacobian_sum, recursive  # noqa: E402, F401  registers the methods

@@ -14,7 +14,7 @@ _ALONG = " by the inertial parameters, then jtimes along the motion with cse"
 
 @method("joint_torque_regressor", "ad", kind="ad", source="AD: Jacobian of inverse_dynamics/taylor" + _ALONG)
 def joint_torque_regressor(model, order, q, V):
-    """Derivatives 0..order of Y (nv, 10 bodies); see the quantity."""
+    """Derivatives 0..order of Y (nv, 10 bodies); see od.describe("joint_torque_regressor")."""
     params = ca.SX.sym("params", 10 * len(model.robot.bodies))
     torque = taylor(with_parameters(model, params), 0, q, V[:2])[0]
     return _along(model, order, q, [V], ca.jacobian(torque, params))
@@ -28,8 +28,8 @@ def joint_torque_regressor(model, order, q, V):
     coriolis=("christoffel", "garofalo"),
 )
 def slotine_li_regressor(model, order, q, V, Vr, coriolis):
-    """Derivatives 0..order of Ys (nv, 10 bodies); see the quantity. M and C by composite bodies, Garofalo's C by
-    spatial_admissible, g by inverse dynamics at rest."""
+    """Derivatives 0..order of Ys (nv, 10 bodies); see od.describe("slotine_li_regressor"). M and C by composite bodies,
+    Garofalo's C by spatial_admissible, g by inverse dynamics at rest."""
     params = ca.SX.sym("params", 10 * len(model.robot.bodies))
     heavy = with_parameters(model, params)
     rest = ca.DM.zeros(model.robot.nv)

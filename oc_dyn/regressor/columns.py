@@ -18,9 +18,9 @@ def momentum_matrix(V):
     angular part first and tensor xx xy yy xz yz zz."""
     w, u = V[:3], V[3:]
     x, y, z = (w[k] for k in range(3))
-    turned = ca.blockcat([[x, y, 0, z, 0, 0], [0, x, y, 0, z, 0], [0, 0, 0, x, y, z]])
-    top = ca.horzcat(ca.DM(3, 1), -skew(u), turned)
-    return ca.sparsify(ca.vertcat(top, ca.horzcat(u, skew(w), ca.DM(3, 6))))
+    turned = ca.blockcat([[x, y, 0, z, 0, 0], [0, x, y, 0, z, 0], [0, 0, 0, x, y, z]])  # (12)
+    top = ca.horzcat(ca.DM(3, 1), -skew(u), turned)  # (11)
+    return ca.sparsify(ca.vertcat(top, ca.horzcat(u, skew(w), ca.DM(3, 6))))  # (8), (10)
 
 
 def wrench_columns(V, Vr, rate, k, coriolis):
@@ -34,7 +34,7 @@ def wrench_columns(V, Vr, rate, k, coriolis):
     pairs = [(comb(k, l), V[l], Vr[k - l]) for l in range(k + 1)]
     if coriolis == "garofalo":
         alpha = rate[k] + total(c * (ad(x) @ y) for c, x, y in pairs)
-        return momentum_matrix(alpha) - total(c * (ad(x).T @ momentum_matrix(y)) for c, x, y in pairs)
+        return momentum_matrix(alpha) - total(c * (ad(x).T @ momentum_matrix(y)) for c, x, y in pairs)  # (15)
     a = rate[k][3:] + total(c * ca.cross(x[:3], y[3:]) for c, x, y in pairs)
     U = skew(rate[k][:3]) + total(c * (skew(x[:3]) @ skew(y[:3])) for c, x, y in pairs)
     forces, moments = newton_euler_columns(a, U)

@@ -14,7 +14,10 @@ _SOURCE = "Garofalo et al. 2013, eqs. 15 and 16"
 
 @method("joint_torque_regressor", "jacobian_sum", kind="closed_form", source=_SOURCE + ", with vr = v")
 def joint_torque_regressor(model, order, q, V):
-    """Derivatives 0..order of Y (nv, 10 bodies); see the quantity. ad(V) V = 0, so one product falls away."""
+    """Derivatives 0..order of Y (nv, 10 bodies); see od.describe("joint_torque_regressor").
+
+    ad(V) V = 0, so one product falls away.
+    """
     return _regressors(model, order, q, V, V, None)
 
 
@@ -26,7 +29,7 @@ def joint_torque_regressor(model, order, q, V):
     coriolis=("christoffel", "garofalo"),
 )
 def slotine_li_regressor(model, order, q, V, Vr, coriolis):
-    """Derivatives 0..order of Ys (nv, 10 bodies); see the quantity.
+    """Derivatives 0..order of Ys (nv, 10 bodies); see od.describe("slotine_li_regressor").
 
     Equation:  Ys_k = J_k^T (A(alpha_k) - ad(V_k)^T A(J_k vr)),
                alpha_k = J_k dvr + J_k' vr + ad(V_k) J_k vr + G_k                         (15), (16)
@@ -43,11 +46,11 @@ def _regressors(model, order, q, V, Vr, coriolis):
         Ja, Ga = [X @ x for x in J[i]], [X @ x for x in G[i]]
         seen = [X @ x for x in twists[i]]
         reference = [total(comb(k, l) * (Ja[k - l] @ Vr[l]) for l in range(k + 1)) for k in range(order + 2)]
-        rate = [reference[k + 1] + Ga[k] for k in range(order + 1)]
+        rate = [reference[k + 1] + Ga[k] for k in range(order + 1)]  # alpha without its bracket
         if coriolis is None:
             W = [torque_columns(seen, rate, k) for k in range(order + 1)]
         else:
             W = [wrench_columns(seen, reference, rate, k, coriolis) for k in range(order + 1)]
         for n in range(order + 1):
-            blocks[n].append(total(comb(n, k) * (Ja[n - k].T @ W[k]) for k in range(n + 1)))
+            blocks[n].append(total(comb(n, k) * (Ja[n - k].T @ W[k]) for k in range(n + 1)))  # (16)
     return [ca.horzcat(*x) for x in blocks]

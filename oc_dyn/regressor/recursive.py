@@ -21,7 +21,7 @@ from .columns import author_frames, newton_euler_columns, to_author, wrench_colu
     "toolkit",
 )
 def joint_torque_regressor(model, order, q, V):
-    """Derivatives 0..order of Y (nv, 10 bodies); see the quantity. Cost O(n depth order^2).
+    """Derivatives 0..order of Y (nv, 10 bodies); see od.describe("joint_torque_regressor"). Cost O(n depth order^2).
 
     The forward pass of inverse_dynamics/taylor gives the acceleration of each body's origin and its acceleration matrix
     as jets; the wrenches of unit parameters are linear in them and go down the path to the ground as jets too.
@@ -86,7 +86,7 @@ def in_rows(model, force):
     coriolis=("christoffel", "garofalo"),
 )
 def slotine_li_regressor(model, order, q, V, Vr, coriolis):
-    """Derivatives 0..order of Ys (nv, 10 bodies); see the quantity. Cost O(n depth order^2).
+    """Derivatives 0..order of Ys (nv, 10 bodies); see od.describe("slotine_li_regressor"). Cost O(n depth order^2).
 
     Equation:  W_k of wrench_columns with the rate Vr' + G for each body, with
                Vr_i = Ad Vr_p + S vr,  Ad' = -ad(S v) Ad, and down the path Ad^T W, whose rate is

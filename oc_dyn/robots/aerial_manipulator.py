@@ -1,16 +1,20 @@
 """A multirotor with two arms of three revolute joints each: 12 degrees of freedom, floating base."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from ..lie import so3
 from ..model.builder import RobotBuilder
+from ..model.robot import Robot
+from ..types import Array
 
 PROPELLER_RADIUS = 0.40  # from the base's centre of mass to each propeller [m]
 PROPELLER_TILT = np.radians(30.0)  # about the arm that carries it, sign alternating
 DRAG_TO_THRUST = 0.016  # drag moment over thrust [m], sense alternating
 
 
-def aerial_manipulator():
+def aerial_manipulator() -> Robot:
     """A hexarotor base (2.5 kg) that carries two parallel 3R arms below its centre of mass, seven bodies in all.
 
     At robot.neutral() all frames are parallel to the root frame and both arms hang straight down. The base's frame is
@@ -48,7 +52,7 @@ def aerial_manipulator():
     return b.build(floating_base=True)
 
 
-def propeller_poses():
+def propeller_poses() -> list[tuple[Array, Array]]:
     """Poses [(R, p)] of the six propellers in the base frame; each thrusts along its z.
 
     Propeller i stands at 60 (i - 1) degrees from x, 0.40 m from the centre in the plane of the base's centre of mass,
@@ -62,7 +66,7 @@ def propeller_poses():
     return poses
 
 
-def propellers():
+def propellers() -> Array:
     """(6, 6) matrix from the six thrusts [N] to the wrench [moment; force] on the base, in and about its frame.
 
     Geometry as in propeller_poses. Drag adds a moment of -0.016 m (odd i) or +0.016 m (even i) times the thrust about

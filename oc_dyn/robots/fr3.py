@@ -1,12 +1,17 @@
 """The Franka Research 3: the Panda's geometry with its own inertial parameters and velocity limits that depend on q."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
+from ..model.robot import Robot
 from ..numbers import as_floats
+from ..types import Array, ExpressionLike
 from .panda import franka_arm
 
 # mass [kg], centre of mass [m], tensor about it [kg m^2]: xx, xy, xz, yy, yz, zz; all in the link's frame
@@ -59,7 +64,7 @@ _UPPER_END = np.array([2.7501, 1.7918, 2.9065, -0.1458, 2.8101, 4.5205, 3.0196])
 _LOWER_END = np.array([-2.7501, -1.7918, -2.9065, -3.0481, -2.8101, 0.54092, -3.0196])
 
 
-def fr3(constant_limits=False):
+def fr3(constant_limits: bool = False) -> Robot:
     """The Franka Research 3 arm; q = 0 is the vendor's zero.
 
     Joints fr3_joint1 .. 7, links fr3_link0 .. fr3_link7, frame fr3_link8 the flange. Its velocity limits depend on the
@@ -73,13 +78,13 @@ def fr3(constant_limits=False):
     return replace(franka_arm("fr3", _INERTIAS, _LIMITS), velocity_limits=fr3_velocity_limits)
 
 
-def fr3_limits(constant_limits=False):
+def fr3_limits(constant_limits: bool = False) -> dict[str, Array]:
     """Limits of the FR3, {kind: (7,)}: lower, upper [rad], velocity, acceleration, jerk, effort [Nm], effort_rate."""
     limits = {**_LIMITS, **_BOX} if constant_limits else _LIMITS
     return {kind: np.array(values) for kind, values in limits.items()}
 
 
-def fr3_velocity_limits(q):
+def fr3_velocity_limits(q: ExpressionLike) -> tuple[Any, Any]:
     """Velocity limits of the FR3 at a configuration.
 
     Equation:  upper = min(v_max, max(0, sqrt(max(0, k (b - q))) - c)), lower likewise from the other end.
@@ -89,7 +94,7 @@ def fr3_velocity_limits(q):
     Source:    the vendor's robot specification of the Franka Research 3.
     """
     symbolic = isinstance(q, (ca.SX, ca.MX))
-    q = q if symbolic else ca.DM(as_floats("fr3_velocity_limits: q", q).reshape(-1))
+    q = q if isinstance(q, (ca.SX, ca.MX)) else ca.DM(as_floats("fr3_velocity_limits: q", q).reshape(-1))
     if q.numel() != 7:
         raise ShapeError(f"fr3_velocity_limits: got {q.numel()} angles, expected 7")
     q = ca.vec(q)
@@ -98,6 +103,6 @@ def fr3_velocity_limits(q):
     return (lower, upper) if symbolic else (np.array(lower).ravel(), np.array(upper).ravel())
 
 
-def _slope(distance):
+def _slope(distance: Any) -> Any:
     # max(0, sqrt(x) - c) is sqrt(max(c^2, x)) - c, whose derivative never meets the root of zero
     return ca.sqrt(ca.fmax(ca.DM(_OFFSET**2), ca.DM(_GAIN) * distance)) - ca.DM(_OFFSET)

@@ -1,15 +1,21 @@
 """A humanoid of simple bodies, for scaling studies: the number and kind of its joints are those of real ones."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from ..model.builder import RobotBuilder
+from ..model.robot import Robot
 
 _X, _Y, _Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 _LEG = ((_Z, 0.0), (_X, 0.0), (_Y, 0.0), (_Y, -0.4), (_Y, -0.4), (_X, 0.0))  # axis, z from the link above [m]
 _ARM = ((_Y, 0.0), (_X, 0.0), (_Z, 0.0), (_Y, -0.3), (_Z, -0.3), (_X, 0.0))
 
 
-def humanoid(floating_base=False):
+def humanoid(floating_base: bool = False) -> Robot:
     """Humanoid with 25 hinges: one at the waist, six in each leg and arm; 76.5 kg without the pelvis that stands still.
 
     floating_base=True lets the pelvis move. Hips, shoulders, ankles and wrists have axes that meet, as real ones do.
@@ -17,7 +23,7 @@ def humanoid(floating_base=False):
     """
     b = RobotBuilder("humanoid")
     b.add_link("pelvis", mass=10.0, com=(0.01, 0.0, 0.05), inertia=np.diag([0.1, 0.09, 0.08]))
-    chest = {"mass": 40.5, "com": (0.01, 0.0, 0.15), "inertia": np.diag([0.9, 0.8, 0.4])}
+    chest: dict[str, Any] = {"mass": 40.5, "com": (0.01, 0.0, 0.15), "inertia": np.diag([0.9, 0.8, 0.4])}
     b.add_body("chest", "revolute", "pelvis", axis=_Z, xyz=(0, 0, 0.2), **chest)
     for side, sign in (("left", 1), ("right", -1)):
         _limb(b, f"{side}_leg", "pelvis", (0, 0.1 * sign, 0), _LEG)
@@ -25,8 +31,8 @@ def humanoid(floating_base=False):
     return b.build(floating_base=floating_base)
 
 
-def _limb(b, name, parent, start, joints):
-    link = {"mass": 1.5, "com": (0.01, 0.02, -0.1), "inertia": np.diag([0.02, 0.021, 0.01])}
+def _limb(b: RobotBuilder, name: str, parent: str, start: Sequence[float], joints: Sequence[tuple[Any, float]]) -> None:
+    link: dict[str, Any] = {"mass": 1.5, "com": (0.01, 0.02, -0.1), "inertia": np.diag([0.02, 0.021, 0.01])}
     for k, (axis, z) in enumerate(joints, 1):
         b.add_body(f"{name}{k}", "revolute", parent, axis=axis, xyz=start if k == 1 else (0, 0, z), **link)
         parent = f"{name}{k}"

@@ -1,11 +1,17 @@
 """The Panda (FER) of Franka Emika: seven revolute joints on a fixed base, without hand."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..errors import ModelWarning
 from ..model.builder import RobotBuilder
+from ..model.robot import Robot
+from ..types import Array
 from ..validation import one_of
 
 _RIGHT = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])  # a quarter turn about x, exactly
@@ -65,7 +71,7 @@ _LIMITS = {
 }
 
 
-def panda(inertias="identified"):
+def panda(inertias: str = "identified") -> Robot:
     """The Panda arm; q = 0 is the vendor's zero.
 
     Joints panda_joint1 .. 7; links panda_link0 (base) .. panda_link7; frame panda_link8 is the flange, 0.107 m along z
@@ -85,12 +91,12 @@ def panda(inertias="identified"):
         return franka_arm("panda", _VENDOR, _LIMITS)
 
 
-def panda_limits():
+def panda_limits() -> dict[str, Array]:
     """Limits of the Panda, {kind: (7,)}: lower, upper [rad], velocity, acceleration, jerk, effort [Nm], effort_rate."""
     return {kind: np.array(values) for kind, values in _LIMITS.items()}
 
 
-def franka_arm(name, inertias, limits):
+def franka_arm(name: str, inertias: Sequence[Any], limits: Mapping[str, Sequence[float]]) -> Robot:
     """A robot of this geometry: inertias of the seven links (mass, com, six numbers), limits {kind: seven numbers}."""
     b = RobotBuilder(name)
     b.add_link(f"{name}_link0")

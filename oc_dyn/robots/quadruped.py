@@ -1,13 +1,18 @@
 """A quadruped of the size and build of HyQ."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ..model.builder import RobotBuilder
+from ..model.robot import Robot
 
 _LEGS = {"LF": (1, 1), "RF": (1, -1), "LH": (-1, 1), "RH": (-1, -1)}  # signs of x and y of the hip
 
 
-def quadruped():
+def quadruped() -> Robot:
     """A trunk on a free joint and four legs of three joints; q = 0 has the legs straight down.
 
     Legs LF, RF, LH, RH (left and right, front and hind); joints <leg>_haa about x, <leg>_hfe and <leg>_kfe about -y;
@@ -18,15 +23,15 @@ def quadruped():
     b.add_link("trunk", mass=50.0, com=(0.0, 0.0, 0.04), inertia=np.diag([1.5, 8.0, 9.0]))
     limits = {"velocity": 14.0, "effort": 150.0}
     for leg, (x, y) in _LEGS.items():
-        hip = {"xyz": (0.37 * x, 0.2 * y, 0.0), "axis": (1, 0, 0), "lower": -1.0, "upper": 1.0}
+        hip: dict[str, Any] = {"xyz": (0.37 * x, 0.2 * y, 0.0), "axis": (1, 0, 0), "lower": -1.0, "upper": 1.0}
         hip |= {"mass": 3.0, "com": (0, 0, -0.04), "inertia": np.diag([0.006, 0.006, 0.006])}
         b.add_body(f"{leg}_hip", "revolute", "trunk", joint=f"{leg}_haa", **hip, **limits)
         low, high = sorted((-0.8 * x, 1.6 * x))
-        thigh = {"xyz": (0, 0, -0.08), "axis": (0, -1, 0), "lower": low, "upper": high}
+        thigh: dict[str, Any] = {"xyz": (0, 0, -0.08), "axis": (0, -1, 0), "lower": low, "upper": high}
         thigh |= {"mass": 3.5, "com": (0, 0, -0.15), "inertia": np.diag([0.04, 0.04, 0.005])}
         b.add_body(f"{leg}_thigh", "revolute", f"{leg}_hip", joint=f"{leg}_hfe", **thigh, **limits)
         low, high = sorted((-2.5 * x, -0.3 * x))  # knees bend forward in the hind legs, backward in the front legs
-        shank = {"xyz": (0, 0, -0.35), "axis": (0, -1, 0), "lower": low, "upper": high}
+        shank: dict[str, Any] = {"xyz": (0, 0, -0.35), "axis": (0, -1, 0), "lower": low, "upper": high}
         shank |= {"mass": 0.9, "com": (0, 0, -0.13), "inertia": np.diag([0.012, 0.012, 0.001])}
         b.add_body(f"{leg}_shank", "revolute", f"{leg}_thigh", joint=f"{leg}_kfe", **shank, **limits)
         b.add_frame(f"{leg}_foot", f"{leg}_shank", xyz=(0, 0, -0.33))

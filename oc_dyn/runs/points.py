@@ -13,7 +13,7 @@ def fill(table, plan, measure, executor="serial", bar=None):
 
     Known rows are taken as they are; the others are measure(**keys) -> {value: number or text}, by an executor as in
     oc_dyn.executors, and written as they come. measure: a function of a module. Raises the first exception of a point;
-    rows done before are kept.
+    rows done before stay stored.
     """
     table.begin()
     rows, missing = {}, []

@@ -12,8 +12,14 @@ from ..command_line import Parser
 from ..errors import ALL, ShapeError, UnknownName
 from ..files import replacing, together, write_csv
 from ..interrupts import watched
+from ..numbers import shortened
 from ..text import terminal, terminal_lines
 from .manifest import manifest, write_json
+
+
+def results_folder(name, quick=False):
+    """Where a problem or study writes by default: committed results are only overwritten by a full run."""
+    return Path("results", *(["quick"] if quick else []), name)
 
 
 def script(solve, config, quick=None):
@@ -24,11 +30,11 @@ def script(solve, config, quick=None):
         if __name__ == "__main__":
             sys.exit(main())
 
-    solve: gets a Run, and the settings. config: those, a dataclass. quick: changes of them by --quick. main takes
-    --quick, --quiet, --out DIR (results/<name of the file> by default) and --set NAME=VALUE for any setting; changes:
-    the same from Python. The folder gets what solve writes, and manifest.json, all at the end. Status: 0; 1 if a check
-    fails; 2, with the message, for what is refused: one of the errors of oc_dyn; 130 after Ctrl-C, and nothing is
-    written.
+    solve: takes a ProblemRun and the settings. config: the settings, a dataclass. quick: changes to them for --quick.
+    main takes --quick, --quiet, --out DIR (default: results/NAME, with --quick results/quick/NAME) and --set NAME=VALUE
+    for any setting; changes: the same from Python. The folder gets what solve writes and manifest.json, all at the end.
+    Status: 0; 1 if a check fails; 2, with the message, if one of the errors of oc_dyn is raised; 130 after Ctrl-C,
+    when nothing is written.
     """
     file, doc = solve.__globals__["__file__"], solve.__globals__["__doc__"] or ""
     name = Path(file).stem
@@ -36,22 +42,23 @@ def script(solve, config, quick=None):
     def main(argv=None, **changes):
         words = sys.argv[1:] if argv is None else [str(w) for w in argv]
         parser = Parser(description=(doc.splitlines() or [name])[0])
-        parser.add_argument("--out", type=Path, default=Path("results") / name, metavar="DIR", help="(%(default)s)")
+        help = f"folder for the results ({results_folder(name)}, with --quick {results_folder(name, quick=True)})"
+        parser.add_argument("--out", type=Path, metavar="DIR", help=help)
         parser.add_argument("--quick", action="store_true", help="a smaller run, with fewer pictures")
         parser.add_argument("--quiet", action="store_true", help="print nothing")
-        help = f"change a setting; there are {', '.join(f.name for f in fields(config))}"
+        help = f"change a setting: one of {', '.join(f.name for f in fields(config))}"
         parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
         options = parser.parse_args(words)
+        out = options.out or results_folder(name, options.quick)
         try:
             cfg = replace(config, **((quick or {}) if options.quick else {}))
             cfg = replace(cfg, **dict(_setting(text, cfg) for text in options.set), **changes)
-            with watched(), together(options.out) as part:
-                run = Run(part, options.quick, print if not options.quiet else lambda *_: None)
+            with watched(), together(out) as part:
+                run = ProblemRun(part, options.quick, print if not options.quiet else lambda *_: None)
                 solve(run, cfg)
-                passed = all(error < bound for error, bound in run.checked.values())
-                checks = {what: {"error": error, "bound": bound} for what, (error, bound) in run.checked.items()}
+                passed = all(check["passed"] for check in run.checks.values())
                 command = ["python", f"problems/{name}.py", *words]
-                facts = {"config": asdict(cfg), **run.facts, "passed": passed, "checks": checks}
+                facts = {"config": asdict(cfg), **run.facts, "passed": passed, "checks": run.checks}
                 write_json(part / "manifest.json", manifest(command, **facts))
         except KeyboardInterrupt:
             print(f"{name}: stopped", file=sys.stderr)
@@ -59,23 +66,40 @@ def script(solve, config, quick=None):
         except (*ALL, OSError) as error:  # the last of the disk, or of a program that is called
             print(terminal_lines(f"{name}: {error}"), file=sys.stderr)
             return 2
-        run.say(f"written to {terminal(options.out)}")
+        run.say(f"written to {terminal(out)}")
         return 0 if passed else 1
 
     return main
 
 
-class Run:
-    """What a problem's solve has: out, folder of the results; quick; say, which prints; facts for the manifest."""
+class ProblemRun:
+    """One run of a problem. out: folder of the results; quick; say: prints; facts: further entries of the manifest."""
 
     def __init__(self, out, quick, say):
         self.out, self.quick, self.say = out, quick, say
-        self.facts, self.checked = {}, {}
+        self.facts, self.checks = {}, {}
 
-    def check(self, what, error, below):
-        """Say whether a number is below its bound, and keep it for the manifest; the run fails where it is not."""
-        self.checked[what] = error, below = float(error), float(below)
-        self.say(f"{what:72} {error:10.3e}  {'is' if error < below else 'IS NOT'} below {below:.3e}")
+    def check(self, what, value=None, *, below=None, above=None, equals=None, within=None, holds=None):
+        """Check a number, or whether something holds; print it and store it in the manifest. The run fails if it fails.
+
+        below, above: strict bounds of the value, either or both. equals: the value expected, exactly or, with
+        within, to less than this absolute difference. holds: a condition, without a value or with one to be printed.
+        Returns whether the check passed. ShapeError for other combinations, a name used before, or what is no number.
+        """
+        bounds = {"below": below, "above": above, "equals": equals, "within": within, "holds": holds}
+        bounds = {name: x for name, x in bounds.items() if x is not None}
+        if what in self.checks:
+            raise ShapeError(f"check {what!r}: there is one of that name already")
+        if bounds.keys() not in _COMBINATIONS:
+            raise ShapeError(
+                f"check {what!r}: got {' and '.join(bounds) or 'no bound'}, expected below and/or above, "
+                "equals with or without within, or holds"
+            )
+        value, bounds = _numbers_of_check(what, value, bounds)
+        passed = all(_TESTS[name](value, bounds) for name in bounds)
+        self.checks[what] = {"value": value, **bounds, "passed": passed}
+        self.say(f"{what:72} {_told(value, bounds, passed)}")
+        return passed
 
     def table(self, name, columns):
         """Write a CSV of {heading, or tuple of headings: (K,) or (K, n) numbers, or K texts}."""
@@ -91,7 +115,7 @@ class Run:
 
     @contextmanager
     def figure(self, name, *titles, columns=None, size=None, xlabel="time [s]"):
-        """Axes, one a title, to draw on, so many in a row; the PNG is written at the end of the block."""
+        """Axes to draw on, one per title, `columns` in a row; the PNG is written at the end of the block."""
         from matplotlib.figure import Figure
 
         columns = columns or len(titles)
@@ -110,6 +134,42 @@ class Run:
                 axis.legend(fontsize="small")
         with replacing(self.out / name) as part:
             figure.savefig(part, dpi=90, format="png")
+
+
+_COMBINATIONS = [{"below"}, {"above"}, {"below", "above"}, {"equals"}, {"equals", "within"}, {"holds"}]
+_TESTS = {  # of a value, and of the bounds of its check; false for what is not a number
+    "below": lambda value, bounds: value < bounds["below"],
+    "above": lambda value, bounds: value > bounds["above"],
+    "equals": lambda value, bounds: "within" in bounds or value == bounds["equals"],
+    "within": lambda value, bounds: abs(value - bounds["equals"]) < bounds["within"],
+    "holds": lambda value, bounds: bounds["holds"],
+}
+
+
+def _numbers_of_check(what, value, bounds):
+    """The value and the bounds of a check as floats, `holds` as a bool."""
+    out = {}
+    for name, x in {"value": value, **bounds}.items():
+        if name == "value" and x is None and "holds" in bounds:
+            out[name] = None
+            continue
+        try:
+            out[name] = bool(x) if name == "holds" else float(x)
+        except (TypeError, ValueError):
+            raise ShapeError(f"check {what!r}: {name} is {shortened(x)}, expected a number") from None
+    return out.pop("value"), out
+
+
+def _told(value, bounds, passed):
+    """One check as printed: the value, whether it passed, the bounds."""
+    shown = " " * 10 if value is None else f"{value:10.3e}"
+    if "holds" in bounds:
+        return f"{shown}  {'holds' if passed else 'DOES NOT HOLD'}"
+    if "equals" in bounds:
+        tolerance = f" within {bounds['within']:.3e}" if "within" in bounds else ""
+        return f"{shown}  {'equals' if passed else 'DOES NOT EQUAL'} {bounds['equals']:.6g}{tolerance}"
+    words = [f"{name} {bounds[name]:.3e}" for name in ("below", "above") if name in bounds]
+    return f"{shown}  {'is' if passed else 'IS NOT'} {' and '.join(words)}"
 
 
 def _setting(text, cfg):

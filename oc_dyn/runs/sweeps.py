@@ -15,7 +15,7 @@ import time
 import types
 import uuid
 import warnings
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from ..digest import digest, unwound, version
 from ..elastic.model import ElasticRobot
 from ..errors import ShapeError, SolveError
 from ..files import write_bytes, write_csv
+from ..interrupts import recorded
 from ..model.robot import Robot
 from ..numbers import shortened
 from ..optimal_control.problem import Problem
@@ -38,6 +39,7 @@ _TABLE = "sweep.csv"
 _HEADER = ("key", "function", "version", "status", "seconds", "error", "point", "result")
 _OLD = ("point", "key", "status", "seconds", "error", "result", "code")  # of 0.1, whose keys did not tell all
 _OTHER_CODE = "other code"  # status of the SolveError of a worker whose function is not the one here
+_STOPPING = signal.SIGINT, signal.SIGTERM
 _KEPT = threading.local()  # in a thread of a worker: .function of the sweep .name, so that Functions which a robot
 # keeps are built once, and no two threads solve one Problem at once; the name is of one call of sweep alone, so that
 # what an earlier one did to its function cannot matter
@@ -129,10 +131,11 @@ def sweep(
             expected = filed.function if filed and key is None else None
             run, tasks = _run_packed, [(packed, name, expected, points[k], time_limit) for k in missing]
         through = completed(run, tasks, executor, lambda number: f"point {missing[number]} of the sweep")
-        with bar(progress, len(points), "sweep") as shown, _interrupts() as interrupted, closing(through) as found:
+        with bar(progress, len(points), "sweep") as shown, recorded(*_STOPPING) as raised, closing(through) as found:
             shown.update(len(done))
             for place, outcome, error in found:
-                interrupted()
+                if raised:  # also what a solver, or the point, has swallowed or made a failure of it
+                    raise raised[0]
                 if getattr(error, "status", None) == _OTHER_CODE:
                     raise error
                 k, status = missing[place], "lost"
@@ -368,36 +371,6 @@ def _plain_solution(found):
         ends = np.cumsum([0, *(v.size for v in variables)])
         out[what] = {v.name: values[:, a:b] for v, a, b in zip(variables, ends, ends[1:], strict=False)}
     return out
-
-
-@contextmanager
-def _interrupts():
-    """A function that raises what the handler of Ctrl-C or SIGTERM raised if something, such as a solver or the point
-    that ran, has swallowed it or made a failure of it."""
-    raised, before = [], {}
-    if threading.current_thread() is threading.main_thread():  # which alone may handle signals
-        handlers = ((s, signal.getsignal(s)) for s in (signal.SIGINT, signal.SIGTERM))
-        before = {s: handler for s, handler in handlers if callable(handler)}
-
-    def note(number, frame):
-        try:
-            return before[number](number, frame)
-        except BaseException as error:
-            raised.append(error)
-            raise
-
-    def interrupted():
-        if raised:
-            raise raised[0]
-
-    for s in before:
-        signal.signal(s, note)
-    try:
-        yield interrupted
-    finally:
-        for s, handler in before.items():
-            if signal.getsignal(s) is note:
-                signal.signal(s, handler)
 
 
 # -- what is kept on the disk ------------------------------------------------------------------------------------

@@ -12,15 +12,20 @@ S the joint's screws. Everywhere else it is, and so is d2tau_dvdv.
 import casadi as ca
 
 from ..friction import friction_torques
-from ..ports import configuration_port, motion_ports, torque_ports, wrench_ports
+from ..ports import configuration_port, motion_ports, nv, quotient_unit, torque_ports, wrench_ports
 from ..registry import Port, quantity
 
 _STORED = "(i, j, k) at row i + nv j, column k; first differentiated by the first letter"
 
 
-def _tensors(robot, names):
-    shape = (robot.nv * robot.nv, robot.nv)
-    return [Port(name, shape, "SI", f"{meaning}; {_STORED}") for name, meaning in names.items()]
+_Q, _V = "rad, m", "rad/s, m/s"
+
+
+def _tensors(robot, tensors):
+    shape = (nv(robot) * nv(robot), nv(robot))
+    return [
+        Port(name, shape, quotient_unit(*unit), f"{meaning}; {_STORED}") for name, (unit, meaning) in tensors.items()
+    ]
 
 
 def _inverse_inputs(robot, order, options):
@@ -37,23 +42,27 @@ def _wrenches(robot, options):
 
 
 def _inverse_outputs(robot, order, options):
-    names = {
-        "d2tau_dqdq": "second partial of tau by a step of q and another one",
-        "d2tau_dvdv": "second partial of tau by v twice",
-        "d2tau_dqdv": "second partial of tau by a step of q, then by v",
-        "dM_dq": "second partial of tau by dv, then by a step of q: that of the mass matrix",
+    tensors = {
+        "d2tau_dqdq": (("Nm, N", _Q, _Q), "second partial of tau by a step of q and another one"),
+        "d2tau_dvdv": (("Nm, N", _V, _V), "second partial of tau by v twice"),
+        "d2tau_dqdv": (("Nm, N", _Q, _V), "second partial of tau by a step of q, then by v"),
+        "dM_dq": (("kg m2, kg m, kg", _Q), "second partial of tau by dv, then by a step of q: that of the mass matrix"),
     }
-    return _tensors(robot, names)
+    return _tensors(robot, tensors)
 
 
 def _forward_outputs(robot, order, options):
-    names = {
-        "d2dv_dqdq": "second partial of dv by a step of q and another one",
-        "d2dv_dvdv": "second partial of dv by v twice",
-        "d2dv_dqdv": "second partial of dv by a step of q, then by v",
-        "dMinv_dq": "second partial of dv by tau, then by a step of q: that of the inverse mass matrix",
+    dv, by_mass = "rad/s2, m/s2", "1/(kg m2), 1/(kg m), 1/kg"
+    tensors = {
+        "d2dv_dqdq": ((dv, _Q, _Q), "second partial of dv by a step of q and another one"),
+        "d2dv_dvdv": ((dv, _V, _V), "second partial of dv by v twice"),
+        "d2dv_dqdv": ((dv, _Q, _V), "second partial of dv by a step of q, then by v"),
+        "dMinv_dq": (
+            (by_mass, _Q),
+            "second partial of dv by tau, then by a step of q: that of the inverse mass matrix",
+        ),
     }
-    return _tensors(robot, names)
+    return _tensors(robot, tensors)
 
 
 def _inverse_call(function, model, order, ports, options):
@@ -87,6 +96,8 @@ def _friction(robot):
     return ca.Function("friction", [v], [torque, slope, ca.jacobian(ca.vec(ca.densify(slope)), v)])
 
 
+_COMMUTE = "By q twice it is symmetric but within a spherical, planar or free joint, whose directions do not commute."
+
 quantity(
     name="inverse_dynamics_second_partials",
     summary="second partial derivatives of the joint torques by q, v and dv",
@@ -97,6 +108,8 @@ quantity(
     max_order=0,
     default=("composite", "ad_pure"),
     sparse=True,
+    equation="d2tau_dqdv[i, j, k] = d2 tau_i / (dq_j dv_k), ...; by q: by steps e of q (+) e, one after the other",
+    notes=(_COMMUTE,),
 )
 quantity(
     name="forward_dynamics_second_partials",
@@ -109,6 +122,8 @@ quantity(
     max_order=0,
     default=("composite", "ad"),
     sparse=True,
+    equation="d2dv_dqdv[i, j, k] = d2 dv_i / (dq_j dv_k), ...; by q: by steps e of q (+) e, one after the other",
+    notes=(_COMMUTE,),
 )
 
 from . import (  # noqa: E402, F401  registers the methods

@@ -88,16 +88,16 @@ def bicomplex_function(function):
     It runs through the function's own instructions; raises ModelError at one that no bicomplex number has.
     """
     parts = [ca.SX.sym(name, function.size1_in(0)) for name in ("x", "x1", "x2", "x12")]
-    given = [bicomplex(*row) for row in zip(*(ca.vertsplit(x) for x in parts), strict=True)]
-    found = [[ca.SX(0)] * function.size1_out(0) for _ in range(4)]
+    inputs = [bicomplex(*row) for row in zip(*(ca.vertsplit(x) for x in parts), strict=True)]
+    outputs = [[ca.SX(0)] * function.size1_out(0) for _ in range(4)]
     work, rows = {}, function.sparsity_out(0).row()
     for k in range(function.n_instructions()):
         kind = function.instruction_id(k)
         if kind == ca.OP_INPUT:
-            work[function.instruction_output(k)[0]] = given[function.instruction_input(k)[1]]
+            work[function.instruction_output(k)[0]] = inputs[function.instruction_input(k)[1]]
         elif kind == ca.OP_OUTPUT:
             y, place = work[function.instruction_input(k)[0]], rows[function.instruction_output(k)[1]]
-            for column, part in zip(found, (y.re.re, y.re.im, y.im.re, y.im.im), strict=True):
+            for column, part in zip(outputs, (y.re.re, y.re.im, y.im.re, y.im.im), strict=True):
                 column[place] = part
         elif kind == ca.OP_CONST:
             work[function.instruction_output(k)[0]] = _real(function.instruction_constant(k))
@@ -106,7 +106,7 @@ def bicomplex_function(function):
             work[function.instruction_output(k)[0]] = _OPERATIONS[kind](*arguments)
         else:
             raise ModelError(function.name(), [f"instruction {k} has no bicomplex form; take another method"])
-    return ca.Function("bicomplex", parts, [ca.vertcat(ca.SX(0, 1), *column) for column in found])
+    return ca.Function("bicomplex", parts, [ca.vertcat(ca.SX(0, 1), *column) for column in outputs])
 
 
 def _real(x):

@@ -20,7 +20,7 @@ from .tensor import pattern
     regroup=True,
 )
 def ad(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity."""
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials")."""
     by_q, by_v, M = ca.cse(list(first_partials(model, q, *V, W and W[0])))
     step = tangent(model, q)
     return [(_by(by_q, q) @ step, _by(by_v, V[0]), _by(by_q, V[0]), _by(M, q) @ step)]
@@ -34,8 +34,8 @@ def ad(model, order, q, V, W=None):
     regroup=True,
 )
 def ad_pure(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity. The strongest form found: Hessians are
-    symmetric, Jacobians of Jacobians do not know it."""
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials"). The strongest
+    form found: Hessians are symmetric, Jacobians of Jacobians do not know it."""
     tau = ca.cse(inverse_dynamics(model, 0, q, V, W)[0])
     every = pattern(model)  # the tree knows more zeros than the graph of a Hessian shows
     return [tuple(ca.project(x, every.intersect(x.sparsity())) for x in _hessians(model, tau, q, V[0], V[1]))]
@@ -50,13 +50,13 @@ def ad_pure(model, order, q, V, W=None):
     regroup=True,
 )
 def forward_ad(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials")."""
     tau = ca.SX.sym("tau", model.robot.nv)
     none = ca.SX(model.robot.nv, model.robot.nv)
     by_q, by_v, Minv = ca.cse(list(forward_first_partials(model, q, v, tau, W and W[0], none)))
     step = tangent(model, q)
-    found = [_by(by_q, q) @ step, _by(by_v, v), _by(by_q, v), _by(Minv, q) @ step, Minv]
-    return [_at(q, v, tau, W, found, T[0])]
+    outputs = [_by(by_q, q) @ step, _by(by_v, v), _by(by_q, v), _by(Minv, q) @ step, Minv]
+    return [_at(q, v, tau, W, outputs, T[0])]
 
 
 @method(
@@ -67,17 +67,17 @@ def forward_ad(model, order, q, v, T, W=None):
     regroup=True,
 )
 def forward_ad_pure(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials")."""
     tau = ca.SX.sym("tau", model.robot.nv)
     dv = ca.cse(forward_dynamics(model, 0, q, v, [tau], W)[0])
-    found = [*_hessians(model, dv, q, v, tau), ca.jacobian(dv, tau)]
-    return [_at(q, v, tau, W, found, T[0])]
+    outputs = [*_hessians(model, dv, q, v, tau), ca.jacobian(dv, tau)]
+    return [_at(q, v, tau, W, outputs, T[0])]
 
 
-def _at(q, v, tau, W, found, torques):
+def _at(q, v, tau, W, outputs, torques):
     """What was found for the symbol tau at these torques, which may depend on v."""
     arguments = [q, v, tau, *(W or [])]
-    return tuple(ca.Function("second", arguments, found).call([q, v, torques, *(W or [])]))
+    return tuple(ca.Function("second", arguments, outputs).call([q, v, torques, *(W or [])]))
 
 
 def tangent(model, q):

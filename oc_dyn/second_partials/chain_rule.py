@@ -12,7 +12,8 @@ _SOURCE = "Lee et al. 2005 for inverse dynamics, as in Singh et al. 2023, sectio
 
 @method("inverse_dynamics_second_partials", "chain_rule", kind="analytic", source=_SOURCE, cannot=CANNOT, regroup=True)
 def chain_rule(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity. Nothing is simplified; cost O(n^3).
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials"). Nothing is
+    simplified; cost O(n^3).
 
     A variable is (letter, body, column of its joint), the letter q, v or a.
     """

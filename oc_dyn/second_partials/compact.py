@@ -25,25 +25,25 @@ _NO_MIMIC = CANNOT | {"mimic": "its entries would have to be added up"}
     graph="mx",
 )
 def compact(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity."""
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials")."""
     size = {i: model.coordinates[i][3] for i in model.bodies}
     hops, screws, effects, joined = _one_by_one(model, size, q, V, W)
     inward, carry, meet, read = packed.inward(), packed.carry(), packed.meet(), packed.read()
-    seen, path = {}, {}
+    projected, path = {}, {}
     for j in model.bodies:
         p = model.parent[j]
         path[j] = [*path.get(p, []), *((j, r) for r in range(size[j]))]
-        above = [_each(inward, len(path[p]), 0)(hops[j], seen[p])] if p else []
-        seen[j] = ca.horzcat(*above, screws[j])
+        above = [_each(inward, len(path[p]), 0)(hops[j], projected[p])] if p else []
+        projected[j] = ca.horzcat(*above, screws[j])
     values, below = _Values(), {i: [] for i in model.bodies}
     for j in model.reversed_bodies:
         coordinates = [(j, t) for t in range(size[j])] + [c for more, _ in below[j] for c in more]
         at, n, D = ca.horzcat(effects[j], *(x for _, x in below[j])), len(coordinates), len(path[j])
         for t in range(size[j]):
             wrenches = _each(meet, n, 1)(at, screws[j][:, t])
-            found = _each(_each(read, D, 0), n, 1)(wrenches, seen[j])
-            own = joined[j][:, t :: size[j]].T @ seen[j][:6, :] if joined[j] is not None else None
-            values.enter((j, t), coordinates, path[j], found, own)
+            numbers = _each(_each(read, D, 0), n, 1)(wrenches, projected[j])
+            own = joined[j][:, t :: size[j]].T @ projected[j][:6, :] if joined[j] is not None else None
+            values.enter((j, t), coordinates, path[j], numbers, own)
         if model.parent[j]:
             below[model.parent[j]].append((coordinates, _each(carry, n, 0)(hops[j], at)))
     return [values.tensors(model)]
@@ -82,17 +82,17 @@ def _each(function, n, *shared):
 
 
 class _Values:
-    """All numbers found, one below the other, and which of them is which entry of the tensors."""
+    """All numbers, one below the other, and which of them is which entry of the tensors."""
 
     def __init__(self):
         self.parts, self.size = [], 0
         self.qq, self.vv, self.qv, self.dM = {}, {}, {}, {}
 
-    def enter(self, j, coordinates, path, found, joined):
-        """Keep the numbers of the coordinate j = (joint, t): found (16, path and coordinates below), joined (own
+    def enter(self, j, coordinates, path, numbers, joined):
+        """Keep the numbers of the coordinate j = (joint, t): numbers (16, path and coordinates below), joined (own
         coordinates, path)."""
         start, n = self.size, len(packed.READ)
-        self._keep(found)
+        self._keep(numbers)
         own, rows = self.size, 0 if joined is None else joined.shape[0]
         if joined is not None:
             self._keep(joined)
@@ -146,8 +146,8 @@ class _Values:
             for coordinates, place in places.items():
                 i, j, k = (start[body] + column for body, column in coordinates)
                 at[i + nv * j, k] = place
-            kept = [entry for entry in entries if entry in at]
-            rows, columns = zip(*kept, strict=True) if kept else ((), ())
+            wanted = [entry for entry in entries if entry in at]
+            rows, columns = zip(*wanted, strict=True) if wanted else ((), ())
             own = ca.Sparsity.triplet(*every.shape, rows, columns)
-            out.append(ca.MX(own, numbers[[at[entry] for entry in kept]]))
+            out.append(ca.MX(own, numbers[[at[entry] for entry in wanted]]))
         return tuple(out)

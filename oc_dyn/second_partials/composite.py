@@ -22,7 +22,8 @@ SOURCE = "this toolkit: Singh et al. 2023, appendix C, on working axes with base
 
 @method("inverse_dynamics_second_partials", "composite", kind="analytic", source=SOURCE, cannot=CANNOT, regroup=True)
 def composite(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity. Cost O(n depth^2).
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials"). Cost O(n
+    depth^2).
 
     Joint k is above joint j, and j above joint i; one may be another. (i, p), (j, t), (k, r) are single coordinates.
     """
@@ -77,7 +78,8 @@ class Meeting:
 
 
 def _enter(tensors, i, j, k, meeting, reader, single):
-    """Put in what i = (joint, coordinate), j and coordinates of joint k share; lines of Algorithm 1 on the right."""
+    """Put in what i = (joint, coordinate), j and coordinates of joint k share; lines of Algorithm 1 on the right, whose
+    branches these are."""
     qq, vv, qv, dM = tensors
     u = meeting
     other, above = j[0] != i[0], k != j[0]  # j is not i, k is not j

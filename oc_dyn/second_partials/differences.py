@@ -22,10 +22,10 @@ def from_values(f, model, q, v, x, W, step, places):
         columns = []
         for j, k in steps:
             if (a, j) == (b, k):
-                column = {points.add((b, k, s)): 1 / step**2 for s in (1, -1)} | {points.add(): -2 / step**2}
+                column = {points.add((b, k, s)): 1 / step**2 for s in (1, -1)} | {points.add(): -2 / step**2}  # (55)
             else:
                 signs = [(s, t) for s in (1, -1) for t in (1, -1)]
-                column = {points.add((b, k, t), (a, j, s)): 0.25 * s * t / step**2 for s, t in signs}
+                column = {points.add((b, k, t), (a, j, s)): 0.25 * s * t / step**2 for s, t in signs}  # (56)
             columns.append(column)
         tensors.append((columns, entries))
     values = points.call(f, model, (q, v, x), W, step)
@@ -37,9 +37,9 @@ def from_first_partials(first, model, q, v, x, W, step, places):
     points, nv = _Points(), model.robot.nv
     weights = {}
     for letter in "qv":
-        weights[letter] = [{points.add((letter, k, s)): 0.5 * s / step for s in (1, -1)} for k in range(nv)]
-    found = ca.horzsplit(points.call(first, model, (q, v, x), W, step), 3)
-    by_q, by_v, by_x = (ca.horzcat(*(partials[:, k] for partials in found)) for k in range(3))
+        weights[letter] = [{points.add((letter, k, s)): 0.5 * s / step for s in (1, -1)} for k in range(nv)]  # (57)
+    around = ca.horzsplit(points.call(first, model, (q, v, x), W, step), 3)
+    by_q, by_v, by_x = (ca.horzcat(*(partials[:, k] for partials in around)) for k in range(3))
     along_q, along_v = (points.weights(weights[letter]) for letter in "qv")
     tensors = by_q @ along_q, by_v @ along_v, by_q @ along_v, by_x @ along_q
     return tuple(ca.project(tensor, places) for tensor in tensors)
@@ -47,11 +47,11 @@ def from_first_partials(first, model, q, v, x, W, step, places):
 
 def from_bicomplex(f, model, q, v, x, W, step, places):
     """Tensors from values a `step` away along two imaginary units: exact to rounding; eq. 54."""
-    given = [q, v, x, *(W or [])]
-    symbols = [ca.SX.sym("x", *value.shape) for value in given]
+    inputs = [q, v, x, *(W or [])]
+    symbols = [ca.SX.sym("x", *value.shape) for value in inputs]
     whole = ca.Function("f", [_stacked(symbols)], [f(*symbols)], {"cse": True})
     along, bend = _moves(model)(q)
-    start, size = _stacked(given), sum(value.numel() for value in given)
+    start, size = _stacked(inputs), sum(value.numel() for value in inputs)
     first, second, both, entries, count = [], [], [], [], []
     for a, b in _LETTERS:
         steps, where = _numbered(model, a, b, places)
@@ -63,7 +63,7 @@ def from_bicomplex(f, model, q, v, x, W, step, places):
     first, second, both = (ca.horzcat(*x) for x in (first, second, both))
     n = sum(count)
     moved = bicomplex_function(whole).map(n)(ca.repmat(start, 1, n), step * first, step * second, step**2 * both)
-    parts = ca.horzsplit(moved[3] / step**2, [0, *np.cumsum(count).tolist()])
+    parts = ca.horzsplit(moved[3] / step**2, [0, *np.cumsum(count).tolist()])  # (54)
     return tuple(_placed(part, where, places) for part, where in zip(parts, entries, strict=True))
 
 
@@ -96,22 +96,22 @@ class _Points:
         return f.map(n)(q, v, x, *(ca.repmat(w, 1, n) for w in W or []))
 
     def _steps(self, model, moves, letter):
-        found = [(k, m, s) for m, (a, k, s) in moves.items() if a == letter]
-        rows, columns, values = zip(*found, strict=True) if found else ((), (), ())
+        entries = [(k, m, s) for m, (a, k, s) in moves.items() if a == letter]
+        rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
         return ca.DM.triplet(rows, columns, ca.DM(values), model.robot.nv, len(self.points))
 
 
 def _numbered(model, a, b, places):
     """([(j, k)], entries): the pairs of coordinates to differentiate by, and for every entry wanted its place in a
     matrix (nv, pairs)."""
-    nv, kept, entries = model.robot.nv, {}, []
+    nv, number, entries = model.robot.nv, {}, []
     every = set(pairs(model, a, b))
     rows, columns = places.get_triplet()
     for row, k in zip(rows, columns, strict=True):
         i, j = row % nv, row // nv
         pair = (j, k) if (j, k) in every else (k, j)
-        entries.append(i + nv * kept.setdefault(pair, len(kept)))
-    return list(kept), entries
+        entries.append(i + nv * number.setdefault(pair, len(number)))
+    return list(number), entries
 
 
 def _placed(values, entries, places):

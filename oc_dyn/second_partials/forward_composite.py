@@ -19,7 +19,7 @@ from .tensor import pairs, sparse_matrix
     regroup=True,
 )
 def forward_composite(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity.
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
 
     Equation:  d2dv/du dw = -M^-1 (d2ID/du dw + dM/dw ddv/du + (dM/du ddv/dw)^R),   dM^-1/dq = -M^-1 dM/dq M^-1
     """
@@ -47,10 +47,10 @@ def forward_composite(model, order, q, v, T, W=None):
 def _outer(model, Minv, inner):
     """-M^-1 times all columns {(j, k): column}, as a tensor; a column that is not there is that at (k, j)."""
     nv = model.robot.nv
-    found = {place: -(Minv @ column) for place, column in inner.items()}
+    solved = {place: -(Minv @ column) for place, column in inner.items()}
     entries = {}
     for j in range(nv):
         for k in range(nv):
-            x = found.get((j, k), found.get((k, j)))
+            x = solved.get((j, k), solved.get((k, j)))
             entries |= {(i + nv * j, k): x[i] for i in range(nv) if x[i].nnz()}
     return sparse_matrix(nv * nv, nv, entries)

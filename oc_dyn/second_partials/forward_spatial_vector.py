@@ -29,25 +29,37 @@ def _registered(name, terms, cannot):
 
 @_registered("spatial_vector", "inner and outer term by DTM", CANNOT)
 def direct(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. Both terms by products of matrices."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
+
+    Both terms by products of matrices.
+    """
     return _fdsva_so(model, q, v, T[0], W, idfoza=False, aza=False)
 
 
 @_registered("spatial_vector_idfoza", "inner term by IDFOZA, outer by DTM", CANNOT)
 def idfoza(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. Inner term by first partials at rest."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
+
+    Inner term by first partials at rest.
+    """
     return _fdsva_so(model, q, v, T[0], W, idfoza=True, aza=False)
 
 
 @_registered("spatial_vector_aza", "inner term by DTM, outer by AZA", _NO_MIMIC)
 def aza(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. Outer term by articulated bodies."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
+
+    Outer term by articulated bodies.
+    """
     return _fdsva_so(model, q, v, T[0], W, idfoza=False, aza=True)
 
 
 @_registered("spatial_vector_idfoza_aza", "inner term by IDFOZA, outer by AZA", _NO_MIMIC)
 def idfoza_aza(model, order, q, v, T, W=None):
-    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. Both terms by recursions at rest."""
+    """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials").
+
+    Both terms by recursions at rest.
+    """
     return _fdsva_so(model, q, v, T[0], W, idfoza=True, aza=True)
 
 
@@ -113,14 +125,14 @@ def _first_order(model, W):
     solve = mass_solver(idsva(model, q, rest, rest)[2])
     dv = solve(tau - inverse_dynamics(model, 0, q, [v, rest], applied or None)[0])
     by_q, by_v, _ = idsva(model, q, v, dv, applied[0] if applied else None)
-    found = [dv, inverse(solve, model.robot.nv), -solve(by_q), -solve(by_v)]
-    return ca.Function("fdsva", [q, v, tau, *applied], [ca.densify(x) for x in found], {"cse": True})
+    outputs = [dv, inverse(solve, model.robot.nv), -solve(by_q), -solve(by_v)]
+    return ca.Function("fdsva", [q, v, tau, *applied], [ca.densify(x) for x in outputs], {"cse": True})
 
 
 def _inverse_second(model, W):
     (q, v, dv), applied = _symbols(model, W, "q", "v", "dv")
-    found = spatial_vector(model, 0, q, [v, dv], applied or None)[0]
-    return ca.Function("idsva_so", [q, v, dv, *applied], list(found), {"cse": True})
+    outputs = spatial_vector(model, 0, q, [v, dv], applied or None)[0]
+    return ca.Function("idsva_so", [q, v, dv, *applied], list(outputs), {"cse": True})
 
 
 def _mass_partials(model):

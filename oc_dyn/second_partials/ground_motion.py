@@ -13,7 +13,7 @@ from ..working_axes.tree import WorkingTree
 
 
 @dataclass
-class Integrals(MassIntegrals):
+class GroundIntegrals(MassIntegrals):
     """K, l of twice the velocity."""
 
     m: object
@@ -43,7 +43,7 @@ class GroundTree(WorkingTree):
         self.screws = {}
         for i in model.bodies:
             self._move(i, v[i], dv[i])
-        self.collect(Integrals, self._own)
+        self.collect(GroundIntegrals, self._own)
 
     def _move(self, i, v, dv):
         frame, above = self.frames[i], self.above(i)
@@ -60,7 +60,7 @@ class GroundTree(WorkingTree):
 
 
 def body_integrals(m, h, P, motion, wrench):
-    """Integrals of one body with a wrench (moment, force) applied to it."""
+    """GroundIntegrals of one body with a wrench (moment, force) applied to it."""
     K, l = rigid_flow((motion.w, motion.u), 2 * m, 2 * h, 2 * P)
     f, n = newton_euler(m, h, P, motion.a, motion.U)
-    return Integrals(m, h, P, K, l, n - wrench[0], f - wrench[1])
+    return GroundIntegrals(m, h, P, K, l, n - wrench[0], f - wrench[1])

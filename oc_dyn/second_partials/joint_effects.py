@@ -36,7 +36,7 @@ class Effect:
 
 
 def effect(sums, screw):
-    """The Effect of one coordinate on its subtree from the Integrals over it and the coordinate's JointScrews.
+    """The Effect of one coordinate on its subtree from the GroundIntegrals over it and the coordinate's JointScrews.
 
     Source: Singh et al. 2023, eq. 12 and 13, K10 and K12.
     """

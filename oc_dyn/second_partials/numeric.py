@@ -25,11 +25,12 @@ def _registered(name, source, **facts):
             every = ca.Sparsity.dense(model.robot.nv**2, model.robot.nv)
             return [(*function(model, True, q, v, T[0], W, every), _mass_inverse(model, W)(q, v, T[0], *(W or [])))]
 
-        inverse.__doc__ = f"[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity. {function.__doc__}"
-        forward.__doc__ = f"[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see the quantity. {function.__doc__}"
-        for what, method_function in (("inverse", inverse), ("forward", forward)):
+        inverse.__doc__ = "[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]"
+        forward.__doc__ = "[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]"
+        for what, f in (("inverse", inverse), ("forward", forward)):
             quantity = f"{what}_dynamics_second_partials"
-            method(quantity, name, kind="numeric", source=source, regroup=True, graph="mx", **facts)(method_function)
+            f.__doc__ += f'; see od.describe("{quantity}"). {function.__doc__}'
+            method(quantity, name, kind="numeric", source=source, regroup=True, graph="mx", **facts)(f)
         return function
 
     return register
@@ -38,19 +39,19 @@ def _registered(name, source, **facts):
 @_registered("finite_difference_1", f"{_APPENDIX}, eqs. 55 and 56: central differences of the dynamics", tolerance=1e-5)
 def finite_difference_1(model, forward, q, v, x, W, places, step=FIRST_STEP):
     """Central differences of the method taylor."""
-    return from_values(dynamics(model, forward, W), model, q, v, x, W, step, places)
+    return from_values(dynamics(model, forward, W), model, q, v, x, W, step, places)  # (55), (56)
 
 
 @_registered("finite_difference_2", f"{_APPENDIX}, eq. 57: central differences of first partials", tolerance=1e-7)
 def finite_difference_2(model, forward, q, v, x, W, places, step=SECOND_STEP):
     """Central differences of the default method's first partials."""
-    return from_first_partials(_first_partials(model, forward, W), model, q, v, x, W, step, places)
+    return from_first_partials(_first_partials(model, forward, W), model, q, v, x, W, step, places)  # (57)
 
 
 @_registered("bicomplex", f"{_APPENDIX}, eq. 54; Lantoine, Russell and Dargent 2012")
 def bicomplex(model, forward, q, v, x, W, places, step=BICOMPLEX_STEP):
     """Bicomplex steps of the method taylor: exact to rounding."""
-    return from_bicomplex(dynamics(model, forward, W), model, q, v, x, W, step, places)
+    return from_bicomplex(dynamics(model, forward, W), model, q, v, x, W, step, places)  # (54)
 
 
 def _symbols(model, W):
@@ -76,10 +77,10 @@ def _first_partials(model, forward, W):
     quantity = f"{'forward' if forward else 'inverse'}_dynamics_partials"
     partials = choose(quantity, model.robot, 0).function
     if forward:
-        found = partials(model, q, v, x, applied[0] if applied else None, ca.SX(model.robot.nv, model.robot.nv))
+        result = partials(model, q, v, x, applied[0] if applied else None, ca.SX(model.robot.nv, model.robot.nv))
     else:
-        found = partials(model, 0, q, [v, x], applied or None)[0]
-    columns = ca.horzcat(*(ca.vec(ca.densify(y)) for y in found[:3]))
+        result = partials(model, 0, q, [v, x], applied or None)[0]
+    columns = ca.horzcat(*(ca.vec(ca.densify(y)) for y in result[:3]))
     return ca.Function("partials", [q, v, x, *applied], [columns], {"cse": True})
 
 

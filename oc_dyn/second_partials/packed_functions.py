@@ -1,7 +1,7 @@
 """The parts of the method composite as small Functions of packed numbers, the same for every robot but for `bodies`.
 
-hop (12): rotation and position of a body's working axes in its parent's. Motion (12): w, u, wd, a. Integrals (31),
-screws of one coordinate (24), Effect (39): their fields one after the other, matrices by columns.
+hop (12): rotation and position of a body's working axes in its parent's. Motion (12): w, u, wd, a. Integrals of a
+subtree (31), screws of one coordinate (24), Effect (39): their fields one after the other, matrices by columns.
 """
 
 from functools import cache
@@ -14,7 +14,7 @@ from ..working_axes.rotations import PlaneRotation
 from ..working_axes.screws import JointScrews, joint_screws
 from ..working_axes.sums import Flow, constants
 from .composite import Meeting
-from .ground_motion import Integrals, body_integrals
+from .ground_motion import GroundIntegrals, body_integrals
 from .joint_effects import Effect
 from .joint_effects import effect as effect_of
 
@@ -49,7 +49,7 @@ def bodies(model, W):
 
 @cache  # here and below: without arguments and of fixed sizes, so one Function serves all robots
 def move():
-    """(body (43), parent's motion) -> (what it carries to the body, its motion, Integrals of the body alone)."""
+    """(body (43), parent's motion) -> (what it carries to the body, its motion, GroundIntegrals of the body alone)."""
     body, above = ca.SX.sym("body", sum(_BODY)), ca.SX.sym("motion", 12)
     R, p, m, h, P, n, f, *joint = _unpacked(body, _BODY)
     before = carried(_frame(R, p), _motion(above))
@@ -71,24 +71,24 @@ def screw():
 
 @cache
 def gather():
-    """(hop, Integrals) -> the Integrals about the parent's origin."""
+    """(hop, GroundIntegrals) -> the GroundIntegrals about the parent's origin."""
     hop, x = ca.SX.sym("hop", 12), ca.SX.sym("sums", sum(_SUMS))
-    moved_on = Integrals(*_unpacked(x, _SUMS)).moved(_frame(*_unpacked(hop, _HOP)))
+    moved_on = GroundIntegrals(*_unpacked(x, _SUMS)).moved(_frame(*_unpacked(hop, _HOP)))
     return _function("gather", [hop, x], [_packed_sums(moved_on)])
 
 
 @cache
 def effect():
-    """(Integrals, screws) -> Effect."""
+    """(GroundIntegrals, screws) -> Effect."""
     x, s = ca.SX.sym("sums", sum(_SUMS)), ca.SX.sym("screws", 24)
-    return _function("effect", [x, s], [_packed_effect(effect_of(Integrals(*_unpacked(x, _SUMS)), _screws(s)))])
+    return _function("effect", [x, s], [_packed_effect(effect_of(GroundIntegrals(*_unpacked(x, _SUMS)), _screws(s)))])
 
 
 @cache
 def join():
-    """(Integrals, screws, screws of another coordinate of the joint) -> wrench u4 of the two."""
+    """(GroundIntegrals, screws, screws of another coordinate of the joint) -> wrench u4 of the two."""
     x, s, t = ca.SX.sym("sums", sum(_SUMS)), ca.SX.sym("s", 24), ca.SX.sym("t", 24)
-    sums, one, two = Integrals(*_unpacked(x, _SUMS)), _screws(s).s, _screws(t).s
+    sums, one, two = GroundIntegrals(*_unpacked(x, _SUMS)), _screws(s).s, _screws(t).s
     wrench = plus(turned_by(one, sums.inertia(two)), turned_by(two, sums.inertia(one)))
     return _function("join", [x, s, t], [_packed(*wrench)])
 

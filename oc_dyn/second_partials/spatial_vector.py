@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..kinematics.recursive_body import local_poses
-from ..lie.se3 import Ad, Ad_inv, ad
+from ..lie.se3 import Ad, Ad_inv, ad, force_cross
 from ..registry import method
 from .tensor import Tensor
 
@@ -19,10 +19,10 @@ CANNOT = {"transform": "its motion subspace changes with its coordinates"}
     regroup=True,
 )
 def spatial_vector(model, order, q, V, W=None):
-    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see the quantity.
+    """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials").
 
-    Symbols:   x and x* of the paper are ad(v) and -ad(v)^T; f x-bar* is `swapped`, B(I, v) is `coriolis` (both without
-               the factor 1/2 of eq. 14, as in the listing); Sd, psi, psi2 are S', Psi', Psi''.
+    Symbols:   x and x* of the paper are ad(v) and -ad(v)^T; f x-bar* is `force_cross`, B(I, v) is `coriolis` (both
+               without the factor 1/2 of eq. 14, as in the listing); Sd, psi, psi2 are S', Psi', Psi''.
     Deviations: applied wrenches are taken off f, which line 10 leaves out; line 47 writes the torque of joint j with
                the index r, meant is t; mimic joints add to their master.
     Cost O(n depth^2).
@@ -53,21 +53,21 @@ def _forward_pass(model, q, V, W):
     return S, Sd, psi, psi2, IC, BC, fC
 
 
-def _backward_pass(model, S, Sd, psi, psi2, IC, BC, fC):
+def _backward_pass(model, S, Sd, psi, psi2, IC, BC, fC):  # as long as the listing, so that the two can be compared
     qq, vv, qv, dM = tensors = [Tensor(model) for _ in range(4)]
     for i in model.reversed_bodies:  # 12
         I, B = IC[i], BC[i]
         for p in range(S[i].shape[1]):
             s, sd, y, y2 = (x[i][:, p] for x in (S, Sd, psi, psi2))  # 14
             Bs, By = coriolis(I, s), coriolis(I, y)  # 15, 16
-            A0 = swapped(I @ s)  # 17
+            A0 = force_cross(I @ s)  # 17
             A1 = -ad(s).T @ I - I @ ad(s)  # 18
             A2 = 2 * A0 - Bs  # 19
             A3 = By - ad(s).T @ B - B @ ad(s)  # 20
-            A4 = swapped(B.T @ s)  # 21
-            A5 = swapped(B @ y + I @ y2 - ad(s).T @ fC[i])  # 22
+            A4 = force_cross(B.T @ s)  # 21
+            A5 = force_cross(B @ y + I @ y2 - ad(s).T @ fC[i])  # 22
             A6 = -ad(s).T @ I + A0  # 23
-            A7 = swapped(B @ s + I @ (y + sd))  # 24
+            A7 = force_cross(B @ s + I @ (y + sd))  # 24
             for j in model.support(i)[::-1]:  # 26
                 for t in range(S[j].shape[1]):
                     st, sdt, yt, y2t = (x[j][:, t] for x in (S, Sd, psi, psi2))  # 28
@@ -118,13 +118,7 @@ def _backward_pass(model, S, Sd, psi, psi2, IC, BC, fC):
 
 def coriolis(I, v):
     """Twice the body Coriolis matrix B(I, v) of eq. 14."""
-    return -ad(v).T @ I - I @ ad(v) + swapped(I @ v)
-
-
-def swapped(f):
-    """Matrix (6, 6) that takes a motion v to v x* f."""
-    n, f = ca.skew(f[:3]), ca.skew(f[3:])
-    return -ca.vertcat(ca.horzcat(n, f), ca.horzcat(f, ca.SX(3, 3)))
+    return -ad(v).T @ I - I @ ad(v) + force_cross(I @ v)
 
 
 def _dot(a, b):

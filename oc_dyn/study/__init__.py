@@ -1,8 +1,8 @@
 """Studies: measurements that anyone can repeat.
 
-Each is a function run(out, quick=False, progress=None) that writes tables, figures and manifest.json to a folder, out,
-and returns its report, a text; those that can compute their points elsewhere take executor, as in oc_dyn.executors.
-Loaded when asked for.
+Each is a function run(out, quick=False, progress=None) that writes tables, figures and manifest.json to the folder
+`out` and returns its report, a text; those whose points can be computed elsewhere take executor, as in
+oc_dyn.executors. A study's module is imported when it is needed.
 """
 
 import inspect
@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 
 from ..errors import ShapeError, UnknownName
+from ..executors import checked
+from ..runs.script import results_folder
 
 STUDIES = {
     "ali": "oc_dyn.study.ali:run",
@@ -25,6 +27,7 @@ STUDIES = {
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",
     "solvers": "oc_dyn.study.solvers:run",
+    "suite": "oc_dyn.study.suite:run",
     "sweeps": "oc_dyn.study.sweeps:run",
 }
 
@@ -32,35 +35,49 @@ STUDIES = {
 SAME = {"garofalo": "matrices"}  # names of papers whose study has a name of its own
 
 
-def folder(name):
-    """Where the results of a study are kept by default."""
-    return Path("results") / SAME.get(name, name)
+def folder(name, quick=False):
+    """Where a study writes its results by default."""
+    return results_folder(SAME.get(name, name), quick)
 
 
 def run(name, out=None, quick=False, executor="serial", progress=None):
-    """Run a study, and write report.html beside what it leaves in the folder `out`; returns its report, a text.
+    """Run a study, which writes its results to the folder `out`; returns its report, a text.
 
     executor: where its points are computed, see oc_dyn.executors. Raises UnknownName, ShapeError for an executor that
     is none or that the study does not take, OSError where `out` cannot be written.
     """
-    from ..executors import checked
-    from .html import write_report
-
     study, options = load(name), {}
     checked(executor)
-    out = folder(name) if out is None else Path(out)
+    out = folder(name, quick) if out is None else Path(out)
     if "executor" in inspect.signature(study).parameters:
         options["executor"] = executor
     elif executor != "serial":
         raise ShapeError(f"study {name}: it measures times and runs here alone, one point after the other: no executor")
-    told = study(out, quick=quick, progress=progress, **options)
-    module = sys.modules[study.__module__]
-    note = write_report(out, name, told, module.__doc__ or "", getattr(module, "CAPTIONS", None))
-    return f"{told}\n{note}" if note else told
+    return study(out, quick=quick, progress=progress, **options)
+
+
+def write_page(name, out=None, report=""):
+    """Write report.html of the results of a study that are in the folder `out`; returns its path.
+
+    report: the text that `run` returned, if it is at hand. Raises ShapeError where there are no results, or without
+    Jinja2 (extra report).
+    """
+    from .html import write_report
+
+    module = sys.modules[load(name).__module__]
+    out = folder(name) if out is None else Path(out)
+    if not has_results(out):
+        raise ShapeError(f"study {name}: no results in {out}: there is no manifest.json")
+    return write_report(out, name, report, module.__doc__ or "", getattr(module, "CAPTIONS", None))
+
+
+def has_results(out):
+    """Whether a study has finished in this folder."""
+    return (Path(out) / "manifest.json").exists()
 
 
 def load(name):
-    """The function of a study; UnknownName lists what there is."""
+    """The function of a study; UnknownName lists the studies."""
     if name not in STUDIES:
         raise UnknownName("study", name, STUDIES)
     module, function = STUDIES[name].split(":")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
-from ..runs.rows import Rows
-from .functions import TIMES, built, made, timed
+from ..runs.stored_table import StoredTable
+from .functions import TIMES, built, new_robot, timed
 from .growth import Series, _measure, fit
 
 WAYS = {  # quantity: the paper's recursion first, this toolkit's, AD as published, AD at its strongest
@@ -63,12 +63,12 @@ def run(out, quick=False, progress=None, executor="serial"):
             for name, plan in zip(names, plans, strict=True)
         )
         times = _times(out / "times.csv", small, timed_orders, quick, shown)
-    found = _findings(over_order, over_bodies, large)
+    findings = _findings(over_order, over_bodies, large)
     plot_series(_panels(over_order, over_bodies, large, times, small), out / "ali.png", _TITLE)
     command = ["oc-dyn", "study", "ali", *(["--quick"] if quick else []), "--out", out]
     facts = {"bodies_of_order_sweep": small, "order_of_body_sweep": ORDER, "most_instructions": most}
-    write_json(out / "manifest.json", manifest(command, **facts, findings=found, times=times))
-    return report(over_order, over_bodies, large, times, found, small)
+    write_json(out / "manifest.json", manifest(command, **facts, findings=findings, times=times))
+    return report(over_order, over_bodies, large, times, findings, small)
 
 
 _TITLE = "A floating base with five branches (dashed: automatic differentiation)"
@@ -80,8 +80,8 @@ def _plan(ways, order, points):
 
 def _times(path, bodies, orders, quick, shown):
     """Rows of times.csv: microseconds of a call, and ratios to the paper's recursion."""
-    table = Rows(path, ("quantity", "order", "method"), ("bodies", *TIMES))
-    robot = made(ROBOT, bodies)
+    table = StoredTable(path, ("quantity", "order", "method"), ("bodies", *TIMES))
+    robot = new_robot(ROBOT, bodies)
     for quantity, ways in WAYS.items():
         keys = [(r, m) for r in orders for m in ways]
         functions = [built(quantity, robot, r, m, f"by_{m}_{r}") for r, m in keys]
@@ -124,26 +124,26 @@ def _panels(over_order, over_bodies, large, times, small):
 
     panels = []
     for quantity in WAYS:
-        told = quantity.replace("_", " ")
-        panels.append((f"{told}, order {ORDER}", "bodies N", "instructions", "plain", lines(over_bodies, quantity)))
+        title = quantity.replace("_", " ")
+        panels.append((f"{title}, order {ORDER}", "bodies N", "instructions", "plain", lines(over_bodies, quantity)))
     for quantity in WAYS if large else ():
-        told = quantity.replace("_", " ")
-        panels.append((f"{told}, {LARGE} bodies", "order r", "instructions", "plain", lines(large, quantity)))
+        title = quantity.replace("_", " ")
+        panels.append((f"{title}, {LARGE} bodies", "order r", "instructions", "plain", lines(large, quantity)))
     for quantity in WAYS:
-        told = quantity.replace("_", " ")
-        panels.append((f"{told}, {small} bodies", "order r", "instructions", "log y", lines(over_order, quantity)))
+        title = quantity.replace("_", " ")
+        panels.append((f"{title}, {small} bodies", "order r", "instructions", "log y", lines(over_order, quantity)))
     for quantity, ways in WAYS.items():
         shown = []
         for m in ways:
             rows = [row for row in times if (row["quantity"], row["method"]) == (quantity, m)]
             xs, ys = [int(row["order"]) for row in rows], [float(row["microseconds"]) for row in rows]
             shown.append((m, xs, ys, "--" if m.startswith("ad") else "-"))
-        told = quantity.replace("_", " ")
-        panels.append((f"{told}, {small} bodies, time", "order r", "µs of a call", "log y", shown))
+        title = quantity.replace("_", " ")
+        panels.append((f"{title}, {small} bodies, time", "order r", "µs of a call", "log y", shown))
     return panels
 
 
-def report(over_order, over_bodies, large, times, found, small):
+def report(over_order, over_bodies, large, times, findings, small):
     """The tables as a text."""
     lines = []
     for head, series in (
@@ -160,13 +160,13 @@ def report(over_order, over_bodies, large, times, found, small):
         lines.append("")
     lines.append("How they grow: with which power of the bodies; by which factor at the last order, and how far a")
     lines.append("parabola in the order is off, as a share of the largest count")
-    for row in found:
+    for row in findings:
         if row["over"] == "bodies":
-            told = f"N^{row['power']:.2f} up to {row['largest']} bodies"
+            growth = f"N^{row['power']:.2f} up to {row['largest']} bodies"
         else:
             off = "-" if row["off_parabola"] is None else f"{100 * row['off_parabola']:.1f} %"
-            told = f"factor {row['factor']:.2f} at order {row['largest']}, off a parabola by {off}"
-        lines.append(f"{row['quantity'].split('_')[0]:9}{row['method']:22}{told}")
+            growth = f"factor {row['factor']:.2f} at order {row['largest']}, off a parabola by {off}"
+        lines.append(f"{row['quantity'].split('_')[0]:9}{row['method']:22}{growth}")
     head = f"Time of a call without compilation, {small} bodies: microseconds, ratio to the paper's recursion"
     lines += ["", f"{head} (~: not steady)"]
     for quantity, ways in WAYS.items():

@@ -15,8 +15,8 @@ STEADY = 1.25  # spread up to which a time is taken to be steady
 _ARMS = 5  # of the tree of Ali et al. 2026, section 7.1
 
 
-def made(name, bodies=None):
-    """A robot, made anew, as Functions are kept with their robot: "branches" of so many bodies, or as by_name."""
+def new_robot(name, bodies=None):
+    """A robot without stored Functions, by name: "branches" of so many bodies, or as by_name."""
     if name == "branches":
         return branches(bodies)
     sized = name in ("chain", "tree") and bodies is not None
@@ -56,9 +56,9 @@ def built(quantity, robot, order=0, method=None, name=None):
 
 def count(quantity, method, robot, order=0, bodies=None):
     """{"instructions", "seconds"} of a Function, and the time to build it from the robot's description on [s]."""
-    made_of = made(robot, bodies)
+    fresh_robot = new_robot(robot, bodies)
     start = time.perf_counter()
-    f = built(quantity, made_of, order, method)
+    f = built(quantity, fresh_robot, order, method)
     return {"instructions": f.n_instructions(), "seconds": f"{time.perf_counter() - start:.3f}"}
 
 

@@ -21,8 +21,8 @@ from ..registry import get, get_method, methods
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar as _bar
 from ..runs.points import measured, named
-from ..runs.rows import Rows
-from .functions import made
+from ..runs.stored_table import StoredTable
+from .functions import new_robot
 from .memory import fresh, peak
 
 QUANTITIES = ("inverse_dynamics", "forward_dynamics")
@@ -104,7 +104,8 @@ def run(out, quick=False, progress=None, executor="serial"):
     plot_memory(by_order, by_bodies, out / "memory.png")
     command = ["oc-dyn", "study", "growth", *(["--quick"] if quick else []), "--out", out]
     facts = {"most_instructions": most, "lines_fitted_from_bodies": long}
-    facts |= {"over_order": [_told_fits(s) for s in by_order], "over_bodies": [_told_fits(s) for s in by_bodies]}
+    series = {"over_order": by_order, "over_bodies": by_bodies}
+    facts |= {name: [_fits_as_facts(s) for s in x] for name, x in series.items()}
     write_json(out / "manifest.json", manifest(command, **facts))
     return report(by_order, by_bodies, most, long)
 
@@ -129,10 +130,10 @@ def _over_bodies(sizes, quick=False):
     out = []
     for quantity in QUANTITIES:
         for m in methods(quantity):
-            found = get_method(quantity, m)
+            record = get_method(quantity, m)
             for robot in ("chain", "tree") if m == get(quantity).default[0] else ("chain",):
-                for r in (2,) if found.kind == "ad" else (0, 2):
-                    if found.refusal(robots.by_name(robot), r) is None:
+                for r in (2,) if record.kind == "ad" else (0, 2):
+                    if record.refusal(robots.by_name(robot), r) is None:
                         out.append((Series(quantity, m, robot, r, weigh=not quick), [(n, r) for n in sizes]))
     return out
 
@@ -140,7 +141,7 @@ def _over_bodies(sizes, quick=False):
 def _measure(path, plan, most, bar, executor="serial", values=VALUES):
     """Fill the series of a plan; every row is written to the table at once. Series go side by side, where the executor
     has room, and each from one place to the next, which tells what the following one will cost."""
-    table, tasks, whose = Rows(path, KEYS, values), [], []
+    table, tasks, whose = StoredTable(path, KEYS, values), [], []
     table.begin()
     rest = [list(points) for _, points in plan]
 
@@ -160,14 +161,14 @@ def _measure(path, plan, most, bar, executor="serial", values=VALUES):
                 whose.append(number)
                 return
 
-    def keep(s, row, found):
-        note(row, **{k: found[k] for k in values if k != "note"})
+    def keep(s, row, measured_row):
+        note(row, **{k: measured_row[k] for k in values if k != "note"})
         s.places.append(_place(s, row))
         for k in ("instructions", "work", "bytes"):
             if k in values:
-                getattr(s, k).append(int(found[k]))
-        s.seconds.append(float(found["seconds"]))
-        s.peaks.append(float(found["peak_mb"]) if found.get("peak_mb") else None)
+                getattr(s, k).append(int(measured_row[k]))
+        s.seconds.append(float(measured_row["seconds"]))
+        s.peaks.append(float(measured_row["peak_mb"]) if measured_row.get("peak_mb") else None)
 
     def note(row, **values):
         table.add(**row, **values)
@@ -195,8 +196,8 @@ def _place(s, row):
 
 
 def _build(quantity, method, robot, bodies, order):
-    """What a Function is, and the time to build it [s], on a robot made anew: Functions are kept with their robot."""
-    robot = made(robot, bodies)
+    """What a Function is, and the time to build it [s], on a robot without stored Functions."""
+    robot = new_robot(robot, bodies)
     before, start = peak(), time.perf_counter()
     f = function(robot, quantity, order=order, method=method)
     count = f.n_instructions()
@@ -237,28 +238,28 @@ def fit(places, counts, degree, first=0):
     {"coefficients": constant first, "residual": largest, as a share of the largest count, "top_term": what the highest
     power has in the last count, as a share of it}.
     """
-    kept = [(x, y) for x, y in zip(places, counts, strict=True) if x >= first]
-    if len(kept) < degree + 2:
+    points = [(x, y) for x, y in zip(places, counts, strict=True) if x >= first]
+    if len(points) < degree + 2:
         return None
-    x, y = np.array(kept, float).T
+    x, y = np.array(points, float).T
     p = np.polynomial.Polynomial.fit(x, y, degree)
     c = p.convert().coef
     top = c[-1] * x[-1] ** degree / y[-1]
     return {"coefficients": c, "residual": np.abs(p(x) - y).max() / y.max(), "top_term": top}
 
 
-def _told_fits(s):
-    kept = ("quantity", "method", "robot", "order", "fits")
-    return {k: x for k, x in asdict(s).items() if k in kept and x is not None}
+def _fits_as_facts(s):
+    names = ("quantity", "method", "robot", "order", "fits")
+    return {k: x for k, x in asdict(s).items() if k in names and x is not None}
 
 
 def report(by_order, by_bodies, most, long):
     """The table of counts and fits as a text."""
     heads = ("first", "", "last", "", "last/before", "off by", "next power", "fitted")
     lines = ["Instructions over the order r (Panda, a Function computes orders 0..r)", _row("", *heads)]
-    lines += [_told(s, 2, "r") for s in by_order]
+    lines += [_fit_as_text(s, 2, "r") for s in by_order]
     lines += ["", f"Instructions over the number n of bodies (lines fitted from {long} bodies on)", _row("", *heads)]
-    lines += [_told(s, 1, "n") for s in by_bodies]
+    lines += [_fit_as_text(s, 1, "n") for s in by_bodies]
     lines += [
         "",
         "The largest Functions of the default methods and the strongest AD: what building them takes, and running",
@@ -266,7 +267,7 @@ def report(by_order, by_bodies, most, long):
     lines.append(
         f"{'':50}{'instructions':>13}{'numbers kept':>14}{'file [MB]':>11}{'built in [s]':>14}{'peak [MB]':>11}"
     )
-    lines += [_told_memory(s) for s in (*by_order, *by_bodies) if s.weighed and s.places]
+    lines += [_memory_as_text(s) for s in (*by_order, *by_bodies) if s.weighed and s.places]
     lines += [
         "",
         f"A method ends where more than {most[1]} instructions are to be expected, the default ones at {most[0]}.",
@@ -278,7 +279,7 @@ def report(by_order, by_bodies, most, long):
     return "\n".join(lines)
 
 
-def _told_memory(s):
+def _memory_as_text(s):
     what = f"{_name(s)}{', r' if s.order is None else ', n'}={s.places[-1]}"
     peak_mb = "-" if s.peaks[-1] is None else f"{s.peaks[-1]:.0f}"
     line = f"{what:50}{s.instructions[-1]:13}{s.work[-1]:14}{s.bytes[-1] / 1e6:11.1f}{s.seconds[-1]:14.1f}"
@@ -289,7 +290,7 @@ def _name(s):
     return f"{s.quantity.split('_')[0]} {s.method}" + ("" if s.order is None else f", {s.robot}, order {s.order}")
 
 
-def _told(s, degree, x):
+def _fit_as_text(s, degree, x):
     name = _name(s)
     counts, factor = s.instructions, f"{s.instructions[-1] / s.instructions[-2]:.2f}" if len(s.places) > 1 else "-"
     low, high = s.fits[degree], s.fits[degree + 1]

@@ -5,7 +5,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ..registry import get_method, methods
-from .growth import QUANTITIES
 
 _SHOWN = {  # on the plain axes: the default method and the strongest AD
     "inverse_dynamics": ("taylor", "ad_jet_cse"),
@@ -16,7 +15,7 @@ _SHOWN = {  # on the plain axes: the default method and the strongest AD
 def plot_orders(series, path):
     """Instructions over the order."""
     figure, panels = _panels("Instructions of a Function of orders 0 to r, Panda (dashed: automatic differentiation)")
-    for (plain, logarithmic), quantity in zip(panels.T, QUANTITIES, strict=True):
+    for (plain, logarithmic), quantity in zip(panels.T, _SHOWN, strict=True):
         for s in (s for s in series if s.quantity == quantity):
             style = _style(s)
             logarithmic.semilogy(s.places, s.instructions, **style)
@@ -34,7 +33,7 @@ def plot_orders(series, path):
 def plot_bodies(series, path, long):
     """Instructions over the number of bodies; lines fitted from `long` bodies on."""
     figure, panels = _panels("Instructions over the number of bodies (dashed: automatic differentiation)")
-    for (plain, logarithmic), quantity in zip(panels.T, QUANTITIES, strict=True):
+    for (plain, logarithmic), quantity in zip(panels.T, _SHOWN, strict=True):
         for s in (s for s in series if s.quantity == quantity):
             if s.robot == "chain" and s.order == 2:
                 logarithmic.loglog(s.places, s.instructions, **_style(s))
@@ -64,7 +63,7 @@ def plot_memory(by_order, by_bodies, path):
         ("memory to build [MB]", "size as a file [MB]", "numbers kept by a call"),
         strict=True,
     ):
-        for k, (quantity, ad) in enumerate((q, ad) for q in QUANTITIES for ad in (False, True)):
+        for k, (quantity, ad) in enumerate((q, ad) for q in _SHOWN for ad in (False, True)):
             rows = [s for s in shown if s.quantity == quantity and (get_method(quantity, s.method).kind == "ad") == ad]
             points = [(c, y / unit) for s in rows for c, y in zip(s.instructions, getattr(s, field), strict=True) if y]
             if points:

@@ -5,6 +5,7 @@ import csv
 import json
 from pathlib import Path
 
+from ..errors import ShapeError
 from ..files import write_text
 from ..text import csv_text, terminal_lines
 
@@ -13,16 +14,16 @@ _MOST = 400  # rows of a table that are shown
 _LONG = 12  # characters beyond which a number is shown with five digits
 
 
-def write_report(folder, name, told, about="", captions=None):
-    """Write report.html of what a study left in its folder; returns a note where it could not.
+def write_report(folder, name, report, about="", captions=None):
+    """Write report.html from the results in the folder of a study; returns its path.
 
-    told: the study's report as a text. about: what the study measures, paragraphs. captions: {file: what it shows} of
-    figures and tables. Needs Jinja2 (extra report).
+    report: what the study printed, a text that may be empty. about: what the study measures, paragraphs. captions:
+    {file: what it shows} of figures and tables. Raises ShapeError without Jinja2 (extra report).
     """
     try:
         from jinja2 import Environment
     except ImportError:
-        return "no report.html: Jinja2 is not installed; pip install 'oc-dyn[report]'"
+        raise ShapeError("report.html: Jinja2 is not installed; pip install 'oc-dyn[report]'") from None
     folder, captions = Path(folder), captions or {}
     text = (folder / "manifest.json").read_text(encoding="utf-8")
     template = Environment(autoescape=True, trim_blocks=True, finalize=_shown).from_string(
@@ -30,7 +31,7 @@ def write_report(folder, name, told, about="", captions=None):
     )
     page = template.render(
         name=name,
-        told=told,
+        report=report,
         about=[" ".join(paragraph.split()) for paragraph in about.split("\n\n") if paragraph.strip()],
         figures=[
             {"name": p.name, "data": _encoded(p), "caption": captions.get(p.name, "")} for p in _files(folder, "png")
@@ -40,11 +41,11 @@ def write_report(folder, name, told, about="", captions=None):
         manifest_text=text,
     )
     write_text(folder / "report.html", page)
-    return None
+    return folder / "report.html"
 
 
 def _shown(value):
-    """What Jinja then escapes: texts without control characters."""
+    """Texts without control characters; Jinja escapes the rest."""
     return terminal_lines(value) if type(value) is str else value
 
 
@@ -60,13 +61,13 @@ def _table(path):
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     fields = rows[0] if rows else []
-    kept = [k for k, field in enumerate(fields) if field != "code"]  # which version of the code: of no use to a reader
-    shown = [[_cell(row[k]) for k in kept] for row in rows[1 : 1 + _MOST]]
+    columns = [k for k, field in enumerate(fields) if field != "code"]  # the version of the code tells a reader nothing
+    shown = [[_cell(row[k]) for k in columns] for row in rows[1 : 1 + _MOST]]
     return {
         "name": path.name,
-        "fields": [fields[k] for k in kept],
+        "fields": [fields[k] for k in columns],
         "rows": shown,
-        "numeric": [2 * sum(row[k]["number"] for row in shown) > len(shown) for k in range(len(kept))],
+        "numeric": [2 * sum(row[k]["number"] for row in shown) > len(shown) for k in range(len(columns))],
         "more": len(rows) - 1 - len(shown),
     }
 

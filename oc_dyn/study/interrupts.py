@@ -1,7 +1,7 @@
 """Ctrl-C while a solver runs: how long it takes until KeyboardInterrupt is raised, and whether it ever is not.
 
-SIGINT is sent to a process of its own at random moments of a solve whose tolerance cannot be met, so that it would go
-on for long; in the same process it is then solved again, up to the next signal. An iteration is the mean over a run.
+SIGINT is sent to a process of its own at random moments of a solve whose tolerance cannot be met, so that it would run
+for long; in the same process it is then solved again, until the next signal. An iteration is the mean over a run.
 """
 
 import json
@@ -20,7 +20,7 @@ from ..optimal_control.problem import Problem
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 
-ENDLESS = {  # options with which a solver goes on after it has converged; fatrop still ends after a while
+ENDLESS = {  # options with which a solver continues after it has converged; fatrop still ends after a while
     "ipopt": {"tol": 1e-300, "acceptable_tol": 1e-300, "acceptable_iter": 0, "tiny_step_tol": 0.0, "max_iter": 10**8},
     "fatrop": {"tolerance": 1e-300, "max_iter": 10**8},
     "sqpmethod": {"tol_pr": 0.0, "tol_du": 0.0, "min_step_size": -1.0, "max_iter": 10**8},
@@ -51,8 +51,8 @@ def run(out, quick=False, progress=None):
     many, seed, rows = (2 if quick else 20), 0, []
     with bar(progress, many * len(ENDLESS), "interrupts", " signals") as shown:
         for solver in ENDLESS:
-            iteration, found = interrupted(solver, many, seed)
-            rows += [[solver, f"{w:.3f}", kind, f"{x:.4f}", f"{x / iteration:.1f}"] for w, kind, x in found]
+            iteration, outcomes = interrupted(solver, many, seed)
+            rows += [[solver, f"{w:.3f}", kind, f"{x:.4f}", f"{x / iteration:.1f}"] for w, kind, x in outcomes]
             shown.update(many)
     folder = Path(out)
     write_csv(folder / "interrupts.csv", [FIELDS, *rows])
@@ -60,13 +60,13 @@ def run(out, quick=False, progress=None):
     worst = {s: max(float(r[3]) for r in rows if r[0] == s) for s in ENDLESS}
     lost = sum(r[2] != "KeyboardInterrupt" for r in rows)
     write_json(folder / "manifest.json", manifest(command, seed=seed, signals=len(rows), lost=lost, slowest=worst))
-    told = ", ".join(f"{s} {x:.3f} s" for s, x in worst.items())
-    return f"{len(rows)} signals, {lost} lost; slowest: {told}"
+    slowest = ", ".join(f"{s} {x:.3f} s" for s, x in worst.items())
+    return f"{len(rows)} signals, {lost} lost; slowest: {slowest}"
 
 
 def interrupted(solver, many, seed=0, within=SECONDS):
     """(seconds of an iteration, [(sent after [s], what was raised, seconds after the signal)]) of so many solves."""
-    rng, found = np.random.default_rng(seed), []
+    rng, outcomes = np.random.default_rng(seed), []
     words = [sys.executable, "-m", __name__, solver]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -78,14 +78,14 @@ def interrupted(solver, many, seed=0, within=SECONDS):
                 sent = time.monotonic()
                 os.kill(process.pid, signal.SIGINT)
                 kind, at = json.loads(process.stdout.readline())
-                found.append((after, kind, at - sent))
+                outcomes.append((after, kind, at - sent))
         finally:
             process.kill()
-    return iteration, found
+    return iteration, outcomes
 
 
 def _solve_when_asked(solver):
-    """The process that is interrupted: solves whenever a line comes, and tells how it ended and when."""
+    """The process that is interrupted: solves whenever it reads a line, and prints how that ended and when."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs of a shell
     ocp, known = problem(), 10
     options = dict(ENDLESS[solver], max_iter=known)

@@ -16,8 +16,8 @@ from ..design.sensitivity import sensitivity
 from ..registry import methods
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
-from ..runs.rows import Rows
-from .functions import TIMES, built, made, timed
+from ..runs.stored_table import StoredTable
+from .functions import TIMES, built, new_robot, timed
 
 RECURSION, AD = "recursive_scalar", "ad"
 PARTIALS = ("inverse_dynamics_partials", "forward_dynamics_partials", "hybrid_dynamics_partials")
@@ -57,7 +57,7 @@ def run(out, quick=False, progress=None, executor="serial"):
         for q in ("inverse_dynamics", "forward_dynamics")
         for m in (RECURSION, AD)
     ]
-    table = Rows(out / "costs.csv", ("quantity", "robot", "method"), ("instructions", "seconds", "error"))
+    table = StoredTable(out / "costs.csv", ("quantity", "robot", "method"), ("instructions", "seconds", "error"))
     with bar(progress, len(plan) + 1, "kim") as shown:
         costs = fill(table, plan, _cost, executor, shown)
         table.close(plan)
@@ -82,8 +82,8 @@ def _made(quantity, robot, method, name=None):
 
 
 def _cost(quantity, robot, method):
-    """{"instructions", "seconds", "error"}: the error against AD, built anew as well."""
-    r = made(robot)
+    """{"instructions", "seconds", "error"}: the error against AD, which is built as well."""
+    r = new_robot(robot)
     start = time.perf_counter()
     f = _made(quantity, r, method)
     seconds = time.perf_counter() - start
@@ -99,7 +99,7 @@ def _cost(quantity, robot, method):
 def _times(path, name, quick):
     """Rows of times.csv: microseconds of a call, and ratios to the recursion."""
     r = robots.by_name(name)
-    table = Rows(path, ("quantity", "robot", "method"), TIMES)
+    table = StoredTable(path, ("quantity", "robot", "method"), TIMES)
     keys, first = [], []  # all take turns; the number of the recursion to the same quantity
     for quantity in (*PARTIALS, *ADJOINTS):
         ways = [RECURSION, *(m for m in methods(quantity) if m != RECURSION and not m.endswith("along_motion"))]

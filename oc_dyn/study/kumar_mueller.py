@@ -14,7 +14,7 @@ from .. import robots
 from ..function import function
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from . import native
 from .functions import TIMES, count, timed
 
@@ -60,7 +60,7 @@ def run(out, quick=False, progress=None, executor="serial"):
     out = Path(out)
     orders = ORDERS[: ORDER + 1] if quick else ORDERS
     plan = [{"method": m, "order": r} for m in WAYS for r in orders if not (m.startswith("second_order") and r > ORDER)]
-    table = Rows(out / "instructions.csv", ("method", "order"), ("instructions", "seconds"))
+    table = StoredTable(out / "instructions.csv", ("method", "order"), ("instructions", "seconds"))
     with bar(progress, len(plan) + 2, "kumar_mueller") as shown:
         counts = fill(table, plan, _count, executor, shown)
         table.close(plan)
@@ -90,15 +90,15 @@ def _times(path, quick):
     panda = robots.by_name(ROBOT)
     functions = [function(panda, QUANTITY, order=ORDER, method=m, name=f"by_{m}") for m in WAYS]
     rounds, calls = (5, 20) if quick else (ROUNDS, CALLS)
-    found = {"interpreted": timed(panda, functions, rounds=rounds, calls=calls)}
+    summaries = {"interpreted": timed(panda, functions, rounds=rounds, calls=calls)}
     if not quick and native.compiler():
-        found["compiled"] = timed(panda, functions, rounds=rounds, calls=calls, time_of=native.times)
-    table = Rows(path, ("method",), _TIMES)
+        summaries["compiled"] = timed(panda, functions, rounds=rounds, calls=calls, time_of=native.times)
+    table = StoredTable(path, ("method",), _TIMES)
     for k, (m, (_, seconds)) in enumerate(WAYS.items()):
         row = {"instructions": functions[k].n_instructions()}
         if seconds:
             row |= {"published [s]": seconds, "published ratio": f"{seconds / WAYS['recursive_body'][1]:.3f}"}
-        for how, rows in found.items():
+        for how, rows in summaries.items():
             row |= {f"{how} {name}": x for name, x in rows[k].items()}
         table.add(method=m, **row)
     table.close()
@@ -130,7 +130,7 @@ def _agreement(path, t):
     # of the order before, by a formula of fourth order
     around = [by("recursive_body", t + k * step) for k in (-2, -1, 1, 2)]
     slopes = (around[0] - 8 * around[1] + 8 * around[2] - around[3]) / (12 * step)
-    table = Rows(path, ("order",), (*others, "numerical differentiation"))
+    table = StoredTable(path, ("order",), (*others, "numerical differentiation"))
     for r, x in enumerate(torques):
         size = np.abs(x).max()
         row = {m: f"{np.abs(y[r] - x).max() / size:.2e}" for m, y in others.items()}

@@ -83,10 +83,10 @@ def _times(robot, names):
     parts = [_named(robot, quantity, None, 0) for quantity in SEPARATE]
     ports = dict(zip(("v", "dv"), np.random.default_rng(0).normal(size=(2, robot.nv)), strict=True))
     ports["q"] = robot.random_configuration(0)
-    found = times([*(f for pair in pairs for f in pair), *parts], ports)
-    separate, out = 2 * found[:, -len(parts) :].sum(axis=1), {}
+    seconds = times([*(f for pair in pairs for f in pair), *parts], ports)
+    separate, out = 2 * seconds[:, -len(parts) :].sum(axis=1), {}
     for k, m in enumerate(names):
-        before, both = found[:, 2 * k], found[:, 2 * k + 1]
+        before, both = seconds[:, 2 * k], seconds[:, 2 * k + 1]
         shares = (np.median(both / x) for x in (2 * before, separate))
         out[m] = f"{1e6 * np.median(both):.3g}", *(f"{x:.2f}" for x in shares)
     return out

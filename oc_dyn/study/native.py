@@ -27,7 +27,7 @@ double seconds_{name}(const double** arg, double** res, int calls) {{
 
 
 def compiler():
-    """Path of a C compiler; None if there is none."""
+    """Path of a C compiler, or None."""
     return shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
 
 
@@ -59,13 +59,13 @@ def _run(loaded, f, ports):
     pointer = ctypes.POINTER(ctypes.c_double)
     timer = getattr(loaded, f"seconds_{f.name()}")
     timer.restype = ctypes.c_double
-    given = [np.ascontiguousarray(ports[name], float).ravel(order="F") for name in f.name_in()]
+    inputs = [np.ascontiguousarray(ports[name], float).ravel(order="F") for name in f.name_in()]
     results = [np.zeros(max(1, f.nnz_out(k))) for k in range(f.n_out())]
     arguments, out = (pointer * f.sz_arg())(), (pointer * f.sz_res())()
-    for slots, arrays in ((arguments, given), (out, results)):
+    for slots, arrays in ((arguments, inputs), (out, results)):
         for k, x in enumerate(arrays):
             slots[k] = x.ctypes.data_as(pointer)
-    arguments.kept, out.kept = given, results  # the memory lives as long as what points to it
+    arguments.kept, out.kept = inputs, results  # the memory lives as long as what points to it
     return lambda calls: timer(arguments, out, calls)
 
 
@@ -85,14 +85,14 @@ def interpreted(functions, ports, rounds=21, calls=40):
 
 def _buffered(f, ports):
     buffer, call = f.buffer()
-    given = [np.ascontiguousarray(np.asarray(ports[name], float).ravel(order="F")) for name in f.name_in()]
+    inputs = [np.ascontiguousarray(np.asarray(ports[name], float).ravel(order="F")) for name in f.name_in()]
     results = [np.zeros(max(1, f.nnz_out(k))) for k in range(f.n_out())]
-    for k, x in enumerate(given):
+    for k, x in enumerate(inputs):
         buffer.set_arg(k, memoryview(x))
     for k, x in enumerate(results):
         buffer.set_res(k, memoryview(x))
 
-    def run(kept=(buffer, given, results)):  # the memory lives as long as what points to it
+    def run(kept=(buffer, inputs, results)):  # the memory lives as long as what points to it
         call()
 
     return run

@@ -63,11 +63,11 @@ def plot_series(panels, path, title):
 
 def whole_ticks(axes, places):
     """Ticks of a logarithmic x axis at the places themselves, where they do not crowd, instead of powers of ten."""
-    kept = []
+    ticks = []
     for x in sorted(set(places)):
-        if not kept or x > 1.25 * kept[-1]:
-            kept.append(x)
-    axes.set_xticks(kept, [str(x) for x in kept])
+        if not ticks or x > 1.25 * ticks[-1]:
+            ticks.append(x)
+    axes.set_xticks(ticks, [str(x) for x in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
 
 

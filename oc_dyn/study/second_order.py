@@ -25,7 +25,7 @@ from ..model.canonical import canonical
 from ..model.urdf import load_urdf
 from ..registry import get, get_method, methods
 from ..runs.manifest import manifest, write_json
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from ..second_partials import numeric
 from ..second_partials.by_ad import tangent
 from ..second_partials.differences import from_bicomplex, from_values
@@ -74,8 +74,8 @@ def run(out, quick=False, progress=None):
     from .second_order_figures import plot_accuracy
 
     out = Path(out)
-    found = [QUICK] if quick else [name for name in ROBOTS if robot(name)]
-    plans = [(INVERSE, name) for name in found] + [(FORWARD, name) for name in found if name != "talos"]
+    names = [QUICK] if quick else [name for name in ROBOTS if robot(name)]
+    plans = [(INVERSE, name) for name in names] + [(FORWARD, name) for name in names if name != "talos"]
     sizes = SIZES[:2] if quick else SIZES
     programs = [(name, m) for name, m in PROGRAMS if robot(name)]
     if quick:
@@ -92,7 +92,7 @@ def run(out, quick=False, progress=None):
 
 
 def robot(name):
-    """The robot of this name, made anew; None if its file is not there."""
+    """A new robot of this name; None if its file is missing."""
     if name == "humanoid":
         return humanoid()
     if name not in FILES:
@@ -137,14 +137,14 @@ def humanoid(seed=0):
 
 
 def _counts(path, plans, bar):
-    table, out = Rows(path, ("quantity", "robot", "method"), ("instructions", "seconds")), []
+    table, out = StoredTable(path, ("quantity", "robot", "method"), ("instructions", "seconds")), []
     for quantity, name in plans:
         bar.set_postfix_str(f"{quantity}, {name}")
         bar.update()
-        which, kept = LARGE.get(name, (None, None))
+        which, names = LARGE.get(name, (None, None))
         for m in (*methods(quantity), *([REPEATED] if quantity == INVERSE else [])):
             record = None if m == REPEATED else get_method(quantity, m)
-            if (record and record.graph != "sx") or (which == quantity and m not in kept):
+            if (record and record.graph != "sx") or (which == quantity and m not in names):
                 continue  # what calls Functions is not counted in instructions
             row = {"quantity": quantity, "robot": name, "method": m}
             known = table.known(**row)
@@ -172,8 +172,8 @@ def _repeated(r):
     first = ca.cse([by_q @ step, by_v, M])
     J = ca.jacobian(ca.vertcat(*(ca.vec(x) for x in first)), ca.vertcat(q, v))
     qx, vx, ax = ca.vertsplit(J, nv * nv)
-    found = [qx[:, :nq] @ step, vx[:, nq:], qx[:, nq:], ax[:, :nq] @ step]
-    return ca.Function("f", [q, v, a], ca.cse(found)).n_instructions()
+    blocks = [qx[:, :nq] @ step, vx[:, nq:], qx[:, nq:], ax[:, :nq] @ step]
+    return ca.Function("f", [q, v, a], ca.cse(blocks)).n_instructions()
 
 
 # -- accuracy --------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def metrics(got, reference):
 
 
 def _errors(path, sizes, bar):
-    table, out = Rows(path, ("robot", "bodies", "method"), METRICS), []
+    table, out = StoredTable(path, ("robot", "bodies", "method"), METRICS), []
     for kind in ("chain", "tree"):
         for n in sizes:
             bar.set_postfix_str(f"accuracy, {kind} of {n}")
@@ -206,11 +206,11 @@ def _errors(path, sizes, bar):
                 if n > MOST_BODIES.get(m, n) or m == "bicomplex":
                     continue
                 row = {"robot": kind, "bodies": n, "method": m}
-                found = table.known(**row)
-                if not found:
+                stored = table.known(**row)
+                if not stored:
                     reference = reference or tensors(r, "bicomplex", *at)
-                    found = metrics(tensors(r, m, *at), reference)
-                errors = {name: float(found[name]) for name in METRICS}
+                    stored = metrics(tensors(r, m, *at), reference)
+                errors = {name: float(stored[name]) for name in METRICS}
                 table.add(**row, **errors)
                 out.append({**row, **errors})
     table.close()
@@ -231,10 +231,10 @@ def tensors(r, method, q, v, dv):
     rows, columns = (np.array(x) for x in every.get_triplet())
     out = [np.zeros(every.shape) for _ in range(4)]
     for start in range(0, r.nv, CHUNK):
-        kept = (columns >= start) & (columns < start + CHUNK)
-        places = ca.Sparsity.triplet(*every.shape, rows[kept].tolist(), columns[kept].tolist())
-        given = [ca.MX.sym(*x) for x in (("q", r.nq), ("v", r.nv), ("dv", r.nv))]
-        part = ca.Function("part", given, list(differentiate(f, model, *given, None, step, places)))
+        chunk = (columns >= start) & (columns < start + CHUNK)
+        places = ca.Sparsity.triplet(*every.shape, rows[chunk].tolist(), columns[chunk].tolist())
+        inputs = [ca.MX.sym(*x) for x in (("q", r.nq), ("v", r.nv), ("dv", r.nv))]
+        part = ca.Function("part", inputs, list(differentiate(f, model, *inputs, None, step, places)))
         for total, x in zip(out, part.call([q, v, dv]), strict=True):
             total += np.array(x)
     return out
@@ -248,15 +248,15 @@ def _steps():
 
 
 def _programs(path, programs, bar):
-    table, out = Rows(path, ("robot", "method"), ("dof", "bytes", "compile_seconds", "microseconds")), []
+    table, out = StoredTable(path, ("robot", "method"), ("dof", "bytes", "compile_seconds", "microseconds")), []
     for name, m in programs:
         bar.set_postfix_str(f"program, {name}, {m}")
         bar.update()
         row = {"robot": name, "method": m}
-        found = table.known(**row) or program(robot(name), m)
-        found = {k: found[k] for k in ("dof", "bytes", "compile_seconds", "microseconds")}
-        table.add(**row, **found)
-        out.append({**row, **{k: float(x) if x else None for k, x in found.items()}})
+        facts = table.known(**row) or program(robot(name), m)
+        facts = {k: facts[k] for k in ("dof", "bytes", "compile_seconds", "microseconds")}
+        table.add(**row, **facts)
+        out.append({**row, **{k: float(x) if x else None for k, x in facts.items()}})
     table.close()
     return out
 
@@ -271,23 +271,23 @@ def program(r, method, flags=("-O2",), compiled=True):
         generator.add(ca.Function(f))
         generator.generate(f"{folder}/")
         source, library = Path(folder) / "second_partials.c", Path(folder) / "second_partials.so"
-        found = {"dof": r.nv, "bytes": source.stat().st_size, "compile_seconds": "", "microseconds": ""}
+        facts = {"dof": r.nv, "bytes": source.stat().st_size, "compile_seconds": "", "microseconds": ""}
         if compiler:
             start = time.perf_counter()
             done = subprocess.run([compiler, *flags, "-shared", "-fPIC", source, "-o", library, "-lm"], check=False)
             if done.returncode == 0:
-                found["compile_seconds"] = f"{time.perf_counter() - start:.2f}"
-                found["microseconds"] = f"{_time(ca.external('second_partials', str(library)), r):.2f}"
-        return found
+                facts["compile_seconds"] = f"{time.perf_counter() - start:.2f}"
+                facts["microseconds"] = f"{_time(ca.external('second_partials', str(library)), r):.2f}"
+        return facts
 
 
 def _time(f, r, rounds=15):
     """Median time of a call [us]."""
     rng = np.random.default_rng(0)
-    given = [np.ascontiguousarray(x) for x in (r.random_configuration(0), *rng.normal(size=(2, r.nv)))]
+    inputs = [np.ascontiguousarray(x) for x in (r.random_configuration(0), *rng.normal(size=(2, r.nv)))]
     results = [np.zeros(f.nnz_out(k)) for k in range(f.n_out())]
     buffer, call = f.buffer()
-    for k, x in enumerate(given):
+    for k, x in enumerate(inputs):
         buffer.set_arg(k, memoryview(x))
     for k, x in enumerate(results):
         buffer.set_res(k, memoryview(x))

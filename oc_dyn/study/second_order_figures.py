@@ -4,7 +4,6 @@ from matplotlib.figure import Figure
 
 from ..registry import methods
 from .paper_figures import whole_ticks
-from .second_order import INVERSE, METRICS
 
 _TITLES = {
     "max_abs": "largest error",
@@ -18,8 +17,8 @@ def plot_accuracy(errors, path):
     """The four error metrics; chains with full lines, trees with dashed ones."""
     figure = Figure(figsize=(11, 8), layout="constrained")
     figure.suptitle("Second partials of inverse dynamics against the bicomplex step (dashed: binary trees)")
-    for axes, metric in zip(figure.subplots(2, 2).ravel(), METRICS, strict=True):
-        for number, m in enumerate(methods(INVERSE)):
+    for axes, metric in zip(figure.subplots(2, 2).ravel(), _TITLES, strict=True):
+        for number, m in enumerate(methods("inverse_dynamics_second_partials")):
             for robot, line in (("chain", "-"), ("tree", "--")):
                 rows = [row for row in errors if row["method"] == m and row["robot"] == robot]
                 x, y = [row["bodies"] for row in rows], [max(row[metric], 1e-18) for row in rows]

@@ -17,7 +17,7 @@ from ..function import function
 from ..registry import get_method
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar, fill
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from . import singh_parts, singh_programs
 from .functions import random_ports, summary
 from .native import interpreted
@@ -76,8 +76,9 @@ def run(out, quick=False, progress=None, executor="serial"):
         for m, most in MOST[FORWARD].items()
         if n <= min(most, MOST[FORWARD][REFERENCE]) and m != REFERENCE
     ]
-    table = Rows(out / "sizes.csv", ("quantity", "robot", "method", "bodies"), ("instructions", "bytes", "lines"))
-    differences = Rows(out / "differences.csv", ("robot", "bodies", "method"), METRICS)
+    keys = ("quantity", "robot", "method", "bodies")
+    table = StoredTable(out / "sizes.csv", keys, ("instructions", "bytes", "lines"))
+    differences = StoredTable(out / "differences.csv", ("robot", "bodies", "method"), METRICS)
     more = sum(map(len, singh_parts.plans(quick))) + len(singh_programs.plan(quick))
     with bar(progress, 2 * len(plan) + len(compared) + more, "singh") as shown:
         counts = fill(table, plan, _size, executor, shown)
@@ -145,13 +146,13 @@ def _times(path, plan, quick, shown):
     """Rows of times.csv: microseconds of a call of every Function of the plan; all sizes of a way take turns, so that
     a machine that changes its speed does so for all of them."""
     names = ("microseconds", "spread", "steady")
-    table = Rows(path, ("quantity", "robot", "method", "bodies"), names, quick=quick)
+    table = StoredTable(path, ("quantity", "robot", "method", "bodies"), names, quick=quick)
     for way in dict.fromkeys((keys["quantity"], keys["robot"], keys["method"]) for keys in plan):
         sizes = [keys for keys in plan if (keys["quantity"], keys["robot"], keys["method"]) == way]
-        found = [table.known(**keys) for keys in sizes]
-        if None in found:
-            found = _timed(sizes, 3 if quick else ROUNDS)
-        for keys, row in zip(sizes, found, strict=True):
+        stored = [table.known(**keys) for keys in sizes]
+        if None in stored:
+            stored = _timed(sizes, 3 if quick else ROUNDS)
+        for keys, row in zip(sizes, stored, strict=True):
             table.add(**keys, **{name: row[name] for name in names})
         shown.update(len(sizes))
     table.close(plan)
@@ -173,14 +174,14 @@ def _slopes(path, counts, times, first):
     """Rows of slopes.csv: A and B of time, how many of its points are not steady, A of instructions and of bytes, and
     what the paper says of A."""
     names = ("largest", "A", "B", "unsteady", "published A", "A of instructions", "A of bytes")
-    table = Rows(path, ("quantity", "robot", "method"), names)
+    table = StoredTable(path, ("quantity", "robot", "method"), names)
     for key in dict.fromkeys((row["quantity"], row["robot"], row["method"]) for row in times):
         quantity, robot, method = key
         t, c = (
             [row for row in rows if (row["quantity"], row["robot"], row["method"]) == key] for rows in (times, counts)
         )
-        found = {"largest": max(int(row["bodies"]) for row in t)}
-        found["unsteady"] = sum(row["steady"] == "no" for row in t if int(row["bodies"]) >= first)
+        facts = {"largest": max(int(row["bodies"]) for row in t)}
+        facts["unsteady"] = sum(row["steady"] == "no" for row in t if int(row["bodies"]) >= first)
         for name, rows, value in (
             ("A", t, "microseconds"),
             ("A of instructions", c, "instructions"),
@@ -190,12 +191,12 @@ def _slopes(path, counts, times, first):
             points = [point for point in points if point[0] >= first]
             if len(points) > 1:
                 A, B = np.polyfit(*np.log(np.array(points).T), 1)
-                found[name] = f"{A:.2f}"
+                facts[name] = f"{A:.2f}"
                 if name == "A":
-                    found["B"] = f"{B:.2f}"
+                    facts["B"] = f"{B:.2f}"
         if (quantity, method) in PUBLISHED:
-            found["published A"] = PUBLISHED[quantity, method][KINDS.index(robot)]
-        table.add(quantity=quantity, robot=robot, method=method, **found)
+            facts["published A"] = PUBLISHED[quantity, method][KINDS.index(robot)]
+        table.add(quantity=quantity, robot=robot, method=method, **facts)
     table.close()
     return table.rows
 

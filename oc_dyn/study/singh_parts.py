@@ -31,9 +31,9 @@ from ..model.canonical import canonical
 from ..partials.implicit import mass_matrix
 from ..partials.spatial_vector import idsva
 from ..runs.points import fill
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from ..second_partials.forward_spatial_vector import _articulated, _mass_partials, _swapped, _times
-from .functions import TIMES, made, random_ports, summary
+from .functions import TIMES, new_robot, random_ports, summary
 from .native import compiler, interpreted, times
 from .second_order import INVERSE
 
@@ -92,12 +92,12 @@ def plans(quick):
 def measure(out, quick, executor, shown):
     """(rows of terms.csv, of term_times.csv, of breakdown.csv); steps of the bar `shown`: the lengths of plans()."""
     counted, timed, parts = plans(quick)
-    table = Rows(out / "terms.csv", _KEYS, ("operations", "error"))
+    table = StoredTable(out / "terms.csv", _KEYS, ("operations", "error"))
     counts = fill(table, counted, counted_term, executor, shown)
     table.close(counted)
-    clock = Rows(out / "term_times.csv", ("form", *_KEYS), TIMES, quick=quick)
+    clock = StoredTable(out / "term_times.csv", ("form", *_KEYS), TIMES, quick=quick)
     _together(clock, timed, ("form", "term", "robot", "bodies"), _timed_terms, quick, shown)
-    shares = Rows(out / "breakdown.csv", ("robot", "bodies", "method", "part"), _SHARES, quick=quick)
+    shares = StoredTable(out / "breakdown.csv", ("robot", "bodies", "method", "part"), _SHARES, quick=quick)
     _together(shares, parts, ("robot", "bodies", "method"), _broken_down, quick, shown)
     return counts, clock.rows, shares.rows
 
@@ -107,10 +107,10 @@ def _together(table, plan, alike, found_of, quick, shown):
     table.begin()
     for group in dict.fromkeys(tuple(keys[k] for k in alike) for keys in plan):
         points = [keys for keys in plan if tuple(keys[k] for k in alike) == group]
-        found = [table.known(**keys) for keys in points]
-        if None in found:
-            found = found_of(*group, points, quick)
-        for keys, row in zip(points, found, strict=True):
+        stored = [table.known(**keys) for keys in points]
+        if None in stored:
+            stored = found_of(*group, points, quick)
+        for keys, row in zip(points, stored, strict=True):
             table.add(**{**row, **keys})
         shown.update(len(points))
     table.close(plan)
@@ -119,10 +119,10 @@ def _together(table, plan, alike, found_of, quick, shown):
 # -- terms ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4)  # complete: the robot and its state are made from these two
-def given(kind, bodies):
-    """(canonical robot, {name: DM}) what the terms are computed from, at a random state."""
-    robot = made(kind, bodies)
+@lru_cache(maxsize=4)  # complete: robot and state depend on these two alone
+def terms_inputs(kind, bodies):
+    """(canonical robot, {name: DM}) from which the terms are computed, at a random state."""
+    robot = new_robot(kind, bodies)
     n, rng = robot.nv, np.random.default_rng(bodies)
     q, (v, dv) = robot.random_configuration(bodies), rng.normal(size=(2, n))
     partials = function(robot, "inverse_dynamics_partials", method="spatial_vector")  # of long chains soonest built
@@ -144,10 +144,10 @@ def term(model, at, name, way, parted=False):
     """
     n, cut = model.robot.nv, split if parted else lambda f: f
     read = stored(at, name, way)
-    given = {k: ca.MX.sym(k, value.nnz()) for k, value in read.items()}
-    x = {k: ca.MX(value.sparsity(), given[k]) for k, value in read.items()}
+    inputs = {k: ca.MX.sym(k, value.nnz()) for k, value in read.items()}
+    x = {k: ca.MX(value.sparsity(), inputs[k]) for k, value in read.items()}
     if name == "mass":
-        found = _outer(lambda columns: -(x["Minv"] @ columns), _times(x["dM"], x["Minv"]))
+        results = _outer(lambda columns: -(x["Minv"] @ columns), _times(x["dM"], x["Minv"]))
     elif name == "inner":
         if way == "idfoza":
             at_rest = cut(_mass_partials(model)).map(n)
@@ -155,19 +155,20 @@ def term(model, at, name, way, parted=False):
             by_q, by_v = (ca.vertcat(*ca.horzsplit(tensor, n)) for tensor in by)
         else:
             by_q, by_v = (_times(x["dM"], x[k]) for k in ("dv_q", "dv_v"))
-        found = [x["qq"] + by_q + _swapped(by_q), x["qv"] + _swapped(by_v)]
+        results = [x["qq"] + by_q + _swapped(by_q), x["qv"] + _swapped(by_v)]
     else:
         if way in ("aza", "factors"):
             solve = cut(_articulated(model) if way == "aza" else _solver(at)).map(n * n)
-            known = [ca.repmat(given[k], 1, n * n) for k in ("q", "D", "LT") if k in given]
+            known = [ca.repmat(inputs[k], 1, n * n) for k in ("q", "D", "LT") if k in inputs]
 
         def minus(columns):
             if way in ("aza", "factors"):
                 return -solve(*known, ca.densify(columns))
             return -(x["Minv"] @ columns)
 
-        found = _outer(minus, x["inner_qq"], x["vv"], x["inner_qv"])
-    return ca.Function(f"{name}_{way}", list(given.values()), found, list(given), [f"y{k}" for k in range(len(found))])
+        results = _outer(minus, x["inner_qq"], x["vv"], x["inner_qv"])
+    outputs = [f"y{k}" for k in range(len(results))]
+    return ca.Function(f"{name}_{way}", list(inputs.values()), results, list(inputs), outputs)
 
 
 def _outer(minus, *tensors):
@@ -222,12 +223,12 @@ def _solver(at):
 
 def counted_term(term, robot, bodies, way):
     """{"operations", "error"}: the latter against REFERENCE, of what is not only counted."""
-    model, at = given(robot, bodies)
-    found = {"operations": operations(model, at, term, way), "error": ""}
+    model, at = terms_inputs(robot, bodies)
+    facts = {"operations": operations(model, at, term, way), "error": ""}
     if way not in (*COUNTED, REFERENCE):
         wanted, got = (np.concatenate([np.array(x) for x in valued(model, at, term, w)]) for w in (REFERENCE, way))
-        found["error"] = f"{np.abs(got - wanted).max() / np.abs(wanted).max():.2e}"
-    return found
+        facts["error"] = f"{np.abs(got - wanted).max() / np.abs(wanted).max():.2e}"
+    return facts
 
 
 def operations(model, at, name, way):
@@ -271,8 +272,8 @@ def _product(counts):
 def _applied(Minv, tensor):
     """Operations of -(Minv times all columns of a tensor)."""
     n = Minv.shape[0]
-    found = Minv @ ca.reshape(ca.DM(tensor.sparsity(), 1), n, n * n)
-    return _product(found) + found.nnz()
+    product = Minv @ ca.reshape(ca.DM(tensor.sparsity(), 1), n, n * n)
+    return _product(product) + product.nnz()
 
 
 def _shared(several, model, columns):
@@ -285,8 +286,8 @@ def _several_mass_partials(model, columns):
     """casadi.Function (q, b) -> dM/dq b for columns b."""
     q, b, rest = ca.SX.sym("q", model.robot.nq), ca.SX.sym("b", model.robot.nv, columns), ca.DM.zeros(model.robot.nv)
     weightless = replace(model, gravity=ca.DM.zeros(3))
-    found = [ca.densify(idsva(weightless, q, rest, b[:, k])[0]) for k in range(columns)]
-    return ca.Function("idfoza", [q, b], found, {"cse": True})
+    partials = [ca.densify(idsva(weightless, q, rest, b[:, k])[0]) for k in range(columns)]
+    return ca.Function("idfoza", [q, b], partials, {"cse": True})
 
 
 def _several_solutions(model, columns):
@@ -301,7 +302,7 @@ def _several_solutions(model, columns):
 
 def _timed_terms(form, term_name, kind, bodies, points, quick):
     """Rows of term_times.csv of all ways to a term, which take turns."""
-    model, at = given(kind, bodies)
+    model, at = terms_inputs(kind, bodies)
     ways = [keys["way"] for keys in points]
     runs = [term(model, at, term_name, way, parted=form != "interpreted") for way in ways]
     reads = {}
@@ -312,8 +313,8 @@ def _timed_terms(form, term_name, kind, bodies, points, quick):
 
 def _own_ports(f):
     """The Function with its name before those of its ports."""
-    given = f.mx_in()
-    return ca.Function(f.name(), given, f.call(given), [f"{f.name()}_{x}" for x in f.name_in()], f.name_out())
+    inputs = f.mx_in()
+    return ca.Function(f.name(), inputs, f.call(inputs), [f"{f.name()}_{x}" for x in f.name_in()], f.name_out())
 
 
 def _seconds(form, functions, at, quick):
@@ -332,8 +333,8 @@ COMPILED = {"composite": 16}  # bodies up to which the breakdown is compiled too
 
 def _broken_down(kind, bodies, method, points, quick):
     """Rows of breakdown.csv of all parts, which take turns."""
-    model, at = given(kind, bodies)
-    robot = made(kind, bodies)
+    model, at = terms_inputs(kind, bodies)
+    robot = new_robot(kind, bodies)
     first = function(robot, "forward_dynamics_partials", method=method, name="first")
     second = function(robot, INVERSE, method=method, name="second")
     terms = [term(model, at, name, "dtm_sparse") for name in PARTS[2:]]
@@ -419,31 +420,45 @@ def panels(counts, clock, shares):
         if rows:
             out_of = "CasADi's virtual machine" if form == "interpreted" else f"compiled, {form}"
             tables.append((rows, "microseconds", f"µs, {out_of}"))
-    for rows, value, told in tables:
-        for term_name, ways in TERMS.items():
-            lines = []
-            for number, way in enumerate(ways):
-                for kind, style in zip(KINDS, ("-", "--"), strict=False):
-                    points = [row for row in rows if row["way"] == way and _is(row, term_name, kind)]
-                    points = [(int(row["bodies"]), float(row[value])) for row in points]
-                    if points:
-                        label = way if kind == KINDS[0] else None
-                        lines.append((label, *zip(*points, strict=True), f"C{number}{style}"))
-            out.append((f"{term_name} term: {told}", "bodies N", told.split(",")[0], "log", lines))
+    for rows, value, title in tables:
+        for term_name in TERMS:
+            lines = _lines_of_term(rows, value, term_name)
+            out.append((f"{term_name} term: {title}", "bodies N", title.split(",")[0], "log", lines))
     tables = {"share": "operations", "compiled share": "compiled time", "time share": "interpreted time"}
-    for value, told in tables.items():
+    for value, title in tables.items():
         for kind in KINDS:
-            lines = []
-            for method, style in zip(BREAKDOWN, ("-", "--"), strict=False):
-                rows = [row for row in shares if (row["robot"], row["method"]) == (kind, method) and row[value]]
-                for number, part in enumerate(PARTS):
-                    points = [(int(row["bodies"]), float(row[value])) for row in rows if row["part"] == part]
-                    if points:
-                        label = TOLD[part] if style == "-" else None
-                        lines.append((label, *zip(*points, strict=True), f"C{number}{style}"))
+            lines = _lines_of_breakdown(shares, value, kind)
             if lines:
-                out.append((f"{kind}: share of {told} (dashed: spatial_vector)", "bodies N", "share", "plain", lines))
+                out.append((f"{kind}: share of {title} (dashed: spatial_vector)", "bodies N", "share", "plain", lines))
     return out
+
+
+def _lines_of_term(rows, value, term_name):
+    """Lines of plot_series: a column of the rows over the bodies, of all ways to a term."""
+    lines = []
+    for number, way in enumerate(TERMS[term_name]):
+        for kind, style in zip(KINDS, ("-", "--"), strict=False):
+            points = [row for row in rows if row["way"] == way and _is(row, term_name, kind)]
+            label = way if kind == KINDS[0] else None
+            lines += _line(points, value, label, f"C{number}{style}")
+    return lines
+
+
+def _lines_of_breakdown(shares, value, kind):
+    """Lines of plot_series: the share of each part over the bodies, of all methods."""
+    lines = []
+    for method, style in zip(BREAKDOWN, ("-", "--"), strict=False):
+        rows = [row for row in shares if (row["robot"], row["method"]) == (kind, method) and row[value]]
+        for number, part in enumerate(PARTS):
+            points = [row for row in rows if row["part"] == part]
+            lines += _line(points, value, TOLD[part] if style == "-" else None, f"C{number}{style}")
+    return lines
+
+
+def _line(rows, value, label, style):
+    """[line of plot_series] of a column of the rows over their bodies; [] without rows."""
+    points = [(int(row["bodies"]), float(row[value])) for row in rows]
+    return [(label, *zip(*points, strict=True), style)] if points else []
 
 
 def report(counts, shares, crossed):

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 
 from .. import robots
-from ..runs.rows import Rows
+from ..runs.stored_table import StoredTable
 from .functions import TIMES, built, random_ports, summary
 from .native import interpreted, times
 from .second_order import FORWARD, INVERSE
@@ -39,14 +39,14 @@ def installed():
 def measure(out, quick, shown):
     """Rows of programs.csv."""
     points = plan(quick)
-    table = Rows(out / "programs.csv", _KEYS, ("dof", "instructions", *TIMES), quick=quick)
+    table = StoredTable(out / "programs.csv", _KEYS, ("dof", "instructions", *TIMES), quick=quick)
     table.begin()
     for group in dict.fromkeys((keys["quantity"], keys["robot"], keys["by"]) for keys in points):
         of = [keys for keys in points if (keys["quantity"], keys["robot"], keys["by"]) == group]
-        found = [table.known(**keys) for keys in of]
-        if None in found:
-            found = _timed(*group, quick)
-        for keys, row in zip(of, found, strict=True):
+        stored = [table.known(**keys) for keys in of]
+        if None in stored:
+            stored = _timed(*group, quick)
+        for keys, row in zip(of, stored, strict=True):
             table.add(**{**row, **keys})
         shown.update(len(of))
     table.close(points)

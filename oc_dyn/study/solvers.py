@@ -149,17 +149,18 @@ def _reference(name):
     """(objective, iterations, build, solve, functions) by Opti and ipopt, derivatives by AD of the whole program."""
     begun = time.perf_counter()
     ocp, method = PROBLEMS[name]("ad")
-    made = ocp.transcribed(method)
-    opti = made.assembly.opti({**made.bounds, "x0": made.guess(None), "p": made.parameters({})})
+    transcription = ocp.transcribed(method)
+    inputs = {"p": transcription.parameters({}), **transcription.bounds, "x0": transcription.guess(None)}
+    opti = transcription.assembly.opti(inputs)
     outer, inner = checked_options("ipopt", {"max_iter": MOST}, ocp.description.free_time)
     opti.solver("ipopt", outer, inner)
     build = time.perf_counter() - begun
     with watched():
-        found = opti.solve_limited()
+        solution = opti.solve_limited()
     total = time.perf_counter() - begun
-    stats = found.stats()
+    stats = solution.stats()
     functions = sum(x for k, x in stats.items() if k.startswith("t_wall_nlp_"))
-    return float(found.value(opti.f)), stats["iter_count"], build, total - build, functions
+    return float(solution.value(opti.f)), stats["iter_count"], build, total - build, functions
 
 
 def _row(name, way, reference):
@@ -171,21 +172,21 @@ def _row(name, way, reference):
             return ["no compiler", *[""] * 6]
     begun = time.perf_counter()
     ocp, method = PROBLEMS[name](derivatives)
-    made = ocp.transcribed(method, compiled)
+    transcription = ocp.transcribed(method, compiled)
     if hessian == "gauss_newton" and not any(p.squares for p in ocp.description.phases):
         return ["costs are no squares", *[""] * 6]
     outer, inner = checked_options(solver, {"max_iter": MOST}, ocp.description.free_time)
-    given = {"p": made.parameters({}), **made.bounds, "x0": made.guess(None)}
+    inputs = {"p": transcription.parameters({}), **transcription.bounds, "x0": transcription.guess(None)}
     build = time.perf_counter() - begun
-    found = solve(made.assembly, solver, hessian, outer, inner, given)
+    result = solve(transcription.assembly, solver, hessian, outer, inner, inputs)
     total = time.perf_counter() - begun
     begun = time.perf_counter()
-    solve(made.assembly, solver, hessian, outer, inner, given)
+    solve(transcription.assembly, solver, hessian, outer, inner, inputs)
     again = time.perf_counter() - begun
-    if not found.success:
-        return [found.status, found.iterations, *[""] * 5]
-    functions = sum(x for k, x in found.seconds.items() if k.startswith("nlp_"))
-    measured = (found.objective, found.iterations, build, total - build, functions)
+    if not result.success:
+        return [result.status, result.iterations, *[""] * 5]
+    functions = sum(x for k, x in result.seconds.items() if k.startswith("nlp_"))
+    measured = (result.objective, result.iterations, build, total - build, functions)
     shares = total / (reference[2] + reference[3]), again / reference[3]
     return [*_numbers(measured), *(f"{x:.2f}" for x in shares)]
 

@@ -71,8 +71,8 @@ if __name__ == "__main__":
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     print("ready", flush=True)
     found = od.sweep(value, [{{"x": x}} for x in points], out=out, executor=executor)
-    told = [float(r.pieces[0, 0, 0]) if hasattr(r, "pieces") else r and r["value"] for r in found.results]
-    print(json.dumps([told, found.failed]), flush=True)
+    results = [float(r.pieces[0, 0, 0]) if hasattr(r, "pieces") else r and r["value"] for r in found.results]
+    print(json.dumps([results, found.failed]), flush=True)
 """
 
 
@@ -132,26 +132,8 @@ def _life(folder, events, rng, first):
         most = int((base.stat().st_size if base.exists() else 8192) + rng.integers(9000)) if kind == "full disk" else 0
         processes = [_start(folder, out, executor, most, points, now) for _ in range(2 if kind == "two at once" else 1)]
         after, early = rng.uniform(0, 0.25), rng.random() < 0.1  # or before it has done anything
-        try:
-            hit = processes[0]
-            for process in processes:
-                process.stdout.readline()
-            if not early or kind == "worker":
-                _wait_for_a_row(base, len(seen), hit)
-            time.sleep(after)
-            if kind == "worker":
-                _kill_worker(hit.pid, rng)
-            elif kind != "full disk":
-                hit.send_signal(signal.SIGINT if kind == "Ctrl-C" else signal.SIGKILL)
-            if kind not in ("worker", "full disk"):
-                hit.communicate(timeout=60)
-            ended = [p.communicate(timeout=60) for p in processes if p is not hit or kind in ("worker", "full disk")]
-        finally:
-            for process in processes:
-                process.kill()
-                process.stdout.close()
-        survivors = ended if kind in ("worker", "two at once") else []
-        wrong = sum(_wrong_results(text, points, now["factor"]) for text, _ in survivors)
+        outputs = _hit(kind, processes, base, len(seen), after, early and kind != "worker", rng)
+        wrong = sum(_wrong_results(text, points, now["factor"]) for text in outputs)
         row = {"event": first + k + 1, "kind": kind, "executor": executor, "after [ms]": round(1000 * after)}
         row |= {
             "rows waited for": "no" if early and kind != "worker" else "yes",
@@ -161,13 +143,43 @@ def _life(folder, events, rng, first):
         lost, bad, seen = _compared(base, seen, factors, now["factor"])
         yield row | {"rows after": len(seen), "wrong": wrong + bad, "lost": lost}
     for factor in (1.5, -2.25):
-        process = _start(folder, out, "serial", 0, points, {**now, "factor": factor})
-        process.stdout.readline()
-        text, _ = process.communicate(timeout=120)
-        missing = _wrong_results(text, points, factor)
-        lost, bad, seen = _compared(base, seen, factors, factor)
-        if missing or lost or bad:
-            raise SolveError(f"sweep of {factor}: {missing} results differ, {lost} rows are lost, {bad} are wrong")
+        seen = _finish(folder, points, seen, factors, {**now, "factor": factor})
+
+
+def _hit(kind, processes, base, before, after, early, rng):
+    """Let an event of this kind happen to the first process, `after` seconds after it has written a row (early: or
+    none); the outputs of those that have to finish nevertheless."""
+    hit = processes[0]
+    try:
+        for process in processes:
+            process.stdout.readline()
+        if not early:
+            _wait_for_a_row(base, before, hit)
+        time.sleep(after)
+        if kind == "worker":
+            _kill_worker(hit.pid, rng)
+        elif kind != "full disk":
+            hit.send_signal(signal.SIGINT if kind == "Ctrl-C" else signal.SIGKILL)
+        if kind not in ("worker", "full disk"):
+            hit.communicate(timeout=60)
+        ended = [p.communicate(timeout=60) for p in processes if p is not hit or kind in ("worker", "full disk")]
+    finally:
+        for process in processes:
+            process.kill()
+            process.stdout.close()
+    return [text for text, _ in ended] if kind in ("worker", "two at once") else []
+
+
+def _finish(folder, points, seen, factors, now):
+    """Run a sweep to its end without any event; its rows. SolveError if a result is wrong or a row is lost."""
+    process, factor = _start(folder, folder / "out", "serial", 0, points, now), now["factor"]
+    process.stdout.readline()
+    text, _ = process.communicate(timeout=120)
+    missing = _wrong_results(text, points, factor)
+    lost, bad, seen = _compared(folder / "out" / "sweep.sqlite", seen, factors, factor)
+    if missing or lost or bad:
+        raise SolveError(f"sweep of {factor}: {missing} results differ, {lost} rows are lost, {bad} are wrong")
+    return seen
 
 
 def _wait_for_a_row(base, before, process):
@@ -214,10 +226,10 @@ def _kill_worker(parent, rng):
 def _wrong_results(text, points, factor):
     """How many results of a sweep that ran through are not what they should be."""
     try:
-        found, failed = json.loads(text)
+        results, failed = json.loads(text)
     except ValueError:
         return len(points)
-    return len(failed) + sum(a != factor * x for a, x in zip(found, points, strict=True))
+    return len(failed) + sum(a != factor * x for a, x in zip(results, points, strict=True))
 
 
 def _compared(base, seen, factors, factor):
@@ -232,8 +244,8 @@ def _compared(base, seen, factors, factor):
     for row in rows:
         factors.setdefault(row["function"], factor)  # the first of a new one is of the sweep that has just run
     bad = sum(_number(row) != factors[row["function"]] * json.loads(row["arguments"])["x"] for row in rows)
-    kept = {row["key"]: row["written"] for row in rows}
-    return sum(kept.get(key) != when for key, when in seen.items()), bad, kept
+    written = {row["key"]: row["written"] for row in rows}
+    return sum(written.get(key) != when for key, when in seen.items()), bad, written
 
 
 def _number(row):

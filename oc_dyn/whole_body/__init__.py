@@ -1,7 +1,7 @@
 """Quantities of the robot as a whole: energies, momentum, centre of mass; all moving bodies, nothing of the ground."""
 
 from ..errors import ModelError
-from ..ports import configuration_port, derivative_name, motion_ports
+from ..ports import configuration_port, derivative_name, derivative_unit, motion_ports, nv
 from ..registry import Port, quantity
 
 
@@ -25,7 +25,7 @@ def _outputs(name, shape, unit, meaning):
             Port(
                 derivative_name(name, k),
                 shape(robot),
-                unit if k == 0 else f"({unit})/s{k if k > 1 else ''}",
+                derivative_unit(unit, k),
                 f"time derivative {k} of {name}" if k else meaning,
             )
             for k in range(order + 1)
@@ -42,6 +42,8 @@ def _call(name):
     return call
 
 
+_MASSLESS = ("ModelError: the moving bodies have no mass",)
+
 quantity(
     name="kinetic_energy",
     summary="kinetic energy v' M v / 2, rotors (armature) included, and its time derivatives",
@@ -49,6 +51,7 @@ quantity(
     outputs=_outputs("T", lambda robot: (1, 1), "J", "kinetic energy of bodies and rotors"),
     call=_call("T"),
     default=("recursive_body",),
+    equation="T = v^T M(q) v / 2",
 )
 quantity(
     name="potential_energy",
@@ -58,6 +61,7 @@ quantity(
     outputs=_outputs("U", lambda robot: (1, 1), "J", "-mass gravity . com, com seen from the root frame's origin"),
     call=_call("U"),
     default=("ad",),
+    equation="U = -m gamma^T c(q), m the mass of all moving bodies, c their centre, gamma = robot.gravity [m/s2]",
 )
 quantity(
     name="momentum",
@@ -67,6 +71,7 @@ quantity(
     outputs=_outputs("h", lambda robot: (6, 1), "kg m2/s, kg m/s", "[angular; linear] momentum, root origin and axes"),
     call=_call("h"),
     default=("recursive_spatial",),
+    equation="h = sum_b Ad(C_b)^-T M_b V_b, C_b the pose, V_b the body twist and M_b the 6 x 6 inertia of body b",
 )
 quantity(
     name="com",
@@ -75,14 +80,18 @@ quantity(
     outputs=_outputs("c", lambda robot: (3, 1), "m", "centre of mass in the root frame"),
     call=_call("c"),
     default=("recursive_spatial",),
+    equation="c = sum_b m_b c_b / sum_b m_b",
+    errors=_MASSLESS,
 )
 quantity(
     name="com_jacobian",
     summary="Jacobian J of the centre of mass, dc = J v, in root axes, and its time derivatives",
     inputs=_with_mass,
-    outputs=_outputs("J", lambda robot: (3, robot.nv), "m, 1", "matrix J with dc/dt = J v, root axes"),
+    outputs=_outputs("J", lambda robot: (3, nv(robot)), "m, 1", "matrix J with dc/dt = J v, in root axes"),
     call=_call("J"),
     default=("recursive_spatial",),
+    equation="dc/dt = J(q) v",
+    errors=_MASSLESS,
 )
 
 from . import by_ad, jacobian_sum, recursive_body, recursive_spatial  # noqa: E402, F401  registers the methods

@@ -15,13 +15,13 @@ _ALONG = "jtimes along the motion with cse"
 
 @method("kinetic_energy", "ad", kind="ad", source="AD: v' M v / 2 with composite bodies, then " + _ALONG, regroup=True)
 def kinetic_energy(model, order, q, V):
-    """Derivatives 0..order of the kinetic energy; see the quantity."""
+    """Derivatives 0..order of the kinetic energy; see od.describe("kinetic_energy")."""
     return along(model, order, q, V, 0.5 * ca.dot(V[0], composite(model, q) @ V[0]))
 
 
 @method("momentum", "ad", kind="ad", source="AD: sum of the bodies' momenta, then " + _ALONG)
 def momentum(model, order, q, V):
-    """Derivatives 0..order of the momentum (6,) about the root's origin; see the quantity."""
+    """Derivatives 0..order of the momentum (6,) about the root's origin; see od.describe("momentum")."""
     poses, twists = body_poses(model, q), body_twists(model, 0, q, V[:1])
     here = total(se3.Ad_inv(poses[i]).T @ (model.M[i] @ twists[i][0]) for i in model.bodies)
     return along(model, order, q, V, here)
@@ -29,19 +29,19 @@ def momentum(model, order, q, V):
 
 @method("potential_energy", "ad", kind="ad", source="AD: potential from poses, then " + _ALONG, regroup=True)
 def potential_energy(model, order, q, V):
-    """Derivatives 0..order of the potential energy; see the quantity."""
+    """Derivatives 0..order of the potential energy; see od.describe("potential_energy")."""
     return along(model, order, q, V, -ca.dot(model.gravity, _first_moment(model, q)))
 
 
 @method("com", "ad", kind="ad", source="AD: centre of mass from poses, then " + _ALONG)
 def com(model, order, q, V):
-    """Derivatives 0..order of the centre of mass (3,); see the quantity."""
+    """Derivatives 0..order of the centre of mass (3,); see od.describe("com")."""
     return along(model, order, q, V, _com(model, q))
 
 
 @method("com_jacobian", "ad", kind="ad", source="AD: centre of mass by a step on the tangent space, then " + _ALONG)
 def com_jacobian(model, order, q, V):
-    """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see the quantity."""
+    """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see od.describe("com_jacobian")."""
     return along(model, order, q, V, tangent_jacobian(model, q, _com(model, q)))
 
 

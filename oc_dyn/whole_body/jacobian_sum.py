@@ -13,7 +13,7 @@ from ..registry import method
 
 @method("com_jacobian", "jacobian_sum", kind="closed_form", source="Garofalo et al. 2013, eq. 7")
 def com_jacobian(model, order, q, V):
-    """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see the quantity.
+    """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see od.describe("com_jacobian").
 
     Equation:  mass J = sum_i P_i^T M_i J_i, P_i the columns for linear accelerations of the adjoint to body i   (7)
     Only the rotation of P_i^T enters: rows of the linear momentum of the body, turned to root axes.
@@ -26,7 +26,7 @@ def com_jacobian(model, order, q, V):
         linear = [model.M[i][3:, :] @ x for x in J[i]]
         turned = _turned(poses[i][0], [skew(x[:3]) for x in twists[i]], linear)
         out = [x + y for x, y in zip(out, turned, strict=True)]
-    return [x / mass for x in out]
+    return [x / mass for x in out]  # (7)
 
 
 def _turned(R, W, X):

@@ -17,7 +17,7 @@ from ..registry import method
     regroup=True,
 )
 def kinetic_energy(model, order, q, V):
-    """Derivatives 0..order of the kinetic energy; see the quantity.
+    """Derivatives 0..order of the kinetic energy; see od.describe("kinetic_energy").
 
     Equation:  T^(k) = 1/2 sum_i sum_l C(k,l) (V_i^(l))^T M_i V_i^(k-l), and armature v_i^2 / 2
     """

@@ -16,7 +16,7 @@ _SOURCE = "Ali et al. 2026, Algorithm 1 and eq. 61, inertias seen from the root 
 
 @method("momentum", "recursive_spatial", kind="analytic", source=_SOURCE, regroup=True)
 def momentum(model, order, q, V):
-    """Derivatives 0..order of the momentum (6,) about the root's origin; see the quantity.
+    """Derivatives 0..order of the momentum (6,) about the root's origin; see od.describe("momentum").
 
     Equation:  h^(k) = sum_i sum_l C(k,l) M_i^(k-l) V_i^(l)
     What regrouping moves to the parent has the same momentum there, whatever the joint does.
@@ -42,20 +42,20 @@ def _momentum(model, order, q, V, poses):
     regroup=True,
 )
 def com(model, order, q, V):
-    """Derivatives 0..order of the centre of mass (3,); see the quantity."""
+    """Derivatives 0..order of the centre of mass (3,); see od.describe("com")."""
     mass = total(x.mass for x in model.inertia)
     return [x / mass for x in _first_moments(model, order, q, V)]
 
 
 @method("potential_energy", "recursive_spatial", kind="analytic", source=_SOURCE, regroup=True)
 def potential_energy(model, order, q, V):
-    """Derivatives 0..order of the potential energy; see the quantity."""
+    """Derivatives 0..order of the potential energy; see od.describe("potential_energy")."""
     return [-ca.dot(model.gravity, x) for x in _first_moments(model, order, q, V)]
 
 
 @method("com_jacobian", "recursive_spatial", kind="analytic", source=_SOURCE + ", composite bodies", regroup=True)
 def com_jacobian(model, order, q, V):
-    """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see the quantity.
+    """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see od.describe("com_jacobian").
 
     Equation:  column j of mass J is the linear part of MA_j S_j, MA_j the inertia of all bodies beyond joint j
     """

@@ -2,6 +2,10 @@
 
 import casadi as ca
 
+from ..lie.se3 import ad as bracket
+
+NOT_COMMUTING = ("spherical", "planar", "free")  # kinds of joints whose velocities have brackets
+
 
 def assembled(model, blocks, mirrored=False):
     """Sparse matrix (nv, nv) from {(body of the rows, body of the columns): block}; mimic joints add to their master.
@@ -21,8 +25,8 @@ def assembled(model, blocks, mirrored=False):
                 if mirrored and (row != column or i != j):
                     _add(entries, column, row, x)
     nv = model.robot.nv
-    lines = [ca.horzcat(ca.SX(1, 0), *(entries.get((r, c), ca.SX(1, 1)) for c in range(nv))) for r in range(nv)]
-    return ca.sparsify(ca.vertcat(ca.SX(0, nv), *lines))
+    lines = [ca.horzcat(*(entries.get((r, c), ca.DM(1, 1)) for c in range(nv))) for r in range(nv)]
+    return ca.sparsify(ca.vertcat(*lines)) if nv else ca.DM(0, 0)
 
 
 def _add(entries, row, column, x):
@@ -44,3 +48,13 @@ def armatures(model):
         for a in range(size):
             total[first + a] += model.rule[i][0] ** 2 * model.rotor(i)[a, a]
     return ca.vertcat(ca.DM(0, 1), *total)
+
+
+def velocity_brackets(model, v):
+    """ad(v) (nv, nv) with ad(v) e = [v, e]: zero but for joints whose velocities are not rates of coordinates."""
+    v, blocks = model.joint_v(v), {}
+    for i in model.bodies:
+        S, (_, _, first, size) = model.S[i], model.coordinates[i]
+        turns = model.kind[i] in NOT_COMMUTING
+        blocks[first] = ca.sparsify(S.T @ bracket(S @ v[i]) @ S) if turns else ca.DM(size, size)
+    return ca.diagcat(ca.DM(0, 0), *(blocks[first] for first in sorted(blocks)))

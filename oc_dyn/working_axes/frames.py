@@ -78,8 +78,8 @@ class WorkingFrame(Placement):
     working axes if `parallel`, else its body axes.
 
     turn: from the body's axes to the working axes, by `angle` (None: none). along_z: the joint's screw is along z.
-    drift: how much faster the parent's observer sees this body, than its own one does, in the axes that this hangs on;
-    None where all have the same observer.
+    drift: velocity that the body has for its parent's observer beyond that for its own one, in the axes that this hangs
+    on, or twice it where the integrals are of twice the velocity; None where all have the same observer.
     """
 
     turn: PlaneRotation

@@ -66,7 +66,8 @@ class WorkingTree:
 @dataclass
 class Carried:
     """Wrenches, pairs of columns (moment, force), and vectors, carried from body to body. The first of both belong
-    together: products of the subtree with an acceleration and a velocity, of which the vector gains by the drift."""
+    together: products of one motion with the accelerations and with the velocities of the subtree. As the velocities
+    gain the drift, the vector gains drift x force."""
 
     wrenches: list
     vectors: tuple | list = ()

@@ -5,26 +5,7 @@ import numpy as np
 
 import oc_dyn as od
 from oc_dyn import elastic as el
-
-
-def planar_arm(n, length=0.4, mass=3.0):
-    """n slender rods in the vertical plane."""
-    b = od.RobotBuilder(f"arm_{n}r")
-    b.add_link("base")
-    across = mass * length**2 / 12
-    for i in range(n):
-        b.add_body(
-            f"link{i + 1}",
-            "revolute",
-            f"link{i}" if i else "base",
-            joint=f"joint{i + 1}",
-            mass=mass,
-            com=(length / 2, 0.0, 0.0),
-            inertia=np.diag([1e-4, across, across]),
-            axis=(0.0, -1.0, 0.0),
-            xyz=(length if i else 0.0, 0.0, 0.0),
-        )
-    return b.build()
+from oc_dyn.robots import planar_arm
 
 
 def three():

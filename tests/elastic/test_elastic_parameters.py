@@ -84,7 +84,7 @@ def _with_friction():
 
 
 def test_friction_of_joints_is_said_or_counts():
-    with pytest.warns(od.ModelWarning, match="joints hinge are left out; give joint_friction"):
+    with pytest.warns(od.ModelWarning, match="joints hinge are ignored; give joint_friction"):
         left_out = el.elastic_robot(_with_friction(), 100.0, motor_inertia=0.1)
     counted = el.elastic_robot(_with_friction(), 100.0, motor_inertia=0.1, joint_friction=True, motor_damping=0.1)
     assert (left_out.motor_damping[0], left_out.motor_friction[0]) == (0.0, 0.0)

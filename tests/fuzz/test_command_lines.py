@@ -86,7 +86,7 @@ def test_every_value_of_every_option(command, option, share, refused):
         (["plan", "panda", "--from=--", f"--to={GOAL}", "--out", "o"], "argument --from: got '--', expected a value"),
         (["plan", "panda", *ENDS, "--limits=--", "--out", "o"], "argument --limits: got '--', expected a value"),
         (["codegen", "panda", "--quantity", "com", "--option=--", "--out", "o"], "argument --option: got '--'"),
-        (["plan", "panda", *ENDS, "--out", "a\0b"], r"argument a\x00b: it holds a NUL character"),
+        (["plan", "panda", *ENDS, "--out", "a\0b"], r"argument a\x00b: it contains a NUL character"),
         (
             ["codegen", "panda", "--quantity", "com", "--order=1_000", "--out", "o"],
             "invalid whole number value: '1_000'",

@@ -18,7 +18,7 @@ from oc_dyn import elastic as el
 from oc_dyn import text
 from oc_dyn.files import write_csv
 from oc_dyn.runs.manifest import manifest, write_json
-from oc_dyn.runs.rows import Rows
+from oc_dyn.runs.stored_table import StoredTable
 
 SEEDS = [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 40))]
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?(e[+-]?\d+)?[\]}]*", re.IGNORECASE)
@@ -204,10 +204,10 @@ def test_tables(seed, tmp_path):
     assert [row[1] for row in rows] == ["-1.5"] * len(names)
     assert not any(is_formula(row[0]) for row in rows)
     assert [text.csv_text(row[0]) for row in rows] == [text.terminal_lines(x) for x in names]
-    table = Rows(tmp_path / "b.csv", ("name",), ("value",), code="1")
+    table = StoredTable(tmp_path / "b.csv", ("name",), ("value",), code="1")
     for x in names:
         table.add(name=x, value="-2")
-    again = Rows(tmp_path / "b.csv", ("name",), ("value",), code="1")
+    again = StoredTable(tmp_path / "b.csv", ("name",), ("value",), code="1")
     for x in names:
         shown = again.known(name=x)
         assert shown["value"] == "-2"

@@ -269,11 +269,16 @@ def two_links(q, v, dv, m, l, c, I, horizontal):
 
 
 @pytest.mark.parametrize(
-    "make, m, l, horizontal", [(robots.planar_2r, 10.0, 0.5, True), (robots.double_pendulum, 1.0, 1.0, False)]
+    "make, m, l, radius, horizontal",
+    [
+        (robots.planar_2r, 10.0, 0.5, 0.01, True),
+        (robots.double_pendulum, 1.0, 1.0, 0.01, False),
+        (lambda: robots.planar_arm(2, 0.4, 3.0), 3.0, 0.4, 0.0, True),
+    ],
 )
-def test_two_joint_arms(make, m, l, horizontal):
+def test_two_joint_arms(make, m, l, radius, horizontal):
     robot = make()
-    I = m * (3 * 0.01**2 + l * l) / 12
+    I = m * (3 * radius**2 + l * l) / 12
     rng = np.random.default_rng(0)
     for _ in range(5):
         q, v, dv = rng.normal(size=(3, 2))
@@ -283,6 +288,15 @@ def test_two_joint_arms(make, m, l, horizontal):
         x, z = (l * (np.cos(q1) + np.cos(q12)), l * (np.sin(q1) + np.sin(q12)))
         tip = [x, 0, z] if horizontal else [z, 0, -x]
         np.testing.assert_allclose(pose(robot, q, "tip")[1], tip, atol=1e-14)
+
+
+def test_planar_arm_of_any_size():
+    assert robots.planar_arm(1).nv == 1
+    assert pose(robots.planar_arm(5, 0.3), np.zeros(5), "tip")[1] == pytest.approx([1.5, 0, 0])
+    assert robots.planar_arm(name="thrower").name == "thrower"
+    for wrong in (0, True, 1.5, "2"):
+        with pytest.raises(ShapeError, match="planar_arm: got n ="):
+            robots.planar_arm(wrong)
 
 
 # -- chains and trees -----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import oc_dyn as od
 from oc_dyn.errors import ShapeError, SolveError
 from oc_dyn.executors import checked, completed
 from oc_dyn.runs.points import fill
-from oc_dyn.runs.rows import Rows
+from oc_dyn.runs.stored_table import StoredTable
 from oc_dyn.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,10 +100,10 @@ def test_workers_use_one_thread_each(monkeypatch):
 
 def test_fill_goes_on_where_it_was_and_keeps_what_is_done(tmp_path):
     plan = [{"x": float(x)} for x in (4, 9, -1, 16)]
-    table = Rows(tmp_path / "t.csv", ("x",), ("y",))
+    table = StoredTable(tmp_path / "t.csv", ("x",), ("y",))
     with pytest.raises(ValueError, match=r"-1\.0"):
         fill(table, plan, P.row_of_root)
-    again = Rows(tmp_path / "t.csv", ("x",), ("y",))
+    again = StoredTable(tmp_path / "t.csv", ("x",), ("y",))
     assert again.known(x=4.0)["y"] == "2.0"
     assert again.known(x=9.0)
     assert again.known(x=16.0) is None
@@ -117,7 +117,8 @@ def test_fill_goes_on_where_it_was_and_keeps_what_is_done(tmp_path):
 def test_output_that_cannot_be_written_is_noticed_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"t\.csv|file"):
-        fill(Rows(tmp_path / "file" / "t.csv", ("x",), ("y",)), [{"x": 1}], P.killer)  # which would end this process
+        table = StoredTable(tmp_path / "file" / "t.csv", ("x",), ("y",))
+        fill(table, [{"x": 1}], P.killer)  # which would end this process
     with pytest.raises(OSError):
         od.sweep(P.killer, [{"number": 2}], out=tmp_path / "file" / "more")
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from clones import clone
 
 import oc_dyn as od
 
@@ -44,7 +45,7 @@ def test_files_manifest_and_status(tmp_path, capsys):
     assert facts["passed"]
     assert facts["seen"] == [0, 1, 2]
     assert facts["config"]["nodes"] == [1, 2]
-    assert facts["checks"] == {"size over limit": {"error": 3.0, "bound": 10.0}}
+    assert facts["checks"] == {"size over limit": {"value": 3.0, "below": 10.0, "passed": True}}
     assert facts["command"].startswith("python problems/test_script.py")
     assert "is below" in capsys.readouterr().out
 
@@ -75,6 +76,76 @@ def test_what_is_refused_is_told_and_nothing_is_written(words, said, tmp_path, c
     assert not (tmp_path / "manifest.json").exists()
 
 
+def test_a_quick_run_and_a_full_one_write_to_their_own_folders(tmp_path):
+    with clone(tmp_path / "clone") as quick:
+        assert main(["--quick", "--quiet"]) == 0
+    assert (quick / "test_script" / "manifest.json").exists()
+    with pytest.raises(AssertionError, match="results/test_script/manifest.json"), clone(tmp_path / "other") as quick:
+        assert main(["--quiet"]) == 0
+    assert not quick.exists()
+
+
+PASSING = [  # value, bounds, end of the line
+    (1, {"below": 2}, "1.000e+00  is below 2.000e+00"),
+    (1, {"above": 0}, "1.000e+00  is above 0.000e+00"),
+    (1, {"below": 2, "above": 0}, "1.000e+00  is below 2.000e+00 and above 0.000e+00"),
+    (3, {"equals": 3}, "3.000e+00  equals 3"),
+    (3.1, {"equals": 3, "within": 0.2}, "3.100e+00  equals 3 within 2.000e-01"),
+    (None, {"holds": True}, "  holds"),
+    (0.5, {"holds": np.bool_(True)}, "5.000e-01  holds"),
+]
+FAILING = [
+    (2, {"below": 2}, "2.000e+00  IS NOT below 2.000e+00"),
+    (0, {"above": 0}, "0.000e+00  IS NOT above 0.000e+00"),
+    (3, {"below": 2, "above": 0}, "3.000e+00  IS NOT below 2.000e+00 and above 0.000e+00"),
+    (-1, {"below": 2, "above": 0}, "-1.000e+00  IS NOT below 2.000e+00 and above 0.000e+00"),
+    (4, {"equals": 3}, "4.000e+00  DOES NOT EQUAL 3"),
+    (3.5, {"equals": 3, "within": 0.2}, "3.500e+00  DOES NOT EQUAL 3 within 2.000e-01"),
+    (2.5, {"equals": 3, "within": 0.2}, "2.500e+00  DOES NOT EQUAL 3 within 2.000e-01"),
+    (None, {"holds": False}, "  DOES NOT HOLD"),
+    *((np.nan, bounds, "") for bounds in ({"below": 2}, {"above": 0}, {"equals": 3}, {"equals": 3, "within": 0.2})),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "end", "passes"), [(*x, True) for x in PASSING] + [(*x, False) for x in FAILING]
+)
+def test_a_check_prints_value_and_bound(value, bounds, end, passes, tmp_path, capsys):
+    run = od.runs.script.ProblemRun(tmp_path, True, print)
+    assert run.check("what", value, **bounds) is passes
+    line = capsys.readouterr().out
+    assert line.startswith("what ")
+    assert line.endswith(f"{end}\n")
+    assert run.checks["what"]["passed"] is passes
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "said"),
+    [
+        (1, {}, "got no bound"),
+        (1, {"within": 1}, "got within, expected below and/or above"),
+        (1, {"below": 1, "equals": 1}, "got below and equals"),
+        (1, {"below": 1, "holds": True}, "got below and holds"),
+        (None, {"below": 1}, "value is None, expected a number"),
+        ([1, 2], {"below": 1}, "value is .1, 2., expected a number"),
+        (1, {"below": "high"}, "below is 'high', expected a number"),
+        (None, {"holds": np.ones(2)}, "holds is array"),
+    ],
+)
+def test_a_check_that_cannot_be(value, bounds, said, tmp_path):
+    run = od.runs.script.ProblemRun(tmp_path, True, print)
+    with pytest.raises(od.ShapeError, match=said):
+        run.check("what", value, **bounds)
+    assert not run.checks
+
+
+def test_two_checks_of_one_name(tmp_path):
+    run = od.runs.script.ProblemRun(tmp_path, True, print)
+    run.check("what", 1, below=2)
+    with pytest.raises(od.ShapeError, match="there is one of that name"):
+        run.check("what", 1, below=2)
+
+
 def test_a_folder_that_cannot_be(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["--out", tmp_path / "file" / "x"]) == 2
@@ -82,7 +153,7 @@ def test_a_folder_that_cannot_be(tmp_path, capsys):
 
 
 def test_a_table_whose_columns_do_not_fit(tmp_path):
-    run = od.runs.script.Run(tmp_path, True, print)
+    run = od.runs.script.ProblemRun(tmp_path, True, print)
     for columns in ({("a", "b"): [1, 2]}, {"a": [1, 2], "b": [1]}):
         with pytest.raises(od.ShapeError, match="table x.csv"):
             run.table("x.csv", columns)

@@ -19,7 +19,7 @@ import pytest
 import oc_dyn as od
 from oc_dyn.errors import ShapeError, SolveError
 from oc_dyn.runs import sweeps
-from oc_dyn.runs.rows import Rows
+from oc_dyn.runs.stored_table import StoredTable
 from oc_dyn.store import Store
 from oc_dyn.study.sweeps import KINDS, killed, statements
 
@@ -555,27 +555,27 @@ def test_work_is_linear_in_the_points(tmp_path):
 def test_rows_of_other_code_and_other_plans_are_kept(tmp_path):
     path = tmp_path / "t.csv"
     for code in ("one", "two"):
-        table = Rows(path, ("x",), ("y",), code)
+        table = StoredTable(path, ("x",), ("y",), code)
         table.add(x=1, y=code)
         table.close()
-    smaller = Rows(path, ("x",), ("y",), "one")
+    smaller = StoredTable(path, ("x",), ("y",), "one")
     assert smaller.known(x=1)["y"] == "one"
     smaller.close([])
-    assert Rows(path, ("x",), ("y",), "two").known(x=1)["y"] == "two"
+    assert StoredTable(path, ("x",), ("y",), "two").known(x=1)["y"] == "two"
 
 
 def test_rows_of_a_quick_run_are_not_those_of_a_full_one(tmp_path):
-    Rows(tmp_path / "t.csv", ("x",), ("y",), quick=True).add(x=1, y=2)
-    assert Rows(tmp_path / "t.csv", ("x",), ("y",)).known(x=1) is None
+    StoredTable(tmp_path / "t.csv", ("x",), ("y",), quick=True).add(x=1, y=2)
+    assert StoredTable(tmp_path / "t.csv", ("x",), ("y",)).known(x=1) is None
 
 
 def test_tables_of_others_are_refused_and_earlier_ones_kept(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,mass\n1,2\n")
     with pytest.raises(ShapeError, match=r"t\.csv"):
-        Rows(path, ("x",), ("y",))
+        StoredTable(path, ("x",), ("y",))
     path.write_text("x,y,code\n1,2,abc\n3,4,a")  # the last one is cut
-    table = Rows(path, ("x",), ("y",), "a")
+    table = StoredTable(path, ("x",), ("y",), "a")
     assert table.found == {}
     table.add(x=1, y=5)
     table.close()
@@ -586,13 +586,13 @@ def test_tables_of_others_are_refused_and_earlier_ones_kept(tmp_path):
 
 def test_a_table_that_came_alone_is_used_where_it_is_whole(tmp_path):
     path = tmp_path / "t.csv"
-    table = Rows(path, ("x",), ("y",))
+    table = StoredTable(path, ("x",), ("y",))
     for x in range(3):
         table.add(x=x, y=x * x + 10)
     table.close()
     (tmp_path / "rows.sqlite").unlink()
     path.write_text(path.read_text().replace("1,11,", "1,17,")[:-3])  # one number is another, the last row is cut
-    again = Rows(path, ("x",), ("y",))
+    again = StoredTable(path, ("x",), ("y",))
     assert {row["x"]: row["y"] for row in again.found.values()} == {"0": "10"}
 
 

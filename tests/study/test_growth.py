@@ -9,7 +9,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.errors import SolveError
-from oc_dyn.runs import rows
+from oc_dyn.runs import stored_table
 from oc_dyn.study import STUDIES, growth, load, memory
 
 
@@ -109,26 +109,26 @@ def test_goes_on_where_it_was(done, tmp_path, monkeypatch):
 
 def test_rows_of_other_code_are_measured_again(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
-    rows.Rows(path, ("x",), ("y",)).add(x=1, y=2)
-    assert rows.Rows(path, ("x",), ("y",)).known(x=1)["y"] == "2"
-    assert rows.Rows(path, ("x",), ("z",)).known(x=1) is None  # another table
-    monkeypatch.setattr(rows, "fingerprint", lambda: "another")
-    assert rows.Rows(path, ("x",), ("y",)).known(x=1) is None
+    stored_table.StoredTable(path, ("x",), ("y",)).add(x=1, y=2)
+    assert stored_table.StoredTable(path, ("x",), ("y",)).known(x=1)["y"] == "2"
+    assert stored_table.StoredTable(path, ("x",), ("z",)).known(x=1) is None  # another table
+    monkeypatch.setattr(stored_table, "fingerprint", lambda: "another")
+    assert stored_table.StoredTable(path, ("x",), ("y",)).known(x=1) is None
 
 
 def test_interrupted_rows_stay(tmp_path):
     path = tmp_path / "rows.csv"
-    first = rows.Rows(path, ("x",), ("y",))
+    first = stored_table.StoredTable(path, ("x",), ("y",))
     for x in range(3):
         first.add(x=x, y=x * x)
-    again = rows.Rows(path, ("x",), ("y",))
+    again = stored_table.StoredTable(path, ("x",), ("y",))
     again.add(x=0, y=0)  # and stopped here
-    third = rows.Rows(path, ("x",), ("y",))
+    third = stored_table.StoredTable(path, ("x",), ("y",))
     assert {r["x"]: r["y"] for r in third.found.values()} == {"0": "0", "1": "1", "2": "4"}
     third.add(**third.known(x=2))
     third.close()
     assert [r["y"] for r in read(path)] == ["4"]  # what was asked for
-    assert rows.Rows(path, ("x",), ("y",)).known(x=1)["y"] == "1"  # and the rest is kept
+    assert stored_table.StoredTable(path, ("x",), ("y",)).known(x=1)["y"] == "1"  # and the rest is kept
 
 
 def test_fit():

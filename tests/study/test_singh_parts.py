@@ -23,7 +23,7 @@ def read(path):
 @pytest.mark.parametrize("kind", singh_parts.KINDS)
 @pytest.mark.parametrize(("term", "way"), WAYS)
 def test_ways_to_terms_agree(kind, term, way):
-    model, at = singh_parts.given(kind, 6)
+    model, at = singh_parts.terms_inputs(kind, 6)
     got, wanted = ([np.array(x) for x in singh_parts.valued(model, at, term, w)] for w in (way, singh_parts.REFERENCE))
     for a, b in zip(got, wanted, strict=True):
         assert a.shape == (36, 6)
@@ -34,7 +34,7 @@ def test_ways_to_terms_agree(kind, term, way):
 @pytest.mark.parametrize("kind", singh_parts.KINDS)
 def test_terms_make_the_second_partials_of_forward_dynamics(kind):
     """Put together they are what the method gives at the torques of the same motion."""
-    model, at = singh_parts.given(kind, 5)
+    model, at = singh_parts.terms_inputs(kind, 5)
     robot, rng = od.robots.by_name(f"{kind}:5"), np.random.default_rng(5)
     q, (v, dv) = robot.random_configuration(5), rng.normal(size=(2, 5))
     tau = od.function(robot, "inverse_dynamics").call([q, v, dv])[0]
@@ -50,13 +50,13 @@ def test_terms_make_the_second_partials_of_forward_dynamics(kind):
     ("term", "way"), [("inner", "dtm"), ("inner", "dtm_sparse"), ("outer", "dtm_sparse"), ("mass", "dtm_sparse")]
 )
 def test_operations_of_products_are_those_written_out(kind, term, way):
-    model, at = singh_parts.given(kind, 4)
+    model, at = singh_parts.terms_inputs(kind, 4)
     f = singh_parts.term(model, at, term, way).expand()
     assert singh_parts.operations(model, at, term, way) == singh_parts.operations_of(f)
 
 
 def test_operations_of_what_is_shared_grow_by_the_same_for_each_column():
-    model, _ = singh_parts.given("tree", 5)
+    model, _ = singh_parts.terms_inputs("tree", 5)
     for several in (singh_parts._several_mass_partials, singh_parts._several_solutions):
         one, two, three = (singh_parts.operations_of(several(model, k)) for k in (1, 2, 3))
         assert three - two == two - one < one

@@ -13,7 +13,7 @@ from ...errors import SolveError
 from ...function import function
 from ...registry import get_method
 from ...runs.manifest import manifest, write_json
-from ...runs.rows import Rows, fingerprint
+from ...runs.stored_table import StoredTable, fingerprint
 from . import adam, mujoco, native, recorded
 from .robots import FILES, HUMANOID, pinocchio_model, prescribed, robot
 from .tables import report
@@ -79,15 +79,15 @@ def run(out, quick=False, progress=None):
     from .figures import plot
 
     out, notes = Path(out), []
-    found = [name for name in ((QUICK,) if quick else FILES) if robot(name)]
-    if not found:
+    names = [name for name in ((QUICK,) if quick else FILES) if robot(name)]
+    if not names:
         notes.append("nothing was measured: the wheel example-robot-data is not installed")
-    with _bar(progress, len(found) if quick else 4 * len(found) + 2) as bar:
-        counts = _counts(out / "instructions.csv", found, bar, notes)
-        ratios = [] if quick else _ratios(out / "ratios.csv", [*found, HUMANOID], bar, notes)
-        others = out / "mujoco.csv", [*found, HUMANOID], bar, notes, MILLISECONDS, ROUNDS
+    with _bar(progress, len(names) if quick else 4 * len(names) + 2) as bar:
+        counts = _counts(out / "instructions.csv", names, bar, notes)
+        ratios = [] if quick else _ratios(out / "ratios.csv", [*names, HUMANOID], bar, notes)
+        others = out / "mujoco.csv", [*names, HUMANOID], bar, notes, MILLISECONDS, ROUNDS
         beside = [] if quick else mujoco.ratios(*others)
-        sizes = [] if quick else _sizes(out / "code.csv", found, bar, notes)
+        sizes = [] if quick else _sizes(out / "code.csv", names, bar, notes)
     plot(counts, ratios, beside, out / "peers.png")
     command = ["oc-dyn", "study", "peers", *(["--quick"] if quick else []), "--out", out]
     facts = {"left_out": notes, "adam": adam.version(), "flags": native.FAST, "flags_of_sizes": SMALL}
@@ -126,7 +126,7 @@ def _code():
 
 def _counts(path, names, bar, notes):
     """Rows of the shortest form of every peer beside ours."""
-    table, out = Rows(path, ("robot", "quantity", "order"), COUNTED), []
+    table, out = StoredTable(path, ("robot", "quantity", "order"), COUNTED), []
     if adam.version() is None:
         notes.append("adam is not installed: its instructions are the recorded ones")
     figures = recorded.recorded()
@@ -172,7 +172,7 @@ def _ratios(path, names, bar, notes):
         notes.append(f"no times: {error}")
         bar.update(len(names))
         return []
-    table, out = Rows(path, ("robot", "quantity", "method"), RATIO, _code()), []
+    table, out = StoredTable(path, ("robot", "quantity", "method"), RATIO, _code()), []
     for name in names:
         bar.set_postfix_str(f"times, {name}")
         bar.update()
@@ -225,7 +225,7 @@ def _number(text):
 
 def _sizes(path, names, bar, notes):
     """Rows of Functions: what they are as C, compiled for any machine of this kind."""
-    table, out = Rows(path, ("robot", "quantity", "order"), SIZED, _code()), []
+    table, out = StoredTable(path, ("robot", "quantity", "order"), SIZED, _code()), []
     for name in names:
         bar.set_postfix_str(f"sizes, {name}")
         bar.update()

@@ -62,8 +62,8 @@ def counts(name, partials=True):
     return out
 
 
-def _count(given, results):
-    return ca.Function("f", given, ca.cse(results)).n_instructions()
+def _count(inputs, results):
+    return ca.Function("f", inputs, ca.cse(results)).n_instructions()
 
 
 def _partials(q, v, x, results, floating):

@@ -29,9 +29,9 @@ def plot(counts, ratios, beside, path):
             shares[key], goals[key] = row["instructions"] / best, row["target"] / best
     _bars(axes.pop(0), shares, goals, "instructions over those of the best peer")
     if ratios:
-        kept = [row for row in ratios if row["method"] == "default"]
-        times = {(row["robot"], _SHORT[row["quantity"]]): row["ratio"] for row in kept}
-        goals = {(row["robot"], _SHORT[row["quantity"]]): row["target"] for row in kept if row["target"]}
+        defaults = [row for row in ratios if row["method"] == "default"]
+        times = {(row["robot"], _SHORT[row["quantity"]]): row["ratio"] for row in defaults}
+        goals = {(row["robot"], _SHORT[row["quantity"]]): row["target"] for row in defaults if row["target"]}
         _bars(axes.pop(0), times, goals, "time of generated C over Pinocchio's routine")
     if beside:
         times = {(row["robot"], _SHORT[row["quantity"]] + f"\n{row['routine']}"): row["ratio"] for row in beside}

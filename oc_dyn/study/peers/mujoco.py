@@ -1,7 +1,7 @@
 """MuJoCo beside the generated C of the same robot: its routines, called from a program that is linked with its wheel.
 
-A call through MuJoCo's Python binding takes longer than most of the routines; that time is told as well, beside the one
-in the program.
+A call through MuJoCo's Python binding takes longer than most of the routines; that time is reported as well, beside
+the one in the program.
 """
 
 import csv
@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import ModelError, SolveError
 from ...function import function
 from ...interop import rotation_to_quaternion, to_mujoco
-from ...runs.rows import Rows, fingerprint
+from ...runs.stored_table import StoredTable, fingerprint
 from . import native
 from .robots import robot
 
@@ -60,7 +60,7 @@ def ratios(path, names, bar, notes, milliseconds, rounds):
         notes.append(f"no times of MuJoCo: {error}")
         bar.update(len(names))
         return []
-    table, out = Rows(path, KEYS, VALUES, f"{fingerprint()} {version()}"), []
+    table, out = StoredTable(path, KEYS, VALUES, f"{fingerprint()} {version()}"), []
     for name in names:
         bar.set_postfix_str(f"MuJoCo, {name}")
         bar.update()
@@ -203,9 +203,9 @@ def times(r, functions, milliseconds=2.0, rounds=101):
     return [{**row, "error": f"{errors[row['label']]:.6g}"} if row["label"] in errors else row for row in rows]
 
 
-def _errors(r, to, s, found):
+def _errors(r, to, s, outputs):
     """{label: largest relative difference} of what the program wrote down."""
-    read = [{**row, **{k: np.array(row[k].split(), float) for k in ("theirs", "ours")}} for row in found]
+    read = [{**row, **{k: np.array(row[k].split(), float) for k in ("theirs", "ours")}} for row in outputs]
     M = {int(row["state"]): row["theirs"].reshape(to.nv, to.nv) for row in read if row["routine"] == "mass_matrix"}
     out = {}
     for row in read:
@@ -234,11 +234,11 @@ def through_python(r, calls=2000, rounds=11):
     data, s = mujoco.MjData(theirs), states(r, 1)
     data.qpos[:], data.qvel[:], data.qacc[:], data.qfrc_applied[:] = _their(to_mujoco(r, theirs), s, 0)
     routines = {"inverse_dynamics_whole": mujoco.mj_inverse, "forward_dynamics_whole": mujoco.mj_forward}
-    found = {name: [] for name in routines}
+    seconds = {name: [] for name in routines}
     for _ in range(rounds):
         for name, routine in routines.items():
             start = time.perf_counter()
             for _ in range(calls):
                 routine(theirs, data)
-            found[name].append((time.perf_counter() - start) / calls)
-    return {name: 1e6 * float(np.median(x)) for name, x in found.items()}
+            seconds[name].append((time.perf_counter() - start) / calls)
+    return {name: 1e6 * float(np.median(x)) for name, x in seconds.items()}

@@ -76,10 +76,10 @@ def _near(module):
 
 
 def _folder(what, header, places):
-    found = next((p for p in (*places, *_SYSTEM) if (p / header).is_file()), None)
-    if found is None:
+    place = next((p for p in (*places, *_SYSTEM) if (p / header).is_file()), None)
+    if place is None:
         raise SolveError(f"the headers of {what} were not found ({header})")
-    return found
+    return place
 
 
 def built():
@@ -100,9 +100,9 @@ def program(name, sources, places, version, options=(), libraries=()):
     here, words = Path(__file__).parent, _cxx()
     texts = {source: (here / source).read_text(encoding="utf-8") for source in sources}
     compiler = run_compiler([*words, *FAST, "-dM", "-E", "-x", "c++", os.devnull])
-    given = [word for place in places for word in ("-isystem", str(place))]
-    given = ["-std=c++17", *FAST, "-DNDEBUG", "-w", *options, *given]
-    command = [*words, *given, sources[0], "-o", name, *map(str, libraries), "-ldl"]
+    flags = [word for place in places for word in ("-isystem", str(place))]
+    flags = ["-std=c++17", *FAST, "-DNDEBUG", "-w", *options, *flags]
+    command = [*words, *flags, sources[0], "-o", name, *map(str, libraries), "-ldl"]
     # complete: the sources, the command, the compiler and processor by its macros, the headers by their version
     key = digest([list(texts.items()), command, compiler, version])
 

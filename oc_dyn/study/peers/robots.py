@@ -22,7 +22,7 @@ WIDE = 3.0  # rad, for joints without limits
 
 
 def robot(name):
-    """The robot of this name, made anew; None if its file is not there."""
+    """A new robot of this name; None if its file is missing."""
     if name == HUMANOID:
         return humanoid()
     path, floating, held = FILES[name]
@@ -47,7 +47,7 @@ def pinocchio_model(name):
 
 
 def prescribed(r):
-    """Joints that move as told in hybrid dynamics: all hinges of a floating base, every second one of a fixed one."""
+    """Prescribed joints of hybrid dynamics: all hinges of a floating base, every second one of a fixed base."""
     hinges = [j.name for j in r.joints if j.kind != "free"]
     return tuple(hinges if len(hinges) < len(r.joints) else hinges[::2])
 
@@ -90,7 +90,7 @@ def model_text(ours, model):
 
 
 def coordinate_places(ours, model):
-    """(places of our q, places of our v) among those of a pinocchio.Model; ModelError where there is more to it."""
+    """(places of our q, of our v) among those of a pinocchio.Model; ModelError if more than the order differs."""
     theirs = to_pinocchio(ours, model)
     x = ca.SX.sym("x", ours.nq)  # numbers would have to be quaternions of unit length
     q = ca.Function("q", [x], [theirs.q(x)])(1.0 + np.arange(ours.nq)).full().ravel()

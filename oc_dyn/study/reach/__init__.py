@@ -24,7 +24,7 @@ from .problem import SHARE, Reach, Way, judged
 NODES, ROUNDS = 50, 21
 WEIGHTS = (1e2, 1e3, 1e4, 1e5)  # of the penalty on velocities
 OURS = (
-    Way("oc_dyn", "fatrop", "exact"),  # the first: costs are told as differences to its own
+    Way("oc_dyn", "fatrop", "exact"),  # the first: costs are reported as differences from its own
     Way("oc_dyn", "fatrop", "gauss_newton"),
     Way("oc_dyn", "ipopt", "exact"),
     Way("oc_dyn", "ipopt", "gauss_newton"),
@@ -175,8 +175,8 @@ def _measured(name, reach, ways, path, rounds, shown):
         np.array([[getattr(o, what) for o in each] for each in outcomes])
         for what in ("seconds", "iterations", "success")
     )
-    found = [[judged(reach, o, goal) for o in each] for each, goal in zip(outcomes, targets, strict=True)]
-    costs = np.array([[x["cost"] for x in each] for each in found])
+    judgements = [[judged(reach, o, goal) for o in each] for each, goal in zip(outcomes, targets, strict=True)]
+    costs = np.array([[x["cost"] for x in each] for each in judgements])
     first = next(k for k, way in enumerate(ways) if way.library == "oc_dyn")
     differences = costs / costs[:, [first]] - 1
     rivals = [k for k, way in enumerate(ways) if way.library == "crocoddyl"]
@@ -188,7 +188,7 @@ def _measured(name, reach, ways, path, rounds, shown):
         of = differences[done, k]
         row["cost_difference"] = of[np.argmax(np.abs(of))] if done.size else None
         for what in ("gap", "torque_excess", "velocity_excess"):
-            values = [found[number][k][what] for number in done]
+            values = [judgements[number][k][what] for number in done]
             row[what] = max((x for x in values if x is not None), default=None)
         row |= {"solved": int(success[:, k].sum()), "of": rounds, "build_seconds": made[k][0]}
         of = np.percentile(iterations[:, k], (50, 0, 100))

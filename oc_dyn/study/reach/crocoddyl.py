@@ -32,7 +32,7 @@ def version():
 
 
 def versions():
-    """{name: version} of what the side is made of."""
+    """{name: version} of the programs on this side."""
     import pinocchio
 
     return {"crocoddyl": version(), "pinocchio": pinocchio.__version__}
@@ -108,22 +108,22 @@ def agreement(reach, samples=20):
 
     Raises SolveError if no path agrees to AGREE.
     """
-    found = {name: 0.0 for name in ("inverse dynamics, Pinocchio", *(f"acceleration, {p}" for p in PATHS))}
+    differences = {name: 0.0 for name in ("inverse dynamics, Pinocchio", *(f"acceleration, {p}" for p in PATHS))}
     states = list(_states(reach, samples))
     for q, v, tau in states:
         for name, (got, want) in _dynamics(reach, q, v, tau).items():
-            found[name] = max(found[name], _difference(got, want))
-    path = next((p for p in PATHS if found[f"acceleration, {p}"] < AGREE), None)
-    if path is None or not found["inverse dynamics, Pinocchio"] < AGREE:
-        worst = ", ".join(f"{name} {x:.1e}" for name, x in found.items())
+            differences[name] = max(differences[name], _difference(got, want))
+    path = next((p for p in PATHS if differences[f"acceleration, {p}"] < AGREE), None)
+    if path is None or not differences["inverse dynamics, Pinocchio"] < AGREE:
+        worst = ", ".join(f"{name} {x:.1e}" for name, x in differences.items())
         raise SolveError(
             f"the robot is not the same on both sides ({worst}, expected below {AGREE:g}): is this Crocoddyl "
             "compiled against the Pinocchio that is installed?"
         )
     for q, v, tau in states:
         for name, (got, want) in _stage(reach, path, q, v, tau).items():
-            found[name] = max(found.get(name, 0.0), _difference(got, want))
-    return [{"quantity": name, "difference": x} for name, x in found.items()], path
+            differences[name] = max(differences.get(name, 0.0), _difference(got, want))
+    return [{"quantity": name, "difference": x} for name, x in differences.items()], path
 
 
 def _states(reach, samples):

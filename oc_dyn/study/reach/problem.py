@@ -111,19 +111,20 @@ def prepared(reach, way, compiler):
     reach = Reach(reach.nodes, reach.torque, reach.velocity)  # a new robot: the old one keeps what was built of it
     begun = time.perf_counter()
     ocp, q, v, tau = written(reach, way.control)
-    made = ocp.transcribed("euler", compiler if way.compiled else False)
+    transcription = ocp.transcribed("euler", compiler if way.compiled else False)
     outer, inner = checked_options(way.solver, OPTIONS[way.solver], free_time=False)
     outer["record_time"] = True
 
     def solved(goal):
-        given = {"p": made.parameters({"goal": goal}), **made.bounds, "x0": made.guess(None)}
+        parameters, guess = transcription.parameters({"goal": goal}), transcription.guess(None)
+        inputs = {"p": parameters, **transcription.bounds, "x0": guess}
         begun = time.perf_counter()
-        found = solve(made.assembly, way.solver, way.hessian, outer, inner, given)
+        result = solve(transcription.assembly, way.solver, way.hessian, outer, inner, inputs)
         seconds = time.perf_counter() - begun
-        solution = Solution(ocp, made, found, given)
+        solution = Solution(ocp, transcription, result, inputs)
         x = np.hstack([solution[q], solution[v]])
-        outcome = Outcome(seconds, x, solution[tau], found.iterations, found.success)
-        return outcome, found.seconds["total"]
+        outcome = Outcome(seconds, x, solution[tau], result.iterations, result.success)
+        return outcome, result.seconds["total"]
 
     written_down = time.perf_counter() - begun
     first, solving = solved(GOAL)  # CasADi makes the solver here

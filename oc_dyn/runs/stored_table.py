@@ -1,4 +1,4 @@
-"""A table whose rows are kept as they come, so that a study that was stopped goes on where it was."""
+"""A table whose rows are stored as they come, so that a study that was stopped resumes where it was."""
 
 import csv
 import hashlib
@@ -17,7 +17,7 @@ from .manifest import machine
 _BASE = "rows.sqlite"
 # nothing is measured with these
 _ASIDE = ("cli.py", "demo.py", "executors.py", "store.py", "digest.py", "text.py", "command_line.py")
-_ASIDE += tuple(f"runs/{x}.py" for x in ("manifest", "script", "points", "rows", "sweeps"))
+_ASIDE += tuple(f"runs/{x}.py" for x in ("manifest", "points", "script", "stored_table", "sweeps"))
 _ASIDE += tuple(f"study/{x}" for x in ("html.py", "report.html", "sweeps.py"))
 _ASIDE += tuple(f"study/{x}_figures.py" for x in ("growth", "paper", "second_order"))
 
@@ -26,8 +26,8 @@ _ASIDE += tuple(f"study/{x}_figures.py" for x in ("growth", "paper", "second_ord
 def fingerprint():
     """Sixteen digits (hexadecimal) that tell machines, versions of Python, NumPy, CasADi and C compilers, and states of
     the code that is measured, or measures, apart."""
-    told = json.dumps([version(_ASIDE), machine(), *map(_compiler, ("gcc", "cc", "clang"))], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    text = json.dumps([version(_ASIDE), machine(), *map(_compiler, ("gcc", "cc", "clang"))], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _compiler(name):
@@ -38,14 +38,14 @@ def _compiler(name):
     return done.stdout.partition("\n")[0]
 
 
-class Rows:
-    """Rows {field: text or number} of a CSV file, which is written by close; each is kept in rows.sqlite beside it as
-    soon as it is added, with all that other versions of the code left there.
+class StoredTable:
+    """Rows {field: text or number} of a CSV file that `close` writes. Each row is stored in rows.sqlite beside the file
+    as soon as it is added, together with those that other versions of the code left there.
 
     keys: fields that name a row; values: the others. Rows that an earlier run with the same code left are there from
     the start, in `found`: {tuple of keys, as texts: row}; those of other code are not. code: what tells versions of the
     code apart, default that of all that studies measure. quick: rows of a quick run are not those of a full one.
-    Raises ShapeError for a file that is there and is no such table.
+    Raises ShapeError for an existing file that is no such table.
     """
 
     def __init__(self, path, keys, values, code=None, quick=False):
@@ -59,8 +59,8 @@ class Rows:
             for key in old.keys() - there:
                 self.store.write(old[key])
             of = "function = ? AND version = ? AND status = 'done'"
-            for kept in self.store.rows(of, self.name, self.code):
-                row = json.loads(kept["result"])
+            for stored in self.store.rows(of, self.name, self.code):
+                row = json.loads(stored["result"])
                 self.found[tuple(row[k] for k in self.keys)] = row
 
     @cached_property
@@ -68,15 +68,15 @@ class Rows:
         return Store(self.path.with_name(_BASE), known=self.path.exists())
 
     def known(self, **keys):
-        """The row of these keys that an earlier run left; None if there is none."""
+        """The row of these keys that an earlier run left, or None."""
         return self.found.get(tuple(str(keys[k]) for k in self.keys))
 
     def add(self, **row):
-        """Append a row, and keep it."""
+        """Append a row and store it."""
         row = {k: str(row.get(k, "")) for k in self.fields[:-1]} | {"code": self.code}
         self.rows.append(row)
         if row != self.found.pop(tuple(row[k] for k in self.keys), None):
-            self.store.write(self._kept(row), replace=True)
+            self.store.write(self._stored(row), replace=True)
 
     def close(self, plan=None):
         """Write the table of the rows that were added. plan: order of the rows, a list of {key: value}."""
@@ -94,14 +94,14 @@ class Rows:
         """Open the file of rows: a folder that cannot be written to is noticed before any work is done."""
         return self.store
 
-    def _kept(self, row):
-        """Row of the store."""
+    def _stored(self, row):
+        """A row as it is stored."""
         facts = {"function": self.name, "version": row["code"], "status": "done", "result": json.dumps(row)}
         return {"key": _hash([self.name, row["code"], [row[k] for k in self.keys]]), **facts}
 
     def _of_table(self):
-        """{key: row of the store} of the table that is there, in case it came without rows.sqlite: those with the right
-        check as they are, others as what is kept and never used."""
+        """{key: stored row} of the existing table, in case it came without rows.sqlite: rows with the right check are
+        used, others stored and never used."""
         if not self.path.exists():
             return {}
         try:
@@ -110,17 +110,17 @@ class Rows:
         except (UnicodeDecodeError, csv.Error):
             head, lines = (), []
         if not head or head[-1] != "code":
-            raise ShapeError(f"{self.path}: it is not a table of a study, it is left as it is: give another folder")
-        found = []
+            raise ShapeError(f"{self.path}: it is not a table of a study and is left unchanged: give another folder")
+        rows = []
         for line in lines:
             row = dict(zip(head, map(csv_text, line), strict=False))
             code, _, check = row.get("code", "").rpartition(" ")
             if tuple(row) == self.fields and check == _check(row | {"code": code}):
-                found.append(self._kept(row | {"code": code}))
+                rows.append(self._stored(row | {"code": code}))
             else:
-                told = json.dumps(row)
-                found.append({"key": _hash([self.path.name, row]), "function": self.path.name, "result": told})
-        return {row["key"]: {"status": "kept", **row} for row in found}
+                text = json.dumps(row)
+                rows.append({"key": _hash([self.path.name, row]), "function": self.path.name, "result": text})
+        return {row["key"]: {"status": "kept", **row} for row in rows}
 
 
 def _check(row):
@@ -128,5 +128,5 @@ def _check(row):
     return _hash([*row.values()])[:8]
 
 
-def _hash(told):
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+def _hash(value):
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:32]

@@ -1,0 +1,31 @@
+"""Periodic motion that follows a cosine with little effort; constant states hold what comes back.
+
+    minimise    integral of (x - cos t)^2 + u^2 over [0, 2 pi]
+    subject to  x' = v,  v' = u,  x(0) = x(2 pi),  v(0) = v(2 pi)
+
+Optimum: x = cos(t) / 2 (Euler-Lagrange: x'''' + x = cos t): pi / 2.
+Source: closed form.
+"""
+
+import casadi as ca
+import numpy as np
+
+import oc_dyn as od
+
+SOURCE = "closed form"
+METHOD, NODES, ASKED = "hermite_simpson", 80, 1e-6
+KNOWN = np.pi / 2
+
+
+def problem(nodes=NODES):
+    ocp = od.Problem(nodes, 2 * np.pi)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+    first, t = ocp.state("first", 2), ocp.state("t", guess=lambda s: 2 * np.pi * s)
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.rate(first, 0)
+    ocp.rate(t, 1)
+    ocp.start({t: 0, ca.vertcat(x, v) - first: 0})
+    ocp.goal({ca.vertcat(x, v) - first: 0})
+    ocp.minimize(integral=(x - ca.cos(t)) ** 2 + u**2)
+    return ocp

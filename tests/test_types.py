@@ -1,0 +1,228 @@
+"""Types of the public surface: every parameter and result has one, and what comes out is what they say."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import oc_dyn as od
+import oc_dyn.executors
+import oc_dyn.interop
+
+NAMESPACES = (od, od.elastic, od.interop, oc_dyn.executors, od.identification, od.design, od.robots)
+
+# without types until they land; each entry is a module or a folder of modules
+UNTYPED = (
+    "oc_dyn.control",
+    "oc_dyn.elastic",
+    "oc_dyn.function",
+    "oc_dyn.interrupts",
+    "oc_dyn.kinematics",
+    "oc_dyn.optimal_control",
+    "oc_dyn.planning",
+    "oc_dyn.registry",
+    "oc_dyn.regressor",
+    "oc_dyn.runs",
+    "oc_dyn.second_partials",
+)
+
+
+def is_untyped(module):
+    return any(module == x or module.startswith(f"{x}.") for x in UNTYPED)
+
+
+def public_names(namespace):
+    return [name for name in getattr(namespace, "__all__", dir(namespace)) if not name.startswith("_")]
+
+
+def public_callables():
+    """{qualified name: function or method} of all that can be reached by public names and belongs to oc_dyn."""
+    out = {}
+    for namespace in NAMESPACES:
+        for name in public_names(namespace):
+            x = getattr(namespace, name)
+            if isinstance(x, types.ModuleType) or not getattr(x, "__module__", "").startswith("oc_dyn"):
+                continue
+            out |= {f.__qualname__: f for f in methods_of(x)} if inspect.isclass(x) else {f"{x.__module__}.{name}": x}
+    return out
+
+
+def methods_of(cls):
+    """Public methods, properties and the constructor that a class of oc_dyn defines or inherits from one of oc_dyn."""
+    for base in cls.__mro__:
+        if not base.__module__.startswith("oc_dyn"):
+            continue
+        for name, x in vars(base).items():
+            if name.startswith("_") and name not in ("__init__", "__call__"):
+                continue
+            f = x.fget if isinstance(x, property) else inspect.unwrap(getattr(x, "__func__", x))
+            if inspect.isfunction(f) and f.__module__.startswith("oc_dyn"):
+                yield f
+
+
+CALLABLES = public_callables()
+TYPED = {name: f for name, f in CALLABLES.items() if inspect.isfunction(f) and not is_untyped(f.__module__)}
+
+
+def test_much_is_reached():
+    some = {"Robot.integrate", "RobotBuilder.add_joint", "Conversion.from_dv", "oc_dyn.model.urdf.load_urdf"}
+    assert some <= TYPED.keys()
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_every_parameter_and_result_has_a_type(name):
+    f = TYPED[name]
+    hints = typing.get_type_hints(f)  # also evaluates their texts: a name that is not there is an error
+    bare = [p for p in inspect.signature(f).parameters if p not in ("self", "cls") and p not in hints]
+    assert not bare
+    assert "return" in hints
+
+
+@pytest.mark.parametrize("module", UNTYPED)
+def test_the_list_of_untyped_modules_does_not_outlive_them(module):
+    mine = [f for f in CALLABLES.values() if f.__module__ == module or f.__module__.startswith(f"{module}.")]
+    bare = [f for f in mine if inspect.isfunction(f) and "return" not in f.__annotations__]
+    assert bare, "all of it has types: take it off the list"
+
+
+# -- what comes out ------------------------------------------------------------------------------------------------
+
+
+def is_a(value, hint):
+    """Whether a value is of a type as far as it can be seen: of containers the first element, of arrays their kind."""
+    if hint in (typing.Any, object):
+        return True
+    if hint is None:
+        return value is None
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(is_a(value, x) for x in inner)
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and value.dtype == float
+    if origin is Callable:
+        return callable(value)
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return type(value) is tuple and len(value) == len(inner) and all(map(is_a, value, inner))
+    if origin is tuple:
+        return type(value) is tuple and all(is_a(x, inner[0]) for x in value)
+    if origin in (list, frozenset):
+        return isinstance(value, origin) and all(is_a(x, inner[0]) for x in value)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, origin) and all(is_a(k, inner[0]) and is_a(x, inner[1]) for k, x in value.items())
+    return type(value) is hint if hint in (int, float, bool) else isinstance(value, hint)
+
+
+def test_the_check_tells_types_apart():
+    hints = typing.get_type_hints(od.Robot.integrate)
+    assert is_a(np.zeros(2), hints["return"])
+    assert is_a(ca.SX(2, 1), hints["return"])
+    assert not is_a([0.0, 0.0], hints["return"])
+    assert not is_a(np.zeros(2, int), hints["return"])
+    assert not is_a((1.0, "x"), tuple[float, float])
+    assert not is_a(np.float64(1.0), float)
+    assert not is_a({"a": 1}, dict[str, str])
+
+
+PANDA, ARM = od.robots.panda(), od.robots.planar_2r()
+QUADRUPED = od.robots.quadruped()
+Q, V = np.array([0.3, -0.2]), np.array([0.5, 1.0])
+MOTION = od.identification.PeriodicMotion(2.0, Q, np.ones((2, 3)), np.zeros((2, 3)))
+DESIGN = od.design.link_length("elbow")
+
+
+class Joint:  # of a model of Pinocchio
+    def __init__(self, k):
+        self.nq, self.idx_q, self.idx_v = 1, k, k
+
+    def shortname(self):
+        return "JointModelRZ"
+
+
+class Model:
+    names, njoints, nq, nv = ("universe", "elbow", "shoulder"), 3, 2, 2
+    joints = (None, Joint(0), Joint(1))
+
+
+CONVERSION = od.interop.to_pinocchio(ARM, Model())
+
+CALLS = [
+    *((getattr(od.Robot, x), QUADRUPED) for x in ("neutral", "canonical_report", "integrate_function")),
+    *((getattr(od.Robot, x).fget, QUADRUPED) for x, p in vars(od.Robot).items() if isinstance(p, property)),
+    *((getattr(od.Inertia, x).fget, ARM.bodies[0].inertia) for x in ("com", "tensor_com", "matrix", "parameters")),
+    (od.Robot.joint, ARM, "elbow"),
+    (od.Robot.frame, ARM, "tip"),
+    (od.Robot.body, ARM, "upper"),
+    (od.Robot.limit, ARM, "lower"),
+    (od.Robot.parameter_values, ARM, ("armature",)),
+    (od.Robot.parameter_rows, ARM),
+    (od.Robot.random_configuration, ARM, 0),
+    (od.Robot.normalized, ARM, [1, 2]),
+    (od.Robot.integrate, ARM, [1, 2], Q),
+    (od.Robot.integrate, ARM, ca.SX.sym("q", 2), Q),
+    (od.Robot.integrate, ARM, ca.DM(Q), Q),
+    (od.Robot.difference, ARM, Q, V),
+    (od.Robot.configuration_rate, ARM, Q, ca.MX.sym("v", 2)),
+    (od.Robot.locked, ARM, {"elbow": 0.1}),
+    (od.Robot.with_payload, ARM, "tip", od.Inertia.from_com(1.0)),
+    (od.Robot.with_gravity, ARM, (0, 0, 0)),
+    (od.Robot.with_snapped_angles, ARM),
+    (od.Inertia.expressed_in, ARM.bodies[0].inertia, np.eye(3), (1, 0, 0)),
+    (od.load_urdf, '<robot name="r"><link name="a"/></robot>'),
+    (od.robots.names,),
+    (od.robots.by_name, "chain:3"),
+    (od.robots.panda_limits,),
+    (od.robots.fr3_limits,),
+    (od.robots.fr3_velocity_limits, [0, 0, 0, -1, 0, 1, 0]),
+    (od.robots.propellers,),
+    (od.robots.propeller_poses,),
+    *((getattr(od.interop.Conversion, x), CONVERSION, Q) for x in ("q", "from_q", "v", "from_v", "dv", "tau")),
+    (od.interop.Conversion.velocity_matrix, CONVERSION),
+    (od.interop.Conversion.q, CONVERSION, ca.SX.sym("q", 2)),
+    (od.interop.xyzw, [1, 0, 0, 0]),
+    (od.interop.linear_first, np.ones(6)),
+    (od.interop.rotation_to_quaternion, np.eye(3)),
+    (od.interop.rpy_to_quaternion, (0.1, 0.2, 0.3)),
+    (od.interop.quaternion_to_rpy, (1, 0, 0, 0)),
+    (od.interop.rpy_rate_matrix, ca.SX.sym("rpy", 3)),
+    (od.interop.rpy_rate, (0.1, 0.2, 0.3), V[[0, 1, 1]]),
+    (oc_dyn.executors.checked, "processes:2"),
+    (oc_dyn.executors.told, ValueError("text")),
+    (od.identification.PeriodicMotion.sample, MOTION, [0.0, 0.5]),
+    (od.identification.condition, ARM, MOTION, 10),
+    (od.identification.is_physical, ARM.parameters),
+    (od.identification.nearest_physical, ARM.parameters),
+    (od.identification.pseudo_inertia, ARM.parameters[:10]),
+    (od.design.changed, ARM, {DESIGN: 0.1}),
+    (od.design.displacement, np.ones(6)),
+    (od.design.from_parameters, ARM.parameters[:10]),
+    (od.design.Parameter.__add__, DESIGN, DESIGN),
+    (od.design.Parameter.changes, DESIGN, ARM),
+    (od.sensitivity, ARM, "inverse_dynamics", DESIGN),
+    (od.numpy_call, od.function(ARM, "inverse_dynamics")),
+    (od.check_derivatives, od.function(ARM, "inverse_dynamics", derivatives="analytic"), 1),
+]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[f"{k}-{c[0].__qualname__}" for k, c in enumerate(CALLS)])
+def test_results_are_of_the_type_that_is_written(call):
+    f, *arguments = call
+    result = f(*arguments)
+    assert is_a(result, typing.get_type_hints(f)["return"]), f"{type(result)}: {result!r}"
+
+
+def test_fields_of_a_robot_are_of_the_types_that_are_written():
+    for robot in (PANDA, QUADRUPED):
+        for record in (robot, robot.bodies[-1], robot.bodies[-1].joint, next(iter(robot.frames.values()))):
+            for name, hint in typing.get_type_hints(type(record)).items():
+                value = getattr(record, name)
+                assert is_a(value, hint), f"{type(record).__name__}.{name}: {value!r}"
+
+
+def test_the_marker_for_type_checkers_comes_with_the_package():
+    from importlib.resources import files
+
+    assert files("oc_dyn").joinpath("py.typed").is_file()
