@@ -69,7 +69,7 @@ def test_free_mesh_is_for_any_method(basis, method):
     best = np.sqrt(2 * D * 3 * A / (2 * A * A))
     if method == "euler":
         assert durations["free"] < durations["uniform"]
-    elif method == "hermite_simpson":  # controls are quadratic and bounded at three points: they pass their bounds a bit
+    elif method == "hermite_simpson":  # controls are quadratic, and pass the bounds of their three points a bit
         assert durations["free"] == pytest.approx(best, rel=0.01)
     else:
         assert durations["free"] == pytest.approx(best, rel=1e-7)
