@@ -138,8 +138,7 @@ class ChainNumbers:
         """[(size,)] of chain.parameters."""
         units = []
         for d in self.chain.units:
-            _, upper = self.bounds[self.chain.names[d]]
-            units.append(np.where(np.isfinite(upper) & (upper > 0), upper, 1.0))
+            units.append(unit(*self.bounds[self.chain.names[d]]))
         rates = []
         for state in (self.start, self.goal):
             known = [np.asarray(x, float) for x in state[1 : self.chain.order]]
@@ -178,6 +177,12 @@ class ChainNumbers:
         q = x * self.scale[:r] * to_rates[:r, None]
         q[:, 0] += self.origin
         return q, u * self.scale[r] * to_rates[r]
+
+
+def unit(lower, upper):
+    """(size,) what a bounded derivative is divided by: its larger bound, or 1."""
+    larger = np.maximum(np.abs(lower), np.abs(upper))
+    return np.where(np.isfinite(larger) & (larger > 0), larger, 1.0)
 
 
 def fixed(chain, numbers, where):

@@ -268,8 +268,8 @@ def test_every_change_of_a_problem_is_seen():
         "join": lambda o, x, u: (o.join(x, x + 1), o.phase(5, 1.0), o.rate(x, u), o.minimize(integral=u**2)),
         "chain": with_a_chain,
         "bernstein": lambda o, x, u: with_a_chain(o, x, u, basis="bernstein"),
-        "bound": lambda o, x, u: (with_a_chain(o, x, u, basis="bernstein"), o.solve(check="off"), o.bound("d2q", -1, 1)),
-        "limit within": lambda o, x, u: o.limit(-np.inf, u, 1.5, at=(0,)),
+        "bound": lambda *of: (with_a_chain(*of, basis="bernstein"), of[0].solve(check="off"), of[0].bound("d2q", 0, 0)),
+        "limit within": lambda o, x, u: o.limit(1.2, u, np.inf, at=(0,)),
         "mean": lambda o, x, u: o.minimize(mean=u),
         "sum": lambda o, x, u: o.minimize(integral=u, points=1),
     }
