@@ -138,7 +138,8 @@ class StageKinds:
         expressions = {share: [ca.MX(e) for e in some] for share, some in expressions.items()}
         every = ca.veccat(*(e for some in expressions.values() for e in some))
         if self.outputs and ca.depends_on(every, ca.veccat(*self.outputs)):
-            found = ca.Function("f", known, self._outputs(expressions)).call(given, True, False)  # in one, to share terms
+            f = ca.Function("f", known, self._outputs(expressions))  # of all shares, which have terms in common
+            found = f.call(given, True, False)
             parts = [found[i : i + len(self.outputs)] for i in range(0, len(found), len(self.outputs))]
             outputs, known = dict(zip(expressions, parts, strict=True)), [*known, *self.outputs]
         for share, some in expressions.items():
