@@ -3,7 +3,7 @@
 from . import starting  # noqa: I001, first: Ctrl-C while the command oc-dyn imports the rest
 from importlib import import_module
 
-# the quantities register themselves, in the order in which the table shows them
+# the quantities register themselves; the table shows them in the order in which they are imported
 from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics  # noqa: I001
 from . import partials, second_partials
 from . import regressor, matrix_partials, whole_body
@@ -104,6 +104,7 @@ __all__ = [
     "simulate",
     "sweep",
     "table",
+    "tighten",
 ]
 _LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
     "executors": ("oc_dyn.executors", None),

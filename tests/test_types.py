@@ -24,7 +24,6 @@ UNTYPED = (
     "oc_dyn.kinematics",
     "oc_dyn.optimal_control",
     "oc_dyn.planning",
-    "oc_dyn.registry",
     "oc_dyn.regressor",
     "oc_dyn.runs",
     "oc_dyn.second_partials",
@@ -36,7 +35,7 @@ def is_untyped(module):
 
 
 def public_names(namespace):
-    return [name for name in getattr(namespace, "__all__", dir(namespace)) if not name.startswith("_")]
+    return [name for name in dir(namespace) if not name.startswith("_")]
 
 
 def public_callables():
