@@ -11,9 +11,9 @@ from ..optimal_control.solver import solve
 from .arguments import MOST_NODES
 from .feasibility import shortest_time
 from .guess import resampled, smooth_motion
-from .limits import QUANTITIES
 from .motion import failure, solved
 from .motion_problem import MARGINS, KindOfMotion, motion_problem
+from .quantities import BOUNDED, RATES
 from .tightening import tighten, worst
 
 _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
@@ -84,7 +84,7 @@ def _torque_can_wait(task, settings, initial):
     """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
     where they are sure to bind."""
     limits = task.limits
-    bounded = np.any([np.isfinite(getattr(limits, k)) for k in ("v", "dv", "d2v", "d3v")], axis=0)
+    bounded = np.any([np.isfinite(getattr(limits, k)) for k in RATES], axis=0)
     known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
     free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
     return free and not known and not _rate_binds(task, settings)
@@ -211,7 +211,7 @@ def _near(task, state, ends):
 def _shape(task, settings, kinematic):
     """What makes unknowns and constraints the same in number and meaning."""
     limits = task.limits
-    finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in QUANTITIES[1:])])
+    finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in BOUNDED)])
     kept = tuple(settings[k] for k in ("nodes", "interior", "mesh"))
     ends = (len(task.start), len(task.goal), limits.v_of_q is None)
     return (task.continuity, kinematic, *kept, *ends, task.moving.tobytes(), finite.tobytes())
