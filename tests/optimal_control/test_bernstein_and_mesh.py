@@ -45,7 +45,7 @@ def test_free_mesh_finds_the_optimum_exactly():
     assert np.abs(motion.sample(np.linspace(0, motion.duration, 2001)).v).max() < V * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("basis", "method"), [("taylor", "rk4"), ("bernstein", "rk4"),
+@pytest.mark.parametrize("basis, method", [("taylor", "rk4"), ("bernstein", "rk4"),
                                                ("rates", "rk4"), ("rates", "euler"), ("rates", "collocation"),
                                                ("rates", "hermite_simpson")])  # fmt: skip
 def test_free_mesh_is_for_any_method(basis, method):
@@ -69,7 +69,7 @@ def test_free_mesh_is_for_any_method(basis, method):
     best = np.sqrt(2 * D * 3 * A / (2 * A * A))
     if method == "euler":
         assert durations["free"] < durations["uniform"]
-    elif method == "hermite_simpson":  # controls are quadratic and bounded at three points: they pass their bounds a bit
+    elif method == "hermite_simpson":  # controls are quadratic and bounded at three points: they pass them a bit
         assert durations["free"] == pytest.approx(best, rel=0.01)
     else:
         assert durations["free"] == pytest.approx(best, rel=1e-7)
