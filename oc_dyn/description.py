@@ -4,6 +4,7 @@ Shapes, units, frames and names come from the Port records, orders and sources f
 """
 
 import textwrap
+from typing import Any
 
 from . import robots
 from .function import ports
@@ -15,7 +16,7 @@ _WIDTH = 100
 _ADD_PORTS = {"external_wrenches": True, "parameters": "symbolic"}  # options that do, and values with which they do
 
 
-def describe(quantity: str, robot: object = None, order: int = 0, **options: object) -> str:
+def describe(quantity: str, robot: Any = None, order: int = 0, **options: object) -> str:
     """Text on a quantity: equation, arguments and results (shape, unit, meaning, frame), options, errors, methods.
 
     robot: shapes are its numbers; without one they are symbolic: nq, nv, "6 x bodies". order, options: as for

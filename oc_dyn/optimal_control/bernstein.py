@@ -56,49 +56,49 @@ def following(chain, relative_length):
     P, out = shift(chain.order), []
     for i in range(chain.order):
         y, k = chain.coefficients, chain.scales
-        terms = [float(P[i, j]) * (k[j] / k[i]) * y[j] for j in range(i, chain.order + 1)]
+        terms = [y[i], *(float(P[i, j]) * (k[j] / k[i]) * y[j] for j in range(i + 1, chain.order + 1))]
         if relative_length is not None:
-            terms = [term * relative_length**n for n, term in enumerate(terms)]
+            terms = [term * relative_length**n if n else term for n, term in enumerate(terms)]
         out.append(sum(terms[1:], terms[0]))
     return out
 
 
 def outputs(chain, share, mean_length, relative_length):
     """Expressions of q, dq, ... a share of the interval behind its start."""
-    if share == 0:  # where they do not depend on the length of the interval
-        return [_combined(chain, at(chain.order, d, 0.0), d, mean_length, None) for d in range(chain.order + 1)]
-    return [
-        _combined(chain, at(chain.order, d, share), d, mean_length, relative_length) for d in range(chain.order + 1)
-    ]
+    relative = relative_length if share else None  # the start does not depend on the length of the interval
+    x, length = _taylor(chain, relative), mean_length if relative is None else mean_length * relative
+    values = []
+    for d in range(chain.order + 1):
+        weights = at(chain.order, d, share)
+        terms = [float(w) * y for w, y in zip(weights, x, strict=True) if w]
+        values.append(sum(terms[1:], terms[0]) / length**d if d else sum(terms[1:], terms[0]))
+    return values
 
 
-def _combined(chain, weights, d, mean_length, relative_length):
-    """The d-th derivative by time from weights of the Taylor coefficients."""
-    terms = []
-    for j in range(d, chain.order + 1):
-        if weights[j]:
-            x = chain.scales[j] * chain.coefficients[j]
-            if relative_length is not None:
-                x = x * relative_length**j
-            terms.append(float(weights[j]) * (x + chain.origin if j == 0 else x))
-    length = mean_length if relative_length is None else mean_length * relative_length
-    return sum(terms[1:], terms[0]) / length**d if d else sum(terms[1:], terms[0])
+def _taylor(chain, relative_length):
+    """Taylor coefficients x_0, x_1, ... of an interval."""
+    x = [k * y for k, y in zip(chain.scales, chain.coefficients, strict=True)]
+    if relative_length is not None:
+        x = [y * relative_length**j if j else y for j, y in enumerate(x)]
+    return [x[0] + chain.origin, *x[1:]]
 
 
 def hull(chain, bounds, mean_length, relative_length):
     """[Within] of the bounded Bernstein coefficients: those of dq, ... over their units."""
-    rows, order = [], chain.order
+    rows, order, x = [], chain.order, ca.horzcat(*_taylor(chain, relative_length))
+    length = mean_length if relative_length is None else mean_length * relative_length
     for d, which in enumerate(chain.bounded):
-        degree = order - d
-        for i, weights in enumerate(bernstein(order, d)):
+        degree, joints = order - d, np.flatnonzero(which)
+        if joints.size == 0:
+            continue
+        values = ca.mtimes(x, ca.DM(bernstein(order, d).T))
+        values = ca.horzsplit(values / length**d if d else values)
+        low, high = bounds[d] if d == 0 else (-np.ones(chain.size), np.ones(chain.size))
+        for i, value in enumerate(values):
             if d == 0 and i in (0, degree):  # nodes are bounded as unknowns
                 continue
-            joints = np.flatnonzero(which)
-            if joints.size == 0:
-                continue
-            value = _combined(chain, weights, d, mean_length, relative_length)
-            value = (value if d == 0 else value / chain.units[d])[joints.tolist()]
-            low, high = bounds[d] if d == 0 else (-np.ones(chain.size), np.ones(chain.size))
+            value = value if d == 0 else value / chain.units[d]
+            value = value if joints.size == chain.size else value[joints.tolist()]
             row = Constraint(value, low[joints], high[joints], chain.names[d], of_nodes=True)
             last = i == degree and d < order  # the next interval has it as its first one
             rows.append(Within(row, 0.0, last, (chain.names[d], i), (i + d, degree - i + d)))
@@ -138,8 +138,7 @@ class ChainNumbers:
         """[(size,)] of chain.parameters."""
         units = []
         for d in self.chain.units:
-            _, upper = self.bounds[self.chain.names[d]]
-            units.append(np.where(np.isfinite(upper) & (upper > 0), upper, 1.0))
+            units.append(unit(*self.bounds[self.chain.names[d]]))
         rates = []
         for state in (self.start, self.goal):
             known = [np.asarray(x, float) for x in state[1 : self.chain.order]]
@@ -178,6 +177,12 @@ class ChainNumbers:
         q = x * self.scale[:r] * to_rates[:r, None]
         q[:, 0] += self.origin
         return q, u * self.scale[r] * to_rates[r]
+
+
+def unit(lower, upper):
+    """(size,) what a bounded derivative is divided by: its larger bound, or 1."""
+    larger = np.maximum(np.abs(lower), np.abs(upper))
+    return np.where(np.isfinite(larger) & (larger > 0), larger, 1.0)
 
 
 def fixed(chain, numbers, where):

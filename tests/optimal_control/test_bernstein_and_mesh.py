@@ -45,7 +45,7 @@ def test_free_mesh_finds_the_optimum_exactly():
     assert np.abs(motion.sample(np.linspace(0, motion.duration, 2001)).v).max() < V * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("basis, method", [("taylor", "rk4"), ("bernstein", "rk4"),
+@pytest.mark.parametrize(("basis", "method"), [("taylor", "rk4"), ("bernstein", "rk4"),
                                                ("rates", "rk4"), ("rates", "euler"), ("rates", "collocation"),
                                                ("rates", "hermite_simpson")])  # fmt: skip
 def test_free_mesh_is_for_any_method(basis, method):
@@ -69,7 +69,7 @@ def test_free_mesh_is_for_any_method(basis, method):
     best = np.sqrt(2 * D * 3 * A / (2 * A * A))
     if method == "euler":
         assert durations["free"] < durations["uniform"]
-    elif method == "hermite_simpson":  # controls are quadratic and bounded at three points: they pass them a bit
+    elif method == "hermite_simpson":  # controls are quadratic, and pass the bounds of their three points a bit
         assert durations["free"] == pytest.approx(best, rel=0.01)
     else:
         assert durations["free"] == pytest.approx(best, rel=1e-7)
@@ -204,6 +204,39 @@ def test_bounds_change_without_building_anew():
         ocp.bound("product", -np.inf, 1)
     with pytest.raises(UnknownName, match="d1q"):
         ocp.bound("dq", -1, 1)
+
+
+def test_bounds_of_rates_change_to_others_of_two_signs_and_to_zero():
+    ocp = od.Problem(9, (0.17, 6.8))
+    q, v, a = ocp.chain("q", 1, 2, bounds=[50.0, A], basis="bernstein")
+    ocp.start({q: 0, v: 0})
+    ocp.goal({q: D, v: 0})
+    ocp.minimize(terminal=ocp.duration)
+    ocp.bound("d2q", -2 * A, A)
+    found = ocp.solve(check="off")
+    assert found[a].min() == pytest.approx(-2 * A, rel=1e-6)
+    assert found[a].max() == pytest.approx(A, rel=1e-6)
+    assert found.duration == pytest.approx(np.sqrt(3 * D / A), rel=1e-6)  # the switch, at 2/3, is a node
+    ocp.bound("d2q", -A, 0)
+    ocp.start({v: 2.0})
+    assert ocp.solve(check="off").duration == pytest.approx(2 * D / 2.0, rel=1e-5)  # braked from the first
+
+
+def test_several_chains_with_ends_of_their_own():
+    """One fixed in all, one to be as fast as it gets at the goal, and one moving at both ends."""
+    ocp = od.Problem(8, (0.3, 5.0))
+    x, dx, ddx = ocp.chain("x", 1, 2, bounds=[None, A], basis="bernstein")
+    y, dy, ddy = ocp.chain("y", 1, 2, bounds=[None, A], basis="bernstein")
+    z, dz, ddz, _ = ocp.chain("z", 2, 3, basis="bernstein")
+    ocp.start({x: 0, dx: 0, y: 0, z: [0, 1], dz: [0.3, -0.2], ddz: 0})
+    ocp.goal({x: D, dx: 0, y: 0, dy: 1.0, z: [1, 0], dz: [-0.1, 0.5]})
+    ocp.minimize(terminal=ocp.duration)
+    ocp.minimize(mean=1e-6 * ca.sumsqr(ocp.coefficients([z])[-1]) + 1e-6 * ddy**2)
+    found = ocp.solve(check="off")
+    assert found.duration == pytest.approx(2 * np.sqrt(D / A), rel=1e-4)
+    for symbol, end, value in ((dx, 0, 0), (dx, -1, 0), (y, 0, 0), (y, -1, 0), (dy, -1, 1), (dz, 0, [0.3, -0.2]),
+                               (dz, -1, [-0.1, 0.5]), (ddz, 0, 0), (z, -1, [1, 0])):  # fmt: skip
+        assert found[symbol][end] == pytest.approx(value, abs=1e-7)
 
 
 def test_another_mesh_shares_the_stages_and_numbers_are_its_own():

@@ -54,6 +54,17 @@ def with_a_chain(basis):
     return ocp, {}
 
 
+def with_bernstein(mesh):
+    more = {"mesh": mesh, "reusable": True, "nominal": 1.0 if mesh == "free" else None}
+    ocp = od.Problem(8, (0.1, 4.0), **more)
+    q = ocp.chain("q", 2, 4, bounds=(2.0, 10.0, 100.0, None), basis="bernstein")
+    rest = {x: [0, 0] for x in q[1:3]}
+    ocp.start({q[0]: [0, 0], **rest})
+    ocp.goal({q[0]: [1, 0.5], **rest})
+    ocp.minimize(integral=1.0)
+    return ocp, {}
+
+
 def with_a_robot():
     robot = od.robots.planar_2r()
     ocp = od.Problem(8, 1.0)
@@ -87,6 +98,8 @@ KINDS = {
     "phases": with_phases,
     "taylor": lambda: with_a_chain("taylor"),
     "b_spline": lambda: with_a_chain("b_spline"),
+    "bernstein": lambda: with_bernstein("uniform"),
+    "free mesh": lambda: with_bernstein("free"),
     "robot": with_a_robot,
     "contacts": with_contacts,
 }

@@ -247,8 +247,8 @@ def test_every_change_of_a_problem_is_seen():
         ocp.minimize(integral=u**2)
         return ocp, x, u
 
-    def with_a_chain(ocp, x, u):
-        q, _, a = ocp.chain("q", 1, 2)
+    def with_a_chain(ocp, x, u, **basis):
+        q, _, a = ocp.chain("q", 1, 2, bounds=[None, 5], **basis)
         ocp.start({q: 1})
         ocp.minimize(integral=q**2 + a**2)
 
@@ -267,6 +267,11 @@ def test_every_change_of_a_problem_is_seen():
         "control": lambda o, x, u: (w := o.control("w", lower=-1, upper=1), o.rate(x, u + w)),
         "join": lambda o, x, u: (o.join(x, x + 1), o.phase(5, 1.0), o.rate(x, u), o.minimize(integral=u**2)),
         "chain": with_a_chain,
+        "bernstein": lambda o, x, u: with_a_chain(o, x, u, basis="bernstein"),
+        "bound": lambda *of: (with_a_chain(*of, basis="bernstein"), of[0].solve(check="off"), of[0].bound("d2q", 0, 0)),
+        "limit within": lambda o, x, u: o.limit(1.2, u, np.inf, at=(0,)),
+        "mean": lambda o, x, u: o.minimize(mean=u),
+        "sum": lambda o, x, u: o.minimize(integral=u, points=1),
     }
     plain = base()[0].solve(check="off").objective
     for what, change in changes.items():
@@ -278,8 +283,9 @@ def test_every_change_of_a_problem_is_seen():
         assert objective == pytest.approx(early[0].solve(check="off").objective, rel=1e-7), what
         assert abs(objective - plain) > 1e-3, what
     setters = {"state", "control", "parameter", "varying", "chain", "rigid_body", "contact_body", "phase", "rate"}
-    setters |= {"next", "join", "limit", "start", "goal", "minimize"}
+    setters |= {"next", "join", "limit", "start", "goal", "minimize", "bound"}
     others = {"as_described", "between", "description", "duration", "guess", "step", "solve", "transcribed"}
+    others |= {"coefficients", "nominal", "relative_step", "with_mesh"}
     assert {n for n in dir(od.Problem) if n[0] != "_"} == setters | others  # a new one is to be tried here
 
 

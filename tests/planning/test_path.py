@@ -179,7 +179,7 @@ def test_command_plans_along_a_file_and_through_points(tmp_path, capsys):
         (["--path", file, "--via", "0,0"], "omit --from"),
         (["--from", "0,0", "--via", "0,1"], "--to is missing"),
         (["--to", "0,1"], "--from is missing"),
-        (["--path", file, "--duration", "2"], "leave out --objective"),
+        (["--path", file, "--duration", "2"], "omit --objective"),
     ):
         assert run(["plan", "planar_2r", *wrong, "--out", tmp_path / "c", *common]) == 2
         assert said in capsys.readouterr().err
