@@ -6,6 +6,7 @@ blocks are evaluated with `map` and their entries placed by index, so nothing is
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -24,6 +25,7 @@ class Group:
     keep: np.ndarray | None = None
 
     def kept(self):
+        """(count, ng) bool: which rows are constraints."""
         shape = (self.count, self.kind.ng)
         keep = np.ones(shape, bool) if self.keep is None else np.asarray(self.keep, bool)
         if keep.shape != shape:
@@ -50,6 +52,7 @@ class Assembly:
 
     @property
     def size(self):
+        """Numbers of unknowns and of constraints."""
         return self.nlp["x"].numel(), self.nlp["g"].numel()
 
     def parameters(self, p, s=None):
@@ -205,7 +208,7 @@ def _mapped(count, threads):
 
 
 def _check(groups, stages):
-    for a, b in zip(stages[:-1], stages[1:], strict=True):
+    for a, b in pairwise(stages):
         if a.n_next != b.nx:
             raise ShapeError(f"stage {a.name} gives a next state of {a.n_next}, stage {b.name} behind it has {b.nx}")
     if stages[-1].n_next:
