@@ -28,9 +28,9 @@ from .arguments import (
 )
 from .feasibility import Task, refuse, shortest_time
 from .guess import resampled, smooth_motion
-from .limits import QUANTITIES
 from .motion import failure, solved, still
 from .motion_problem import MARGINS, KindOfMotion, motion_problem
+from .quantities import BOUNDED, RATES
 from .verdict import checked_mode, report_or_raise
 
 _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
@@ -90,7 +90,7 @@ def plan_point_to_point(
         objective: "time" for the shortest time; "effort" for the least integral of squared torque, each joint's
             divided by its limit, in the given `duration` [s].
         limits: Limits, default Limits.of(robot). scale: {"v": 0.5, "dtau": 0.3} factors of limits. ignore: names of
-            limits to leave out: "q", "v", "dv", "d2v", "d3v", "tau", "dtau", "v_of_q".
+            limits to leave out: "q", "v", "dv", ..., "tau", "dtau", "v_of_q".
         v_start, dv_start, d2v_start, v_goal, ... (n,): velocity, acceleration, jerk at the ends. An end that is given
             none is at rest, derivatives 1..c zero. An end given any has those up to dv fixed, zero where not given, and
             higher ones free within the limits unless given.
@@ -218,7 +218,7 @@ def _torque_can_wait(task, settings, initial):
     """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
     where they are sure to bind."""
     limits = task.limits
-    bounded = np.any([np.isfinite(getattr(limits, k)) for k in ("v", "dv", "d2v", "d3v")], axis=0)
+    bounded = np.any([np.isfinite(getattr(limits, k)) for k in RATES], axis=0)
     known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
     free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
     return free and not known and not _rate_binds(task, settings)
@@ -317,7 +317,7 @@ def _near(task, state, ends):
 def _shape(task, settings, kinematic):
     """What makes unknowns and constraints the same in number and meaning."""
     limits = task.limits
-    finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in QUANTITIES[1:])])
+    finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in BOUNDED)])
     kept = tuple(settings[k] for k in ("nodes", "interior", "mesh"))
     ends = (len(task.start), len(task.goal), limits.v_of_q is None)
     return (task.continuity, kinematic, *kept, *ends, task.moving.tobytes(), finite.tobytes())
