@@ -183,8 +183,8 @@ class Problem:
         return list(made.outputs)
 
     def coefficients(self, chain):
-        """Unknowns of a bernstein chain, Taylor coefficients over their scales, about 1 on a typical motion; the last is
-        constant on intervals. For costs that regularise."""
+        """Unknowns of a bernstein chain, Taylor coefficients over their scales, about 1 on a typical motion; the last
+        is constant on intervals. For costs that regularise."""
         for made in self._bernstein:
             if chain[0] is made.outputs[0]:
                 return list(made.coefficients)
@@ -406,8 +406,8 @@ class Problem:
             self._revision += 1
 
     def guess(self, values):
-        """{state or control, or its name: guess}, as of state, or {q of a bernstein chain: guess}, as of chain; from the
-        next solve on."""
+        """{state or control, or its name: guess}, as of state, or {q of a bernstein chain: guess}, as of chain; from
+        the next solve on."""
         if not isinstance(values, dict):
             raise ShapeError(f"guess: got {shortened(values)}, expected {{state or control: guess}}")
         known = [*self._states, *self._controls]

@@ -8,6 +8,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.errors import LimitError, OrderError, ShapeError, UnknownName
+from oc_dyn.optimal_control.assembly import SOLVERS
 
 V, A, J, D = 1.0, 2.0, 20.0, 1.0
 SHORTEST = D / V + V / A + A / J  # the seven phases of a motion at its limits
@@ -69,7 +70,7 @@ def test_free_mesh_is_for_any_method(basis, method):
     best = np.sqrt(2 * D * 3 * A / (2 * A * A))
     if method == "euler":
         assert durations["free"] < durations["uniform"]
-    elif method == "hermite_simpson":  # controls are quadratic and bounded at three points: they pass their bounds a bit
+    elif method == "hermite_simpson":  # controls are quadratic and bounded at three points: they pass their bounds
         assert durations["free"] == pytest.approx(best, rel=0.01)
     else:
         assert durations["free"] == pytest.approx(best, rel=1e-7)
@@ -100,7 +101,7 @@ def test_free_mesh_with_bounds_of_the_duration():
     assert ocp.solve().duration == pytest.approx(1.9, rel=1e-7)  # SHORTEST is less
 
 
-@pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_ends_in_motion(solver):
     """Through both ends at 0.4: accelerated to the middle, v^2 = 0.4^2 + A D, then braked."""
     ocp = od.Problem(10, (0.3, 5.0))
