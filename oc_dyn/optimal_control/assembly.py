@@ -15,6 +15,8 @@ from ..errors import ShapeError
 from ..interrupts import evaluation_watch
 from .convexified import Convexified
 
+SOLVERS = ("ipopt", "fatrop", "sqpmethod")  # that take our derivatives, see Assembly.cache; tests solve with each
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -79,7 +81,7 @@ class Assembly:
         x, p, g, f = (self.nlp[k] for k in ("x", "p", "g", "f"))
         lam_f, lam_g = self.parts["lam_f"], self.parts["lam_g"]
         J, gradient, H = self.parts["jacobian"], self.parts["gradient"], self.parts.get(hessian)
-        if solver not in ("ipopt", "fatrop", "sqpmethod"):
+        if solver not in SOLVERS:
             return {}
         xp, both = ["x", "p"], [x, p]
         made = {"nlp_f": ([f], ["f"]), "nlp_g": ([g], ["g"]), "nlp_jac_g": ([g, J], ["g", "jac_g_x"])}

@@ -11,9 +11,9 @@ from ..optimal_control.solver import solve
 from .arguments import MOST_NODES
 from .feasibility import shortest_time
 from .guess import resampled, smooth_motion
-from .limits import QUANTITIES
 from .motion import failure, solved
 from .motion_problem import MARGINS, KindOfMotion, motion_problem
+from .quantities import BOUNDED, RATES
 from .tightening import tighten, worst
 
 _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
@@ -40,6 +40,7 @@ class PlanSolver:
 
     @property
     def seconds(self):
+        """Since the search began."""
         return time.perf_counter() - self.begun
 
     def run(self, problem, guess, margins, multipliers=None, careful=False):
@@ -84,7 +85,7 @@ def _torque_can_wait(task, settings, initial):
     """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
     where they are sure to bind."""
     limits = task.limits
-    bounded = np.any([np.isfinite(getattr(limits, k)) for k in ("v", "dv", "d2v", "d3v")], axis=0)
+    bounded = np.any([np.isfinite(getattr(limits, k)) for k in RATES], axis=0)
     known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
     free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
     return free and not known and not _rate_binds(task, settings)
@@ -160,7 +161,7 @@ class _Rounds:
         self.multipliers = self.problem.carried(self.multipliers, before)
 
     def solve(self, margins, _):
-        """(motion, its Report)"""
+        """(motion, its Report)."""
         margins, kind = np.concatenate([margins[k] for k in MARGINS]), self.kind
         found = _patient_run(
             self.task, self.settings, self.solver, self.problem, self.guess, margins, self.multipliers
@@ -194,7 +195,7 @@ class _Rounds:
 
 
 def _tightened(task, settings, solver, kinematic, initial):
-    """(motion, its Report)"""
+    """(motion, its Report)."""
     rounds = _Rounds(task, settings, solver, kinematic, initial)
     limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
     motion, checked = tighten(rounds.solve, rounds.measure, rounds.margins, **limits).result
@@ -211,7 +212,7 @@ def _near(task, state, ends):
 def _shape(task, settings, kinematic):
     """What makes unknowns and constraints the same in number and meaning."""
     limits = task.limits
-    finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in QUANTITIES[1:])])
+    finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in BOUNDED)])
     kept = tuple(settings[k] for k in ("nodes", "interior", "mesh"))
     ends = (len(task.start), len(task.goal), limits.v_of_q is None)
     return (task.continuity, kinematic, *kept, *ends, task.moving.tobytes(), finite.tobytes())
