@@ -4,7 +4,7 @@ from . import starting  # noqa: I001, first: Ctrl-C while the command oc-dyn imp
 from importlib import import_module
 
 # the quantities register themselves; the table shows them in the order in which they are imported
-from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics  # noqa: I001
+from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics
 from . import partials, second_partials
 from . import regressor, matrix_partials, whole_body
 from . import elastic

@@ -234,15 +234,19 @@ class WatchedToo(ca.Callback):
         self.construct("iteration", {})
 
     def get_n_in(self):
+        """For CasADi: as many inputs as the solver's own callback."""
         return self._theirs.n_in()
 
     def get_n_out(self):
+        """For CasADi: one output, whether to stop."""
         return 1
 
     def get_sparsity_in(self, i):
+        """For CasADi: sparsities of the solver's own callback."""
         return self._theirs.sparsity_in(i)
 
     def eval(self, arguments):
+        """For CasADi, after each iteration: [1] stops the solver, [0] lets it go on."""
         stops = float(self._theirs.call(arguments)[0])
         return [stops or _after_iteration(_run.get())]
 

@@ -511,7 +511,7 @@ class _One:
     """A Pinocchio-like model of one joint."""
 
     njoints, nq, nv, names = 2, 1, 1, ["universe", "turn"]
-    joints = [None, SimpleNamespace(nq=1, idx_q=0, idx_v=0, shortname=lambda: "JointModelRZ")]
+    joints = (None, SimpleNamespace(nq=1, idx_q=0, idx_v=0, shortname=lambda: "JointModelRZ"))
 
 
 @pytest.mark.parametrize("kind", ["universal", "cylindrical", "transform"])

@@ -11,6 +11,7 @@ control.codegen("controller")                  # the same as C
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import casadi as ca
@@ -147,7 +148,7 @@ class PredictiveController:
             both = min(rows.size, ahead.size)
             of[rows[:both]] = ahead[:both]
         starts = np.cumsum([0, *(r.size for r in self._rows())])
-        blocks = [to[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        blocks = [to[a:b] for a, b in pairwise(starts)]
         for k, rows in enumerate(blocks):
             ahead = blocks[min(k + shift, len(blocks) - 1)]
             if rows.size == ahead.size:

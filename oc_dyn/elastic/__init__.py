@@ -1,6 +1,6 @@
 """Robots with elastic joints: models, the flat map, control, simulation, and control laws as C."""
 
-from . import by_ad, flat_map, forward_dynamics, link_motion  # noqa: F401  registers the quantities
+from . import by_ad, flat_map, forward_dynamics, link_motion  # registers the quantities
 from .build import elastic_robot
 from .collocation import collocation_equations, collocation_step
 from .control import (

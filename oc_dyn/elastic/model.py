@@ -60,18 +60,22 @@ class ElasticRobot(ReadOnlyArrays):
 
     @property
     def name(self):
+        """Name of the robot."""
         return self.robot.name
 
     @property
     def nq(self):
+        """Number of coordinates q of the links."""
         return self.links.nq
 
     @property
     def nv(self):
+        """Number of velocities v of the links."""
         return self.links.nv
 
     @property
     def bodies(self):
+        """The links, as of Robot.bodies."""
         return self.links.bodies
 
     @property

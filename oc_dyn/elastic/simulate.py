@@ -3,6 +3,7 @@
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -249,7 +250,7 @@ def _continuous(loop, settings, x0, spread):
     states, x, failure = np.full((x0.size, times.size), np.nan), x0, None
     states[:, 0] = x0
     edges = [times[0], *breaks, times[-1]]
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges):
         inside = (times > a) & (times <= b)
         grid = [*times[inside], *([] if inside.any() and times[inside][-1] == b else [b])]
         try:

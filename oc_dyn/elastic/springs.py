@@ -6,6 +6,7 @@ derivatives. The elastic torque alone is meant throughout; damping stands beside
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import casadi as ca
@@ -83,7 +84,7 @@ class _ByLaw:
         slope = np.linalg.det(self._made["slope"](self._start(), np.ones(int(self.variable))).full())
         if slope < 0 and not self.variable:
             self._refuse(f"the law falls at the deflection {self.guess:g}: it must rise, as a spring pulls back")
-        if not slope != 0:
+        if slope == 0:
             self._refuse(
                 f"the law has no slope at the deflections {self._start()} where the solution for a wanted torque "
                 "starts; give another guess"
@@ -153,7 +154,7 @@ class _ByLaw:
         if k not in self._made:
             z = [ca.SX.sym("z", len(self.motors)) for _ in range(k + 1)]
             s = [ca.SX.sym("sigma", int(self.variable)) for _ in range(k + 1)]
-            flow = [*zip(z[:-1], z[1:], strict=True), *zip(s[:-1], s[1:], strict=True)]
+            flow = [*pairwise(z), *pairwise(s)]
             rates = time_derivatives(self._made["wanted"](z[0], s[0]), k, flow, cse=True)
             self._made[k] = ca.Function("derivative", [*z, *s], [rates[k]])
         return self._made[k]

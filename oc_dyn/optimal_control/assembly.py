@@ -6,6 +6,7 @@ blocks are evaluated with `map` and their entries placed by index, so nothing is
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from ..errors import ShapeError
 from ..interrupts import evaluation_watch
 from .convexified import Convexified
+
+SOLVERS = ("ipopt", "fatrop", "sqpmethod")  # that take our derivatives, see Assembly.cache; tests solve with each
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +27,7 @@ class Group:
     keep: np.ndarray | None = None
 
     def kept(self):
+        """(count, ng) bool: which rows are constraints."""
         shape = (self.count, self.kind.ng)
         keep = np.ones(shape, bool) if self.keep is None else np.asarray(self.keep, bool)
         if keep.shape != shape:
@@ -50,6 +54,7 @@ class Assembly:
 
     @property
     def size(self):
+        """Numbers of unknowns and of constraints."""
         return self.nlp["x"].numel(), self.nlp["g"].numel()
 
     def parameters(self, p, s=None):
@@ -76,7 +81,7 @@ class Assembly:
         x, p, g, f = (self.nlp[k] for k in ("x", "p", "g", "f"))
         lam_f, lam_g = self.parts["lam_f"], self.parts["lam_g"]
         J, gradient, H = self.parts["jacobian"], self.parts["gradient"], self.parts.get(hessian)
-        if solver not in ("ipopt", "fatrop", "sqpmethod"):
+        if solver not in SOLVERS:
             return {}
         xp, both = ["x", "p"], [x, p]
         made = {"nlp_f": ([f], ["f"]), "nlp_g": ([g], ["g"]), "nlp_jac_g": ([g, J], ["g", "jac_g_x"])}
@@ -205,7 +210,7 @@ def _mapped(count, threads):
 
 
 def _check(groups, stages):
-    for a, b in zip(stages[:-1], stages[1:], strict=True):
+    for a, b in pairwise(stages):
         if a.n_next != b.nx:
             raise ShapeError(f"stage {a.name} gives a next state of {a.n_next}, stage {b.name} behind it has {b.nx}")
     if stages[-1].n_next:

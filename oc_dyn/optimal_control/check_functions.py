@@ -71,6 +71,7 @@ class PhaseFunctions:
 
 
 def phase_functions(made, phase):
+    """A PhaseFunctions of a phase of a Transcription."""
     rows = dict(zip(range(len(made.states)), made.state_rows, strict=True))
     rated, mapped, joined = (
         [i for k in ks for i in rows[k]] for ks in (made.rated(phase), list(phase.steps), list(phase.join))

@@ -26,6 +26,7 @@ class Variable:
 
     @property
     def size(self):
+        """Number of rows."""
         return self.symbol.numel()
 
 
@@ -114,10 +115,12 @@ class BernsteinChain:
 
     @property
     def order(self):
+        """The highest derivative of q among the outputs."""
         return len(self.outputs) - 1
 
     @property
     def size(self):
+        """Number of rows of q."""
         return self.origin.numel()
 
     @property

@@ -407,7 +407,8 @@ class Problem:
             self._revision += 1
 
     def guess(self, values):
-        """{state or control, or its name: guess}, as of state; from the next solve on. {q: guess} of a chain."""
+        """{state or control, or its name: guess}, as of state, or {q of a bernstein chain: guess}, as of chain; from
+        the next solve on."""
         if not isinstance(values, dict):
             raise ShapeError(f"guess: got {shortened(values)}, expected {{state or control: guess}}")
         known = [*self._states, *self._controls]

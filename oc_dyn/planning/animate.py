@@ -54,13 +54,12 @@ def animate(robot, t, q, path, fps=25, size=(480, 480)):
     lines = [axis.plot([], [], [], "-o", color="C0", linewidth=2.5, markersize=4)[0] for _ in sticks]
     title, name = axis.set_title(""), mathtext(robot.name, 40)
     writer = PillowWriter(fps=fps)
-    with replacing(path) as part:
-        with writer.saving(figure, str(part), dpi):
-            for k, now in enumerate(shown):
-                for line, ends in zip(lines, sticks, strict=True):
-                    line.set_data_3d(*points[:, k, ends])
-                title.set_text(f"{name}, t = {now:.2f} s")
-                writer.grab_frame()
+    with replacing(path) as part, writer.saving(figure, str(part), dpi):
+        for k, now in enumerate(shown):
+            for line, ends in zip(lines, sticks, strict=True):
+                line.set_data_3d(*points[:, k, ends])
+            title.set_text(f"{name}, t = {now:.2f} s")
+            writer.grab_frame()
     return path
 
 

@@ -205,12 +205,9 @@ def _number(joint, quantity, value):
 
 
 def _is_pair(value):
-    return (
-        isinstance(value, (tuple, list))
-        and len(value) == 2
-        or isinstance(value, np.ndarray)
-        and value.shape[:1] == (2,)
-    )
+    if isinstance(value, np.ndarray):
+        return value.shape[:1] == (2,)
+    return isinstance(value, (tuple, list)) and len(value) == 2
 
 
 def _pair(joint, value):

@@ -1,9 +1,9 @@
 """The Problem of a point-to-point motion: a chain of integrators with Bernstein bounds, limits of torque within pieces.
 
-The motion has N pieces, polynomials of degree c + 1, c times continuously differentiable. Limits of q, v, dv, d2v, d3v
-hold everywhere; torque and torque rate are bounded at nodes, on both sides where they jump, and at points between them.
-What differs between tasks on one robot, positions, limits and durations, are numbers, so that the stages of a kind of
-task are built once a robot.
+The motion has N pieces, polynomials of degree c + 1, c times continuously differentiable. Limits of q and its
+derivatives hold everywhere; torque and torque rate are bounded at nodes, on both sides where they jump, and at points
+between them. What differs between tasks on one robot, positions, limits and durations, are numbers, so that the stages
+of a kind of task are built once a robot.
 """
 
 from dataclasses import dataclass

@@ -40,6 +40,7 @@ class PlanSolver:
 
     @property
     def seconds(self):
+        """Since the search began."""
         return time.perf_counter() - self.begun
 
     def run(self, problem, guess, margins, multipliers=None, careful=False):
@@ -160,7 +161,7 @@ class _Rounds:
         self.multipliers = self.problem.carried(self.multipliers, before)
 
     def solve(self, margins, _):
-        """(motion, its Report)"""
+        """(motion, its Report)."""
         margins, kind = np.concatenate([margins[k] for k in MARGINS]), self.kind
         found = _patient_run(
             self.task, self.settings, self.solver, self.problem, self.guess, margins, self.multipliers
@@ -194,7 +195,7 @@ class _Rounds:
 
 
 def _tightened(task, settings, solver, kinematic, initial):
-    """(motion, its Report)"""
+    """(motion, its Report)."""
     rounds = _Rounds(task, settings, solver, kinematic, initial)
     limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
     motion, checked = tighten(rounds.solve, rounds.measure, rounds.margins, **limits).result

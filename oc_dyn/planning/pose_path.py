@@ -1,6 +1,7 @@
 """od.pose_path: way points of the joints for a path that a frame is to follow."""
 
 import warnings
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -21,7 +22,7 @@ _DEGREE = 7
 
 
 def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="warn"):
-    """Way points (k, n), their s (k,), and the degree of a spline through them that leads a frame along poses:
+    """Way points (k, n), their s (k,), and the degree of a spline through them that leads a frame along poses.
 
         way, at, degree = od.pose_path(robot, "tool", pose, q_start)
         motion = od.plan_along_path(robot, way, at=at, degree=degree)
@@ -60,7 +61,7 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="
     here = _solved(off, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)
     while True:
         at, way = np.linspace(0, 1, points), [here]
-        for a, b in zip(at[:-1], at[1:], strict=True):
+        for a, b in pairwise(at):
             x = way[-1]
             for share in np.arange(1, _BETWEEN + 1) / _BETWEEN:
                 x = _solved(off, x, a + (b - a) * share, frame, 20)

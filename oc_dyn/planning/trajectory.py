@@ -49,6 +49,7 @@ class Samples:
 
     @property
     def derivatives(self):
+        """[q, v, dv, ...], each (K, n), on the grid."""
         return self._derivatives
 
     @derivatives.setter
@@ -63,10 +64,12 @@ class Samples:
 
     @property
     def tau(self):
+        """Torques (K, n) on the grid [Nm or N]."""
         return self._dynamics()[0]
 
     @property
     def dtau(self):
+        """Rates of the torques (K, n) on the grid."""
         return self._dynamics()[1]
 
     def _dynamics(self):

@@ -23,7 +23,7 @@ def results_folder(name, quick=False):
 
 
 def script(solve, config, quick=None):
-    """main(argv=None, **changes) -> exit status, of a file that solves a problem:
+    """main(argv=None, **changes) -> exit status, of a file that solves a problem.
 
         def solve(run, cfg): ...
         main = od.script(solve, Config(), quick={"nodes": 10})
@@ -173,7 +173,7 @@ def _told(value, bounds, passed):
 
 
 def _setting(text, cfg):
-    name, equals, value = text.partition("=")
+    name, _, value = text.partition("=")
     known = [f.name for f in fields(cfg)]
     if name not in known:
         raise UnknownName("setting", name, known)

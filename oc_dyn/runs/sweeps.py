@@ -213,7 +213,7 @@ def _plain_text(text):
 
 
 def _run(function, point, time_limit=None):
-    """(result, None or text of the exception, seconds, whether the time was up)"""
+    """(result, None or text of the exception, seconds, whether the time was up)."""
     from ..executors import told
 
     point = _copied(point)

@@ -45,7 +45,7 @@ def test_free_mesh_finds_the_optimum_exactly():
     assert np.abs(motion.sample(np.linspace(0, motion.duration, 2001)).v).max() < V * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("basis", "method"), [("taylor", "rk4"), ("bernstein", "rk4"),
+@pytest.mark.parametrize("basis, method", [("taylor", "rk4"), ("bernstein", "rk4"),
                                                ("rates", "rk4"), ("rates", "euler"), ("rates", "collocation"),
                                                ("rates", "hermite_simpson")])  # fmt: skip
 def test_free_mesh_is_for_any_method(basis, method):
