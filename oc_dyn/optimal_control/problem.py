@@ -367,12 +367,13 @@ class Problem:
     def bound(self, name, lower, upper):
         """New bounds of a limit, by its name, or of a bernstein chain, by that of q, d1q, ...; from the next solve on.
         What has a bound keeps one, and what has none gets none: that decides which constraints there are."""
-        known = {row.name: (row.lower, row.upper) for p in self._phases for row in p.rows if row.name}
-        known |= {w.constraint.name: (w.constraint.lower, w.constraint.upper) for p in self._phases for w in p.within}
-        known |= {k: x for k, x in self.numbers.bounds.items()}
+        rows = [row for p in self._phases for row in (*p.rows, *(w.constraint for w in p.within if w.fixed is None))]
+        known = {row.name: (row.lower, row.upper) for row in rows if row.name} | self.numbers.bounds
         if name not in known:
-            raise UnknownName("limit or chain with bounds", name, sorted(k for k in known if k))
+            raise UnknownName("limit or chain with bounds", name, sorted(known))
         old = known[name]
+        if any(row.name == name and row.lower.size != old[0].size for row in rows):
+            raise ShapeError(f"bound: several limits of different sizes are called {name!r}; give them names of their own")
         new = tuple(self._bounds(name, lower, upper, old[0].size))
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")

@@ -31,6 +31,7 @@ class Solution:
         self.x, self.u, self.durations = transcribed.values(found.x)
         for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
             values.flags.writeable = False
+        self.limit_bounds = dict(transcribed.numbers.bounds)  # as they are now
         self.times = transcribed.times_of(self.durations)  # values of the symbols of the free durations
         self.relative_lengths = transcribed.relative_lengths(found.x)
         self.t = np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
