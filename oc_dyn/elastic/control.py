@@ -145,15 +145,13 @@ def feedback_linearization(
     def law(ref, state):
         return _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state)
 
-    first, rigid = None, elastic.rigid
-    if rigid:
-        one = function(elastic.links, "inverse_dynamics", order=1)
+    rigid = elastic.rigid
 
-        def first(ref):
-            tau = one.call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
-            return ca.vertcat(*(x[k] for x in tau for k in rigid))
+    def first(ref):
+        tau = function(elastic.links, "inverse_dynamics", order=1).call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
+        return ca.vertcat(*(x[k] for x in tau for k in rigid))
 
-    return _controller("feedback_linearization", elastic, law, 2 * len(rigid), first)
+    return _controller("feedback_linearization", elastic, law, 2 * len(rigid), first if rigid else None)
 
 
 def _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state):

@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import validation
 from ..errors import ModelError, UnknownName
-from ..model.inertia import Inertia
-from ..model.robot import ReadOnlyArrays, Robot, assemble
+from ..model.inertia import Inertia, ReadOnlyArrays
+from ..model.robot import Robot, assemble
 from ..text import terminal
 from .springs import LinearSpring
 

@@ -1,5 +1,7 @@
 """What the canonical form of a robot aligns, makes exact and regroups, as a text, and what that saves."""
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import ModelError
@@ -7,7 +9,7 @@ from ..text import terminal
 from .canonical import SHORT, almost_quarter_turns, as_written, canonical, is_permutation, moved_inertia
 from .inertia import PARAMETERS
 
-_COUNTER = {}  # filled by od.function, which stands above the model
+_COUNTER: dict[str, Any] = {}  # filled by od.function, which stands above the model
 _COUNTED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 
