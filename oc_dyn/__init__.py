@@ -2,6 +2,7 @@
 
 from . import starting  # noqa: I001, first: Ctrl-C while the command oc-dyn imports the rest
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 # the quantities register themselves; the table shows them in the order in which they are imported
 from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics
@@ -106,22 +107,28 @@ __all__ = [
     "table",
     "tighten",
 ]
+if TYPE_CHECKING:  # what __getattr__ imports
+    from . import executors as executors
+    from .model.urdf import load_urdf as load_urdf
+
 _LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
     "executors": ("oc_dyn.executors", None),
     "load_urdf": ("oc_dyn.model.urdf", "load_urdf"),  # what reads XML takes a quarter of the time of the whole import
 }
 
 
-def __getattr__(name):
-    """What is imported when it is first asked for; see _LATER."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LATER[name]
-    found = import_module(module)
-    globals()[name] = found = getattr(found, attribute) if attribute else found
-    return found
+if not TYPE_CHECKING:  # or checkers would take any name for one of these
+
+    def __getattr__(name):
+        """What is imported when it is first asked for; see _LATER."""
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, attribute = _LATER[name]
+        found = import_module(module)
+        globals()[name] = found = getattr(found, attribute) if attribute else found
+        return found
 
 
-def __dir__():
+def __dir__() -> list[str]:
     """The public names; submodules that are not among them are the package's own."""
     return sorted([*__all__, *_LATER])

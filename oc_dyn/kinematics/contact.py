@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import casadi as ca
 
 from ..errors import ShapeError
-from ..function import RobotFunction, function
+from ..function import function
 from ..model.cache import cached
 from ..model.quaternions import quaternions
 from ..model.robot import Frame, Robot, check_robot
+from ..model.robot_function import RobotFunction
 from ..numbers import shortened
 
 

@@ -1,6 +1,9 @@
 """What the canonical form of a robot aligns, makes exact and regroups, as a text, and what that saves."""
 
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -105,7 +108,10 @@ def _counts(robot):
     return lines
 
 
-def counts_instructions(function):
+F = TypeVar("F", bound=Callable[..., int])
+
+
+def counts_instructions(function: F) -> F:
     """Decorator of the function (robot, quantity, model) -> instructions that reports count with."""
     _COUNTER["instructions"] = function
     return function

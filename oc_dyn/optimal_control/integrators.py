@@ -90,12 +90,11 @@ def _by_nodes(midpoint):
         integral = h * sum(weight * cost(y, w) for weight, y, w in rule)
         return Step(following, integral, extra, rows, guesses, u_next, points, rule)
 
-    step.controls_are_states = True
-    step.order = 4 if midpoint else 2
+    step.controls_are_states, step.order = True, 4 if midpoint else 2
     return step
 
 
-rk4.order, euler.order = 4, 1
+rk4.order, euler.order = 4, 1  # type: ignore[attr-defined]
 METHODS = {
     "rk4": rk4,
     "euler": euler,

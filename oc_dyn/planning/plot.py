@@ -39,7 +39,8 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
         if quantity not in shown:
             axis.text(0.5, 0.5, "needs the robot", ha="center", va="center", transform=axis.transAxes)
             continue
-        handles = _panel(axis, samples, quantity, *shown[quantity], normalized=normalized)
+        value, low, high = shown[quantity]
+        handles = _panel(axis, samples, quantity, value, low, high, normalized)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"

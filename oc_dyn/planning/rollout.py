@@ -112,8 +112,8 @@ def motion_report(
     missed = robot.difference_function().normalizing()(again[0].T, q[::2].T).full()  # q and -q are one rotation
     tiny = np.finfo(float).tiny
     return {
-        "configuration given back by forward dynamics": np.abs(missed).max(),
-        "velocities given back by forward dynamics": np.abs(again[1] - v[::2]).max(),
-        "rate of the energy less the power, relative": off.max() / max(np.abs(power).max(), tiny),
-        "energy gained less work, relative": abs(work - (E[-1] - E[0])) / max(np.abs(E - E[0]).max(), tiny),
+        "configuration given back by forward dynamics": float(np.abs(missed).max()),
+        "velocities given back by forward dynamics": float(np.abs(again[1] - v[::2]).max()),
+        "rate of the energy less the power, relative": float(off.max() / max(np.abs(power).max(), tiny)),
+        "energy gained less work, relative": float(abs(work - (E[-1] - E[0])) / max(np.abs(E - E[0]).max(), tiny)),
     }

@@ -18,7 +18,6 @@ import types
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +37,7 @@ from ..optimal_control.problem import Problem
 from ..planning.trajectory import Samples, Trajectory
 from ..registry import _METHODS
 from ..store import Store, aside
-from ..types import StrPath
+from ..types import Executor, StrPath
 from ..validation import number
 
 _TABLE = "sweep.csv"
@@ -154,7 +153,8 @@ def sweep(
                 result, whose = _with_robot(result, function, points[k])
                 done[k] = result, text, seconds
                 if filed:
-                    done[k] = filed.write(k, status, *done[k], whose=whose, limit=time_limit if limited else None)
+                    limit = time_limit if limited else None
+                    done[k] = filed.write(k, status, result, text, seconds, whose, limit)
                 shown.update()
         done |= {k: done[first] for k, first in same.items()}
         if filed:
