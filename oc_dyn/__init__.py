@@ -25,13 +25,14 @@ from .errors import (
     SolveError,
     UnknownName,
 )
-from .function import RobotFunction, function, ports
+from .function import function, ports
 from .interrupts import deadline
 from .kinematics.contact import contact_points, contact_wrenches
 from .planning.inverse_kinematics import inverse_kinematics
 from .model.builder import RobotBuilder
 from .model.inertia import Inertia
 from .model.robot import Robot
+from .model.robot_function import RobotFunction
 from . import design
 from .design.sensitivity import sensitivity
 from .planning.animate import animate

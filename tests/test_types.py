@@ -137,6 +137,7 @@ class Model:
     joints = (None, Joint(0), Joint(1))
 
 
+TIP = od.function(ARM, "frame_pose", frame="tip")(q=[0.4, 0.5])["p"]
 BASE, el = od.base_parameters(ARM), od.elastic
 LIMITS = od.Limits(ARM.coordinate_names, q=(-3, 3), v=2, dv=10, d2v=100, tau=500)
 MOVED = od.Trajectory([0, 1, 2], np.zeros((2, 5, 2)), joints=("a", "b"), units=("rad", "rad"), robot=ARM, limits=LIMITS)
@@ -220,7 +221,7 @@ CALLS = [
     (od.Limits.without, LIMITS, "tau"),
     (od.Limits.updated, LIMITS, {"elbow": {"v": 1, "q": (-1, None)}}),
     (od.Limits.as_dict, LIMITS),
-    (partial(od.inverse_kinematics, p=od.function(ARM, "frame_pose", frame="tip")(q=[0.4, 0.5])["p"], q_start=[0.1, 0.2]), ARM, "tip"),
+    (partial(od.inverse_kinematics, p=TIP, q_start=[0.1, 0.2]), ARM, "tip"),
     (od.simulate, ARM, Q, V, np.zeros((5, 2)), 0.01),
     (od.motion_report, ARM, np.linspace(0, 0.1, 11), *np.zeros((3, 11, 2))),
     (partial(od.tighten, within=1.0), lambda margins, before: 1, lambda result: {"v": [0.5]}, {"v": 1.0}),

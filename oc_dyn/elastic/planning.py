@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import CheckWarning, ShapeError, SolveError
 from ..interrupts import deadline, watched
 from ..optimal_control.problem import Problem
-from ..planning.arguments import vector
+from ..planning.arguments import check_smooth, vector
 from ..planning.limits import Limits
 from ..planning.quantities import DYNAMIC
 from ..types import Numbers
@@ -89,6 +89,7 @@ def plan_elastic(
     sigma = _stiffnesses(elastic, sigma)
     task = ElasticTask(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
     task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
+    check_smooth("plan_elastic", task.continuity, limits)
     refuse(task)
     with deadline(time_limit), watched():
         plan = search(task, solver, solver_options)

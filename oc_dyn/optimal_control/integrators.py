@@ -104,6 +104,12 @@ METHODS = {
 }
 
 
+def order_of_cost(name):
+    """Order of the error of the objective of smooth problems: two at most where controls are constant on intervals."""
+    step = METHODS[name]
+    return step.order if getattr(step, "controls_are_states", False) else min(step.order, 2)
+
+
 def chosen_method(method):
     """A method by name, or a function of the caller's own."""
     if callable(method):

@@ -225,7 +225,7 @@ class Problem:
         """(q, v, dv, tau) of a robot whose v is the rate of q, as states, controls and the dynamics between them.
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
-        takes fewer iterations as a rule and bears coarser grids. Bounds are for the caller to add by limit.
+        usually takes fewer iterations and tolerates coarser grids. Bounds are for the caller to add by limit.
         scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
         includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
@@ -407,7 +407,8 @@ class Problem:
             self._revision += 1
 
     def guess(self, values):
-        """{state or control, or its name: guess}, as of state; from the next solve on. {q: guess} of a chain."""
+        """{state or control, or its name: guess}, as of state, or {q of a bernstein chain: guess}, as of chain; from
+        the next solve on."""
         if not isinstance(values, dict):
             raise ShapeError(f"guess: got {shortened(values)}, expected {{state or control: guess}}")
         known = [*self._states, *self._controls]

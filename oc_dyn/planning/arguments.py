@@ -7,7 +7,7 @@ from ..model.robot import check_robot as check_is_robot
 from ..numbers import as_floats, shortened
 from ..validation import number, one_of, options_of
 from .limits import Limits
-from .quantities import order_name
+from .quantities import BY_NAME, KINEMATIC, order_name
 from .trajectory import Trajectory
 
 MOST_NODES = 10_000  # of a plan
@@ -68,8 +68,16 @@ def check_numbers(continuity, nodes, interior, refinements, smoothing, limits):
         )
     if number("plan_point_to_point: smoothing", smoothing) < 0:
         raise OrderError(f"plan_point_to_point: smoothing is {smoothing!r}, expected a number of at least 0")
-    if continuity < 3 and np.isfinite(limits.d3v).any():
-        raise OrderError("plan_point_to_point: with continuity 2 the jerk jumps; limits of d3v need continuity 3")
+    check_smooth("plan_point_to_point", continuity, limits)
+
+
+def check_smooth(where, continuity, limits):
+    """OrderError for a limit of a derivative that does not exist, as the one below it jumps."""
+    for name in KINEMATIC[continuity + 2 :]:
+        if np.isfinite(getattr(limits, name)).any():
+            jumps, needed = BY_NAME[KINEMATIC[continuity + 1]].title, BY_NAME[name].order - 1
+            text = f"with continuity {continuity} the {jumps} jumps; limits of {name} need continuity {needed}"
+            raise OrderError(f"{where}: {text}")
 
 
 def end_state(where, q, given, continuity, names):

@@ -73,7 +73,7 @@ class Limits:
         return cls(names, v_of_q=robot.velocity_limits, **found)
 
     def scaled(self, **factors: Numbers) -> Limits:
-        """The limits times a factor each, numbers or one a joint: scaled(v=0.5, dtau=0.3). Not for q."""
+        """The limits times a factor each, numbers, or one per joint: scaled(v=0.5, dtau=0.3). Not for q."""
         new: dict[str, Any] = {}
         for quantity, factor in factors.items():
             if quantity not in BOUNDED:

@@ -54,7 +54,7 @@ def plan_along_path(
             degree: of the spline, odd; by default as low as the continuity allows: 3 for 2, 5 for 3 and 4.
         continuity: c from 2 to 5; q is c times continuously differentiable in time, s^(c+1) constant on each interval.
         limits: Limits, default Limits.of(robot). scale: {"v": 0.5, "dtau": 0.3} factors of limits. ignore: names of
-            limits to leave out: "q", "v", "dv", "d2v", "d3v", "tau", "dtau", "v_of_q".
+            limits to leave out: "q", "v", "dv", ..., "tau", "dtau", "v_of_q".
         nodes: number of intervals. solver, solver_options: as those of Problem.solve.
         friction: whether the friction of the robot's joints counts in torques: damping, and Coulomb friction against
             the way that the path goes; in the rate of torques smoothed as in od.function.

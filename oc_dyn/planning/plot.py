@@ -27,12 +27,13 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
     if hasattr(samples, "both_sides"):  # a Trajectory: draw the curves, not the chords between its breakpoints
         infinite = samples.impulses()
         samples = samples.both_sides(samples.duration / 600)
-    figure = Figure(figsize=(10, 8), layout="constrained")
+    rows = -(-len(DRAWN) // 2)
+    figure = Figure(figsize=(10, 8 * rows / 3), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(3, 2, sharex=True)
+    axes = figure.subplots(rows, 2, sharex=True)
     shown: dict[str, Any] = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
     handles = []
-    for axis, quantity in zip(axes.ravel(), DRAWN, strict=True):
+    for axis, quantity in zip(axes.ravel(), DRAWN, strict=False):
         note = ", infinite at jumps" if quantity in infinite else ""
         axis.set_title(f"{BY_NAME[quantity].title} {quantity}{note}", fontsize="medium")
         axis.grid(alpha=0.3)
@@ -43,6 +44,8 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
         handles = _panel(axis, samples, quantity, value, low, high, normalized)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
+    for axis in axes.ravel()[len(DRAWN) :]:
+        axis.remove()
     title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"
     figure.suptitle(mathtext(title))
     columns = min(len(samples.joints), 7)

@@ -308,7 +308,7 @@ def test_what_friction_takes_is_no_error_of_the_energy():
 
 
 def one_round(monkeypatch):
-    monkeypatch.setattr("oc_dyn.planning.point_to_point._ROUNDS", 1)
+    monkeypatch.setattr("oc_dyn.planning.point_to_point_search._ROUNDS", 1)
     return {"nodes": 12, "refinements": 0}
 
 

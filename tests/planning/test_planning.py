@@ -229,7 +229,7 @@ def test_coarse_grid_is_tightened_between_nodes(arm, monkeypatch):
     finer = plan(arm, A, B, nodes=20, interior=3)
     assert finer.check().ok(0.005)
     assert finer.duration == pytest.approx(motion.duration, rel=1e-3)
-    monkeypatch.setattr("oc_dyn.planning.point_to_point._ROUNDS", 1)
+    monkeypatch.setattr("oc_dyn.planning.point_to_point_search._ROUNDS", 1)
     words = "tau of joint '(shoulder|elbow)' is .* % over its limit .* more nodes or interior points"
     with pytest.warns(CheckWarning, match=words):
         first = plan(arm, A, B, nodes=20)
