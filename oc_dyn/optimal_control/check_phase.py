@@ -206,7 +206,7 @@ class Part:
         for what, (limits, f_limits), (y, u, w, constants, t) in (
             ("limit", f.dense, everywhere), ("limit", f.nodal, at_nodes), ("rest", f.rest, everywhere)
         ):  # fmt: skip
-            names, lower, upper = [r.name for r in limits], *_bounds(limits)
+            names, (lower, upper) = [r.name for r in limits], _bounds(limits)
             values = columns(f_limits, y, u, constants)
             if w is not None and what == "limit":
                 smooth = columns(f_limits, y, w, constants)

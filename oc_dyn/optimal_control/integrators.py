@@ -94,7 +94,7 @@ def _by_nodes(midpoint):
     return step
 
 
-rk4.order, euler.order = 4, 1
+rk4.order, euler.order = 4, 1  # type: ignore[attr-defined]
 METHODS = {
     "rk4": rk4,
     "euler": euler,

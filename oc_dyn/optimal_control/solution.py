@@ -1,6 +1,7 @@
 """What Problem.solve found: a Solution, which answers to symbols, expressions and names."""
 
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -19,7 +20,7 @@ class Solution:
     seconds: {part: seconds} in the functions of the program, from the solver.
     """
 
-    to_trajectory = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
+    to_trajectory: Any = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 
     def __init__(self, problem, transcribed, found, given):
         self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]

@@ -4,6 +4,8 @@ lam' tau is the power of the torques on a virtual velocity lam. It is linear in 
 in their forces, so its derivatives need, beside the sums that the partials need, those of the virtual momentum.
 """
 
+from typing import Any
+
 from ..registry import method
 from ..working_axes.assembly import assembled
 from ..working_axes.fields import plus, product, turned_by
@@ -14,7 +16,7 @@ from .composite import CANNOT, bias, composite
 from .implicit import forward_adjoint, forward_hessian
 from .virtual_motion import VirtualTree
 
-_FACTS = {
+_FACTS: dict[str, Any] = {
     "kind": "analytic",
     "source": "this toolkit: contraction of Singh et al. 2023, sections II and IV, by sums over subtrees",
     "cannot": CANNOT,

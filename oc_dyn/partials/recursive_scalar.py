@@ -1,12 +1,14 @@
 """Partials of the dynamics by the derivatives of Kim, scalar_changes, by every unit direction."""
 
+from typing import Any
+
 import casadi as ca
 
 from ..registry import method
 from .scalar_changes import Change, hybrid_dynamics, inverse_dynamics, mechanism
 
 _KIM = "Kim 2012, Tables {} applied to every unit direction"
-_FACTS = {"kind": "analytic", "regroup": True}
+_FACTS: dict[str, Any] = {"kind": "analytic", "regroup": True}
 _INDEPENDENT = {"mimic": "its recursion needs joints that move independently"}
 
 

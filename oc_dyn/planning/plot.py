@@ -1,16 +1,21 @@
 """Figure of a motion against its limits, drawn without a screen."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ..files import replacing
 from ..text import mathtext, told_apart
+from ..types import Figure, StrPath
 from .drawing import without_tex
 from .quantities import BY_NAME, DRAWN
 from .report import quantities
 
 
 @without_tex
-def plot(samples, path=None, normalized=True):
+def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> Figure:
     """matplotlib Figure of Samples; see Samples.plot.
 
     Joints without a limit are dashed where others have one: normalised, they are divided by their own peak.
@@ -26,7 +31,7 @@ def plot(samples, path=None, normalized=True):
     figure = Figure(figsize=(10, 8 * rows / 3), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, 2, sharex=True)
-    shown = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
+    shown: dict[str, Any] = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
     handles = []
     for axis, quantity in zip(axes.ravel(), DRAWN, strict=False):
         note = ", infinite at jumps" if quantity in infinite else ""
@@ -35,7 +40,8 @@ def plot(samples, path=None, normalized=True):
         if quantity not in shown:
             axis.text(0.5, 0.5, "needs the robot", ha="center", va="center", transform=axis.transAxes)
             continue
-        handles = _panel(axis, samples, quantity, *shown[quantity], normalized)
+        value, low, high = shown[quantity]
+        handles = _panel(axis, samples, quantity, value, low, high, normalized)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
     for axis in axes.ravel()[len(DRAWN) :]:

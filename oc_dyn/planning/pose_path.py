@@ -1,5 +1,7 @@
 """od.pose_path: way points of the joints for a path that a frame is to follow."""
 
+from __future__ import annotations
+
 import warnings
 from itertools import pairwise
 
@@ -9,6 +11,8 @@ import numpy as np
 from ..errors import CheckWarning, LimitError, ShapeError
 from ..interrupts import check_deadline
 from ..model.quaternions import check_rotation
+from ..model.robot import Robot
+from ..types import Array, Numbers
 from ..validation import count, number
 from .arguments import check_robot, vector
 from .curves import spline
@@ -21,7 +25,10 @@ _MOST = 400  # way points
 _DEGREE = 7
 
 
-def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="warn"):
+def pose_path(
+    robot: Robot, frame: str, pose: ca.Function, q_start: Numbers, *, tolerance: float = 1e-5, points: int = 13,
+    check: str = "warn",
+) -> tuple[Array, Array, int]:  # fmt: skip
     """Way points (k, n), their s (k,), and the degree of a spline through them that leads a frame along poses.
 
         way, at, degree = od.pose_path(robot, "tool", pose, q_start)
