@@ -202,8 +202,7 @@ def _simple_bodies(robot, short):
             coordinates = (j.q_index, j.nq, j.v_index, j.nv)
             out.append(_Simple(j, parent, b.rotation, b.translation, b.inertia, coordinates, np.eye(3)))
         else:
-            first, second, turn = jt.SPLIT[j.kind]
-            k = 1 if j.kind == "cylindrical" else 0  # its distance is the second coordinate
+            first, second, turn, k = jt.SPLIT[j.kind]
             A, z = axis_frame(j.axis, short), np.array([0.0, 0.0, 1.0])
             where = [(j.q_index + i, 1, j.v_index + i, 1) for i in (k, 1 - k)]
             one, two = replace(j, kind=first, axis=z), replace(j, kind=second, axis=z)
@@ -315,7 +314,7 @@ def is_permutation(R, tolerance=CLEAN):
 
 
 def _axis_on_z(joint, short):
-    return np.eye(3) if joint.kind in ("spherical", "free", "transform") else axis_frame(joint.axis, short)
+    return np.eye(3) if joint.kind in jt.WITHOUT_AXIS else axis_frame(joint.axis, short)
 
 
 def _choose_frame(bodies, i, K, children, offset, tolerance, short):

@@ -40,16 +40,19 @@ SUBSPACE = {  # columns of S, twist [angular; linear]
     "planar": _E[:, [2, 3, 4]],
     "free": _E,
 }
-# (first joint, second joint, turn between them): z of the second joint is x of the first for the universal joint
+# (first joint, second joint, turn between them, which coordinate is the first joint's): z of the second joint is x of
+# the first for the universal joint
 SPLIT = {
-    "cylindrical": ("prismatic", "revolute", np.eye(3)),
-    "universal": ("revolute", "revolute", np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])),
+    "cylindrical": ("prismatic", "revolute", np.eye(3), 1),
+    "universal": ("revolute", "revolute", np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), 0),
 }
 KINDS = (*SUBSPACE, *SPLIT, "transform")
 NQ = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "spherical": 4, "planar": 3, "free": 7}
-NQ |= {"cylindrical": 2, "universal": 2}
-NV = {kind: S.shape[1] for kind, S in SUBSPACE.items()} | {"cylindrical": 2, "universal": 2}
+NQ |= dict.fromkeys(SPLIT, 2)
+NV = {kind: S.shape[1] for kind, S in SUBSPACE.items()} | dict.fromkeys(SPLIT, 2)
 GROUPS = ("spherical", "planar", "free")  # their velocities do not commute, and are not the rates of q
+QUATERNIONS = ("spherical", "free")  # their coordinates begin with one
+WITHOUT_AXIS = (*QUATERNIONS, "transform")
 Q_NAMES = {  # of the coordinates and the velocities of one joint; "1", "2", ... for kinds that are not here
     "spherical": ("qw", "qx", "qy", "qz"),
     "planar": ("angle", "x", "y"),
@@ -110,7 +113,7 @@ def rate(kind: str, q: Any, v: Any) -> Any:
 def neutral(kind: str, nq: int) -> Array:
     """Configuration without displacement (zero for a transform joint), as numpy array."""
     q = np.zeros(nq)
-    if kind in ("spherical", "free"):
+    if kind in QUATERNIONS:
         q[0] = 1.0
     return q
 
