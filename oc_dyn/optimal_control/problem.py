@@ -26,6 +26,7 @@ from ..friction import counts
 from ..function import function
 from ..interrupts import deadline
 from ..kinematics.contact import contact_points
+from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
@@ -231,7 +232,7 @@ class Problem:
         """
         check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
-        unfit = sorted({"spherical", "planar", "free"} & robot.features)
+        unfit = sorted(set(GROUPS) & robot.features)
         if unfit:
             problem = f"it has {unfit} joints; contact_body does them, or next(...) with robot.integrate"
             raise ModelError(f"rigid_body of {robot.name}", [problem])

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..friction import counts
 from ..function import function
+from ..model.joints import UNITS
 from ..model.robot import Robot
 from ..numbers import as_floats
 from ..optimal_control.polynomials import derivatives_at
@@ -374,8 +375,7 @@ def _beyond(jumps, largest, times):
 
 def joint_units(robot):
     """Unit of each coordinate: rad or m."""
-    several = {"prismatic": ("m",), "cylindrical": ("rad", "m")}
-    return tuple(unit for j in robot.joints for unit in several.get(j.kind, ("rad",) * j.nv))
+    return tuple(unit for j in robot.joints for unit in UNITS.get(j.kind, ("rad",) * j.nv))
 
 
 def of_solution(solution, chain, robot=None, limits=None, friction=True):
