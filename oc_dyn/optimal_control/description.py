@@ -189,7 +189,9 @@ class Description:
     share: symbol, of its phase's duration that an interval takes, so that stages do not depend on the number of
     intervals. ahead: symbol, zero; marks what is said at a node of a later time in its interval. chains: [q, dq, ...]
     of each; splines: control points of each. fixed: {"start": names of the states that have a value there, "goal": the
-    same}. named: {name: expression} of what chains and bodies have besides states and controls.
+    same}. named: {name: expression} of what chains and bodies have besides states and controls. repeated: (what, number
+    of a state or control, expression) that is said in every phase: a variable is a state that is stepped by itself,
+    time one of rate 1. start_time [s]: where time begins, if no state tells it.
     """
 
     states: tuple
@@ -210,6 +212,8 @@ class Description:
     named: MappingProxyType
     bernstein: tuple = ()
     relative_length: object = None  # symbol: length of an interval over the mean one, an unknown of a free mesh
+    repeated: tuple = ()
+    start_time: float = 0.0
     stages: dict = field(default_factory=dict, repr=False)  # kinds of stages that were built, shared by descriptions
     # that differ in their numbers of intervals alone
 
@@ -217,6 +221,11 @@ class Description:
     def free_time(self):
         """Whether the duration of a phase is an unknown."""
         return any(d.free for d in self.durations) or self.relative_length is not None
+
+    @property
+    def time(self):
+        """Number of the state that is the time, or None."""
+        return next((number for what, number, _ in self.repeated if what == "rates"), None)
 
     @property
     def hidden(self):

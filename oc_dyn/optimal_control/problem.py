@@ -31,7 +31,7 @@ from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
 from ..validation import count, flag, name_of, number, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein
+from . import bernstein, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
@@ -52,6 +52,7 @@ class Problem:
     nominal duration, an unknown of the interval: what switches does so at a node, and no unknown couples all intervals.
     It is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the
     share of the nominal duration that has passed.
+    start_time: of the motion [s], a number, or (lower, upper) for a free one; what `time` begins at.
     reusable: durations are parameters of the stages, so that problems which with_mesh makes of this one, on other
     intervals or in other durations, share what is built and differentiated.
     Symbols are casadi.MX, and expressions of them may call any Function; the derivatives registered with those are
@@ -60,9 +61,9 @@ class Problem:
     as in found["q"] and parameters={"mass": 2}. Guesses that are functions become tables of their values.
     """
 
-    def __init__(self, nodes, duration, *, mesh="uniform", nominal=None, reusable=False):
+    def __init__(self, nodes, duration, *, mesh="uniform", nominal=None, reusable=False, start_time=0.0):
         self._states, self._controls, self._parameters, self._varying = [], [], [], []
-        self._durations, self._phases = [], []
+        self._durations, self._phases, self._repeated = [], [], []
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
@@ -72,6 +73,7 @@ class Problem:
         self.numbers = Numbers()  # guesses and fixed ends, read at every solve
         self._revision, self._made = 0, {}  # whatever changes the description raises the revision
         meshes.begin(self, nodes, duration, nominal, flag("Problem: reusable", reusable))
+        words.begin_time(self, start_time)
 
     # -- what there is --------------------------------------------------------------------------------------
 
@@ -321,7 +323,18 @@ class Problem:
             self._step(chain)
         for body in self._bodies:
             self._step_body(body)
+        words.go_on(self)
         return self
+
+    def variable(self, name: str, size: int = 1, *, lower=-np.inf, upper=np.inf, scale=None, guess=0.0) -> ca.MX:
+        """Symbol (size, 1) of an unknown with one value for the whole motion, as state. guess: (size,) or one."""
+        return words.variable(self, name, size, lower, upper, scale, guess)
+
+    @property
+    def time(self) -> ca.MX:
+        """Symbol of the time [s], from the start_time on, for rates, limits, costs and ends: a state "time" of rate 1,
+        made when it is first asked for."""
+        return words.time(self)
 
     # -- what holds -----------------------------------------------------------------------------------------
 
@@ -548,6 +561,8 @@ class Problem:
             named=MappingProxyType(dict(self._named)),
             bernstein=tuple(self._bernstein),
             relative_length=self._relative_length,
+            repeated=tuple(self._repeated),
+            start_time=self._start_time,
         )
 
     def _add(self, what, *added):

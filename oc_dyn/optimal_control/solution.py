@@ -33,7 +33,9 @@ class Solution:
             values.flags.writeable = False
         self.times = transcribed.times_of(self.durations)  # values of the symbols of the free durations
         self.relative_lengths = transcribed.relative_lengths(found.x)
-        self.t = np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
+        of_time = self.description.time
+        first = self.description.start_time if of_time is None else self.x[0, transcribed.state_rows[of_time][0]]
+        self.t = first + np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
 
     @cached_property
     def transcribed(self):
@@ -43,7 +45,7 @@ class Solution:
     @property
     def duration(self):
         """Time from start to end [s]."""
-        return float(self.t[-1])
+        return float(self.t[-1] - self.t[0])
 
     def check(self, tolerance=1e-3):
         """SolutionCheck: the dynamics of every interval integrated again, and all bounds and limits between the nodes.

@@ -1,0 +1,146 @@
+"""Words of od.Problem beyond states, controls and limits: each on problems whose optimum is known."""
+
+import pickle
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import oc_dyn as od
+
+WAYS = [(m, s) for m in ("rk4", "collocation", "hermite_simpson") for s in ("ipopt", "fatrop")]
+every_way = pytest.mark.parametrize(("method", "solver"), WAYS)
+
+
+def moved(nodes=10, duration=1.0, **more):
+    """(problem, x, v, u) of a mass that is pushed, from rest."""
+    ocp = od.Problem(nodes, duration, **more)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    return ocp, x, v, u
+
+
+# -- variables ----------------------------------------------------------------------------------------------
+
+
+def two_phases_with_a_mass():
+    """x' = a u in two phases, x from 0 to 1 in 1 s at the least cost u^2 + a^2: u = 1 / a, 1 / a^2 + a^2 = 2 at 1."""
+    ocp = od.Problem(4, 0.5)
+    x, u, a = ocp.state("x"), ocp.control("u", guess=1), ocp.variable("a", lower=0.1, upper=5, guess=3)
+    for phase in range(2):
+        if phase:
+            ocp.phase(6, 0.5)
+        ocp.rate(x, a * u)
+        ocp.minimize(integral=u**2)
+    ocp.minimize(terminal=a**2)
+    ocp.start({x: 0})
+    ocp.goal({x: 1})
+    return ocp, a
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
+@pytest.mark.parametrize("method", ["rk4", "euler", "collocation", "trapezoidal", "hermite_simpson"])
+def test_a_variable_has_one_value_in_all_phases(method, solver):
+    ocp, a = two_phases_with_a_mass()
+    found = ocp.solve(method=method, solver=solver)
+    assert found.objective == pytest.approx(2, abs=1e-6)
+    assert found["a"].shape == (11, 1)
+    assert np.abs(found[a] - 1).max() < 1e-5
+    assert np.ptp(found[a]) < 1e-9
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
+def test_a_variable_at_its_bound(solver):
+    """A way d costs 6 d^2 + (d - 0.2)^2, least at 0.03: its lower bound decides."""
+    ocp, x, v, u = moved()
+    reach = ocp.variable("reach", 2, lower=[0.5, -1], upper=[0.7, 1])
+    ocp.goal({x - reach[0]: 0, v: 0})
+    ocp.minimize(integral=u**2 / 2, terminal=(reach[0] - 0.2) ** 2 + (reach[1] - 0.25) ** 2)
+    found = ocp.solve(method="hermite_simpson", solver=solver)
+    assert found.objective == pytest.approx(6 * 0.25 + 0.09, rel=1e-6)  # 6 d^2 for a way d
+    assert np.abs(found[reach] - [0.5, 0.25]).max() < 1e-5
+
+
+def test_a_variable_survives_pickling_and_may_be_used_on():
+    ocp, _ = two_phases_with_a_mass()
+    there = pickle.loads(pickle.dumps(ocp))
+    x, a, u = (v.symbol for v in (*there.description.states, *there.description.controls))
+    there.phase(3, 0.5)
+    there.rate(x, a * u)
+    there.minimize(integral=u**2)
+    found = there.solve(method="rk4")  # half as fast for 1.5 s: u = 1 / (1.5 a)
+    assert found.objective == pytest.approx(2 / np.sqrt(1.5), abs=1e-6)
+    with pytest.raises(od.ShapeError, match="one value for the whole motion"):
+        ocp.variable("b", guess=np.zeros((5, 1)))
+    with pytest.raises(od.ShapeError, match="already"):
+        ocp.variable("a")
+
+
+# -- time ---------------------------------------------------------------------------------------------------
+
+
+def time_in_phases(**more):
+    """x' = u + sin t - 1 with u = 0, through 2 s in phases of 0.5 and 1.5 s."""
+    ocp = od.Problem(4, 0.5, **more)
+    x, u = ocp.state("x"), ocp.control("u")
+    for phase in range(2):
+        if phase:
+            ocp.phase(8, 1.5)
+        ocp.rate(x, u + ca.sin(ocp.time) - 1)
+        ocp.minimize(integral=u**2)
+    ocp.start({x: 0})
+    return ocp, x
+
+
+@every_way
+def test_time_goes_on_through_phases(method, solver):
+    ocp, x = time_in_phases()
+    found = ocp.solve(method=method, solver=solver)
+    assert np.abs(found["time"][:, 0] - found.t).max() < 1e-8
+    assert found[x][-1, 0] == pytest.approx(1 - np.cos(2) - 2, abs=2e-5)
+    late, x = time_in_phases(start_time=3.0)
+    found = late.solve(method=method, solver=solver)
+    assert found.t[[0, -1]] == pytest.approx([3, 5])
+    assert found.duration == pytest.approx(2)
+    assert found[x][-1, 0] == pytest.approx(np.cos(3) - np.cos(5) - 2, abs=2e-5)
+
+
+@every_way
+def test_a_free_start_is_found(method, solver):
+    """Where 1 s of sin(t) - 1 leads highest: about pi / 2."""
+    ocp = od.Problem(10, 1.0, start_time=(0.2, 3.0))
+    x = ocp.state("x")
+    ocp.rate(x, ca.sin(ocp.time) - 1)
+    ocp.start({x: 0})
+    ocp.minimize(terminal=-x)
+    found = ocp.solve(method=method, solver=solver)
+    assert found.objective == pytest.approx(1 - 2 * np.sin(0.5), abs=1e-6)
+    assert found.t[0] == pytest.approx(np.pi / 2 - 0.5, abs=1e-4)
+    there = pickle.loads(pickle.dumps(found))
+    assert np.array_equal(there.t, found.t)
+    assert there.problem.time.name() == "time"
+
+
+def test_a_start_without_the_symbol():
+    ocp, x, _, u = moved(start_time=-2.0)
+    ocp.goal({x: 1})
+    ocp.minimize(integral=u**2)
+    assert [v.name for v in ocp.description.states] == ["x", "v"]
+    found = ocp.solve()
+    assert found.t[[0, -1]] == pytest.approx([-2, -1])
+    for wrong in ((2, 1), np.inf, (1, 2, 3), "now"):
+        with pytest.raises(od.ShapeError, match="start_time"):
+            od.Problem(3, 1.0, start_time=wrong)
+
+
+def test_time_on_a_free_mesh_and_with_chains():
+    ocp = od.Problem(8, (0.5, 4.0), mesh="free", nominal=2.0)
+    q = ocp.chain("q", 1, 2, bounds=(None, 1.0), basis="bernstein")
+    ocp.start({q[0]: 0, q[1]: 0})
+    ocp.goal({q[0]: 1, q[1]: 0})
+    ocp.minimize(terminal=ocp.time)
+    found = ocp.solve(check="off")
+    assert found.objective == pytest.approx(2, abs=1e-5)
+    assert np.abs(found["time"][:, 0] - found.t).max() < 1e-7
