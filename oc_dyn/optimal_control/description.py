@@ -177,6 +177,10 @@ class Phase:
             given[other] = MappingProxyType({k: x for k, x in getattr(self, other).items() if k != number})
         return replace(self, **given)
 
+    def held(self, states):
+        """Numbers of the states that are stepped by themselves, so that their values are known between nodes too."""
+        return [k for k, following in self.steps.items() if ca.is_equal(following, states[k].symbol)]
+
     def with_more(self, what, *added):
         """The same with more rows, integrals or squares."""
         return replace(self, **{what: (*getattr(self, what), *added)})

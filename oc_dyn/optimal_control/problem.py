@@ -336,6 +336,23 @@ class Problem:
         made when it is first asked for."""
         return words.time(self)
 
+    def integral(self, expression, lower=None, upper=None, *, name=None, scale=None, guess=None) -> ca.MX:
+        """Symbol of the integral up to now of an expression (n, 1) over the phase now described, 0 at its start: a state.
+
+        lower, upper: bounds of its value at the end, numbers or expressions of parameters and variables. In other
+        phases it keeps its value, unless its rate is said there. name: by default "integral", "integral_2", ...
+        guess: as state, by default a straight line to its bound.
+        """
+        return words.integral(self, expression, lower, upper, name, scale, guess)
+
+    def periodic(self, *states) -> None:
+        """Let states, or expressions of them, end with the value that they start with: periodic(x, v), or
+        periodic({x: shift}) where they end that much later; a shift may be an expression of parameters or variables.
+
+        The q of a contact body ends at robot.integrate(q at the start, shift): quaternions mean the same with either
+        sign."""
+        words.periodic(self, *states)
+
     # -- what holds -----------------------------------------------------------------------------------------
 
     def rate(self, state, expression):
@@ -399,13 +416,16 @@ class Problem:
         """{state or expression: value, or (lower, upper)} at the last node; values may be parameters."""
         self._ends(values, self._goal_rows, "goal")
 
-    def minimize(self, *, integral=None, terminal=None, squares=None, mean=None, points=None):
+    def minimize(self, *, integral=None, terminal=None, squares=None, mean=None, points=None, maximum=None):
         """Add to the cost: the integral of a rate, a cost of the last node, or the integral of half the sum of squares
         of `squares`, which hessian="gauss_newton" makes use of.
 
         points: of an integral, for expressions as those of limit(at=...): it is summed on every interval by a
         Gauss-Lobatto rule with so many interior points, what counts at the end counting at the start of the next.
-        mean: a cost at the starts of intervals, each counted with its share of their number."""
+        mean: a cost at the starts of intervals, each counted with its share of their number. maximum: of an expression,
+        the largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
+        if maximum is not None:
+            words.keep_below(self, maximum)
         if mean is not None:
             self._add("means", self._scalar("mean", mean))
         if points is not None:

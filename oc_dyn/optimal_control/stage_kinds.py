@@ -304,7 +304,8 @@ class StageKinds:
     def _rows_at_points(self, phase):
         """Limits, and bounds of states, that hold at the points of a method too: not those of states that are stepped,
         which are known at nodes, and no equations of states alone, which nodes take care of."""
-        stepped = ca.vertcat(ca.MX(0, 1), *(self.states[k].symbol for k in phase.steps))
+        held = phase.held(self.states)
+        stepped = ca.vertcat(ca.MX(0, 1), *(self.states[k].symbol for k in phase.steps if k not in held))
         rows = []
         for r in phase.rows:
             if self._controlled(r.expression):

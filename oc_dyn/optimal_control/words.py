@@ -1,4 +1,5 @@
-"""Words of a Problem that states, controls, limits and costs of it stand for: variables, time.
+"""Words of a Problem that states, controls, limits and costs of it stand for: variables, time,
+integrals, maxima, periodic motions.
 
 A variable is a state that is stepped by itself in every phase, so that stages depend on their neighbours alone and
 every method and solver takes it.
@@ -9,6 +10,9 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..numbers import as_floats, shortened
+from ..validation import expression as expression_of
+from ..validation import numbers
+from .description import Constraint
 from .packing import SampledGuess
 
 
@@ -89,3 +93,95 @@ def _clock(problem, start):
     nodes = np.cumsum([0, *(phase.nodes for phase in problem._phases)])
     times = np.cumsum([start, *(problem.numbers.durations[phase.number][0] for phase in problem._phases)])
     return Clock(nodes / nodes[-1], times[:, None])
+
+
+# -- integrals, maxima --------------------------------------------------------------------------------------
+
+
+def integral(problem, expression, lower, upper, name, scale, guess):
+    """See Problem.integral."""
+    rate = expression_of("integral", expression)
+    name = _free_name(problem, "integral") if name is None else name
+    lower, upper = (side if given is None else given for given, side in ((lower, -np.inf), (upper, np.inf)))
+    what = f"integral {name!r}"
+    ends = [np.zeros(1) if isinstance(b, ca.MX) else numbers(what, b, rate.numel()) for b in (lower, upper)]
+    target = sum(np.where(np.isfinite(b), b, 0.0) for b in ends) / max(1, sum(np.isfinite(b).all() for b in ends))
+    if scale is None and np.all(target != 0):
+        scale = np.abs(target)
+    symbol = problem.state(name, rate.numel(), scale=scale, guess=0.0)
+    problem.guess({symbol: (lambda share: share * np.broadcast_to(target, rate.numel())) if guess is None else guess})
+    repeat(problem, "steps", problem._number(symbol), symbol)
+    problem.rate(symbol, rate)
+    problem.start({symbol: 0.0})
+    end, lower, upper = moved(what, symbol, lower, upper)
+    problem._goal_rows.append(Constraint(end, *problem._bounds(what, lower, upper, end.numel())))
+    problem._revision += 1
+    return symbol
+
+
+def keep_below(problem, expression):
+    """minimize(maximum=expression)"""
+    name = _free_name(problem, "maximum")
+    largest = variable(problem, name, 1, -np.inf, np.inf, None, 0.0)
+    problem.limit(-np.inf, expression_of("minimize maximum", expression) - largest, 0.0, name=name)
+    problem.minimize(terminal=largest)
+
+
+def _free_name(problem, name):
+    """The name, with a number behind it where a state or control has it."""
+    known, number, free = {v.name for v in (*problem._states, *problem._controls)}, 1, name
+    while free in known:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def moved(what, x, lower, upper):
+    """(expression, lower, upper) with bounds that are numbers: those that are expressions are moved into it."""
+    are = [isinstance(b, ca.MX) for b in (lower, upper)]
+    if not any(are):
+        return x, lower, upper
+    n, sides = x.numel(), []
+    for b, is_mx, end in zip((lower, upper), are, ("lower", "upper"), strict=True):
+        sides.append(expression_of(what, b) if is_mx else numbers(f"{what}: {end} bound", b, n))
+        if is_mx and sides[-1].numel() not in (1, n):
+            raise ShapeError(f"{what}: {end} bound has {sides[-1].numel()} values, expected {n}")
+    if all(are) and ca.is_equal(*sides, 3):
+        return x - sides[0], 0.0, 0.0
+    parts = []
+    for b, is_mx, sign in zip(sides, are, (1, -1), strict=True):
+        if is_mx or np.isfinite(b).any():
+            row, finite = (x - b, np.zeros(n)) if is_mx else (x, b)
+            parts.append((row, finite, np.full(n, np.inf)) if sign > 0 else (row, np.full(n, -np.inf), finite))
+    rows, lower, upper = zip(*parts, strict=True)
+    return ca.vertcat(*rows), np.concatenate(lower), np.concatenate(upper)
+
+
+# -- periodic motions ---------------------------------------------------------------------------------------
+
+
+def periodic(problem, *states):
+    """See Problem.periodic."""
+    pairs = [pair for given in states for pair in (given.items() if isinstance(given, dict) else [(given, 0.0)])]
+    for state, shift in pairs:
+        x, shift = expression_of("periodic", state), expression_of("periodic: shift", shift)
+        known = next((v for v in problem._states if v.symbol is state), None)
+        body = next((b for b in problem._bodies if b.q is state), None)
+        first = _value_at_start(problem, x, known)
+        distance = x - first if body is None else body.robot.difference_function()(first, x)
+        n = distance.numel()
+        if shift.numel() not in (1, n):
+            raise ShapeError(f"periodic: the shift has {shift.numel()} values, expected {n}")
+        problem._start_rows.append(Constraint(x - first, *np.zeros((2, x.numel()))))
+        problem._goal_rows.append(Constraint(distance - shift, *np.zeros((2, n))))
+    problem._revision += 1
+
+
+def _value_at_start(problem, x, state):
+    """A variable for the value of x at the start, which passes it on to the end."""
+    if state is None:
+        return variable(problem, _free_name(problem, "first"), x.numel(), -np.inf, np.inf, None, 0.0)
+    guess = problem.numbers.guess[state.name]
+    guess = np.ravel(guess(0.0)) if callable(guess) else guess if guess.ndim < 2 else guess[0]
+    name = _free_name(problem, f"{state.name}_first")
+    return variable(problem, name, state.size, -np.inf, np.inf, state.scale, guess)

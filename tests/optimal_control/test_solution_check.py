@@ -274,6 +274,9 @@ def test_every_change_of_a_problem_is_seen():
         "sum": lambda o, x, u: o.minimize(integral=u, points=1),
         "variable": lambda o, x, u: (a := o.variable("a", lower=2), o.rate(x, a * u), o.minimize(terminal=a)),
         "time": lambda o, x, u: o.minimize(integral=o.time * u),
+        "integral": lambda o, x, u: o.integral(x, 0.7, 2),
+        "maximum": lambda o, x, u: o.minimize(maximum=u - x),
+        "periodic": lambda o, x, u: o.periodic({x: 1.5}),
     }
     plain = base()[0].solve(check="off").objective
     for what, change in changes.items():
@@ -286,7 +289,7 @@ def test_every_change_of_a_problem_is_seen():
         assert abs(objective - plain) > 1e-3, what
     setters = {"state", "control", "parameter", "varying", "chain", "rigid_body", "contact_body", "phase", "rate"}
     setters |= {"next", "join", "limit", "start", "goal", "minimize", "bound"}
-    setters |= {"variable", "time"}
+    setters |= {"variable", "time", "integral", "periodic"}
     others = {"as_described", "between", "description", "duration", "guess", "step", "solve", "transcribed"}
     others |= {"coefficients", "nominal", "relative_step", "with_mesh"}
     assert {n for n in dir(od.Problem) if n[0] != "_"} == setters | others  # a new one is to be tried here

@@ -144,3 +144,137 @@ def test_time_on_a_free_mesh_and_with_chains():
     found = ocp.solve(check="off")
     assert found.objective == pytest.approx(2, abs=1e-5)
     assert np.abs(found["time"][:, 0] - found.t).max() < 1e-7
+
+
+# -- integrals, maxima --------------------------------------------------------------------------------------
+
+
+@every_way
+def test_an_integral_that_is_given(method, solver):
+    """Dido: the most area under a curve u of a given integral of u^2 = 2 over [0, 1]: u = sqrt(2), in two phases."""
+    ocp = od.Problem(4, 0.5)
+    x, u = ocp.state("x"), ocp.control("u", guess=0.5)
+    energy = ocp.integral(u**2, 2, 2, name="energy")
+    for phase in range(2):
+        if phase:
+            ocp.phase(4, 0.5)
+            ocp.rate(energy, u**2)
+        ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.minimize(terminal=-x)
+    found = ocp.solve(method=method, solver=solver)
+    assert found.objective == pytest.approx(-np.sqrt(2), abs=1e-6)
+    assert found["energy"][-1, 0] == pytest.approx(2, abs=1e-8)
+    assert np.abs(found["energy"][:, 0] - 2 * found.t).max() < 1e-3
+
+
+@every_way
+def test_an_integral_over_one_phase_alone(method, solver):
+    """Effort of the second of three phases bounded by a parameter: x' = u, u^2 below p there and 1 in all elsewhere."""
+    ocp = od.Problem(3, 1.0)
+    x, u, p = ocp.state("x"), ocp.control("u", upper=1, guess=0.1), ocp.parameter("p")
+    symbols = []
+    for phase in range(3):
+        if phase:
+            ocp.phase(3, 1.0)
+        if phase == 1:
+            symbols.append(ocp.integral(ca.vertcat(u**2, u), None, ca.vertcat(p, 10)))
+        ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.minimize(terminal=-x)
+    found = pickle.loads(pickle.dumps(ocp)).solve(method=method, solver=solver, parameters={"p": 0.25})
+    assert found.objective == pytest.approx(-2.5, abs=1e-5)
+    assert np.abs(found["integral"][[0, 3, -1]] - [[0, 0], [0, 0], [0.25, 0.5]]).max() < 1e-4
+
+
+@every_way
+def test_the_least_largest_speed(method, solver):
+    """1 m in 1 s with |a| <= 10, rest to rest: a trapezoid whose speed V keeps V - V^2 / 10 = 1."""
+    ocp, x, v, u = moved(nodes=40)
+    ocp.limit(-10, u, 10)
+    ocp.goal({x: 1, v: 0})
+    ocp.minimize(maximum=ca.vertcat(v, -v), integral=1e-7 * u**2)
+    found = ocp.solve(method=method, solver=solver, check="off")
+    best = 5 - np.sqrt(15)
+    assert best - 1e-3 < found["maximum"][0, 0] < best + 1e-2  # speeds are straight between the nodes
+    assert found[v].max() == pytest.approx(found["maximum"][0, 0], abs=1e-5)
+
+
+def test_maxima_of_several_phases_are_added():
+    ocp = od.Problem(2, 1.0)
+    x, u = ocp.state("x"), ocp.control("u", lower=1)
+    ocp.rate(x, u)
+    ocp.minimize(maximum=x)
+    ocp.phase(2, 1.0)
+    ocp.rate(x, u)
+    ocp.minimize(maximum=x)
+    ocp.start({x: 0})
+    found = ocp.solve()
+    assert found["maximum"][0, 0] == pytest.approx(1, abs=1e-6)
+    assert found["maximum_2"][0, 0] == pytest.approx(2, abs=1e-6)
+
+
+# -- periodic motions ---------------------------------------------------------------------------------------
+
+
+@every_way
+def test_a_periodic_motion(method, solver):
+    """x follows cos t with effort u = x'': x = cos(t) / 2, in two phases that part a period unevenly."""
+    ocp = od.Problem(20, 2.0)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+    for phase in range(2):
+        if phase:
+            ocp.phase(40, 2 * np.pi - 2)
+        ocp.rate(x, v)
+        ocp.rate(v, u)
+        ocp.minimize(integral=(x - ca.cos(ocp.time)) ** 2 + u**2)
+    ocp.periodic(x, v)
+    found = pickle.loads(pickle.dumps(ocp)).solve(method=method, solver=solver)
+    assert found.objective == pytest.approx(np.pi / 2, abs=1e-5 if method == "hermite_simpson" else 5e-3)
+    assert found["x"][0, 0] == pytest.approx(0.5, abs=3e-3)
+    assert found["x"][-1, 0] == pytest.approx(found["x"][0, 0], abs=1e-8)
+
+
+def test_a_shift_and_an_expression():
+    """A step of 2 in x, the sum of x and v as it began: v = -2 less than at the start."""
+    ocp, x, v, u = moved()
+    ocp = od.Problem(10, 1.0)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+    far = ocp.parameter("far")
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.periodic({x: far}, x + v)
+    ocp.start({x: 0.3})
+    ocp.minimize(integral=u**2)
+    found = ocp.solve(method="hermite_simpson", parameters={far: 2.0})
+    assert found[x][-1, 0] == pytest.approx(2.3)
+    assert found[v][0, 0] - found[v][-1, 0] == pytest.approx(2)
+    assert found.objective == pytest.approx(4, rel=1e-6)  # u = -2
+    with pytest.raises(od.ShapeError, match="shift has 2 values"):
+        ocp.periodic({x: [1, 2]})
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
+def test_a_periodic_turn_of_a_body(solver):
+    """A top that spins freely comes back by whole turns: with its quaternion's sign changed after one."""
+    robot = od.robots.quadruped()
+    turns = np.zeros(robot.nv)
+    ocp = od.Problem(8, 1.0)
+    at = robot.neutral()
+    spin = 2 * np.pi
+
+    def guess(share):
+        q = np.array(at, float)
+        i = next(j.q_index for j in robot.joints if j.nq > j.nv)
+        q[i : i + 4] = [np.cos(spin * share / 2), 0, 0, np.sin(spin * share / 2)]
+        return q
+
+    body = ocp.contact_body(robot, (), guess=[guess, 0.0, 0.0, 0.0])
+    ocp.minimize(squares=0.1 * body.dv)
+    ocp.periodic({body.q: turns}, body.v)
+    ocp.start({body.q: at, body.v[2]: spin})
+    found = ocp.solve(method="euler", solver=solver, check="off")
+    assert found.objective < 1e-10
+    q = found[body.q]
+    assert np.abs(q[-1, :4] + q[0, :4]).max() < 1e-6  # one turn: the other sign
+    assert np.abs(q[4] - guess(0.5)).max() < 1e-5
