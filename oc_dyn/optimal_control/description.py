@@ -12,6 +12,8 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
+from ..errors import ShapeError
+
 
 @dataclass(frozen=True, eq=False)
 class Variable:
@@ -31,13 +33,15 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """An expression and its bounds, what messages call it, and whether it means something at nodes alone."""
+    """An expression and its bounds, what messages call it, and whether it means something at nodes alone. fraction: of
+    a phase's intervals, where it holds at one node of it alone."""
 
     expression: ca.MX
     lower: np.ndarray
     upper: np.ndarray
     name: str = ""
     of_nodes: bool = False
+    fraction: float | None = None
 
     def scalars(self, name):
         """One constraint for every element, named after the whole."""
@@ -168,6 +172,19 @@ class Phase:
     sums: tuple = ()  # (cost rate, interior points): integrals by a Gauss-Lobatto rule
     means: tuple = ()  # costs that are averaged over the intervals, each counted with its share
     join: MappingProxyType = field(default_factory=_none)  # values at the start of the next phase
+    node_rows: tuple = ()  # Constraints that hold at one node each
+
+    def node(self, fraction):
+        """Number of the node at a fraction of the intervals."""
+        k = round(fraction * self.nodes)
+        if not 0 <= fraction < 1 or abs(fraction * self.nodes - k) > 1e-6:
+            near = sorted({min(max(int(fraction * self.nodes) + i, 0), self.nodes - 1) / self.nodes for i in (0, 1)})
+            told = " and ".join(f"{x:.6g}" for x in near)
+            raise ShapeError(
+                f"at: {fraction:.6g} is no node of a phase with {self.nodes} intervals; the nearest fractions are "
+                f"{told} (its end is the start of the next phase, or the goal)"
+            )
+        return k
 
     def with_state(self, what, number, expression):
         """The same with a rate, step or join of a state; a rate replaces a step of it, and a step a rate."""

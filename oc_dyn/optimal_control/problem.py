@@ -337,7 +337,7 @@ class Problem:
         return words.time(self)
 
     def integral(self, expression, lower=None, upper=None, *, name=None, scale=None, guess=None) -> ca.MX:
-        """Symbol of the integral up to now of an expression (n, 1) over the phase now described, 0 at its start: a state.
+        """Symbol of the integral up to now of an expression (n, 1) over the phase now described, from 0 on: a state.
 
         lower, upper: bounds of its value at the end, numbers or expressions of parameters and variables. In other
         phases it keeps its value, unless its rate is said there. name: by default "integral", "integral_2", ...
@@ -353,6 +353,14 @@ class Problem:
         sign."""
         words.periodic(self, *states)
 
+    def at(self, values: dict, *, fraction: float | None = None, time: float | None = None) -> None:
+        """{expression: value, or (lower, upper)} at one node of the phase now described, as start and goal.
+
+        fraction: of its intervals, 0 for its first node. time [s]: of that node, as solution.t, where durations are
+        fixed. Raises ShapeError, which names the nearest fractions, where there is no node.
+        """
+        words.at(self, values, fraction, time)
+
     # -- what holds -----------------------------------------------------------------------------------------
 
     def rate(self, state, expression):
@@ -367,12 +375,17 @@ class Problem:
         """Value of a state at the start of the next phase, by default what it is at the end of this one."""
         self._say("join", state, expression)
 
-    def limit(self, lower, expression, upper, *, name: str = "", at=None, last=()):
+    def limit(self, lower, expression, upper, *, name: str = "", at=None, last=(), soft=None):
         """lower <= expression <= upper at every node of the phase, and where else controls that it depends on are free;
         at the last node of all if it is free of controls.
 
-        Bounds are numbers or arrays; a bound that depends on parameters belongs into the expression. name: what
+        Bounds are numbers or arrays, or expressions of parameters, variables or others, which are taken from what they
+        bound: its rows are then those of the lower bounds, with 0 for them, above those of the upper ones. name: what
         messages and Solution.check() call it, and bound.
+        soft: (linear, quadratic) lets it be broken by s, for a cost of the integral of linear s + quadratic s^2, with a
+        row for every finite lower bound above those of the upper ones. Returns s, a control called "NAME_slack", or
+        "slack", "slack_2", ... for limits without a name; where controls are constant on intervals, it is what is
+        missing at their starts, and nothing is said of the last node.
         at: fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what jumps there;
         last: those of the last interval alone, besides. That is for expressions of chains ("taylor", "bernstein"),
         controls and parameters, which are known there. Rows that bernstein chains decide by what is fixed at an end are
@@ -380,12 +393,16 @@ class Problem:
         """
         x = expression_of("limit", expression)
         name = name_of("limit", name) if name != "" else ""
+        x, lower, upper = words.moved("limit", x, lower, upper)
         row = Constraint(x, *self._bounds("limit", lower, upper, x.numel()), name)
         if name and any(name in c.names for c in self._bernstein):
             raise ShapeError(f"limit: {name!r} is the name of a chain or its derivative; choose another")
+        slack = None
+        if soft is not None:
+            row, slack = words.softened(self, row, soft)
         if at is None and not len(last):
             self._add("rows", row)
-            return
+            return slack
         places = [("at", share, False) for share in (() if at is None else at)]
         places += [("last", share, True) for share in last if at is None or share not in at]
         for what, share, _ in places:
@@ -393,6 +410,7 @@ class Problem:
                 raise ShapeError(f"limit: {what} has {share!r}, expected fractions of an interval from 0 to 1")
         label = name or f"limit {len(self._phases[-1].within)}"
         self._add("within", *(Within(row, float(s), last, (label, float(s))) for _, s, last in places))
+        return slack
 
     def bound(self, name, lower, upper):
         """New bounds of a limit, by its name, or of a bernstein chain, by that of q, d1q, ...; from the next solve on.
@@ -661,15 +679,8 @@ class Problem:
             known = next((v for v in self._states if v.symbol is symbol), None)
             x = expression_of(where, symbol)
             if isinstance(value, tuple):
-                if len(value) != 2:
-                    got = shortened(value)
-                    raise ShapeError(f"{where}: got {got}, expected a list or array, or a pair (lower, upper)")
-                if x.numel() == 2 and np.ndim(value[0]) == np.ndim(value[1]) == 0 and value[0] != value[1]:
-                    raise ShapeError(
-                        f"{where}: {shortened(value)} for two rows may be their values or (lower, upper); give a list "
-                        "[a, b] of values, or a pair of lists of bounds"
-                    )
-                rows.append(Constraint(x, *self._bounds(where, *value, x.numel())))
+                x, *ends = words.pair(where, x, value)
+                rows.append(Constraint(x, *self._bounds(where, *ends, x.numel())))
             elif isinstance(value, ca.MX):
                 if value.numel() not in (1, x.numel()):
                     raise ShapeError(f"{where}: got {value.numel()} values, expected {x.numel()}")

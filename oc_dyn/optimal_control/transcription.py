@@ -65,8 +65,9 @@ class Transcribed(StageKinds):
             if count:
                 key = ("stage", phase.number, closing, tied)
                 of, blocks = self.kept(key, lambda c=closing: self.stage(phase, parts, c, tied))
-                first = len(self.row_blocks) == 0
-                self.groups.append(Group(of, count, self._keep(blocks, count, first, last and (closing or not ends))))
+                keep = self._keep(blocks, count, len(self.row_blocks) == 0, last and (closing or not ends))
+                self._keep_at_nodes(keep, blocks, phase, phase.nodes - count if closing else 0)
+                self.groups.append(Group(of, count, keep))
                 self.row_blocks += [blocks] * count
             self.stretches.append(Stretch(count, phase.number, extras))
 
@@ -108,6 +109,16 @@ class Transcribed(StageKinds):
                 if last:
                     keep[-1, rows] &= self._within_keep(block.decided, None, self._known(1))
         return keep
+
+    @staticmethod
+    def _keep_at_nodes(keep, blocks, phase, first):
+        """Leave out of keep what holds at another node of the phase. first: number of the stages' first node in it."""
+        nodes, at = first + np.arange(len(keep)), 0
+        for block in blocks:
+            fraction = None if block.constraint is None else block.constraint.fraction
+            if fraction is not None:
+                keep[:, at : at + block.size] &= (nodes == phase.node(fraction))[:, None]
+            at += block.size
 
     def _limits_of_all(self, blocks):
         """(lower, upper) of the rows of a stage, as they are now."""

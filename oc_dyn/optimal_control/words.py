@@ -1,17 +1,19 @@
 """Words of a Problem that states, controls, limits and costs of it stand for: variables, time,
-integrals, maxima, periodic motions.
+integrals, maxima, periodic motions, soft limits, values at nodes.
 
 A variable is a state that is stepped by itself in every phase, so that stages depend on their neighbours alone and
 every method and solver takes it.
 """
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import OrderError, ShapeError
 from ..numbers import as_floats, shortened
 from ..validation import expression as expression_of
-from ..validation import numbers
+from ..validation import number, numbers
 from .description import Constraint
 from .packing import SampledGuess
 
@@ -146,7 +148,7 @@ def moved(what, x, lower, upper):
         sides.append(expression_of(what, b) if is_mx else numbers(f"{what}: {end} bound", b, n))
         if is_mx and sides[-1].numel() not in (1, n):
             raise ShapeError(f"{what}: {end} bound has {sides[-1].numel()} values, expected {n}")
-    if all(are) and ca.is_equal(*sides, 3):
+    if all(are) and ca.is_equal(*sides, 3):  # they are one: an equation
         return x - sides[0], 0.0, 0.0
     parts = []
     for b, is_mx, sign in zip(sides, are, (1, -1), strict=True):
@@ -155,6 +157,93 @@ def moved(what, x, lower, upper):
             parts.append((row, finite, np.full(n, np.inf)) if sign > 0 else (row, np.full(n, -np.inf), finite))
     rows, lower, upper = zip(*parts, strict=True)
     return ca.vertcat(*rows), np.concatenate(lower), np.concatenate(upper)
+
+
+def pair(what, x, value):
+    """(expression, lower, upper) of an expression and what is said of it, (lower, upper)."""
+    if len(value) != 2:
+        raise ShapeError(f"{what}: got {shortened(value)}, expected a list or array, or a pair (lower, upper)")
+    symbolic = any(isinstance(b, ca.MX) for b in value)
+    if not symbolic and x.numel() == 2 and np.ndim(value[0]) == np.ndim(value[1]) == 0 and value[0] != value[1]:
+        raise ShapeError(
+            f"{what}: {shortened(value)} for two rows may be their values or (lower, upper); give a list [a, b] of "
+            "values, or a pair of lists of bounds"
+        )
+    return moved(what, x, *value)
+
+
+# -- soft limits, values at nodes ---------------------------------------------------------------------------
+
+
+def softened(problem, row, soft):
+    """(Constraint that may be broken, slack); see Problem.limit."""
+    if not isinstance(soft, (tuple, list)) or len(soft) != 2:
+        raise ShapeError(f"limit: soft is {shortened(soft)}, expected the weights (linear, quadratic)")
+    linear, quadratic = (number("limit: soft", weight) for weight in soft)
+    if min(linear, quadratic) < 0 or linear == quadratic == 0:
+        raise ShapeError(f"limit: soft is {shortened(soft)}, expected weights of at least 0, and one above it")
+    below, above = (np.flatnonzero(np.isfinite(b)) for b in (row.lower, row.upper))
+    size, name = below.size + above.size, f"{row.name}_slack" if row.name else _free_name(problem, "slack")
+    if not size:
+        raise ShapeError("limit: soft is for a limit with a finite bound")
+    if any(v.name == name for v in problem._controls):
+        slack = _known_slack(problem, name, size, linear, quadratic)
+    else:
+        # without a linear cost none is below zero anyhow, and a bound where the slope of the cost is zero stops solvers
+        slack = problem.control(name, size, lower=0.0 if linear else -np.inf)
+        for what, cost in _costs(slack, linear, quadratic):
+            repeat(problem, what, name, cost)
+    rows = ca.vec(row.expression[[*below.tolist(), *above.tolist()]])  # of one row it gives a line
+    sides = np.repeat([1.0, -1.0], [below.size, above.size])
+    lower = np.concatenate([row.lower[below], np.full(above.size, -np.inf)])
+    upper = np.concatenate([np.full(below.size, np.inf), row.upper[above]])
+    return replace(row, expression=rows + sides * slack, lower=lower, upper=upper, of_nodes=True), slack
+
+
+def _costs(slack, linear, quadratic):
+    """[(what of a phase it is, cost)], in every phase: where there is no limit it keeps the slack at zero."""
+    costs = [("integrals", linear * ca.sum1(slack)), ("squares", np.sqrt(2 * quadratic) * slack)]
+    return [cost for cost, weight in zip(costs, (linear, quadratic), strict=True) if weight]
+
+
+def _known_slack(problem, name, size, linear, quadratic):
+    """The slack of a limit of this name in an earlier phase, which has to be like this one."""
+    slack = next(v.symbol for v in problem._controls if v.name == name)
+    before = {what: cost for what, of, cost in problem._repeated if of == name}
+    now = dict(_costs(slack, linear, quadratic))
+    if slack.numel() != size or not all(k in now and ca.is_equal(x, now[k], 9) for k, x in before.items()):
+        text = "has other bounds or weights in an earlier phase; give this one another name"
+        raise ShapeError(f"limit: the soft limit {name.removesuffix('_slack')!r} {text}")
+    return slack
+
+
+def at(problem, values, fraction, time):
+    """See Problem.at."""
+    if not isinstance(values, dict):
+        raise ShapeError(f"at: got {shortened(values)}, expected {{state or expression: value}}")
+    if (fraction is None) == (time is None):
+        raise ShapeError("at: expected a fraction of the intervals or a time, one of them")
+    phase = problem._phases[-1]
+    fraction = _fraction_of(problem, number("at: time", time)) if fraction is None else number("at: fraction", fraction)
+    fraction = phase.node(fraction) / phase.nodes
+    rows = []
+    for x, value in values.items():
+        x, *ends = pair("at", expression_of("at", x), value if isinstance(value, tuple) else (value, value))
+        name = f"value at {fraction:.6g}" + (f" of phase {phase.number}" if phase.number else "")
+        rows.append(Constraint(x, *problem._bounds("at", *ends, x.numel()), name, fraction=fraction))
+    problem._add("node_rows", *rows)
+
+
+def _fraction_of(problem, time):
+    """The share of the phase now described that has passed at a time [s]."""
+    durations, state = list(problem.numbers.durations.values()), _time_state(problem)
+    if any(lower < upper for _, lower, upper in durations):
+        raise OrderError("at: a duration is free, so that no node has a time of its own; give fraction=")
+    if state is not None and state.name not in problem.numbers.start:
+        raise OrderError("at: the start_time is free, so that no node has a time of its own; give fraction=")
+    first = problem._start_time if state is None else problem.numbers.start[state.name][0]
+    *before, length = (T for T, *_ in durations)
+    return (time - first - sum(before)) / length
 
 
 # -- periodic motions ---------------------------------------------------------------------------------------

@@ -278,3 +278,163 @@ def test_a_periodic_turn_of_a_body(solver):
     q = found[body.q]
     assert np.abs(q[-1, :4] + q[0, :4]).max() < 1e-6  # one turn: the other sign
     assert np.abs(q[4] - guess(0.5)).max() < 1e-5
+
+
+# -- soft limits --------------------------------------------------------------------------------------------
+
+
+@every_way
+@pytest.mark.parametrize(("weights", "best"), [((0.5, 1.0), 1.375), ((3.0, 0.0), 1.0), ((0.0, 3.0), 1.25)])
+def test_a_soft_limit_on_a_control(method, solver, weights, best):
+    """(u - 2)^2 + a s + b s^2 with u <= 1 + s: 2 (u - 2) + a + 2 b (u - 1) = 0, or u = 1 where a > 2."""
+    ocp = od.Problem(3, 1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    slacks = []
+    for phase in range(3):
+        if phase:
+            ocp.phase(2, 0.5)
+        ocp.rate(x, u)
+        ocp.minimize(integral=(u - 2) ** 2)
+        if phase != 1:
+            slacks.append(ocp.limit(-9, ca.vertcat(u, -u), [1, 9], soft=weights, name="calm"))
+    ocp.start({x: 0})
+    found = pickle.loads(pickle.dumps(ocp)).solve(method=method, solver=solver)
+    assert slacks[0] is slacks[1]
+    u, slack = found["u"][:, 0], found["calm_slack"]
+    assert slack.shape == (len(u), 4)
+    assert np.abs(u[:3] - best).max() < 1e-4
+    assert u[3] == pytest.approx(2, abs=1e-4)
+    assert np.abs(u[-2:] - best).max() < 1e-4
+    assert np.abs(slack[:3, 2] - (best - 1)).max() < 1e-3
+    assert np.abs(slack[3]).max() < 1e-3
+    assert np.abs(slack[:, [0, 1, 3]]).max() < 1e-3
+
+
+@every_way
+def test_a_soft_limit_on_a_state(method, solver):
+    """x' = u from 0, u^2 / 2 + a (1 - x): x = a (t - t^2 / 2), which costs a - a^2 / 6 in 1 s."""
+    ocp = od.Problem(20, 1.0)
+    x, u, a = ocp.state("x"), ocp.control("u"), 1.2
+    slack = ocp.limit(1, x, np.inf, soft=(a, 0))
+    ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.minimize(integral=u**2 / 2)
+    found = ocp.solve(method=method, solver=solver, check="raise")
+    off = 1e-6 if method == "hermite_simpson" else 0.05 * a * a / 4 + 1e-3  # slack is that of the intervals' starts
+    assert found.objective == pytest.approx(a - a**2 / 6, abs=off)
+    count = len(found[slack])
+    assert np.abs(found["slack"][:, 0] - 1 + found[x][:count, 0]).max() < 1e-5
+
+
+def test_mistakes_with_soft_limits():
+    ocp, x, _, u = moved()
+    for soft in (1.0, (1,), (0, 0), (-1, 2), "much"):
+        with pytest.raises(od.ShapeError, match="soft"):
+            ocp.limit(0, x, 1, soft=soft)
+    with pytest.raises(od.ShapeError, match="finite bound"):
+        ocp.limit(-np.inf, x, np.inf, soft=(1, 1))
+    ocp.limit(0, x, 1, soft=(1, 1), name="x")
+    ocp.phase(2, 1.0)
+    with pytest.raises(od.ShapeError, match="'x' has other bounds or weights"):
+        ocp.limit(0, x, 1, soft=(1, 2), name="x")
+
+
+# -- bounds that are expressions ----------------------------------------------------------------------------
+
+
+@every_way
+def test_bounds_by_parameters_and_variables(method, solver):
+    """The largest effort in a rest-to-rest motion within [-w, p]: for -w the least one that serves, switching at s."""
+    ocp, x, v, u = moved(nodes=20)
+    p, w = ocp.parameter("p"), ocp.variable("w", lower=0, guess=5)
+    ocp.limit(-w, u, p, name="effort")
+    ocp.goal({x: 1, v: 0})
+    ocp.minimize(terminal=w, integral=1e-6 * u**2)
+    found = ocp.solve(method=method, solver=solver, parameters={"p": 4.0}, check="off")
+    assert found["w"][0, 0] == pytest.approx(4, abs=1e-2 if method == "hermite_simpson" else 1e-4)
+    more = ocp.solve(method=method, solver=solver, parameters={"p": 8.0}, check="off")
+    # up at 8 for s, down at w for 1 - s: 8 s = w (1 - s), 8 s^2 / 2 + 8 s (1 - s) / 2 = 1
+    assert more["w"][0, 0] == pytest.approx(8 / 3, abs=2e-2)
+    assert found[u].max() < 4 + 1e-6
+
+
+def test_bounds_of_several_rows_and_equations():
+    ocp, x, v, u = moved()
+    p = ocp.parameter("p", 2)
+    ocp.limit(p, ca.vertcat(u, u), [np.inf, 7], name="both")
+    ocp.minimize(integral=(u - ocp.varying("aim")) ** 2)
+    aim = np.linspace(0, 9, 11)
+    given = {"p": [1, 2], "aim": aim[:, None]}
+    found = ocp.solve(parameters=given)
+    assert np.abs(found[u][:, 0] - np.clip(aim[:-1], 2, 7)).max() < 1e-4
+    ocp.bound("both", [0, 0, -np.inf, -np.inf], [np.inf, np.inf, np.inf, 6.5])
+    assert ocp.solve(parameters=given)[u].max() == pytest.approx(6.5, abs=1e-4)
+    ocp.limit(p[0], u, p[0])
+    ocp.bound("both", [-1, -1, -np.inf, -np.inf], [np.inf, np.inf, np.inf, 7])
+    assert np.abs(ocp.solve(parameters=given)[u] - 1).max() < 1e-8
+    with pytest.raises(od.ShapeError, match="lower bound has 2 values, expected 1"):
+        ocp.limit(p, u, 9)
+
+
+# -- values at nodes ----------------------------------------------------------------------------------------
+
+
+@every_way
+def test_a_value_on_the_way(method, solver):
+    """x' = u, cost x^2 + u^2, x = 1, 0.9 and 0.75 at 0, 0.75 and 1: PSOPT's interior point problem."""
+    ocp = od.Problem(40, 1.0)
+    x, u = ocp.state("x", guess=0.9), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.start({x: 1})
+    ocp.at({x: 0.9}, fraction=0.75)
+    ocp.goal({x: 0.75})
+    ocp.minimize(integral=x**2 + u**2)
+    there = pickle.loads(pickle.dumps(ocp))
+    found = there.solve(method=method, solver=solver, check="off")
+    assert found["x"][30, 0] == pytest.approx(0.9, abs=1e-8)
+    # u jumps at the node, which controls at nodes cannot do
+    assert found.objective == pytest.approx(0.920531441473, abs=2e-3 if method == "hermite_simpson" else 5e-5)
+    rows = [row for row in found.check().rows if row.name == "value at 0.75[0]"]
+    assert len(rows) == 1
+    assert rows[0].error < 1e-8
+
+
+@every_way
+def test_values_at_nodes_of_several_phases(method, solver):
+    ocp = od.Problem(4, 1.0, start_time=1.0)
+    x, u, p = ocp.state("x", 2), ocp.control("u", 2), ocp.parameter("p")
+    for phase in range(3):
+        if phase:
+            ocp.phase(4, 1.0)
+        ocp.rate(x, u)
+        ocp.minimize(integral=ca.sumsqr(u))
+        ocp.at({x[0]: p + phase}, time=1.25 + phase)
+        ocp.at({x: ([0, 2.0], [np.inf, 3])}, fraction=0.75)
+    ocp.start({x: 0})
+    found = ocp.solve(method=method, solver=solver, parameters={p: 1.0}, check="off")
+    assert np.abs(found[x][1::4, 0] - [1, 2, 3]).max() < 1e-8
+    assert found[x][3, 1] == pytest.approx(2, abs=1e-6)
+    assert found[x][3::4, 1].min() > 2 - 1e-6
+    assert found[x][0, 1] == pytest.approx(0, abs=1e-8)  # it does not hold there
+    seen = [row for row in found.check().rows if row.name.startswith("value at")]
+    assert len(seen) == 9
+    assert max(row.error for row in seen) < 1e-6
+
+
+def test_another_mesh_keeps_or_refuses_nodes():
+    ocp, x, v, u = moved(nodes=4)
+    ocp.at({x: 1}, fraction=0.5)
+    ocp.minimize(integral=u**2)
+    assert ocp.with_mesh(8).solve()[x][4, 0] == pytest.approx(1)
+    assert ocp.solve()[x][2, 0] == pytest.approx(1)
+    with pytest.raises(od.ShapeError, match=r"nearest fractions are 0.4 and 0.6"):
+        ocp.with_mesh(5).solve()
+    with pytest.raises(od.ShapeError, match=r"0.3 is no node .* nearest fractions are 0.25 and 0.5"):
+        ocp.at({x: 1}, fraction=0.3)
+    with pytest.raises(od.ShapeError, match="the goal"):
+        ocp.at({x: 1}, fraction=1)
+    with pytest.raises(od.ShapeError, match="one of them"):
+        ocp.at({x: 1})
+    free = od.Problem(4, (0.5, 1.0))
+    with pytest.raises(od.OrderError, match="a duration is free"):
+        free.at({free.state("x"): 1}, time=0.5)
