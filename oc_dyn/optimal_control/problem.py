@@ -40,6 +40,7 @@ from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
 from .solution import Solution
 from .solver import checked_options, solve, solvers
+from .starts import best_of
 from .transcription import Transcribed, pattern
 
 
@@ -477,6 +478,7 @@ class Problem:
     def solve(
         self, *, method="rk4", solver="ipopt", hessian="exact", parameters=None, initial=None, solver_options=None,
         compiled=False, raises=True, check: str = "warn", time_limit: float | None = None,
+        starts: int = 1, seed: int = 0, executor="serial",
     ):  # fmt: skip
         """Solution of the problem.
 
@@ -489,12 +491,33 @@ class Problem:
         check: what happens if Solution.check() finds an error above 1e-3 of a scale, such as a limit that is broken
         between the nodes: "warn" (a CheckWarning), "raise" (SolveError, with the solution in it) or "off".
         time_limit [s]: of the solver, which it stops at the next iteration, with the status "time_limit".
+        starts: from the guess, and from so many less one random ones about it, the same for the same seed: smooth in
+        time, within bounds or as large as scales. The best solution is returned; its local_optima are the (objective,
+        status, iterations) of all of them in order. executor: where they run, see oc_dyn.executors.
         """
         one_of("check", check, ("warn", "raise", "off"))
         one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
         one_of("NLP solver", solver, solvers())
         if initial is not None and not isinstance(initial, Solution):
             raise ShapeError(f"initial: got {shortened(initial)}, expected a Solution of this or another Problem")
+        how = {"method": method, "solver": solver, "hessian": hessian, "parameters": parameters, "initial": initial}
+        how |= {"solver_options": solver_options, "compiled": compiled, "time_limit": time_limit}
+        starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
+        solution = Solution(self, *self._found(**how)) if starts == 1 else best_of(self, starts, seed, executor, how)
+        if raises and not solution.success:
+            message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
+            message += "what its last iterate misses is told by the check() of this error's .solution"
+            raise SolveError(message, solution.status, solution=solution)
+        if solution.success and check != "off":
+            seen = solution.check()
+            if not seen.ok() and check == "raise":
+                raise SolveError(f"the solution fails its check: {seen.summary()}", "check", solution=solution)
+            if not seen.ok():
+                warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
+        return solution
+
+    def _found(self, method, solver, hessian, parameters, initial, solver_options, compiled, time_limit):
+        """(Transcribed, SolverResult, what the solver was given); see solve."""
         solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
         outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
@@ -503,19 +526,7 @@ class Problem:
         if initial is not None and initial.transcribed is made:
             given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
         with deadline(time_limit):
-            found = solve(made.assembly, solver, hessian, outer, inner, given)
-        solution = Solution(self, made, found, given)
-        if raises and not found.success:
-            message = f"the solver stopped with {found.status!r} after {found.iterations} iterations; "
-            message += "what its last iterate misses is told by the check() of this error's .solution"
-            raise SolveError(message, found.status, solution=solution)
-        if found.success and check != "off":
-            seen = solution.check()
-            if not seen.ok() and check == "raise":
-                raise SolveError(f"the solution fails its check: {seen.summary()}", "check", solution=solution)
-            if not seen.ok():
-                warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
-        return solution
+            return made, solve(made.assembly, solver, hessian, outer, inner, given), given
 
     def with_mesh(self, nodes, duration=None, nominal=None):
         """The same problem on other intervals, and in another duration: a Problem with ends, bounds and guesses of its

@@ -16,8 +16,11 @@ class Solution:
     """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
     depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
     and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
-    seconds: {part: seconds} in the functions of the program, from the solver.
+    seconds: {part: seconds} in the functions of the program, from the solver. local_optima: (objective, status,
+    iterations) of all starts, where there were several.
     """
+
+    local_optima = ()
 
     to_trajectory = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 

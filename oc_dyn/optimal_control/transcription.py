@@ -291,8 +291,8 @@ class Transcribed(StageKinds):
         if initial is not None and initial.transcribed is self:
             return initial.unknowns
         known = (None, None) if initial is None else (initial.x, initial.u)
-        x = _guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
-        u = _guessed(self.controls, self.numbers.guess, known[1], self.total)
+        x = guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
+        u = guessed(self.controls, self.numbers.guess, known[1], self.total)
         rows = []
         chains, lengths = self._chain_guesses(initial), self._length_guesses(initial)
         if initial is not None:
@@ -439,7 +439,7 @@ def _rows(what, value, count, size):
     return value.reshape(count, size)
 
 
-def _guessed(variables, guesses, known, total):
+def guessed(variables, guesses, known, total):
     """Function share of all intervals -> guess of the variables, one after the other, or what is known of them.
 
     known: None, or values at the nodes, or at all but the last, of a problem with any number of them.

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
+from oc_dyn.optimal_control.starts import random_guess
 
 WAYS = [(m, s) for m in ("rk4", "collocation", "hermite_simpson") for s in ("ipopt", "fatrop")]
 every_way = pytest.mark.parametrize(("method", "solver"), WAYS)
@@ -438,3 +439,99 @@ def test_another_mesh_keeps_or_refuses_nodes():
     free = od.Problem(4, (0.5, 1.0))
     with pytest.raises(od.OrderError, match="a duration is free"):
         free.at({free.state("x"): 1}, time=0.5)
+
+
+# -- several starts -----------------------------------------------------------------------------------------
+
+
+def round_a_disc(nodes=20):
+    """Shortest path at unit speed from (0, 0) to (2, 0) round a disc of radius 0.5 about (1, 0.2), the guess above it:
+    below, it is shorter."""
+    ocp = od.Problem(nodes, (1.0, 8.0))
+    p, u = ocp.state("p", 2, guess=lambda s: [2 * s, 3 * s * (1 - s)]), ocp.control("u", 2, guess=[1, 0])
+    speed = ocp.variable("speed", lower=0.5, upper=1, guess=0.9)
+    ocp.rate(p, u)
+    ocp.limit(-np.inf, ca.sumsqr(u) - speed**2, 0)
+    ocp.limit(0.25, ca.sumsqr(p - [1, 0.2]), np.inf)
+    ocp.start({p: [0, 0]})
+    ocp.goal({p: [2, 0]})
+    ocp.minimize(terminal=ocp.duration)
+    return ocp, p
+
+
+def length_round_a_disc(side):
+    """Two tangents and an arc; side: 1 above the disc, -1 below it."""
+    distance, angle = np.hypot(1, 0.2), np.pi + side * 2 * np.arctan(0.2)  # of the centre, and there, to the ends
+    return 2 * np.sqrt(distance**2 - 0.25) + 0.5 * (angle - 2 * np.arccos(0.5 / distance))
+
+
+@pytest.mark.parametrize("method", ["hermite_simpson", "collocation"])
+def test_several_starts_find_the_best(method):
+    ocp, p = round_a_disc()
+    alone = ocp.solve(method=method, check="off")
+    assert alone[p][10, 1] > 0.5
+    best = ocp.solve(method=method, check="off", starts=6, seed=1)
+    assert best[p][10, 1] < 0
+    assert best.objective == pytest.approx(length_round_a_disc(-1), abs=5e-3)
+    assert alone.objective == pytest.approx(length_round_a_disc(1), abs=5e-3)
+    optima = best.local_optima
+    assert len(optima) == 6
+    assert optima[0] == (alone.objective, alone.status, alone.iterations)
+    assert min(objective for objective, *_ in optima) == best.objective
+    assert best.local_optima == ocp.solve(method=method, check="off", starts=6, seed=1).local_optima
+    assert best.local_optima[1:] != ocp.solve(method=method, check="off", starts=6, seed=2).local_optima[1:]
+    assert alone.local_optima == ()
+    again = ocp.solve(method=method, check="off")
+    assert again.iterations == alone.iterations  # guesses are as they were
+
+
+def test_starts_on_processes():
+    ocp, p = round_a_disc(10)
+    here, there = (ocp.solve(starts=3, seed=1, check="off", executor=e) for e in ("serial", "processes:2"))
+    assert np.allclose([x for x, *_ in here.local_optima], [x for x, *_ in there.local_optima], rtol=1e-9)
+    assert np.abs(here[p] - there[p]).max() < 1e-6
+    sent = pickle.loads(pickle.dumps(there))
+    assert sent.local_optima == there.local_optima
+
+
+def test_starts_that_all_fail():
+    ocp, x, v, u = moved()
+    m = ocp.parameter("m")
+    ocp.limit(-1, u / m, 1)
+    ocp.goal({x: 1, v: 0})
+    with pytest.raises(od.SolveError, match="stopped with") as told:
+        ocp.solve(starts=2, parameters={m: 1.0})
+    assert len(told.value.solution.local_optima) == 2
+    with pytest.raises(od.ShapeError, match="starts"):
+        ocp.solve(starts=0, parameters={m: 1.0})
+    ocp.minimize(integral=u**2)
+    assert ocp.solve(starts=2, parameters={m: 9.0}, initial=ocp.solve(parameters={m: 9.0})).success
+
+
+@pytest.mark.parametrize("basis", ["taylor", "b_spline", "bernstein"])
+def test_starts_of_chains(basis):
+    ocp = od.Problem(6, 1.0)
+    q, *rest = ocp.chain("q", 2, 3, basis=basis)
+    ocp.start({q: 0, rest[0]: 0})
+    ocp.goal({q: 1, rest[0]: 0})
+    ocp.minimize(integral=ca.sumsqr(rest[1]))
+    found = ocp.solve(starts=3, check="off")
+    assert np.allclose([x for x, *_ in found.local_optima], found.objective, rtol=1e-6)
+
+
+def test_random_guesses_stay_within_bounds_and_leave_quaternions():
+    robot = od.robots.quadruped()
+    ocp = od.Problem(5, 1.0, start_time=(0, 1))
+    ocp.contact_body(robot, ())
+    ocp.variable("size", 2, lower=[-1, 0], upper=[1, np.inf])
+    ocp.control("w", lower=-0.1, upper=0.3)
+    made = ocp.transcribed("euler")
+    one, other = (random_guess(ocp, made, np.random.default_rng(k)) for k in (1, 2))
+    assert set(one) == {"q", "v", "dv", "size", "w"}
+    assert np.abs(one["q"][:, :4] - [1, 0, 0, 0]).max() == 0
+    assert np.ptp(one["q"][:, 4:], axis=0).min() > 0.01
+    assert one["size"].shape == (2,)
+    assert one["size"][1] >= 0
+    assert one["w"].min() >= -0.1
+    assert one["w"].max() <= 0.3
+    assert np.abs(one["w"] - other["w"]).max() > 0.01
