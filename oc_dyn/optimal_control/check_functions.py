@@ -83,7 +83,8 @@ def phase_functions(made, phase, bounds):
     known, free = _between(made, phase)
     unknown = [made.states[k].symbol for k in phase.steps if not set(rows[k]) <= free]
     unknown = ca.vertcat(ca.MX(0, 1), *unknown)
-    stepped = ca.vertcat(ca.MX(0, 1), *(made.states[k].symbol for k in phase.steps))
+    held = phase.held(made.states)
+    stepped = ca.vertcat(ca.MX(0, 1), *(made.states[k].symbol for k in phase.steps if k not in held))
     varying = ca.vertcat(ca.MX(0, 1), *made.own[1:])
     low, groups = low_order(made.method), {"dense": [], "nodal": [], "rest": []}
     of = f" of phase {phase.number}" if len(made.phases) > 1 else ""
@@ -128,7 +129,7 @@ def _between(made, phase):
     """([function (x, u, share, h) that writes into x what chains and contact bodies are within an interval], rows)."""
     places = dict(zip(map(id, made.symbols), [*made.state_rows, *made.control_rows], strict=False))
     numbers = {id(v.symbol): k for k, v in enumerate(made.states)}
-    known, rows = [], set()
+    known, rows = [], {i for k in phase.held(made.states) for i in made.state_rows[k]}
 
     def stepped(symbols):
         return all(numbers.get(id(y)) in phase.steps for y in symbols)

@@ -70,6 +70,14 @@ def _at_ends(solution):
             names = [f"row {i}[{j}]" for i, r in enumerate(some) for j in range(r.lower.size)]
             bounds = [joined(getattr(r, b) for r in some) for b in ("lower", "upper")]
             rows += outside(what, names, values, *bounds, t[[k]])
+    first = 0
+    for number, phase in enumerate(made.phases):
+        for i, r in enumerate(phase.node_rows):
+            k = first + phase.node(r.fraction)
+            u = solution.u[k] if len(solution.u) else _last(solution.u)
+            value = _kept(made, f"node_row_{number}_{i}", [r.expression])(solution.x[k], u, constants[:, k]).full()
+            rows += outside("limit", [f"{r.name}[{j}]" for j in range(r.lower.size)], value, r.lower, r.upper, t[[k]])
+        first += phase.nodes
     for what, k in (("start", 0), ("goal", -1)):
         lower, upper = (made.values(bounds)[0][k] for bounds in solution.bounds)
         rows += outside(what, made.state_names, solution.x[k][:, None], lower, upper, t[[k]])

@@ -65,8 +65,9 @@ class Transcribed(StageKinds):
             if count:
                 key = ("stage", phase.number, closing, tied)
                 of, blocks = self.kept(key, lambda c=closing: self.stage(phase, parts, c, tied))
-                first = len(self.row_blocks) == 0
-                self.groups.append(Group(of, count, self._keep(blocks, count, first, last and (closing or not ends))))
+                keep = self._keep(blocks, count, len(self.row_blocks) == 0, last and (closing or not ends))
+                self._keep_at_nodes(keep, blocks, phase, phase.nodes - count if closing else 0)
+                self.groups.append(Group(of, count, keep))
                 self.row_blocks += [blocks] * count
             self.stretches.append(Stretch(count, phase.number, extras))
 
@@ -108,6 +109,16 @@ class Transcribed(StageKinds):
                 if last:
                     keep[-1, rows] &= self._within_keep(block.decided, None, self._known(1))
         return keep
+
+    @staticmethod
+    def _keep_at_nodes(keep, blocks, phase, first):
+        """Leave out of keep what holds at another node of the phase. first: number of the stages' first node in it."""
+        nodes, at = first + np.arange(len(keep)), 0
+        for block in blocks:
+            fraction = None if block.constraint is None else block.constraint.fraction
+            if fraction is not None:
+                keep[:, at : at + block.size] &= (nodes == phase.node(fraction))[:, None]
+            at += block.size
 
     def _limits_of_all(self, blocks):
         """(lower, upper) of the rows of a stage, as they are now."""
@@ -279,8 +290,8 @@ class Transcribed(StageKinds):
         if initial is not None and initial.transcribed is self:
             return initial.unknowns
         known = (None, None) if initial is None else (initial.x, initial.u)
-        x = _guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
-        u = _guessed(self.controls, self.numbers.guess, known[1], self.total)
+        x = guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
+        u = guessed(self.controls, self.numbers.guess, known[1], self.total)
         rows = []
         chains, lengths = self._chain_guesses(initial), self._length_guesses(initial)
         if initial is not None:
@@ -422,7 +433,7 @@ def _rows(what, value, count, size):
     return value.reshape(count, size)
 
 
-def _guessed(variables, guesses, known, total):
+def guessed(variables, guesses, known, total):
     """Function share of all intervals -> guess of the variables, one after the other, or what is known of them.
 
     known: None, or values at the nodes, or at all but the last, of a problem with any number of them.

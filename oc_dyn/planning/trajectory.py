@@ -389,7 +389,7 @@ def of_solution(solution, chain, robot=None, limits=None, friction=True):
     names = [str(i + 1) for i in range(n)] if robot is None else robot.coordinate_names
     units = ("",) * n if robot is None else joint_units(robot)
     facts = {"joints": names, "units": units, "robot": robot, "limits": limits, "info": info}
-    return Trajectory(solution.t, pieces, friction=friction, **facts)
+    return Trajectory(solution.t - solution.t[0], pieces, friction=friction, **facts)
 
 
 Solution.to_trajectory = staticmethod(of_solution)
