@@ -389,6 +389,7 @@ def test_velocity_over_the_limit_at_this_position_is_refused():
         (lambda r: plan(r, A, B, limits={"v": 1}), ShapeError, "expected Limits"),
         (lambda r: plan(r, A, B, limits=Limits(("a", "b"), v=1.0)), ShapeError, "limits are of joints a, b"),
         (lambda r: plan(r, A, B, initial="x"), ShapeError, "expected a Trajectory"),
+        (lambda r: plan(r, A, B, progress="x"), ShapeError, "progress is .x., expected True or False"),
         (lambda r: plan(r, A, B, solver="snopt"), UnknownName, "available: .*fatrop.*ipopt"),
         (lambda r: plan(r, A, B, solver_options={"linear_solver": "ma999"}), UnknownName, "mumps, spral"),
     ],
