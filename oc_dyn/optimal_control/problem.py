@@ -32,7 +32,7 @@ from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
 from ..validation import count, flag, name_of, number, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, words
+from . import bernstein, names, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
@@ -117,6 +117,7 @@ class Problem:
         name, size = name_of("chain", name), count("chain: size", size, 1, 10**5)
         order = count("chain: order", order, 1, 20)
         one_of("basis of a chain", basis, ("taylor", "b_spline", "bernstein"))
+        names.claim_chain(self, name, order, basis)
         if basis == "bernstein":
             ends = self._bounds(name, lower, upper, size)
             return self._bernstein_chain(name, size, order, ends, bounds, scale, guess)
@@ -397,7 +398,7 @@ class Problem:
         name = name_of("limit", name) if name != "" else ""
         x, lower, upper = words.moved("limit", x, lower, upper)
         row = Constraint(x, *self._bounds("limit", lower, upper, x.numel()), name)
-        if name and any(name in c.names for c in self._bernstein):
+        if name in names.quantities(self):
             raise ShapeError(f"limit: {name!r} is the name of a chain or its derivative; choose another")
         slack = None
         if soft is not None:
@@ -629,8 +630,9 @@ class Problem:
         self._revision += 1
 
     def _symbol(self, into, what, name, size):
-        self._revision += 1
         name, size = name_of(what, name), count(f"{what} {name!r}: size", size, 1)
+        names.claim(self, what, name)
+        self._revision += 1
         into.append(Parameter(name, ca.MX.sym(name, size)))
         return into[-1].symbol
 
@@ -643,8 +645,7 @@ class Problem:
 
     def _variable(self, into, name, size, lower, upper, scale, guess):
         name, size = name_of("Problem", name), count(f"{name!r}: size", size, 1)
-        if any(v.name == name for v in self._states + self._controls):
-            raise ShapeError(f"Problem: there is a state or control {name!r} already")
+        names.claim(self, "state" if into is self._states else "control", name)
         lower, upper = self._bounds(name, lower, upper, size)
         scaled = scale is not None
         if scale is None:
