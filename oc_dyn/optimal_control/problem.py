@@ -170,8 +170,8 @@ class Problem:
         limits = self._each("bounds", bounds, order, size)
         limits = [np.full(size, np.inf) if x is None else x for x in limits + [None] * (order - len(limits))]
         bounds = [tuple(ends), *(self._bounds(f"{name}: bounds", -x, x, size) for x in limits)]
-        scale = scale[0] if isinstance(scale, (list, tuple)) else scale
-        reach = None if scale is None else numbers(f"{name}: scale", scale, size)
+        reach = None if scale is None else bernstein.checked_reach(name, scale, size, order)
+        guess = bernstein.checked_guess(name, guess, order)
         coefficients = [self.state(f"{name}_{j}", size, scale=1.0) for j in range(order)]
         coefficients.append(self.control(f"{name}_{order}", size, scale=1.0))
         made = bernstein.chain_symbols(name, coefficients, size, bounds, reach)
@@ -428,6 +428,8 @@ class Problem:
         new = tuple(self._bounds(name, lower, upper, old[0].size))
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
+        for where in ("start", "goal") if name in names.quantities(self) else ():
+            self._check_end(where, name, getattr(self.numbers, where).get(name, ()), *new)
         self.numbers.bounds[name] = new
 
     def start(self, values):
@@ -471,7 +473,7 @@ class Problem:
             named = key if isinstance(key, str) else next((v.name for v in known if v.symbol is key), None)
             chain = next((c for c in self._bernstein if key is c.outputs[0] or key == c.name), None)
             if chain is not None:
-                self.numbers.guess[chain.name] = guess
+                self.numbers.guess[chain.name] = bernstein.checked_guess(chain.name, guess, chain.order)
                 continue
             if named not in [v.name for v in known]:
                 raise UnknownName("state or control of the problem", shortened(key), [v.name for v in known])
@@ -723,9 +725,13 @@ class Problem:
         if chain is None or isinstance(value, (tuple, ca.MX)):
             return False
         fixed, _ = self._bounds(f"{where} of {symbol.name()}", value, value, chain.size)
-        for i, (x, low, high) in enumerate(zip(fixed, *self.numbers.bounds.get(symbol.name(), ((), ())), strict=False)):
-            if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
-                bounds = f"{low:g} to {high:g}"
-                raise LimitError(f"{where}: {symbol.name()}[{i}] is {x:g}, outside its bounds {bounds}")
+        self._check_end(where, symbol.name(), fixed, *self.numbers.bounds.get(symbol.name(), ((), ())))
         getattr(self.numbers, where)[symbol.name()] = fixed
         return True
+
+    @staticmethod
+    def _check_end(where, name, fixed, lower, upper):
+        """LimitError for values of a chain's quantity that are fixed outside its bounds."""
+        for i, (x, low, high) in enumerate(zip(fixed, lower, upper, strict=False)):
+            if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
+                raise LimitError(f"{where}: {name}[{i}] is {x:g}, outside its bounds {low:g} to {high:g}")
