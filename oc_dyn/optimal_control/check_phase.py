@@ -115,7 +115,7 @@ class Part:
         return self.h[:, None, None] * np.concatenate([J, np.zeros((self.N, len(y), 1))], axis=2)
 
     def check(self, tolerance):
-        """([CheckRow], cost, error of the integration)."""
+        """([CheckRow], cost of every interval, error of the integration)."""
         grid, values, slopes, error = self.integrated(tolerance)
         f, rows, known = self.f, [], error <= tolerance
         if not known:
@@ -143,7 +143,7 @@ class Part:
         rows += self.limits(grid, values, slopes, gap)
         if len(self.shares) > 2 and any(self.leaves(s) for s in (0.25, 0.75)):
             rows += self.clipping(values[-1], tolerance)
-        return rows, float(np.sum(values[-1][-1])), error
+        return rows, values[-1][-1], error
 
     def unknown(self):
         """Straight lines between the nodes, as integrated() gives a motion, where nothing better is known."""

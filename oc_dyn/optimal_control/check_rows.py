@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_NOTHING = 1e-7  # an excess that solvers leave, whatever the scale
+NOTHING = 1e-7  # an excess that solvers leave, whatever the scale
 
 
 @dataclass(frozen=True)
@@ -12,13 +12,14 @@ class CheckRow:
     """One thing that was looked at, where it is worst.
 
     what: "defect", "between nodes", "map", "join", "bound", "limit", "rest", "start", "goal", "duration", "norm",
-    "clipping", "polynomial" or "integration". "rest": a limit that is meant for nodes, between them. "clipping": what
-    changes at the next node if the polynomial of the controls is cut at its bounds. "polynomial": a limit along that
-    polynomial, where straight lines through its points keep it. "integration": where the dynamics of an interval cannot
-    be integrated, as stiff ones, so that defects are not known.
+    "cost", "clipping", "polynomial" or "integration". "rest": a limit that is meant for nodes, between them. "cost":
+    the objective of the program, against the cost integrated along the motion. "clipping": what changes at the next
+    node if the polynomial of the controls is cut at its bounds. "polynomial": a limit along that polynomial, where
+    straight lines through its points keep it. "integration": where the dynamics of an interval cannot be integrated, as
+    stiff ones, so that defects are not known.
     name: of the state, control or limit, with its row. error: distance from what is right, relative to the scale of the
-    state, or its largest value where that is more, or to the larger bound. time [s], value, lower, upper: where it is
-    worst. counts: whether it decides on ok().
+    state, or its largest value where that is more, to the larger bound, or to the cost. time [s], value, lower, upper:
+    where it is worst. counts: whether it decides on ok().
     """
 
     what: str
@@ -111,7 +112,7 @@ def outside(what, names, values, lower, upper, times, only=None, scales=None):
             k = worst[i]
             broken = lower[i] if lower[i] - values[i, k] > values[i, k] - upper[i] else upper[i]
             error = max(0.0, float(over[i, k]))
-            if error > _NOTHING and lower[i] != upper[i]:
+            if error > NOTHING and lower[i] != upper[i]:
                 error /= _scale(broken, values[i], None if scales is None else scales[i])
             elif abs(broken) > 1:
                 error /= abs(broken)
