@@ -98,7 +98,8 @@ class SolutionCheck:
 def outside(what, names, values, lower, upper, times, only=None, scales=None):
     """CheckRow of each row of the values (n, K) where it is furthest outside its bounds (n,); none without bounds.
 
-    scales: of the rows, used where a bound says little of their size; default their largest values.
+    scales: of the rows, used where a bound says little of their size, or a function of the number of a row; default
+    their largest values.
     """
     rows = []
     bounded = np.isfinite(lower) | np.isfinite(upper)
@@ -113,7 +114,7 @@ def outside(what, names, values, lower, upper, times, only=None, scales=None):
             broken = lower[i] if lower[i] - values[i, k] > values[i, k] - upper[i] else upper[i]
             error = max(0.0, float(over[i, k]))
             if error > NOTHING and lower[i] != upper[i]:
-                error /= _scale(broken, values[i], None if scales is None else scales[i])
+                error /= _scale(broken, values[i], scales, i)
             elif abs(broken) > 1:
                 error /= abs(broken)
             seen = float(times[k]), float(values[i, k]), float(lower[i]), float(upper[i])
@@ -121,12 +122,14 @@ def outside(what, names, values, lower, upper, times, only=None, scales=None):
     return rows
 
 
-def _scale(bound, values, scale):
+def _scale(bound, values, scales, i):
     """What an excess is measured by: the bound that is broken; where that says little, as 0 does of a force that only
     pushes, the scale or the largest value."""
-    if scale is None:
-        scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    return abs(bound) if abs(bound) >= 1e-3 * scale else scale or 1.0
+    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    scale = largest if scales is None or callable(scales) else scales[i]
+    if abs(bound) >= 1e-3 * scale:
+        return abs(bound) or 1.0
+    return max(scale, scales(i)) if callable(scales) else scale
 
 
 def joined(arrays):

@@ -603,3 +603,22 @@ def test_costs_that_the_method_integrates_well_leave_no_gap():
     tiny.start({x: 1})
     tiny.minimize(integral=1e-9 * ca.sin(50 * x))
     assert rows(tiny.solve(check="off").check(), "cost")["the objective"].error == 0  # nothing but noise
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-2, -1e3])
+@pytest.mark.parametrize("shift", [0.0, 1.0, -1.0])
+def test_differences_are_measured_by_what_they_are_of(shift, factor):
+    """A motion along a sine, which it leaves between nodes: by a share of its size, whatever is on both sides."""
+    ocp = od.Problem(40, 1.0)
+    x, v = ocp.state("x"), ocp.state("v")
+    ocp.rate(x, v)
+    ocp.rate(v, ocp.control("a", guess=lambda s: -81 * np.sin(9 * s)))
+    ocp.start({x: 0})
+    difference = x - ca.sin(9 * ocp.time)
+    ends = sorted([factor * shift, factor * np.inf])
+    ocp.limit(ends[0], factor * (difference + shift), ends[1], name="above")
+    ocp.minimize(integral=difference + 1e-6 * ocp.description.controls[0].symbol ** 2)
+    row = rows(ocp.solve(check="off").check(), "limit")["above"]
+    excess = abs(row.value / factor - shift)
+    assert 1e-5 < excess < 1e-2
+    assert row.error == pytest.approx(excess, rel=0.05)
