@@ -59,9 +59,9 @@ def _taken(robot):
 
 
 def _names(model):
-    """Names of the bodies here; one between two simple joints is named after the one it carries."""
+    """Names of the bodies here; one between simple joints is named after the one it carries."""
     names = {i: b.name for i, b in zip(model.number[1:], model.robot.bodies, strict=True)}
-    return {i: names.get(i) or f"between, at {names[i + 1]}" for i in model.bodies}
+    return {i: names.get(i) or f"between, at {names[min(k for k in names if k > i)]}" for i in model.bodies}
 
 
 def _listed(title, rows):

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
+from ..errors import ShapeError
+
 
 @dataclass(frozen=True, eq=False)
 class Variable:
@@ -32,13 +34,29 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """An expression and its bounds, what messages call it, and whether it means something at nodes alone."""
+    """An expression and its bounds, what messages call it, and whether it means something at nodes alone. fraction: of
+    a phase's intervals, where it holds at one node of it alone."""
 
     expression: ca.MX
     lower: np.ndarray
     upper: np.ndarray
     name: str = ""
     of_nodes: bool = False
+    fraction: float | None = None
+
+    def bounds_of(self, changed):
+        """(lower, upper) from {name of a constraint: what its bounds were changed to}."""
+        if self.name in changed:
+            return changed[self.name]
+        whole, _, place = self.name.rpartition("[")  # one of scalars()
+        if whole in changed and place[:-1].isdigit() and self.lower.size == 1:
+            return tuple(bound[[int(place[:-1])]] for bound in changed[whole])
+        return self.lower, self.upper
+
+    def with_bounds(self, changed):
+        """The same with its bounds of bounds_of."""
+        lower, upper = self.bounds_of(changed)
+        return replace(self, lower=lower, upper=upper)
 
     def scalars(self, name):
         """One constraint for every element, named after the whole."""
@@ -171,6 +189,19 @@ class Phase:
     sums: tuple = ()  # (cost rate, interior points): integrals by a Gauss-Lobatto rule
     means: tuple = ()  # costs that are averaged over the intervals, each counted with its share
     join: MappingProxyType = field(default_factory=_none)  # values at the start of the next phase
+    node_rows: tuple = ()  # Constraints that hold at one node each
+
+    def node(self, fraction):
+        """Number of the node at a fraction of the intervals."""
+        k = round(fraction * self.nodes)
+        if not 0 <= fraction < 1 or abs(fraction * self.nodes - k) > 1e-6:
+            near = sorted({min(max(int(fraction * self.nodes) + i, 0), self.nodes - 1) / self.nodes for i in (0, 1)})
+            told = " and ".join(f"{x:.6g}" for x in near)
+            raise ShapeError(
+                f"at: {fraction:.6g} is no node of a phase with {self.nodes} intervals; the nearest fractions are "
+                f"{told} (its end is the start of the next phase, or the goal)"
+            )
+        return k
 
     def with_state(self, what, number, expression):
         """The same with a rate, step or join of a state; a rate replaces a step of it, and a step a rate."""
@@ -179,6 +210,10 @@ class Phase:
         if other:
             given[other] = MappingProxyType({k: x for k, x in getattr(self, other).items() if k != number})
         return replace(self, **given)
+
+    def held(self, states):
+        """Numbers of the states that are stepped by themselves, so that their values are known between nodes too."""
+        return [k for k, following in self.steps.items() if ca.is_equal(following, states[k].symbol)]
 
     def with_more(self, what, *added):
         """The same with more rows, integrals or squares."""
@@ -192,7 +227,9 @@ class Description:
     share: symbol, of its phase's duration that an interval takes, so that stages do not depend on the number of
     intervals. ahead: symbol, zero; marks what is said at a node of a later time in its interval. chains: [q, dq, ...]
     of each; splines: control points of each. fixed: {"start": names of the states that have a value there, "goal": the
-    same}. named: {name: expression} of what chains and bodies have besides states and controls.
+    same}. named: {name: expression} of what chains and bodies have besides states and controls. repeated: (what, number
+    of a state or control, expression) that is said in every phase: a variable is a state that is stepped by itself,
+    time one of rate 1. start_time [s]: where time begins, if no state tells it.
     """
 
     states: tuple
@@ -213,6 +250,8 @@ class Description:
     named: MappingProxyType
     bernstein: tuple = ()
     relative_length: object = None  # symbol: length of an interval over the mean one, an unknown of a free mesh
+    repeated: tuple = ()
+    start_time: float = 0.0
     stages: dict = field(default_factory=dict, repr=False)  # kinds of stages that were built, shared by descriptions
     # that differ in their numbers of intervals alone
 
@@ -220,6 +259,11 @@ class Description:
     def free_time(self):
         """Whether the duration of a phase is an unknown."""
         return any(d.free for d in self.durations) or self.relative_length is not None
+
+    @property
+    def time(self):
+        """Number of the state that is the time, or None."""
+        return next((number for what, number, _ in self.repeated if what == "rates"), None)
 
     @property
     def hidden(self):

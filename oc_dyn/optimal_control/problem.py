@@ -26,12 +26,13 @@ from ..friction import counts
 from ..function import function
 from ..interrupts import deadline
 from ..kinematics.contact import contact_points
+from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
 from ..validation import count, flag, name_of, number, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein
+from . import bernstein, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
@@ -40,6 +41,7 @@ from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
 from .solution import Solution
 from .solver import checked_options, solve, solvers
+from .starts import best_of
 from .transcription import Transcribed, pattern
 
 
@@ -52,6 +54,7 @@ class Problem:
     nominal duration, an unknown of the interval: what switches does so at a node, and no unknown couples all intervals.
     It is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the
     share of the nominal duration that has passed.
+    start_time: of the motion [s], a number, or (lower, upper) for a free one; what `time` begins at.
     reusable: durations are parameters of the stages, so that problems which with_mesh makes of this one, on other
     intervals or in other durations, share what is built and differentiated.
     Symbols are casadi.MX, and expressions of them may call any Function; the derivatives registered with those are
@@ -60,9 +63,9 @@ class Problem:
     as in found["q"] and parameters={"mass": 2}. Guesses that are functions become tables of their values.
     """
 
-    def __init__(self, nodes, duration, *, mesh="uniform", nominal=None, reusable=False):
+    def __init__(self, nodes, duration, *, mesh="uniform", nominal=None, reusable=False, start_time=0.0):
         self._states, self._controls, self._parameters, self._varying = [], [], [], []
-        self._durations, self._phases = [], []
+        self._durations, self._phases, self._repeated = [], [], []
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
         self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
@@ -72,6 +75,7 @@ class Problem:
         self.numbers = Numbers()  # guesses and fixed ends, read at every solve
         self._revision, self._made = 0, {}  # whatever changes the description raises the revision
         meshes.begin(self, nodes, duration, nominal, flag("Problem: reusable", reusable))
+        words.begin_time(self, start_time)
 
     # -- what there is --------------------------------------------------------------------------------------
 
@@ -231,7 +235,7 @@ class Problem:
         """
         check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
-        unfit = sorted({"spherical", "planar", "free"} & robot.features)
+        unfit = sorted(set(GROUPS) & robot.features)
         if unfit:
             problem = f"it has {unfit} joints; contact_body does them, or next(...) with robot.integrate"
             raise ModelError(f"rigid_body of {robot.name}", [problem])
@@ -321,7 +325,43 @@ class Problem:
             self._step(chain)
         for body in self._bodies:
             self._step_body(body)
+        words.go_on(self)
         return self
+
+    def variable(self, name: str, size: int = 1, *, lower=-np.inf, upper=np.inf, scale=None, guess=0.0) -> ca.MX:
+        """Symbol (size, 1) of an unknown with one value for the whole motion, as state. guess: (size,) or one."""
+        return words.variable(self, name, size, lower, upper, scale, guess)
+
+    @property
+    def time(self) -> ca.MX:
+        """Symbol of the time [s], from the start_time on, for rates, limits, costs and ends: a state "time" of rate 1,
+        made when it is first asked for."""
+        return words.time(self)
+
+    def integral(self, expression, lower=None, upper=None, *, name=None, scale=None, guess=None) -> ca.MX:
+        """Symbol of the integral up to now of an expression (n, 1) over the phase now described, from 0 on: a state.
+
+        lower, upper: bounds of its value at the end, numbers or expressions of parameters and variables. In other
+        phases it keeps its value, unless its rate is said there. name: by default "integral", "integral_2", ...
+        guess: as state, by default a straight line to its bound.
+        """
+        return words.integral(self, expression, lower, upper, name, scale, guess)
+
+    def periodic(self, *states) -> None:
+        """Let states, or expressions of them, end with the value that they start with: periodic(x, v), or
+        periodic({x: shift}) where they end that much later; a shift may be an expression of parameters or variables.
+
+        The q of a contact body ends at robot.integrate(q at the start, shift): quaternions mean the same with either
+        sign."""
+        words.periodic(self, *states)
+
+    def at(self, values: dict, *, fraction: float | None = None, time: float | None = None) -> None:
+        """{expression: value, or (lower, upper)} at one node of the phase now described, as start and goal.
+
+        fraction: of its intervals, 0 for its first node. time [s]: of that node, as solution.t, where durations are
+        fixed. Raises ShapeError, which names the nearest fractions, where there is no node.
+        """
+        words.at(self, values, fraction, time)
 
     # -- what holds -----------------------------------------------------------------------------------------
 
@@ -337,12 +377,17 @@ class Problem:
         """Value of a state at the start of the next phase, by default what it is at the end of this one."""
         self._say("join", state, expression)
 
-    def limit(self, lower, expression, upper, *, name: str = "", at=None, last=()):
+    def limit(self, lower, expression, upper, *, name: str = "", at=None, last=(), soft=None):
         """lower <= expression <= upper at every node of the phase, and where else controls that it depends on are free;
         at the last node of all if it is free of controls.
 
-        Bounds are numbers or arrays; a bound that depends on parameters belongs into the expression. name: what
+        Bounds are numbers or arrays, or expressions of parameters, variables or others, which are taken from what they
+        bound: its rows are then those of the lower bounds, with 0 for them, above those of the upper ones. name: what
         messages and Solution.check() call it, and bound.
+        soft: (linear, quadratic) lets it be broken by s, for a cost of the integral of linear s + quadratic s^2, with a
+        row for every finite lower bound above those of the upper ones. Returns s, a control called "NAME_slack", or
+        "slack", "slack_2", ... for limits without a name; where controls are constant on intervals, it is what is
+        missing at their starts, and nothing is said of the last node.
         at: fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what jumps there;
         last: those of the last interval alone, besides. That is for expressions of chains ("taylor", "bernstein"),
         controls and parameters, which are known there. Rows that bernstein chains decide by what is fixed at an end are
@@ -350,12 +395,16 @@ class Problem:
         """
         x = expression_of("limit", expression)
         name = name_of("limit", name) if name != "" else ""
+        x, lower, upper = words.moved("limit", x, lower, upper)
         row = Constraint(x, *self._bounds("limit", lower, upper, x.numel()), name)
         if name and any(name in c.names for c in self._bernstein):
             raise ShapeError(f"limit: {name!r} is the name of a chain or its derivative; choose another")
+        slack = None
+        if soft is not None:
+            row, slack = words.softened(self, row, soft)
         if at is None and not len(last):
             self._add("rows", row)
-            return
+            return slack
         places = [("at", share, False) for share in (() if at is None else at)]
         places += [("last", share, True) for share in last if at is None or share not in at]
         for what, share, _ in places:
@@ -363,16 +412,18 @@ class Problem:
                 raise ShapeError(f"limit: {what} has {share!r}, expected fractions of an interval from 0 to 1")
         label = name or f"limit {len(self._phases[-1].within)}"
         self._add("within", *(Within(row, float(s), last, (label, float(s))) for _, s, last in places))
+        return slack
 
     def bound(self, name, lower, upper):
         """New bounds of a limit, by its name, or of a bernstein chain, by that of q, d1q, ...; from the next solve on.
         What has a bound keeps one, and what has none gets none: that decides which constraints there are."""
-        known = {row.name: (row.lower, row.upper) for p in self._phases for row in p.rows if row.name}
-        known |= {w.constraint.name: (w.constraint.lower, w.constraint.upper) for p in self._phases for w in p.within}
-        known |= {k: x for k, x in self.numbers.bounds.items()}
+        rows = [row for p in self._phases for row in (*p.rows, *(w.constraint for w in p.within if w.fixed is None))]
+        known = {row.name: (row.lower, row.upper) for row in rows if row.name} | self.numbers.bounds
         if name not in known:
-            raise UnknownName("limit or chain with bounds", name, sorted(k for k in known if k))
+            raise UnknownName("limit or chain with bounds", name, sorted(known))
         old = known[name]
+        if any(row.name == name and row.lower.size != old[0].size for row in rows):
+            raise ShapeError(f"bound: several limits of different sizes are called {name!r}; give them names of their own")
         new = tuple(self._bounds(name, lower, upper, old[0].size))
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
@@ -386,13 +437,16 @@ class Problem:
         """{state or expression: value, or (lower, upper)} at the last node; values may be parameters."""
         self._ends(values, self._goal_rows, "goal")
 
-    def minimize(self, *, integral=None, terminal=None, squares=None, mean=None, points=None):
+    def minimize(self, *, integral=None, terminal=None, squares=None, mean=None, points=None, maximum=None):
         """Add to the cost: the integral of a rate, a cost of the last node, or the integral of half the sum of squares
         of `squares`, which hessian="gauss_newton" makes use of.
 
         points: of an integral, for expressions as those of limit(at=...): it is summed on every interval by a
         Gauss-Lobatto rule with so many interior points, what counts at the end counting at the start of the next.
-        mean: a cost at the starts of intervals, each counted with its share of their number."""
+        mean: a cost at the starts of intervals, each counted with its share of their number. maximum: of an expression,
+        the largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
+        if maximum is not None:
+            words.keep_below(self, maximum)
         if mean is not None:
             self._add("means", self._scalar("mean", mean))
         if points is not None:
@@ -427,6 +481,7 @@ class Problem:
     def solve(
         self, *, method="rk4", solver="ipopt", hessian="exact", parameters=None, initial=None, solver_options=None,
         compiled=False, raises=True, check: str = "warn", time_limit: float | None = None,
+        starts: int = 1, seed: int = 0, executor="serial",
     ):  # fmt: skip
         """Solution of the problem.
 
@@ -439,12 +494,33 @@ class Problem:
         check: what happens if Solution.check() finds an error above 1e-3 of a scale, such as a limit that is broken
         between the nodes: "warn" (a CheckWarning), "raise" (SolveError, with the solution in it) or "off".
         time_limit [s]: of the solver, which it stops at the next iteration, with the status "time_limit".
+        starts: from the guess, and from so many less one random ones about it, the same for the same seed: smooth in
+        time, within bounds or as large as scales. The best solution is returned; its local_optima are the (objective,
+        status, iterations) of all of them in order. executor: where they run, see oc_dyn.executors.
         """
         one_of("check", check, ("warn", "raise", "off"))
         one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
         one_of("NLP solver", solver, solvers())
         if initial is not None and not isinstance(initial, Solution):
             raise ShapeError(f"initial: got {shortened(initial)}, expected a Solution of this or another Problem")
+        how = {"method": method, "solver": solver, "hessian": hessian, "parameters": parameters, "initial": initial}
+        how |= {"solver_options": solver_options, "compiled": compiled, "time_limit": time_limit}
+        starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
+        solution = Solution(self, *self._found(**how)) if starts == 1 else best_of(self, starts, seed, executor, how)
+        if raises and not solution.success:
+            message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
+            message += "what its last iterate misses is told by the check() of this error's .solution"
+            raise SolveError(message, solution.status, solution=solution)
+        if solution.success and check != "off":
+            seen = solution.check()
+            if not seen.ok() and check == "raise":
+                raise SolveError(f"the solution fails its check: {seen.summary()}", "check", solution=solution)
+            if not seen.ok():
+                warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
+        return solution
+
+    def _found(self, method, solver, hessian, parameters, initial, solver_options, compiled, time_limit):
+        """(Transcribed, SolverResult, what the solver was given); see solve."""
         solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
         outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
@@ -453,19 +529,7 @@ class Problem:
         if initial is not None and initial.transcribed is made:
             given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
         with deadline(time_limit):
-            found = solve(made.assembly, solver, hessian, outer, inner, given)
-        solution = Solution(self, made, found, given)
-        if raises and not found.success:
-            message = f"the solver stopped with {found.status!r} after {found.iterations} iterations; "
-            message += "what its last iterate misses is told by the check() of this error's .solution"
-            raise SolveError(message, found.status, solution=solution)
-        if found.success and check != "off":
-            seen = solution.check()
-            if not seen.ok() and check == "raise":
-                raise SolveError(f"the solution fails its check: {seen.summary()}", "check", solution=solution)
-            if not seen.ok():
-                warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
-        return solution
+            return made, solve(made.assembly, solver, hessian, outer, inner, given), given
 
     def with_mesh(self, nodes, duration=None, nominal=None):
         """The same problem on other intervals, and in another duration: a Problem with ends, bounds and guesses of its
@@ -549,6 +613,8 @@ class Problem:
             named=MappingProxyType(dict(self._named)),
             bernstein=tuple(self._bernstein),
             relative_length=self._relative_length,
+            repeated=tuple(self._repeated),
+            start_time=self._start_time,
         )
 
     def _add(self, what, *added):
@@ -627,15 +693,8 @@ class Problem:
             known = next((v for v in self._states if v.symbol is symbol), None)
             x = expression_of(where, symbol)
             if isinstance(value, tuple):
-                if len(value) != 2:
-                    got = shortened(value)
-                    raise ShapeError(f"{where}: got {got}, expected a list or array, or a pair (lower, upper)")
-                if x.numel() == 2 and np.ndim(value[0]) == np.ndim(value[1]) == 0 and value[0] != value[1]:
-                    raise ShapeError(
-                        f"{where}: {shortened(value)} for two rows may be their values or (lower, upper); give a list "
-                        "[a, b] of values, or a pair of lists of bounds"
-                    )
-                rows.append(Constraint(x, *self._bounds(where, *value, x.numel())))
+                x, *ends = words.pair(where, x, value)
+                rows.append(Constraint(x, *self._bounds(where, *ends, x.numel())))
             elif isinstance(value, ca.MX):
                 if value.numel() not in (1, x.numel()):
                     raise ShapeError(f"{where}: got {value.numel()} values, expected {x.numel()}")

@@ -17,9 +17,11 @@ class Solution:
     """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
     depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
     and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
-    seconds: {part: seconds} in the functions of the program, from the solver.
+    seconds: {part: seconds} in the functions of the program, from the solver. local_optima: (objective, status,
+    iterations) of all starts, where there were several.
     """
 
+    local_optima: tuple = ()
     to_trajectory: Any = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 
     def __init__(self, problem, transcribed, found, given):
@@ -32,9 +34,12 @@ class Solution:
         self.x, self.u, self.durations = transcribed.values(found.x)
         for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
             values.flags.writeable = False
+        self.limit_bounds = dict(transcribed.numbers.bounds)  # as they are now
         self.times = transcribed.times_of(self.durations)  # values of the symbols of the free durations
         self.relative_lengths = transcribed.relative_lengths(found.x)
-        self.t = np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
+        of_time = self.description.time
+        first = self.description.start_time if of_time is None else self.x[0, transcribed.state_rows[of_time][0]]
+        self.t = first + np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
 
     @cached_property
     def transcribed(self):
@@ -44,7 +49,7 @@ class Solution:
     @property
     def duration(self):
         """Time from start to end [s]."""
-        return float(self.t[-1])
+        return float(self.t[-1] - self.t[0])
 
     def check(self, tolerance=1e-3):
         """SolutionCheck: the dynamics of every interval integrated again, and all bounds and limits between the nodes.

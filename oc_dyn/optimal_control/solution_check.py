@@ -18,11 +18,13 @@ def check(solution, tolerance):
     """SolutionCheck of a Solution."""
     made, constants = solution.transcribed, _constants(solution)
     rows, cost, uncertainty, first, inner = [], 0.0, 0.0, 0, made.inner(solution.unknowns)
+    bounds = tuple((name, *(side.tobytes() for side in both)) for name, both in solution.limit_bounds.items())
     for number, phase in enumerate(made.phases):
-        if number not in made.checks:  # complete: the phases of a transcription never change
-            made.checks[number] = phase_functions(made, phase)
+        key = number, bounds  # complete: of the phases of a transcription only bounds of limits change
+        if key not in made.checks:
+            made.checks[key] = phase_functions(made, phase, solution.limit_bounds)
         here = slice(first, first + phase.nodes)
-        part = Part(solution, phase, made.checks[number], constants[:, here], inner[number], first)
+        part = Part(solution, phase, made.checks[key], constants[:, here], inner[number], first)
         found, own, error = part.check(tolerance)
         rows += found
         cost, uncertainty, first = cost + own, max(uncertainty, error), first + phase.nodes
@@ -68,6 +70,14 @@ def _at_ends(solution):
             names = [f"row {i}[{j}]" for i, r in enumerate(some) for j in range(r.lower.size)]
             bounds = [joined(getattr(r, b) for r in some) for b in ("lower", "upper")]
             rows += outside(what, names, values, *bounds, t[[k]])
+    first = 0
+    for number, phase in enumerate(made.phases):
+        for i, r in enumerate(phase.node_rows):
+            k = first + phase.node(r.fraction)
+            u = solution.u[k] if len(solution.u) else _last(solution.u)
+            value = _kept(made, f"node_row_{number}_{i}", [r.expression])(solution.x[k], u, constants[:, k]).full()
+            rows += outside("limit", [f"{r.name}[{j}]" for j in range(r.lower.size)], value, r.lower, r.upper, t[[k]])
+        first += phase.nodes
     for what, k in (("start", 0), ("goal", -1)):
         lower, upper = (made.values(bounds)[0][k] for bounds in solution.bounds)
         rows += outside(what, made.state_names, solution.x[k][:, None], lower, upper, t[[k]])

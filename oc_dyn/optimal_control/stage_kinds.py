@@ -233,7 +233,7 @@ class StageKinds:
         nu = (0 if self.nodal else self.u_scale.size) + sum(e.scale.size for e in extras) + self.free_mesh
         name = f"phase{phase.number}" + ("_join" if closing else "")
         of = kind(name, self.nx, nu, build, self.n_p, self.n_s, self.graph)
-        known = [*parts.inner * len(points), *(parts.at_end if closing else ()), *phase.rows]
+        known = [*parts.inner * len(points), *(parts.at_end if closing else ()), *phase.rows, *phase.node_rows]
         blocks = [Block(r.lower.size, r) for r in known]
         blocks += [Block(r.lower.size, r, "start") for r in parts.start_rows] + constrained
         blocks.insert(0, Block(of.ng - sum(b.size for b in blocks)))
@@ -261,7 +261,8 @@ class StageKinds:
         rows = [r / self.x_scale[self._rows_rated(phase)] for r in step.rows]
         rows += [y for at in points for y in self.at([r.expression for r in parts.inner], *at, constants)]
         rows += self.at([r.expression for r in (parts.at_end if closing else ())], end, U, constants)
-        rows += self.at([r.expression for r in (*phase.rows, *parts.start_rows)], X, U, constants)
+        here = (*phase.rows, *phase.node_rows, *parts.start_rows)
+        rows += self.at([r.expression for r in here], X, U, constants)
         within, cost = self._within(phase, parts, closing, X, U, constants, constrained)
         rows += [*within, *self._ties(0, tied, X, U, constants, constrained)]
         h = self._length(phase, X, U, constants) if phase.squares else None
@@ -314,7 +315,8 @@ class StageKinds:
     def _rows_at_points(self, phase):
         """Limits, and bounds of states, that hold at the points of a method too: not those of states that are stepped,
         which are known at nodes, and no equations of states alone, which nodes take care of."""
-        stepped = ca.vertcat(ca.MX(0, 1), *(self.states[k].symbol for k in phase.steps))
+        held = phase.held(self.states)
+        stepped = ca.vertcat(ca.MX(0, 1), *(self.states[k].symbol for k in phase.steps if k not in held))
         rows = []
         for r in phase.rows:
             if self._controlled(r.expression):

@@ -1,6 +1,6 @@
 """A Problem as stages for a method of integration, and the way back from its unknowns to its symbols."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -65,8 +65,9 @@ class Transcribed(StageKinds):
             if count:
                 key = ("stage", phase.number, closing, tied)
                 of, blocks = self.kept(key, lambda c=closing: self.stage(phase, parts, c, tied))
-                first = len(self.row_blocks) == 0
-                self.groups.append(Group(of, count, self._keep(blocks, count, first, last and (closing or not ends))))
+                keep = self._keep(blocks, count, len(self.row_blocks) == 0, last and (closing or not ends))
+                self._keep_at_nodes(keep, blocks, phase, phase.nodes - count if closing else 0)
+                self.groups.append(Group(of, count, keep))
                 self.row_blocks += [blocks] * count
             self.stretches.append(Stretch(count, phase.number, extras))
 
@@ -109,6 +110,16 @@ class Transcribed(StageKinds):
                     keep[-1, rows] &= self._within_keep(block.decided, None, self._known(1))
         return keep
 
+    @staticmethod
+    def _keep_at_nodes(keep, blocks, phase, first):
+        """Leave out of keep what holds at another node of the phase. first: number of the stages' first node in it."""
+        nodes, at = first + np.arange(len(keep)), 0
+        for block in blocks:
+            fraction = None if block.constraint is None else block.constraint.fraction
+            if fraction is not None:
+                keep[:, at : at + block.size] &= (nodes == phase.node(fraction))[:, None]
+            at += block.size
+
     def _limits_of_all(self, blocks):
         """(lower, upper) of the rows of a stage, as they are now."""
         both = [self._limits_of(block) for block in blocks]
@@ -118,12 +129,11 @@ class Transcribed(StageKinds):
         """(lower, upper) of the rows of a block, as they are now."""
         if block.constraint is None:
             return np.zeros((2, block.size))
-        row, changed = block.constraint, self.numbers.bounds.get(block.constraint.name)
-        if changed is None:
-            return row.lower, row.upper
+        row, bounds = block.constraint, self.numbers.bounds
         chain = self._chain_of.get(row.name)
         if chain is None:
-            return changed
+            return row.bounds_of(bounds)
+        changed = bounds[row.name]
         order = chain.names.index(row.name)
         scale = bernstein.unit(*changed) if order else 1.0
         return tuple((bound / scale)[chain.bounded[order]] for bound in changed)
@@ -280,8 +290,8 @@ class Transcribed(StageKinds):
         if initial is not None and initial.transcribed is self:
             return initial.unknowns
         known = (None, None) if initial is None else (initial.x, initial.u)
-        x = _guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
-        u = _guessed(self.controls, self.numbers.guess, known[1], self.total)
+        x = guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
+        u = guessed(self.controls, self.numbers.guess, known[1], self.total)
         rows = []
         chains, lengths = self._chain_guesses(initial), self._length_guesses(initial)
         if initial is not None:
@@ -320,18 +330,13 @@ class Transcribed(StageKinds):
         T = self.durations[phase.number].value
         return T if d.relative_length is None else T * d.relative_length
 
-    def now(self, row):
-        """A constraint with its bounds as they are now."""
-        lower, upper = self.numbers.bounds.get(row.name, (row.lower, row.upper))
-        return replace(row, lower=lower, upper=upper)
-
-    def chain_limits(self):
-        """Bounds of bernstein chains as limits of their outputs."""
+    def chain_limits(self, bounds):
+        """Bounds of bernstein chains, {name: (lower, upper)}, as limits of their outputs."""
         rows = []
         for chain in self.description.bernstein:
             for output, name, which in zip(chain.outputs, chain.names, chain.bounded, strict=True):
                 if which.any():
-                    rows.append(Constraint(output, *self.numbers.bounds[name], name))
+                    rows.append(Constraint(output, *bounds[name], name))
         return rows
 
     def _chain_guesses(self, initial):
@@ -428,7 +433,7 @@ def _rows(what, value, count, size):
     return value.reshape(count, size)
 
 
-def _guessed(variables, guesses, known, total):
+def guessed(variables, guesses, known, total):
     """Function share of all intervals -> guess of the variables, one after the other, or what is known of them.
 
     known: None, or values at the nodes, or at all but the last, of a problem with any number of them.

@@ -6,6 +6,7 @@ in their forces, so its derivatives need, beside the sums that the partials need
 
 from typing import Any
 
+from ..model.joints import GROUPS
 from ..registry import method
 from ..working_axes.assembly import assembled
 from ..working_axes.fields import plus, product, turned_by
@@ -65,7 +66,7 @@ def hessian_method(model, order, q, V, lams, W=None):
 
 
 _TURNS = "its velocities are not rates of coordinates"
-_RATES = {**CANNOT, "spherical": _TURNS, "planar": _TURNS, "free": _TURNS}
+_RATES = {**CANNOT, **dict.fromkeys(GROUPS, _TURNS)}
 
 
 @method("inverse_dynamics_lagrangian_hessian", "composite_along_motion", **{**_ALONG, "cannot": _RATES})

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..errors import LimitError, ModelError, OrderError, ShapeError, UnknownName
+from ..model.joints import GROUPS
 from ..model.robot import check_robot as check_is_robot
 from ..numbers import as_floats, shortened
 from ..validation import number, one_of, options_of
@@ -17,7 +18,7 @@ SHORTEST, LONGEST = 1e-6, 1e9  # [s] durations that are planned
 def check_robot(robot):
     """ModelError unless all joints have one coordinate each."""
     check_is_robot("planning", robot)
-    unfit = [f"{j.name} ({j.kind})" for j in robot.joints if j.kind in ("spherical", "planar", "free")]
+    unfit = [f"{j.name} ({j.kind})" for j in robot.joints if j.kind in GROUPS]
     if unfit or robot.nq == 0:
         problem = f"it has {', '.join(unfit)}" if unfit else "it has no moving joint"
         rule = "point-to-point planning is for joints with one coordinate each, whose rates are the velocities"

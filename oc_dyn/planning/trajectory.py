@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..friction import counts
 from ..function import function
+from ..model.joints import UNITS
 from ..model.robot import Robot
 from ..numbers import as_floats
 from ..optimal_control.polynomials import derivatives_at
@@ -374,8 +375,7 @@ def _beyond(jumps: Array, largest: Array, times: Array) -> tuple[Array, np.ndarr
 
 def joint_units(robot: Robot) -> tuple[str, ...]:
     """Unit of each coordinate: rad or m."""
-    several = {"prismatic": ("m",), "cylindrical": ("rad", "m")}
-    return tuple(unit for j in robot.joints for unit in several.get(j.kind, ("rad",) * j.nv))
+    return tuple(unit for j in robot.joints for unit in UNITS.get(j.kind, ("rad",) * j.nv))
 
 
 def of_solution(
@@ -392,7 +392,7 @@ def of_solution(
     names = [str(i + 1) for i in range(n)] if robot is None else robot.coordinate_names
     units = ("",) * n if robot is None else joint_units(robot)
     facts: dict[str, Any] = {"joints": names, "units": units, "robot": robot, "limits": limits, "info": info}
-    return Trajectory(solution.t, pieces, friction=friction, **facts)
+    return Trajectory(solution.t - solution.t[0], pieces, friction=friction, **facts)
 
 
 Solution.to_trajectory = staticmethod(of_solution)

@@ -274,6 +274,14 @@ def test_every_change_of_a_problem_is_seen():
         "limit within": lambda o, x, u: o.limit(1.2, u, np.inf, at=(0,)),
         "mean": lambda o, x, u: o.minimize(mean=u),
         "sum": lambda o, x, u: o.minimize(integral=u, points=1),
+        "variable": lambda o, x, u: (a := o.variable("a", lower=2), o.rate(x, a * u), o.minimize(terminal=a)),
+        "time": lambda o, x, u: o.minimize(integral=o.time * u),
+        "integral": lambda o, x, u: o.integral(x, 0.7, 2),
+        "maximum": lambda o, x, u: o.minimize(maximum=u - x),
+        "periodic": lambda o, x, u: o.periodic({x: 1.5}),
+        "at": lambda o, x, u: o.at({x: 0.9}, fraction=0.4),
+        "soft": lambda o, x, u: o.limit(1.2, u, np.inf, soft=(0.1, 0.2)),
+        "bound by a variable": lambda o, x, u: o.limit(o.variable("least", lower=1.2), u, np.inf),
     }
     plain = base()[0].solve(check="off").objective
     for what, change in changes.items():
@@ -286,6 +294,7 @@ def test_every_change_of_a_problem_is_seen():
         assert abs(objective - plain) > 1e-3, what
     setters = {"state", "control", "parameter", "varying", "chain", "rigid_body", "contact_body", "phase", "rate"}
     setters |= {"next", "join", "limit", "start", "goal", "minimize", "bound"}
+    setters |= {"variable", "time", "integral", "periodic", "at"}
     others = {"as_described", "between", "description", "duration", "guess", "step", "solve", "transcribed"}
     others |= {"coefficients", "nominal", "relative_step", "with_mesh"}
     assert {n for n in dir(od.Problem) if n[0] != "_"} == setters | others  # a new one is to be tried here
