@@ -355,6 +355,13 @@ with od.deadline(10.0):
 worst: float = motion.check().worst
 samples = motion.sample(0.01)
 q: Array = samples.q
+straight: od.Trajectory = od.plan_point_to_point(arm(), [0, 0], [1, 1], limits=limits, scale={"v": 0.5})
+ocp = od.Problem(20, (0.5, 2.0))
+x, u = ocp.state("x", 2, upper=[1, 2], guess=lambda s: [s, s]), ocp.control("u", 2)
+ocp.rate(x, u)
+ocp.limit(0, x, 1, name="range")
+ocp.minimize(integral=u.T @ u)
+found_x: Array = ocp.solve(method="collocation")[x]
 out = od.sweep(od.inverse_kinematics, {"p": [[1, 0, 0]]}, executor="processes:2")
 failed: list[int] = out.failed
 written: str = od.animate(arm(), samples.t, samples.q, "motion.gif")

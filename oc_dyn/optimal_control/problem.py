@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from itertools import pairwise
 from math import factorial
 from types import MappingProxyType
 from typing import Any
@@ -223,7 +224,7 @@ class Problem:
         self._splines.append(points)
         h, differences = self.step, points
         for d in range(1, order + 1):
-            differences = [b - a for a, b in zip(differences[:-1], differences[1:], strict=True)]
+            differences = [b - a for a, b in pairwise(differences)]
             if limits[d - 1] is not None:
                 # those behind the first are bounded by the intervals before; the first interval bounds its own
                 rows = [
@@ -454,7 +455,8 @@ class Problem:
             raise UnknownName("limit or chain with bounds", name, sorted(known))
         old = known[name]
         if any(row.name == name and row.lower.size != old[0].size for row in rows):
-            raise ShapeError(f"bound: several limits of different sizes are called {name!r}; give them names of their own")
+            problem = f"several limits of different sizes are called {name!r}; give them names of their own"
+            raise ShapeError(f"bound: {problem}")
         new = tuple(self._bounds(name, lower, upper, old[0].size))
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
