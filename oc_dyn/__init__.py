@@ -2,9 +2,10 @@
 
 from . import starting  # noqa: I001, first: Ctrl-C while the command oc-dyn imports the rest
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 # the quantities register themselves; the table shows them in the order in which they are imported
-from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics  # noqa: I001
+from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics
 from . import partials, second_partials
 from . import regressor, matrix_partials, whole_body
 from . import elastic
@@ -24,13 +25,14 @@ from .errors import (
     SolveError,
     UnknownName,
 )
-from .function import RobotFunction, function, ports
+from .function import function, ports
 from .interrupts import deadline
 from .kinematics.contact import contact_points, contact_wrenches
 from .planning.inverse_kinematics import inverse_kinematics
 from .model.builder import RobotBuilder
 from .model.inertia import Inertia
 from .model.robot import Robot
+from .model.robot_function import RobotFunction
 from . import design
 from .design.sensitivity import sensitivity
 from .planning.animate import animate
@@ -106,22 +108,28 @@ __all__ = [
     "table",
     "tighten",
 ]
+if TYPE_CHECKING:  # what __getattr__ imports
+    from . import executors as executors
+    from .model.urdf import load_urdf as load_urdf
+
 _LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
     "executors": ("oc_dyn.executors", None),
     "load_urdf": ("oc_dyn.model.urdf", "load_urdf"),  # what reads XML takes a quarter of the time of the whole import
 }
 
 
-def __getattr__(name):
-    """What is imported when it is first asked for; see _LATER."""
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LATER[name]
-    found = import_module(module)
-    globals()[name] = found = getattr(found, attribute) if attribute else found
-    return found
+if not TYPE_CHECKING:  # or checkers would take any name for one of these
+
+    def __getattr__(name):
+        """What is imported when it is first asked for; see _LATER."""
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, attribute = _LATER[name]
+        found = import_module(module)
+        globals()[name] = found = getattr(found, attribute) if attribute else found
+        return found
 
 
-def __dir__():
+def __dir__() -> list[str]:
     """The public names; submodules that are not among them are the package's own."""
     return sorted([*__all__, *_LATER])

@@ -14,6 +14,7 @@ class Parser(argparse.ArgumentParser):
     """An ArgumentParser whose error messages are one line; it refuses words that argparse cannot handle."""
 
     def parse_args(self, args, namespace=None):
+        """As in argparse, after words that no file and no name can be were refused."""
         for word in args:
             option, _, value = word.partition("=")
             if "\0" in word:
@@ -27,6 +28,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_args(args, namespace)
 
     def error(self, message):
+        """Tells in one line what is wrong, and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {terminal(message)} ({self.prog} --help tells more)\n")
 
 

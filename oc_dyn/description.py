@@ -3,20 +3,22 @@
 Shapes, units, frames and names come from the Port records, orders and sources from those of quantity and methods.
 """
 
+from __future__ import annotations
+
 import textwrap
-from typing import Any
 
 from . import robots
 from .function import ports
 from .ports import COUNTED
 from .registry import OPTIONS, choose, get, method_rows, orders, quantities
 from .text import in_columns, terminal
+from .types import AnyRobot, Option
 
 _WIDTH = 100
 _ADD_PORTS = {"external_wrenches": True, "parameters": "symbolic"}  # options that do, and values with which they do
 
 
-def describe(quantity: str, robot: Any = None, order: int = 0, **options: object) -> str:
+def describe(quantity: str, robot: AnyRobot | None = None, order: int = 0, **options: Option) -> str:
     """Text on a quantity: equation, arguments and results (shape, unit, meaning, frame), options, errors, methods.
 
     robot: shapes are its numbers; without one they are symbolic: nq, nv, "6 x bodies". order, options: as for

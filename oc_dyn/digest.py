@@ -564,7 +564,7 @@ def _codes(code):
 
 
 def _read(code):
-    """{(name of a global, attributes read of it at once)}"""
+    """{(name of a global, attributes read of it at once)}."""
     found = set()
     for one in _codes(code):
         steps = list(dis.get_instructions(one))

@@ -1,6 +1,10 @@
 """od.function: a quantity of a robot as a named casadi.Function."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Callable
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -13,14 +17,18 @@ from .model.canonical_report import counts_instructions
 from .model.massless import require_inertia, require_inertia_at
 from .model.parameters import checked_parts, with_values
 from .model.quaternions import quaternions
-from .model.robot import check_robot
+from .model.robot import Robot, check_robot
 from .model.robot_function import RobotFunction
 from .ports import parameter_port
-from .registry import CORIOLIS, OPTIONS, Port, choose, get, quantities
+from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, get, quantities
 from .representation import converted, converts, described
+from .types import AnyRobot, Array, Option
 
 
-def function(robot, quantity, *, order=0, method=None, name=None, derivatives="ad", normalize=False, **options):
+def function(
+    robot: AnyRobot, quantity: str, *, order: int = 0, method: str | None = None, name: str | None = None,
+    derivatives: str = "ad", normalize: bool = False, **options: Option,
+) -> RobotFunction:  # fmt: skip
     """Quantity of a robot as casadi.Function with named ports.
 
     robot: Robot. quantity, method: names, see od.table(); without a method the default one is taken.
@@ -48,7 +56,9 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
     if not isinstance(normalize, (bool, np.bool_)):
         raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if normalize:
-        strict = function(robot, quantity, order=order, method=method, name=name, derivatives=derivatives, **options)
+        strict = function(
+            robot, quantity, order=order, method=method, name=name, derivatives=derivatives, normalize=False, **options
+        )
         return cached(robot, ("normalizing", derivatives, *key), strict.normalizing)
     if derivatives == "ad":
         return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
@@ -56,15 +66,15 @@ def function(robot, quantity, *, order=0, method=None, name=None, derivatives="a
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
     _check_analytic(record, settings)
 
-    def differentiated():
+    def differentiated() -> RobotFunction:
         plain = _build(robot, record, chosen, order, settings, name)
         kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction")}
-        return plain.with_base(analytic(robot, quantity, order, plain, kept, function), twin=plain)
+        return plain.with_base(analytic(cast(Robot, robot), quantity, order, plain, kept, function), twin=plain)
 
     return cached(robot, ("analytic", *key), differentiated)
 
 
-def _check_analytic(record, settings):
+def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     able = [x for x in quantities() if f"{x}_lagrangian_hessian" in quantities()]
     if record.name not in able:
         raise OrderError(
@@ -76,13 +86,13 @@ def _check_analytic(record, settings):
 
 
 @counts_instructions
-def instructions(robot, quantity, model):
+def instructions(robot: AnyRobot, quantity: str, model: Any) -> int:
     """How many the default method of a quantity takes where it reads `model` for the robot's canonical form."""
     record = get(quantity)
     return _build(robot, record, choose(quantity, robot, 0), 0, _settings(record, {}), quantity, model).n_instructions()
 
 
-def ports(robot, quantity: str, order: int = 0, **options) -> tuple[list[Port], list[Port]]:
+def ports(robot: AnyRobot, quantity: str, order: int = 0, **options: Option) -> tuple[list[Port], list[Port]]:
     """(inputs, outputs): the Port records of a quantity, in order; od.describe shows them as a text.
 
     order, options: as for od.function. Raises UnknownName, OrderError, ShapeError, ModelError, as od.function.
@@ -92,15 +102,15 @@ def ports(robot, quantity: str, order: int = 0, **options) -> tuple[list[Port], 
     return _ports(robot, record, _checked_order(quantity, record, order), _settings(record, options))
 
 
-def _ports(robot, record, order, settings):
+def _ports(robot: Any, record: Quantity, order: int, settings: dict[str, Any]) -> tuple[list[Port], list[Port]]:
     both = record.inputs(robot, order, settings), record.outputs(robot, order, settings)
     if converts(record, robot, settings):
-        both = tuple(described(robot, x, settings) for x in both)
+        both = described(robot, both[0], settings), described(robot, both[1], settings)
     parts = _symbolic(record, settings)
     return ([*both[0], parameter_port(robot, parts)], both[1]) if parts else both
 
 
-def _symbolic(record, settings):
+def _symbolic(record: Quantity, settings: dict[str, Any]) -> tuple[str, ...]:
     """The parts of the robot's parameters that are an input."""
     parts = checked_parts(f"{record.name}: parameters", settings.get("parameters"))
     if "viscous" in parts and not settings.get("friction"):
@@ -109,9 +119,12 @@ def _symbolic(record, settings):
     return parts
 
 
-def _build(robot, record, chosen, order, settings, name, model=None):
+def _build(
+    robot: Any, record: Quantity, chosen: Method, order: int, settings: dict[str, Any], name: str,
+    model: Any = None,
+) -> RobotFunction:  # fmt: skip
     inputs, outputs = _ports(robot, record, order, settings)
-    matrix = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
+    matrix: Any = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
     symbols = {p.name: matrix.sym(p.name, *p.shape) for p in inputs}
     parts = _symbolic(record, settings)
     if parts and chosen.numeric_parameters:
@@ -122,7 +135,7 @@ def _build(robot, record, chosen, order, settings, name, model=None):
         model = with_values(model, parts, symbols["params"])
     regular = _regular(record, model, settings)
 
-    def run(values):
+    def run(values: dict[str, Any]) -> Any:
         given = {name: x for name, x in values.items() if name != "params"}
         return record.call(chosen.function, model, order, given, settings)
 
@@ -144,7 +157,7 @@ def _build(robot, record, chosen, order, settings, name, model=None):
     return RobotFunction(base, names, columns, regular=regular, rotations=rotations)
 
 
-def _regular(record, model, settings):
+def _regular(record: Quantity, model: Any, settings: dict[str, Any]) -> Callable[[Array], None] | None:
     """What looks, for a quantity that solves with the mass matrix, whether it can be solved with at a q; None for
     others. Raises ModelError if it can be nowhere."""
     if record.solves is None:
@@ -155,7 +168,7 @@ def _regular(record, model, settings):
     return lambda q: require_inertia_at(robot, q, what, known)
 
 
-def _read(record, robot):
+def _read(record: Quantity, robot: AnyRobot) -> Any:
     """What the methods of a quantity read of `robot`, None for its canonical form; raises if it has none such."""
     if record.admit:
         return record.admit(robot)
@@ -166,7 +179,7 @@ def _read(record, robot):
     return None
 
 
-def _checked_order(quantity, record, order):
+def _checked_order(quantity: str, record: Quantity, order: Any) -> int:
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 0:
         raise OrderError(f"{quantity}: order is {order!r}, expected an integer of at least 0")
     if record.max_order is not None and order > record.max_order:
@@ -174,7 +187,7 @@ def _checked_order(quantity, record, order):
     return int(order)
 
 
-def _settings(record, options):
+def _settings(record: Quantity, options: dict[str, Option]) -> dict[str, Any]:
     for key in options:
         if key not in record.options:
             raise UnknownName(f"option of {record.name!r}", key, record.options)
@@ -187,7 +200,7 @@ def _settings(record, options):
     return {k: given.get(k, OPTIONS[k][0]) for k in record.options}
 
 
-def _coriolis(record, settings):
+def _coriolis(record: Quantity, settings: dict[str, Any]) -> str | None:
     """The Coriolis matrix asked for, None for the method's own."""
     name = settings.get("coriolis")
     if name is not None and name not in CORIOLIS:
@@ -195,7 +208,7 @@ def _coriolis(record, settings):
     return name
 
 
-def checked_name(name):
+def checked_name(name: object) -> str:
     """The name, if casadi takes it for a Function; ShapeError otherwise."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z](?:_?[A-Za-z0-9])*", name):
         raise ShapeError(

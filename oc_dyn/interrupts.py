@@ -9,6 +9,8 @@ exception is raised when it has returned. Handlers of one's own are called at on
 nothing. Signals reach the main thread alone, as always in Python; limits of time hold in every thread.
 """
 
+from __future__ import annotations
+
 import math
 import os
 import signal
@@ -16,9 +18,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
+from typing import Any
 
 import casadi as ca
 
@@ -37,7 +41,7 @@ _commands = ContextVar("commands", default=None)  # [processes] that an interrup
 
 
 @contextmanager
-def deadline(seconds: float | None = None):
+def deadline(seconds: float | None = None) -> Iterator[None]:
     """Within it, solvers stop after so many seconds, and what called them raises SolveError of status "time_limit".
 
     seconds: positive, or None for no limit. Of deadlines within each other the earliest counts. A solver stops at its
@@ -56,13 +60,13 @@ def deadline(seconds: float | None = None):
         _end.reset(token)
 
 
-def expired():
+def expired() -> bool:
     """Whether the deadline has passed."""
     end = _end.get()
     return end < math.inf and time.monotonic() >= end
 
 
-def check_deadline(what, **last):
+def check_deadline(what: str, **last: Any) -> None:
     """Raise SolveError of status "time_limit" once the deadline has passed. last: its solution or trajectory so far."""
     if expired():
         raise SolveError(f"{what}: stopped by the limit of time", TIME_LIMIT, **last)
@@ -77,7 +81,7 @@ class _Pending:
     watching, holding, raised = False, False, None
 
 
-def _in_main_thread():
+def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
@@ -128,7 +132,7 @@ def _handle(outer, number, frame):
 
 
 @contextmanager
-def watched(hold=False):
+def watched(hold: bool = False) -> Iterator[None]:
     """What the handler of a signal raises within, as KeyboardInterrupt for Ctrl-C, is raised at the end at the latest,
     even if compiled code made another exception of it, or none. hold: not before the end, while something must not be
     cut short; code that can stop asks stop_wanted()."""
@@ -154,7 +158,7 @@ def watched(hold=False):
             raise error
 
 
-def stop_wanted():
+def stop_wanted() -> bool:
     """Whether a signal or the deadline asks what runs now to stop."""
     return expired() or (_Pending.raised is not None and _in_main_thread())
 
@@ -234,15 +238,19 @@ class WatchedToo(ca.Callback):
         self.construct("iteration", {})
 
     def get_n_in(self):
+        """For CasADi: as many inputs as the solver's own callback."""
         return self._theirs.n_in()
 
     def get_n_out(self):
+        """For CasADi: one output, whether to stop."""
         return 1
 
     def get_sparsity_in(self, i):
+        """For CasADi: sparsities of the solver's own callback."""
         return self._theirs.sparsity_in(i)
 
     def eval(self, arguments):
+        """For CasADi, after each iteration: [1] stops the solver, [0] lets it go on."""
         stops = float(self._theirs.call(arguments)[0])
         return [stops or _after_iteration(_run.get())]
 

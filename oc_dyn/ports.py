@@ -1,5 +1,11 @@
 """Names, shapes and units of the ports that quantities share: q, v, dv, d2v, ...; tau, dtau, ...; w_ext."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .model.robot import Robot
 from .registry import Port
 
 
@@ -9,32 +15,34 @@ class Size(int):
     Size(7, "nv") is 7; str() of Size(7, "nv") * Size(7, "nv") is "nv*nv".
     """
 
-    def __new__(cls, value, text):
+    text: str
+
+    def __new__(cls, value: int, text: str) -> Size:
         """The number `value`, called `text`."""
         size = super().__new__(cls, value)
         size.text = text
         return size
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.text
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> Any:
         return int(self), self.text
 
-    def __mul__(self, other):
+    def __mul__(self, other: int) -> Size:
         return Size(int(self) * int(other), f"{_factor(self)}*{_factor(other)}")
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: int) -> Size:
         return Size(int(other) * int(self), f"{_factor(other)}*{_factor(self)}")
 
-    def __add__(self, other):
+    def __add__(self, other: int) -> Size:
         return Size(int(self) + int(other), f"{self} + {other}")
 
-    def __sub__(self, other):
+    def __sub__(self, other: int) -> Size:
         return Size(int(self) - int(other), f"{self} - {_factor(other)}")
 
 
-def _factor(x):
+def _factor(x: object) -> str:
     return f"({x})" if " " in str(x) else str(x)
 
 
@@ -46,51 +54,51 @@ COUNTED = {  # what sizes count, for od.describe
 }
 
 
-def nq(robot):
+def nq(robot: Robot) -> Size:
     """Number of coordinates."""
     return Size(robot.nq, "nq")
 
 
-def nv(robot):
+def nv(robot: Robot) -> Size:
     """Number of velocities."""
     return Size(robot.nv, "nv")
 
 
-def bodies(robot):
+def bodies(robot: Robot) -> Size:
     """Number of moving bodies."""
     return Size(len(robot.bodies), "bodies")
 
 
-def parameters(robot, parts):
+def parameters(robot: Robot, parts: Sequence[str]) -> Size:
     """Number of parameters of the parts named; see model/parameters."""
     sizes = {"inertia": 10 * bodies(robot), "armature": nv(robot), "viscous": nv(robot)}
     first, *others = (sizes[x] for x in parts)
     return sum(others, first)
 
 
-def derivative_name(name, k):
+def derivative_name(name: str, k: int) -> str:
     """Name of the k-th time derivative of a port: v, dv, d2v, ..."""
     return name if k == 0 else f"d{name}" if k == 1 else f"d{k}{name}"
 
 
-def derivative_unit(unit, k):
+def derivative_unit(unit: str, k: int) -> str:
     """Unit of the k-th time derivative of what has this one, or these: of "rad/s, m/s" it is "rad/s2, m/s2"."""
     return ", ".join(_per_time(x, k) for x in unit.split(", "))
 
 
-def _per_time(unit, k):
+def _per_time(unit: str, k: int) -> str:
     base, slash, power = unit.partition("/s")
     k += int(power or 1) if slash else 0
     return base + (f"/s{k if k > 1 else ''}" if k else "")
 
 
-def quotient_unit(of, *by):
+def quotient_unit(of: str, *by: str) -> str:
     """Unit of a partial derivative: quotient_unit("Nm, N", "rad, m") is "(Nm, N)/(rad, m)"."""
     below = "".join(_bracketed(x) for x in by)
     return f"{_bracketed(of)}/{below if len(by) == 1 else f'({below})'}"
 
 
-def _bracketed(unit):
+def _bracketed(unit: str) -> str:
     return f"({unit})" if " " in unit or "/" in unit else unit
 
 
@@ -98,13 +106,13 @@ _ROWS = "of free, planar and spherical joints the {}, or rows of it, at the orig
 _TWIST_ROWS, WRENCH_ROWS = _ROWS.format("twist [angular; linear]"), _ROWS.format("wrench [moment; force]")
 
 
-def configuration_port(robot):
+def configuration_port(robot: Robot) -> Port:
     """q, the coordinates."""
     meaning = "coordinates; quaternions (w, x, y, z) count as normalised"
     return Port("q", (nq(robot), 1), "rad, m, 1", meaning, robot.coordinate_names)
 
 
-def motion_ports(robot, order):
+def motion_ports(robot: Robot, order: int) -> list[Port]:
     """q, v and the time derivatives of v up to `order`."""
     meaning = f"joint velocities; {_TWIST_ROWS}"
     return [
@@ -122,7 +130,7 @@ def motion_ports(robot, order):
     ]
 
 
-def torque_ports(robot, order):
+def torque_ports(robot: Robot, order: int) -> list[Port]:
     """tau and its time derivatives up to `order`."""
     meaning = f"joint torques; {WRENCH_ROWS}"
     return [
@@ -137,7 +145,7 @@ def torque_ports(robot, order):
     ]
 
 
-def wrench_ports(robot, order):
+def wrench_ports(robot: Robot, order: int) -> list[Port]:
     """w_ext and its time derivatives up to `order`: one column per moving body."""
     meaning = (
         "external wrenches [moment; force] on the bodies, one column each, at the origin and in the axes of its body"
@@ -156,12 +164,12 @@ def wrench_ports(robot, order):
 PARAMETER_UNITS = {"inertia": "kg, kg m, kg m2", "armature": "kg m2, kg", "viscous": "Nm s/rad, N s/m"}
 
 
-def parameter_unit(parts):
+def parameter_unit(parts: Sequence[str]) -> str:
     """Units of the parameters of the parts named, each once."""
     return ", ".join(dict.fromkeys(u for x in parts for u in PARAMETER_UNITS[x].split(", ")))
 
 
-def parameter_port(robot, parts):
+def parameter_port(robot: Robot, parts: Sequence[str]) -> Port:
     """params, the parameters of the parts named; see model/parameters."""
     meaning = {
         "inertia": "mass, moment, tensor xx xy yy xz yz zz about the origin and in the axes of the body, for each body",

@@ -5,10 +5,17 @@ compute it. Both are plain records in two dictionaries; tests, studies, the READ
 od.describe walk over them, so a method that is registered is tested, measured and listed.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from .errors import OrderError, UnknownName
 from .text import in_columns, terminal
+from .types import AnyRobot
+
+F = TypeVar("F", bound=Callable[..., Any])  # of a method
 
 CORIOLIS = {  # the matrices C(q, v) on offer, all with the same C v: what they are, whether admissible: M' = C + C^T
     "christoffel": ("Christoffel symbols", True),
@@ -16,7 +23,8 @@ CORIOLIS = {  # the matrices C(q, v) on offer, all with the same C v: what they 
     "kumar_mueller": ("Kumar and Mueller 2021, eq. 30", False),
 }
 
-OPTIONS = {  # options of quantities: the default, and what they do unless a quantity has `meanings` of its own
+# options of quantities: the default, and what they do unless a quantity has `meanings` of its own
+OPTIONS: dict[str, tuple[Any, str]] = {
     "external_wrenches": (
         False,
         "True: wrenches act on the bodies from outside, port w_ext; also given as {body: (6,)}",
@@ -45,8 +53,8 @@ OPTIONS = {  # options of quantities: the default, and what they do unless a qua
         "dM/dt = C + C^T",
     ),
 }
-_QUANTITIES = {}
-_METHODS = {}
+_QUANTITIES: dict[str, Quantity] = {}
+_METHODS: dict[str, dict[str, Method]] = {}
 
 
 @dataclass(frozen=True)
@@ -58,10 +66,10 @@ class Port:
     """
 
     name: str
-    shape: tuple
+    shape: tuple[int, int]
     unit: str
     meaning: str
-    rows: tuple = ()
+    rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,23 +87,23 @@ class Quantity:
 
     name: str
     summary: str
-    inputs: object
-    outputs: object
-    call: object
-    options: tuple = ()
-    compare: object = None
+    inputs: Callable[[Any, int, dict[str, Any]], list[Port]]
+    outputs: Callable[[Any, int, dict[str, Any]], list[Port]]
+    call: Callable[..., dict[str, Any]]
+    options: tuple[str, ...] = ()
+    compare: Callable[..., dict[str, Any]] | None = None
     max_order: int | None = None
-    default: tuple = ()  # methods in order of preference; the first that can is taken
+    default: tuple[str, ...] = ()  # methods in order of preference; the first that can is taken
     base_ports: bool = False  # whether the option representation says how a floating base is seen in its ports
     of: str = "robot"
-    admit: object = None
-    solves: object = None
+    admit: Callable[[Any], Any] | None = None
+    solves: Callable[[Any, dict[str, Any]], Any] | None = None
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
     equation: str = ""
-    notes: tuple = ()
-    errors: tuple = ()
-    meanings: dict = field(default_factory=dict)
-    example: object = None
+    notes: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    example: Callable[[Any], tuple[Any, dict[str, Any]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,24 +121,24 @@ class Method:
 
     quantity: str
     name: str
-    function: object
+    function: Callable[..., Any]
     kind: str
     source: str
     max_order: int | None = None
-    cannot: dict = field(default_factory=dict)
+    cannot: Mapping[str, str] = field(default_factory=dict)
     regroup: bool = False
     cse: bool = True
     graph: str = "sx"
     tolerance: float | None = None
     numeric_parameters: str | None = None
-    coriolis: tuple = ()
+    coriolis: tuple[str, ...] = ()
 
     @property
-    def admissible(self):
+    def admissible(self) -> bool | None:
         """Whether M' = C + C^T of every Coriolis matrix it gives; None where there is none."""
         return all(CORIOLIS[x][1] for x in self.coriolis) if self.coriolis else None
 
-    def refusal(self, robot, order, coriolis=None):
+    def refusal(self, robot: AnyRobot, order: int, coriolis: str | None = None) -> str | None:
         """Why this method cannot serve this robot at this order, or with this Coriolis matrix; None if it can."""
         if coriolis is not None and coriolis not in self.coriolis:
             return f"{self.quantity}/{self.name} gives the Coriolis matrix {' or '.join(self.coriolis)}, not {coriolis}"
@@ -142,7 +150,7 @@ class Method:
         return None
 
 
-def quantity(**facts):
+def quantity(**facts: Any) -> Quantity:
     """Register a quantity; see Quantity for the facts."""
     record = Quantity(**facts)
     if record.name in _QUANTITIES:
@@ -152,10 +160,10 @@ def quantity(**facts):
     return record
 
 
-def method(quantity, name, *, kind, source, **facts):
+def method(quantity: str, name: str, *, kind: str, source: str, **facts: Any) -> Callable[[F], F]:
     """Decorator that registers a function as a method of a quantity; see Method for the facts."""
 
-    def register(function):
+    def register(function: F) -> F:
         table = _METHODS[get(quantity).name]
         if name in table:
             raise ValueError(f"method {quantity}/{name} is registered already")
@@ -170,7 +178,7 @@ def quantities(of: str | None = None) -> tuple[str, ...]:
     return tuple(name for name, q in _QUANTITIES.items() if of in (None, q.of))
 
 
-def get(name):
+def get(name: object) -> Quantity:
     """The Quantity of this name; UnknownName lists near ones."""
     if not isinstance(name, str) or name not in _QUANTITIES:
         raise UnknownName("quantity", name, _QUANTITIES)
@@ -182,7 +190,7 @@ def methods(quantity: str) -> tuple[str, ...]:
     return tuple(_METHODS[get(quantity).name])
 
 
-def get_method(quantity, name):
+def get_method(quantity: str, name: object) -> Method:
     """The Method of this name; UnknownName lists near ones."""
     table = _METHODS[get(quantity).name]
     if not isinstance(name, str) or name not in table:
@@ -190,7 +198,7 @@ def get_method(quantity, name):
     return table[name]
 
 
-def choose(quantity, robot, order, name=None, coriolis=None):
+def choose(quantity: str, robot: AnyRobot, order: int, name: object = None, coriolis: str | None = None) -> Method:
     """The method asked for, or the default one: the first of the quantity's preferences that can. coriolis: the name
     of the Coriolis matrix that it has to give, None for any.
 
@@ -214,19 +222,19 @@ def choose(quantity, robot, order, name=None, coriolis=None):
     raise OrderError("; ".join(dict.fromkeys(reasons)) or f"quantity {quantity!r} has no method")
 
 
-def _coriolis(m):
+def _coriolis(m: Method) -> str:
     """What the table says of a method's Coriolis matrix."""
     of = " or ".join(f"{x} ({'' if CORIOLIS[x][1] else 'not '}admissible)" for x in m.coriolis)
     return f"; C: {of}" if of else ""
 
 
-def orders(quantity, top=None):
+def orders(quantity: str, top: int | None = None) -> str:
     """Orders that a quantity goes to, and a method of it with this max_order, in words: "any", "0" or "0..2"."""
     tops = [x for x in (get(quantity).max_order, top) if x is not None]
     return "any" if not tops else "0" if min(tops) == 0 else f"0..{min(tops)}"
 
 
-def method_rows(quantity, default=None):
+def method_rows(quantity: str, default: str | None = None) -> list[tuple[str, str, str, str]]:
     """[(name, orders, kind, source)], in words, of the methods of a quantity; `default` is marked as such."""
     return [
         (m.name + (" (default)" if m.name == default else ""), orders(quantity, m.max_order), m.kind, source)

@@ -18,15 +18,15 @@ _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def terminal(text):
-    """One line for a terminal, a log or a table: every character that has no shape of its own (control characters and
+    r"""One line for a terminal, a log or a table: every character that has no shape of its own (control characters and
     with them line ends and ANSI escapes, marks that turn the direction of writing, invisible ones, halves of
-    surrogate pairs) is written out, as \\n, \\x1b or \\u202e. The result can be encoded as UTF-8."""
+    surrogate pairs) is written out, as \n, \x1b or \u202e. The result can be encoded as UTF-8."""
     text = str(text)
     return text if text.isprintable() else "".join(c if c.isprintable() else _named(c) for c in text)
 
 
 def terminal_lines(text):
-    """The same for a text of several lines: its "\\n" stay, and its tabs."""
+    r"""The same for a text of several lines: its "\n" stay, and its tabs."""
     text = str(text)
     if text.isprintable():
         return text
@@ -91,7 +91,7 @@ def csv_text(cell):
 
 
 def json_text(data, **options):
-    """JSON that a reader can read: names as they are, but for characters without a shape, which become \\u escapes;
+    r"""JSON that a reader can read: names as they are, but for characters without a shape, which become \u escapes;
     json.loads gives the very same texts back (but two halves of a surrogate pair side by side as the character that
     they make). The result can be encoded as UTF-8. options: as for json.dumps."""
     text = json.dumps(data, ensure_ascii=False, **options)
@@ -99,8 +99,8 @@ def json_text(data, **options):
 
 
 def json_line(data):
-    """The same on one line, such that a program that takes it for a row of a table finds no formula in it: texts hold
-    no delimiter of cells, which become \\u escapes."""
+    r"""The same on one line, such that a program that takes it for a row of a table finds no formula in it: texts hold
+    no delimiter of cells, which become \u escapes."""
     return _JSON_TEXT.sub(lambda found: _without_delimiters(found[0]), json_text(data))
 
 

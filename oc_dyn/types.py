@@ -5,21 +5,48 @@ recursions of the algorithms carry no types: one text of them serves SX, MX and 
 """
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import casadi as ca
 import numpy as np
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor as Executor
+
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
     from numpy.typing import ArrayLike as ArrayLike
-else:
-    ArrayLike = object  # a plain import of oc_dyn loads no module of numpy that numpy itself does not
+else:  # a plain import of oc_dyn loads no module that it does not need
+    ArrayLike = Axes = Executor = Figure = object
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Matrix: TypeAlias = ca.SX | ca.MX | ca.DM
+Indices: TypeAlias = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Expression: TypeAlias = Matrix | Array
 Numbers: TypeAlias = ArrayLike | ca.DM  # as_floats makes an Array of them
 ExpressionLike: TypeAlias = Numbers | ca.SX | ca.MX
+Named: TypeAlias = Numbers | Mapping[str, Any]  # a number for all, one each, or {name: number}
 VelocityLimits: TypeAlias = Callable[[Any], tuple[Any, Any]]  # q -> (lower, upper), arrays or expressions as q is
 StrPath: TypeAlias = str | os.PathLike[str]
+Option: TypeAlias = bool | str | Collection[str] | None  # value of an option of a quantity; see registry.OPTIONS
+
+
+class AnyRobot(Protocol):
+    """What quantities are of: a Robot or an ElasticRobot."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities."""
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What is special about it, for methods that cannot do it."""

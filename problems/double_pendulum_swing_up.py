@@ -136,10 +136,12 @@ class Regularisation:
         self.mu, self.factor = 0.0, 1.0
 
     def grow(self):
+        """More, after a step that failed; faster each time."""
         self.factor = max(2.0, 2 * self.factor)
         self.mu = max(1e-6, self.factor * self.mu)
 
     def shrink(self):
+        """Less, after a step that did well; faster each time."""
         self.factor = min(0.5, 0.5 * self.factor)
         self.mu = self.factor * self.mu if self.factor * self.mu >= 1e-6 else 0.0
 
@@ -196,7 +198,7 @@ def derivative_errors(cfg, pendulum, solution):
     """Largest errors of the step's derivatives and of the second partials along the motion, relative."""
     X, U, h = solution["X"], solution["U"], cfg.step
     step = ca.Function("step", (z := [ca.SX.sym("x", 4), ca.SX.sym("u", pendulum.m)]), [pendulum.step(*z)])
-    A, B, xx, ux = pendulum.derivatives(X, U, curvature=True)
+    A, _, xx, ux = pendulum.derivatives(X, U, curvature=True)
     sides = [[pendulum.derivatives(X + s * h * e, U, curvature=False) for s in (1, -1)] for e in np.eye(4)[:, :, None]]
     ends = [[np.array(step(X[:, :-1] + s * h * e, U)) for s in (1, -1)] for e in np.eye(4)[:, :, None]]
     first = np.stack([(a - b).T / (2 * h) for a, b in ends], axis=2)  # (N, 4, 4)

@@ -109,6 +109,7 @@ class Problem:
         }
 
     def motion(self, p):
+        """What `along` gives at all times, for a design p."""
         return self.along(self.times.reshape(1, -1), ca.repmat(p, 1, self.n))
 
     def torques(self, p, method="recursive_scalar"):

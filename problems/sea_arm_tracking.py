@@ -14,6 +14,7 @@ Run:    python problems/sea_arm_tracking.py [--quick] [--quiet] [--out DIR] [--s
 
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from math import pi
 
@@ -81,10 +82,8 @@ def wrong_stiffness(cfg, arm, reference):
     out = {name: np.full(len(cfg.errors), np.inf) for name in named}
     for name, law in named.items():
         for k, error in enumerate(cfg.errors):
-            try:
+            with suppress(od.SolveError):
                 out[name][k] = el.simulate(arm, law, reference, rtol=1e-8, stiffness_error=error).largest_error
-            except od.SolveError:
-                pass
     return out
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from oc_dyn.lie import so3
 from oc_dyn.model.builder import RobotBuilder
+from oc_dyn.model.joints import KINDS, QUATERNIONS, WITHOUT_AXIS
 
 
 def rotation(rng):
@@ -43,7 +44,7 @@ def build(kinds, parents=None, seed=0, floating_base=False, armature=False, mimi
             child=f"link{k + 1}",
             xyz=rng.uniform(-0.4, 0.4, 3),
             rotation=rotation(rng),
-            **({} if kind in ("free", "spherical", "transform") else {"axis": rng.normal(size=3)}),
+            **({} if kind in WITHOUT_AXIS else {"axis": rng.normal(size=3)}),
             **({"pitch": 0.13} if kind == "helical" else {}),
             **({"transform": rolling, "coordinates": 2} if kind == "transform" else {}),
             **({"armature": 0.1 * (k + 1)} if armature else {}),
@@ -74,6 +75,11 @@ ROBOTS = {
     ),
 }
 ROBOTS["transform"] = lambda: build(["transform", "revolute", "transform"], [0, 1, 1], seed=12)
+ROBOTS |= {  # of kinds that none of these has
+    kind: lambda kind=kind: build([kind, "revolute", kind], [0, 1, 1], seed=13)
+    for kind in KINDS
+    if kind not in (*ROBOTS, "revolute", "continuous")
+}
 SMALL = {  # for what grows fast with the order
     "small serial": lambda: build(["revolute"] * 3, seed=21, armature=True),
     "small branching": lambda: build(["revolute", "revolute", "continuous"], [0, 1, 1], seed=22),
@@ -106,7 +112,7 @@ def scaled_quaternions(robot, q, factor):
     """q (nq,) with its quaternions so many times as long."""
     q = np.array(q, float)
     for j in robot.joints:
-        if j.kind in ("spherical", "free"):
+        if j.kind in QUATERNIONS:
             q[j.q_index : j.q_index + 4] *= factor
     return q
 

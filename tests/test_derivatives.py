@@ -17,7 +17,7 @@ N = 3
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize(
-    ("quantity", "order", "options"),
+    "quantity, order, options",
     [
         ("inverse_dynamics", 0, {}),
         ("inverse_dynamics", 0, {"friction": True, "external_wrenches": True}),
@@ -170,7 +170,7 @@ def test_wrong_derivatives_are_found(marked):
 
 
 @pytest.mark.parametrize(
-    ("name", "quantity", "options", "error", "words"),
+    "name, quantity, options, error, words",
     [
         ("serial", "mass_matrix", {}, od.OrderError, "no registered derivatives"),
         ("serial", "forward_dynamics", {"order": 1}, od.OrderError, "order 1"),

@@ -4,6 +4,8 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -16,18 +18,7 @@ import oc_dyn.interop
 NAMESPACES = (od, od.elastic, od.interop, oc_dyn.executors, od.identification, od.design, od.robots)
 
 # without types until they land; each entry is a module or a folder of modules
-UNTYPED = (
-    "oc_dyn.control",
-    "oc_dyn.elastic",
-    "oc_dyn.function",
-    "oc_dyn.interrupts",
-    "oc_dyn.kinematics",
-    "oc_dyn.optimal_control",
-    "oc_dyn.planning",
-    "oc_dyn.regressor",
-    "oc_dyn.runs",
-    "oc_dyn.second_partials",
-)
+UNTYPED = ("oc_dyn.optimal_control.problem", "oc_dyn.planning.point_to_point")
 
 
 def is_untyped(module):
@@ -146,6 +137,15 @@ class Model:
     joints = (None, Joint(0), Joint(1))
 
 
+TIP = od.function(ARM, "frame_pose", frame="tip")(q=[0.4, 0.5])["p"]
+BASE, el = od.base_parameters(ARM), od.elastic
+LIMITS = od.Limits(ARM.coordinate_names, q=(-3, 3), v=2, dv=10, d2v=100, tau=500)
+MOVED = od.Trajectory([0, 1, 2], np.zeros((2, 5, 2)), joints=("a", "b"), units=("rad", "rad"), robot=ARM, limits=LIMITS)
+RATE = ca.Function("rate", [ca.SX.sym("x", 2), ca.SX.sym("w")], [ca.SX.zeros(2)])
+SOFT = el.elastic_robot(ARM, 100.0, motor_inertia=0.1)
+STEP = el.rest_to_rest([0, 0], [0.1, 0.1], 1.0)
+RUN = el.simulate(SOFT, el.feedforward(SOFT), el.reference(SOFT, STEP), dt=0.5, rtol=1e-6)
+HARD = el.NonlinearSpring(lambda z: 100 * z + 50 * z**3)
 CONVERSION = od.interop.to_pinocchio(ARM, Model())
 
 CALLS = [
@@ -203,17 +203,82 @@ CALLS = [
     (od.sensitivity, ARM, "inverse_dynamics", DESIGN),
     (od.numpy_call, od.function(ARM, "inverse_dynamics")),
     (od.check_derivatives, od.function(ARM, "inverse_dynamics", derivatives="analytic"), 1),
+    (od.function, ARM, "mass_matrix"),
+    (od.function, SOFT, "elastic_flat_map"),
+    (od.ports, ARM, "mass_matrix"),
+    (od.quantities,),
+    (od.methods, "mass_matrix"),
+    (od.table,),
+    (od.contact_points, ARM, ["tip"]),
+    (od.contact_wrenches, ARM, ["tip"]),
+    (od.base_parameters, ARM),
+    *((getattr(type(BASE), x).fget, BASE) for x in ("rank", "gap", "values", "names")),
+    (type(BASE).of, BASE, ARM.parameters),
+    (type(BASE).regressor, BASE),
+    (od.as_tensor, np.ones((4, 2))),
+    (od.Limits.of, ARM),
+    (partial(od.Limits.scaled, v=0.5), LIMITS),
+    (od.Limits.without, LIMITS, "tau"),
+    (od.Limits.updated, LIMITS, {"elbow": {"v": 1, "q": (-1, None)}}),
+    (od.Limits.as_dict, LIMITS),
+    (partial(od.inverse_kinematics, p=TIP, q_start=[0.1, 0.2]), ARM, "tip"),
+    (od.simulate, ARM, Q, V, np.zeros((5, 2)), 0.01),
+    (od.motion_report, ARM, np.linspace(0, 0.1, 11), *np.zeros((3, 11, 2))),
+    (partial(od.tighten, within=1.0), lambda margins, before: 1, lambda result: {"v": [0.5]}, {"v": 1.0}),
+    (od.rollout, RATE, [1, 2], np.zeros((5, 1)), 0.1),
+    *((getattr(od.Trajectory, x).fget, MOVED) for x in ("duration", "derivatives", "q", "d3v", "tau", "dtau")),
+    *((getattr(od.Trajectory, x), MOVED) for x in ("utilization", "jumps", "impulses", "check", "__len__")),
+    (od.Trajectory.sample, MOVED, 0.5),
+    (od.Trajectory.sample, MOVED, [0, 1]),
+    (od.Trajectory.both_sides, MOVED, 0.5),
+    (partial(od.plan_along_path, limits=LIMITS, nodes=10, check="off"), ARM, [[0, 0], [1, 1]]),
+    (od.sweep, dict, {"a": [1, 2]}),
+    (od.script, test_much_is_reached, MOVED),
+    (partial(el.elastic_robot, motor_inertia=0.1), ARM, [100.0, 200.0]),
+    *((getattr(el.ElasticRobot, x).fget, SOFT) for x, p in vars(el.ElasticRobot).items() if isinstance(p, property)),
+    *((getattr(el.ElasticRobot, x), SOFT) for x in ("flat_order", "continuity", "linear_stiffness", "undamped")),
+    (el.ElasticRobot.rotor_torque, SOFT, [1, 2]),
+    (el.ElasticRobot.rotor_speed, SOFT, [1, 2]),
+    (el.ElasticRobot.with_errors, SOFT, 0.1),
+    *((f, SOFT) for f in (el.feedforward, el.plant, el.plant_rates)),
+    *((f, SOFT, 10.0, {"elbow": 1.0, "shoulder": 2.0}) for f in (el.gravity_pd, el.computed_torque, el.feedforward_pd)),
+    (el.feedback_linearization, SOFT, 20),
+    (el.pole_gains, 20, 4, 2),
+    (el.rest_to_rest, [0, 0], [1, 1], 1),
+    (el.reference, SOFT, STEP),
+    (el.Reference.at, el.reference(SOFT, STEP), [0.0, 0.5]),
+    (el.motor_coupling, ARM, 1e-4, 50),
+    (el.collocation_equations, el.plant_rates(SOFT)),
+    (el.collocation_step, el.plant_rates(SOFT)),
+    (partial(el.simulate, dt=0.5, rtol=1e-6), SOFT, el.feedforward(SOFT), el.reference(SOFT, STEP)),
+    *((getattr(el.Run, x).fget, RUN) for x in ("error", "largest_error", "energy", "energy_balance")),
+    (el.NonlinearSpring.reach.fget, HARD),
+    (el.NonlinearSpring.refusal, HARD, 1.0),
+    (el.NonlinearSpring.scaled, HARD, 2),
+    (el.NonlinearSpring.torques, HARD, [0.1], 0),
+    (el.NonlinearSpring.deflections, HARD, [1.0, 2.0], []),
+    (el.LinearSpring.scaled, el.LinearSpring(2.0), 2.0),
+    (el.LinearSpring.deflections, el.LinearSpring(2.0), [1.0, 2.0], []),
 ]
 
 
-@pytest.mark.parametrize("call", CALLS, ids=[f"{k}-{c[0].__qualname__}" for k, c in enumerate(CALLS)])
+def plain(f):
+    return f.func if isinstance(f, partial) else f
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[f"{k}-{plain(c[0]).__qualname__}" for k, c in enumerate(CALLS)])
 def test_results_are_of_the_type_that_is_written(call):
     f, *arguments = call
     result = f(*arguments)
-    assert is_a(result, typing.get_type_hints(f)["return"]), f"{type(result)}: {result!r}"
+    hint = typing.get_type_hints(plain(f))["return"]
+    assert is_a(result, hint), f"{type(result)}: {result!r}"
 
 
 def test_fields_of_a_robot_are_of_the_types_that_are_written():
+    for record in (BASE, LIMITS, SOFT, SOFT.joints[0], RUN, STEP, el.reference(SOFT, STEP), el.plant(SOFT)):
+        for name, hint in typing.get_type_hints(type(record)).items():
+            if typing.get_origin(hint) is not typing.ClassVar:
+                assert is_a(getattr(record, name), hint), name
     for robot in (PANDA, QUADRUPED):
         for record in (robot, robot.bodies[-1], robot.bodies[-1].joint, next(iter(robot.frames.values()))):
             for name, hint in typing.get_type_hints(type(record)).items():
@@ -225,3 +290,59 @@ def test_the_marker_for_type_checkers_comes_with_the_package():
     from importlib.resources import files
 
     assert files("oc_dyn").joinpath("py.typed").is_file()
+
+
+STRICT = """
+import numpy as np
+
+import oc_dyn as od
+from oc_dyn.types import Array
+
+
+def arm() -> od.Robot:
+    return od.load_urdf("arm.urdf")
+
+
+def torques(robot: od.Robot, q: Array) -> Array:
+    f: od.RobotFunction = od.function(robot, "inverse_dynamics", order=1, friction=True)
+    return np.array(f(q, 0, 0, 0)[0])
+
+
+def found(robot: od.Robot) -> od.elastic.Run:
+    soft = od.elastic.elastic_robot(robot, {"elbow": 100.0}, motor_inertia=0.1)
+    law = od.elastic.feedback_linearization(soft, 20.0)
+    to_rest = od.elastic.rest_to_rest([0, 0], [1, 1], 1.0)
+    return od.elastic.simulate(soft, law, od.elastic.reference(soft, to_rest), noise={"q": 1e-3})
+
+
+base = od.base_parameters(arm())
+rank: int = base.rank
+spans: tuple[float, float] = base.gap
+limits = od.Limits.of(arm()).scaled(v=0.5).without("tau")
+with od.deadline(10.0):
+    motion = od.plan_along_path(arm(), np.zeros((3, 2)), limits=limits)
+worst: float = motion.check().worst
+samples = motion.sample(0.01)
+q: Array = samples.q
+out = od.sweep(od.inverse_kinematics, {"p": [[1, 0, 0]]}, executor="processes:2")
+failed: list[int] = out.failed
+written: str = od.animate(arm(), samples.t, samples.q, "motion.gif")
+reveal_type(od.load_urdf)
+od.load_udrf
+od.base_parameters(arm(), tolerance="small")
+"""
+
+
+@pytest.mark.slow
+def test_strict_programs_may_use_the_public_names(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "program.py").write_text(STRICT)
+    (tmp_path / "mypy.ini").write_text(f"[mypy]\nmypy_path = {Path(oc_dyn.__file__).parents[1]}\n")
+    words = ["--strict", "--follow-imports=silent", f"--cache-dir={tmp_path / 'cache'}"]
+    out, err, _ = api.run([*words, f"--config-file={tmp_path / 'mypy.ini'}", str(tmp_path / "program.py")])
+    assert not err
+    shown, unknown, wrong, summary = out.splitlines()
+    assert "-> oc_dyn.model.robot.Robot" in shown
+    assert 'Module has no attribute "load_udrf"' in unknown
+    assert 'incompatible type "str"; expected "float"' in wrong
+    assert summary.startswith("Found 2 errors in 1 file")

@@ -100,7 +100,7 @@ def test_every_file_of_the_toolkit_names_itself_on_a_full_disk(motion, tmp_path,
 
 def test_an_error_of_another_file_keeps_its_name(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "x.csv"):
-        open(tmp_path / "absent.txt")
+        (tmp_path / "absent.txt").open()
     assert caught.value.filename == str(tmp_path / "absent.txt")
 
 

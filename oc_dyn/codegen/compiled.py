@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import casadi as ca
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
-from ..function import RobotFunction
 from ..interrupts import ending_commands
+from ..model.robot_function import RobotFunction
 from ..types import StrPath
 from .build import FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, find_compiler, library, loaded, processors
 from .source import c_source, checked_functions, prepared

@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..function import RobotFunction
+from ..model.robot_function import RobotFunction
 
 LIMIT = 1000  # instructions a part: compiled fastest, and no slower than one piece
 MARK = "_ocdyn"  # what the names of parts end in, with their number: nobody else's do

@@ -8,10 +8,15 @@ tau = control.step({"q_now": q})["tau"]        # of the first node
 control.codegen("controller")                  # the same as C
 """
 
+from __future__ import annotations
+
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -22,7 +27,9 @@ from ..codegen.names import checked_c_name
 from ..codegen.source import c_source
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
 from ..interrupts import check_deadline, watched
+from ..optimal_control.problem import Problem
 from ..optimal_control.solver import checked_options, refusal
+from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
 from .closed_loop_codegen import STEP_DECLARED, is_of_another, program, step
@@ -35,9 +42,10 @@ _QP = {
 
 
 def mpc(
-    problem, *, outputs=None, method="rk4", hessian="gauss_newton", qpsol="qrqp", iterations=10, shift=None, name="mpc",
-    solver_options=None,
-):  # fmt: skip
+    problem: Problem, *, outputs: Mapping[str, ExpressionLike] | None = None, method: str = "rk4",
+    hessian: str = "gauss_newton", qpsol: str = "qrqp", iterations: int = 10, shift: int | None = None,
+    name: str = "mpc", solver_options: Mapping[str, Any] | None = None,
+) -> PredictiveController:  # fmt: skip
     """PredictiveController of a Problem of fixed size: sequential quadratic programming, warm-started, bounded work.
 
     problem: its parameters are what is measured and what is wanted; the first node is the present. Durations are fixed.
@@ -62,20 +70,22 @@ def mpc(
         raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
     if outputs is None:
         outputs = {v.name: v.symbol for v in made.controls}
-    outputs = {k: expression_of(f"output {k!r}", x) for k, x in options_of("mpc: outputs", outputs).items()}
-    if not outputs:
+    given = {k: expression_of(f"output {k!r}", x) for k, x in options_of("mpc: outputs", outputs).items()}
+    if not given:
         raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
-    for what, expression in outputs.items():
+    for what, expression in given.items():
         for symbol in ca.symvar(expression):
             if not any(ca.is_equal(symbol, s) for s in (*made.symbols, made.description.ahead, *made.outputs)):
                 raise UnknownName(f"symbol in output {what!r}", symbol.name(), [s.name() for s in made.symbols])
     checked_c_name("mpc", name, "give another name=")
-    _check_ports(problem.description.parameter_names, list(outputs))
-    quiet = {"qpsol": qpsol, "qpsol_options": {**_QP[qpsol][0], "error_on_fail": False}, "max_iter": int(iterations)}
+    _check_ports(problem.description.parameter_names, list(given))
+    options: Any = _QP[qpsol][0]
+    quiet: dict[str, Any] = {"qpsol": qpsol, "qpsol_options": {**options, "error_on_fail": False}}
+    quiet["max_iter"] = int(iterations)
     quiet["convexify_strategy"] = "none" if hessian == "gauss_newton" else "regularize"
     quiet["error_on_fail"] = False
     options, inner = checked_options("sqpmethod", {**quiet, **solver_options}, free_time=False)
-    return PredictiveController(made, outputs, {**options, **inner}, hessian, qpsol, int(shift), name)
+    return PredictiveController(made, given, {**options, **inner}, hessian, qpsol, int(shift), name)
 
 
 class PredictiveController:
@@ -85,7 +95,10 @@ class PredictiveController:
     memory: unknowns and multipliers, where the next step starts; reset() forgets them.
     """
 
-    def __init__(self, made, outputs, options, hessian, qpsol, shift, name):
+    def __init__(
+        self, made: Any, outputs: dict[str, Any], options: dict[str, Any], hessian: str, qpsol: str, shift: int,
+        name: str,
+    ) -> None:  # fmt: skip
         self.made, self.qpsol, self.name = made, qpsol, name
         self.names = made.description.parameter_names
         self.outputs = {k: ca.MX(x).numel() for k, x in outputs.items()}
@@ -147,7 +160,7 @@ class PredictiveController:
             both = min(rows.size, ahead.size)
             of[rows[:both]] = ahead[:both]
         starts = np.cumsum([0, *(r.size for r in self._rows())])
-        blocks = [to[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        blocks = [to[a:b] for a, b in pairwise(starts)]
         for k, rows in enumerate(blocks):
             ahead = blocks[min(k + shift, len(blocks) - 1)]
             if rows.size == ahead.size:
@@ -161,13 +174,13 @@ class PredictiveController:
         following = [g.kind.n_next for g in assembly.groups for _ in range(g.count)]
         return [np.zeros(a + b) for a, b in zip(counts, following, strict=True)]
 
-    def reset(self):
+    def reset(self) -> PredictiveController:
         """Back to the guesses of the problem."""
         n, m = self.made.assembly.size
         self.memory = np.concatenate([self.made.guess(None), np.zeros(n + m)])
         return self
 
-    def values(self, parameters):
+    def values(self, parameters: Mapping[Any, Numbers]) -> list[Array]:
         """[values of the parameters], in the order of function, from {symbol or name: value}."""
         made = self.made
         p = made.parameters(parameters)
@@ -175,7 +188,7 @@ class PredictiveController:
         rows = np.split(p[made.n_p :].reshape(-1, made.n_s).T, np.cumsum([s.numel() for s in made.own]))
         return [*common[: len(made.description.parameters)], *rows[1:-1]]
 
-    def step(self, parameters):
+    def step(self, parameters: Mapping[Any, Numbers]) -> dict[str, Any]:
         """{output: value (size,)} of the first node, with "objective", "violation" (largest of a scaled constraint) and
         "seconds"; the next step starts from this solution."""
         given = self.values(parameters)
@@ -188,7 +201,9 @@ class PredictiveController:
         out = dict(zip(self.outputs, first, strict=True))
         return out | {"objective": float(objective[0]), "violation": float(violation[0]), "seconds": seconds}
 
-    def closed_loop(self, plant, x, steps, parameters, measured):
+    def closed_loop(
+        self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
+    ) -> ClosedLoop | None:  # fmt: skip
         """ClosedLoop of so many steps: x_next = plant(x, *outputs), a casadi.Function, from x (nx,).
 
         measured: a casadi.Function x -> (*parameters), its outputs named like those parameters, (size, 1), or
@@ -197,7 +212,8 @@ class PredictiveController:
         A deadline that passes ends it, with the ClosedLoop so far as the trajectory of SolveError.
         """
         plant, measured = self._checked(plant, measured)
-        x, rows = np.array(x, float).ravel(), []
+        x = np.array(x, float).ravel()
+        rows: list[tuple[Any, ...]] = []
         for _ in range(steps):
             check_deadline("closed_loop", trajectory=_loop(rows))
             seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
@@ -207,7 +223,10 @@ class PredictiveController:
             x = np.array(plant.call([x, *u])[0]).ravel()
         return _loop(rows)
 
-    def closed_loop_in_c(self, plant, x, steps, parameters, measured, *, rate=None, flags=("-O2",), folder=None):
+    def closed_loop_in_c(
+        self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
+        *, rate: float | None = None, flags: Sequence[str] = ("-O2",), folder: StrPath | None = None,
+    ) -> ClosedLoop:  # fmt: skip
         """As closed_loop, from the memory as it is now, by a C program that is written, built and run without Python.
 
         rate [1/s], flags: see codegen and build. folder: where the files stay; by default none does.
@@ -229,7 +248,11 @@ class PredictiveController:
                 raise ShapeError(f"measured: {k} has {got} values, expected {expected}")
         return plant, measured
 
-    def codegen(self, folder, plant=None, measured=None, parameters=None, x=None, steps=0, rate=None):
+    def codegen(
+        self, folder: StrPath, plant: ca.Function | None = None, measured: ca.Function | None = None,
+        parameters: Mapping[Any, Numbers] | None = None, x: Numbers | None = None, steps: int = 0,
+        rate: float | None = None,
+    ) -> list[Path]:  # fmt: skip
         """Write the controller as C, <name>.c and <name>.h; with a plant, also loop.c, a program that closes the loop.
 
         <name>_step is the function <name> with its numbers looked at: where one is NaN or infinite it returns a status
@@ -248,7 +271,7 @@ class PredictiveController:
             f"{self.name}.h": _header(functions, self.name) + STEP_DECLARED % {"name": self.name} + _HEADER_END,
         }
         if plant is not None:
-            seen = measured.name_out()
+            seen = cast(ca.Function, measured).name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
             values = dict(zip(self.names, self.values(given), strict=True))
             texts["loop.c"] = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
@@ -262,7 +285,7 @@ class PredictiveController:
             problem = f"loop.c in it is not the program of the controller {self.name}; give another folder"
             raise ModelError(f"mpc: folder {folder}", [problem])
 
-    def build(self, folder, flags=("-O2",), compiler=None):
+    def build(self, folder: StrPath, flags: Sequence[str] = ("-O2",), compiler: str | None = None) -> Path:
         """Path of the program that the files of codegen in a folder make."""
         folder, root = Path(folder), Path(ca.__file__).parent
         self._check_program(folder)
@@ -278,7 +301,7 @@ class PredictiveController:
         run_compiler([*words, "-lm"], folder)
         return folder / "loop"
 
-    def run_in_c(self, folder, seconds=600):
+    def run_in_c(self, folder: StrPath, seconds: float = 600) -> ClosedLoop:
         """ClosedLoop that the program in a folder ran, without Python."""
         self._check_program(folder)
         program_ = Path(folder).resolve() / "loop"
@@ -336,13 +359,13 @@ def _named(function, name):
 class ClosedLoop:
     """A closed loop: states x (steps, nx), outputs u (steps, nu), objective, violation, seconds (steps,) of solving."""
 
-    x: np.ndarray
-    u: np.ndarray
-    objective: np.ndarray
-    violation: np.ndarray
-    seconds: np.ndarray
+    x: Array
+    u: Array
+    objective: Array
+    violation: Array
+    seconds: Array
 
-    def deadlines(self, deadline, bins=12):
+    def deadlines(self, deadline: float, bins: int = 12) -> str:
         """Text: how long steps took against a deadline [s], with a histogram."""
         ms, late = 1e3 * self.seconds, int(np.sum(self.seconds > deadline))
         edges = np.geomspace(max(ms.min(), 1e-6), max(ms.max(), ms.min() * 1.01, 1e-5) * (1 + 1e-9), bins + 1)

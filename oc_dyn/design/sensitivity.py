@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 import casadi as ca
 
 from ..errors import OrderError, ShapeError, UnknownName
-from ..function import RobotFunction, checked_name
+from ..function import checked_name
 from ..hybrid_dynamics import prescribed_rows
 from ..model.cache import cached
 from ..model.quaternions import quaternions
 from ..model.robot import Robot
+from ..model.robot_function import RobotFunction
 from ..partials import scalar_changes as kim
 from ..registry import get
 from .parameters import Parameter

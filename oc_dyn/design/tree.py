@@ -235,7 +235,7 @@ def _joint(body, changes, left):
             right = right.then(k, c.moves[name])
         if name in c.tilts:
             tilt = tilt.then(k, np.r_[c.tilts[name], 0.0, 0.0, 0.0])
-    axes = np.eye(3) if j.kind in ("spherical", "free", "transform") else axis_frame(j.axis)
+    axes = np.eye(3) if j.kind in jt.WITHOUT_AXIS else axis_frame(j.axis)
     return _Joint(
         kind=j.kind,
         home=(ca.DM(body.rotation), ca.DM(body.translation)),
@@ -282,7 +282,7 @@ def _joint_q(j, q):
 
 def _curved(j):
     """Whether the screws of a joint depend on its coordinates."""
-    return j.kind in ("transform", "universal")
+    return j.kind not in (*jt.SUBSPACE, "cylindrical")
 
 
 def _curved_screws(j):

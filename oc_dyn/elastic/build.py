@@ -1,33 +1,39 @@
 """Building an ElasticRobot from a Robot, its springs and its motors."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..errors import ModelError
 from ..friction import SMOOTHING
 from ..model.robot import Robot
+from ..types import Named, Numbers
 from .coupling import Coupling
 from .model import ElasticJoint, ElasticRobot, rebuilt
 from .read_motors import MotorReader, read_friction, read_inertia
 from .read_springs import read_springs
+from .springs import Spring
 
 
 def elastic_robot(
-    robot,
-    stiffness,
+    robot: Robot,
+    stiffness: float | Spring | Sequence[float | Spring] | Mapping[str, float | Spring],
     *,
-    damping=0.0,
-    motor_inertia=None,
-    rotor_inertia=None,
-    gear_ratio=1.0,
-    motor_damping=0.0,
-    motor_friction=0.0,
-    stiffness_inertia=None,
-    coupling=None,
-    friction_smoothing: float | list | dict = SMOOTHING,
+    damping: Named = 0.0,
+    motor_inertia: Named | None = None,
+    rotor_inertia: Named | None = None,
+    gear_ratio: Named = 1.0,
+    motor_damping: Named = 0.0,
+    motor_friction: Named = 0.0,
+    stiffness_inertia: Named | None = None,
+    coupling: Numbers | Callable[..., Any] | None = None,
+    friction_smoothing: Named = SMOOTHING,
     joint_friction: bool | None = None,
-):
+) -> ElasticRobot:
     """An ElasticRobot from a Robot on a fixed base.
 
     stiffness [Nm/rad, N/m]: a number for all joints, {joint: value} (joints omitted are rigid), or one per joint; a

@@ -1,5 +1,7 @@
 """The flat map by automatic differentiation of its order-0 equations along the motion of the links."""
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..function import function
@@ -19,7 +21,7 @@ def ad(elastic, order, q, V, sigma):
     V_ = [ca.SX.sym("v", *x.shape) for x in V]
     s_ = [ca.SX.sym("s", *x.shape) for x in sigma]
     flow = [(q_, elastic.links.configuration_rate(q_, V_[0]))]
-    flow += [*zip(V_[:-1], V_[1:], strict=True), *zip(s_[:-1], s_[1:], strict=True)]
+    flow += [*pairwise(V_), *pairwise(s_)]
 
     def along(x, k):
         return time_derivatives(x, k, flow, cse=True)

@@ -4,6 +4,8 @@ Radau points give order 2 degree - 1 and damp what is too fast for the step; Leg
 and keep the energy of linear oscillations.
 """
 
+from __future__ import annotations
+
 import casadi as ca
 
 from ..errors import ShapeError
@@ -11,7 +13,7 @@ from ..errors import ShapeError
 SCHEMES = ("radau", "legendre")
 
 
-def collocation_equations(rates, degree=3, scheme="radau"):
+def collocation_equations(rates: ca.Function, degree: int = 3, scheme: str = "radau") -> ca.Function:
     """casadi.Function (t, x, X, h, p) -> (defects (n, degree), x_end (n,)): one step for direct collocation.
 
     rates: casadi.Function (t, x (n,), p) -> dx. X (n, degree): states at the collocation points, unknowns of the
@@ -33,7 +35,7 @@ def collocation_equations(rates, degree=3, scheme="radau"):
     )
 
 
-def collocation_step(rates, degree=3, scheme="radau", steps=1):
+def collocation_step(rates: ca.Function, degree: int = 3, scheme: str = "radau", steps: int = 1) -> ca.Function:
     """casadi.Function (t, x, h, p) -> x_next at t + h in so many equal steps, its equations solved by Newton's method.
 
     Differentiable by the implicit function theorem; rates as in collocation_equations.

@@ -5,6 +5,8 @@ needs; sigma_ref, dsigma_ref, d2sigma_ref where the stiffness varies) and the st
 where it has drives); and give tau_m (and tau_sigma). A law with a memory takes it as port memory and gives its rate.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import casadi as ca
@@ -14,8 +16,10 @@ from ..errors import ModelError, OrderError, ShapeError
 from ..function import function
 from ..ports import derivative_name
 from ..text import terminal
+from ..types import Array, Named, Numbers
 from ..validation import one_of
 from .damping import damped_map
+from .model import ElasticRobot
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat
 
@@ -26,13 +30,13 @@ class Controller:
     first_memory: casadi.Function from the reference ports to that state at the start."""
 
     name: str
-    elastic: object
+    elastic: ElasticRobot
     function: ca.Function
     memory: int = 0
     first_memory: ca.Function | None = None
 
     @property
-    def reference_names(self):
+    def reference_names(self) -> tuple[str, ...]:
         """Names of the reference's ports, without "_ref"."""
         return tuple(n.removesuffix("_ref") for n in self.function.name_in() if n.endswith("_ref"))
 
@@ -40,12 +44,12 @@ class Controller:
         return f"<{self.name} of {terminal(self.elastic.name)}: {self.function.n_instructions()} instructions>"
 
 
-def feedforward(elastic):
+def feedforward(elastic: ElasticRobot) -> Controller:
     """Motor torques of the flat map at the reference; the state is not read."""
     return _controller("feedforward", elastic, lambda ref, state: _flat(elastic, ref))
 
 
-def feedforward_pd(elastic, kp, kd, *, integrate_damping=False):
+def feedforward_pd(elastic: ElasticRobot, kp: Named, kd: Named, *, integrate_damping: bool = False) -> Controller:
     """Flat feedforward and a PD loop on each motor: tau_m = flat map + kp (theta_ref - theta) + kd (dtheta_ref -
     dtheta).
 
@@ -70,7 +74,7 @@ def feedforward_pd(elastic, kp, kd, *, integrate_damping=False):
     )
 
 
-def gravity_pd(elastic, kp, kd):
+def gravity_pd(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
     """PD on each motor with the gravity torque g of the reference position: Tomei's regulator along the reference.
 
     tau_m = g(q_ref) + kp (theta_g - theta) + kd (v_ref - dtheta), theta_g = q_ref + the deflection under g(q_ref).
@@ -89,7 +93,7 @@ def gravity_pd(elastic, kp, kd):
     return _controller("gravity_pd", elastic, law)
 
 
-def computed_torque(elastic, kp, kd):
+def computed_torque(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
     """The law of a rigid robot, elasticity ignored: inverse dynamics and motor inertia at the reference, PD of the
     motors on q_ref. A baseline to compare with."""
     kp, kd = _gains(elastic, kp=kp, kd=kd)
@@ -108,14 +112,14 @@ def computed_torque(elastic, kp, kd):
 
 
 def feedback_linearization(
-    elastic,
-    poles,
+    elastic: ElasticRobot,
+    poles: Numbers,
     *,
-    stiffness_poles=None,
-    inverse_dynamics=None,
-    forward_dynamics=None,
+    stiffness_poles: Numbers | None = None,
+    inverse_dynamics: str | None = None,
+    forward_dynamics: str | None = None,
     friction_speed: str = "measured",
-):
+) -> Controller:
     """Feedback linearisation through the links' positions: each joint's error e obeys e'''' + k3 e''' + .. + k0 e = 0.
 
     poles [1/s]: of this equation: a positive number g for four at -g, four poles (complex in pairs) for all joints, or
@@ -145,15 +149,13 @@ def feedback_linearization(
     def law(ref, state):
         return _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state)
 
-    first, rigid = None, elastic.rigid
-    if rigid:
-        one = function(elastic.links, "inverse_dynamics", order=1)
+    rigid = elastic.rigid
 
-        def first(ref):
-            tau = one.call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
-            return ca.vertcat(*(x[k] for x in tau for k in rigid))
+    def first(ref):
+        tau = function(elastic.links, "inverse_dynamics", order=1).call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
+        return ca.vertcat(*(x[k] for x in tau for k in rigid))
 
-    return _controller("feedback_linearization", elastic, law, 2 * len(rigid), first)
+    return _controller("feedback_linearization", elastic, law, 2 * len(rigid), first if rigid else None)
 
 
 def _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state):
@@ -183,7 +185,7 @@ def _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, 
     return out
 
 
-def pole_gains(poles, order, n):
+def pole_gains(poles: Numbers, order: int, n: int) -> Array:
     """(n, order) gains k0 .. of s^order + .. + k1 s + k0 with these poles; see feedback_linearization."""
     poles = np.asarray(poles)
     if poles.ndim == 0:

@@ -1,6 +1,9 @@
 """The complete model: inertial couplings between motors and links."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -8,7 +11,9 @@ import numpy as np
 from .. import validation
 from ..errors import ModelError, ShapeError
 from ..function import function
+from ..model.robot import Robot
 from ..numbers import are_sane, as_floats
+from ..types import Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +29,7 @@ class Coupling:
     matrix: ca.Function
     forces: ca.Function
     momentum: ca.Function
-    needs: tuple
+    needs: tuple[dict[int, int], ...]
 
     @staticmethod
     def of(robot, matrix, problems):
@@ -94,7 +99,7 @@ class _Sized:
     nv: int
 
 
-def motor_coupling(robot, rotor_inertia, gear_ratio):
+def motor_coupling(robot: Robot, rotor_inertia: Numbers, gear_ratio: Numbers) -> ca.Function:
     """casadi.Function q -> S (v, theta) for motors whose stators stand on the link before the joint, turning about
     axes parallel to the joint's.
 
@@ -113,7 +118,7 @@ def motor_coupling(robot, rotor_inertia, gear_ratio):
             f"motor_coupling: rotor_inertia {J.tolist()}, gear_ratio {r.tolist()}, expected finite numbers"
         )
     q = ca.SX.sym("q", n)
-    S = [None] * n
+    S: Any = [None] * n
     for b in robot.bodies:
         k = b.joint.v_index
         axis = b.rotation @ b.joint.axis  # in the frame of the body before

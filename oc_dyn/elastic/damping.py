@@ -5,6 +5,8 @@ deflection z follows algebraically; where D > 0 it is the solution of this diffe
 start like exp(-t K / D), and the motor torque needs one derivative less of q (relative degree 3).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import casadi as ca
@@ -13,8 +15,11 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..function import function
 from ..ports import derivative_name
+from ..types import Array, Numbers
 from .dop853 import integrate
+from .model import ElasticRobot
 from .motor_side import at_motors, motor_friction
+from .reference import Reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,14 +27,17 @@ class MotorMotion:
     """Motors along a motion of the links, rows are times: t [s]; theta, dtheta, d2theta (K, theta) of elastic joints;
     tau_m (K, motors) [Nm]."""
 
-    t: np.ndarray
-    theta: np.ndarray
-    dtheta: np.ndarray
-    d2theta: np.ndarray
-    tau_m: np.ndarray
+    t: Array
+    theta: Array
+    dtheta: Array
+    d2theta: Array
+    tau_m: Array
 
 
-def damped_motion(elastic, reference, dt=0.01, *, deflection=None, rtol=1e-10):
+def damped_motion(
+    elastic: ElasticRobot, reference: Reference, dt: float = 0.01, *, deflection: Numbers | None = None,
+    rtol: float = 1e-10,
+) -> MotorMotion:  # fmt: skip
     """MotorMotion of a robot with damped springs along a Reference, by integrating the dampers' equation.
 
     deflection (damped joints,): at the start; default that of the torques there without damping, exact for a start at

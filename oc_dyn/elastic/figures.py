@@ -1,5 +1,10 @@
 """Pictures of simulations, drawn without a screen: motions, torques and errors, and an animated stick figure."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
 import numpy as np
 
 from ..errors import ModelError, ShapeError
@@ -7,10 +12,15 @@ from ..files import replacing
 from ..planning.animate import stick_figure
 from ..planning.drawing import without_tex
 from ..text import mathtext, told_apart
+from ..types import Figure, StrPath
+from .model import ElasticRobot
+from .simulate import Run
+
+P = TypeVar("P", bound=StrPath)
 
 
 @without_tex
-def plot_runs(runs, path=None, *, title=None):
+def plot_runs(runs: Mapping[str, Run], path: StrPath | None = None, *, title: str | None = None) -> Figure:
     """matplotlib Figure of simulations {name: Run} of one robot, the first in detail.
 
     Panels: link and motor positions and the deflections, spring and motor torques of the first; the largest tracking
@@ -59,7 +69,10 @@ def _lines(axis, t, rows, style, label=None):
 
 
 @without_tex
-def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exaggerate=1.0):
+def animate_run(
+    elastic: ElasticRobot, run: Run, path: P, *, fps: float = 15, size: tuple[int, int] = (360, 360),
+    slow: float = 1.0, exaggerate: float = 1.0,
+) -> P:  # fmt: skip
     """Write a GIF of a Run: the links, dashed where they would be if they followed their motors, q = theta, and the
     wanted path of the tip.
 
@@ -86,8 +99,8 @@ def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exagge
 
     dpi = 100
     figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi, layout="constrained")
-    FigureCanvasAgg(figure)
-    axis = figure.add_subplot(**({} if flat else {"projection": "3d"}))
+    canvas = FigureCanvasAgg(figure)
+    axis: Any = figure.add_subplot(**({} if flat else {"projection": "3d"}))
     for k, letter in zip(axes, "xyz", strict=False):
         getattr(axis, f"set_{letter}lim")(center[k] - reach, center[k] + reach)
         getattr(axis, f"set_{letter}label")(f"{'xyz'[k]} [m]", fontsize="small")
@@ -105,14 +118,14 @@ def animate_run(elastic, run, path, *, fps=15, size=(360, 360), slow=1.0, exagge
     factor = "" if exaggerate == 1 else f", deflections x {exaggerate:g}"
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # otherwise the axes would shift from frame to frame
-    pictures = []
+    pictures: list[Any] = []
     for k, t in enumerate(times):
         for points, stick, line in drawn:
             ends = points[axes][:, k, stick]
             line.set_data(*ends) if flat else line.set_data_3d(*ends)
         text.set_text(f"links, and motors (dashed){factor}, t = {t:.2f} s")
-        figure.canvas.draw()
-        picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[:, :, :3].copy())
+        canvas.draw()
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3].copy())
         # one palette and no dithering keep still parts unchanged and the file small
         pictures.append(picture.quantize(128, palette=pictures[0] if pictures else None, dither=Image.Dither.NONE))
     with replacing(path) as part:

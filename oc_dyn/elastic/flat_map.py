@@ -10,6 +10,8 @@ two more derivatives of those after it: tau_m needs q up to q^(2(n + 1)). Source
 1998; De Luca and Book 2008, section 13.1; Palli, Melchiorri and De Luca 2008 for variable stiffness.
 """
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..function import function
@@ -93,7 +95,7 @@ def _coupling_forces(elastic, e, order, q, V, theta):
     rates = [ca.vertcat(*(jet[k] if k < len(jet) else zero for jet in motors)) for k in range(1, order + 3)]
     flow = [q, *V[: order + 1]], rates
     symbols = [[ca.SX.sym("x", n) for _ in part] for part in flow]
-    pairs = [p for part in symbols for p in zip(part[:-1], part[1:], strict=True)]
+    pairs = [p for part in symbols for p in pairwise(part)]
     force = elastic.coupling.forces(symbols[0][0], symbols[0][1], symbols[1][0], symbols[1][1])[e]
     f = ca.Function("forces", [*symbols[0], *symbols[1]], time_derivatives(force, order, pairs, cse=True))
     return f.call([*flow[0], *flow[1]])

@@ -1,12 +1,18 @@
 """The flat map of an elastic robot in a Problem: the links' motion is a chain of integrators, the rest expressions."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ..errors import OrderError, ShapeError
 from ..function import function
+from ..optimal_control.problem import Problem
+from .model import ElasticRobot
 from .plan import deflected
 
 
@@ -15,16 +21,19 @@ class FlatMotion:
     """Expressions of a problem: q (list of q and its derivatives), theta, dtheta, tau_m, dtau_m (None where the order
     was not asked for), deflection, one a row of theta; sigma and its derivatives, [] where no stiffness varies."""
 
-    q: list
-    theta: object
-    dtheta: object
-    tau_m: object
-    dtau_m: object
-    deflection: object
-    sigma: list
+    q: list[ca.MX]
+    theta: ca.MX
+    dtheta: ca.MX
+    tau_m: ca.MX
+    dtau_m: ca.MX | None
+    deflection: ca.MX
+    sigma: list[ca.MX]
 
 
-def flat_motion(problem, elastic, *, continuity=4, rate=False, guess=0.0, scale=None, sigma=None):
+def flat_motion(
+    problem: Problem, elastic: ElasticRobot, *, continuity: int = 4, rate: bool = False, guess: Any = 0.0,
+    scale: Any = None, sigma: Sequence[ca.MX] | None = None,
+) -> FlatMotion:  # fmt: skip
     """FlatMotion of an elastic robot as states and controls of a Problem.
 
     continuity: of q; its derivative of order continuity + 1 is the control. rate: whether the rate of the motor torque

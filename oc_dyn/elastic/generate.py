@@ -1,5 +1,8 @@
 """Laws of control as C99: the complete law, a plain interface, and a harness that runs it against the simulation."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -16,9 +19,13 @@ from ..codegen.templates import header
 from ..errors import ModelError, ShapeError, SolveError
 from ..interrupts import command
 from ..numbers import as_floats
+from ..types import Array, Numbers, StrPath
 from .closed_loop import ClosedLoop, torque_limits
+from .control import Controller
 from .dop853 import fixed_step
 from .law_codegen import law_words, sizes
+from .model import ElasticRobot
+from .reference import Reference
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")  # the last: the same roundings as on CasADi's virtual machine
 
@@ -30,15 +37,15 @@ class GeneratedController:
 
     name: str
     folder: Path
-    sources: tuple
-    files: tuple
+    sources: tuple[Path, ...]
+    files: tuple[Path, ...]
     program: Path | None
-    inputs: dict
-    outputs: dict
+    inputs: dict[str, int]
+    outputs: dict[str, int]
     memory: int
     states: int
 
-    def values(self, points):
+    def values(self, points: Numbers) -> Array:
         """(K, outputs) of the C law at K points (K, inputs + memory).
 
         SolveError with the law's status if it refuses one of them.
@@ -46,14 +53,14 @@ class GeneratedController:
         text = "\n".join(" ".join(f"{x:.17g}" for x in row) for row in np.atleast_2d(points))
         return _table(self._run(["values"], text))
 
-    def loop(self, steps):
+    def loop(self, steps: int) -> tuple[Array, Array, Array]:
         """(t, states, commands), rows are samples: the C law with the simulated robot over so many sample times."""
         if not self.states:
             raise ShapeError(f"{self.name} was generated without a reference; there is no loop to run")
         rows = _table(self._run(["loop", str(int(steps))]))
         return rows[:, 0], rows[:, 1 : 1 + self.states], rows[:, 1 + self.states :]
 
-    def seconds_per_step(self, calls=100_000):
+    def seconds_per_step(self, calls: int = 100_000) -> float:
         """Mean time of a call of the law [s] over so many calls."""
         return float(self._run(["time", str(int(calls))]).split(",")[0]) / calls
 
@@ -67,19 +74,19 @@ class GeneratedController:
 
 
 def generate_controller(
-    controller,
-    folder,
+    controller: Controller,
+    folder: StrPath,
     *,
-    name=None,
-    sample_time=1e-3,
-    torque_limit=None,
-    safe_torque=0.0,
-    reference=None,
-    elastic=None,
-    substeps=1,
-    compiler=None,
-    flags=FLAGS,
-):
+    name: str | None = None,
+    sample_time: float = 1e-3,
+    torque_limit: Numbers | None = None,
+    safe_torque: Numbers = 0.0,
+    reference: Reference | None = None,
+    elastic: ElasticRobot | None = None,
+    substeps: int = 1,
+    compiler: str | None = None,
+    flags: Sequence[str] = FLAGS,
+) -> GeneratedController:
     """GeneratedController: the complete law of a Controller as C99 in `folder`, compiled if there is a compiler.
 
     name: of the C functions and files, the start of all their names; default that of the law. Controllers in one

@@ -1,17 +1,22 @@
 """The elastic robot: links as before, and between each elastic joint and its motor a spring."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from .. import validation
 from ..errors import ModelError, UnknownName
-from ..model.inertia import Inertia
-from ..model.robot import ReadOnlyArrays, Robot, assemble
+from ..model.inertia import Inertia, ReadOnlyArrays
+from ..model.robot import Body, Robot, assemble
 from ..text import terminal
-from .springs import LinearSpring
+from ..types import Array, Numbers
+from .coupling import Coupling
+from .springs import LinearSpring, Spring
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,9 +27,9 @@ class ElasticJoint:
     name: str
     q: int
     v: int
-    spring: object
-    theta: tuple
-    tau: tuple
+    spring: Spring
+    theta: tuple[int, ...]
+    tau: tuple[int, ...]
     sigma: int | None
 
 
@@ -45,72 +50,76 @@ class ElasticRobot(ReadOnlyArrays):
 
     robot: Robot
     links: Robot
-    joints: tuple  # of ElasticJoint, in the order of coordinates
-    rigid: tuple  # rows of v that have no spring
-    rigid_motors: tuple  # their rows of tau_m
-    motor_names: tuple  # of tau_m
-    motor_inertia: np.ndarray
-    gear: np.ndarray
-    motor_damping: np.ndarray
-    motor_friction: np.ndarray
-    stiffness_inertia: np.ndarray
-    friction_smoothing: np.ndarray
-    coupling: object = None  # a Coupling of the complete model
-    _made: dict = field(default_factory=dict, init=False, repr=False)
+    joints: tuple[ElasticJoint, ...]  # in the order of coordinates
+    rigid: tuple[int, ...]  # rows of v that have no spring
+    rigid_motors: tuple[int, ...]  # their rows of tau_m
+    motor_names: tuple[str, ...]  # of tau_m
+    motor_inertia: Array
+    gear: Array
+    motor_damping: Array
+    motor_friction: Array
+    stiffness_inertia: Array
+    friction_smoothing: Array
+    coupling: Coupling | None = None  # of the complete model
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """Name of the robot."""
         return self.robot.name
 
     @property
-    def nq(self):
+    def nq(self) -> int:
+        """Number of coordinates q of the links."""
         return self.links.nq
 
     @property
-    def nv(self):
+    def nv(self) -> int:
+        """Number of velocities v of the links."""
         return self.links.nv
 
     @property
-    def bodies(self):
+    def bodies(self) -> tuple[Body, ...]:
+        """The links, as of Robot.bodies."""
         return self.links.bodies
 
     @property
-    def elastic_motors(self):
+    def elastic_motors(self) -> tuple[int, ...]:
         """Rows of tau_m, one per row of theta."""
         return tuple(m for j in self.joints for m in j.tau)
 
     @property
-    def theta_names(self):
+    def theta_names(self) -> tuple[str, ...]:
         """Names of the rows of theta: motors of the elastic joints."""
         return tuple(self.motor_names[m] for m in self.elastic_motors)
 
     @property
-    def sigma_names(self):
+    def sigma_names(self) -> tuple[str, ...]:
         """Names of the rows of sigma: joints of variable stiffness."""
         return tuple(j.name for j in self.joints if j.sigma is not None)
 
     @property
-    def adjusted(self):
+    def adjusted(self) -> tuple[ElasticJoint, ...]:
         """Joints of variable stiffness whose sigma is a coordinate of the spring."""
         return tuple(j for j in self.joints if j.spring.adjusted)
 
     @property
-    def stiffness_driven(self):
+    def stiffness_driven(self) -> bool:
         """Whether sigma has drives of its own, and rows in the state; else it is prescribed."""
         return self.stiffness_inertia.size > 0
 
     @property
-    def damped(self):
+    def damped(self) -> tuple[str, ...]:
         """Names of the joints whose spring is damped."""
         return tuple(j.name for j in self.joints if j.spring.damping)
 
     @property
-    def features(self):
+    def features(self) -> frozenset[str]:
         """What is special about the links, for methods that cannot do it; and "coupling" for the complete model."""
         return self.links.features | ({"coupling"} if self.coupling else set())
 
     @property
-    def motor_orders(self):
+    def motor_orders(self) -> tuple[int, ...]:
         """For each elastic joint the derivative of its theta that the motor torques need: 2 for the reduced model."""
         need = [2] * len(self.joints)
         if self.coupling:
@@ -119,12 +128,12 @@ class ElasticRobot(ReadOnlyArrays):
                     need[j] = max(need[j], need[i] + more)
         return tuple(need)
 
-    def flat_order(self, order=0):
+    def flat_order(self, order: int = 0) -> int:
         """The highest time derivative of q in the motor torque's derivative of this order: 4 for the reduced model,
         up to 2 (n + 1) for the complete one."""
         return max(self.motor_orders) + 2 + order
 
-    def continuity(self, of="torque"):
+    def continuity(self, of: str = "torque") -> int:
         """How many times q must be continuously differentiable for a bounded ("bounded torque") or continuous motor
         torque ("torque"), or one whose rate is bounded and continuous ("torque_rate")."""
         steps = {"bounded torque": -1, "torque": 0, "torque_rate": 1}
@@ -132,28 +141,31 @@ class ElasticRobot(ReadOnlyArrays):
             raise UnknownName("continuity of", of, steps)
         return self.flat_order() + steps[of]
 
-    def rotor_torque(self, tau_m):
+    def rotor_torque(self, tau_m: Numbers) -> Array:
         """Torques at the rotors (tau_m,) from joint-side ones: gear^-T tau_m."""
         return np.linalg.solve(self.gear.T, np.asarray(tau_m, float))
 
-    def rotor_speed(self, speed):
+    def rotor_speed(self, speed: Numbers) -> Array:
         """Rotor speeds (tau_m,) from joint-side ones: gear @ speed."""
         return self.gear @ np.asarray(speed, float)
 
-    def linear_stiffness(self):
+    def linear_stiffness(self) -> Array:
         """(elastic joints,) stiffness [Nm/rad, N/m]; ModelError if a spring is not linear."""
         other = [j.name for j in self.joints if not isinstance(j.spring, LinearSpring)]
         if other:
             raise ModelError(self.name, [f"the springs of {', '.join(other)} are not linear"])
-        return np.array([j.spring.stiffness for j in self.joints])
+        return np.array([j.spring.stiffness for j in self.joints if isinstance(j.spring, LinearSpring)], float)
 
-    def undamped(self):
+    def undamped(self) -> ElasticRobot:
         """The same robot without damping in its springs; itself if they have none."""
         if not self.damped:
             return self
         return replace(self, joints=tuple(replace(j, spring=replace(j.spring, damping=0.0)) for j in self.joints))
 
-    def with_errors(self, stiffness=0.0, mass=0.0, motor_inertia=0.0):
+    def with_errors(
+        self, stiffness: float | Mapping[str, float] = 0.0, mass: float | Mapping[str, float] = 0.0,
+        motor_inertia: float = 0.0,
+    ) -> ElasticRobot:  # fmt: skip
         """The real robot of which this one is the model, by relative errors: 0.1 is 10 % more.
 
         stiffness: a number, or {joint: number}; mass: of all inertial parameters of links, a number or {link: number};
@@ -178,10 +190,10 @@ class ElasticRobot(ReadOnlyArrays):
             real.coupling.check_energy(real)
         return real
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_made": {}}
 
-    def __str__(self):
+    def __str__(self) -> str:
         kind = "complete" if self.coupling else "reduced"
         lines = [f"elastic robot {self.name}: {self.nv} velocities, {len(self.joints)} elastic joints, {kind} model"]
         for j in self.joints:
@@ -193,11 +205,11 @@ class ElasticRobot(ReadOnlyArrays):
         lines += [f"  {names[k]}: rigid" for k in self.rigid]
         return "\n".join(map(terminal, lines))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<oc_dyn.ElasticRobot {self.name!r}: {len(self.joints)} elastic joints of {self.nv}>"
 
 
-def _factors(quantity, errors, names, what):
+def _factors(quantity: str, errors: float | Mapping[str, float], names: list[str], what: str) -> dict[str, float]:
     """{name: 1 + error}."""
     if not isinstance(errors, Mapping):
         error = _error(quantity, errors)
@@ -208,12 +220,16 @@ def _factors(quantity, errors, names, what):
     return {name: 1.0 + _error(f"{quantity} of {name}", x) for name, x in errors.items()}
 
 
-def _error(quantity, value):
+def _error(quantity: str, value: float) -> float:
     """A relative error, above -1."""
     return validation.number(f"relative error of {quantity}", value, above=-1)
 
 
-def rebuilt(robot, armature=None, mass_of=None):
+def rebuilt(
+    robot: Robot,
+    armature: Mapping[str, float] | None = None,
+    mass_of: Mapping[str, float] | None = None,
+) -> Robot:
     """The robot with other armatures {joint: value}, inertial parameters of links times factors {link: factor}."""
     links, raw, floating, held = robot.description
     armature, mass_of = armature or {}, mass_of or {}
@@ -225,10 +241,10 @@ def rebuilt(robot, armature=None, mass_of=None):
     return replace(new, velocity_limits=robot.velocity_limits, report=robot.report, snap_angles=robot.snap_angles)
 
 
-def _times(factor, inertia):
+def _times(factor: float, inertia: Inertia) -> Inertia:
     return Inertia.computed(factor * inertia.mass, factor * inertia.moment, factor * inertia.tensor)
 
 
-def columns(x, rows):
+def columns(x: Any, rows: Any) -> Any:
     """Entries of a column vector, by their rows."""
     return ca.vertcat(*(x[k] for k in rows)) if len(rows) else ca.DM(0, 1)

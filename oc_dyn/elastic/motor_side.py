@@ -4,6 +4,8 @@ A jet is the list of a value and its time derivatives. z: {elastic joint number:
 column of all of them.
 """
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..lie.time_derivatives import time_derivatives
@@ -79,7 +81,7 @@ def _along(j, order, z, sigma, value):
         return [value(j.spring, [x[0] for x in z], sigma[0] if sigma else empty)]
     Z = [[ca.SX.sym("z") for _ in range(order + 1)] for _ in z]
     s = [ca.SX.sym("s") for _ in range(order + 1)] if sigma else []
-    flow = [pair for x in [*Z, s] for pair in zip(x[:-1], x[1:], strict=True)]
+    flow = [pair for x in [*Z, s] for pair in pairwise(x)]
     rates = time_derivatives(value(j.spring, [x[0] for x in Z], s[0] if s else empty), order, flow, cse=True)
     f = ca.Function("along", [x for jet in [*Z, s] for x in jet], rates)
     return f.call([x for jet in [*z, sigma] for x in jet[: order + 1]])
@@ -91,7 +93,7 @@ def motor_friction(elastic, speed):
     d, f = ca.DM(elastic.motor_damping), ca.DM(elastic.motor_friction)
     x = [ca.SX.sym("x", n) for _ in speed]
     torque = ca.sparsify(d * x[0] + f * ca.tanh(x[0] / ca.DM(elastic.friction_smoothing)))
-    rates = time_derivatives(torque, order, list(zip(x[:-1], x[1:], strict=True)), cse=True)
+    rates = time_derivatives(torque, order, list(pairwise(x)), cse=True)
     return ca.Function("friction", x, rates).call(speed)
 
 
@@ -107,6 +109,6 @@ def carried_momentum(elastic, order, q, V):
     n = elastic.nv
     x = [ca.SX.sym("x", n) for _ in range(order + 3)]
     rates = time_derivatives(
-        elastic.coupling.momentum(x[0], x[1]), order + 1, list(zip(x[:-1], x[1:], strict=True)), cse=True
+        elastic.coupling.momentum(x[0], x[1]), order + 1, list(pairwise(x)), cse=True
     )
     return ca.Function("carried", x, rates[1:]).call([q, *V[: order + 2]])

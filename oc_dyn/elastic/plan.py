@@ -1,6 +1,10 @@
 """A planned motion of an elastic robot: what springs and motors do along it, and what it asks of each limit."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +13,8 @@ from ..function import function
 from ..planning.report import ReportRow
 from ..planning.trajectory import Trajectory
 from ..text import terminal
+from ..types import Array, Numbers, StrPath
+from .model import ElasticRobot
 from .plan_check import ElasticReport, defects, spring_rows
 
 OUTPUTS = {"motor_torque": "tau_m", "motor_torque_rate": "dtau_m", "motor_speed": "dtheta", "deflection": "deflection"}
@@ -23,30 +29,30 @@ class ElasticPlan:
     None where none varies. info: iterations, rounds, shares.
     """
 
-    elastic: object
+    elastic: ElasticRobot
     motion: Trajectory
-    limits: dict
+    limits: dict[str, Array]
     objective: float
-    info: dict
-    sigma: np.ndarray | None = None
+    info: dict[str, Any]
+    sigma: Array | None = None
 
     @property
-    def duration(self):
+    def duration(self) -> float:
         """Time from start to end [s]."""
         return self.motion.duration
 
-    def sample(self, dt=1e-3):
+    def sample(self, dt: float = 1e-3) -> dict[str, Array]:
         """{"t": (K,), "q", "v", ... of the links, "theta", "dtheta", "tau_m", "dtau_m", "deflection": (K, n)} every
         dt [s]."""
         samples = self.motion.sample(dt)
         return {"t": samples.t, **flat_outputs(self.elastic, samples.derivatives, self._order, self._jets(samples.t))}
 
-    def shares(self, dt=1e-3):
+    def shares(self, dt: float = 1e-3) -> dict[str, float]:
         """{limit of motors and springs: largest share that is reached} along the motion, every dt [s]."""
         rows = self.check(dt, dynamics=False).rows
         return {name: row.share for name, output in OUTPUTS.items() for row in rows if row.quantity == output}
 
-    def check(self, dt: float = 1e-3, *, dynamics: bool = True, robot=None):
+    def check(self, dt: float = 1e-3, *, dynamics: bool = True, robot: ElasticRobot | None = None) -> ElasticReport:
         """ElasticReport on every limit of links, motors and springs, every dt [s] and on both sides of the breakpoints,
         and on the motion itself.
 
@@ -73,7 +79,7 @@ class ElasticPlan:
         facts = vars(links) | {"rows": tuple(rows), "shares": shares}
         return ElasticReport(**facts, springs=springs, defects=of_motion, checked=pieces)
 
-    def save(self, path, dt=1e-3):
+    def save(self, path: StrPath, dt: float = 1e-3) -> None:
         """Write a CSV of the samples: a column a joint or motor, SI units. The file appears complete or not at all."""
         samples = self.sample(dt)
         header, columns = ["t [s]"], [samples.pop("t")]
@@ -84,26 +90,28 @@ class ElasticPlan:
         write_csv(path, [list(map(terminal, header)), *rows])
 
     @property
-    def _order(self):
+    def _order(self) -> int:
         return known_order(self.elastic, self.motion)
 
-    def _jets(self, t):
+    def _jets(self, t: Array) -> list[Array] | None:
         if self.sigma is None:
             return None
         return [np.tile(self.sigma, (len(t), 1))] + [np.zeros((len(t), len(self.sigma)))] * (2 + self._order)
 
-    def _names(self, quantity):
+    def _names(self, quantity: str) -> tuple[str, ...]:
         if quantity in ("theta", "dtheta", "deflection"):
             return self.elastic.theta_names
         return self.elastic.motor_names if quantity in ("tau_m", "dtau_m") else self.elastic.links.coordinate_names
 
 
-def known_order(elastic, motion):
+def known_order(elastic: ElasticRobot, motion: Trajectory) -> int:
     """1 if the motor torque's rate is bounded along a Trajectory of the links, else 0."""
     return int(motion.continuity >= elastic.continuity("torque_rate") - 1)
 
 
-def outputs_along(elastic, motion, t, sigma=None):
+def outputs_along(
+    elastic: ElasticRobot, motion: Trajectory, t: Numbers, sigma: Sequence[Array] | None = None,
+) -> dict[str, Array]:  # fmt: skip
     """Outputs of the flat map along a Trajectory of the links at times t (K,); sigma: [sigma, dsigma, ...] (K, n)."""
     derivatives = motion.sample(np.asarray(t, float)).derivatives
     return flat_outputs(elastic, derivatives, known_order(elastic, motion), sigma)

@@ -5,6 +5,8 @@ its start: Runge-Kutta of order 8, steps short for the springs' swings. Planning
 dynamics and the springs' inverse, so what both agree on is no mistake of either.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,20 +32,20 @@ class ElasticReport(Report):
     limit the size of that part's motion, share their ratio. checked: (pieces that were integrated, all).
     """
 
-    springs: tuple = ()
-    defects: tuple = ()
-    checked: tuple = (0, 0)
+    springs: tuple[ReportRow, ...] = ()
+    defects: tuple[ReportRow, ...] = ()
+    checked: tuple[int, int] = (0, 0)
 
     @property
-    def worst(self):
+    def worst(self) -> float:
         """Largest share of any limit: 1 is on the limit."""
         return max((row.share for row in (*self.rows, *self.springs)), default=0.0)
 
-    def ok(self, tolerance=0.005):
+    def ok(self, tolerance: float = 0.005) -> bool:
         """Whether no limit is exceeded by more than this share of it, and no defect is above a thousandth."""
         return self.worst <= 1 + tolerance and all(row.share <= TOLERANCE for row in self.defects)
 
-    def complaint(self, tolerance=TOLERANCE):
+    def complaint(self, tolerance: float = TOLERANCE) -> str | None:
         """The worst of what is wrong, in a line; None if nothing is."""
         over = max((*self.rows, *self.springs), key=lambda r: r.share, default=None)
         off = max(self.defects, key=lambda r: r.share, default=None)

@@ -5,16 +5,23 @@ torque, its rate, motor speed and spring deflection are limits of the flat map's
 points between them, and are checked everywhere else.
 """
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 from ..errors import CheckWarning, ShapeError, SolveError
 from ..interrupts import deadline, watched
 from ..optimal_control.problem import Problem
-from ..planning.arguments import vector
+from ..planning.arguments import check_smooth, vector
 from ..planning.limits import Limits
 from ..planning.quantities import DYNAMIC
+from ..types import Numbers
 from ..validation import count, one_of
 from .flat_motion import FlatMotion, flat_expressions, flat_motion
+from .model import ElasticRobot
+from .plan import ElasticPlan
 from .plan_refusals import refuse
 from .plan_search import search
 from .plan_task import ElasticTask, limit_of
@@ -23,26 +30,26 @@ __all__ = ["FlatMotion", "flat_expressions", "flat_motion", "plan_elastic"]
 
 
 def plan_elastic(
-    elastic,
-    q_start,
-    q_goal,
+    elastic: ElasticRobot,
+    q_start: Numbers,
+    q_goal: Numbers,
     *,
-    continuity=None,
-    objective="time",
-    duration=None,
-    motor_torque=None,
-    motor_torque_rate=None,
-    motor_speed=None,
-    deflection=None,
-    limits=None,
-    sigma=None,
-    nodes=40,
-    interior=2,
-    solver="ipopt",
-    solver_options=None,
+    continuity: int | None = None,
+    objective: str = "time",
+    duration: float | None = None,
+    motor_torque: Numbers | None = None,
+    motor_torque_rate: Numbers | None = None,
+    motor_speed: Numbers | None = None,
+    deflection: Numbers | None = None,
+    limits: Limits | None = None,
+    sigma: Numbers | None = None,
+    nodes: int = 40,
+    interior: int = 2,
+    solver: str = "ipopt",
+    solver_options: Mapping[str, Any] | None = None,
     check: str = "warn",
     time_limit: float | None = None,
-):
+) -> ElasticPlan:
     """ElasticPlan of a motion from rest to rest.
 
     continuity: of q; default 4, for a continuous motor torque, or 5 with a limit of its rate (reduced model).
@@ -82,6 +89,7 @@ def plan_elastic(
     sigma = _stiffnesses(elastic, sigma)
     task = ElasticTask(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
     task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
+    check_smooth("plan_elastic", task.continuity, limits)
     refuse(task)
     with deadline(time_limit), watched():
         plan = search(task, solver, solver_options)

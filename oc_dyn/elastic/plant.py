@@ -1,11 +1,14 @@
 """The full elastic state as one column, its rates, and its energies."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import casadi as ca
 
 from ..function import function
 from .forward_dynamics import forces
+from .model import ElasticRobot
 from .motor_side import (
     at_motors,
     deflections,
@@ -32,7 +35,7 @@ class Plant:
     accelerations.
     """
 
-    parts: dict
+    parts: dict[str, slice]
     size: int
     controls: int
     rates: ca.Function
@@ -42,7 +45,7 @@ class Plant:
     residual: ca.Function
 
 
-def plant_rates(elastic):
+def plant_rates(elastic: ElasticRobot) -> ca.Function:
     """casadi.Function (t, x, p) -> dx of the robot alone, p = [u; prescribed sigma and its rate]: for
     collocation_equations, collocation_step and fixed_step. The parts of x are plant(elastic).parts."""
     p = plant(elastic)
@@ -51,7 +54,7 @@ def plant_rates(elastic):
     return ca.Function("plant_rates", [t, x, u], [p.rates(x, *parts)], ["t", "x", "p"], ["dx"])
 
 
-def plant(elastic):
+def plant(elastic: ElasticRobot) -> Plant:
     """Plant of an elastic robot."""
     if "plant" not in elastic._made:  # it depends on the robot alone, which does not change
         elastic._made["plant"] = _build(elastic)

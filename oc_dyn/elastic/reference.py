@@ -1,7 +1,11 @@
 """Motions to follow, as a Function of time that gives q and the time derivatives that an elastic robot needs."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import comb, factorial, inf
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -9,7 +13,10 @@ import numpy as np
 from .. import validation
 from ..errors import ModelError, OrderError, ShapeError
 from ..numbers import are_sane, as_floats
+from ..planning.trajectory import Trajectory
 from ..ports import derivative_name
+from ..types import Array, Numbers
+from .model import ElasticRobot
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,10 +26,10 @@ class Reference:
 
     function: ca.Function
     duration: float
-    breaks: tuple
+    breaks: tuple[float, ...]
     continuity: float
 
-    def at(self, times):
+    def at(self, times: Array | Sequence[float]) -> dict[str, Array]:
         """{port: array (rows, times)} at the times [s]."""
         outputs = self.function.map(len(times))(np.reshape(times, (1, -1)))
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -37,13 +44,17 @@ class Polynomials:
     the starts alone lose digits on the way, at high degrees many.
     """
 
-    t: np.ndarray
-    pieces: np.ndarray
+    t: Array
+    pieces: Array
     continuity: int
-    points: np.ndarray | None = None
+    points: Array | None = None
 
 
-def reference(elastic, motion, *, sigma=None, duration=None, order=0, needs="torque"):
+def reference(
+    elastic: ElasticRobot, motion: Callable[[Any], Any] | Polynomials | Trajectory, *,
+    sigma: Callable[[Any], Any] | Polynomials | Trajectory | Numbers | None = None, duration: float | None = None,
+    order: int = 0, needs: str = "torque",
+) -> Reference:  # fmt: skip
     """Reference of an elastic robot.
 
     motion: a callable or casadi.Function t -> q (q,), smooth; or polynomials, such as those of rest_to_rest or a
@@ -58,19 +69,20 @@ def reference(elastic, motion, *, sigma=None, duration=None, order=0, needs="tor
         raise ModelError(elastic.name, ["references are for robots with joints of one coordinate alone"])
     t = ca.MX.sym("t")
     count = elastic.flat_order(order) + 1
+    given: Any = motion
     if hasattr(motion, "pieces"):
         wanted = elastic.continuity(needs)
-        if motion.continuity < wanted:
+        if given.continuity < wanted:
             raise OrderError(
-                f"reference of {elastic.name}: the motion is {motion.continuity} times continuously differentiable, "
+                f"reference of {elastic.name}: the motion is {given.continuity} times continuously differentiable, "
                 f"{_WHY[needs]} needs {wanted}: the motor torque reads derivatives of q up to the "
                 f"{elastic.flat_order()}th; plan with continuity={wanted}, or say needs=... if less will do"
             )
-        if motion.pieces.shape[2] != elastic.nq:
-            raise ShapeError(f"reference: the motion has {motion.pieces.shape[2]} joints, {elastic.name} {elastic.nq}")
-        jets = (_of_pieces if getattr(motion, "points", None) is None else _of_points)(t, motion, count)
-        breaks, duration = tuple(motion.t), float(motion.t[-1] - motion.t[0])
-        continuity = motion.continuity
+        if given.pieces.shape[2] != elastic.nq:
+            raise ShapeError(f"reference: the motion has {given.pieces.shape[2]} joints, {elastic.name} {elastic.nq}")
+        jets = (_of_pieces if getattr(given, "points", None) is None else _of_points)(t, given, count)
+        breaks, duration = tuple(map(float, given.t)), float(given.t[-1] - given.t[0])
+        continuity = given.continuity
     else:
         if duration is None or not 0 < duration < inf:
             raise ShapeError(f"reference: duration is {duration!r}, expected a positive number of seconds")
@@ -150,7 +162,9 @@ def _of_points(t, motion, count):
     return jets + [ca.MX(ca.DM.zeros(n))] * (count - len(jets))
 
 
-def rest_to_rest(start, goal, duration, *, continuity=4, wait=0.0, hold=0.0):
+def rest_to_rest(
+    start: Numbers, goal: Numbers, duration: float, *, continuity: int = 4, wait: float = 0.0, hold: float = 0.0,
+) -> Polynomials:  # fmt: skip
     """Polynomials from rest to rest, with derivatives up to `continuity` zero at both ends: degree 2 continuity + 1.
 
     start, goal (n,) [rad, m]; duration [s] of the motion; wait, hold [s] before and after it. All derivatives are exact

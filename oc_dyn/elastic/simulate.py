@@ -1,8 +1,13 @@
 """Simulation of the full elastic state under a law of control, continuous in time or sampled."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -11,11 +16,15 @@ from .. import validation
 from ..errors import CheckWarning, ModelWarning, ShapeError, SolveError
 from ..interrupts import watched
 from ..numbers import are_sane
+from ..types import Array, Numbers
 from .closed_loop import ClosedLoop, torque_limits
 from .collocation import collocation_step
+from .control import Controller
 from .dop853 import fixed_step, integrate
+from .model import ElasticRobot
 from .plant import ENERGIES
 from .reachable import fastest, refusal_along
+from .reference import Reference
 
 METHODS = ("dop853", "cvodes", "idas")
 SAMPLED = ("dop853", "collocation", "cvodes")
@@ -38,64 +47,64 @@ class Run:
     that of friction and dampers, since the start [J]; facts: method, tolerance, steps and more; states (K, size) whole.
     """
 
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    theta: np.ndarray
-    dtheta: np.ndarray
-    q_ref: np.ndarray
-    v_ref: np.ndarray
-    tau_m: np.ndarray
-    deflection: np.ndarray
-    tau: np.ndarray
-    energies: dict
-    put_in: np.ndarray
-    taken: np.ndarray
-    states: np.ndarray
-    sigma: np.ndarray | None = None
-    facts: dict = field(default_factory=dict)
+    t: Array
+    q: Array
+    v: Array
+    theta: Array
+    dtheta: Array
+    q_ref: Array
+    v_ref: Array
+    tau_m: Array
+    deflection: Array
+    tau: Array
+    energies: dict[str, Array]
+    put_in: Array
+    taken: Array
+    states: Array
+    sigma: Array | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def error(self):
+    def error(self) -> Array:
         """(K, n) q - q_ref."""
         return self.q - self.q_ref
 
     @property
-    def largest_error(self):
+    def largest_error(self) -> float:
         """Largest absolute error of any joint at any time [rad, m]."""
         return float(np.abs(self.error).max())
 
     @property
-    def energy(self):
+    def energy(self) -> Array:
         """(K,) total energy [J]."""
-        return sum(self.energies.values())
+        return cast(Array, sum(self.energies.values()))
 
     @property
-    def energy_balance(self):
+    def energy_balance(self) -> Array:
         """(K,) energy gained less work put in plus work taken [J]: zero but for errors of integration."""
         return self.energy - self.energy[0] - self.put_in + self.taken
 
 
 def simulate(
-    elastic,
-    controller,
-    reference,
+    elastic: ElasticRobot,
+    controller: Controller,
+    reference: Reference,
     *,
-    duration=None,
-    dt=0.01,
-    method=None,
-    rtol=1e-10,
-    atol=None,
-    stiffness_error=0.0,
-    mass_error=0.0,
-    motor_inertia_error=0.0,
-    start=None,
-    torque_limit=None,
-    sample_time=None,
-    substeps=1,
-    noise=None,
-    seed=0,
-):
+    duration: float | None = None,
+    dt: float = 0.01,
+    method: str | None = None,
+    rtol: float = 1e-10,
+    atol: float | None = None,
+    stiffness_error: float | Mapping[str, float] = 0.0,
+    mass_error: float | Mapping[str, float] = 0.0,
+    motor_inertia_error: float = 0.0,
+    start: Mapping[str, Numbers] | Numbers | None = None,
+    torque_limit: Numbers | None = None,
+    sample_time: float | None = None,
+    substeps: int = 1,
+    noise: Mapping[str, Numbers] | None = None,
+    seed: int = 0,
+) -> Run:
     """Run of an elastic robot whose motors obey a Controller along a Reference.
 
     elastic: the real robot, from which the controller's model may differ. stiffness_error, mass_error,
@@ -249,7 +258,7 @@ def _continuous(loop, settings, x0, spread):
     states, x, failure = np.full((x0.size, times.size), np.nan), x0, None
     states[:, 0] = x0
     edges = [times[0], *breaks, times[-1]]
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges):
         inside = (times > a) & (times <= b)
         grid = [*times[inside], *([] if inside.any() and times[inside][-1] == b else [b])]
         try:

@@ -5,8 +5,12 @@ kind knows its torques and energy and, the other way, the deflections that a wan
 derivatives. The elastic torque alone is meant throughout; damping stands beside it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, TypeAlias, cast
 
 import casadi as ca
 import numpy as np
@@ -25,45 +29,49 @@ class LinearSpring:
     stiffness: float
     damping: float = 0.0
 
-    motors: ClassVar[tuple] = ("",)  # suffixes of the motors' names
+    motors: ClassVar[tuple[str, ...]] = ("",)  # suffixes of the motors' names
     variable: ClassVar[bool] = False  # whether the stiffness is a second flat output, port sigma
     adjusted: ClassVar[bool] = False  # whether sigma is a coordinate of the spring
 
     def __post_init__(self):
         _check(self, "stiffness")
 
-    def torques(self, z, sigma):
+    def torques(self, z: Sequence[Any], sigma: Any) -> list[Any]:
         """[torque] at deflections z = [z]."""
         return [self.stiffness * z[0]]
 
-    def energy(self, z, sigma):
+    def energy(self, z: Sequence[Any], sigma: Any) -> Any:
         """Energy stored in the spring [J]."""
         return 0.5 * self.stiffness * z[0] ** 2
 
-    def deflections(self, torque, sigma):
+    def deflections(self, torque: Sequence[Any], sigma: Any) -> list[list[Any]]:
         """One jet of derivatives per motor, as many as the joint torque has: torque = [tau, tau', ...]."""
         return [[x / self.stiffness for x in torque]]
 
-    def deflection(self, k, z, torque, sigma):
+    def deflection(self, k: int, z: Any, torque: Sequence[Any], sigma: Any) -> list[Any]:
         """Derivative k of each deflection; z: one jet per motor of those below k (not needed here)."""
         return [torque[k] / self.stiffness]
 
-    def refusal(self, torque, sigma=()):
+    def refusal(self, torque: float, sigma: Sequence[float] = ()) -> Exception | None:
         """None: any torque has its deflection."""
         return None
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> LinearSpring:
         """The same spring with its torque times a factor."""
         return LinearSpring(self.stiffness * factor, self.damping)
 
 
-@dataclass(frozen=True, eq=False)
 class _ByLaw:
     """What springs given by a law share. Fields that subclasses have: law(s), damping, guess, factor, torque_range.
 
     _made: Functions of the law, by name, and its derivatives by their number. dataclasses.replace does not copy it, so
     each spring has its own; laws are called once, when the spring is built.
     """
+
+    motors: ClassVar[tuple[str, ...]]
+    variable: ClassVar[bool]
+    adjusted: ClassVar[bool]
+    _made: dict[str, Any]
 
     def __post_init__(self):
         _check(self, "factor", self._start())
@@ -83,7 +91,7 @@ class _ByLaw:
         slope = np.linalg.det(self._made["slope"](self._start(), np.ones(int(self.variable))).full())
         if slope < 0 and not self.variable:
             self._refuse(f"the law falls at the deflection {self.guess:g}: it must rise, as a spring pulls back")
-        if not slope != 0:
+        if slope == 0:
             self._refuse(
                 f"the law has no slope at the deflections {self._start()} where the solution for a wanted torque "
                 "starts; give another guess"
@@ -107,18 +115,22 @@ class _ByLaw:
             energy = energy + w * ca.dot(z, ca.vertcat(*self._law(ca.vertsplit(s * z), sigma)))
         return energy
 
-    def torques(self, z, sigma):
+    def torques(self, z: Sequence[Any], sigma: Any) -> list[Any]:
         """[torque, ...] at deflections z = [z, ...], one per motor."""
         return ca.vertsplit(self._made["torques"](ca.vertcat(*z), self._coordinate(sigma)))
 
-    def energy(self, z, sigma):
+    def energy(self, z: Sequence[Any], sigma: Any) -> Any:
         """Energy stored in the spring [J]."""
         return self._made["energy"](ca.vertcat(*z), self._coordinate(sigma))
 
     def _coordinate(self, sigma):
         return sigma if self.adjusted else ca.DM(int(self.variable), 1)
 
-    def deflections(self, torque, sigma):
+    def refusal(self, torque: float, sigma: Sequence[float]) -> Exception | None:
+        """The error that says why there is no deflection for a torque; None if there is one."""
+        raise NotImplementedError
+
+    def deflections(self, torque: Sequence[Any], sigma: Any) -> list[list[Any]]:
         """One jet of derivatives per motor, as many as the joint torque has.
 
         torque: [tau, tau', ...]; sigma: [sigma, sigma', ...], as many, where the stiffness is variable. The deflection
@@ -127,14 +139,14 @@ class _ByLaw:
         """
         z = self._made["inverse"].function(self._target(0, torque, sigma), self._coordinate(sigma and sigma[0]))
         if isinstance(z, ca.DM) and not z.is_regular():
-            raise self.refusal(float(torque[0]), [float(x) for x in sigma[:1]])
+            raise cast(Exception, self.refusal(float(torque[0]), [float(x) for x in sigma[:1]]))
         jets = [[x] for x in ca.vertsplit(z)]
         for k in range(1, len(torque)):
             for jet, x in zip(jets, self.deflection(k, jets, torque, sigma), strict=True):
                 jet.append(x)
         return jets
 
-    def deflection(self, k, z, torque, sigma):
+    def deflection(self, k: int, z: Any, torque: Sequence[Any], sigma: Any) -> list[Any]:
         """Derivative k of each deflection; z: one jet per motor of those below k.
 
         The k-th derivative of wanted(z, sigma) = target is linear in that of z: slope z^(k) + rest = target^(k).
@@ -153,7 +165,7 @@ class _ByLaw:
         if k not in self._made:
             z = [ca.SX.sym("z", len(self.motors)) for _ in range(k + 1)]
             s = [ca.SX.sym("sigma", int(self.variable)) for _ in range(k + 1)]
-            flow = [*zip(z[:-1], z[1:], strict=True), *zip(s[:-1], s[1:], strict=True)]
+            flow = [*pairwise(z), *pairwise(s)]
             rates = time_derivatives(self._made["wanted"](z[0], s[0]), k, flow, cse=True)
             self._made[k] = ca.Function("derivative", [*z, *s], [rates[k]])
         return self._made[k]
@@ -197,14 +209,14 @@ class NonlinearSpring(_ByLaw):
     a millionth of torque / deflection. Torques that it cannot give have the deflection NaN.
     """
 
-    law: object
+    law: Callable[..., Any]
     damping: float = 0.0
     guess: float = 0.0
     factor: float = 1.0
-    torque_range: tuple | None = None
-    _made: dict = field(default_factory=dict, init=False, repr=False)
+    torque_range: tuple[float, float] | None = None
+    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    motors: ClassVar[tuple] = ("",)
+    motors: ClassVar[tuple[str, ...]] = ("",)
     variable: ClassVar[bool] = False
     adjusted: ClassVar[bool] = False
 
@@ -212,7 +224,7 @@ class NonlinearSpring(_ByLaw):
         return [self.factor * _value(self.law, z[0])]
 
     @property
-    def reach(self):
+    def reach(self) -> tuple[float, float]:
         """(lowest, highest) torque [Nm, N] that the law gives where it rises, inf without an end."""
         return self._made["inverse"].torques
 
@@ -235,15 +247,15 @@ class NonlinearSpring(_ByLaw):
         function = inverted.function if np.isinf(torques).all() else ca.Function("inverse", [tau, none], [z])
         return replace(inverted, function=function, torques=torques)
 
-    def refusal(self, torque, sigma=()):
+    def refusal(self, torque: float, sigma: Sequence[float] = ()) -> Exception | None:
         """The error that says why there is no deflection for a torque; None if there is one."""
         if self._made["inverse"].function(torque, ca.DM(0, 1)).is_regular():
             return None
         return _beyond("NonlinearSpring", torque, "", self.reach)
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> NonlinearSpring:
         """The same spring with its torque times a factor."""
-        span = None if self.torque_range is None else tuple(factor * x for x in self.torque_range)
+        span = _times(factor, self.torque_range)
         return NonlinearSpring(self.law, self.damping, self.guess, self.factor * factor, span)
 
 
@@ -256,15 +268,15 @@ class VariableSpring(_ByLaw):
     (lowest, highest): torques that the spring must be able to give at every such sigma, as of a NonlinearSpring.
     """
 
-    law: object = None
+    law: Callable[..., Any] | None = None
     damping: float = 0.0
     guess: float = 0.0
     factor: float = 1.0
-    torque_range: tuple | None = None
-    sigma_range: tuple | None = None
-    _made: dict = field(default_factory=dict, init=False, repr=False)
+    torque_range: tuple[float, float] | None = None
+    sigma_range: tuple[float, float] | None = None
+    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    motors: ClassVar[tuple] = ("",)
+    motors: ClassVar[tuple[str, ...]] = ("",)
     variable: ClassVar[bool] = True
     adjusted: ClassVar[bool] = True
 
@@ -300,16 +312,16 @@ class VariableSpring(_ByLaw):
             self._refuse(f"{problem} over torque_range and sigma_range; give another guess or smaller ranges")
         return inverted
 
-    def refusal(self, torque, sigma):
+    def refusal(self, torque: float, sigma: Sequence[float]) -> Exception | None:
         """The error that says why there is no deflection for a torque at [sigma]; None if there is one."""
         if self._made["inverse"].function(torque, sigma[0]).is_regular():
             return None
         span = inverse.reach(self._made["wanted"], self._made["slope"], float(self.guess), sigma[0])[0]
         return _beyond("VariableSpring", torque, f" at sigma = {sigma[0]:.6g}", span)
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> VariableSpring:
         """The same spring with its torque times a factor."""
-        span = None if self.torque_range is None else tuple(factor * x for x in self.torque_range)
+        span = _times(factor, self.torque_range)
         return VariableSpring(self.law, self.damping, self.guess, self.factor * factor, span, self.sigma_range)
 
 
@@ -327,16 +339,16 @@ class AntagonisticSprings(_ByLaw):
     are not a number.
     """
 
-    agonist: object
-    antagonist: object = None
+    agonist: Callable[..., Any]
+    antagonist: Callable[..., Any] | None = None
     damping: float = 0.0
-    guess: tuple = (0.1, -0.1)
+    guess: tuple[float, float] = (0.1, -0.1)
     factor: float = 1.0
-    torque_range: tuple | None = None
-    sigma_range: tuple | None = None
-    _made: dict = field(default_factory=dict, init=False, repr=False)
+    torque_range: tuple[float, float] | None = None
+    sigma_range: tuple[float, float] | None = None
+    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    motors: ClassVar[tuple] = (".agonist", ".antagonist")
+    motors: ClassVar[tuple[str, ...]] = (".agonist", ".antagonist")
     variable: ClassVar[bool] = True
     adjusted: ClassVar[bool] = False
 
@@ -344,7 +356,7 @@ class AntagonisticSprings(_ByLaw):
         second = -_value(self.agonist, -z[1]) if self.antagonist is None else _value(self.antagonist, z[1])
         return [self.factor * _value(self.agonist, z[0]), self.factor * second]
 
-    def stiffness_jet(self, z):
+    def stiffness_jet(self, z: Sequence[Any]) -> list[Any]:
         """[stiffness, its rate] at the jets z, one per motor."""
         below = [ca.vertcat(*(jet[k] for jet in z)) for k in range(2)]
         zero = ca.DM(1, 1)
@@ -367,7 +379,7 @@ class AntagonisticSprings(_ByLaw):
                 self._refuse(str(self.refusal(float(T[bad][0]), [float(s[bad][0])])))
         return inverted
 
-    def refusal(self, torque, sigma):
+    def refusal(self, torque: float, sigma: Sequence[float]) -> Exception | None:
         """The error that says why a torque and [a stiffness] cannot be had together; None if they can."""
         if self._made["inverse"].function([torque, sigma[0]], 1.0).is_regular():
             return None
@@ -383,15 +395,20 @@ class AntagonisticSprings(_ByLaw):
             return LimitError(f"{text}; with that torque the stiffness of the pair, both pulling, is {bound}")
         return SolveError(f"{text}, or were not found; give another guess, or torque_range and sigma_range", "unsolved")
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> AntagonisticSprings:
         """The same springs with their torques times a factor."""
-        spans = [None if x is None else tuple(factor * y for y in x) for x in (self.torque_range, self.sigma_range)]
+        torques, sigmas = _times(factor, self.torque_range), _times(factor, self.sigma_range)
         return AntagonisticSprings(
-            self.agonist, self.antagonist, self.damping, self.guess, self.factor * factor, *spans
+            self.agonist, self.antagonist, self.damping, self.guess, self.factor * factor, torques, sigmas
         )
 
 
+Spring: TypeAlias = LinearSpring | NonlinearSpring | VariableSpring | AntagonisticSprings
 _ALL = (-np.inf, np.inf)
+
+
+def _times(factor: float, span: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if span is None else (factor * span[0], factor * span[1])
 
 
 def _beyond(spring, torque, where, span):

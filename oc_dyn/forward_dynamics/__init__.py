@@ -41,4 +41,4 @@ quantity(
     errors=("OrderError: friction=True at an order above 0",),
 )
 
-from . import articulated_body, articulated_spatial, by_ad, closed_form, taylor  # noqa: E402, F401  registers the methods
+from . import articulated_body, articulated_spatial, by_ad, closed_form, taylor  # noqa: E402  registers the methods

@@ -1,5 +1,7 @@
 """Forward dynamics of any order by automatic differentiation, of forward or of inverse dynamics of order 0."""
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
@@ -48,8 +50,8 @@ def _along_jet(model, order, q, v, T, W, cse):
     W_ = None if W is None else [ca.SX.sym("W", *W[0].shape) for _ in W]
     first = taylor(model, 0, q_, v_, T_[:1], None if W is None else W_[:1])[0]
     flow = [(q_, model.configuration_rate(q_, v_)), (v_, A_[0])]
-    flow += [*zip(A_[:-1], A_[1:], strict=True), *zip(T_[:-1], T_[1:], strict=True)]
-    flow += [] if W is None else list(zip(W_[:-1], W_[1:], strict=True))
+    flow += [*pairwise(A_), *pairwise(T_)]
+    flow += [] if W is None else list(pairwise(W_))
     rates = time_derivatives(ca.cse(first), order, flow, cse)
     inputs = [q_, v_, *T_, *(W_ or [])]
     values = [q, v, *T, *(W or [])]
@@ -78,8 +80,8 @@ def ad_via_inverse(model, order, q, v, T, W=None):
     A_ = [ca.SX.sym("A", *v.shape) for _ in range(order + 1)]
     W_ = None if W is None else [ca.SX.sym("W", *W[0].shape) for _ in W]
     first = inverse_dynamics(model, 0, q_, [v_, A_[0]], None if W is None else W_[:1])[0]
-    flow = [(q_, model.configuration_rate(q_, v_)), (v_, A_[0]), *zip(A_[:-1], A_[1:], strict=True)]
-    flow += [] if W is None else list(zip(W_[:-1], W_[1:], strict=True))
+    flow = [(q_, model.configuration_rate(q_, v_)), (v_, A_[0]), *pairwise(A_)]
+    flow += [] if W is None else list(pairwise(W_))
     torques = time_derivatives(ca.cse(first), order, flow, cse=True)
     solve = mass_solver(model, q)
     accelerations = []

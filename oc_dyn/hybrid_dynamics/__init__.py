@@ -110,4 +110,4 @@ quantity(
     example=example,
 )
 
-from . import by_ad, hybrid_body, hybrid_spatial, taylor  # noqa: E402, F401  registers the methods
+from . import by_ad, hybrid_body, hybrid_spatial, taylor  # noqa: E402  registers the methods

@@ -36,7 +36,7 @@ quantity(
     "and w_b its wrench, column b of w_ext",
 )
 
-from . import (  # noqa: E402, F401  registers the methods
+from . import (  # noqa: E402  registers the methods
     by_ad,
     closed_form,
     recursive_body,

@@ -1,5 +1,6 @@
 """Inverse dynamics of any order by automatic differentiation of the order-0 method with the fewest instructions."""
 
+from itertools import pairwise
 from math import factorial
 
 import casadi as ca
@@ -31,9 +32,9 @@ def ad_jet_cse(model, order, q, V, W=None):
 
 def _along_jet(model, order, q, V, W, cse):
     tau = taylor(model, 0, q, V[:2], None if W is None else W[:1])
-    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)]
+    flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)]
     if W is not None:
-        flow += zip(W[:-1], W[1:], strict=True)
+        flow += pairwise(W)
     return time_derivatives(ca.cse(tau[0]), order, flow, cse)
 
 
@@ -54,7 +55,7 @@ def ad_time(model, order, q, V, W=None):
     t = ca.SX.sym("t")
     symbols = [ca.SX.sym("q", *q.shape), *(ca.SX.sym("v", *x.shape) for x in V)]
     q_, V_ = symbols[0], symbols[1:]
-    flow = [(q_, model.configuration_rate(q_, V_[0])), *zip(V_[:-1], V_[1:], strict=True)]
+    flow = [(q_, model.configuration_rate(q_, V_[0])), *pairwise(V_)]
     motion = _polynomial(time_derivatives(q_, order, flow, cse=False), t)
     rates = [_polynomial(V_[k:], t) for k in range(2)]
     W_ = None if W is None else [ca.SX.sym("W", *x.shape) for x in W]

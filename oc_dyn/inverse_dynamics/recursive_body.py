@@ -28,7 +28,7 @@ def recursive_body(model, order, q, V, W=None):
     Cost O(n depth order^2).
     """
     tops = range(order + 2)  # V is needed up to its derivative order + 1
-    Ad, B, P, Vd = forward_kinematics(model, order + 1, q, V)
+    Ad, _, _, Vd = forward_kinematics(model, order + 1, q, V)
     v = [model.joint_v(x) for x in V]
 
     G = {0: [ca.vertcat(0, 0, 0, -model.gravity)] + [ca.DM.zeros(6)] * order}

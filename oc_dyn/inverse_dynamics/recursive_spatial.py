@@ -89,7 +89,7 @@ def _moment(M):
 
 
 def bias(model, M, V, k):
-    """Pi^(k+1) - M^(k) [0; g] of a body without the term of V^(k+1), which is not needed yet.  (62)-(65)"""
+    """Pi^(k+1) - M^(k) [0; g] of a body without the term of V^(k+1), which is not needed yet; (62)-(65)."""
     weight = M[k] @ ca.vertcat(0, 0, 0, model.gravity)
     return total(comb(k + 1, r) * (M[r] @ V[k + 1 - r]) for r in range(1, k + 2)) - weight
 

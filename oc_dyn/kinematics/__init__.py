@@ -137,4 +137,4 @@ quantity(
     equation="V = J(q) v, V the twist of the frame",
 )
 
-from . import by_ad, recursive_body, recursive_spatial  # noqa: E402, F401  registers the methods
+from . import by_ad, recursive_body, recursive_spatial  # noqa: E402  registers the methods

@@ -1,5 +1,7 @@
 """Motion of frames by automatic differentiation of their pose alone."""
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..lie import se3
@@ -55,4 +57,4 @@ def _twist(model, q, v, frame, representation):
 
 def _flow(model, q, V):
     """Pairs (symbol, its time derivative) of q and all of V but the last."""
-    return [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)] if V else []
+    return [(q, model.configuration_rate(q, V[0])), *pairwise(V)] if V else []

@@ -1,16 +1,21 @@
 """od.contact_wrenches, od.contact_points: forces on points of a robot as the dynamics take them, and those points."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import casadi as ca
 
 from ..errors import ShapeError
-from ..function import RobotFunction, function
+from ..function import function
 from ..model.cache import cached
 from ..model.quaternions import quaternions
-from ..model.robot import check_robot
+from ..model.robot import Frame, Robot, check_robot
+from ..model.robot_function import RobotFunction
 from ..numbers import shortened
 
 
-def contact_wrenches(robot, frames):
+def contact_wrenches(robot: Robot, frames: Sequence[str]) -> RobotFunction:
     """RobotFunction (q (nq,), f (3, k)) -> w_ext (6, bodies), of forces at the origins of k frames [N, in root axes].
 
         w_ext = od.contact_wrenches(robot, ["LF_foot", "RF_foot"])(q, f)
@@ -24,7 +29,7 @@ def contact_wrenches(robot, frames):
     return cached(robot, ("contact_wrenches", tuple(frames)), lambda: _made(robot, seen))
 
 
-def contact_points(robot, frames):
+def contact_points(robot: Robot, frames: Sequence[str]) -> RobotFunction:
     """RobotFunction (q (nq,), v (nv,)) -> p (3, k), dp (3, k): origins of k frames [m], their velocities, in root axes.
 
         p, dp = od.contact_points(robot, ["LF_foot", "RF_foot"])(q, v)
@@ -35,14 +40,14 @@ def contact_points(robot, frames):
     return cached(robot, ("contact_points", tuple(frames)), lambda: _points(robot, frames))
 
 
-def _seen(what, robot, frames):
+def _seen(what: str, robot: Robot, frames: Sequence[str]) -> list[Frame]:
     check_robot(what, robot)
     if not isinstance(frames, (list, tuple)):
         raise ShapeError(f"{what}: got {shortened(frames)}, expected a list of names of frames")
     return [robot.frame(name) for name in frames]
 
 
-def _points(robot, frames):
+def _points(robot: Robot, frames: Sequence[str]) -> RobotFunction:
     q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
     p = [function(robot, "frame_pose", frame=name)(q=q)["p"] for name in frames]
     dp = [function(robot, "frame_twist", frame=name, representation="hybrid")(q=q, v=v)["V"][3:] for name in frames]
@@ -50,7 +55,7 @@ def _points(robot, frames):
     return _checking(robot, ca.Function("contact_points", [q, v], out, ["q", "v"], ["p", "dp"]))
 
 
-def _made(robot, frames):
+def _made(robot: Robot, frames: list[Frame]) -> RobotFunction:
     q, f = ca.SX.sym("q", robot.nq), ca.SX.sym("f", 3, len(frames))
     number = {body.index: k for k, body in enumerate(robot.bodies)}
     out = [ca.SX.zeros(6) for _ in robot.bodies]
@@ -64,6 +69,6 @@ def _made(robot, frames):
     return _checking(robot, ca.Function("contact_wrenches", [q, f], [w_ext], ["q", "f"], ["w_ext"]))
 
 
-def _checking(robot, base):
+def _checking(robot: Robot, base: ca.Function) -> RobotFunction:
     names = {"q": robot.coordinate_names, "v": robot.velocity_names}
     return RobotFunction(base, names, rotations=quaternions(robot))

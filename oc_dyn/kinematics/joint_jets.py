@@ -1,5 +1,7 @@
 """Motion of one joint as Taylor coefficients, in canonical frames, grown coefficient by coefficient."""
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..lie import jets
@@ -110,6 +112,6 @@ def _function_jet(f, q):
     """Last Taylor coefficient of f(q(t)) from those of q."""
     order = len(q) - 1
     x = [ca.SX.sym("x", *q[0].shape) for _ in q]
-    rates = time_derivatives(ca.vec(f(x[0])), order, list(zip(x[:-1], x[1:], strict=True)), cse=True)
+    rates = time_derivatives(ca.vec(f(x[0])), order, list(pairwise(x)), cse=True)
     derivatives = jets.to_derivatives(q)
     return jets.from_derivatives([ca.Function("d", x, [r])(*derivatives) for r in rates])[-1].reshape(f.size_out(0))

@@ -184,7 +184,7 @@ quantity(
     notes=(_ARMATURE,),
 )
 
-from . import (  # noqa: E402, F401  registers the methods
+from . import (  # noqa: E402  registers the methods
     by_ad,
     closed_form,
     composite,

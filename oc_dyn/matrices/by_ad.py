@@ -1,5 +1,7 @@
 """Matrices of the equations of motion by automatic differentiation."""
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..inverse_dynamics.taylor import taylor
@@ -95,7 +97,7 @@ def eom_coefficients(model, order, q, V):
 
 def along(model, order, q, V, x):
     """Time derivatives 0..order of x, which depends on q and perhaps on v; V has what they need."""
-    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)] if V else []
+    flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)] if V else []
     derivatives = time_derivatives(ca.cse(ca.vec(ca.densify(x))), order, flow, cse=True)
     return [d.reshape(x.shape) for d in derivatives]
 

@@ -1,5 +1,7 @@
 """Mass matrix, Coriolis matrix and gravity in one: kinematics shared, and dM = C + C^T taken from an admissible C."""
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..lie.time_derivatives import time_derivatives
@@ -35,7 +37,7 @@ def jacobian_sum(model, order, q, V):
 )
 def composite_bodies(model, order, q, V):
     """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see od.describe("dynamic_matrices")."""
-    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)]
+    flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)]
     nv = model.robot.nv
     M, C, g = composite_matrices(model, q, V[0])
     derivatives = time_derivatives(ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True)

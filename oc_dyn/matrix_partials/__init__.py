@@ -76,4 +76,4 @@ quantity(
     notes=("Columns are those of robot.parameter_names; armature, which is in M, is not among them.",),
 )
 
-from . import by_ad, jacobian_sum  # noqa: E402, F401  registers the methods
+from . import by_ad, jacobian_sum  # noqa: E402  registers the methods

@@ -1,5 +1,7 @@
 """Partial derivatives of the dynamic matrices by automatic differentiation."""
 
+from typing import Any
+
 import casadi as ca
 
 from ..inverse_dynamics.taylor import taylor
@@ -10,7 +12,7 @@ from ..model.canonical import with_parameters
 from ..registry import method
 
 _OF = "AD: Jacobians of composite bodies (M), composite_coriolis or spatial_admissible (C) and taylor at rest (g)"
-_FACTS = {"kind": "ad", "source": _OF, "coriolis": ("christoffel", "garofalo")}
+_FACTS: dict[str, Any] = {"kind": "ad", "source": _OF, "coriolis": ("christoffel", "garofalo")}
 
 
 @method("matrix_partials", "ad", **_FACTS)

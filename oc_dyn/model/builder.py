@@ -255,7 +255,7 @@ class RobotBuilder:
     def _axis(self, name: str, kind: str, axis: Any) -> Array:
         if axis is None:
             return np.array([0.0, 0.0, 1.0])
-        if kind in ("spherical", "free", "fixed", "transform"):
+        if kind in ("fixed", *jt.WITHOUT_AXIS):
             self._refuse(f"joint {name!r} is {kind} and has no axis; leave it out, turn the joint by rpy instead")
         axis = _vector(f"{self.name}: joint {name!r}: axis", axis)
         if np.linalg.norm(axis) < 1e-9:

@@ -36,8 +36,8 @@ class Canonical:
     parent, children: tree. kind, pitch, motion, S (6, nv): the joint; S is None for a transform joint, see
     subspaces(). R (3, 3), p (3,): resting placement of the joint frame in the parent's frame. inertia, M (6, 6): the
     body's inertia in its frame; of the ground, what regrouping moved there. armature [kg m^2 or kg]: one for all
-    velocities of a joint, or one for each. A joint of two simple ones (joints.SPLIT) has a body without mass between,
-    so numbers are not the robot's: `number` maps the robot's to these.
+    velocities of a joint, or one for each. A joint of several simple ones (joints.SPLIT) has bodies without mass
+    between, so numbers are not the robot's: `number` maps the robot's to these.
     """
 
     robot: object
@@ -194,7 +194,7 @@ class _Simple:
 
 
 def _simple_bodies(robot, short):
-    """([None, _Simple, ...], number): joints of two simple ones split; number of the robot's bodies in this list."""
+    """([None, _Simple, ...], number): joints of several simple ones split; numbers of the robot's bodies here."""
     out, number = [None], [0]
     for b in robot.bodies:
         j, parent = b.joint, number[b.parent]
@@ -202,15 +202,15 @@ def _simple_bodies(robot, short):
             coordinates = (j.q_index, j.nq, j.v_index, j.nv)
             out.append(_Simple(j, parent, b.rotation, b.translation, b.inertia, coordinates, np.eye(3)))
         else:
-            first, second, turn = jt.SPLIT[j.kind]
-            k = 1 if j.kind == "cylindrical" else 0  # its distance is the second coordinate
-            A, z = axis_frame(j.axis, short), np.array([0.0, 0.0, 1.0])
-            where = [(j.q_index + i, 1, j.v_index + i, 1) for i in (k, 1 - k)]
-            one, two = replace(j, kind=first, axis=z), replace(j, kind=second, axis=z)
-            out.append(_Simple(one, parent, b.rotation @ A, b.translation, Inertia.zero(), where[0], None))
-            own = A @ turn
+            own, z = axis_frame(j.axis, short), np.array([0.0, 0.0, 1.0])
+            placed = parent, b.rotation @ own, b.translation
+            for kind, k, turn in jt.SPLIT[j.kind]:
+                own, (above, rotation, translation) = own @ turn, placed
+                one, where = replace(j, kind=kind, axis=z), (j.q_index + k, 1, j.v_index + k, 1)
+                out.append(_Simple(one, above, rotation @ turn, translation, Inertia.zero(), where, None))
+                placed = len(out) - 1, np.eye(3), np.zeros(3)
             body = b.inertia.expressed_in(own.T, np.zeros(3))
-            out.append(_Simple(two, len(out) - 1, turn, np.zeros(3), body, where[1], own))
+            out[-1] = replace(out[-1], inertia=body, own_frame=own)
         number.append(len(out) - 1)
     return out, tuple(number)
 
@@ -315,7 +315,7 @@ def is_permutation(R, tolerance=CLEAN):
 
 
 def _axis_on_z(joint, short):
-    return np.eye(3) if joint.kind in ("spherical", "free", "transform") else axis_frame(joint.axis, short)
+    return np.eye(3) if joint.kind in jt.WITHOUT_AXIS else axis_frame(joint.axis, short)
 
 
 def _choose_frame(bodies, i, K, children, offset, tolerance, short):

@@ -1,5 +1,10 @@
 """What the canonical form of a robot aligns, makes exact and regroups, as a text, and what that saves."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import numpy as np
 
 from ..errors import ModelError
@@ -7,7 +12,7 @@ from ..text import terminal
 from .canonical import SHORT, almost_quarter_turns, as_written, canonical, is_permutation, moved_inertia
 from .inertia import PARAMETERS
 
-_COUNTER = {}  # filled by od.function, which stands above the model
+_COUNTER: dict[str, Any] = {}  # filled by od.function, which stands above the model
 _COUNTED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 
@@ -54,9 +59,9 @@ def _taken(robot):
 
 
 def _names(model):
-    """Names of the bodies here; one between two simple joints is named after the one it carries."""
+    """Names of the bodies here; one between simple joints is named after the one it carries."""
     names = {i: b.name for i, b in zip(model.number[1:], model.robot.bodies, strict=True)}
-    return {i: names.get(i) or f"between, at {names[i + 1]}" for i in model.bodies}
+    return {i: names.get(i) or f"between, at {names[min(k for k in names if k > i)]}" for i in model.bodies}
 
 
 def _listed(title, rows):
@@ -103,7 +108,10 @@ def _counts(robot):
     return lines
 
 
-def counts_instructions(function):
+F = TypeVar("F", bound=Callable[..., int])
+
+
+def counts_instructions(function: F) -> F:
     """Decorator of the function (robot, quantity, model) -> instructions that reports count with."""
     _COUNTER["instructions"] = function
     return function

@@ -111,7 +111,7 @@ def joint_problems(j):
     if j.kind != "fixed" and j.kind not in jt.KINDS:
         problems.append(f"joint {j.name!r} has type {j.kind!r}; supported: fixed, {', '.join(jt.KINDS)}")
         return problems
-    if j.kind not in ("fixed", "spherical", "free", "transform"):
+    if j.kind not in ("fixed", *jt.WITHOUT_AXIS):
         axis = np.asarray(j.axis, float)
         if axis.shape != (3,) or not np.all(np.isfinite(axis)):
             problems.append(f"joint {j.name!r}: axis is {axis.tolist()}, expected three finite numbers")

@@ -6,10 +6,10 @@ import numpy as np
 
 from ..errors import ModelError
 from ..text import columns, terminal, told_apart
+from .joints import QUATERNIONS
 
 _WIDTH = 110
 _FRAMES_SHOWN = 60
-_QUATERNIONS = ("spherical", "free")
 
 
 def table(robot):
@@ -76,7 +76,7 @@ def _limits(robot, j, bound):
 
 def _footnotes(robot):
     lines = ["units: kg; rad or m, rad/s or m/s, Nm or N; - is no limit; q and v count from 0"]
-    if any(j.kind in _QUATERNIONS for j in robot.joints):
+    if any(j.kind in QUATERNIONS for j in robot.joints):
         lines.append("quaternions are (w, x, y, z), before the position; velocities are body twists, angular first")
     for j in robot.mimics:
         rule = f"{j.mimic.multiplier:g} * {terminal(j.mimic.joint)}"

@@ -16,7 +16,7 @@ of the moved frame in the resting one; the joint's twist, in the moved frame, is
 | universal   | angle about z, then about the new x| rates                                      |
 | transform   | any, given by its pose E(q)        | rates; S depends on q                      |
 
-A cylindrical or universal joint is two simple ones with a body without mass between: SPLIT says which.
+A cylindrical or universal joint is two simple ones with a body without mass between: SPLIT says which; it may be more.
 """
 
 from __future__ import annotations
@@ -40,16 +40,18 @@ SUBSPACE = {  # columns of S, twist [angular; linear]
     "planar": _E[:, [2, 3, 4]],
     "free": _E,
 }
-# (first joint, second joint, turn between them): z of the second joint is x of the first for the universal joint
-SPLIT = {
-    "cylindrical": ("prismatic", "revolute", np.eye(3)),
-    "universal": ("revolute", "revolute", np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])),
+_Z_TO_X = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # the next z is this x
+SPLIT = {  # simple joints from the parent on: (kind, which coordinate is its own, turn from the one before)
+    "cylindrical": (("prismatic", 1, np.eye(3)), ("revolute", 0, np.eye(3))),
+    "universal": (("revolute", 0, np.eye(3)), ("revolute", 1, _Z_TO_X)),
 }
 KINDS = (*SUBSPACE, *SPLIT, "transform")
 NQ = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "spherical": 4, "planar": 3, "free": 7}
-NQ |= {"cylindrical": 2, "universal": 2}
-NV = {kind: S.shape[1] for kind, S in SUBSPACE.items()} | {"cylindrical": 2, "universal": 2}
+NQ |= {kind: len(parts) for kind, parts in SPLIT.items()}
+NV = {kind: S.shape[1] for kind, S in SUBSPACE.items()} | {kind: len(parts) for kind, parts in SPLIT.items()}
 GROUPS = ("spherical", "planar", "free")  # their velocities do not commute, and are not the rates of q
+QUATERNIONS = ("spherical", "free")  # their coordinates begin with one
+WITHOUT_AXIS = (*QUATERNIONS, "transform")
 Q_NAMES = {  # of the coordinates and the velocities of one joint; "1", "2", ... for kinds that are not here
     "spherical": ("qw", "qx", "qy", "qz"),
     "planar": ("angle", "x", "y"),
@@ -110,7 +112,7 @@ def rate(kind: str, q: Any, v: Any) -> Any:
 def neutral(kind: str, nq: int) -> Array:
     """Configuration without displacement (zero for a transform joint), as numpy array."""
     q = np.zeros(nq)
-    if kind in ("spherical", "free"):
+    if kind in QUATERNIONS:
         q[0] = 1.0
     return q
 

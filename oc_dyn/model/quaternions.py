@@ -15,15 +15,15 @@ import numpy as np
 from ..errors import ShapeError
 from ..numbers import HUGE
 from ..types import Array, Numbers
+from .joints import QUATERNIONS
 
 TOLERANCE = 1e-6  # | |quaternion| - 1 | of numbers
-_KINDS = ("spherical", "free")
 
 
 def quaternions(robot: Any) -> tuple[tuple[str, int], ...]:
     """((joint name, first of its four rows in q), ...)."""
     links = getattr(robot, "links", robot)  # of an elastic robot
-    return tuple((j.name, j.q_index) for j in links.joints if j.kind in _KINDS)
+    return tuple((j.name, j.q_index) for j in links.joints if j.kind in QUATERNIONS)
 
 
 def check_quaternions(where: str, found: Iterable[tuple[str, int]], q: Array, normalize: bool = False) -> None:

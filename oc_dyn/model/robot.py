@@ -282,7 +282,7 @@ class Robot(ReadOnlyArrays):
                 parts.append([rng.uniform(lower, upper)])
             elif j.kind == "planar":
                 parts.append([rng.uniform(-np.pi, np.pi), *rng.uniform(-1, 1, 2)])
-            elif j.kind not in ("spherical", "free"):
+            elif j.kind not in jt.QUATERNIONS:
                 parts.append(rng.uniform(-1, 1, j.nq))
             else:
                 Q = rng.normal(size=4)
@@ -676,9 +676,9 @@ def _hold(name: str, joints: Sequence[Joint], lock: dict[str, Any]) -> tuple[Joi
         q = values[j.name]
         if q.size != j.nq or not are_sane(q):
             raise ShapeError(f"lock: joint {j.name} ({j.kind}) got {q.tolist()}, expected {j.nq} finite number(s)")
-        check_quaternions("lock", [(j.name, 0)] if j.kind in ("spherical", "free") else (), q)
+        check_quaternions("lock", [(j.name, 0)] if j.kind in jt.QUATERNIONS else (), q)
         R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch, j.motion))
-        A = np.eye(3) if j.kind in ("spherical", "free") else axis_frame(j.axis, 0.0)  # those have no axis
+        A = np.eye(3) if j.kind in jt.QUATERNIONS else axis_frame(j.axis, 0.0)  # those have no axis
         R, p = A @ R @ A.T, A @ p.reshape(3)
         out.append(
             replace(j, kind="fixed", rotation=j.rotation @ R, translation=j.rotation @ p + j.translation, mimic=None)

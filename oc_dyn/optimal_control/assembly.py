@@ -5,7 +5,9 @@ the order solvers for this structure (fatrop) need. Derivatives reach the solver
 blocks are evaluated with `map` and their entries placed by index, so nothing is differentiated for more stages.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -13,6 +15,8 @@ import numpy as np
 from ..errors import ShapeError
 from ..interrupts import evaluation_watch
 from .convexified import Convexified
+
+SOLVERS = ("ipopt", "fatrop", "sqpmethod")  # that take our derivatives, see Assembly.cache; tests solve with each
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +28,7 @@ class Group:
     keep: np.ndarray | None = None
 
     def kept(self):
+        """(count, ng) bool: which rows are constraints."""
         shape = (self.count, self.kind.ng)
         keep = np.ones(shape, bool) if self.keep is None else np.asarray(self.keep, bool)
         if keep.shape != shape:
@@ -50,6 +55,7 @@ class Assembly:
 
     @property
     def size(self):
+        """Numbers of unknowns and of constraints."""
         return self.nlp["x"].numel(), self.nlp["g"].numel()
 
     def parameters(self, p, s=None):
@@ -76,7 +82,7 @@ class Assembly:
         x, p, g, f = (self.nlp[k] for k in ("x", "p", "g", "f"))
         lam_f, lam_g = self.parts["lam_f"], self.parts["lam_g"]
         J, gradient, H = self.parts["jacobian"], self.parts["gradient"], self.parts.get(hessian)
-        if solver not in ("ipopt", "fatrop", "sqpmethod"):
+        if solver not in SOLVERS:
             return {}
         xp, both = ["x", "p"], [x, p]
         made = {"nlp_f": ([f], ["f"]), "nlp_g": ([g], ["g"]), "nlp_jac_g": ([g, J], ["g", "jac_g_x"])}
@@ -123,62 +129,39 @@ def assemble(groups, n_p=0, n_s=0, threads=1):
     numbers, dynamics = _numbers(groups, stages)
     m = int(sum(r.size for r in dynamics) + sum((r >= 0).sum() for r in numbers))
     lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", m)
-    multipliers = ca.vertcat(lam_g, 0)
-    f, start = ca.MX(0), 0
-    sources = {k: [] for k in ("g", "jacobian", "gradient", "exact", "gauss_newton")}
-    places = {k: [] for k in sources}
-
+    lam_rows = ca.vertcat(lam_g, 0)  # the last for rows that are left out
+    f, start, collected = ca.MX(0), 0, _Collected()
     for group in groups:
         of, count = group.kind, group.count
-        evaluated = _mapped(count, threads)
-        span = range(start, start + count)
+        evaluated, span = _mapped(count, threads), range(start, start + count)
         z = ca.reshape(x[int(first[start]) : int(first[start + count])], of.nx + of.nu, count)
-        s = own[:, start : start + count]
-        inputs = [z, ca.repmat(common, 1, count), s]
+        inputs = [z, ca.repmat(common, 1, count), own[:, start : start + count]]
         following, rows = evaluated(of.value, *inputs)
         f = f + ca.sum2(*evaluated(of.cost, *inputs))
-        if of.n_next:
-            ends = np.array([first[k + 1] + np.arange(of.n_next) for k in span])
-            sources["g"].append(_entries(x, ends) - ca.vec(following))
-            places["g"].append(np.concatenate([dynamics[k] for k in span]))
+        collected.add("gradient", ca.vec(*evaluated(of.gradient, *inputs)))
+        steps = np.concatenate([np.zeros(0, int), *(dynamics[k] for k in span)]).astype(int)
         kept = np.concatenate([numbers[k] for k in span]) if of.ng else np.zeros(0, int)
+        if of.n_next:
+            ends = np.concatenate([first[k + 1] + np.arange(of.n_next) for k in span])
+            collected.add("g", x[ends.tolist()] - ca.vec(following), steps)
+            collected.add("jacobian", ca.MX(ca.DM.ones(ends.size)), np.stack([steps, ends]))
         if np.any(kept >= 0):
-            sources["g"].append(ca.vec(rows)[np.flatnonzero(kept >= 0).tolist()])
-            places["g"].append(kept[kept >= 0])
-        # Jacobian: entries of -d next and d rows by z, and 1 by the state behind
-        row, column = (np.array(c, int) for c in of.jacobian.sparsity_out(0).get_triplet())
-        (J,) = evaluated(of.jacobian, *inputs)
+            collected.add("g", ca.vec(rows)[np.flatnonzero(kept >= 0).tolist()], kept[kept >= 0])
         targets = [np.concatenate([dynamics[k], numbers[k]]).astype(int) for k in span]
-        target = np.concatenate([t[row] for t in targets]) if row.size else np.zeros(0, int)
-        columns = np.concatenate([first[k] + column for k in span]) if row.size else np.zeros(0, int)
-        use = np.flatnonzero(target >= 0)
-        if use.size:
-            sign = np.tile(np.where(row < of.n_next, -1.0, 1.0), count)[use]
-            sources["jacobian"].append(_entries_of(J, of.jacobian, count)[use.tolist()] * ca.DM(sign))
-            places["jacobian"].append(np.stack([target[use], columns[use]]))
+        _add_jacobian(collected, of, count, *evaluated(of.jacobian, *inputs), targets, first[start : start + count])
+        lam = [ca.MX(0, count)] * 2
         if of.n_next:
-            sources["jacobian"].append(ca.MX(ca.DM.ones(ends.size)))
-            places["jacobian"].append(np.stack([np.concatenate([dynamics[k] for k in span]), ends.ravel()]))
-        (gradient,) = evaluated(of.gradient, *inputs)
-        sources["gradient"].append(ca.vec(gradient))
-        # Hessian
-        lam_next = ca.MX(0, count)
-        if of.n_next:
-            lam_next = -ca.reshape(lam_g[np.concatenate([dynamics[k] for k in span]).tolist()], of.n_next, count)
-        lam_rows = ca.MX(0, count)
+            lam[0] = -ca.reshape(lam_g[steps.tolist()], of.n_next, count)
         if of.ng:
-            lam_rows = ca.reshape(multipliers[np.where(kept >= 0, kept, m).tolist()], of.ng, count)
+            lam[1] = ca.reshape(lam_rows[np.where(kept >= 0, kept, m).tolist()], of.ng, count)
         for which, function in (("exact", of.hessian), ("gauss_newton", of.gauss_newton)):
-            row, column = (np.array(c, int) for c in function.sparsity_out(0).get_triplet())
-            if row.size:
-                (H,) = evaluated(function, *inputs, ca.repmat(lam_f, 1, count), lam_next, lam_rows)
-                sources[which].append(_entries_of(H, function, count))
-                places[which].append(
-                    np.concatenate([np.stack([first[k] + row, first[k] + column]) for k in span], axis=1)
-                )
+            if function.nnz_out(0):
+                (H,) = evaluated(function, *inputs, ca.repmat(lam_f, 1, count), *lam)
+                _add_hessian(collected, which, H, function, first[start : start + count])
         start += count
     n = int(first[-1])
-    order = np.argsort(np.concatenate(places["g"]), kind="stable") if places["g"] else np.zeros(0, int)
+    sources, places = collected.sources, collected.places
+    order = np.argsort(np.concatenate([np.zeros(0, int), *places["g"]]), kind="stable")
     g = ca.vertcat(ca.MX(0, 1), *sources["g"])[order.tolist()]
     parts = {
         "lam_f": lam_f,
@@ -193,6 +176,39 @@ def assemble(groups, n_p=0, n_s=0, threads=1):
     return Assembly(list(groups), {"x": x, "p": p, "f": ca.densify(f), "g": g}, first, equality, numbers, parts)
 
 
+class _Collected:
+    """Entries of the parts of a program, stages by stages: expressions, and where they belong."""
+
+    def __init__(self):
+        self.sources, self.places = defaultdict(list), defaultdict(list)
+
+    def add(self, part, source, places=None):
+        """A column of entries, and their numbers (k,), or rows and columns (2, k)."""
+        self.sources[part].append(source)
+        self.places[part].append(places)
+
+
+def _add_jacobian(collected, of, count, J, targets, first):
+    """Entries of -d next and d rows by z; targets: numbers of the constraints of a stage, -1 where left out."""
+    row, column = (np.array(c, int) for c in of.jacobian.sparsity_out(0).get_triplet())
+    if not row.size:
+        return
+    target = np.concatenate([t[row] for t in targets])
+    columns = np.concatenate([k + column for k in first])
+    use = np.flatnonzero(target >= 0)
+    if use.size:
+        sign = np.tile(np.where(row < of.n_next, -1.0, 1.0), count)[use]
+        entries = _entries_of(J, of.jacobian, count)[use.tolist()] * ca.DM(sign)
+        collected.add("jacobian", entries, np.stack([target[use], columns[use]]))
+
+
+def _add_hessian(collected, which, H, function, first):
+    """Entries of the blocks of stages that begin at the unknowns `first`."""
+    row, column = (np.array(c, int) for c in function.sparsity_out(0).get_triplet())
+    places = np.concatenate([np.stack([k + row, k + column]) for k in first], axis=1)
+    collected.add(which, _entries_of(H, function, len(first)), places)
+
+
 def _mapped(count, threads):
     """(Function, *inputs) -> its outputs for `count` stages side by side."""
 
@@ -205,7 +221,7 @@ def _mapped(count, threads):
 
 
 def _check(groups, stages):
-    for a, b in zip(stages[:-1], stages[1:], strict=True):
+    for a, b in pairwise(stages):
         if a.n_next != b.nx:
             raise ShapeError(f"stage {a.name} gives a next state of {a.n_next}, stage {b.name} behind it has {b.nx}")
     if stages[-1].n_next:
@@ -224,10 +240,6 @@ def _numbers(groups, stages):
         at += int(keep.sum())
         numbers.append(row)
     return numbers, dynamics
-
-
-def _entries(x, indices):
-    return x[np.ravel(indices).astype(int).tolist()]
 
 
 def _entries_of(matrices, function, count):

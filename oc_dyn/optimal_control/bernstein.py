@@ -63,15 +63,16 @@ def following(chain, relative_length):
     return out
 
 
-def outputs(chain, share, mean_length, relative_length):
-    """Expressions of q, dq, ... a share of the interval behind its start."""
-    relative = relative_length if share else None  # the start does not depend on the length of the interval
-    x, length = _taylor(chain, relative), mean_length if relative is None else mean_length * relative
+def outputs(chain, shares, mean_length, relative_length):
+    """Expressions of q, dq, ... for each of some shares of the interval behind its start, one list after the other."""
+    x = _taylor(chain, relative_length)
+    length = mean_length if relative_length is None else mean_length * relative_length
     values = []
-    for d in range(chain.order + 1):
-        weights = at(chain.order, d, share)
-        terms = [float(w) * y for w, y in zip(weights, x, strict=True) if w]
-        values.append(sum(terms[1:], terms[0]) / length**d if d else sum(terms[1:], terms[0]))
+    for share in shares:
+        for d in range(chain.order + 1):
+            weights = at(chain.order, d, share)
+            terms = [float(w) * y for w, y in zip(weights, x, strict=True) if w]
+            values.append(sum(terms[1:], terms[0]) / length**d if d else sum(terms[1:], terms[0]))
     return values
 
 

@@ -70,14 +70,16 @@ class PhaseFunctions:
     # limits with parameters that vary from node to node
 
 
-def phase_functions(made, phase):
+def phase_functions(made, phase, bounds):
+    """A PhaseFunctions of a phase of a Transcription, whose limits have the bounds {name: (lower, upper)} now."""
     rows = dict(zip(range(len(made.states)), made.state_rows, strict=True))
     rated, mapped, joined = (
         [i for k in ks for i in rows[k]] for ks in (made.rated(phase), list(phase.steps), list(phase.join))
     )
     rates = [phase.rates[k] for k in made.rated(phase)]
     cost = sum((ca.sumsqr(r) / 2 for r in phase.squares), sum(phase.integrals, ca.MX(0)))
-    cost += sum((rate for rate, _ in phase.sums), sum(phase.means, ca.MX(0)) / made.mean_duration(phase))
+    cost = sum((rate for rate, _ in phase.sums), cost)
+    cost = sum((mean / made.mean_duration(phase) for mean in phase.means), cost)
     known, free = _between(made, phase)
     unknown = [made.states[k].symbol for k in phase.steps if not set(rows[k]) <= free]
     unknown = ca.vertcat(ca.MX(0, 1), *unknown)
@@ -86,10 +88,10 @@ def phase_functions(made, phase):
     varying = ca.vertcat(ca.MX(0, 1), *made.own[1:])
     low, groups = low_order(made.method), {"dense": [], "nodal": [], "rest": []}
     of = f" of phase {phase.number}" if len(made.phases) > 1 else ""
-    limits = [one for k, row in enumerate(phase.rows) for one in made.now(row).scalars(row.name or f"{k}{of}")]
-    several = {w.label[0]: w.constraint for w in phase.within if w.fixed is None}
-    limits += [one for label, row in several.items() for one in made.now(row).scalars(label)]
-    limits += [one for row in made.chain_limits() for one in row.scalars(row.name)]
+    limits = [(row.name or f"{k}{of}", row) for k, row in enumerate(phase.rows)]
+    limits += {w.label[0]: w.constraint for w in phase.within if w.fixed is None}.items()
+    limits += [(row.name, row) for row in made.chain_limits(bounds)]
+    limits = [one for name, row in limits for one in row.with_bounds(bounds).scalars(name)]
     for r in limits:
         # what is said of a later time in the interval belongs to nodes
         alone = r.of_nodes or ca.depends_on(r.expression, ca.vertcat(unknown, made.description.ahead))

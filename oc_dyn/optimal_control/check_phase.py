@@ -1,5 +1,7 @@
 """One phase of a Solution, integrated and looked at between its nodes, for solution_check."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from .check_functions import buffered, columns, low_order, slopes_of
@@ -96,7 +98,7 @@ class Part:
                 shares = np.linspace(0, 1, count + 1)
                 y, error = np.vstack([self.x[self.f.rated], np.zeros(self.N)]), 0.0
                 values, slopes = [y], [self.rates(0.0, y)]
-                for a, b in zip(shares, shares[1:], strict=False):
+                for a, b in pairwise(shares):
                     y, estimate = step(a, b, y, slopes[-1])
                     values.append(y)
                     slopes.append(self.rates(b, y))
@@ -113,7 +115,7 @@ class Part:
         return self.h[:, None, None] * np.concatenate([J, np.zeros((self.N, len(y), 1))], axis=2)
 
     def check(self, tolerance):
-        """([CheckRow], cost, error of the integration)"""
+        """([CheckRow], cost, error of the integration)."""
         grid, values, slopes, error = self.integrated(tolerance)
         f, rows, known = self.f, [], error <= tolerance
         if not known:
@@ -149,6 +151,7 @@ class Part:
         return np.array([0.0, 1.0]), ends, [ends[1] - ends[0]] * 2
 
     def state_row(self, what, i, difference, expected, times):
+        """A CheckRow of the largest difference (n, times) between state i and what it is expected to be."""
         k = int(np.argmax(np.nan_to_num(np.abs(difference[i]), nan=np.inf)))
         value, right = expected[i, k] + difference[i, k], expected[i, k]
         error = abs(difference[i, k]) / self.scale[i]
@@ -176,6 +179,7 @@ class Part:
         return rows
 
     def rates_at_nodes(self):
+        """Rates of the states at the end of each interval, times its length."""
         x = self.following.copy()
         return (self.h * self.rates_of(x, self.controls[-1]))[:-1]
 
@@ -202,7 +206,7 @@ class Part:
         for what, (limits, f_limits), (y, u, w, constants, t) in (
             ("limit", f.dense, everywhere), ("limit", f.nodal, at_nodes), ("rest", f.rest, everywhere)
         ):  # fmt: skip
-            names, lower, upper = [r.name for r in limits], *_bounds(limits)
+            names, (lower, upper) = [r.name for r in limits], _bounds(limits)
             values = columns(f_limits, y, u, constants)
             if w is not None and what == "limit":
                 smooth = columns(f_limits, y, w, constants)

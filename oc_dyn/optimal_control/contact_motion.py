@@ -5,6 +5,8 @@ On intervals of length h accelerations v' and forces f are constant, and steps a
     q+ = q (+) (h v + h^2/2 v'),  v+ = v + h v',  tau = inverse dynamics (q, v, v') - sum J_i' f_i
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import casadi as ca
@@ -15,8 +17,9 @@ from ..function import function
 from ..kinematics.contact import contact_points, contact_wrenches
 from ..model.cache import cached
 from ..model.quaternions import check_quaternions, quaternions
-from ..model.robot import check_robot
+from ..model.robot import Robot, check_robot
 from ..numbers import as_floats
+from ..types import Array
 from .description import Body
 
 
@@ -69,13 +72,13 @@ class ContactMotion:
     t (N + 1,) [s], q (N + 1, nq), v (N + 1, nv) at nodes; dv (N, nv), f (N, k, 3) [N, root axes] on intervals.
     """
 
-    robot: object
-    frames: tuple
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    dv: np.ndarray
-    f: np.ndarray
+    robot: Robot
+    frames: tuple[str, ...]
+    t: Array
+    q: Array
+    v: Array
+    dv: Array
+    f: Array
 
     def __post_init__(self):
         check_robot("contact motion", self.robot)
@@ -88,12 +91,12 @@ class ContactMotion:
             object.__setattr__(self, name, value)
 
     @property
-    def tau(self):
+    def tau(self) -> Array:
         """(N, nv) torques that it takes at the starts of intervals, zero at joints that need no motor."""
         forces = self.f.reshape(-1, 3).T
         return contact_efforts(self.robot, self.frames)(self.q[:-1].T, self.v[:-1].T, self.dv.T, forces).full().T
 
-    def between(self, count):
+    def between(self, count: int) -> tuple[Array, Array, Array]:
         """(times (N, count), q (N, count, nq), p (N, count, k, 3)): configurations and points within the intervals,
         from their starts, on the steps."""
         s = np.diff(self.t)[:, None] * np.arange(count) / count
@@ -101,7 +104,7 @@ class ContactMotion:
         p = self._points(q.reshape(-1, self.robot.nq)).reshape(*s.shape, -1, 3)
         return self.t[:-1, None] + s, q, p
 
-    def report(self, friction):
+    def report(self, friction: float) -> dict[str, float]:
         """{what: number} of how far the motion is from the laws of mechanics, zero for not at all.
 
         The residual of the dynamics is that of joints of type free. Forces are constant on intervals: the cone, about
@@ -119,7 +122,7 @@ class ContactMotion:
         forces = np.concatenate([self.f, np.broadcast_to(weight, (N, 1, 3))], axis=1)
         wrench = np.hstack([np.cross(arms, forces).sum(axis=1), forces.sum(axis=1)])
         rate = function(robot, "momentum", order=1, normalize=True)(q.T, v.T, self.dv.T)[1].full().T
-        return {
+        found = {
             "residual of the dynamics at nodes [N, Nm]": np.abs(self.tau[:, free]).max(initial=0),
             "residual of the steps": np.abs(steps).max(),
             "force beyond the friction cone [N]": (np.hypot(*self.f.T[:2]) - friction * self.f.T[2]).max(initial=0),
@@ -127,6 +130,7 @@ class ContactMotion:
             "rate of momentum less the sum of wrenches, relative": np.abs(rate - wrench).max() / np.abs(wrench).max(),
             "norm of the quaternions less 1": np.abs(norms).max(initial=0),
         }
+        return {what: float(x) for what, x in found.items()}
 
     def _later(self, s):
         step = s[:, None] * self.v[:-1] + s[:, None] ** 2 / 2 * self.dv

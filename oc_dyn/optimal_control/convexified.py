@@ -33,18 +33,23 @@ class Convexified(ca.Callback):
         self.construct("convexified", {})
 
     def get_n_in(self):
+        """For CasADi: one input, the Hessian."""
         return 1
 
     def get_n_out(self):
+        """For CasADi: one output, the Hessian made convex."""
         return 1
 
     def get_sparsity_in(self, _):
+        """For CasADi: the upper triangle."""
         return self.upper
 
     def get_sparsity_out(self, _):
+        """For CasADi: both triangles."""
         return self.full
 
     def eval(self, arg):
+        """For CasADi: [upper triangle] -> [both triangles, of blocks that are positive definite]."""
         values = np.zeros(self.length)
         values[self.above] = values[self.below] = arg[0].nonzeros()
         for size, places in self.groups:

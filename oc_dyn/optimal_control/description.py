@@ -28,6 +28,7 @@ class Variable:
 
     @property
     def size(self):
+        """Number of rows."""
         return self.symbol.numel()
 
 
@@ -42,6 +43,20 @@ class Constraint:
     name: str = ""
     of_nodes: bool = False
     fraction: float | None = None
+
+    def bounds_of(self, changed):
+        """(lower, upper) from {name of a constraint: what its bounds were changed to}."""
+        if self.name in changed:
+            return changed[self.name]
+        whole, _, place = self.name.rpartition("[")  # one of scalars()
+        if whole in changed and place[:-1].isdigit() and self.lower.size == 1:
+            return tuple(bound[[int(place[:-1])]] for bound in changed[whole])
+        return self.lower, self.upper
+
+    def with_bounds(self, changed):
+        """The same with its bounds of bounds_of."""
+        lower, upper = self.bounds_of(changed)
+        return replace(self, lower=lower, upper=upper)
 
     def scalars(self, name):
         """One constraint for every element, named after the whole."""
@@ -118,10 +133,12 @@ class BernsteinChain:
 
     @property
     def order(self):
+        """The highest derivative of q among the outputs."""
         return len(self.outputs) - 1
 
     @property
     def size(self):
+        """Number of rows of q."""
         return self.origin.numel()
 
     @property

@@ -94,7 +94,7 @@ def _by_nodes(midpoint):
     return step
 
 
-rk4.order, euler.order = 4, 1
+rk4.order, euler.order = 4, 1  # type: ignore[attr-defined]
 METHODS = {
     "rk4": rk4,
     "euler": euler,
@@ -102,6 +102,12 @@ METHODS = {
     "trapezoidal": _by_nodes(False),
     "hermite_simpson": _by_nodes(True),
 }
+
+
+def order_of_cost(name):
+    """Order of the error of the objective of smooth problems: two at most where controls are constant on intervals."""
+    step = METHODS[name]
+    return step.order if getattr(step, "controls_are_states", False) else min(step.order, 2)
 
 
 def chosen_method(method):

@@ -22,6 +22,7 @@ class SampledGuess:
     values: np.ndarray
 
     def __call__(self, share):
+        """The guess at a share of the time, from 0 to 1."""
         return np.array([np.interp(share, self.shares, column) for column in self.values.T])
 
 

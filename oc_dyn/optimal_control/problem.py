@@ -26,6 +26,7 @@ from ..friction import counts
 from ..function import function
 from ..interrupts import deadline
 from ..kinematics.contact import contact_points
+from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
@@ -228,13 +229,13 @@ class Problem:
         """(q, v, dv, tau) of a robot whose v is the rate of q, as states, controls and the dynamics between them.
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
-        takes fewer iterations as a rule and bears coarser grids. Bounds are for the caller to add by limit.
+        usually takes fewer iterations and tolerates coarser grids. Bounds are for the caller to add by limit.
         scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
         includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
         check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
-        unfit = sorted({"spherical", "planar", "free"} & robot.features)
+        unfit = sorted(set(GROUPS) & robot.features)
         if unfit:
             problem = f"it has {unfit} joints; contact_body does them, or next(...) with robot.integrate"
             raise ModelError(f"rigid_body of {robot.name}", [problem])
@@ -416,12 +417,13 @@ class Problem:
     def bound(self, name, lower, upper):
         """New bounds of a limit, by its name, or of a bernstein chain, by that of q, d1q, ...; from the next solve on.
         What has a bound keeps one, and what has none gets none: that decides which constraints there are."""
-        known = {row.name: (row.lower, row.upper) for p in self._phases for row in p.rows if row.name}
-        known |= {w.constraint.name: (w.constraint.lower, w.constraint.upper) for p in self._phases for w in p.within}
-        known |= {k: x for k, x in self.numbers.bounds.items()}
+        rows = [row for p in self._phases for row in (*p.rows, *(w.constraint for w in p.within if w.fixed is None))]
+        known = {row.name: (row.lower, row.upper) for row in rows if row.name} | self.numbers.bounds
         if name not in known:
-            raise UnknownName("limit or chain with bounds", name, sorted(k for k in known if k))
+            raise UnknownName("limit or chain with bounds", name, sorted(known))
         old = known[name]
+        if any(row.name == name and row.lower.size != old[0].size for row in rows):
+            raise ShapeError(f"bound: several limits of different sizes are called {name!r}; give them names of their own")
         new = tuple(self._bounds(name, lower, upper, old[0].size))
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
@@ -459,7 +461,8 @@ class Problem:
             self._revision += 1
 
     def guess(self, values):
-        """{state or control, or its name: guess}, as of state; from the next solve on. {q: guess} of a chain."""
+        """{state or control, or its name: guess}, as of state, or {q of a bernstein chain: guess}, as of chain; from
+        the next solve on."""
         if not isinstance(values, dict):
             raise ShapeError(f"guess: got {shortened(values)}, expected {{state or control: guess}}")
         known = [*self._states, *self._controls]

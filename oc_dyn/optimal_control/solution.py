@@ -1,6 +1,7 @@
 """What Problem.solve found: a Solution, which answers to symbols, expressions and names."""
 
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -20,9 +21,8 @@ class Solution:
     iterations) of all starts, where there were several.
     """
 
-    local_optima = ()
-
-    to_trajectory = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
+    local_optima: tuple = ()
+    to_trajectory: Any = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 
     def __init__(self, problem, transcribed, found, given):
         self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]
@@ -34,6 +34,7 @@ class Solution:
         self.x, self.u, self.durations = transcribed.values(found.x)
         for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
             values.flags.writeable = False
+        self.limit_bounds = dict(transcribed.numbers.bounds)  # as they are now
         self.times = transcribed.times_of(self.durations)  # values of the symbols of the free durations
         self.relative_lengths = transcribed.relative_lengths(found.x)
         of_time = self.description.time

@@ -18,11 +18,13 @@ def check(solution, tolerance):
     """SolutionCheck of a Solution."""
     made, constants = solution.transcribed, _constants(solution)
     rows, cost, uncertainty, first, inner = [], 0.0, 0.0, 0, made.inner(solution.unknowns)
+    bounds = tuple((name, *(side.tobytes() for side in both)) for name, both in solution.limit_bounds.items())
     for number, phase in enumerate(made.phases):
-        if number not in made.checks:  # complete: the phases of a transcription never change
-            made.checks[number] = phase_functions(made, phase)
+        key = number, bounds  # complete: of the phases of a transcription only bounds of limits change
+        if key not in made.checks:
+            made.checks[key] = phase_functions(made, phase, solution.limit_bounds)
         here = slice(first, first + phase.nodes)
-        part = Part(solution, phase, made.checks[number], constants[:, here], inner[number], first)
+        part = Part(solution, phase, made.checks[key], constants[:, here], inner[number], first)
         found, own, error = part.check(tolerance)
         rows += found
         cost, uncertainty, first = cost + own, max(uncertainty, error), first + phase.nodes

@@ -125,22 +125,27 @@ class StageKinds:
         """Parts of a column, one for each of the symbols."""
         return ca.vertsplit(column, ends_of(symbols)) if symbols else []
 
-    def at(self, expressions, x, u, constants, share=0.0, phase=0):
-        """Expressions of the problem at states, controls (columns), and [durations, parameters, those of a stage], a
-        share of an interval of a phase behind its start where they are of chains."""
-        if not expressions:
-            return []
+    def at(self, expressions, x, u, constants):
+        """Expressions of the problem at states, controls (columns), and [durations, parameters, those of a stage]."""
+        return self.at_shares({None: expressions}, x, u, constants)[None] if expressions else []
+
+    def at_shares(self, expressions, x, u, constants, phase=0):
+        """{share: values} of {share of an interval of a phase behind its start, None for its node: expressions}, where
+        chains are so much later."""
         columns = [self.split(y, [v.symbol for v in some]) for y, some in ((x, self.states), (u, self.controls))]
         given = [*columns[0], *columns[1], *constants, type(x)(0)]
-        known = [*self.symbols, self.description.ahead]
-        expressions = [ca.MX(e) for e in expressions]
-        if self.outputs and ca.depends_on(ca.veccat(*expressions), ca.veccat(*self.outputs)):
-            of_chains = ca.Function("f", known, self._outputs(share)).call(given, True, False)
-            known, given = [*known, *self.outputs], [*given, *of_chains]
-        if share:
-            known, given = self._moved(known, given, share, phase)
-        f = ca.Function("f", known, expressions)
-        return f.call(given, True, False)
+        known, outputs, values = [*self.symbols, self.description.ahead], {}, {}
+        expressions = {share: [ca.MX(e) for e in some] for share, some in expressions.items()}
+        every = ca.veccat(*(e for some in expressions.values() for e in some))
+        if self.outputs and ca.depends_on(every, ca.veccat(*self.outputs)):
+            f = ca.Function("f", known, self._outputs(expressions))  # of all shares, which have terms in common
+            found = f.call(given, True, False)
+            parts = [found[i : i + len(self.outputs)] for i in range(0, len(found), len(self.outputs))]
+            outputs, known = dict(zip(expressions, parts, strict=True)), [*known, *self.outputs]
+        for share, some in expressions.items():
+            own = self._moved(known, given, share, phase) if share else given
+            values[share] = ca.Function("f", known, some).call([*own, *outputs.get(share, ())], True, False)
+        return values
 
     def at_nodes(self, expressions):
         """Function of all symbols that gives expressions of them and of the outputs of chains at the start of an
@@ -148,23 +153,28 @@ class StageKinds:
         known = [*self.symbols, self.description.ahead]
         if self.outputs:
             f = ca.Function("f", [*known, *self.outputs], expressions)
-            expressions = f.call([*known, *self._outputs(0.0)], True, False)
+            expressions = f.call([*known, *self._outputs([None])], True, False)
         return ca.Function("value", known, expressions)
 
-    def _outputs(self, share):
-        """Expressions of the outputs of bernstein chains a share of the interval behind its start."""
+    def _outputs(self, shares):
+        """Expressions of the outputs of bernstein chains for each of some shares of the interval behind its start, None
+        for its node, where they do not depend on the length of the interval."""
         mean, relative = self.durations[0].mean_step(self.description.share), self.description.relative_length
-        return [x for c in self.description.bernstein for x in bernstein.outputs(c, share, mean, relative)]
+        if None in shares:
+            shares, relative = [0.0], None
+        found = [bernstein.outputs(c, shares, mean, relative) for c in self.description.bernstein]
+        return [x for k in range(len(shares)) for c, some in zip(self.description.bernstein, found, strict=True)
+                for x in some[k * (c.order + 1) : (k + 1) * (c.order + 1)]]  # fmt: skip
 
     def _moved(self, known, given, share, phase):
-        """The same with the states of taylor chains a share of the interval later."""
+        """Values of the symbols with the states of taylor chains a share of the interval later."""
         given, places = list(given), {id(s): i for i, s in enumerate(known)}
-        symbols, h = known[: len(self.symbols) + 1], self.description.length(phase)
+        symbols, h = known[: len(given)], self.description.length(phase)
         for chain in self.description.chains:
             f = ca.Function("f", symbols, later(list(chain), share * h)[:-1])
-            for symbol, value in zip(chain[:-1], f.call(given[: len(symbols)], True, False), strict=True):
+            for symbol, value in zip(chain[:-1], f.call(given, True, False), strict=True):
                 given[places[id(symbol)]] = value
-        return known, given
+        return given
 
     def parts(self, phase, last):
         """Parts of a phase."""
@@ -281,7 +291,7 @@ class StageKinds:
             for share, weight in zip(at[:-1].tolist(), weights.tolist(), strict=False):
                 asked.setdefault(share, []).append(rate)
                 costs.append((share, weight))
-        found = {share: iter(self.at(some, X, U, constants, share, phase.number)) for share, some in asked.items()}
+        found = {k: iter(values) for k, values in self.at_shares(asked, X, U, constants, phase.number).items()}
         rows, cost = [ca.vec(next(found[w.share])) for w, _ in which], 0
         if costs:
             h = self._length(phase, X, U, constants)

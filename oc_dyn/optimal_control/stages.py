@@ -37,10 +37,12 @@ class Kind:
 
     @property
     def n_next(self):
+        """Number of states of the next stage that the dynamics give."""
         return self.value.size1_out(0)
 
     @property
     def ng(self):
+        """Number of constraints."""
         return self.value.size1_out(1)
 
     def compiled(self, compiler):

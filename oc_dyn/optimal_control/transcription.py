@@ -1,6 +1,6 @@
 """A Problem as stages for a method of integration, and the way back from its unknowns to its symbols."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -129,12 +129,11 @@ class Transcribed(StageKinds):
         """(lower, upper) of the rows of a block, as they are now."""
         if block.constraint is None:
             return np.zeros((2, block.size))
-        row, changed = block.constraint, self.numbers.bounds.get(block.constraint.name)
-        if changed is None:
-            return row.lower, row.upper
+        row, bounds = block.constraint, self.numbers.bounds
         chain = self._chain_of.get(row.name)
         if chain is None:
-            return changed
+            return row.bounds_of(bounds)
+        changed = bounds[row.name]
         order = chain.names.index(row.name)
         scale = bernstein.unit(*changed) if order else 1.0
         return tuple((bound / scale)[chain.bounded[order]] for bound in changed)
@@ -331,18 +330,13 @@ class Transcribed(StageKinds):
         T = self.durations[phase.number].value
         return T if d.relative_length is None else T * d.relative_length
 
-    def now(self, row):
-        """A constraint with its bounds as they are now."""
-        lower, upper = self.numbers.bounds.get(row.name, (row.lower, row.upper))
-        return replace(row, lower=lower, upper=upper)
-
-    def chain_limits(self):
-        """Bounds of bernstein chains as limits of their outputs."""
+    def chain_limits(self, bounds):
+        """Bounds of bernstein chains, {name: (lower, upper)}, as limits of their outputs."""
         rows = []
         for chain in self.description.bernstein:
             for output, name, which in zip(chain.outputs, chain.names, chain.bounded, strict=True):
                 if which.any():
-                    rows.append(Constraint(output, *self.numbers.bounds[name], name))
+                    rows.append(Constraint(output, *bounds[name], name))
         return rows
 
     def _chain_guesses(self, initial):

@@ -125,7 +125,7 @@ def integral(problem, expression, lower, upper, name, scale, guess):
 
 
 def keep_below(problem, expression):
-    """minimize(maximum=expression)"""
+    """minimize(maximum=expression)."""
     name = _free_name(problem, "maximum")
     largest = variable(problem, name, 1, -np.inf, np.inf, None, 0.0)
     problem.limit(-np.inf, expression_of("minimize maximum", expression) - largest, 0.0, name=name)

@@ -351,4 +351,4 @@ quantity(
     notes=(_STEP, _SYMMETRIC),
 )
 
-from . import by_ad, composite, composite_adjoint, mass_inverse, recursive_scalar, spatial_vector  # noqa: E402, F401  registers the methods
+from . import by_ad, composite, composite_adjoint, mass_inverse, recursive_scalar, spatial_vector  # noqa: E402  registers the methods

@@ -5,6 +5,7 @@ With multipliers that move too, mu(t) with mu^(r-k) = lam_k k! (r-k)! / r! now, 
 F = mu' tau, so that derivatives of F by q, v, dv are all that an algorithm has to give.
 """
 
+from itertools import pairwise
 from math import comb, factorial
 
 import casadi as ca
@@ -24,8 +25,8 @@ def along_motion(model, order, q, V, W, partials, flow=None):
     """
     nv, height = model.robot.nv, partials[0].shape[0]
     if flow is None:
-        flow = [] if W is None else list(zip(W[:-1], W[1:], strict=True))
-    flow = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True), *flow]
+        flow = [] if W is None else list(pairwise(W))
+    flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V), *flow]
     stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in partials)))
     derivatives = time_derivatives(stacked, order, flow, cse=True)
     split = [[ca.sparsify(x.reshape((height, nv))) for x in ca.vertsplit(d, height * nv)] for d in derivatives]
@@ -65,7 +66,7 @@ def hessians_along_motion(model, order, q, V, lams, W, hessian):
     def hessians(q, V, M, W, flow):
         F = blocks(hessian(model, q, V[0], V[1], M[0], W and W[0]))
         stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in F.values())))
-        motion = [(q, model.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True), *flow]
+        motion = [(q, model.configuration_rate(q, V[0])), *pairwise(V), *flow]
         D = []
         for derived in time_derivatives(stacked, order, motion, cse=True):
             upper = [ca.sparsify(x.reshape((nv, nv))) for x in ca.vertsplit(derived, nv * nv)]
@@ -100,8 +101,8 @@ def _with_moving_multipliers(order, q, V, lams, W, derivatives):
     if order == 0:
         return derivatives(q, V, lams, W, [])
     mu = [ca.SX.sym("mu", *lam.shape) for lam in lams]
-    flow = [*zip(mu[:-1], mu[1:], strict=True)]
-    flow += [] if W is None else list(zip(W[:-1], W[1:], strict=True))
+    flow = [*pairwise(mu)]
+    flow += [] if W is None else list(pairwise(W))
     out = derivatives(q, V, mu, W, flow)
     values = [ca.SX(lams[order - k]) / comb(order, k) for k in range(order + 1)]
     return ca.substitute([ca.SX(x) for x in out], mu, values)

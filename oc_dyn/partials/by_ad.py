@@ -1,5 +1,7 @@
 """Derivatives by automatic differentiation of the functions of order 0 with the fewest instructions."""
 
+from typing import Any
+
 import casadi as ca
 
 from ..forward_dynamics.taylor import taylor as forward_dynamics
@@ -15,7 +17,7 @@ from .recursive_scalar import inverse_adjoint as recursive_adjoint
 
 _ONE_CALL = "AD: one Jacobian by all arguments together, of the method taylor"
 _TANGENT = ", and the chain rule to the tangent space"
-_AD = {"kind": "ad", "regroup": True}
+_AD: dict[str, Any] = {"kind": "ad", "regroup": True}
 
 
 @method("inverse_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)

@@ -6,6 +6,8 @@ meet the screws of the joints above. Every pair of a joint and one above it cost
 bodies hang on them.
 """
 
+from typing import Any
+
 import casadi as ca
 
 from ..registry import method
@@ -72,7 +74,7 @@ def bias(model, q, v, W=None):
     return model.stack(tau)
 
 
-_SOLVED = {"kind": "analytic", "cannot": CANNOT, "regroup": True}
+_SOLVED: dict[str, Any] = {"kind": "analytic", "cannot": CANNOT, "regroup": True}
 
 
 @method("forward_dynamics_partials", "composite", source="this toolkit; Singh et al. 2023, eq. 45", **_SOLVED)

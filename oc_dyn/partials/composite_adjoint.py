@@ -4,6 +4,9 @@ lam' tau is the power of the torques on a virtual velocity lam. It is linear in 
 in their forces, so its derivatives need, beside the sums that the partials need, those of the virtual momentum.
 """
 
+from typing import Any
+
+from ..model.joints import GROUPS
 from ..registry import method
 from ..working_axes.assembly import assembled
 from ..working_axes.fields import plus, product, turned_by
@@ -14,7 +17,7 @@ from .composite import CANNOT, bias, composite
 from .implicit import forward_adjoint, forward_hessian
 from .virtual_motion import VirtualTree
 
-_FACTS = {
+_FACTS: dict[str, Any] = {
     "kind": "analytic",
     "source": "this toolkit: contraction of Singh et al. 2023, sections II and IV, by sums over subtrees",
     "cannot": CANNOT,
@@ -63,7 +66,7 @@ def hessian_method(model, order, q, V, lams, W=None):
 
 
 _TURNS = "its velocities are not rates of coordinates"
-_RATES = {**CANNOT, "spherical": _TURNS, "planar": _TURNS, "free": _TURNS}
+_RATES = {**CANNOT, **dict.fromkeys(GROUPS, _TURNS)}
 
 
 @method("inverse_dynamics_lagrangian_hessian", "composite_along_motion", **{**_ALONG, "cannot": _RATES})

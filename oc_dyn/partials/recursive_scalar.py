@@ -1,12 +1,14 @@
 """Partials of the dynamics by the derivatives of Kim, scalar_changes, by every unit direction."""
 
+from typing import Any
+
 import casadi as ca
 
 from ..registry import method
 from .scalar_changes import Change, hybrid_dynamics, inverse_dynamics, mechanism
 
 _KIM = "Kim 2012, Tables {} applied to every unit direction"
-_FACTS = {"kind": "analytic", "regroup": True}
+_FACTS: dict[str, Any] = {"kind": "analytic", "regroup": True}
 _INDEPENDENT = {"mimic": "its recursion needs joints that move independently"}
 
 
@@ -64,7 +66,7 @@ def inverse_partials(model, order, q, V, W=None):
     """
     m = mechanism(model, q, V[0], None if W is None else W[0])
     changes = [state_changes(model, q, V[0], by) for by in ("q", "v", "a")]
-    _, derivatives = inverse_dynamics(m, model.joint_v(V[1]), sum(changes, []))
+    _, derivatives = inverse_dynamics(m, model.joint_v(V[1]), [x for change in changes for x in change])
     nv = model.robot.nv
     return [tuple(_columns(model, derivatives[k * nv : (k + 1) * nv]) for k in range(3))]
 
@@ -85,7 +87,8 @@ def inverse_adjoint(model, q, v, dv, lam, W=None):
 def forward_partials(model, q, v, tau, W, damping):
     """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials"). Cost O(n^2)."""
     changes = [state_changes(model, q, v, by) for by in ("q", "v", "tau")]
-    _, _, derivatives = hybrid_dynamics(mechanism(model, q, v, W), {}, model.joint_v(tau), (), sum(changes, []))
+    flat = [x for change in changes for x in change]
+    _, _, derivatives = hybrid_dynamics(mechanism(model, q, v, W), {}, model.joint_v(tau), (), flat)
     nv = model.robot.nv
     by_q, by_v, by_tau = (_columns(model, [da for da, _ in derivatives[k * nv : (k + 1) * nv]]) for k in range(3))
     return by_q, by_v - by_tau @ damping, by_tau
@@ -109,7 +112,7 @@ def hybrid_partials(model, q, v, a, tau, prescribed, W):
     sides["dv_p"] = [state_changes(model, q, v, "a")[k] for k in rows["tau_p"]]
     sides["tau_f"] = [state_changes(model, q, v, "tau")[k] for k in rows["dv_f"]]
     m, out = mechanism(model, q, v, W), {}
-    a, tau, changes = model.joint_v(a), model.joint_v(tau), sum(sides.values(), [])
+    a, tau, changes = model.joint_v(a), model.joint_v(tau), [x for side in sides.values() for x in side]
     _, _, derivatives = hybrid_dynamics(m, a, tau, prescribed_bodies, changes)
     for by, changes in sides.items():
         now, derivatives = derivatives[: len(changes)], derivatives[len(changes) :]

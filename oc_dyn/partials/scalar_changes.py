@@ -53,7 +53,7 @@ def mechanism(model, q, v, W=None):
 
 
 def inverse_dynamics(m, a, changes):
-    """(tau, [dtau/dp for every Change]), by body, from accelerations a by body.  (Tables 2 and 5)"""
+    """(tau, [dtau/dp for every Change]), by body, from accelerations a by body; Tables 2 and 5."""
     model, v = m.model, m.v
     V, A, F, tau = {0: ca.DM.zeros(6)}, {0: ca.vertcat(0, 0, 0, -model.gravity)}, {}, {}
     for i in model.bodies:
@@ -86,7 +86,7 @@ def _inverse_change(m, a, V, A, F, d):
 
 def hybrid_dynamics(m, a, tau, prescribed_bodies, changes):
     """(a, tau, [(da/dp, dtau/dp) for every Change]), by body; a and its changes are known for the
-    `prescribed_bodies`, tau and its changes for the others. Forward dynamics prescribes none.  (Tables 3, 4 and 6, 7)
+    `prescribed_bodies`, tau and its changes for the others. Forward dynamics prescribes none. Tables 3, 4 and 6, 7.
 
     Symbols: Kim's I^, B^, Psi, Pi, eta are MA, WA, Y, P, zeta. Deviation: the armature adds to the inverse of Y.
     """

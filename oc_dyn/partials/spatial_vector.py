@@ -1,5 +1,7 @@
 """First partials in the ground frame by spatial vectors; joints of any size whose screws are constant in their body."""
 
+from typing import Any
+
 import casadi as ca
 
 from ..inverse_dynamics.recursive_spatial import spatial_inertia
@@ -11,7 +13,8 @@ from ..working_axes.assembly import assembled
 from .implicit import forward_partials, hybrid_partials
 
 _SINGH = "Singh et al. 2023 (IDSVA), eqs. 12 to 15"
-_FACTS = {"kind": "analytic", "cannot": {"transform": "its screw changes with its coordinates"}, "regroup": True}
+_CANNOT = {"transform": "its screw changes with its coordinates"}
+_FACTS: dict[str, Any] = {"kind": "analytic", "cannot": _CANNOT, "regroup": True}
 
 
 @method("inverse_dynamics_partials", "spatial_vector", source=_SINGH, max_order=0, **_FACTS)

@@ -1,5 +1,9 @@
 """GIF of a robot's motion as a stick figure."""
 
+from __future__ import annotations
+
+from typing import TypeVar
+
 import casadi as ca
 import numpy as np
 
@@ -8,14 +12,18 @@ from ..files import replacing
 from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
 from ..model.canonical import canonical
+from ..model.robot import Frame, Robot
 from ..numbers import as_floats
 from ..text import mathtext
+from ..types import Numbers, StrPath
 from ..validation import number
 from .drawing import without_tex
 
+P = TypeVar("P", bound=StrPath)
+
 
 @without_tex
-def animate(robot, t, q, path, fps=25, size=(480, 480)):
+def animate(robot: Robot, t: Numbers, q: Numbers, path: P, fps: float = 25, size: tuple[int, int] = (480, 480)) -> P:
     """Write a GIF of a robot as a stick figure and return its path.
 
     t (K,): times [s]. q (K, nq): configurations; a picture shows the last one that is not later than it. size: in
@@ -53,18 +61,17 @@ def animate(robot, t, q, path, fps=25, size=(480, 480)):
         set_label(f"{label} [m]")
     lines = [axis.plot([], [], [], "-o", color="C0", linewidth=2.5, markersize=4)[0] for _ in sticks]
     title, name = axis.set_title(""), mathtext(robot.name, 40)
-    writer = PillowWriter(fps=fps)
-    with replacing(path) as part:
-        with writer.saving(figure, str(part), dpi):
-            for k, now in enumerate(shown):
-                for line, ends in zip(lines, sticks, strict=True):
-                    line.set_data_3d(*points[:, k, ends])
-                title.set_text(f"{name}, t = {now:.2f} s")
-                writer.grab_frame()
+    writer = PillowWriter(fps=fps)  # type: ignore[arg-type]  # it takes any number
+    with replacing(path) as part, writer.saving(figure, str(part), dpi):
+        for k, now in enumerate(shown):
+            for line, ends in zip(lines, sticks, strict=True):
+                line.set_data_3d(*points[:, k, ends])
+            title.set_text(f"{name}, t = {now:.2f} s")
+            writer.grab_frame()
     return path
 
 
-def stick_figure(robot):
+def stick_figure(robot: Robot) -> tuple[ca.Function, list[list[int]]]:
     """(casadi.Function q -> points (3, k) in the root frame, sticks): pairs of points joined by a line.
 
     Points are the root, the origin of each moving body, and the farthest frame on each body at a tip.
@@ -74,7 +81,7 @@ def stick_figure(robot):
     poses = body_poses(model, q)
     points, sticks = [ca.DM.zeros(3)], []
 
-    def add(frame, parent):
+    def add(frame: Frame, parent: int) -> int:
         i, seen = frame_in_body(model, frame)
         points.append(se3.compose(poses[i], seen)[1])
         sticks.append([parent, len(points) - 1])

@@ -3,11 +3,12 @@
 import numpy as np
 
 from ..errors import LimitError, ModelError, OrderError, ShapeError, UnknownName
+from ..model.joints import GROUPS
 from ..model.robot import check_robot as check_is_robot
 from ..numbers import as_floats, shortened
 from ..validation import number, one_of, options_of
 from .limits import Limits
-from .quantities import order_name
+from .quantities import BY_NAME, KINEMATIC, order_name
 from .trajectory import Trajectory
 
 MOST_NODES = 10_000  # of a plan
@@ -15,8 +16,9 @@ SHORTEST, LONGEST = 1e-6, 1e9  # [s] durations that are planned
 
 
 def check_robot(robot):
+    """ModelError unless all joints have one coordinate each."""
     check_is_robot("planning", robot)
-    unfit = [f"{j.name} ({j.kind})" for j in robot.joints if j.kind in ("spherical", "planar", "free")]
+    unfit = [f"{j.name} ({j.kind})" for j in robot.joints if j.kind in GROUPS]
     if unfit or robot.nq == 0:
         problem = f"it has {', '.join(unfit)}" if unfit else "it has no moving joint"
         rule = "point-to-point planning is for joints with one coordinate each, whose rates are the velocities"
@@ -24,6 +26,7 @@ def check_robot(robot):
 
 
 def chosen_limits(robot, limits, scale, ignore):
+    """Limits of a plan: the robot's own unless given, scaled, and without those that are to be ignored."""
     limits = Limits.of(robot) if limits is None else limits
     if not isinstance(limits, Limits):
         raise ShapeError(f"limits: got {type(limits).__name__}, expected Limits, as Limits.of(robot)")
@@ -38,6 +41,7 @@ def chosen_limits(robot, limits, scale, ignore):
 
 
 def vector(what, value, names):
+    """(n,) floats, one for each name."""
     value = as_floats(what, value).ravel()
     if value.size != len(names):
         raise ShapeError(f"{what}: got {value.size} values, expected {len(names)}: {', '.join(names)}")
@@ -47,6 +51,7 @@ def vector(what, value, names):
 
 
 def check_numbers(continuity, nodes, interior, refinements, smoothing, limits):
+    """OrderError or the like for numbers of a plan out of their ranges."""
     inside = 0 if interior is None else interior
     ranges = {"continuity": (continuity, 2, 8), "nodes": (nodes, 1, MOST_NODES), "interior": (inside, 0, 20)}
     for what, (value, least, most) in {**ranges, "refinements": (refinements, 0, 10)}.items():
@@ -64,8 +69,16 @@ def check_numbers(continuity, nodes, interior, refinements, smoothing, limits):
         )
     if number("plan_point_to_point: smoothing", smoothing) < 0:
         raise OrderError(f"plan_point_to_point: smoothing is {smoothing!r}, expected a number of at least 0")
-    if continuity < 3 and np.isfinite(limits.d3v).any():
-        raise OrderError("plan_point_to_point: with continuity 2 the jerk jumps; limits of d3v need continuity 3")
+    check_smooth("plan_point_to_point", continuity, limits)
+
+
+def check_smooth(where, continuity, limits):
+    """OrderError for a limit of a derivative that does not exist, as the one below it jumps."""
+    for name in KINEMATIC[continuity + 2 :]:
+        if np.isfinite(getattr(limits, name)).any():
+            jumps, needed = BY_NAME[KINEMATIC[continuity + 1]].title, BY_NAME[name].order - 1
+            text = f"with continuity {continuity} the {jumps} jumps; limits of {name} need continuity {needed}"
+            raise OrderError(f"{where}: {text}")
 
 
 def end_state(where, q, given, continuity, names):
@@ -80,6 +93,7 @@ def end_state(where, q, given, continuity, names):
 
 
 def checked_duration(objective, duration):
+    """The duration for objective 'effort' [s], None for 'time'."""
     one_of("objective", objective, ("time", "effort"))
     if objective == "time":
         if duration is not None:
@@ -93,6 +107,7 @@ def checked_duration(objective, duration):
 
 
 def check_initial(initial, names):
+    """ShapeError unless a first guess is a Trajectory of these joints."""
     if not isinstance(initial, Trajectory):
         raise ShapeError(f"initial: got {type(initial).__name__}, expected a Trajectory")
     if initial.joints != tuple(names):
@@ -100,6 +115,7 @@ def check_initial(initial, names):
 
 
 def check_derivatives(solver, hessian, derivatives):
+    """UnknownName for a Hessian or derivatives that there are not, or not with this solver."""
     if hessian not in ("exact", "limited_memory"):
         raise UnknownName("hessian", hessian, ("exact", "limited_memory"))
     if hessian == "limited_memory" and solver != "ipopt":
@@ -109,6 +125,7 @@ def check_derivatives(solver, hessian, derivatives):
 
 
 def check_mesh(mesh, objective):
+    """UnknownName for a mesh that there is not, or not with this objective."""
     if mesh not in ("uniform", "free"):
         raise UnknownName("mesh", mesh, ("uniform", "free"))
     if mesh == "free" and objective != "time":

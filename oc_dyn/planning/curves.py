@@ -22,6 +22,7 @@ class Spline:
 
     @property
     def n(self):
+        """Number of joints."""
         return self.pieces.shape[2]
 
     def at(self, s, count, before=False):
@@ -43,6 +44,7 @@ class FunctionCurve:
         self.made = {}  # by the number of derivatives; a casadi.Function does not change
 
     def at(self, s, count, before=False):
+        """As Spline.at; a Function is the same on both sides."""
         if count not in self.made:
             symbol = ca.MX.sym("s")
             out = [ca.densify(ca.vec(self.function(symbol)))]

@@ -1,6 +1,7 @@
 """Where along a motion quantities are largest: polynomials by control points, others on a grid that is refined."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import factorial
 
 import numpy as np
@@ -103,7 +104,7 @@ def _blocks(counts):
     edges = np.searchsorted(np.cumsum(counts + 1), np.arange(0, (counts + 1).sum(), _BLOCK), side="left")
     edges = np.unique([0, *edges[1:] + 1, len(counts)])
     edges = edges[edges <= len(counts)]
-    return [np.arange(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [np.arange(a, b) for a, b in pairwise(edges)]
 
 
 def _keep(found, t, piece, s, measured, only=None):

@@ -29,6 +29,7 @@ class Task:
 
     @property
     def names(self):
+        """Names of the joints."""
         return self.limits.joints
 
     @property

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import LimitError
 from ..optimal_control.polynomials import derivatives_at, hermite
+from .quantities import ORDERS
 from .report import quantities
 from .trajectory import Samples
 
@@ -20,7 +21,7 @@ def smooth_motion(task, settings, kinematic, slower=1.0):
     best = (np.inf, None)
     for T in times:
         polynomial = hermite(*_smooth_ends(task), T)
-        worst = _worst_share(task, _evaluated(polynomial, np.linspace(0, T, 41), 5), kinematic)
+        worst = _worst_share(task, _evaluated(polynomial, np.linspace(0, T, 41), ORDERS), kinematic)
         if worst < best[0] * 0.999:
             best = (worst, T)
         if worst <= 1:
@@ -48,7 +49,7 @@ def _evaluated(polynomial, t, count):
 
 
 def _worst_share(task, derivatives, kinematic):
-    """Largest share of a limit that a motion (5, K, n) reaches; without torque if kinematic."""
+    """Largest share of a limit that a motion (ORDERS, K, n) reaches; without torque if kinematic."""
     t, robot = np.zeros(derivatives.shape[1]), None if kinematic else task.robot
     samples = Samples(t, list(derivatives), joints=task.names, units=(), robot=robot, friction=task.friction)
     return max(float(np.max(share)) for *_, share in quantities(samples, task.limits))

@@ -1,5 +1,9 @@
 """od.inverse_kinematics: a configuration that brings a frame to a pose, by Newton's method."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 from ..errors import LimitError, ShapeError
@@ -7,8 +11,9 @@ from ..function import function
 from ..interop import quaternion_of
 from ..interrupts import check_deadline, deadline
 from ..model.quaternions import check_quaternions, check_rotation, quaternions
-from ..model.robot import check_robot
+from ..model.robot import Robot, check_robot
 from ..numbers import are_sane, as_floats
+from ..types import Array, Numbers
 from ..validation import count, flag, number
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
@@ -16,8 +21,9 @@ _DAMPING = 1e-4  # of steps: near a singularity they stay finite
 
 
 def inverse_kinematics(
-    robot, frame, *, p, R=None, q_start=None, tolerance=1e-10, steps=200, limits=True, time_limit: float | None = None
-):
+    robot: Robot, frame: str, *, p: Numbers, R: Numbers | None = None, q_start: Numbers | None = None,
+    tolerance: float = 1e-10, steps: int = 200, limits: bool = True, time_limit: float | None = None,
+) -> Array:  # fmt: skip
     """Configuration (nq,) that brings a frame's origin to p (3,) [m], and its axes to R (3, 3) where R is given.
 
     q_start (nq,): where the search begins, by default robot.neutral(); of the solutions, one near it is found, and a
@@ -42,7 +48,10 @@ def inverse_kinematics(
         return _searched(robot, frame, miss, q, p, R, tolerance, steps, limits)
 
 
-def _searched(robot, frame, miss, q, p, R, tolerance, steps, limits):
+def _searched(
+    robot: Robot, frame: str, miss: Callable[..., tuple[Array, Array]], q: Array, p: Array, R: Array | None,
+    tolerance: float, steps: int, limits: bool,
+) -> Array:  # fmt: skip
     lower, upper = (robot.limit(end) if limits else sign * np.inf for end, sign in (("lower", -1), ("upper", 1)))
     q = np.clip(q, lower, upper)  # where the search begins, too
     for _ in range(steps):
@@ -50,19 +59,19 @@ def _searched(robot, frame, miss, q, p, R, tolerance, steps, limits):
         if np.abs(error).max() < tolerance:
             return q
         check_deadline("inverse_kinematics", solution=q)
-        damping = (_DAMPING * min(1.0, np.linalg.norm(error))) ** 2
+        damping = (_DAMPING * min(1.0, float(np.linalg.norm(error)))) ** 2
         step = J.T @ np.linalg.lstsq(J @ J.T + damping * np.eye(len(J)), error, rcond=None)[0]
         q = np.clip(robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12))), lower, upper)
     left = f"{np.abs(error).max():.3g} m or rad are left after {steps} steps"
     raise LimitError(f"inverse_kinematics: {frame!r} cannot get there from q_start: {left}; try another q_start")
 
 
-def pose_error(robot, frame):
+def pose_error(robot: Robot, frame: str) -> Callable[..., tuple[Array, Array]]:
     """Function (q, p, R or None) -> ([rotation vector;] what is missing of p, in root axes; Jacobian of its motion)."""
     pose = function(robot, "frame_pose", frame=frame)
     jacobian = function(robot, "frame_jacobian", frame=frame, representation="hybrid")
 
-    def miss(q, p, R=None):
+    def miss(q: Array, p: Array, R: Array | None = None) -> tuple[Array, Array]:
         at, J = pose(q=q), np.array(jacobian(q=q)["J"])
         far = np.ravel(p) - np.array(at["p"]).ravel()
         if R is None:
@@ -72,7 +81,7 @@ def pose_error(robot, frame):
     return miss
 
 
-def rotation_vector(R):
+def rotation_vector(R: Array) -> Array:
     """(3,) axis times angle [rad] of a rotation matrix; the angle is at most pi."""
     Q = quaternion_of(R)  # which is as exact near half a turn as elsewhere
     w, v = (Q[0], Q[1:]) if Q[0] >= 0 else (-Q[0], -Q[1:])
@@ -80,7 +89,7 @@ def rotation_vector(R):
     return v * (2 * np.arctan2(length, w) / length) if length else v
 
 
-def _sized(what, value, shape):
+def _sized(what: str, value: Numbers, shape: tuple[int, ...]) -> Array:
     value = np.array(as_floats(f"inverse_kinematics: {what}", value))
     value = value.reshape(shape) if value.size == np.prod(shape) else value
     if value.shape != shape:

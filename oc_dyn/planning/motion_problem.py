@@ -1,9 +1,9 @@
 """The Problem of a point-to-point motion: a chain of integrators with Bernstein bounds, limits of torque within pieces.
 
-The motion has N pieces, polynomials of degree c + 1, c times continuously differentiable. Limits of q, v, dv, d2v, d3v
-hold everywhere; torque and torque rate are bounded at nodes, on both sides where they jump, and at points between them.
-What differs between tasks on one robot, positions, limits and durations, are numbers, so that the stages of a kind of
-task are built once a robot.
+The motion has N pieces, polynomials of degree c + 1, c times continuously differentiable. Limits of q and its
+derivatives hold everywhere; torque and torque rate are bounded at nodes, on both sides where they jump, and at points
+between them. What differs between tasks on one robot, positions, limits and durations, are numbers, so that the stages
+of a kind of task are built once a robot.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from ..model.robot import cached
 from ..optimal_control.mesh import LONGEST, SHORTEST
 from ..optimal_control.polynomials import lobatto
 from ..optimal_control.problem import Problem
-from .limits import QUANTITIES, velocity_bounds
+from .limits import velocity_bounds
+from .quantities import BOUNDED, RATES
 
 MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
 
@@ -181,13 +182,13 @@ def _limit_torque(ocp, task, kind, motion, units):
 def _bounds(task):
     """[(lower, upper)] of q, v, ... of the joints that move, up to the derivative that is constant in a piece."""
     limits, m = task.limits, task.moving
-    rates = [getattr(limits, k)[m] for k in QUANTITIES[1 : min(5, task.continuity + 2)]]
+    rates = [getattr(limits, k)[m] for k in RATES[: task.continuity + 1]]
     return [tuple(bound[m] for bound in limits.q), *((-bound, bound) for bound in rates)]
 
 
 def _present(limits):
     """Which limits there are: rows are built for those alone."""
-    return np.isfinite([*limits.q, *(getattr(limits, k) for k in QUANTITIES[1:])]).tobytes()
+    return np.isfinite([*limits.q, *(getattr(limits, k) for k in BOUNDED)]).tobytes()
 
 
 def unit(limit):

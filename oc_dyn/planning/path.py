@@ -10,16 +10,25 @@ with damping (c q' s' in tau) and Coulomb friction (its sign is that of q', as s
 and the nonlinear program consists of short polynomials, whatever the robot.
 """
 
-import time
+from __future__ import annotations
 
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import casadi as ca
 import numpy as np
 
 from ..friction import counts
 from ..interrupts import deadline, watched
+from ..model.robot import Robot
+from ..types import Array, Numbers
 from ..validation import flag
 from .arguments import check_robot, chosen_limits
 from .curves import curve
+from .limits import Limits
 from .path_guess import nodes_of, slow_enough
+from .path_motion import PathMotion
 from .path_problem import PathProblem
 from .path_refusals import check_numbers, refuse
 from .path_task import PathTask
@@ -30,9 +39,12 @@ _TIGHTEN, _ROUNDS = 1.00095, 8
 
 
 def plan_along_path(
-    robot, path, *, at=None, degree=None, continuity=2, limits=None, scale=None, ignore=(), nodes=100, solver="ipopt",
-    solver_options=None, friction: bool = True, check: str = "warn", time_limit: float | None = None,
-):  # fmt: skip
+    robot: Robot, path: Numbers | ca.Function, *, at: Numbers | None = None, degree: int | None = None,
+    continuity: int = 2, limits: Limits | None = None, scale: Mapping[str, Numbers] | None = None,
+    ignore: Collection[str] = (), nodes: int = 100, solver: str = "ipopt",
+    solver_options: Mapping[str, Any] | None = None, friction: bool = True, check: str = "warn",
+    time_limit: float | None = None,
+) -> PathMotion:  # fmt: skip
     """Fastest motion from rest to rest along a path of the joints, as a PathMotion.
 
     Args:
@@ -42,7 +54,7 @@ def plan_along_path(
             degree: of the spline, odd; by default as low as the continuity allows: 3 for 2, 5 for 3 and 4.
         continuity: c from 2 to 5; q is c times continuously differentiable in time, s^(c+1) constant on each interval.
         limits: Limits, default Limits.of(robot). scale: {"v": 0.5, "dtau": 0.3} factors of limits. ignore: names of
-            limits to leave out: "q", "v", "dv", "d2v", "d3v", "tau", "dtau", "v_of_q".
+            limits to leave out: "q", "v", "dv", ..., "tau", "dtau", "v_of_q".
         nodes: number of intervals. solver, solver_options: as those of Problem.solve.
         friction: whether the friction of the robot's joints counts in torques: damping, and Coulomb friction against
             the way that the path goes; in the rate of torques smoothed as in od.function.
@@ -75,7 +87,7 @@ def plan_along_path(
     return motion
 
 
-def _fastest(task, nodes, solver, solver_options):
+def _fastest(task: PathTask, nodes: int, solver: str, solver_options: Mapping[str, Any] | None) -> PathMotion:
     """The motion with these nodes, limits tightened where they are exceeded between nodes."""
     T, law = slow_enough(task)
     problem, grid = PathProblem(task, nodes, T), nodes_of(task.on, law, T, nodes)
@@ -83,9 +95,10 @@ def _fastest(task, nodes, solver, solver_options):
     guess = {f"d{j}s": at[j][:, None] for j in range(1, task.continuity + 1)}
     guess |= {"top": at[-1][:-1, None], "h": np.diff(grid[0])[:, None]}
 
-    def solve(margins, motion):
+    def solve(margins: dict[str, Array], motion: Any) -> PathMotion:
         return problem.solve(grid, margins, motion or guess, solver, solver_options)
 
     found = tighten(solve, problem.shares, problem.margins, within=_TIGHTEN, rounds=_ROUNDS)
+    assert found is not None  # solve gives a motion, or raises
     found.result.info |= {"rounds": found.rounds, "iterations": problem.iterations}
     return found.result

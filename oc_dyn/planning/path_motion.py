@@ -1,11 +1,19 @@
 """A motion along a geometric path: a law s(t) of polynomial pieces, and the path q(s)."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
+from ..model.robot import Robot
 from ..optimal_control.polynomials import derivatives_at
 from ..text import terminal
+from ..types import Array, Indices, Numbers, StrPath
+from .limits import Limits
 from .quantities import ORDERS, order_name
-from .trajectory import Samples, Trajectory, read_only
+from .trajectory import Motion, Samples, read_only
 
 
 def bell(order, x):
@@ -60,12 +68,16 @@ def composed(path, law):
     return np.array(out)
 
 
-class PathMotion(Samples):
+class PathMotion(Motion):
     """A planned motion along a path. t (N + 1,): breakpoints [s]; law (N, c + 2): s and its time derivatives at the
     start of each piece of s(t), a polynomial; curve: the path. The attributes of Samples are values at the breakpoints.
     """
 
-    def __init__(self, t, law, curve, *, joints, units, robot=None, limits=None, info=None, friction=True):
+    def __init__(
+        self, t: Numbers, law: Numbers, curve: Any, *, joints: Sequence[str], units: Sequence[str],
+        robot: Robot | None = None, limits: Limits | None = None, info: Mapping[str, Any] | None = None,
+        friction: bool = True,
+    ) -> None:  # fmt: skip
         self.law, self.curve = read_only(law), curve
         continuity = self.law.shape[1] - 2
         super().__init__(
@@ -74,38 +86,31 @@ class PathMotion(Samples):
         )  # fmt: skip
         self.derivatives = self._at(self.t)
 
-    duration = Trajectory.duration
-    sample = Trajectory.sample
-    check = Trajectory.check
-    animate = Trajectory.animate
-    impulses = Trajectory.impulses
-    _context = Trajectory._context
-
     @property
-    def s(self):
+    def s(self) -> Array:
         """(N + 1,) share of the path passed at the breakpoints."""
         return self.shares(self.t)[0]
 
-    def shares(self, times):
+    def shares(self, times: Array) -> Array:
         """(c + 2, K): s and its time derivatives at times [s]."""
         piece = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.law) - 1)
         return self._law(piece, times - self.t[piece], self.law.shape[1])
 
-    def _law(self, piece, u, count):
+    def _law(self, piece: Indices, u: Array, count: int) -> Array:
         return derivatives_at(self.law[piece][:, :, None], u, count)[:, :, 0]
 
-    def _evaluated(self, law, before=False):
+    def _evaluated(self, law: Array, before: bool = False) -> list[Array]:
         s = np.clip(law[0], 0.0, 1.0)
         return list(composed(self.curve.at(s, ORDERS, before), law))
 
-    def _at(self, times):
+    def _at(self, times: Array) -> list[Array]:
         piece = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.law) - 1)
         law = self._law(piece, times - self.t[piece], ORDERS)
         on = times == self.t[piece]
         law[0] = np.where(on, self.law[piece, 0], law[0])  # exactly at a knot, not a rounding in front of it
         return self._evaluated(law)
 
-    def on_pieces(self, piece, s):
+    def on_pieces(self, piece: Indices, s: Array) -> Samples:
         """Samples at times s (K,) after the start of pieces (K,): at its end a piece is as it is before a jump."""
         end = s >= np.diff(self.t)[piece]
         law = self._law(piece, s, ORDERS)
@@ -116,14 +121,14 @@ class PathMotion(Samples):
                 x[end] = y
         return Samples(self.t[piece] + s, derivatives, **self._context(), continuity=self.continuity)
 
-    def before(self):
+    def before(self) -> list[Array]:
         """Derivatives in front of the breakpoints t[1:]: list of (N, n)."""
         N = len(self.law)
         law = self._law(np.arange(N), np.diff(self.t), ORDERS)
         law[0] = np.append(self.law[1:, 0], 1.0)
         return self._evaluated(law, before=True)
 
-    def both_sides(self, dt):
+    def both_sides(self, dt: float) -> Samples:
         """Samples every dt [s] and on both sides of each breakpoint, where derivatives may jump; times repeat."""
         grid = self.sample(dt)
         times = np.concatenate([grid.t, self.t[1:], self.t])
@@ -132,21 +137,19 @@ class PathMotion(Samples):
         derivatives = [np.concatenate(x)[order] for x in parts]
         return Samples(times[order], derivatives, **self._context(), continuity=self.continuity)
 
-    def jumps(self):
+    def jumps(self) -> dict[str, float]:
         """{quantity: largest jump at the breakpoints} of q and the derivatives that should be continuous."""
         before, after = self.before(), self.derivatives
         count = self.continuity + 1
         return {order_name(k): float(np.abs(before[k][:-1] - after[k][1:-1]).max(initial=0.0)) for k in range(count)}
 
-    def save(self, path, dt=1e-3, layout=None):
+    def save(self, path: StrPath, dt: float | None = 1e-3, layout: str | None = None) -> None:
         """Write .csv, .npz or .json, by the ending of `path`, sampled every dt [s]; see Trajectory.save and load."""
         super().save(path, dt, layout)
 
-    def __str__(self):
+    def __str__(self) -> str:
         name = terminal(self.robot_name or "a robot")
         return (
             f"Motion of {name} along a path: {len(self.joints)} joints, {self.duration:.6g} s, "
             f"{len(self.law)} pieces, {self.continuity} times continuously differentiable"
         )
-
-    __repr__ = Trajectory.__repr__

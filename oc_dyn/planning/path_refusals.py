@@ -4,7 +4,7 @@ import numpy as np
 
 from ..errors import LimitError, OrderError
 from ..numbers import shortened
-from .arguments import MOST_NODES
+from .arguments import MOST_NODES, check_smooth
 from .feasibility import refuse_senseless
 from .quantities import BOUNDED, DYNAMIC
 
@@ -20,8 +20,7 @@ def check_numbers(continuity, nodes, limits):
         raise OrderError(f"plan_along_path: nodes is {shortened(nodes)}, expected an integer of at least {least}")
     if nodes > MOST_NODES:
         raise OrderError(f"plan_along_path: nodes is {shortened(nodes)}, it goes up to {MOST_NODES}")
-    if continuity < 3 and np.isfinite(limits.d3v).any():
-        raise OrderError("plan_along_path: with continuity 2 the jerk jumps; limits of d3v need continuity 3")
+    check_smooth("plan_along_path", continuity, limits)
 
 
 def refuse(task):

@@ -7,7 +7,7 @@ from ..function import function
 from ..model.parameters import of_joints
 from .limits import velocity_bounds
 from .path_motion import bell
-from .quantities import BOUNDED, BY_NAME, DYNAMIC
+from .quantities import BOUNDED, BY_NAME
 
 
 class PathTask:
@@ -27,6 +27,7 @@ class PathTask:
         self.dynamics = function(robot, "inverse_dynamics", order=1)
 
     def finite(self, quantity):
+        """Indices of the joints for which a quantity has a limit."""
         return np.flatnonzero(np.isfinite(getattr(self.limits, quantity)))
 
     def factors(self, quantity, s, before=False):
@@ -34,10 +35,8 @@ class PathTask:
         kept = self.finite(quantity)
         order = BY_NAME[quantity].order
         P = self.on.at(s, order + 1, before)
-        if quantity in DYNAMIC:
-            rows = self._torque(P) if quantity == "tau" else self._rate(P)
-        else:
-            rows = P[1:]
+        of = {"tau": self._torque, "dtau": self._rate}
+        rows = of[quantity](P) if quantity in of else P[1:]
         return np.moveaxis(rows[:, :, kept] / getattr(self.limits, quantity)[kept], 0, 1)
 
     def _torque(self, P):
@@ -58,7 +57,7 @@ class PathTask:
         a, one, two, both = (rate(x) for x in ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (1.0, 1.0, 0.0)))
         d = (two - 2 * one) / 6
         rows = [a, both - one, d, one - d]
-        return np.array(rows + [self.viscous * P[2], self.viscous * P[1]] if self.friction else rows)
+        return np.array([*rows, self.viscous * P[2], self.viscous * P[1]] if self.friction else rows)
 
     def slopes(self, quantity, s, before=False):
         """(K, 2, joints): q' and q'' at places s of joints that the smoothed jump of Coulomb friction counts for."""

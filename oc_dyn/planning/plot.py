@@ -1,16 +1,21 @@
 """Figure of a motion against its limits, drawn without a screen."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ..files import replacing
 from ..text import mathtext, told_apart
+from ..types import Figure, StrPath
 from .drawing import without_tex
 from .quantities import BY_NAME, DRAWN
 from .report import quantities
 
 
 @without_tex
-def plot(samples, path=None, normalized=True):
+def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> Figure:
     """matplotlib Figure of Samples; see Samples.plot.
 
     Joints without a limit are dashed where others have one: normalised, they are divided by their own peak.
@@ -22,21 +27,25 @@ def plot(samples, path=None, normalized=True):
     if hasattr(samples, "both_sides"):  # a Trajectory: draw the curves, not the chords between its breakpoints
         infinite = samples.impulses()
         samples = samples.both_sides(samples.duration / 600)
-    figure = Figure(figsize=(10, 8), layout="constrained")
+    rows = -(-len(DRAWN) // 2)
+    figure = Figure(figsize=(10, 8 * rows / 3), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(3, 2, sharex=True)
-    shown = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
+    axes = figure.subplots(rows, 2, sharex=True)
+    shown: dict[str, Any] = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
     handles = []
-    for axis, quantity in zip(axes.ravel(), DRAWN, strict=True):
+    for axis, quantity in zip(axes.ravel(), DRAWN, strict=False):
         note = ", infinite at jumps" if quantity in infinite else ""
         axis.set_title(f"{BY_NAME[quantity].title} {quantity}{note}", fontsize="medium")
         axis.grid(alpha=0.3)
         if quantity not in shown:
             axis.text(0.5, 0.5, "needs the robot", ha="center", va="center", transform=axis.transAxes)
             continue
-        handles = _panel(axis, samples, quantity, *shown[quantity], normalized)
+        value, low, high = shown[quantity]
+        handles = _panel(axis, samples, quantity, value, low, high, normalized)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]")
+    for axis in axes.ravel()[len(DRAWN) :]:
+        axis.remove()
     title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"
     figure.suptitle(mathtext(title))
     columns = min(len(samples.joints), 7)

@@ -1,6 +1,9 @@
 """od.pose_path: way points of the joints for a path that a frame is to follow."""
 
+from __future__ import annotations
+
 import warnings
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -8,6 +11,8 @@ import numpy as np
 from ..errors import CheckWarning, LimitError, ShapeError
 from ..interrupts import check_deadline
 from ..model.quaternions import check_rotation
+from ..model.robot import Robot
+from ..types import Array, Numbers
 from ..validation import count, number
 from .arguments import check_robot, vector
 from .curves import spline
@@ -20,8 +25,11 @@ _MOST = 400  # way points
 _DEGREE = 7
 
 
-def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="warn"):
-    """Way points (k, n), their s (k,), and the degree of a spline through them that leads a frame along poses:
+def pose_path(
+    robot: Robot, frame: str, pose: ca.Function, q_start: Numbers, *, tolerance: float = 1e-5, points: int = 13,
+    check: str = "warn",
+) -> tuple[Array, Array, int]:  # fmt: skip
+    """Way points (k, n), their s (k,), and the degree of a spline through them that leads a frame along poses.
 
         way, at, degree = od.pose_path(robot, "tool", pose, q_start)
         motion = od.plan_along_path(robot, way, at=at, degree=degree)
@@ -60,7 +68,7 @@ def pose_path(robot, frame, pose, q_start, *, tolerance=1e-5, points=13, check="
     here = _solved(off, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)
     while True:
         at, way = np.linspace(0, 1, points), [here]
-        for a, b in zip(at[:-1], at[1:], strict=True):
+        for a, b in pairwise(at):
             x = way[-1]
             for share in np.arange(1, _BETWEEN + 1) / _BETWEEN:
                 x = _solved(off, x, a + (b - a) * share, frame, 20)

@@ -1,11 +1,15 @@
 """What a motion asks of each limit."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..friction import coulomb, coulomb_bounds, counts
 from ..text import terminal
+from ..types import Array
 from .extremes import Extreme, intervals, of_polynomials, on_grid
 from .limits import Limits, velocity_bounds
 from .quantities import BY_NAME, DYNAMIC, KINEMATIC, QUANTITIES, order_name
@@ -51,20 +55,20 @@ class Report:
     unchecked: limited quantities that only the robot can tell, where it is not at hand; ok() is False then.
     """
 
-    rows: tuple
-    jumps: dict
-    ends: dict
-    shares: dict
-    joints: tuple
+    rows: tuple[ReportRow, ...]
+    jumps: dict[str, float]
+    ends: dict[str, float]
+    shares: dict[str, Array]
+    joints: tuple[str, ...]
     dt: float
-    unchecked: tuple = ()
+    unchecked: tuple[str, ...] = ()
 
     @property
-    def worst(self):
+    def worst(self) -> float:
         """Largest share of any limit: 1 is on the limit."""
         return max((row.share for row in self.rows), default=0.0)
 
-    def ok(self, tolerance=0.005):
+    def ok(self, tolerance: float = 0.005) -> bool:
         """Whether no limit is exceeded by more than this share of it."""
         return self.worst <= 1 + tolerance and not self.unchecked
 
@@ -91,7 +95,7 @@ class Report:
         return "\n".join([*lines, f"{verdict} (every {self.dt:g} s, both sides of the breakpoints)"])
 
 
-def report(motion, limits, dt):
+def report(motion: Any, limits: Limits | None, dt: float) -> Report:
     """Report of a Trajectory or PathMotion against Limits (None: none).
 
     Polynomials are looked at where they are largest, the rest on a grid: every dt [s], as far as that is some hundred

@@ -1,5 +1,9 @@
 """od.rollout, od.simulate, od.motion_report: what a robot does under given efforts."""
 
+from __future__ import annotations
+
+from typing import cast
+
 import casadi as ca
 import numpy as np
 
@@ -7,15 +11,16 @@ from ..errors import ShapeError
 from ..friction import counts, friction_torques
 from ..function import function
 from ..model.quaternions import check_quaternions, quaternions
-from ..model.robot import check_robot
+from ..model.robot import Robot, check_robot
 from ..numbers import as_floats
+from ..types import Array, Numbers
 from ..validation import flag, number
 
 _STENCIL = np.array([3, -32, 168, -672, 0, 672, -168, 32, -3]) / 840  # central difference of order eight
 _NEAR = 5  # steps from a kink within which the stencil would see it
 
 
-def rollout(rate, x, inputs, h):
+def rollout(rate: ca.Function, x: Numbers, inputs: Numbers, h: float) -> Array:
     """(K + 1, nx) states of x' = rate(x, w), from x (nx,), by K Runge-Kutta steps of order four of h > 0 [s].
 
     rate: casadi.Function (x, w) -> x'. inputs (2 K + 1, nw): w at the start, the middle, the end of every step.
@@ -41,7 +46,9 @@ def rollout(rate, x, inputs, h):
     return np.vstack([x, states.full().T])
 
 
-def simulate(robot, q, v, tau, h, friction=True):
+def simulate(
+    robot: Robot, q: Numbers, v: Numbers, tau: Numbers, h: float, friction: bool = True,
+) -> tuple[Array, Array]:  # fmt: skip
     """(q (K + 1, nq), v (K + 1, nv)): forward dynamics from q (nq,), v (nv,) under tau (2 K + 1, nv), without feedback.
 
     tau [Nm, N]: efforts at all joints, those of a free one included, one row every half step; h: the step [s], above 0.
@@ -54,7 +61,8 @@ def simulate(robot, q, v, tau, h, friction=True):
     x, w = ca.SX.sym("x", n + robot.nv), ca.SX.sym("w", robot.nv)
     friction = counts(robot, flag("simulate: friction", friction))
     dv = function(robot, "forward_dynamics", friction=friction)(x[:n], x[n:], w)
-    rate = ca.Function("rate", [x, w], [ca.vertcat(robot.configuration_rate(x[:n], x[n:]), dv)])
+    dq = cast(ca.SX, robot.configuration_rate(x[:n], x[n:]))
+    rate = ca.Function("rate", [x, w], [ca.vertcat(dq, dv)])
     start = [as_floats(f"simulate: {name}", value).ravel() for name, value in (("q", q), ("v", v))]
     if [s.size for s in start] != [n, robot.nv]:
         raise ShapeError(f"simulate: q and v have {start[0].size} and {start[1].size} values, expected {n}, {robot.nv}")
@@ -63,7 +71,9 @@ def simulate(robot, q, v, tau, h, friction=True):
     return states[:, :n], states[:, n:]
 
 
-def motion_report(robot, t, q, v, tau, kinks=(), friction=True):
+def motion_report(
+    robot: Robot, t: Numbers, q: Numbers, v: Numbers, tau: Numbers, kinks: Numbers = (), friction: bool = True,
+) -> dict[str, float]:  # fmt: skip
     """{what: number} of how far a motion is from what the robot does under its efforts, zero for not at all.
 
     Forward dynamics under tau, without feedback, is that of simulate in steps of two of t. The rate of the energy, by
@@ -102,8 +112,8 @@ def motion_report(robot, t, q, v, tau, kinks=(), friction=True):
     missed = robot.difference_function().normalizing()(again[0].T, q[::2].T).full()  # q and -q are one rotation
     tiny = np.finfo(float).tiny
     return {
-        "configuration given back by forward dynamics": np.abs(missed).max(),
-        "velocities given back by forward dynamics": np.abs(again[1] - v[::2]).max(),
-        "rate of the energy less the power, relative": off.max() / max(np.abs(power).max(), tiny),
-        "energy gained less work, relative": abs(work - (E[-1] - E[0])) / max(np.abs(E - E[0]).max(), tiny),
+        "configuration given back by forward dynamics": float(np.abs(missed).max()),
+        "velocities given back by forward dynamics": float(np.abs(again[1] - v[::2]).max()),
+        "rate of the energy less the power, relative": float(off.max() / max(np.abs(power).max(), tiny)),
+        "energy gained less work, relative": float(abs(work - (E[-1] - E[0])) / max(np.abs(E - E[0]).max(), tiny)),
     }

@@ -1,5 +1,6 @@
 """Trajectories in files: csv, npz, json, with names, units, limits and info; what is read is what was written."""
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -325,10 +326,8 @@ def _table(source, name, rows):
     """Array of floats; FileError for all but plain numbers in rows of one length."""
     table = rows
     if isinstance(rows, list) and all(type(x) in (int, float) for x in _entries(rows)):
-        try:
+        with contextlib.suppress(ValueError, OverflowError):
             table = np.array(rows, float)
-        except (ValueError, OverflowError):
-            pass
     if not isinstance(table, np.ndarray) or table.dtype.kind not in "fiu":
         raise FileError(source, [f"table {name!r} is not made of numbers, or its rows differ in length"])
     return table.astype(float)

@@ -1,8 +1,14 @@
 """Limits that a problem holds at points, kept between them: solve, look everywhere, tighten, solve again."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from ..types import Array, Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -10,13 +16,17 @@ class Tightened:
     """What tighten found. result: of the last solve. margins: {quantity: what its limits were multiplied by there}.
     shares: {quantity: shares of its limits that the result reaches}. rounds: number of solves."""
 
-    result: object
-    margins: dict
-    shares: dict
+    result: Any
+    margins: dict[str, Array]
+    shares: Mapping[str, Numbers] | None
     rounds: int
 
 
-def tighten(solve, measure, margins, *, within, above=None, excess=1.0, rounds=8, least=1):
+def tighten(
+    solve: Callable[[dict[str, Array], Any], Any], measure: Callable[[Any], Mapping[str, Numbers] | None],
+    margins: Mapping[str, Numbers], *, within: float, above: float | None = None, excess: float = 1.0,
+    rounds: int = 8, least: int = 1,
+) -> Tightened | None:  # fmt: skip
     """Tightened: the first result whose shares of its limits are all `within` a bound; after all rounds, the last one.
 
     solve: function (margins, result before or None) -> result, with every limit multiplied by its margin; None ends
@@ -28,27 +38,28 @@ def tighten(solve, measure, margins, *, within, above=None, excess=1.0, rounds=8
     rounds: of solving, at most. least: measured rounds before which there is no end.
     """
     above = within if above is None else above
-    margins = {name: np.asarray(m, float) for name, m in margins.items()}
-    last, measured = None, 0
+    now = {name: np.asarray(m, float) for name, m in margins.items()}
+    last: Tightened | None = None
+    measured = 0
     for number in range(1, rounds + 1):
-        result = solve(margins, last.result if last else None)
+        result = solve(now, last.result if last else None)
         if result is None:
             break
         shares = measure(result)
-        last = Tightened(result, margins, shares, number)
+        last = Tightened(result, now, shares, number)
         if shares is None:
             continue
         measured += 1
         if worst(shares) <= within and measured >= least:
             break
-        margins = {name: _tighter(m, np.asarray(shares[name]), above, excess) for name, m in margins.items()}
+        now = {name: _tighter(m, np.asarray(shares[name], float), above, excess) for name, m in now.items()}
     return last
 
 
-def worst(shares):
+def worst(shares: Mapping[str, Numbers]) -> float:
     """Largest of all shares; 0 if there are none."""
     return max((float(np.max(x, initial=0.0)) for x in shares.values()), default=0.0)
 
 
-def _tighter(margin, share, above, excess):
+def _tighter(margin: Array, share: Array, above: float, excess: float) -> Array:
     return margin / np.where(share > above, share * excess, 1.0)

@@ -1,6 +1,10 @@
 """A planned motion: polynomial pieces, and what they are sampled on a grid."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -8,14 +12,20 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..friction import counts
 from ..function import function
+from ..model.joints import UNITS
+from ..model.robot import Robot
 from ..numbers import as_floats
 from ..optimal_control.polynomials import derivatives_at
 from ..optimal_control.solution import Solution
 from ..text import terminal
+from ..types import Array, Figure, Indices, Numbers, StrPath
 from ..validation import number
 from . import storage
+from .limits import Limits
 from .quantities import BOUNDED, BY_NAME, ORDERS, RATES, order_name
-from .report import report
+from .report import Report, report
+
+P = TypeVar("P", bound=StrPath)
 
 _MOST_NUMBERS = 20_000_000  # of positions, from sampling with a step
 _JUMP = 1e-6  # share of its largest value from which on the step of a derivative at a breakpoint is a jump
@@ -32,9 +42,10 @@ class Samples:
     """
 
     def __init__(
-        self, t, derivatives, *, joints, units, robot=None, limits=None, info=None, torques=None, continuity=None,
-        friction=True,
-    ):  # fmt: skip
+        self, t: Numbers, derivatives: Sequence[Numbers] | None, *, joints: Sequence[str], units: Sequence[str],
+        robot: Robot | None = None, limits: Limits | None = None, info: Mapping[str, Any] | None = None,
+        torques: Sequence[Numbers] | None = None, continuity: int | None = None, friction: bool = True,
+    ) -> None:  # fmt: skip
         self.t = read_only(t)
         self.derivatives = derivatives
         self.joints = tuple(joints)
@@ -48,28 +59,50 @@ class Samples:
         self._torques = None if torques is None else tuple(read_only(x) for x in torques)
 
     @property
-    def derivatives(self):
+    def derivatives(self) -> list[Array]:
+        """[q, v, dv, ...], each (K, n), on the grid."""
         return self._derivatives
 
     @derivatives.setter
-    def derivatives(self, given):
-        self._derivatives = None if given is None else [read_only(x) for x in given]
-
-    q = property(lambda self: self.derivatives[0])
-    v = property(lambda self: self.derivatives[1])
-    dv = property(lambda self: self.derivatives[2])
-    d2v = property(lambda self: self.derivatives[3])
-    d3v = property(lambda self: self.derivatives[4])
+    def derivatives(self, given: Sequence[Numbers] | None) -> None:
+        self._derivatives = [] if given is None else [read_only(x) for x in given]
 
     @property
-    def tau(self):
+    def q(self) -> Array:
+        """Positions (K, n) on the grid."""
+        return self.derivatives[0]
+
+    @property
+    def v(self) -> Array:
+        """Velocities (K, n) on the grid."""
+        return self.derivatives[1]
+
+    @property
+    def dv(self) -> Array:
+        """Accelerations (K, n) on the grid."""
+        return self.derivatives[2]
+
+    @property
+    def d2v(self) -> Array:
+        """Jerks (K, n) on the grid."""
+        return self.derivatives[3]
+
+    @property
+    def d3v(self) -> Array:
+        """Rates of the jerks (K, n) on the grid."""
+        return self.derivatives[4]
+
+    @property
+    def tau(self) -> Array:
+        """Torques (K, n) on the grid [Nm or N]."""
         return self._dynamics()[0]
 
     @property
-    def dtau(self):
+    def dtau(self) -> Array:
+        """Rates of the torques (K, n) on the grid."""
         return self._dynamics()[1]
 
-    def _dynamics(self):
+    def _dynamics(self) -> tuple[Array, ...]:
         if self._torques is None:
             if self.robot is None:
                 raise ModelError("trajectory", ["torques need the robot; load the file with robot=..."])
@@ -77,10 +110,10 @@ class Samples:
             self._torques = tuple(read_only(x) for x in torques(self.robot, self.derivatives, self.friction))
         return self._torques
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.t)
 
-    def utilization(self):
+    def utilization(self) -> dict[str, Array]:
         """{quantity: (K,) largest share over the joints of its limit} of v, dv, ..., tau, dtau, those that have one.
 
         Infinite where the motion is not smooth enough for a quantity to be one: d3v with continuity 2.
@@ -94,12 +127,12 @@ class Samples:
                 out[name] = np.full(len(self.t), np.inf) if rough else share
         return out
 
-    def used(self):
+    def used(self) -> dict[str, Array]:
         """Deprecated name of utilization."""
         warnings.warn("used() of a motion is called utilization() now", DeprecationWarning, stacklevel=2)
         return self.utilization()
 
-    def save(self, path, dt=None, layout=None):
+    def save(self, path: StrPath, dt: float | None = None, layout: str | None = None) -> None:
         """Write .csv, .npz or .json, by the ending of `path`; see Trajectory.load.
 
         The file holds the times (the breakpoints, or every dt [s] and the end), all derivatives, tau and dtau, names,
@@ -107,9 +140,10 @@ class Samples:
         file appears complete or not at all. layout="joint_trajectory": .json with the fields of ROS's message
         trajectory_msgs/JointTrajectory instead, for other programs; load does not read it.
         """
-        storage.save(self if dt is None else self.sample(dt), path, layout)
+        samples: Any = self
+        storage.save(samples if dt is None else samples.sample(dt), path, layout)
 
-    def plot(self, path=None, normalized=True):
+    def plot(self, path: StrPath | None = None, normalized: bool = True) -> Figure:
         """Six panels, q, v, dv, jerk, tau and dtau over time, against the limits; written to `path` if given.
 
         normalized: each joint divided by its limit, which is then at 1 and -1 (q: 1 is the upper, -1 the lower limit).
@@ -120,58 +154,41 @@ class Samples:
         return plot(self, path, normalized)
 
 
-class Trajectory(Samples):
-    """A planned motion: piecewise polynomials, evaluated exactly.
+class Motion(Samples):
+    """A planned motion, of which subclasses say what it is at any time; see Trajectory and PathMotion."""
 
-    t (M + 1,): breakpoints [s]. pieces (M, k, n): q and its derivatives at the start of each piece. The attributes of
-    Samples are values at the breakpoints. limits: those it was planned with. info: objective, iterations, solver,
-    status, seconds, rounds, and more. Raises ShapeError for shapes that do not fit and times that do not increase.
-    """
+    continuity: int
 
-    def __init__(self, t, pieces, *, joints, units, robot=None, limits=None, info=None, torques=None, friction=True):
-        self.pieces = _checked_pieces(t, read_only(pieces), joints)
-        super().__init__(
-            t,
-            None,
-            joints=joints,
-            units=units,
-            robot=robot,
-            limits=limits,
-            info=info,
-            torques=torques,
-            continuity=self.pieces.shape[1] - 2,
-            friction=friction,
-        )
-        self.derivatives = self._at(self.t)
-        self.solver_state = None  # for a warm start; not written to files
+    def _at(self, times: Array) -> list[Array]:
+        raise NotImplementedError
+
+    def on_pieces(self, piece: Indices, s: Array) -> Samples:
+        """Samples at times s (K,) after the start of pieces (K,): at its end a piece is as it is before a jump."""
+        raise NotImplementedError
 
     @property
-    def duration(self):
+    def duration(self) -> float:
         """Time from start to end [s]."""
         return float(self.t[-1] - self.t[0])
 
-    def _at(self, times):
-        piece = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.pieces) - 1)
-        count = max(ORDERS, self.pieces.shape[1])
-        return list(derivatives_at(self.pieces[piece], times - self.t[piece], count))
-
-    def sample(self, at):
+    def sample(self, at: Numbers) -> Samples:
         """Samples of the same polynomials at times `at`: a step [s], or an array of times.
 
         With a step the end is always included, so the last step may be shorter.
         """
         if np.ndim(at) == 0:
-            if not (np.isfinite(at) and at > 0):
+            dt: Any = at
+            if not (np.isfinite(dt) and dt > 0):
                 raise ShapeError(f"sample: got the step {at!r}, expected a positive number of seconds, or times")
             most = _MOST_NUMBERS // len(self.joints)
-            if self.duration / at > most:
+            if self.duration / dt > most:
                 raise ShapeError(
-                    f"sample: {self.duration:g} s in steps of {at:g} s are {self.duration / at:.3g} samples, of "
+                    f"sample: {self.duration:g} s in steps of {dt:g} s are {self.duration / dt:.3g} samples, of "
                     f"{most} at most; give a longer step, or the times"
                 )
-            steps = int(np.floor(self.duration / at * (1 + 1e-12)))
-            times = self.t[0] + at * np.arange(steps + 1)
-            if self.t[-1] - times[-1] > 1e-9 * at:
+            steps = int(np.floor(self.duration / dt * (1 + 1e-12)))
+            times = self.t[0] + dt * np.arange(steps + 1)
+            if self.t[-1] - times[-1] > 1e-9 * dt:
                 times = np.append(times, self.t[-1])
             times[-1] = self.t[-1]
         else:
@@ -182,41 +199,7 @@ class Trajectory(Samples):
             times = np.clip(times, self.t[0], self.t[-1])
         return Samples(times, self._at(times), **self._context(), continuity=self.continuity)
 
-    def both_sides(self, dt):
-        """Samples every dt [s] and on both sides of each breakpoint, where derivatives may jump; times repeat."""
-        before = derivatives_at(self.pieces, np.diff(self.t), max(ORDERS, self.pieces.shape[1]))
-        grid = self.sample(dt)
-        times = np.concatenate([grid.t, self.t[1:], self.t])
-        order = np.argsort(times, kind="stable")
-        derivatives = [
-            np.concatenate([a, b, c])[order] for a, b, c in zip(grid.derivatives, before, self.derivatives, strict=True)
-        ]
-        return Samples(times[order], derivatives, **self._context(), continuity=self.continuity)
-
-    def jumps(self):
-        """{quantity: largest jump at the breakpoints} of q and the derivatives that should be continuous."""
-        smooth = self.continuity + 1
-        after = derivatives_at(self.pieces, np.diff(self.t), smooth)
-        return {
-            order_name(k): float(np.abs(after[k][:-1] - self.pieces[1:, k]).max(initial=0.0)) for k in range(smooth)
-        }
-
-    def _context(self):
-        return {
-            "joints": self.joints,
-            "units": self.units,
-            "robot": self.robot,
-            "limits": self.limits,
-            "info": self.info,
-            "friction": self.friction,
-        }
-
-    def on_pieces(self, piece, s):
-        """Samples at times s (K,) after the start of pieces (K,): at its end a piece is as it is before a jump."""
-        derivatives = list(derivatives_at(self.pieces[piece], s, max(ORDERS, self.pieces.shape[1])))
-        return Samples(self.t[piece] + s, derivatives, **self._context(), continuity=self.continuity)
-
-    def impulses(self):
+    def impulses(self) -> dict[str, tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]]:
         """{quantity: (time (n,), joints (n,))} of those that are infinite at breakpoints inside the motion, where what
         they are the rate of jumps: the time of the largest jump, whether there is one.
 
@@ -244,7 +227,7 @@ class Trajectory(Samples):
                 found["dtau"] = found["tau"]
         return found
 
-    def check(self, limits=None, dt=1e-3):
+    def check(self, limits: Limits | None = None, dt: float = 1e-3) -> Report:
         """Report on every limit along the whole motion, on both sides of the breakpoints and between samples.
 
         q and its derivatives are looked at where they are largest; torques, and velocities that are limited by the
@@ -253,18 +236,7 @@ class Trajectory(Samples):
         """
         return report(self, limits or self.limits, number("check: dt", dt, above=0))
 
-    @classmethod
-    def load(cls, path, robot=None):
-        """The Trajectory in a .csv, .npz or .json file, exactly as it was saved; Samples if saved with dt.
-
-        robot: needed for torques between the breakpoints, and for animate. Raises FileError naming file and line.
-        """
-        what, facts = storage.load(path, robot)
-        if what == "pieces":
-            return cls(**facts)
-        return Samples(**facts)
-
-    def animate(self, path, fps=25, size=(480, 480)):
+    def animate(self, path: P, fps: float = 25, size: tuple[int, int] = (480, 480)) -> P:
         """Write a GIF of the robot as a stick figure; size in pixels. Needs the robot; returns the path."""
         from .animate import animate
 
@@ -274,16 +246,96 @@ class Trajectory(Samples):
         samples = self.sample(1.0 / fps)
         return animate(self.robot, samples.t, samples.q, path, fps, size)
 
-    def __str__(self):
+    def _context(self) -> dict[str, Any]:
+        return {
+            "joints": self.joints,
+            "units": self.units,
+            "robot": self.robot,
+            "limits": self.limits,
+            "info": self.info,
+            "friction": self.friction,
+        }
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+class Trajectory(Motion):
+    """A planned motion: piecewise polynomials, evaluated exactly.
+
+    t (M + 1,): breakpoints [s]. pieces (M, k, n): q and its derivatives at the start of each piece. The attributes of
+    Samples are values at the breakpoints. limits: those it was planned with. info: objective, iterations, solver,
+    status, seconds, rounds, and more. Raises ShapeError for shapes that do not fit and times that do not increase.
+    """
+
+    def __init__(
+        self, t: Numbers, pieces: Numbers, *, joints: Sequence[str], units: Sequence[str],
+        robot: Robot | None = None, limits: Limits | None = None, info: Mapping[str, Any] | None = None,
+        torques: Sequence[Numbers] | None = None, friction: bool = True,
+    ) -> None:  # fmt: skip
+        self.pieces = _checked_pieces(t, read_only(pieces), joints)
+        super().__init__(
+            t,
+            None,
+            joints=joints,
+            units=units,
+            robot=robot,
+            limits=limits,
+            info=info,
+            torques=torques,
+            continuity=self.pieces.shape[1] - 2,
+            friction=friction,
+        )
+        self.derivatives = self._at(self.t)
+        self.solver_state = None  # for a warm start; not written to files
+
+    def _at(self, times: Array) -> list[Array]:
+        piece = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.pieces) - 1)
+        count = max(ORDERS, self.pieces.shape[1])
+        return list(derivatives_at(self.pieces[piece], times - self.t[piece], count))
+
+    def both_sides(self, dt: float) -> Samples:
+        """Samples every dt [s] and on both sides of each breakpoint, where derivatives may jump; times repeat."""
+        before = derivatives_at(self.pieces, np.diff(self.t), max(ORDERS, self.pieces.shape[1]))
+        grid = self.sample(dt)
+        times = np.concatenate([grid.t, self.t[1:], self.t])
+        order = np.argsort(times, kind="stable")
+        derivatives = [
+            np.concatenate([a, b, c])[order] for a, b, c in zip(grid.derivatives, before, self.derivatives, strict=True)
+        ]
+        return Samples(times[order], derivatives, **self._context(), continuity=self.continuity)
+
+    def jumps(self) -> dict[str, float]:
+        """{quantity: largest jump at the breakpoints} of q and the derivatives that should be continuous."""
+        smooth = self.continuity + 1
+        after = derivatives_at(self.pieces, np.diff(self.t), smooth)
+        return {
+            order_name(k): float(np.abs(after[k][:-1] - self.pieces[1:, k]).max(initial=0.0)) for k in range(smooth)
+        }
+
+    def on_pieces(self, piece: Indices, s: Array) -> Samples:
+        """Samples at times s (K,) after the start of pieces (K,): at its end a piece is as it is before a jump."""
+        derivatives = list(derivatives_at(self.pieces[piece], s, max(ORDERS, self.pieces.shape[1])))
+        return Samples(self.t[piece] + s, derivatives, **self._context(), continuity=self.continuity)
+
+    @classmethod
+    def load(cls, path: StrPath, robot: Robot | None = None) -> Trajectory | Samples:
+        """The Trajectory in a .csv, .npz or .json file, exactly as it was saved; Samples if saved with dt.
+
+        robot: needed for torques between the breakpoints, and for animate. Raises FileError naming file and line.
+        """
+        what, facts = storage.load(path, robot)
+        if what == "pieces":
+            return cls(**facts)
+        return Samples(**facts)
+
+    def __str__(self) -> str:
         n, N = len(self.joints), len(self.pieces)
         name = terminal(self.robot_name or "a robot")
         return (
             f"Trajectory of {name}: {n} joints, {self.duration:.6g} s, {N} pieces of degree "
             f"{self.pieces.shape[1] - 1}, {self.continuity} times continuously differentiable"
         )
-
-    def __repr__(self):
-        return f"<{self}>"
 
 
 def _checked_pieces(t, pieces, joints):
@@ -300,7 +352,7 @@ def _checked_pieces(t, pieces, joints):
     return pieces
 
 
-def read_only(x):
+def read_only(x: Any) -> Array:
     """Array of floats, a copy that cannot be written to: what is computed from it once stays right."""
     x = np.array(x, float)
     x.flags.writeable = False
@@ -323,8 +375,7 @@ def _beyond(jumps, largest, times):
 
 def joint_units(robot):
     """Unit of each coordinate: rad or m."""
-    several = {"prismatic": ("m",), "cylindrical": ("rad", "m")}
-    return tuple(unit for j in robot.joints for unit in several.get(j.kind, ("rad",) * j.nv))
+    return tuple(unit for j in robot.joints for unit in UNITS.get(j.kind, ("rad",) * j.nv))
 
 
 def of_solution(solution, chain, robot=None, limits=None, friction=True):

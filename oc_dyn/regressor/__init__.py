@@ -102,4 +102,4 @@ quantity(
     equation="M(q) dvr + C(q, v) vr + g(q) = Ys(q, v, vr, dvr) params, M without armature",
 )
 
-from . import by_ad, jacobian_sum, recursive  # noqa: E402, F401  registers the methods
+from . import by_ad, jacobian_sum, recursive  # noqa: E402  registers the methods

@@ -5,6 +5,8 @@ the orthogonal projector on it, belongs to the robot and not to the states drawn
 and the choice of columns independent of them.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import casadi as ca
@@ -14,8 +16,10 @@ from ..errors import ModelError, ShapeError
 from ..function import function
 from ..model.cache import cached
 from ..model.inertia import ReadOnlyArrays
-from ..model.robot import check_robot, checked_tolerance
+from ..model.robot import Robot, check_robot, checked_tolerance
+from ..model.robot_function import RobotFunction
 from ..numbers import as_floats
+from ..types import Array, Numbers
 from ..validation import count
 
 TOLERANCE = 1e-9  # singular values below this part of the largest one are zero
@@ -30,28 +34,28 @@ class BaseParameters(ReadOnlyArrays):
     singular_values: of the stacked regressor, its columns scaled to unit length, in falling order.
     """
 
-    robot: object
-    columns: tuple
-    matrix: np.ndarray
-    singular_values: np.ndarray
+    robot: Robot
+    columns: tuple[int, ...]
+    matrix: Array
+    singular_values: Array
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """Number of base parameters."""
         return len(self.columns)
 
     @property
-    def gap(self):
+    def gap(self) -> tuple[float, float]:
         """(smallest singular value that counts, largest that does not); the second is 0 if all count."""
         s, r = self.singular_values, self.rank
         return float(s[r - 1]) if r else 0.0, float(s[r]) if r < s.size else 0.0
 
     @property
-    def values(self):
+    def values(self) -> Array:
         """(rank,) base parameters of the robot's own parameters."""
         return self.of(self.robot.parameters)
 
-    def of(self, parameters):
+    def of(self, parameters: Numbers) -> Array:
         """(rank,) base parameters of (10 bodies,) parameters; ShapeError for another size."""
         parameters, size = as_floats("base parameters: parameters", parameters), self.matrix.shape[1]
         if parameters.ndim not in (1, 2) or parameters.shape[0] != size:
@@ -59,7 +63,7 @@ class BaseParameters(ReadOnlyArrays):
         return self.matrix @ parameters
 
     @property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         """What each base parameter is: the parameter kept and those that joined it, with their factors."""
         known = self.robot.parameter_names
         out = []
@@ -68,7 +72,7 @@ class BaseParameters(ReadOnlyArrays):
             out.append(known[kept] + "".join(f" {row[k]:+.4g} {known[k]}" for k in others))
         return tuple(out)
 
-    def regressor(self, order=0, method=None):
+    def regressor(self, order: int = 0, method: str | None = None) -> RobotFunction:
         """RobotFunction (q, v, dv, ...) -> Y, dY, ... (nv, rank) of the base parameters."""
         full = function(self.robot, "joint_torque_regressor", order=order, method=method)
         ports = [ca.SX.sym(n, *full.size_in(k)) for k, n in enumerate(full.name_in())]
@@ -77,7 +81,7 @@ class BaseParameters(ReadOnlyArrays):
         return full.with_base(base)
 
 
-def base_parameters(robot, tolerance=TOLERANCE, seed=0):
+def base_parameters(robot: Robot, tolerance: float = TOLERANCE, seed: int = 0) -> BaseParameters:
     """BaseParameters of a robot.
 
     tolerance: relative to the largest singular value; the gap found is kept in the result. seed: of the states drawn.
@@ -91,7 +95,7 @@ def base_parameters(robot, tolerance=TOLERANCE, seed=0):
     return cached(robot, ("base_parameters", tolerance, seed), lambda: _base_parameters(robot, tolerance, seed))
 
 
-def _base_parameters(robot, tolerance, seed):
+def _base_parameters(robot: Robot, tolerance: float, seed: int) -> BaseParameters:
     Y = function(robot, "joint_torque_regressor")
     rng = np.random.default_rng(seed)
     size = 10 * len(robot.bodies)
@@ -117,7 +121,7 @@ def _base_parameters(robot, tolerance, seed):
     return BaseParameters(robot, tuple(int(k) for k in columns), matrix, s)
 
 
-def _independent(basis):
+def _independent(basis: Array) -> list[int]:
     """Columns of (rank, n) that make it square and well conditioned, in rising order: always the one with the longest
     remainder, the first of those that are equally long."""
     rest, columns = basis.copy(), []

@@ -1,5 +1,7 @@
 """Regressors by automatic differentiation: Jacobians of torques by the inertial parameters."""
 
+from itertools import pairwise
+
 import casadi as ca
 
 from ..inverse_dynamics.taylor import taylor
@@ -40,6 +42,6 @@ def slotine_li_regressor(model, order, q, V, Vr, coriolis):
 
 def _along(model, order, q, curves, Y):
     flow = [(q, model.configuration_rate(q, curves[0][0]))]
-    flow += [pair for curve in curves for pair in zip(curve[:-1], curve[1:], strict=True)]
+    flow += [pair for curve in curves for pair in pairwise(curve)]
     derivatives = time_derivatives(ca.cse(Y.nz[:] if Y.nnz() else ca.SX(0, 1)), order, flow, cse=True)
     return [ca.SX(Y.sparsity(), x) for x in derivatives]

@@ -32,7 +32,6 @@ def manifest(command, **facts):
     to the file name. Returns a dict: command, date (UTC, ISO 8601), versions, machine, git (commit and whether the
     code was changed since; None if this code is not under git), then the facts.
     """
-
     return {
         "command": _portable(command) if isinstance(command, str) else shlex.join(map(_portable_word, command)),
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),

@@ -1,10 +1,14 @@
 """od.script: a problem's file as a command, so that what is left in the file is the problem."""
 
+from __future__ import annotations
+
 import ast
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -17,13 +21,20 @@ from ..text import terminal, terminal_lines
 from .manifest import manifest, write_json
 
 
-def results_folder(name, quick=False):
+def results_folder(name: str, quick: bool = False) -> Path:
     """Where a problem or study writes by default: committed results are only overwritten by a full run."""
     return Path("results", *(["quick"] if quick else []), name)
 
 
-def script(solve, config, quick=None):
-    """main(argv=None, **changes) -> exit status, of a file that solves a problem:
+C = TypeVar("C")  # a dataclass of settings
+
+
+def script(
+    solve: Callable[[ProblemRun, C], object],
+    config: C,
+    quick: Mapping[str, Any] | None = None,
+) -> Callable[..., int]:
+    """main(argv=None, **changes) -> exit status, of a file that solves a problem.
 
         def solve(run, cfg): ...
         main = od.script(solve, Config(), quick={"nodes": 10})
@@ -37,21 +48,21 @@ def script(solve, config, quick=None):
     when nothing is written.
     """
     file, doc = solve.__globals__["__file__"], solve.__globals__["__doc__"] or ""
-    name = Path(file).stem
+    name, settings = Path(file).stem, cast(Any, config)
 
-    def main(argv=None, **changes):
+    def main(argv: Sequence[Any] | None = None, **changes: Any) -> int:
         words = sys.argv[1:] if argv is None else [str(w) for w in argv]
         parser = Parser(description=(doc.splitlines() or [name])[0])
         help = f"folder for the results ({results_folder(name)}, with --quick {results_folder(name, quick=True)})"
         parser.add_argument("--out", type=Path, metavar="DIR", help=help)
         parser.add_argument("--quick", action="store_true", help="a smaller run, with fewer pictures")
         parser.add_argument("--quiet", action="store_true", help="print nothing")
-        help = f"change a setting: one of {', '.join(f.name for f in fields(config))}"
+        help = f"change a setting: one of {', '.join(f.name for f in fields(settings))}"
         parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
         options = parser.parse_args(words)
         out = options.out or results_folder(name, options.quick)
         try:
-            cfg = replace(config, **((quick or {}) if options.quick else {}))
+            cfg = replace(settings, **((quick or {}) if options.quick else {}))
             cfg = replace(cfg, **dict(_setting(text, cfg) for text in options.set), **changes)
             with watched(), together(out) as part:
                 run = ProblemRun(part, options.quick, print if not options.quiet else lambda *_: None)
@@ -75,11 +86,15 @@ def script(solve, config, quick=None):
 class ProblemRun:
     """One run of a problem. out: folder of the results; quick; say: prints; facts: further entries of the manifest."""
 
-    def __init__(self, out, quick, say):
+    def __init__(self, out: Path, quick: bool, say: Callable[..., object]) -> None:
         self.out, self.quick, self.say = out, quick, say
-        self.facts, self.checks = {}, {}
+        self.facts: dict[str, Any] = {}
+        self.checks: dict[str, dict[str, Any]] = {}
 
-    def check(self, what, value=None, *, below=None, above=None, equals=None, within=None, holds=None):
+    def check(
+        self, what: str, value: Any = None, *, below: float | None = None, above: float | None = None,
+        equals: Any = None, within: float | None = None, holds: bool | None = None,
+    ) -> bool:  # fmt: skip
         """Check a number, or whether something holds; print it and store it in the manifest. The run fails if it fails.
 
         below, above: strict bounds of the value, either or both. equals: the value expected, exactly or, with
@@ -101,7 +116,7 @@ class ProblemRun:
         self.say(f"{what:72} {_told(value, bounds, passed)}")
         return passed
 
-    def table(self, name, columns):
+    def table(self, name: str, columns: Mapping[str | tuple[str, ...], Any]) -> None:
         """Write a CSV of {heading, or tuple of headings: (K,) or (K, n) numbers, or K texts}."""
         headings = [h for key in columns for h in ((key,) if isinstance(key, str) else key)]
         cells = []
@@ -173,7 +188,7 @@ def _told(value, bounds, passed):
 
 
 def _setting(text, cfg):
-    name, equals, value = text.partition("=")
+    name, _, value = text.partition("=")
     known = [f.name for f in fields(cfg)]
     if name not in known:
         raise UnknownName("setting", name, known)

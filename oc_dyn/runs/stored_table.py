@@ -65,6 +65,7 @@ class StoredTable:
 
     @cached_property
     def store(self):
+        """The Store of the rows, a file beside the table, opened when it is first asked for."""
         return Store(self.path.with_name(_BASE), known=self.path.exists())
 
     def known(self, **keys):

@@ -1,5 +1,7 @@
 """od.sweep: one function, or planning problem, at many points, on all cores or many computers."""
 
+from __future__ import annotations
+
 import csv
 import functools
 import hashlib
@@ -15,9 +17,11 @@ import time
 import types
 import uuid
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -33,6 +37,7 @@ from ..optimal_control.problem import Problem
 from ..planning.trajectory import Samples, Trajectory
 from ..registry import _METHODS
 from ..store import Store, aside
+from ..types import Executor, StrPath
 from ..validation import number
 
 _TABLE = "sweep.csv"
@@ -50,27 +55,29 @@ class Sweep:
     """What came of a sweep, in the order of the grid. points: arguments. results: None where a point failed. errors:
     "Kind: message" of the exception, None where it did not. seconds: time that each took [s]."""
 
-    points: list
-    results: list = field(default_factory=list)
-    errors: list = field(default_factory=list)
-    seconds: list = field(default_factory=list)
+    points: list[dict[str, Any]]
+    results: list[Any] = field(default_factory=list)
+    errors: list[str | None] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.points)
 
     @property
-    def failed(self):
+    def failed(self) -> list[int]:
         """Numbers of the points that failed."""
         return [k for k, error in enumerate(self.errors) if error is not None]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Sweep of {len(self)} points, {len(self.failed)} failed, {sum(self.seconds):.3g} s of computing"
 
 
 def sweep(
-    function_or_problem, grid, *, executor="serial", out=None, key: str | float | None = None,
-    accept: str | list[str] = (), retry=False, time_limit: float | None = None, progress=None,
-):  # fmt: skip
+    function_or_problem: Callable[..., Any] | Problem,
+    grid: dict[str, Any] | Iterable[dict[str, Any]], *, executor: str | Executor = "serial",
+    out: StrPath | None = None, key: str | float | None = None, accept: str | Sequence[str] = (),
+    retry: bool = False, time_limit: float | None = None, progress: bool | None = None,
+) -> Sweep:  # fmt: skip
     """function(**point) at every point of a grid, as a Sweep; a point that fails is noted and does not end the others.
 
     function_or_problem: a function of a module, or partial(od.plan_point_to_point, robot), of functools. One that
@@ -119,7 +126,8 @@ def sweep(
     accept = _names_of(accept)
     filed = None if out is None else _Filed(out, function, points, key, accept)
     with closing(filed) if filed else nullcontext():
-        done, missing, same = {}, list(range(len(points))), {}
+        done: dict[int, Any] = {}
+        missing, same = list(range(len(points))), {}
         if filed:
             same = filed.same
             done = {k: x for k, x in ((k, filed.read(k, retry, time_limit)) for k in filed.first) if x is not None}
@@ -136,16 +144,17 @@ def sweep(
             for place, outcome, error in found:
                 if raised:  # also what a solver, or the point, has swallowed or made a failure of it
                     raise raised[0]
-                if getattr(error, "status", None) == _OTHER_CODE:
+                if error is not None and getattr(error, "status", None) == _OTHER_CODE:
                     raise error
                 k, status = missing[place], "lost"
-                result, text, seconds, limited = outcome or (None, told(error), 0.0, False)
+                result, text, seconds, limited = outcome or (None, told(cast(Exception, error)), 0.0, False)
                 if outcome is not None:
                     status = "done" if text is None else "failed"
                 result, whose = _with_robot(result, function, points[k])
                 done[k] = result, text, seconds
                 if filed:
-                    done[k] = filed.write(k, status, *done[k], whose, time_limit if limited else None)
+                    limit = time_limit if limited else None
+                    done[k] = filed.write(k, status, result, text, seconds, whose, limit)
                 shown.update()
         done |= {k: done[first] for k, first in same.items()}
         if filed:
@@ -154,7 +163,7 @@ def sweep(
     return Sweep(points, *(list(column) for column in columns))
 
 
-def export_sweep(out, to=None):
+def export_sweep(out: StrPath, to: StrPath | None = None) -> Path:
     """Write all that the database of sweeps with this `out` keeps, of any function and version, as a table with the
     trajectories beside it, now: to the file.csv or folder `to`, by default `out` itself. Returns the path of the table.
 
@@ -213,7 +222,7 @@ def _plain_text(text):
 
 
 def _run(function, point, time_limit=None):
-    """(result, None or text of the exception, seconds, whether the time was up)"""
+    """(result, None or text of the exception, seconds, whether the time was up)."""
     from ..executors import told
 
     point = _copied(point)

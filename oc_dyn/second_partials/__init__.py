@@ -126,7 +126,7 @@ quantity(
     notes=(_COMMUTE,),
 )
 
-from . import (  # noqa: E402, F401  registers the methods
+from . import (  # noqa: E402  registers the methods
     by_ad,
     chain_rule,
     compact,

@@ -37,30 +37,35 @@ class Complex:
 
 
 def sin(x):
+    """sin of a number, an expression or a Complex of either."""
     if not isinstance(x, Complex):
         return ca.sin(x)
     return Complex(sin(x.re) * cosh(x.im), cos(x.re) * sinh(x.im))
 
 
 def cos(x):
+    """cos of a number, an expression or a Complex of either."""
     if not isinstance(x, Complex):
         return ca.cos(x)
     return Complex(cos(x.re) * cosh(x.im), -(sin(x.re) * sinh(x.im)))
 
 
 def sinh(x):
+    """sinh of a number, an expression or a Complex of either."""
     if not isinstance(x, Complex):
         return ca.sinh(x)
     return Complex(sinh(x.re) * cos(x.im), cosh(x.re) * sin(x.im))
 
 
 def cosh(x):
+    """cosh of a number, an expression or a Complex of either."""
     if not isinstance(x, Complex):
         return ca.cosh(x)
     return Complex(cosh(x.re) * cos(x.im), sinh(x.re) * sin(x.im))
 
 
 def exp(x):
+    """exp of a number, an expression or a Complex of either."""
     if not isinstance(x, Complex):
         return ca.exp(x)
     size = exp(x.re)

@@ -77,7 +77,7 @@ class Meeting:
         self.u4 = plus(turned_by(screw.s, sums.inertia(self.screw.s)), self.u9)
 
 
-def _enter(tensors, i, j, k, meeting, reader, single):
+def _enter(tensors, i, j, k, meeting, reader, single):  # noqa: C901, the branches of Algorithm 1, in its order
     """Put in what i = (joint, coordinate), j and coordinates of joint k share; lines of Algorithm 1 on the right, whose
     branches these are."""
     qq, vv, qv, dM = tensors

@@ -31,7 +31,7 @@ READ = (  # what joints i, j above it and k above both share: entries of the ten
 def bodies(model, W):
     """casadi.Function (q, v, dv[, W]) -> (43, bodies): hop, mass, first moment, second moments and applied wrench in
     working axes, the joint's velocity and the part of its rate that dv makes."""
-    q, v, dv = ca.SX.sym("q", model.robot.nq), *(ca.SX.sym(x, model.robot.nv) for x in ("v", "dv"))
+    q, v, dv = (ca.SX.sym(x, n) for x, n in (("q", model.robot.nq), ("v", model.robot.nv), ("dv", model.robot.nv)))
     applied = [ca.SX.sym("W", *w.shape) for w in W or []]
     frames, joint = working_frames(model, model.joint_q(q)), [model.joint_v(x) for x in (v, dv)]
     wrenches = model.wrenches(applied[0]) if applied else {i: ca.DM.zeros(6) for i in model.bodies}

@@ -66,15 +66,19 @@ class WrenchReader:
         self.screws, self.pose = screws, pose
 
     def s(self, wrench):
+        """Rows s^T of a wrench on the path's screws."""
         return self._row(wrench, self.screws.s)
 
     def psi(self, wrench):
+        """Rows psi^T of a wrench."""
         return self._row(wrench, self.screws.psi)
 
     def psi2(self, wrench):
+        """Rows psi2^T of a wrench."""
         return self._row(wrench, self.screws.psi2)
 
     def rate(self, wrench):
+        """Rows of the screws' rates, transposed, times a wrench."""
         return self._row(wrench, self.screws.rate)
 
     def _row(self, wrench, field):

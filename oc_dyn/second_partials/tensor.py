@@ -1,12 +1,15 @@
 """Tensors of second partials: entry (i, j, k) is kept at row i + nv j, column k of a matrix (nv nv, nv)."""
 
+from __future__ import annotations
+
 import casadi as ca
 
 from ..errors import ShapeError
 from ..numbers import as_floats
+from ..types import Array, Numbers
 
 
-def as_tensor(matrix):
+def as_tensor(matrix: Numbers) -> Array:
     """numpy array (nv, nv, nv), axes (torque, first, second), of a matrix (nv nv, nv) of second partials.
 
     matrix: numbers, as a Function of second partials gives them. Raises ShapeError for any other shape.

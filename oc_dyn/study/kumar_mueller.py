@@ -34,8 +34,10 @@ ROUNDS, CALLS = 25, 400  # 10 000 evaluations of each
 # q_i(t) = -(a_i / w_i) cos(w_i t): the data set that the paper's authors published
 AMPLITUDE = np.array([2.21, -2.21, 1.2, -2.1, -2.3, 2.1, -2.5])  # of the velocity [rad/s]
 FREQUENCY = np.array(  # [rad/s]
-    [1.7073873117335832, 3.079992797637052, 2.1084514453622774, 3.5903916041026207]
-    + [1.4183262544423447, 2.285625793808507, 5.927533308659986]
+    [
+        *(1.7073873117335832, 3.079992797637052, 2.1084514453622774, 3.5903916041026207),
+        *(1.4183262544423447, 2.285625793808507, 5.927533308659986),
+    ]
 )
 DURATION, HIGHEST = 5.0, 3  # [s], order of the figures
 

@@ -78,7 +78,7 @@ def _count(robot, quantity, method, order):
 
 
 def _times(robot, names):
-    """{method: (time of all six [us], share of time, share of time of separate Functions)}"""
+    """{method: (time of all six [us], share of time, share of time of separate Functions)}."""
     pairs = [[_named(robot, "dynamic_matrices", m, order) for order in (0, 1)] for m in names]
     parts = [_named(robot, quantity, None, 0) for quantity in SEPARATE]
     ports = dict(zip(("v", "dv"), np.random.default_rng(0).normal(size=(2, robot.nv)), strict=True))

@@ -349,9 +349,8 @@ def _broken_down(kind, bodies, method, points, quick):
         ("interpreted", "microseconds", "time share"),
         ("-O3 native", "compiled microseconds", "compiled share"),
     ):
-        if form != "interpreted":
-            if not compiler() or bodies > COMPILED.get(method, 0):
-                continue
+        if form != "interpreted" and (not compiler() or bodies > COMPILED.get(method, 0)):
+            continue
         seconds = _seconds(form, runs, reads, quick)
         told = summary(seconds, list(range(len(runs))))
         shares = np.median(seconds / seconds.sum(axis=1, keepdims=True), axis=0)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import UnknownName
 from ..files import write_csv
+from ..optimal_control.integrators import METHODS, order_of_cost
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 
@@ -24,7 +25,7 @@ FOLDER = Path("problems") / "known_optima"
 QUICK = (1, 3, 6, 11, 33)
 LIMIT = 600.0  # [s] for one solve
 TOLERANCE = 1e-10  # of the solver: what it leaves of the error is not seen among errors of 1e-8
-ORDERS = {"hermite_simpson": 4, "rk4": 2, "collocation": 2, "trapezoidal": 2, "euler": 1}  # of the cost, see README
+ORDERS = {name: order_of_cost(name) for name in METHODS}  # see README
 FIELDS = ("number", "name", "known", "computed", "error", "estimate", "asked", "method", "intervals", "iterations")
 FIELDS += ("seconds", "source", "note")
 CAPTIONS = {

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -217,10 +217,8 @@ def _kill_worker(parent, rng):
         return
     workers = [int(line.split()[0]) for line in listed.stdout.splitlines() if "spawn_main" in line]
     if workers:
-        try:
+        with suppress(ProcessLookupError):  # it has ended
             os.kill(int(rng.choice(workers)), signal.SIGKILL)
-        except ProcessLookupError:  # it has ended
-            pass
 
 
 def _wrong_results(text, points, factor):
@@ -233,7 +231,7 @@ def _wrong_results(text, points, factor):
 
 
 def _compared(base, seen, factors, factor):
-    """(rows that were there and are not any more, rows that are wrong, {key: when it was written} of all done)
+    """(rows that were there and are not any more, rows that are wrong, {key: when it was written} of all done).
 
     factors: {digest of the function: factor}, filled as functions appear.
     """

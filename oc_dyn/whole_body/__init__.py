@@ -94,4 +94,4 @@ quantity(
     errors=_MASSLESS,
 )
 
-from . import by_ad, jacobian_sum, recursive_body, recursive_spatial  # noqa: E402, F401  registers the methods
+from . import by_ad, jacobian_sum, recursive_body, recursive_spatial  # noqa: E402  registers the methods

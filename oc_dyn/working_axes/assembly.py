@@ -3,8 +3,9 @@
 import casadi as ca
 
 from ..lie.se3 import ad as bracket
+from ..model.joints import GROUPS
 
-NOT_COMMUTING = ("spherical", "planar", "free")  # kinds of joints whose velocities have brackets
+NOT_COMMUTING = GROUPS  # kinds of joints whose velocities have brackets
 
 
 def assembled(model, blocks, mirrored=False):

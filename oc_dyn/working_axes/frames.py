@@ -41,9 +41,11 @@ class BodyPlacement(Placement):
     turn: PlaneRotation
 
     def inward(self, X):
+        """Columns of the parent's axes in the axes of the body."""
         return self.turn.inward(self.R.T @ X)
 
     def outward(self, X):
+        """Columns of the body's axes in the axes of the parent."""
         return self.R @ self.turn.outward(X)
 
     def twist(self, w, u):

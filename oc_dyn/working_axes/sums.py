@@ -18,7 +18,7 @@ _VECTORS, _SYMMETRIC, _SQUARE = "hlnfLkg", "TP", "KJ"
 @dataclass
 class MassIntegrals:
     """Integrals over the mass of one or more bodies about one origin, r the points. A method names those that it needs
-    as fields of a subclass; a letter means the same in all of them:
+    as fields of a subclass; a letter means the same in all of them.
 
     m, h       mass, first moment of r
     T, P       tensor of inertia; second moments r r^T

@@ -85,7 +85,7 @@ def free():
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
+    "make, error, words",
     [
         (lambda: od.mpc(free()), od.ShapeError, "free duration"),
         (

@@ -104,7 +104,7 @@ def test_programs_of_two_controllers_keep_apart(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parameter", "output", "said"),
+    "parameter, output, said",
     [
         ("q now", "a", "parameter 'q now' cannot name a port"),
         ("q*/", "a", "cannot name a port"),

@@ -41,7 +41,7 @@ def test_limits_hold_between_nodes_and_one_binds(fast):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    ("quantity", "limit"),
+    "quantity, limit",
     [
         ("dv", {"v": 2.0, "dv": 15.0, "d2v": 400.0}),
         ("d3v", {"d3v": 4000.0}),
@@ -204,7 +204,7 @@ def test_saved_table_is_whole(fast, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    "change, error, words",
     [
         ({"motor_torque": 5.0}, od.LimitError, "q_start: motor 'joint1' needs motor_torque"),
         ({"deflection": 1e-3}, od.LimitError, "deflection"),

@@ -55,7 +55,7 @@ def test_both_ends_are_exact(more):
 
 
 @pytest.mark.parametrize(
-    ("change", "text"),
+    "change, text",
     [
         ({"duration": np.nan}, "duration"),
         ({"continuity": 4.5}, "continuity"),

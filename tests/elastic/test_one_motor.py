@@ -87,7 +87,7 @@ def test_held_torque_moves_one_joint_as_its_equations_say():
 @pytest.mark.sample(2)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize(
-    ("name", "law"),
+    "name, law",
     [
         ("linear", "feedforward"),
         ("linear", "gravity_pd"),

@@ -52,7 +52,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("options", "text"), WRONG)
+@pytest.mark.parametrize("options, text", WRONG)
 def test_wrong_numbers_are_refused_by_name(options, text):
     with pytest.raises(od.ShapeError, match=text):
         el.simulate(*parts(), **options)

@@ -28,7 +28,7 @@ def deflections(spring, torques):
 
 
 @pytest.mark.parametrize(
-    ("law", "torque", "expected"),
+    "law, torque, expected",
     [
         ("sinh", 150.0, np.arcsinh(30.0) / 30),
         ("sinh", 300.0, np.arcsinh(60.0) / 30),
@@ -71,7 +71,7 @@ def test_derivatives_agree_with_differences(law):
     assert at[2, 4] == pytest.approx(at[2, 2], rel=1e-6, abs=1e-10)
 
 
-@pytest.mark.parametrize(("law", "torque"), [("tanh", 7.0), ("tanh", -5.1), ("exp", -6.0), ("softening", 200.0)])
+@pytest.mark.parametrize("law, torque", [("tanh", 7.0), ("tanh", -5.1), ("exp", -6.0), ("softening", 200.0)])
 def test_torques_out_of_reach_are_named(law, torque):
     spring = el.NonlinearSpring(LAWS[law])
     with pytest.raises(od.LimitError, match=f"NonlinearSpring: no deflection gives the torque {torque:g}.*short of it"):
@@ -123,7 +123,7 @@ def test_stiffness_that_a_pair_cannot_have_is_named():
 
 
 @pytest.mark.parametrize(
-    ("torque", "stiffness", "least"),
+    "torque, stiffness, least",
     [(0.0, 10.0, 60), (0.0, 59.9999, 60), (10.0, 60.0001, 120), (10.0, 119.999, 120), (-10.0, 119.999, 120)],
 )
 def test_springs_of_a_pair_do_not_push(torque, stiffness, least):
@@ -160,7 +160,7 @@ def test_torques_close_to_the_reach_are_found(torque):
 
 
 @pytest.mark.parametrize(
-    ("torque", "error", "text"),
+    "torque, error, text",
     [
         (20.0, od.LimitError, "torque 20; .* -20 to 20, never quite"),
         (-20.0000001, od.LimitError, r"torque -20.0000001; .* -20 to 20, short of it by 1e-07"),

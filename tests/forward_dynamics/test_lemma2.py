@@ -1,5 +1,7 @@
 """Articulated inertias are those of order 0 at every order of forward dynamics (Ali et al. 2026, Lemma 2)."""
 
+from itertools import pairwise
+
 import casadi as ca
 import pytest
 from samples import random_ports, relative, robot
@@ -67,7 +69,7 @@ def test_higher_orders_cost_bias_passes_only(name):
         for which in (("forward_dynamics", "articulated_spatial"), ("inverse_dynamics", "recursive_spatial"))
     )
     extra = [a - b for a, b in zip(forward, inverse, strict=True)]
-    sweeps = [b - a for a, b in zip(extra, extra[1:], strict=False)]
+    sweeps = [b - a for a, b in pairwise(extra)]
     assert max(sweeps[1:]) - min(sweeps[1:]) <= 2
     per_velocity = 12 * 6  # products of U, K and S with a vector, forward and backward
     assert 0 < sweeps[-1] < len(r.bodies) * 2 * 66 + r.nv * per_velocity  # 66: a 6 x 6 matrix times a vector

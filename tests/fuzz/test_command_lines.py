@@ -67,7 +67,7 @@ CASES = [(command, option) for command, options in OPTIONS.items() for option in
 
 
 @pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("command", "option"), CASES)
+@pytest.mark.parametrize("command, option", CASES)
 def test_every_value_of_every_option(command, option, share, refused):
     """All values; by default another quarter of them for each option."""
     for value in VALUES[CASES.index((command, option)) % share :: share]:
@@ -81,7 +81,7 @@ def test_every_value_of_every_option(command, option, share, refused):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    "words, said",
     [
         (["plan", "panda", "--from=--", f"--to={GOAL}", "--out", "o"], "argument --from: got '--', expected a value"),
         (["plan", "panda", *ENDS, "--limits=--", "--out", "o"], "argument --limits: got '--', expected a value"),

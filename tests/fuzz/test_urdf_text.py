@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oc_dyn as od
-import oc_dyn.model.urdf  # noqa: F401, so that what it imports counts for no text
+import oc_dyn.model.urdf  # so that what it imports counts for no text
 from oc_dyn.errors import ModelError, ModelWarning
 
 CASES = [p.read_bytes() for p in sorted((Path(__file__).parents[1] / "data" / "urdf_cases").glob("*.urdf"))]

@@ -1,5 +1,6 @@
 """Matrices of the equations of motion: what they must satisfy, whatever method makes them."""
 
+from itertools import pairwise
 from math import comb
 
 import casadi as ca
@@ -141,7 +142,7 @@ def test_two_links_by_hand():
 
 def along(r, expression, order, q, V, values):
     """Arrays of derivatives 0..order of an expression along the motion, by AD."""
-    flow = [(q, r.configuration_rate(q, V[0])), *zip(V[:-1], V[1:], strict=True)]
+    flow = [(q, r.configuration_rate(q, V[0])), *pairwise(V)]
     derivatives = time_derivatives(ca.vec(ca.densify(expression)), order, flow, cse=True)
     f = ca.Function("f", [q, *V], derivatives)
     return [np.array(x).reshape(expression.shape, order="F") for x in f.call(values)]

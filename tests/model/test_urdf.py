@@ -15,7 +15,7 @@ from lxml import etree
 from urdf_files import example_robots, quiet
 
 import oc_dyn as od
-import oc_dyn.model.urdf  # noqa: F401, so that what it imports counts for no text
+import oc_dyn.model.urdf  # so that what it imports counts for no text
 from oc_dyn.errors import ModelError, ModelWarning, UnknownName
 from oc_dyn.lie.so3 import axis_frame
 from oc_dyn.model import joints as jt

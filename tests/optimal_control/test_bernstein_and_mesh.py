@@ -45,7 +45,7 @@ def test_free_mesh_finds_the_optimum_exactly():
     assert np.abs(motion.sample(np.linspace(0, motion.duration, 2001)).v).max() < V * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("basis", "method"), [("taylor", "rk4"), ("bernstein", "rk4"),
+@pytest.mark.parametrize("basis, method", [("taylor", "rk4"), ("bernstein", "rk4"),
                                                ("rates", "rk4"), ("rates", "euler"), ("rates", "collocation"),
                                                ("rates", "hermite_simpson")])  # fmt: skip
 def test_free_mesh_is_for_any_method(basis, method):
@@ -204,6 +204,32 @@ def test_bounds_change_without_building_anew():
         ocp.bound("product", -np.inf, 1)
     with pytest.raises(UnknownName, match="d1q"):
         ocp.bound("dq", -1, 1)
+
+
+@pytest.mark.parametrize("method", ["rk4", "collocation"])
+def test_bounds_of_named_limits_change_everywhere_and_checks_go_by_those_of_the_solve(method):
+    """At nodes, and at the points of a method."""
+    ocp = od.Problem(6, 1.0)
+    x, v = ocp.state("x"), ocp.state("v")
+    u = ocp.control("u")
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 1, v: 0})
+    ocp.limit([-9, -9], ca.vertcat(v, x), [9, 9], name="both")
+    ocp.minimize(integral=u**2)
+    first = ocp.solve(method=method)
+    assert first[v].max() == pytest.approx(1.5, rel=0.05)
+    ocp.bound("both", [-9, -9], [1.2, 9])
+    second = ocp.solve(method=method)
+    assert second.transcribed is first.transcribed
+    assert second[v].max() == pytest.approx(1.2, rel=1e-6)
+    for found, upper in ((first, 9), (second, 1.2)):  # the first one, too, is told of as it was asked for
+        row = next(r for r in found.check().rows if r.name == "both[0]")
+        assert row.upper == upper
+        assert row.error < 1e-6
+    inner = [x for like, _, _, x in second.transcribed.inner(second.unknowns)[0] if like == "x"]
+    assert all(x[:, 1].max() < 1.2 + 1e-6 for x in inner)
 
 
 def test_bounds_of_rates_change_to_others_of_two_signs_and_to_zero():

@@ -220,7 +220,7 @@ def test_opti_finds_the_same():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error", "words"),
+    "wrong, error, words",
     [
         (lambda o, q, v, u: o.rate(u, 0), od.UnknownName, "state of the problem"),
         (lambda o, q, v, u: o.rate(q, ca.MX.zeros(3)), od.ShapeError, "expected 2"),

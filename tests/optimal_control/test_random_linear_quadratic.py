@@ -111,8 +111,8 @@ def problem(case, nodes):
     return ocp
 
 
-# largest error of the objective at 40 nodes, relative to the reference at 200
-WITHIN = {"rk4": 0.02, "collocation": 0.02, "trapezoidal": 0.1, "hermite_simpson": 2e-3, "euler": 0.6}
+# largest error of the objective at 40 nodes, relative to the reference at 200; 0.1 of methods that are not here
+WITHIN = {"rk4": 0.02, "collocation": 0.02, "hermite_simpson": 2e-3, "euler": 0.6}
 
 
 def errors(seed):
@@ -130,7 +130,7 @@ def agree(seed):
     found = errors(seed)
     for method in METHODS:
         fine, _, check = found[method]
-        assert abs(fine) < WITHIN[method], (seed, method)
+        assert abs(fine) < WITHIN.get(method, 0.1), (seed, method)
         # below by what defects may buy at most, at the prices of the states; the reference is off by a 25th of rk4
         assert fine > -10 * NODES * check.defect - 5e-4, (seed, method)
     for method in ("rk4", "collocation"):  # controls constant on the same intervals: the same program

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
+from oc_dyn.optimal_control.assembly import SOLVERS
 from oc_dyn.optimal_control.integrators import METHODS, Step
 
 FAST = 10  # nodes
+AT_NODES = [m for m, step in METHODS.items() if getattr(step, "controls_are_states", False)]
 
 
 def double_integrator(nodes=FAST):
@@ -187,7 +189,7 @@ def test_arguments_are_named():
 
 
 @pytest.mark.parametrize("nodes", [1, 7])
-@pytest.mark.parametrize("solver", ["ipopt", "sqpmethod", "fatrop"])
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_one_state_and_one_control(method, solver, nodes):
     """x' = u over one second, x from 0 to 1 with the least integral of u^2: u = 1."""
@@ -213,7 +215,7 @@ def test_one_state_without_controls(method):
 
 
 @pytest.mark.parametrize("nodes", [1, 5])
-@pytest.mark.parametrize("method", ["rk4", "euler", "collocation"])
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in AT_NODES])
 def test_one_state_that_is_a_map(method, nodes):
     ocp = od.Problem(nodes, 1.0)
     x, u = ocp.state("x"), ocp.control("u")
@@ -224,7 +226,7 @@ def test_one_state_that_is_a_map(method, nodes):
     assert ocp.solve(method=method, check="raise").objective == pytest.approx(1 / nodes**2)
 
 
-@pytest.mark.parametrize("method", ["trapezoidal", "hermite_simpson"])
+@pytest.mark.parametrize("method", AT_NODES)
 def test_controls_of_maps_are_those_of_intervals(method):
     """With controls at nodes a map would take one end of its interval and the cost both."""
     ocp = od.Problem(10, 1.0)

@@ -11,7 +11,7 @@ from oc_dyn.optimal_control.starts import random_guess
 from oc_dyn.study import suite
 
 WAYS = [(m, s) for m in ("rk4", "collocation", "hermite_simpson") for s in ("ipopt", "fatrop")]
-every_way = pytest.mark.parametrize(("method", "solver"), WAYS)
+every_way = pytest.mark.parametrize("method, solver", WAYS)
 
 
 def moved(nodes=10, duration=1.0, **more):
@@ -286,7 +286,7 @@ def test_a_periodic_turn_of_a_body(solver):
 
 
 @every_way
-@pytest.mark.parametrize(("weights", "best"), [((0.5, 1.0), 1.375), ((3.0, 0.0), 1.0), ((0.0, 3.0), 1.25)])
+@pytest.mark.parametrize("weights, best", [((0.5, 1.0), 1.375), ((3.0, 0.0), 1.0), ((0.0, 3.0), 1.25)])
 def test_a_soft_limit_on_a_control(method, solver, weights, best):
     """(u - 2)^2 + a s + b s^2 with u <= 1 + s: 2 (u - 2) + a + 2 b (u - 1) = 0, or u = 1 where a > 2."""
     ocp = od.Problem(3, 1.0)

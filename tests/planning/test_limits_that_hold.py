@@ -134,7 +134,7 @@ def test_a_peak_between_samples_is_found():
     assert (row.quantity, row.share, row.time) == ("v", pytest.approx(2.0), pytest.approx(0.5, abs=1e-3))
 
 
-@pytest.mark.parametrize(("q", "end"), [((-0.2, 5.0), -0.2), ((-5.0, 0.2), 0.2)])
+@pytest.mark.parametrize("q, end", [((-0.2, 5.0), -0.2), ((-5.0, 0.2), 0.2)])
 def test_either_end_of_an_unequal_range(q, end):
     there_and_back = motion([0, 1, 2], [[0, np.sign(end), 0], [np.sign(end), -np.sign(end), 0]])
     row = there_and_back.check(od.Limits(J, q=q)).rows[0]
@@ -149,7 +149,7 @@ def test_wide_ranges_make_no_light_of_an_excess():
     assert not report.ok()
 
 
-@pytest.mark.parametrize(("v", "side"), [(0.5, 1), (-0.5, -1)])
+@pytest.mark.parametrize("v, side", [(0.5, 1), (-0.5, -1)])
 def test_both_sides_of_velocity_limits_that_depend_on_the_position(v, side):
     """Neither may it go faster than 0.4 nor, where it has to go, slower than that."""
     bounds = {1: lambda q: ([-1.0], [0.4 + 0 * q[0]]), -1: lambda q: ([-0.4 + 0 * q[0]], [1.0])}[side]
@@ -308,7 +308,7 @@ def test_what_friction_takes_is_no_error_of_the_energy():
 
 
 def one_round(monkeypatch):
-    monkeypatch.setattr("oc_dyn.planning.point_to_point._ROUNDS", 1)
+    monkeypatch.setattr("oc_dyn.planning.point_to_point_search._ROUNDS", 1)
     return {"nodes": 12, "refinements": 0}
 
 

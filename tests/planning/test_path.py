@@ -21,7 +21,7 @@ def panda():
     return od.robots.panda()
 
 
-@pytest.mark.parametrize(("nodes", "ratio"), [(50, 1.0197), (100, 1.0094), (200, 1.0044)])
+@pytest.mark.parametrize("nodes, ratio", [(50, 1.0197), (100, 1.0094), (200, 1.0044)])
 def test_comes_to_the_time_of_the_second_order_optimum(panda, nodes, ratio):
     motion = od.plan_along_path(panda, WAY, at=AT, ignore=("q", "d2v", "tau", "dtau"), nodes=nodes)
     assert 1 < motion.duration / SECOND_ORDER < ratio
@@ -126,7 +126,7 @@ S = ca.SX.sym("s")
 
 
 @pytest.mark.parametrize(
-    ("path", "options", "error", "words"),
+    "path, options, error, words",
     [
         (np.vstack([HOME, AWAY + [0, 0, 0, 5, 0, 0, 0]]), {}, od.LimitError, "panda_joint4.* way point 1, outside its"),
         (WAY[[0, 1, 1, 2]], {}, od.LimitError, "way points 1 and 2 are the same"),

@@ -74,7 +74,7 @@ def test_kinematic_limits_alone_reach_the_known_shortest_time(panda):
     assert motion.check().worst <= 1 + 1e-6
 
 
-@pytest.mark.parametrize(("nodes", "ratio"), [(25, 1.006), (50, 1.0015)])
+@pytest.mark.parametrize("nodes, ratio", [(25, 1.006), (50, 1.0015)])
 def test_free_mesh_comes_closer_to_the_shortest_time(panda, nodes, ratio):
     """Equal pieces reach 1.0409 and 1.0185 of the time of the seven phases, which only the slowest joint needs."""
     motion = od.plan_point_to_point(panda, START, GOAL, continuity=2, nodes=nodes, mesh="free", ignore=("tau", "dtau"))
@@ -229,7 +229,7 @@ def test_coarse_grid_is_tightened_between_nodes(arm, monkeypatch):
     finer = plan(arm, A, B, nodes=20, interior=3)
     assert finer.check().ok(0.005)
     assert finer.duration == pytest.approx(motion.duration, rel=1e-3)
-    monkeypatch.setattr("oc_dyn.planning.point_to_point._ROUNDS", 1)
+    monkeypatch.setattr("oc_dyn.planning.point_to_point_search._ROUNDS", 1)
     words = "tau of joint '(shoulder|elbow)' is .* % over its limit .* more nodes or interior points"
     with pytest.warns(CheckWarning, match=words):
         first = plan(arm, A, B, nodes=20)

@@ -6,22 +6,37 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.planning.quantities import BY_NAME, DRAWN, DYNAMIC, KINEMATIC, QUANTITIES, TABLE, order_name
+from oc_dyn.planning.arguments import check_smooth
+from oc_dyn.planning.quantities import BY_NAME, DRAWN, DYNAMIC, KINEMATIC, ORDERS, QUANTITIES, TABLE, order_name
 
 
 def test_limits_have_the_quantities_of_the_table():
     assert [f.name for f in fields(od.Limits)] == ["joints", *QUANTITIES, "v_of_q"]
 
 
+def test_motions_have_the_quantities_of_the_table():
+    motion = od.Trajectory([0.0, 1.0], np.ones((1, 4, 1)), joints=["a"], units=["m"], torques=np.zeros((2, 2, 1)))
+    assert all(getattr(motion, name).shape == (2, 1) for name in QUANTITIES)
+
+
+def test_a_limit_is_refused_where_its_derivative_does_not_exist():
+    for name in KINEMATIC[4:]:
+        with pytest.raises(od.OrderError, match=f"limits of {name} need continuity {BY_NAME[name].order - 1}"):
+            check_smooth("plan", BY_NAME[name].order - 2, od.Limits(["a"], **{name: 1.0}))
+        check_smooth("plan", BY_NAME[name].order - 1, od.Limits(["a"], **{name: 1.0}))
+
+
 def test_derivatives_are_named_by_their_order():
-    assert [order_name(k) for k in range(6)] == [*KINEMATIC, "d4v"]
-    assert [BY_NAME[k].order for k in KINEMATIC] == [0, 1, 2, 3, 4]
+    assert KINEMATIC == tuple(order_name(k) for k in range(ORDERS))
+    assert order_name(7) == "d6v"
+    assert [BY_NAME[k].order for k in KINEMATIC] == list(range(ORDERS))
     assert KINEMATIC + DYNAMIC == QUANTITIES
 
 
 def test_units_follow_the_coordinate():
-    assert [x.unit_of("rad") for x in TABLE] == ["rad", "rad/s", "rad/s²", "rad/s³", "rad/s⁴", "Nm", "Nm/s"]
-    assert [x.unit_of("m") for x in TABLE] == ["m", "m/s", "m/s²", "m/s³", "m/s⁴", "N", "N/s"]
+    powers = ["", *(f"/s{x}" for x in ("", *"²³⁴⁵⁶⁷⁸⁹"))][:ORDERS]
+    assert [x.unit_of("rad") for x in TABLE] == [*(f"rad{x}" for x in powers), "Nm", "Nm/s"]
+    assert [x.unit_of("m") for x in TABLE] == [*(f"m{x}" for x in powers), "N", "N/s"]
 
 
 def test_a_figure_has_a_panel_for_each_usual_quantity():

@@ -61,7 +61,7 @@ def test_settings_from_the_command_and_from_python(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    "words, said",
     [
         (["--set", "limit=-1"], "limit is -1"),
         (["--set", "limits=1"], "limits"),
@@ -108,7 +108,7 @@ FAILING = [
 
 
 @pytest.mark.parametrize(
-    ("value", "bounds", "end", "passes"), [(*x, True) for x in PASSING] + [(*x, False) for x in FAILING]
+    "value, bounds, end, passes", [(*x, True) for x in PASSING] + [(*x, False) for x in FAILING]
 )
 def test_a_check_prints_value_and_bound(value, bounds, end, passes, tmp_path, capsys):
     run = od.runs.script.ProblemRun(tmp_path, True, print)
@@ -120,7 +120,7 @@ def test_a_check_prints_value_and_bound(value, bounds, end, passes, tmp_path, ca
 
 
 @pytest.mark.parametrize(
-    ("value", "bounds", "said"),
+    "value, bounds, said",
     [
         (1, {}, "got no bound"),
         (1, {"within": 1}, "got within, expected below and/or above"),

@@ -16,7 +16,6 @@ from oc_dyn.study.html import write_report
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 NAMES = sorted(name for name in STUDIES if folder(name).name == name)
-TOLD = ("ali", "crocoddyl", "growth", "kim", "kumar_mueller", "matrices", "peers", "second_order", "singh", "solvers")
 VOID = {"meta", "img", "br", "hr"}
 
 
@@ -87,7 +86,7 @@ def test_report_of_kept_results(name, tmp_path):
             assert captions[path.name] in page.text
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", NAMES)
 def test_files_have_captions(name):
     captions = sys.modules[load(name).__module__].CAPTIONS
     kept = {p.name for kind in ("csv", "png") for p in (RESULTS / name).glob(f"*.{kind}")}

@@ -21,7 +21,7 @@ def read(path):
 
 
 @pytest.mark.parametrize("kind", singh_parts.KINDS)
-@pytest.mark.parametrize(("term", "way"), WAYS)
+@pytest.mark.parametrize("term, way", WAYS)
 def test_ways_to_terms_agree(kind, term, way):
     model, at = singh_parts.terms_inputs(kind, 6)
     got, wanted = ([np.array(x) for x in singh_parts.valued(model, at, term, w)] for w in (way, singh_parts.REFERENCE))
@@ -47,7 +47,7 @@ def test_terms_make_the_second_partials_of_forward_dynamics(kind):
 
 @pytest.mark.parametrize("kind", singh_parts.KINDS)
 @pytest.mark.parametrize(
-    ("term", "way"), [("inner", "dtm"), ("inner", "dtm_sparse"), ("outer", "dtm_sparse"), ("mass", "dtm_sparse")]
+    "term, way", [("inner", "dtm"), ("inner", "dtm_sparse"), ("outer", "dtm_sparse"), ("mass", "dtm_sparse")]
 )
 def test_operations_of_products_are_those_written_out(kind, term, way):
     model, at = singh_parts.terms_inputs(kind, 4)

@@ -5,6 +5,7 @@ Pinocchio, compiled for this machine, or of MuJoCo's wheel, and the generated C 
 they compute is compared there too.
 """
 
+import contextlib
 import sys
 import tempfile
 from pathlib import Path
@@ -110,10 +111,8 @@ def _versions():
         out["pinocchio"] = pinocchio.__version__
     except ImportError:
         pass
-    try:
+    with contextlib.suppress(SolveError):
         out["compiler"] = native.compiler_version()
-    except SolveError:
-        pass
     return out
 
 

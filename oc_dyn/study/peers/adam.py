@@ -103,9 +103,9 @@ def _readable(file, held):
     gone = {joint.find("child").get("link") for joint in tree.findall("joint") if joint.get("name") in held}
     for element in list(tree):
         child = element.find("child")
-        if element.get("name") in (gone if element.tag == "link" else held) or element.tag not in ("link", "joint"):
-            tree.remove(element)
-        elif child is not None and child.get("link") in gone:
+        unwanted = element.get("name") in (gone if element.tag == "link" else held)
+        unwanted |= element.tag not in ("link", "joint")
+        if unwanted or (child is not None and child.get("link") in gone):
             tree.remove(element)
     for part in tree.findall("link/*") + tree.findall("joint/*"):
         if part.tag not in ("inertial", "parent", "child", "origin", "axis", "limit", "mimic"):

@@ -42,6 +42,7 @@ class Way:
 
     @property
     def name(self):
+        """What the way is called in tables."""
         parts = [self.solver, self.hessian.replace("_", "-")]
         parts += [f"by {self.control}"] if self.control != "torque" else []
         parts += ["compiled"] if self.compiled else []
@@ -60,10 +61,12 @@ class Reach:
 
     @property
     def step(self):
+        """Length of an interval [s]."""
         return DURATION / self.nodes
 
     @property
     def rated(self):
+        """Rated torques (7,) [Nm]."""
         return self.robot.limit("effort")
 
     @property

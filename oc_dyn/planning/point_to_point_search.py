@@ -1,0 +1,232 @@
+"""How plan_point_to_point searches: solve, check between nodes, tighten and solve again, on finer pieces if need be."""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import SolveError
+from ..interrupts import TIME_LIMIT
+from ..optimal_control.solver import solve
+from .arguments import MOST_NODES
+from .feasibility import shortest_time
+from .guess import resampled, smooth_motion
+from .motion import failure, solved
+from .motion_problem import MARGINS, KindOfMotion, motion_problem
+from .quantities import BOUNDED, RATES
+from .tightening import tighten, worst
+
+_TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
+_CLEAN = 1.005  # share up to which a motion counts as within a limit
+_BULGE = 1.03  # share of a limit between nodes from which torques are bounded there, too
+_ROUNDS = 8
+_WARM = {
+    "warm_start_init_point": "yes",
+    "mu_init": 1e-6,
+    "warm_start_bound_push": 1e-8,
+    "warm_start_slack_bound_push": 1e-8,
+    "warm_start_mult_bound_push": 1e-8,
+}
+_CAREFUL = {"mu_strategy": "monotone", "mu_init": 1e-2}
+
+
+class PlanSolver:
+    """The solver with its options, the bar it moves, and a log of what it did."""
+
+    def __init__(self, name, outer, inner, hessian, bar):
+        self.name, self.outer, self.inner, self.hessian, self.bar = name, outer, inner, hessian, bar
+        self.iterations, self.status = [], None
+        self.begun = time.perf_counter()
+
+    @property
+    def seconds(self):
+        """Since the search began."""
+        return time.perf_counter() - self.begun
+
+    def run(self, problem, guess, margins, multipliers=None, careful=False):
+        """(unknowns, multipliers) of the solution; raises SolveError. careful: the second try of ipopt."""
+        inner = dict(self.inner)
+        if self.name == "ipopt" and (multipliers is not None or careful):
+            inner.update(_WARM if multipliers is not None else _CAREFUL)
+        given = {"x0": guess, **problem.given(margins)}
+        if multipliers is not None:
+            given |= dict(zip(("lam_x0", "lam_g0"), multipliers, strict=True))
+        found = solve(problem.made.assembly, self.name, self.hessian, self.outer, inner, given, self.bar)
+        self.status, self.seconds_of = found.status, found.seconds
+        self.iterations.append(found.iterations)
+        values = found.x
+        done = found.success and np.all(np.isfinite(values))
+        if not done or np.any(problem.unpack(values)[0] <= 0):
+            raise failure(problem, values, self.status, self.iterations)
+        return values, (found.lam_x, found.lam_g)
+
+
+def plan(task, settings, solver, initial):
+    """(motion, its Report): solve, check between nodes, tighten and solve again.
+
+    Limits of torque are the expensive part and often not what binds: the optimum is first sought without them, and if
+    it keeps them it is the optimum. If not, it is a bad start for the search with torque (on the Panda three
+    times the iterations of a smooth motion within the limits), so that begins from the same guess as this.
+    """
+    rest = shortest_time(task.distance, task.limits.v, task.limits.dv, task.limits.d2v) if task.rests else [0.0]
+    settings = {**settings, "shortest": float(np.max(rest))}
+    for kinematic in [True, False] if _torque_can_wait(task, settings, initial) else [False]:
+        motion, checked = _tightened(task, settings, solver, kinematic, initial)
+        if checked.worst <= _TIGHTEN:
+            return motion, checked
+    refinements = settings["refinements"]
+    while checked.worst > _CLEAN and refinements > 0 and 2 * settings["nodes"] <= MOST_NODES:
+        settings, refinements = {**settings, "nodes": 2 * settings["nodes"]}, refinements - 1
+        motion, checked = _tightened(task, settings, solver, motion.solver_state.kinematic, motion)
+    return motion, checked
+
+
+def _torque_can_wait(task, settings, initial):
+    """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
+    where they are sure to bind."""
+    limits = task.limits
+    bounded = np.any([np.isfinite(getattr(limits, k)) for k in RATES], axis=0)
+    known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
+    free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
+    return free and not known and not _rate_binds(task, settings)
+
+
+def _rate_binds(task, settings):
+    """Whether the joint that needs longest, leaving at rest as fast as it may, exceeds its limit of the torque rate.
+
+    From rest the rate of torque is M(q) times the jerk, which gets as high as a change of acceleration in a piece lets
+    it. Only a guess of whether the search without torques is worth its time: both ways end in the same motion.
+    """
+    limits = task.limits
+    if not task.rests or settings["mesh"] == "fixed" or task.continuity > 2:
+        return False
+    joint = int(np.argmax(shortest_time(task.distance, limits.v, limits.dv, limits.d2v)))
+    jerk = min(limits.d2v[joint], limits.dv[joint] * settings["nodes"] / max(settings["shortest"], 1e-6))
+    d2v = np.zeros(len(task.names))
+    d2v[joint] = jerk if np.isfinite(jerk) else 0.0
+    rest = np.zeros(len(task.names))
+    rates = [np.abs(np.array(task.dynamics(state[0], rest, rest, d2v)[1])).ravel() for state in (task.start, task.goal)]
+    return bool(max(rate[joint] for rate in rates) > limits.dtau[joint])
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What a solved problem leaves for a warm start of one like it."""
+
+    shape: tuple
+    kinematic: bool
+    both_sides: bool
+    interior: int
+    ends: np.ndarray  # q at start and goal
+    T: float  # that the unknowns are scaled by
+    margins: np.ndarray
+    values: np.ndarray
+    multipliers: tuple
+
+
+class _Rounds:
+    """Rounds of solving for tighten: bounds are tightened where limits that are held at points are exceeded between."""
+
+    def __init__(self, task, settings, solver, kinematic, initial):
+        self.task, self.settings, self.solver, self.kinematic = task, settings, solver, kinematic
+        self.shape = _shape(task, settings, kinematic)
+        self.ends = np.array([task.start[0], task.goal[0]])
+        state = getattr(initial, "solver_state", None)
+        alike = state is not None and state.shape == self.shape
+        margins, self.guess, self.multipliers = np.ones(len(MARGINS) * len(task.names)), None, None
+        if alike and _near(task, state, self.ends):
+            self.T, margins, self.guess, self.multipliers = state.T, state.margins, state.values, state.multipliers
+        else:
+            start = smooth_motion(task, settings, kinematic) if initial is None else resampled(initial, task, settings)
+            self.T, derivatives = start
+        self.margins = dict(zip(MARGINS, np.split(margins, len(MARGINS)), strict=True))
+        interior = settings["interior"]
+        if interior is None:
+            interior = state.interior if alike else 0
+        both_sides = task.continuity == 2 and state is not None and state.both_sides
+        asked = {k: settings[k] for k in ("mesh", "smoothing", "derivatives")}
+        self.kind = KindOfMotion(interior, kinematic, both_sides=both_sides, **asked)
+        self.problem = self._problem()
+        if self.guess is None:
+            self.guess = self.problem.guess(derivatives, self.T)
+
+    def _problem(self):
+        settings = {k: self.settings[k] for k in ("nodes", "shortest", "compiler")}
+        return motion_problem(self.task, self.kind, T=self.T, **settings)
+
+    def _change(self, **what):
+        """Go on with a problem of another kind, which has more rows."""
+        self.kind, before = replace(self.kind, **what), self.problem
+        self.problem = self._problem()
+        self.multipliers = self.problem.carried(self.multipliers, before)
+
+    def solve(self, margins, _):
+        """(motion, its Report)."""
+        margins, kind = np.concatenate([margins[k] for k in MARGINS]), self.kind
+        found = _patient_run(
+            self.task, self.settings, self.solver, self.problem, self.guess, margins, self.multipliers
+        )
+        self.guess, self.multipliers = found
+        motion = solved(self.task, self.problem, self.guess, self.solver)
+        kept = self.shape, self.kinematic, kind.both_sides, kind.interior, self.ends, self.T
+        motion.solver_state = _State(*kept, margins, *found)
+        checked = motion.check(dt=min(1e-3, motion.duration / self.settings["nodes"] / 8))
+        motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
+        return motion, checked
+
+    def measure(self, result):
+        """Shares of the limits that have margins; None where the problem has changed instead."""
+        _, checked = result
+        task, none = self.task, np.zeros(len(self.task.names))
+        known = {k: checked.shares.get(k, none) for k in MARGINS}
+        if self.kinematic:
+            return known | {"tau": none, "dtau": none}  # torque is not in this problem
+        if worst(known) <= _TIGHTEN:
+            return known
+        if task.continuity == 2 and not self.kind.both_sides and (known["dtau"] > _TIGHTEN).any():
+            self._change(both_sides=True)  # the rate jumps at nodes, and is too high in front of one
+            return None
+        bulges = max(known["tau"].max(), known["dtau"].max()) > _BULGE
+        may = task.continuity > 2 and self.kind.mesh != "fixed" and self.settings["interior"] is None
+        if may and bulges and not self.kind.interior:
+            self._change(interior=2)  # a smaller bound at nodes would make all of the motion slower
+            return None
+        return known
+
+
+def _tightened(task, settings, solver, kinematic, initial):
+    """(motion, its Report)."""
+    rounds = _Rounds(task, settings, solver, kinematic, initial)
+    limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
+    motion, checked = tighten(rounds.solve, rounds.measure, rounds.margins, **limits).result
+    motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
+    return motion, checked
+
+
+def _near(task, state, ends):
+    """Whether the multipliers of a solved problem are worth more than the motion alone."""
+    reach = np.abs(task.distance).max()
+    return task.duration in (None, state.T) and np.abs(ends - state.ends).max() <= 0.05 * reach
+
+
+def _shape(task, settings, kinematic):
+    """What makes unknowns and constraints the same in number and meaning."""
+    limits = task.limits
+    finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in BOUNDED)])
+    kept = tuple(settings[k] for k in ("nodes", "interior", "mesh"))
+    ends = (len(task.start), len(task.goal), limits.v_of_q is None)
+    return (task.continuity, kinematic, *kept, *ends, task.moving.tobytes(), finite.tobytes())
+
+
+def _patient_run(task, settings, solver, problem, guess, margins, multipliers):
+    """A run of the solver, and a second one from a slow guess where the first fails though a solution may exist."""
+    try:
+        return solver.run(problem, guess, margins, multipliers)
+    except SolveError as error:
+        if error.status in (None, TIME_LIMIT) or "infeasible" in str(error.status).lower():
+            raise
+        T, derivatives = smooth_motion(task, settings, problem.kinematic, slower=1.5)
+        try:
+            return solver.run(problem, problem.guess(derivatives, T), margins, careful=True)
+        except SolveError as second:
+            raise second from None
