@@ -33,7 +33,8 @@ def go_on(problem):
         problem._phases[-1] = _said(problem._phases[-1], *entry)
     known = _time_state(problem)
     if known is not None and isinstance(guess := problem.numbers.guess[known.name], Clock):
-        problem.numbers.guess[known.name] = _clock(problem, float(guess.values[0, 0]))
+        guess = problem.numbers.guess[known.name] = _clock(problem, float(guess.values[0, 0]))
+        problem._states[problem._number(known.symbol)] = replace(known, scale=_typical(guess))
 
 
 def _said(phase, what, number, expression):
@@ -85,10 +86,14 @@ def _time_state(problem):
 
 def _make_time(problem, lower, upper):
     guess = _clock(problem, (lower + upper) / 2)
-    symbol = problem.state("time", scale=max(np.abs(guess.values).max(), 1e-3), guess=guess)
+    symbol = problem.state("time", scale=_typical(guess), guess=guess)
     repeat(problem, "rates", problem._number(symbol), ca.MX(1))
     problem.start({symbol: lower if lower == upper else (lower, upper)})
     return symbol
+
+
+def _typical(clock):
+    return np.abs(clock.values).max(axis=0)
 
 
 def _clock(problem, start):
@@ -109,8 +114,6 @@ def integral(problem, expression, lower, upper, name, scale, guess):
     what = f"integral {name!r}"
     ends = [np.zeros(1) if isinstance(b, ca.MX) else numbers(what, b, rate.numel()) for b in (lower, upper)]
     target = sum(np.where(np.isfinite(b), b, 0.0) for b in ends) / max(1, sum(np.isfinite(b).all() for b in ends))
-    if scale is None and np.all(target != 0):
-        scale = np.abs(target)
     symbol = problem.state(name, rate.numel(), scale=scale, guess=0.0)
     problem.guess({symbol: (lambda share: share * np.broadcast_to(target, rate.numel())) if guess is None else guess})
     repeat(problem, "steps", problem._number(symbol), symbol)

@@ -1,4 +1,4 @@
-"""Value at an interior point: two phases, and a state that takes what is missing at their join to the end.
+"""Value at an interior point: two phases, as the control jumps there.
 
     minimise    integral of x^2 + u^2 over [0, 1]
     subject to  x' = u,  x(0) = 1,  x(0.75) = 0.9,  x(1) = 0.75
@@ -22,14 +22,13 @@ def known():
 
 def problem(nodes=NODES):
     ocp = od.Problem(nodes, 0.75)
-    x, u, miss = ocp.state("x", guess=0.9), ocp.control("u"), ocp.state("miss")
+    x, u = ocp.state("x", guess=0.9), ocp.control("u")
     for number in range(2):
         if number:
-            ocp.join(miss, x - 0.9)
             ocp.phase(nodes, 0.25)
+            ocp.at({x: 0.9}, fraction=0)
         ocp.rate(x, u)
-        ocp.rate(miss, 0)
         ocp.minimize(integral=x**2 + u**2)
-    ocp.start({x: 1, miss: 0})
-    ocp.goal({x: 0.75, miss: 0})
+    ocp.start({x: 1})
+    ocp.goal({x: 0.75})
     return ocp

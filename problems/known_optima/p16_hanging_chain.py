@@ -31,10 +31,10 @@ def known():
 def problem(nodes=NODES):
     ocp = od.Problem(nodes, 1.0)
     x = ocp.state("x", guess=lambda s: 1 - 6 * s + 8 * s**2)
-    length, u = ocp.state("length", guess=lambda s: 4 * s), ocp.control("u", guess=lambda s: 16 * s - 6)
+    u = ocp.control("u", guess=lambda s: 16 * s - 6)
     ocp.rate(x, u)
-    ocp.rate(length, ca.sqrt(1 + u**2))
-    ocp.start({x: 1, length: 0})
-    ocp.goal({x: 3, length: 4})
+    ocp.integral(ca.sqrt(1 + u**2), 4, 4)
+    ocp.start({x: 1})
+    ocp.goal({x: 3})
     ocp.minimize(integral=x * ca.sqrt(1 + u**2))
     return ocp

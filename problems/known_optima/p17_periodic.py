@@ -1,4 +1,4 @@
-"""Periodic motion that follows a cosine with little effort; constant states hold what comes back.
+"""Periodic motion that follows a cosine with little effort.
 
     minimise    integral of (x - cos t)^2 + u^2 over [0, 2 pi]
     subject to  x' = v,  v' = u,  x(0) = x(2 pi),  v(0) = v(2 pi)
@@ -20,12 +20,8 @@ KNOWN = np.pi / 2
 def problem(nodes=NODES):
     ocp = od.Problem(nodes, 2 * np.pi)
     x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
-    first, t = ocp.state("first", 2), ocp.state("t", guess=lambda s: 2 * np.pi * s)
     ocp.rate(x, v)
     ocp.rate(v, u)
-    ocp.rate(first, 0)
-    ocp.rate(t, 1)
-    ocp.start({t: 0, ca.vertcat(x, v) - first: 0})
-    ocp.goal({ca.vertcat(x, v) - first: 0})
-    ocp.minimize(integral=(x - ca.cos(t)) ** 2 + u**2)
+    ocp.periodic(x, v)
+    ocp.minimize(integral=(x - ca.cos(ocp.time)) ** 2 + u**2)
     return ocp

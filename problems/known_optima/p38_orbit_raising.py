@@ -19,14 +19,12 @@ KNOWN = -1.5252777007  # of the cost that is minimised
 def problem(nodes=NODES):
     ocp = od.Problem(nodes, 3.32)
     r, vr, vt = ocp.state("r", lower=0.5, guess=lambda s: 1 + 0.5 * s), ocp.state("vr"), ocp.state("vt", guess=1)
-    t = ocp.state("t", guess=lambda s: 3.32 * s)
     u = ocp.control("u", lower=-1, upper=8, scale=1, guess=lambda s: 1 if s < 0.5 else 5)
-    a = 0.1405 / (1 - 0.0749 * t)
+    a = 0.1405 / (1 - 0.0749 * ocp.time)
     ocp.rate(r, vr)
     ocp.rate(vr, vt**2 / r - 1 / r**2 + a * ca.sin(u))
     ocp.rate(vt, -vr * vt / r + a * ca.cos(u))
-    ocp.rate(t, 1)
-    ocp.start({r: 1, vr: 0, vt: 1, t: 0})
+    ocp.start({r: 1, vr: 0, vt: 1})
     ocp.goal({vr: 0, vt - ca.sqrt(1 / r): 0})
     ocp.minimize(terminal=-r)
     return ocp

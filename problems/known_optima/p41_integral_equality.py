@@ -1,4 +1,4 @@
-"""Integral that has a given value: energy to be spent; a state holds it.
+"""Integral that has a given value: energy to be spent.
 
     minimise    integral of x over [0, 1]
     subject to  x' = -sin x + u,  integral of u^2 = 10,  |u| <= 4,  x(0) = 1,  x(1) = 0
@@ -17,11 +17,10 @@ KNOWN = -0.3755038
 
 def problem(nodes=NODES):
     ocp = od.Problem(nodes, 1.0)
-    x, energy = ocp.state("x", guess=lambda s: 1 - s), ocp.state("energy", guess=lambda s: 10 * s)
-    u = ocp.control("u", lower=-4, upper=4, guess=lambda s: 6 * s - 4)
+    x, u = ocp.state("x", guess=lambda s: 1 - s), ocp.control("u", lower=-4, upper=4, guess=lambda s: 6 * s - 4)
     ocp.rate(x, -ca.sin(x) + u)
-    ocp.rate(energy, u**2)
-    ocp.start({x: 1, energy: 0})
-    ocp.goal({x: 0, energy: 10})
+    ocp.integral(u**2, 10, 10, name="energy")
+    ocp.start({x: 1})
+    ocp.goal({x: 0})
     ocp.minimize(integral=x)
     return ocp

@@ -8,6 +8,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.optimal_control.starts import random_guess
+from oc_dyn.study import suite
 
 WAYS = [(m, s) for m in ("rk4", "collocation", "hermite_simpson") for s in ("ipopt", "fatrop")]
 every_way = pytest.mark.parametrize("method, solver", WAYS)
@@ -535,3 +536,40 @@ def test_random_guesses_stay_within_bounds_and_leave_quaternions():
     assert one["w"].min() >= -0.1
     assert one["w"].max() <= 0.3
     assert np.abs(one["w"] - other["w"]).max() > 0.01
+
+
+def test_starts_find_the_optima_of_the_two_discs():
+    """Problem 33: four ways round, and the shortest is found from random guesses alone."""
+    problem = suite.load(suite.listed()[33])
+    found = problem.problem(40).solve(method="hermite_simpson", starts=8, seed=0, check="off")
+    known = [2.1317223, 2.1378493, 2.5440279, 2.9218068]
+    assert found.objective == pytest.approx(known[0], abs=1e-5)
+    optima = [objective for objective, status, _ in found.local_optima if status == "Solve_Succeeded"]
+    assert all(min(abs(x - y) for y in known) < 1e-4 for x in optima)
+    assert len({round(x, 3) for x in optima[1:]}) > 1
+
+
+# -- problems with known optima that these words say --------------------------------------------------------
+
+# number: intervals, error of the cost with controls that are constant on intervals, and by Hermite-Simpson
+KNOWN = {
+    11: (20, 1e-4, 1e-8),  # value on the way
+    16: (120, 3e-5, None),  # integral; the polynomials of a control without bounds cut the corner of a chain
+    17: (40, 2e-3, 2e-6),  # periodic, time
+    29: (60, 1e-4, 2e-6),  # limit that moves in time
+    38: (40, 3e-4, 3e-6),  # rate that depends on time
+    41: (60, 2e-4, 1e-6),  # integral
+}
+
+
+KNOWN_WAYS = [(n, m, s) for n in KNOWN for m, s in WAYS if m != "hermite_simpson" or KNOWN[n][2]]
+
+
+@pytest.mark.parametrize("number, method, solver", KNOWN_WAYS)
+def test_known_optima_by_every_method(number, method, solver):
+    module = suite.load(suite.listed()[number])
+    nodes, constant, smooth = KNOWN[number]
+    error = smooth if method == "hermite_simpson" else constant
+    known = module.known() if hasattr(module, "known") else module.KNOWN
+    found = module.problem(nodes).solve(method=method, solver=solver, check="off")
+    assert found.objective == pytest.approx(known, abs=error)
