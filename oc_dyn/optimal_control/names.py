@@ -10,15 +10,15 @@ def chain_names(name, order):
 
 
 def quantities(problem):
-    """{name of q, dq, ...: name of its chain} of the chains whose quantities are no states."""
+    """Names of q, dq, ... of the chains whose quantities are no states."""
     splines = ((points[0].name().removesuffix("_0"), len(points) - 1) for points in problem._splines)
     of_bernstein = ((chain.name, chain.order) for chain in problem._bernstein)
-    return {q: name for name, order in (*splines, *of_bernstein) for q in chain_names(name, order)}
+    return {q for name, order in (*splines, *of_bernstein) for q in chain_names(name, order)}
 
 
 def taken(problem):
     """{name: what has it} of all but limits."""
-    found = {q: f"quantity of the chain {name!r}" for q, name in quantities(problem).items()}
+    found = dict.fromkeys(quantities(problem), "quantity of a chain")
     for what in ("state", "control", "parameter"):
         found |= {x.name: what for x in getattr(problem, f"_{what}s")}
     return found | {x.name: "varying parameter" for x in problem._varying}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def tighten(
     return last
 
 
-def _checked(shares, margins):
+def _checked(shares: Any, margins: Mapping[str, Numbers]) -> Mapping[str, Numbers] | None:
     """What was measured, which has to tell what becomes of every margin."""
     if shares is None:
         return None
@@ -73,7 +73,7 @@ def _checked(shares, margins):
     for name, share in shares.items():
         if np.isnan(as_floats(f"tighten: share of {name!r}", share)).any():
             raise ShapeError(f"tighten: a share of {name!r} is nan, expected numbers")
-    return shares
+    return cast(Mapping[str, Numbers], shares)
 
 
 def worst(shares: Mapping[str, Numbers]) -> float:
