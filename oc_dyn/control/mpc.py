@@ -21,6 +21,7 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
+from .._moved import renamed
 from ..codegen.build import find_compiler, run, run_compiler
 from ..codegen.disk import write_texts
 from ..codegen.names import checked_c_name
@@ -377,3 +378,6 @@ class ClosedLoop:
         for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True):
             lines.append(f"{a:9.3f} to {b:9.3f} ms {n:6} {'#' * int(np.ceil(40 * n / widest))}")
         return "\n".join(lines)
+
+
+__getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})
