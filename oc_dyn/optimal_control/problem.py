@@ -390,8 +390,8 @@ class Problem:
         missing at their starts, and nothing is said of the last node.
         at: fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what jumps there;
         last: those of the last interval alone, besides. That is for expressions of chains ("taylor", "bernstein"),
-        controls and parameters, which are known there. Rows that bernstein chains decide by what is fixed at an end are
-        left out.
+        contact bodies, the time, variables, parameters, and controls that are constant on intervals, which are known
+        there; OrderError for others. Rows that bernstein chains decide by what is fixed at an end are left out.
         """
         x = expression_of("limit", expression)
         name = name_of("limit", name) if name != "" else ""
@@ -442,7 +442,9 @@ class Problem:
         of `squares`, which hessian="gauss_newton" makes use of.
 
         points: of an integral, for expressions as those of limit(at=...): it is summed on every interval by a
-        Gauss-Lobatto rule with so many interior points, what counts at the end counting at the start of the next.
+        Gauss-Lobatto rule with so many interior points, on a uniform mesh what counts at the end counting at the start
+        of the next. Without points the rule is that of the method, for which chains and contact bodies stay as they are
+        at the start of an interval; on a free mesh integrals and squares of them get points of their own.
         mean: a cost at the starts of intervals, each counted with its share of their number. maximum: of an expression,
         the largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
         if maximum is not None:

@@ -184,6 +184,92 @@ def test_lobatto_sums_and_means(mesh):
     assert found.check().objective == pytest.approx(found.objective, rel=1e-7)
 
 
+# -- costs and limits within intervals of what is known there ----------------------------------------------------
+
+
+def reached(nodes=8, duration=(0.2, 5.0), bounds=(0.8, 2, 20), distance=1.0, **more):
+    """A chain from rest to rest on a free mesh, without a cost."""
+    ocp = od.Problem(nodes, duration, mesh="free", **more)
+    chain = ocp.chain("q", 1, 3, bounds=bounds, basis="bernstein")
+    ocp.start({x: 0 for x in chain[:-1]})
+    ocp.goal({chain[0]: distance, chain[1]: 0, chain[2]: 0})
+    return ocp, chain
+
+
+@pytest.mark.parametrize("basis", ["taylor", "bernstein"])
+@pytest.mark.parametrize("points", [3, None])
+def test_integrals_on_a_free_mesh_are_those_of_each_interval(basis, points):
+    """The integral of v^2 is 1/2 at least, by Cauchy and Schwarz; the rule is exact for polynomials."""
+    ocp = od.Problem(12, 2.0, mesh="free")
+    q, v, a = ocp.chain("q", 1, 2, basis=basis)
+    ocp.start({q: 0, v: 0})
+    ocp.goal({q: 1, v: 0})
+    ocp.minimize(integral=v**2 + 1e-4 * a**2, points=points)
+    found = ocp.solve(check="off")
+    assert 0.5 < found.objective < 0.52
+    assert found.check().objective == pytest.approx(found.objective, rel=1e-9)
+
+
+def test_integrals_and_squares_on_a_free_mesh_without_points():
+    """The integral of a^2 is 12 D^2 / T^3 = 3/2 at least."""
+    for cost in ("integral", "squares"):
+        ocp, (_, _, a, _) = reached(6, 2.0, (2, 20, 200))
+        ocp.minimize(**{cost: a**2 if cost == "integral" else np.sqrt(2) * a})
+        found = ocp.solve(check="off")
+        assert 1.5 < found.objective < 1.6
+        assert found.check().objective == pytest.approx(found.objective, rel=1e-9)
+
+
+def test_an_integral_of_a_chain_and_a_state_with_a_rate_is_refused_on_a_free_mesh():
+    ocp, (q, *_) = reached(6, 2.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.minimize(integral=(x - q) ** 2)
+    with pytest.raises(OrderError, match="chain or contact body and state 'x', which has a rate"):
+        ocp.solve()
+
+
+@pytest.mark.parametrize("method", ["hermite_simpson", "trapezoidal", "rk4"])
+def test_what_is_not_known_within_an_interval_is_refused(method):
+    def problem():
+        ocp = od.Problem(4, (0.1, 5.0))
+        x, u = ocp.state("x"), ocp.control("u", guess=0.1)
+        ocp.rate(x, u)
+        ocp.start({x: 0})
+        ocp.goal({x: 1})
+        ocp.minimize(terminal=ocp.duration)
+        return ocp, x, u
+
+    nodal = method != "rk4"
+    for say in (lambda o, u: o.limit(-2, u, 2, at=(0, 0.5, 1)), lambda o, u: o.minimize(integral=u**2, points=2),
+                lambda o, u: o.minimize(integral=u**2, points=0)):  # fmt: skip
+        ocp, _, u = problem()
+        say(ocp, u)
+        if nodal:
+            with pytest.raises(OrderError, match="control 'u', which this method has at nodes"):
+                ocp.solve(method=method)
+        else:
+            assert ocp.solve(method=method).duration > 0.49
+    for say in (lambda o, x: o.limit(-2, x, 2, at=(0.5,)), lambda o, x: o.limit(-2, x, 2, last=(1,)),
+                lambda o, x: o.minimize(integral=x, points=1)):  # fmt: skip
+        ocp, x, _ = problem()
+        say(ocp, x)
+        with pytest.raises(OrderError, match="state 'x', which has a rate"):
+            ocp.solve(method=method)
+
+
+def test_time_and_contact_bodies_are_known_within_intervals():
+    """A robot that moves by t along x: the integral of x^2 + t over [0, 1]."""
+    robot = od.robots.quadruped()
+    ocp = od.Problem(2, 1.0)
+    body = ocp.contact_body(robot)
+    ocp.limit(0, body.dv, 0)
+    ocp.start({body.q: robot.neutral(), body.v: np.eye(robot.nv)[3]})
+    ocp.minimize(integral=body.q[4] ** 2 + ocp.time, points=2)
+    # the end counts at the start of the next interval: at the last end 0 for 2, of weight 1/12 in intervals of 1/2
+    assert ocp.solve(check="off").objective == pytest.approx(1 / 3 + 1 / 2 - 2 / 12 / 2, rel=1e-7)
+
+
 def test_bounds_change_without_building_anew():
     ocp = od.Problem(12, (0.17, 6.8))
     q, v, a, _ = ocp.chain("q", 1, 3, bounds=[V, A, J], basis="bernstein")
