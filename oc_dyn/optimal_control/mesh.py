@@ -69,6 +69,19 @@ def begin(problem, nodes, duration, nominal, reusable):
     problem.goal({clock: 1.0 if low == high == 1 else (low, high)})
 
 
+def check_duration(problem):
+    """Raise OrderError where the duration of a free mesh is an unknown: no symbol stands for it."""
+    if problem._relative_length is None:
+        return
+    _, lower, upper = problem.numbers.durations[0]
+    if lower < upper:
+        raise OrderError(
+            "duration: on a free mesh it is the sum of all intervals, and no symbol stands for it; minimize it by "
+            "minimize(integral=1), and limit it or make use of it at the end by ocp.time, as in goal({ocp.time: ...}) "
+            "and minimize(terminal=ocp.time)"
+        )
+
+
 def with_mesh(problem, nodes, duration, nominal):
     """See Problem.with_mesh."""
     description = problem.description

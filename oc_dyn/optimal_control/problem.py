@@ -288,7 +288,9 @@ class Problem:
 
     @property
     def duration(self):
-        """Symbol or number: duration of the phase now described."""
+        """Symbol or number: duration of the phase now described. OrderError for a free one on a free mesh, where it is
+        the sum of the lengths of the intervals, which no symbol stands for: see time, and minimize(integral=1)."""
+        meshes.check_duration(self)
         return self._durations[-1].value
 
     @property

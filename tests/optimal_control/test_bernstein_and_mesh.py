@@ -184,7 +184,7 @@ def test_lobatto_sums_and_means(mesh):
     assert found.check().objective == pytest.approx(found.objective, rel=1e-7)
 
 
-# -- costs and limits within intervals of what is known there ----------------------------------------------------
+# -- durations of free meshes -----------------------------------------------------------------------------------
 
 
 def reached(nodes=8, duration=(0.2, 5.0), bounds=(0.8, 2, 20), distance=1.0, **more):
@@ -194,6 +194,21 @@ def reached(nodes=8, duration=(0.2, 5.0), bounds=(0.8, 2, 20), distance=1.0, **m
     ocp.start({x: 0 for x in chain[:-1]})
     ocp.goal({chain[0]: distance, chain[1]: 0, chain[2]: 0})
     return ocp, chain
+
+
+def test_a_free_duration_of_a_free_mesh_has_no_symbol():
+    """The seven phases of a motion at its limits take 1 / 0.8 + 0.8 / 2 + 2 / 20 = 1.75 s."""
+    ocp, _ = reached()
+    with pytest.raises(OrderError, match=r"minimize\(integral=1\).*ocp.time"):
+        ocp.minimize(terminal=ocp.duration)
+    for say in (lambda o: o.minimize(integral=1.0), lambda o: o.minimize(terminal=o.time)):
+        ocp, _ = reached()
+        say(ocp)
+        assert ocp.solve(check="off").duration == pytest.approx(1.75, rel=1e-6)
+    assert od.Problem(5, 2.0, mesh="free").duration == 2.0
+
+
+# -- costs and limits within intervals of what is known there ----------------------------------------------------
 
 
 @pytest.mark.parametrize("basis", ["taylor", "bernstein"])
