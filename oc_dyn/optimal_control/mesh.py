@@ -19,7 +19,7 @@ SHORTEST, LONGEST = 0.1, 4.0  # of the intervals of a free mesh, relative to the
 
 def duration_of(phase, duration, nominal, free_mesh, reusable):
     """(Duration of a phase, its numbers (nominal, lower, upper))."""
-    nominal, lower, upper, free = numbers_of(duration, nominal)
+    nominal, lower, upper, free = numbers_of(duration, nominal, free_mesh)
     free, given = free and not free_mesh, (nominal, lower, upper)
     if not reusable:
         value = ca.MX.sym(f"T{phase}") if free else nominal
@@ -29,8 +29,9 @@ def duration_of(phase, duration, nominal, free_mesh, reusable):
     return Duration(symbols[0] * relative, (lower, upper), free, *symbols, relative), given
 
 
-def numbers_of(duration, nominal):
-    """(nominal, lower, upper, whether it is free) from what a caller gives."""
+def numbers_of(duration, nominal, free_mesh):
+    """(nominal, lower, upper, whether it is free) from what a caller gives. On a free mesh the nominal duration is such
+    that intervals can add up to both bounds, if there is one."""
     given = as_floats("Problem: duration", duration)
     free, bounds = given.ndim > 0, tuple(given.ravel().tolist()) * (1 if given.ndim else 2)
     if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < np.inf:
@@ -38,6 +39,8 @@ def numbers_of(duration, nominal):
         raise ShapeError(f"Problem: duration is {got}, expected a positive number or (lower, upper)")
     if nominal is None:
         nominal = float(np.sqrt(np.prod(bounds))) if free else bounds[0]
+        if free_mesh and bounds[1] / LONGEST <= bounds[0] / SHORTEST:
+            nominal = min(max(nominal, bounds[1] / LONGEST), bounds[0] / SHORTEST)
     nominal = float(number("Problem: nominal", nominal))
     if not 0 < nominal < np.inf or (not free and nominal != bounds[0]):
         raise ShapeError(f"Problem: nominal is {nominal:g}, expected a positive number, for a free duration")
@@ -69,6 +72,42 @@ def begin(problem, nodes, duration, nominal, reusable):
     problem.goal({clock: 1.0 if low == high == 1 else (low, high)})
 
 
+def at_an_end(problem, solution):
+    """Text: that half the intervals of a free mesh or more are as short, or as long, as they can be, where that may be
+    what keeps its duration from becoming so; or ""."""
+    T, lower, upper = problem.numbers.durations[0]
+    if problem._relative_length is None or not lower * 1.001 < solution.duration < upper / 1.001:
+        return ""
+    N = len(solution.relative_lengths)
+    for end, what in ((SHORTEST, "short"), (LONGEST, "long")):
+        number = int(np.sum(np.abs(solution.relative_lengths / end - 1) < 1e-3))
+        if 2 * number >= N:
+            return (
+                f"{number} of {N} intervals are as {what} as a free mesh has them, {end:g} times those of the nominal "
+                f"duration {T:.4g} s; give nominal={solution.duration:.2g}, which the motion takes"
+            )
+    return ""
+
+
+def out_of_reach(problem):
+    """Text: which durations that are allowed the intervals of a free mesh cannot add up to, or "" for none."""
+    if problem._relative_length is None:
+        return ""
+    T, lower, upper = problem.numbers.durations[0]
+    missed = []
+    if lower < SHORTEST * T * (1 - 1e-9):
+        missed.append(f"{lower:.4g} to {SHORTEST * T:.4g} s")
+    if upper > LONGEST * T * (1 + 1e-9):
+        missed.append(f"{LONGEST * T:.4g} to {upper:.4g} s")
+    if not missed:
+        return ""
+    return (
+        f"intervals of a free mesh are {SHORTEST:g} to {LONGEST:g} times as long as those of the nominal duration "
+        f"{T:.4g} s, so that durations of {' and '.join(missed)} are out of reach, which are allowed: give nominal= "
+        "near the duration that is expected"
+    )
+
+
 def check_duration(problem):
     """Raise OrderError where the duration of a free mesh is an unknown: no symbol stands for it."""
     if problem._relative_length is None:
@@ -98,7 +137,7 @@ def with_mesh(problem, nodes, duration, nominal):
 def _with_duration(problem, numbers, description, duration, nominal):
     """{what of the description changes}"""
     old = description.durations[0]
-    nominal, lower, upper, is_free = numbers_of(duration, nominal)
+    nominal, lower, upper, is_free = numbers_of(duration, nominal, problem._relative_length is not None)
     before = problem.numbers.durations[0]
     was_free = before[1] < before[2]
     if is_free != (was_free if problem._relative_length is not None else old.free):

@@ -49,7 +49,8 @@ class Problem:
     """Optimal-control problem on `nodes` intervals; see the module for how it is written.
 
     duration: of the (first) phase [s], a number, or (lower, upper) for a free one. nominal: the duration that a free
-    one is scaled by and guessed as, by default the geometric mean of its bounds.
+    one is scaled by and guessed as, by default the geometric mean of its bounds, on a free mesh nearest to that where
+    intervals can add up to both bounds, which are at most 40 apart for that.
     mesh: "uniform" for intervals of equal length. "free": each has a length of its own, 0.1 to 4 times that of the
     nominal duration, an unknown of the interval: what switches does so at a node, and no unknown couples all intervals.
     It is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the
@@ -514,8 +515,12 @@ class Problem:
         if raises and not solution.success:
             message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
             message += "what its last iterate misses is told by the check() of this error's .solution"
+            if missed := meshes.out_of_reach(self):
+                message += f"; {missed}"
             raise SolveError(message, solution.status, solution=solution)
         if solution.success and check != "off":
+            if told := meshes.at_an_end(self, solution):
+                warnings.warn(f"Problem.solve: {told}", CheckWarning, stacklevel=2)
             seen = solution.check()
             if not seen.ok() and check == "raise":
                 raise SolveError(f"the solution fails its check: {seen.summary()}", "check", solution=solution)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.errors import LimitError, OrderError, ShapeError, UnknownName
+from oc_dyn.errors import CheckWarning, LimitError, OrderError, ShapeError, SolveError, UnknownName
 
 V, A, J, D = 1.0, 2.0, 20.0, 1.0
 SHORTEST = D / V + V / A + A / J  # the seven phases of a motion at its limits
@@ -206,6 +206,25 @@ def test_a_free_duration_of_a_free_mesh_has_no_symbol():
         say(ocp)
         assert ocp.solve(check="off").duration == pytest.approx(1.75, rel=1e-6)
     assert od.Problem(5, 2.0, mesh="free").duration == 2.0
+
+
+def test_a_nominal_duration_of_a_free_mesh_reaches_the_bounds():
+    """3 m at 0.8 m/s take 4.25 s, of 5 s allowed: more than 4 times the geometric mean."""
+    ocp, _ = reached(12, distance=3.0)
+    ocp.minimize(integral=1.0)
+    assert ocp.nominal == pytest.approx(5.0 / 4)
+    with pytest.warns(CheckWarning, match=r"as long as a free mesh has them.*give nominal=4.4"):
+        found = ocp.solve()
+    assert 4.25 < found.duration < 4.45
+    ocp, _ = reached(12, distance=3.0, nominal=4.4)
+    ocp.minimize(integral=1.0)
+    assert ocp.solve().duration == pytest.approx(4.25, rel=1e-5)
+    ocp, _ = reached(12, distance=3.0, nominal=1.0)
+    ocp.minimize(integral=1.0)
+    with pytest.raises(SolveError, match=r"durations of 4 to 5 s are out of reach.*give nominal="):
+        ocp.solve()
+    assert od.Problem(3, (0.1, 100.0), mesh="free").nominal == pytest.approx(10**0.5)  # too far apart for any
+    assert od.Problem(3, (0.2, 5.0)).nominal == pytest.approx(1.0)
 
 
 # -- costs and limits within intervals of what is known there ----------------------------------------------------
