@@ -56,6 +56,27 @@ def check_points(description, phase, nodal):
             raise OrderError(f"minimize: an integral with points={interior} reads {what}: {advice}")
 
 
+def check_rates(description, phase):
+    """Raise OrderError for a rate that reads a chain or contact body on a free mesh: it takes them as they are at the
+    start of an interval, and lengths would be chosen to make use of that."""
+    if description.relative_length is None:
+        return
+    moving = _moving(description, phase)
+    for k, rate in phase.rates.items():
+        if ca.depends_on(ca.MX(rate), moving):
+            raise OrderError(
+                f"rate: that of {description.states[k].name!r} reads a chain or contact body, whose values it holds "
+                "constant over an interval, which a free mesh makes use of; write what it reads by rates, as states, "
+                "or take a uniform mesh; a cost is summed rightly by minimize(integral=...)"
+            )
+
+
+def _moving(description, phase):
+    """What chains and contact bodies make that changes within an interval, as one column."""
+    time = None if description.time is None else description.states[description.time].symbol
+    return ca.veccat(*(x for x in known(description, phase) if x is not time))
+
+
 class Costs(NamedTuple):
     """Costs of a phase: by the rule of the method, integrals and squares, and at points within intervals, (expression,
     interior points)."""
@@ -71,8 +92,7 @@ def costs(description, phase, nodal):
     its start, a long interval would be chosen to begin where it is small."""
     if description.relative_length is None:
         return Costs(phase.integrals, phase.squares, phase.sums, ())
-    time = None if description.time is None else description.states[description.time].symbol
-    moving = ca.veccat(*(x for x in known(description, phase) if x is not time))
+    moving = _moving(description, phase)
     not_known = unknown(description, phase, nodal)
     points = max([POINTS, *(len(c) - 1 for c in description.chains), *(c.order for c in description.bernstein)])
     parts = {"integrals": ([], []), "squares": ([], [])}

@@ -102,7 +102,7 @@ class Problem:
         self, name, size, order, *, lower=-np.inf, upper=np.inf, bounds=(), scale=None, guess=None, basis="taylor"
     ):
         """[q, dq, ..., d^order q], q a polynomial on every interval whose derivative of that order is constant, stepped
-        exactly.
+        exactly. Rates of other states that read it hold its values constant over an interval; see rate.
 
         lower, upper: bounds of q. bounds: largest absolute values of dq, d2q, ..., None for none. scale: typical values
         of all, q first. guess: of q, or a list of those of q, dq, ...; see state.
@@ -346,7 +346,7 @@ class Problem:
 
         lower, upper: bounds of its value at the end, numbers or expressions of parameters and variables. In other
         phases it keeps its value, unless its rate is said there. name: by default "integral", "integral_2", ...
-        guess: as state, by default a straight line to its bound.
+        guess: as state, by default a straight line to its bound. What it reads of chains is as in rate.
         """
         return words.integral(self, expression, lower, upper, name, scale, guess)
 
@@ -369,7 +369,13 @@ class Problem:
     # -- what holds -----------------------------------------------------------------------------------------
 
     def rate(self, state, expression):
-        """Time derivative of a state."""
+        """Time derivative of a state.
+
+        States with a next value, as those of chains and contact bodies, keep the value of an interval's start in it
+        until its end: what a rate makes of them is of order 1, whatever the method. Solution.check() tells how far it
+        is off; on a uniform mesh the error shrinks with the intervals, on a free one OrderError is raised, as lengths
+        would be chosen to make use of it. Write q, dq, ... by rates where others depend on them.
+        """
         self._say("rates", state, expression)
 
     def next(self, state, expression):

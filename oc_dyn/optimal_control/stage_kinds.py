@@ -192,6 +192,7 @@ class StageKinds:
             )
         self._check_maps(phase)
         inside.check_points(self.description, phase, self.nodal)
+        inside.check_rates(self.description, phase)
         inner, extras = self._rows_at_points(phase), self._extras(phase)
         # a node between phases is the start of the next one, which has limits of its own
         at_end = [] if last or self.nodal else [r for r in inner if not self._controlled(r.expression)]

@@ -263,6 +263,28 @@ def test_an_integral_of_a_chain_and_a_state_with_a_rate_is_refused_on_a_free_mes
         ocp.solve()
 
 
+@pytest.mark.parametrize("basis", ["taylor", "bernstein"])
+def test_rates_that_read_a_chain(basis):
+    """Held over an interval: off by order 1, which the check tells, and refused on a free mesh."""
+    def problem(nodes, mesh):
+        ocp = od.Problem(nodes, 2.0, mesh=mesh)
+        q, v, a = ocp.chain("q", 1, 2, basis=basis)
+        ocp.start({q: 0, v: 0})
+        ocp.goal({q: 1, v: 0})
+        way = ocp.integral(q)
+        ocp.minimize(integral=a**2)
+        return ocp, way
+    errors = []
+    for nodes in (10, 20):
+        ocp, way = problem(nodes, "uniform")
+        with pytest.warns(CheckWarning, match="defect of integral"):
+            errors.append(1 - ocp.solve()[way][-1, 0])  # by symmetry the integral is 1
+    assert errors == pytest.approx([0.1, 0.05], rel=0.01)
+    ocp, _ = problem(10, "free")
+    with pytest.raises(OrderError, match="'integral' reads a chain"):
+        ocp.solve()
+
+
 @pytest.mark.parametrize("method", ["hermite_simpson", "trapezoidal", "rk4"])
 def test_what_is_not_known_within_an_interval_is_refused(method):
     def problem():
