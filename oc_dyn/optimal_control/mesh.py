@@ -64,12 +64,35 @@ def begin(problem, nodes, duration, nominal, reusable):
         return
     T, lower, upper = problem.numbers.durations[0]
     low, high = lower / T, upper / T
-    if low <= SHORTEST * (1 + 1e-9) and high >= LONGEST * (1 - 1e-9):
+    if not _needs_clock(T, lower, upper):
         return
     clock = problem.state("clock", scale=1.0, guess=lambda share: [share])
     problem.next(clock, clock + problem._share * problem._relative_length)
     problem.start({clock: 0.0})
     problem.goal({clock: 1.0 if low == high == 1 else (low, high)})
+
+
+def _needs_clock(T, lower, upper):
+    """Whether bounds of a duration on a free mesh are tighter than those of its intervals."""
+    return lower / T > SHORTEST * (1 + 1e-9) or upper / T < LONGEST * (1 - 1e-9)
+
+
+def has_clock(description):
+    """Whether the first state is the clock of a free mesh."""
+    if description.relative_length is None or not description.states or description.states[0].name != "clock":
+        return False
+    step = description.phases[0].steps.get(0)
+    return step is not None and ca.depends_on(step, description.relative_length)
+
+
+def states_for(description, nominal, solution):
+    """States (N + 1, n) of a Solution for a Problem that may differ from its own by the clock of a free mesh."""
+    x, own, theirs = solution.x, has_clock(description), has_clock(solution.description)
+    if own == theirs:
+        return x
+    if theirs:
+        return x[:, 1:]
+    return np.hstack([(solution.t - solution.t[0])[:, None] / nominal, x])
 
 
 def at_an_end(problem, solution):
@@ -127,11 +150,26 @@ def with_mesh(problem, nodes, duration, nominal):
     if len(description.phases) > 1:
         raise OrderError("with_mesh: the problem has several phases; it is for one")
     numbers, changed = problem.numbers.copy(), {"phases": (replace(description.phases[0], nodes=nodes),)}
+    numbers.guess = {name: _on_nodes(x, description.phases[0].nodes, nodes) for name, x in numbers.guess.items()}
+    if duration is None and nominal is not None:
+        _, lower, upper = numbers.durations[0]
+        duration = lower if lower == upper else (lower, upper)
     if duration is not None:
         changed |= _with_duration(problem, numbers, description, duration, nominal)
     other = object.__new__(type(problem))
     other._take(replace(description, **changed), numbers)
     return other
+
+
+def _on_nodes(guess, before, nodes):
+    """A guess of a Problem on so many intervals before for another number: tables, or lists of them, are interpolated,
+    those of intervals as those of nodes, their last row being that of the end too."""
+    if isinstance(guess, (list, tuple)) and any(callable(x) or np.ndim(x) == 2 for x in guess):
+        return type(guess)(_on_nodes(x, before, nodes) for x in guess)
+    if callable(guess) or guess is None or np.ndim(guess) != 2 or len(guess) not in (before, before + 1):
+        return guess
+    table, at = np.asarray(guess, float), np.arange(len(guess)) / before
+    return np.array([np.interp(np.linspace(0, 1, nodes + 1), at, column) for column in table.T]).T
 
 
 def _with_duration(problem, numbers, description, duration, nominal):
@@ -142,9 +180,12 @@ def _with_duration(problem, numbers, description, duration, nominal):
     was_free = before[1] < before[2]
     if is_free != (was_free if problem._relative_length is not None else old.free):
         raise ShapeError("with_mesh: a free duration stays free, (lower, upper), and a fixed one fixed")
-    clock = problem._relative_length is not None and any(v.name == "clock" for v in description.states)
     ratios = (np.array(x[1:]) / x[0] for x in ((nominal, lower, upper), before))
-    if clock and not np.allclose(*ratios, rtol=1e-9):
+    if has_clock(description):
+        kept = np.allclose(*ratios, rtol=1e-9)
+    else:
+        kept = problem._relative_length is None or not _needs_clock(nominal, lower, upper)
+    if not kept:
         raise ShapeError("with_mesh: on a free mesh bounds of the duration stay in proportion; make a new Problem")
     numbers.durations[0] = (nominal, lower, upper)
     if old.nominal_step is not None:

@@ -30,7 +30,7 @@ from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import check_robot
 from ..numbers import as_floats, shortened
-from ..validation import count, flag, name_of, number, numbers, one_of, options_of
+from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
 from . import bernstein, words
 from . import mesh as meshes
@@ -397,12 +397,13 @@ class Problem:
         row for every finite lower bound above those of the upper ones. Returns s, a control called "NAME_slack", or
         "slack", "slack_2", ... for limits without a name; where controls are constant on intervals, it is what is
         missing at their starts, and nothing is said of the last node.
-        at: fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what jumps there;
-        last: those of the last interval alone, besides. That is for expressions of chains ("taylor", "bernstein"),
+        at: fraction or fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what
+        jumps there; last: those of the last interval alone, besides. That is for expressions of chains ("taylor", "bernstein"),
         contact bodies, the time, variables, parameters, and controls that are constant on intervals, which are known
         there; OrderError for others. Rows that bernstein chains decide by what is fixed at an end are left out.
         """
         x = expression_of("limit", expression)
+        at, last = None if at is None else self._shares("at", at), self._shares("last", last)
         name = name_of("limit", name) if name != "" else ""
         x, lower, upper = words.moved("limit", x, lower, upper)
         row = Constraint(x, *self._bounds("limit", lower, upper, x.numel()), name)
@@ -411,17 +412,22 @@ class Problem:
         slack = None
         if soft is not None:
             row, slack = words.softened(self, row, soft)
-        if at is None and not len(last):
+        if at is None and not last:
             self._add("rows", row)
             return slack
-        places = [("at", share, False) for share in (() if at is None else at)]
-        places += [("last", share, True) for share in last if at is None or share not in at]
-        for what, share, _ in places:
-            if not 0 <= number(f"limit: {what}", share) <= 1:
-                raise ShapeError(f"limit: {what} has {share!r}, expected fractions of an interval from 0 to 1")
+        places = [("at", share, False) for share in at or ()]
+        places += [("last", share, True) for share in last if share not in (at or ())]
         label = name or f"limit {len(self._phases[-1].within)}"
         self._add("within", *(Within(row, float(s), last, (label, float(s))) for _, s, last in places))
         return slack
+
+    @staticmethod
+    def _shares(what, given):
+        """Fractions of an interval as a tuple of floats, from one or several."""
+        values = as_floats(f"limit: {what}", given)
+        if values.ndim > 1 or not np.all((values >= 0) & (values <= 1)):
+            raise ShapeError(f"limit: {what} is {shortened(given)}, expected fractions of an interval from 0 to 1")
+        return tuple(values.ravel().tolist())
 
     def bound(self, name, lower, upper):
         """New bounds of a limit, by its name, or of a bernstein chain, by that of q, d1q, ...; from the next solve on.
@@ -548,7 +554,10 @@ class Problem:
 
     def with_mesh(self, nodes, duration=None, nominal=None):
         """The same problem on other intervals, and in another duration: a Problem with ends, bounds and guesses of its
-        own, which can be changed without those of this one. It shares its symbols, and what is built for it."""
+        own, which can be changed without those of this one. It shares its symbols, and what is built for it.
+
+        duration: as it is by default; nominal: of a free one, by default as that of a new Problem if the duration is
+        given. Guesses that are tables are interpolated."""
         return meshes.with_mesh(self, count("with_mesh: nodes", nodes, 1, 10**6), duration, nominal)
 
     def transcribed(self, method="rk4", compiled=False, graph="mx"):

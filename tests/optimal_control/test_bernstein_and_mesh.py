@@ -145,6 +145,7 @@ def test_limits_within_intervals_and_what_is_left_out():
     found, v, q, a = solved(at=at)
     speed = found.trajectory([q, v, a]).sample((np.arange(5)[:, None] + at).ravel() / 5).v
     assert speed.max() == pytest.approx(1.3, rel=1e-6)
+    assert solved(at=0.5, last=0.25)[0].objective == solved(at=(0.5,), last=(0.25,))[0].objective
     free, *_ = solved(at=(0.0,))
     assert free.objective < found.objective
     # one row for every fraction of every interval but the first start, which is fixed
@@ -187,9 +188,9 @@ def test_lobatto_sums_and_means(mesh):
 # -- durations of free meshes -----------------------------------------------------------------------------------
 
 
-def reached(nodes=8, duration=(0.2, 5.0), bounds=(0.8, 2, 20), distance=1.0, **more):
-    """A chain from rest to rest on a free mesh, without a cost."""
-    ocp = od.Problem(nodes, duration, mesh="free", **more)
+def reached(nodes=8, duration=(0.2, 5.0), bounds=(0.8, 2, 20), distance=1.0, mesh="free", **more):
+    """A chain from rest to rest, without a cost."""
+    ocp = od.Problem(nodes, duration, mesh=mesh, **more)
     chain = ocp.chain("q", 1, 3, bounds=bounds, basis="bernstein")
     ocp.start({x: 0 for x in chain[:-1]})
     ocp.goal({chain[0]: distance, chain[1]: 0, chain[2]: 0})
@@ -427,6 +428,73 @@ def test_another_mesh_shares_the_stages_and_numbers_are_its_own():
     assert warm.objective == pytest.approx(found.objective, rel=1e-7)
 
 
+def by_rates(mesh, duration=(0.5, 3.0), **more):
+    """A Problem from rest to rest in the least time, by rates."""
+    ocp = od.Problem(8, duration, mesh=mesh, **more)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u", lower=-2, upper=1)
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 1, v: 0})
+    ocp.minimize(integral=1.0)
+    return ocp, x, u
+
+
+def test_a_nominal_duration_alone_is_taken_by_with_mesh():
+    other = by_rates("uniform")[0].with_mesh(20, nominal=2.0)
+    assert other.nominal == 2.0
+    assert other.numbers.durations[0] == (2.0, 0.5, 3.0)
+    assert other.solve(check="off").duration == pytest.approx(3**0.5, rel=5e-3)
+    ocp = by_rates("uniform", reusable=True)[0]
+    assert ocp.with_mesh(20, nominal=2.0).solve(check="off").duration == pytest.approx(3**0.5, rel=5e-3)
+    assert by_rates("uniform")[0].with_mesh(20).numbers.durations[0] == ocp.numbers.durations[0]
+    with pytest.raises(ShapeError, match="for a free duration"):
+        od.Problem(5, 1.0).with_mesh(20, nominal=2.0)
+    for duration, nominal in (((0.5, 3.0), None), ((0.1, 4.0), 1.0)):  # with a clock and without
+        with pytest.raises(ShapeError, match="stay in proportion"):
+            by_rates("free", duration, nominal=nominal, reusable=True)[0].with_mesh(20, nominal=2.0)
+
+
+def test_guesses_that_are_tables_are_interpolated_by_with_mesh():
+    ocp, x, u = by_rates("uniform")
+    q = ocp.chain("q", 1, 2, basis="bernstein")
+    ocp.start({q[0]: 0, q[1]: 0})
+    line = np.linspace(0, 1, 9)[:, None]
+    ocp.guess({x: line**2, u: np.ones((8, 1)), q[0]: [line, 1.0]})
+    other = ocp.with_mesh(16)
+    at = np.linspace(0, 1, 17)[:, None]
+    assert other.numbers.guess["x"] == pytest.approx(np.interp(at, line[:, 0], line[:, 0] ** 2))
+    assert other.numbers.guess["u"] == pytest.approx(np.ones((17, 1)))
+    assert other.numbers.guess["q"][0] == pytest.approx(at)
+    assert other.numbers.guess["q"][1] == 1.0
+    assert len(other.solve(check="off").t) == 17
+    assert ocp.numbers.guess["x"].shape == (9, 1)
+
+
+@pytest.mark.parametrize("basis", ["rates", "bernstein"])
+def test_solutions_are_guesses_from_mesh_to_mesh(basis):
+    found = {}
+    for mesh in ("uniform", "free"):
+        ocp = by_rates(mesh)[0] if basis == "rates" else reached(12, (0.5, 3.0), mesh=mesh)[0]
+        if basis == "bernstein":
+            ocp.minimize(integral=1.0)
+        found[mesh] = ocp.solve(check="off")
+    for mesh, other in (("uniform", "free"), ("free", "uniform")):
+        made = found[mesh].transcribed
+        x, u, durations = made.values(made.guess(found[other]))
+        names = [v.name for v in made.states]
+        assert ("clock" in names) == (mesh == "free")
+        if mesh == "free":
+            T = found["free"].problem.nominal
+            assert x[:, 0] == pytest.approx(found["uniform"].t / T)
+            assert np.diff(x[:, 0]) * len(u) == pytest.approx(made.relative_lengths(made.guess(found[other])))
+        if basis == "rates":
+            assert x[:, names.index("x")] == pytest.approx(found[other]["x"][:, 0])
+        assert durations[0] == pytest.approx(found[other].duration, rel=1e-6)
+        again = found[mesh].problem.solve(initial=found[other], check="off")
+        assert again.duration == pytest.approx(found[mesh].duration, rel=1e-5)
+
+
 def test_multipliers_are_carried_to_a_problem_with_more_rows():
     def solved(at, initial=None, **options):
         ocp = od.Problem(10, 1.0)
@@ -462,6 +530,10 @@ def test_predictive_control_of_a_bernstein_chain():
     now = ocp.parameter("now", 2)
     ocp.start({q: now[0], v: now[1]})
     ocp.minimize(squares=ca.vertcat(10 * q, v, 0.01 * a))
+    free = od.Problem(10, 1.0, mesh="free")
+    free.chain("q", 1, 2)
+    with pytest.raises(ShapeError, match="mpc: the problem has a free mesh"):
+        od.mpc(free)
     control = od.mpc(ocp, outputs={"a": a})
     assert control.step({"now": [1.0, 0.0]})["a"] == pytest.approx([-5.0], abs=1e-4)
     assert control.step({"now": [0.0, 0.0]})["a"] == pytest.approx([0.0], abs=1e-6)
@@ -478,8 +550,14 @@ def test_what_does_not_fit_is_told():
         od.Problem(5, 1.0, mesh="free").chain("q", 1, 2, basis="b_spline")
     with pytest.raises(UnknownName, match="free"):
         od.Problem(5, 1.0, mesh="fre")
-    with pytest.raises(ShapeError, match="from 0 to 1"):
-        ocp.limit(0, q, 1, at=(1.5,))
+    for wrong in ((1.5,), -0.1, [np.nan], [[0.5]]):
+        with pytest.raises(ShapeError, match="limit: at is .* from 0 to 1"):
+            ocp.limit(0, q, 1, at=wrong)
+        with pytest.raises(ShapeError, match="limit: last is .* from 0 to 1"):
+            ocp.limit(0, q, 1, last=wrong)
+    for wrong in ("start", (None,), {0.5}):
+        with pytest.raises(ShapeError, match="limit: at"):
+            ocp.limit(0, q, 1, at=wrong)
     with pytest.raises(ShapeError, match="name of a chain"):
         ocp.limit(0, q, 1, at=(0.5,), name="d1q")
     with pytest.raises(UnknownName, match="bernstein chain"):
