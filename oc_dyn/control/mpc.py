@@ -59,6 +59,8 @@ def mpc(
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
+    if problem.description.relative_length is not None:
+        raise ShapeError("mpc: the problem has a free mesh, whose intervals have no fixed lengths; take mesh='uniform'")
     if problem.description.free_time:
         raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
     one_of("solver of quadratic programs with C code", qpsol, tuple(_QP))
