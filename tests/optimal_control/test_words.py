@@ -378,6 +378,29 @@ def test_bounds_of_several_rows_and_equations():
         ocp.limit(p, u, 9)
 
 
+# fatrop by Hermite-Simpson stops with status 1 here, though it does not where the bound of u is a number
+@pytest.mark.parametrize("method, solver", [way for way in WAYS if way != ("hermite_simpson", "fatrop")])
+def test_bounds_of_states_and_controls(method, solver):
+    """x' = u <= p and x <= w, 2 s in two phases: straight up to w, and 2 (w - 1.5) - 1 + 0.01 w = 0."""
+    ocp = od.Problem(4, 1.0)
+    p, w = ocp.parameter("p"), ocp.variable("w", lower=0, guess=1)
+    x, u = ocp.state("x", 2, lower=[-1, -2], upper=w), ocp.control("u", 2, lower=-p, upper=p)
+    for phase in range(2):
+        if phase:
+            ocp.phase(4, 1.0)
+        ocp.rate(x, u)
+        ocp.minimize(integral=0.01 * ca.sumsqr(u))
+    ocp.start({x: 0})
+    ocp.minimize(terminal=(w - 1.5) ** 2 - x[0] + x[1])
+    found = pickle.loads(pickle.dumps(ocp)).solve(method=method, solver=solver, parameters={"p": 3.0})
+    assert found["w"][0, 0] == pytest.approx(4 / 2.01, abs=1e-4)
+    assert np.abs(found["x"][-1] - [4 / 2.01, -2]).max() < 1e-4
+    slow = ocp.solve(method=method, solver=solver, parameters={"p": 0.5})
+    assert np.abs(slow[x][-1] - [1, -1]).max() < 1e-4
+    with pytest.raises(od.ShapeError, match="bound has 2 values, expected 1"):
+        ocp.state("y", lower=ca.vertcat(p, p))
+
+
 # -- values at nodes ----------------------------------------------------------------------------------------
 
 
@@ -565,7 +588,7 @@ KNOWN = {
 KNOWN_WAYS = [(n, m, s) for n in KNOWN for m, s in WAYS if m != "hermite_simpson" or KNOWN[n][2]]
 
 
-@pytest.mark.parametrize(("number", "method", "solver"), KNOWN_WAYS)
+@pytest.mark.parametrize("number,method,solver", KNOWN_WAYS)
 def test_known_optima_by_every_method(number, method, solver):
     module = suite.load(suite.listed()[number])
     nodes, constant, smooth = KNOWN[number]
