@@ -190,6 +190,22 @@ def test_an_integral_over_one_phase_alone(method, solver):
 
 
 @every_way
+def test_goddard_by_the_fuel_that_is_burnt(method, solver):
+    """Problem 21 with its mass as an integral with a bound: fuel that is left would not lift the rocket."""
+    ocp = od.Problem(60, (0.05, 0.5))
+    h, v = ocp.state("h", lower=1, guess=lambda s: 1 + 0.01 * s), ocp.state("v", lower=0, scale=0.1, guess=0.1)
+    thrust = ocp.control("thrust", lower=0, upper=3.5, guess=lambda s: 3.5 * (1 - s))
+    m = 1 - ocp.integral(2 * thrust, upper=0.4, name="burnt")
+    ocp.rate(h, v)
+    ocp.rate(v, (thrust - 310 * v**2 * ca.exp(-500 * (h - 1))) / m - 1 / h**2)
+    ocp.start({h: 1, v: 0})
+    ocp.minimize(terminal=-h)
+    found = ocp.solve(method=method, solver=solver, check="off")
+    assert found.objective == pytest.approx(-1.012837, abs=5e-6)
+    assert found["burnt"][-1, 0] == pytest.approx(0.4, abs=1e-6)
+
+
+@every_way
 def test_the_least_largest_speed(method, solver):
     """1 m in 1 s with |a| <= 10, rest to rest: a trapezoid whose speed V keeps V - V^2 / 10 = 1."""
     ocp, x, v, u = moved(nodes=40)
@@ -239,7 +255,6 @@ def test_a_periodic_motion(method, solver):
 
 def test_a_shift_and_an_expression():
     """A step of 2 in x, the sum of x and v as it began: v = -2 less than at the start."""
-    ocp, x, v, u = moved()
     ocp = od.Problem(10, 1.0)
     x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
     far = ocp.parameter("far")
@@ -260,10 +275,7 @@ def test_a_shift_and_an_expression():
 def test_a_periodic_turn_of_a_body(solver):
     """A top that spins freely comes back by whole turns: with its quaternion's sign changed after one."""
     robot = od.robots.quadruped()
-    turns = np.zeros(robot.nv)
-    ocp = od.Problem(8, 1.0)
-    at = robot.neutral()
-    spin = 2 * np.pi
+    ocp, at, spin = od.Problem(8, 1.0), robot.neutral(), 2 * np.pi
 
     def guess(share):
         q = np.array(at, float)
@@ -273,7 +285,7 @@ def test_a_periodic_turn_of_a_body(solver):
 
     body = ocp.contact_body(robot, (), guess=[guess, 0.0, 0.0, 0.0])
     ocp.minimize(squares=0.1 * body.dv)
-    ocp.periodic({body.q: turns}, body.v)
+    ocp.periodic(body.q, body.v)
     ocp.start({body.q: at, body.v[2]: spin})
     found = ocp.solve(method="euler", solver=solver, check="off")
     assert found.objective < 1e-10
@@ -326,6 +338,20 @@ def test_a_soft_limit_on_a_state(method, solver):
     assert found.objective == pytest.approx(a - a**2 / 6, abs=off)
     count = len(found[slack])
     assert np.abs(found["slack"][:, 0] - 1 + found[x][:count, 0]).max() < 1e-5
+
+
+def test_soft_limits_with_gauss_newton_and_within_intervals():
+    ocp = od.Problem(8, 1.0)
+    q = ocp.chain("q", 1, 2)
+    ocp.start({q[0]: 0, q[1]: 0})
+    ocp.goal({q[0]: 1, q[1]: 0})
+    slack = ocp.limit(-5, q[2], 5, soft=(0.5, 1), at=(0, 1), name="calm")
+    ocp.minimize(squares=q[2])
+    exact, other = (ocp.solve(hessian=h) for h in ("exact", "gauss_newton"))
+    assert other.objective == pytest.approx(exact.objective, rel=1e-7)
+    excess = np.maximum(np.abs(exact[q[2]][:, 0]) - 5, 0)
+    assert excess.max() > 0.05
+    assert np.abs(exact[slack].sum(axis=1) - excess).max() < 1e-5
 
 
 def test_mistakes_with_soft_limits():
