@@ -6,11 +6,13 @@ Shapes, units, frames and names come from the Port records, orders and sources f
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from . import robots
 from .function import ports
 from .ports import COUNTED
-from .registry import OPTIONS, choose, get, method_rows, orders, quantities
+from .registry import OPTIONS, Port, Quantity, choose, get, method_rows, orders, quantities
 from .text import in_columns, terminal
 from .types import AnyRobot, Option
 
@@ -49,7 +51,7 @@ def describe(quantity: str, robot: AnyRobot | None = None, order: int = 0, **opt
     return "\n\n".join(part for part in parts if part)
 
 
-def _example(record, robot):
+def _example(record: Quantity, robot: Any) -> tuple[Any, dict[str, Any]]:
     """(robot, options) that ports are shown for."""
     if record.example is None:
         return robot or robots.planar_2r(), {}
@@ -60,10 +62,11 @@ def _example(record, robot):
 class _Shown:
     """Ports as lines; what sizes are called is noted for a legend."""
 
-    def __init__(self, symbolic):
-        self.symbolic, self.sizes = symbolic, set()
+    def __init__(self, symbolic: bool) -> None:
+        self.symbolic = symbolic
+        self.sizes: set[str] = set()
 
-    def ports(self, records):
+    def ports(self, records: Sequence[Port]) -> str:
         """A line per port: name, shape, unit, meaning."""
         rows = [(p.name, self.shape(p), f"[{p.unit}]", p.meaning) for p in records]
         if not rows:
@@ -71,26 +74,28 @@ class _Shown:
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
         return textwrap.indent(in_columns([x for row in rows for x in _folded(row, widths)]), "    ")
 
-    def shape(self, port):
+    def shape(self, port: Port) -> str:
         """Rows, or rows x columns where there is more than one."""
         sizes = [str(x) if self.symbolic else str(int(x)) for x in port.shape]
         self.sizes.update(*(x.replace("*", " ").split() for x in sizes))
         return sizes[0] if port.shape[1] == 1 and sizes[1] == "1" else " x ".join(sizes)
 
-    def legend(self):
+    def legend(self) -> str:
         """What the names of sizes mean."""
         said = [f"{name}: {meaning}" for name, meaning in COUNTED.items() if name in self.sizes]
         return "\n".join(_wrapped("; ".join(said))) if said else ""
 
 
-def _folded(row, widths):
+def _folded(row: tuple[str, ...], widths: Sequence[int]) -> list[tuple[str, ...]]:
     """The row, with its last cell folded onto rows of its own."""
     room = max(30, _WIDTH - sum(widths) - 10)
     lines = textwrap.wrap(terminal(row[-1]), room) or [""]
     return [(*row[:-1], lines[0]), *(("", "", "", line) for line in lines[1:])]
 
 
-def _added(shown, record, example, order, options, inputs):
+def _added(
+    shown: _Shown, record: Quantity, example: Any, order: int, options: dict[str, Any], inputs: Sequence[Port],
+) -> Iterator[str]:  # fmt: skip
     """Sections of the arguments that options add."""
     there = {p.name for p in inputs}
     for name, value in _ADD_PORTS.items():
@@ -99,7 +104,10 @@ def _added(shown, record, example, order, options, inputs):
             yield f"Further arguments with {name}={value!r}\n{shown.ports(more)}"
 
 
-def _per_order(record, example, order, options, inputs, outputs):
+def _per_order(
+    record: Quantity, example: Any, order: int, options: dict[str, Any], inputs: Sequence[Port],
+    outputs: Sequence[Port],
+) -> Iterator[str]:  # fmt: skip
     """What one order more adds."""
     if record.max_order is not None:
         return
@@ -111,12 +119,12 @@ def _per_order(record, example, order, options, inputs, outputs):
     yield f"Results of lower orders are included; order {order + 1} adds the {' and the '.join(told)}."
 
 
-def _option(record, name):
+def _option(record: Quantity, name: str) -> str:
     default, meaning = OPTIONS[name]
     return f"{name}={default!r}: {record.meanings.get(name, meaning)}"
 
 
-def _errors(record):
+def _errors(record: Quantity) -> Iterator[str]:
     """What is refused, as far as it depends on the quantity."""
     top = "" if record.max_order is None else f"an order above {record.max_order}, or "
     yield f"OrderError: {top}a method is named that cannot do the order or the robot"
@@ -129,7 +137,7 @@ def _errors(record):
     yield from record.errors
 
 
-def _methods(record, example, order, options):
+def _methods(record: Quantity, example: Any, order: int, options: dict[str, Any]) -> str:
     """Table of the methods, the one that is taken at this order marked."""
     taken = choose(record.name, example, order, coriolis=options.get("coriolis")).name
     table = in_columns([("name", "orders", "kind", "source"), *method_rows(record.name, taken)])
@@ -137,16 +145,16 @@ def _methods(record, example, order, options):
     return f"{heading}\n{textwrap.indent(table, '    ')}"
 
 
-def _related(record):
+def _related(record: Quantity) -> str:
     """Names of quantities that hold derivatives of this one."""
     names = [x for x in quantities() if x.startswith(f"{record.name}_")]
     return "\n".join(_wrapped(f"Derivatives: {', '.join(names)}")) if names else ""
 
 
-def _section(title, sentences):
+def _section(title: str, sentences: Iterable[str]) -> str:
     lines = [line for sentence in sentences for line in _wrapped(sentence, "    ", "        ")]
     return "\n".join([title, *lines]) if lines else ""
 
 
-def _wrapped(text, first="", then=""):
+def _wrapped(text: str, first: str = "", then: str = "") -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=then, break_long_words=False)

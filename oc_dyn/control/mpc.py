@@ -128,7 +128,7 @@ class PredictiveController:
         self.solver = solver
         self.reset()
 
-    def _parameters(self):
+    def _parameters(self) -> tuple[ca.MX, list[ca.MX]]:
         """(parameter of the program, [symbols of each])."""
         made = self.made
         common = [ca.MX.sym(n, s.numel()) for n, s in made.description.parameters]
@@ -136,7 +136,7 @@ class PredictiveController:
         own, hidden = ca.vertcat(ca.DM(made.shares[None, :]), *rows), ca.DM(made.hidden_values())
         return ca.vertcat(ca.MX(0, 1), *common, hidden, ca.vec(own)), [*common, *rows]
 
-    def _first(self, outputs, unknowns, p):
+    def _first(self, outputs: dict[str, Any], unknowns: Any, p: Any) -> Any:
         made = self.made
         x = made.x_scale * unknowns[: made.x_scale.size]
         at = made.x_scale.size
@@ -149,7 +149,7 @@ class PredictiveController:
         f = made.at_nodes([ca.vec(ca.MX(e)) for e in outputs.values()])
         return f.call([*columns, ca.MX(0)], True, False)
 
-    def _moved(self, found, shift):
+    def _moved(self, found: dict[str, Any], shift: int) -> Any:
         """Memory for the next step: stages one interval on, those that have none behind them as they are."""
         assembly = self.made.assembly
         n, m = assembly.size
@@ -167,7 +167,7 @@ class PredictiveController:
                 to[rows] = ahead
         return ca.vertcat(found["x"][of.tolist()], found["lam_x"][of.tolist()], found["lam_g"][to.tolist()])
 
-    def _rows(self):
+    def _rows(self) -> list[Array]:
         """Numbers of the constraints, stage by stage."""
         assembly = self.made.assembly
         counts = [int((rows >= 0).sum()) for rows in assembly.stage_rows]
@@ -237,7 +237,7 @@ class PredictiveController:
             self.build(folder, flags)
             return self.run_in_c(folder)
 
-    def _checked(self, plant, measured):
+    def _checked(self, plant: ca.Function, measured: Any) -> tuple[ca.Function, ca.Function]:
         if plant.n_in() != 1 + len(self.outputs) or plant.numel_out(0) != plant.numel_in(0):
             raise ShapeError(f"plant: {plant} should take x and {', '.join(self.outputs)}, and give the next x")
         for k in measured.name_out():
@@ -278,7 +278,7 @@ class PredictiveController:
         write_texts("mpc", folder, texts)
         return [folder / file for file in texts]
 
-    def _check_program(self, folder):
+    def _check_program(self, folder: StrPath) -> None:
         """ModelError if loop.c in a folder is not of this controller."""
         path = Path(folder, "loop.c")
         if path.exists() and is_of_another(self.name, path.read_text(encoding="utf-8", errors="replace")):
@@ -314,14 +314,14 @@ class PredictiveController:
         return ClosedLoop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
 
 
-def _loop(rows):
+def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
     return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
 
 
-def _check_ports(parameters, outputs):
+def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
     """ShapeError for names that cannot be those of a C function's inputs and outputs, all different."""
     own = ("memory", "next_memory", "objective", "violation")
-    known = {}
+    known: dict[str, str] = {}
     for what, names in (("parameter", parameters), ("output", outputs)):
         for name in names:
             if not ca.Function.check_name(name):
@@ -339,7 +339,7 @@ _HEADER_END = """
 """
 
 
-def _header(functions, name):
+def _header(functions: Sequence[ca.Function], name: str) -> str:
     """Text of the header that CasADi writes, up to what closes it."""
     code = ca.CodeGenerator(f"{name}.c", {"with_header": True})
     for f in functions:
@@ -350,7 +350,7 @@ def _header(functions, name):
     return text[: text.rindex("#ifdef __cplusplus")]
 
 
-def _named(function, name):
+def _named(function: ca.Function, name: str) -> ca.Function:
     inputs = function.mx_in()
     return ca.Function(name, inputs, function.call(inputs), function.name_in(), function.name_out())
 

@@ -74,17 +74,17 @@ def elastic_robot(
 class _Layout:
     """Elastic joints, coordinates without a spring, and the rows of all in the vectors of motors."""
 
-    joints: tuple  # of ElasticJoints
-    rigid: tuple  # velocity coordinates
-    rigid_motors: tuple  # rows of their motors
-    motor_names: tuple
+    joints: tuple[ElasticJoint, ...]
+    rigid: tuple[int, ...]  # velocity coordinates
+    rigid_motors: tuple[int, ...]  # rows of their motors
+    motor_names: tuple[str, ...]
 
 
-def _checked_springs(robot, stiffness, damping):
+def _checked_springs(robot: Robot, stiffness: Any, damping: Any) -> dict[str, Spring]:
     """{joint: spring}, of a robot that can be elastic."""
     if not isinstance(robot, Robot):
         raise ModelError("elastic_robot", [f"got {type(robot).__name__}, expected a Robot"])
-    problems = []
+    problems: list[str] = []
     if "free" in robot.features:
         problems.append("it has a free joint; elastic robots stand on a fixed base")
     springs = read_springs(robot, stiffness, damping, problems)
@@ -93,8 +93,10 @@ def _checked_springs(robot, stiffness, damping):
     return springs
 
 
-def _layout(robot, springs):
-    joints, rigid, rigid_motors, motor_names = [], [], [], []
+def _layout(robot: Robot, springs: dict[str, Spring]) -> _Layout:
+    joints: list[ElasticJoint] = []
+    motor_names: list[str] = []
+    rigid, rigid_motors = [], []
     owners = [j for j in robot.joints for _ in range(j.nv)]
     for k, owner in enumerate(owners):
         spring = springs.get(owner.name)
@@ -106,13 +108,16 @@ def _layout(robot, springs):
         rows = tuple(range(len(motor_names), len(motor_names) + len(spring.motors)))
         before = sum(len(j.theta) for j in joints)
         theta = tuple(range(before, before + len(rows)))
-        sigma = sum(j.sigma is not None for j in joints) if spring.variable else None
+        sigma = sum(1 for j in joints if j.sigma is not None) if spring.variable else None
         joints.append(ElasticJoint(owner.name, owner.q_index, owner.v_index, spring, theta, rows, sigma))
         motor_names += [owner.name + suffix for suffix in spring.motors]
     return _Layout(tuple(joints), tuple(rigid), tuple(rigid_motors), tuple(motor_names))
 
 
-def _gear_and_inertia(robot, reader, joints, gear_ratio, motor_inertia, rotor_inertia):
+def _gear_and_inertia(
+    robot: Robot, reader: MotorReader, joints: tuple[ElasticJoint, ...], gear_ratio: Any, motor_inertia: Any,
+    rotor_inertia: Any,
+) -> tuple[Any, Any]:  # fmt: skip
     """(gear matrix, motor inertia as seen at the joints), both (motors, motors)."""
     gear = reader.matrix("gear_ratio", gear_ratio)
     if gear is not None and not abs(np.linalg.det(gear)) > 0:
@@ -120,7 +125,9 @@ def _gear_and_inertia(robot, reader, joints, gear_ratio, motor_inertia, rotor_in
     return gear, read_inertia(robot, reader, joints, motor_inertia, rotor_inertia, gear)
 
 
-def _stiffness_inertia(robot, joints, stiffness_inertia, problems):
+def _stiffness_inertia(
+    robot: Robot, joints: tuple[ElasticJoint, ...], stiffness_inertia: Any, problems: list[str],
+) -> Any:  # fmt: skip
     """Inertias of the drives of sigma; none if sigma is prescribed."""
     driven = [j.name for j in joints if j.spring.adjusted]
     if stiffness_inertia is None:
@@ -128,13 +135,13 @@ def _stiffness_inertia(robot, joints, stiffness_inertia, problems):
     if not driven:
         problems.append("stiffness_inertia is given, but no joint has a VariableSpring")
         return None
-    if len(driven) < sum(j.sigma is not None for j in joints):
+    if len(driven) < sum(1 for j in joints if j.sigma is not None):
         problems.append("stiffness_inertia is given, but joints with AntagonisticSprings have no coordinate sigma")
         return None
     return MotorReader(robot.name, driven, problems).vector("stiffness_inertia", stiffness_inertia, positive=True)
 
 
-def _coupling(robot, layout, coupling, problems):
+def _coupling(robot: Robot, layout: _Layout, coupling: Any, problems: list[str]) -> Coupling | None:
     if layout.rigid:
         rigid = robot.velocity_names[layout.rigid[0]]
         problems.append(f"coupling: the complete model needs all joints elastic; {rigid} is rigid")
@@ -144,7 +151,10 @@ def _coupling(robot, layout, coupling, problems):
     return None if problems else Coupling.of(robot, coupling, problems)
 
 
-def _assembled(robot, layout, gear, inertia, friction, sigma_inertia, coupling):
+def _assembled(
+    robot: Robot, layout: _Layout, gear: Any, inertia: Any, friction: Any, sigma_inertia: Any,
+    coupling: Coupling | None,
+) -> ElasticRobot:  # fmt: skip
     """The ElasticRobot; motor inertias of rigid joints become armature of its links."""
     owners = [j for j in robot.joints for _ in range(j.nv)]
     armature = {j.name: 0.0 for j in layout.joints}

@@ -53,13 +53,13 @@ def collocation_step(rates: ca.Function, degree: int = 3, scheme: str = "radau",
     return ca.Function("collocation_step", [t, x, h, p], [state], ["t", "x", "h", "p"], ["x_next"])
 
 
-def _degree(degree):
+def _degree(degree: int) -> int:
     if isinstance(degree, bool) or not isinstance(degree, int) or not 1 <= degree <= 9:
         raise ShapeError(f"collocation: degree is {degree!r}, expected an integer from 1 to 9")
     return degree
 
 
-def _scheme(scheme):
+def _scheme(scheme: str) -> str:
     if scheme not in SCHEMES:
         raise ShapeError(f"collocation: scheme is {scheme!r}, expected one of {', '.join(SCHEMES)}")
     return scheme

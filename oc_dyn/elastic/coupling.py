@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -32,7 +32,7 @@ class Coupling:
     needs: tuple[dict[int, int], ...]
 
     @staticmethod
-    def of(robot, matrix, problems):
+    def of(robot: Any, matrix: Any, problems: list[str]) -> Coupling | None:
         """From a matrix, a casadi.Function or a callable q -> S; None, with the problem noted, if it is not one."""
         n = robot.nv
         q, v, dtheta, d2theta = (ca.SX.sym(name, n) for name in ("q", "v", "dtheta", "d2theta"))
@@ -76,11 +76,12 @@ class Coupling:
             tuple(needs),
         )
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> Coupling:
         """The same coupling, S times a factor."""
-        return Coupling.of(_Sized(self.matrix.size1_in(0)), lambda q: factor * self.matrix(q), [])
+        made = Coupling.of(_Sized(self.matrix.size1_in(0)), lambda q: factor * self.matrix(q), [])
+        return cast(Coupling, made)  # a multiple of a matrix that was one
 
-    def check_energy(self, elastic):
+    def check_energy(self, elastic: Any) -> None:
         """Raise ModelError unless the kinetic energy of links and motors is positive at some configurations."""
         M = function(elastic.links, "mass_matrix")
         for seed in range(5):
@@ -132,7 +133,7 @@ def motor_coupling(robot: Robot, rotor_inertia: Numbers, gear_ratio: Numbers) ->
     return ca.Function("motor_coupling", [q], [_without_noise(S, q)], ["q"], ["S"])
 
 
-def _without_noise(S, q):
+def _without_noise(S: ca.SX, q: ca.SX) -> ca.SX:
     """S without the entries that are rounding errors, and with those that do not depend on q as numbers."""
     f = ca.Function("S", [q], [ca.densify(S)])
     rng = np.random.default_rng(0)

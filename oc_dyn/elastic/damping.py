@@ -8,6 +8,7 @@ start like exp(-t K / D), and the motor torque needs one derivative less of q (r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -63,7 +64,7 @@ def damped_motion(
     return MotorMotion(times, *(out[n].full().T for n in ("theta", "dtheta", "d2theta", "tau_m")))
 
 
-def damped_map(elastic):
+def damped_map(elastic: ElasticRobot) -> tuple[ca.Function, ca.Function]:
     """(map, start): casadi.Functions (z, reference ports) -> (dz, theta, dtheta, d2theta, tau_m), z being the
     deflections of the damped joints; and reference ports -> z without damping."""
     odd = [j.name for j in elastic.joints if j.spring.damping and len(j.theta) > 1]
@@ -77,7 +78,8 @@ def damped_map(elastic):
     ref |= {derivative_name("sigma", k): ca.SX.sym("s", sigmas) for k in range(3)} if sigmas else {}
     tau = function(elastic.links, "inverse_dynamics", order=2).call([ref[k] for k in ("q", "v", "dv", "d2v", "d3v")])
     z = ca.SX.sym("z", len(elastic.damped))
-    dz, jets, at_start = [], [], []
+    dz: list[Any] = []
+    jets, at_start = [], []
     for j in elastic.joints:
         torque = [x[j.v] for x in tau]
         sigma = [ref[derivative_name("sigma", k)][j.sigma] for k in range(3)] if j.sigma is not None else []
@@ -103,12 +105,12 @@ def damped_map(elastic):
     return f, ca.Function("deflection", list(ref.values()), [ca.vertcat(*at_start)], list(ref), ["z"])
 
 
-def _columns(rows):
+def _columns(rows: Any) -> list[tuple[str, Any]]:
     q, v = zip(*rows, strict=True)
     return [("q", q), ("v", v), ("dv", v)]
 
 
-def _damper(spring, z, torque, sigma):
+def _damper(spring: Any, z: Any, torque: Any, sigma: Any) -> tuple[Any, Any]:
     """(z', z'') from D z' + phi(z, sigma) = tau and its derivative."""
     x, dx = ca.SX.sym("x"), ca.SX.sym("dx")
     s, ds = (ca.SX.sym(name, len(sigma[:1])) for name in ("s", "ds"))
@@ -121,7 +123,7 @@ def _damper(spring, z, torque, sigma):
     return rate, (torque[1] - force_rate) / spring.damping
 
 
-def _spring_torques(elastic, tau, jets, ref):
+def _spring_torques(elastic: ElasticRobot, tau: Any, jets: Any, ref: Any) -> Any:
     """(theta,) torque of each motor's spring and damper: the joint torque, shared out where two motors pull."""
     rows, k = [], 0
     for j in elastic.joints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
@@ -12,7 +13,7 @@ from ..files import replacing
 from ..planning.animate import stick_figure
 from ..planning.drawing import without_tex
 from ..text import mathtext, told_apart
-from ..types import Figure, StrPath
+from ..types import Array, Axes, Figure, StrPath
 from .model import ElasticRobot
 from .simulate import Run
 
@@ -63,7 +64,7 @@ def plot_runs(runs: Mapping[str, Run], path: StrPath | None = None, *, title: st
     return figure
 
 
-def _lines(axis, t, rows, style, label=None):
+def _lines(axis: Axes, t: Array, rows: Array, style: str, label: str | None = None) -> None:
     for i, y in enumerate(rows.T):
         axis.plot(t, y, style, color=f"C{i % 10}", linewidth=1.2, label=label and label.format(i + 1))
 
@@ -133,6 +134,6 @@ def animate_run(
     return path
 
 
-def _points(f, q):
+def _points(f: ca.Function, q: Array) -> Array:
     """(3, frames, points) of the stick figure."""
     return f.map(len(q))(q.T).full().reshape(3, len(q), -1)

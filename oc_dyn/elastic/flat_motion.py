@@ -54,7 +54,9 @@ def flat_motion(
     return flat_expressions(elastic, q, sigma, rate)
 
 
-def flat_expressions(elastic, q, sigma=None, rate=False):
+def flat_expressions(
+    elastic: ElasticRobot, q: list[ca.MX], sigma: Sequence[ca.MX] | None = None, rate: bool = False,
+) -> FlatMotion:  # fmt: skip
     """FlatMotion of expressions [q, v, ...] and [sigma, dsigma, ...]."""
     flat = function(elastic, "elastic_flat_map", order=int(rate))
     given = dict(zip([n for n in flat.name_in() if "sigma" not in n], q, strict=False))

@@ -117,7 +117,9 @@ def outputs_along(
     return flat_outputs(elastic, derivatives, known_order(elastic, motion), sigma)
 
 
-def flat_outputs(elastic, derivatives, order=0, sigma=None):
+def flat_outputs(
+    elastic: ElasticRobot, derivatives: Sequence[Array], order: int = 0, sigma: Sequence[Array] | None = None,
+) -> dict[str, Array]:  # fmt: skip
     """{"q", "v", ..., "theta", "dtheta", "tau_m", "deflection": (K, n)}, with "dtau_m" at order 1, by the flat map.
 
     derivatives: [q, v, ...] (K, n), zero where they end. sigma: [sigma, dsigma, ...] (K, n) of robots that vary their
@@ -135,6 +137,6 @@ def flat_outputs(elastic, derivatives, order=0, sigma=None):
     return out
 
 
-def deflected(elastic):
+def deflected(elastic: ElasticRobot) -> list[int]:
     """Rows of q that the rows of theta belong to."""
     return [j.q for j in elastic.joints for _ in j.theta]

@@ -8,13 +8,17 @@ dynamics and the springs' inverse, so what both agree on is no mistake of either
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..function import function
 from ..optimal_control.polynomials import derivatives_at
 from ..planning.report import Report, ReportRow
+from ..planning.trajectory import Trajectory
+from ..types import Array
 from .dop853 import _NODES, _STAGES, _WEIGHTS
+from .model import ElasticRobot
 from .plant import plant
 from .reachable import fastest
 
@@ -61,7 +65,7 @@ class ElasticReport(Report):
             f"{100 * (over.share - 1):.2g} % over its limit {over.limit:.6g}"
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [super().__str__()]
         lines += [f"spring torque of {r.joint}: {100 * r.share:.2f} % of {r.limit:.6g}" for r in self.springs]
         if self.defects:
@@ -70,7 +74,7 @@ class ElasticReport(Report):
         return "\n".join(lines)
 
 
-def spring_rows(elastic, found, t):
+def spring_rows(elastic: ElasticRobot, found: dict[str, Array], t: Array) -> tuple[ReportRow, ...]:
     """Rows of the springs that have a torque_range; found: outputs of the flat map."""
     rows = []
     for j in elastic.joints:
@@ -78,7 +82,8 @@ def spring_rows(elastic, found, t):
         if span is None or j.spring.adjusted:
             continue
         z = [found["deflection"][None, :, m] for m in j.theta]
-        f = j.spring._made["torques"].map(len(t))
+        spring: Any = j.spring
+        f = spring._made["torques"].map(len(t))
         torque = f(np.concatenate(z), np.zeros((f.size1_in(1), len(t)))).full().sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(torque >= 0, torque / max(span[1], 0.0), torque / min(span[0], -0.0))
@@ -89,7 +94,9 @@ def spring_rows(elastic, found, t):
     return tuple(rows)
 
 
-def defects(elastic, motion, sigma=None, robot=None):
+def defects(
+    elastic: ElasticRobot, motion: Trajectory, sigma: Array | None = None, robot: ElasticRobot | None = None,
+) -> tuple[tuple[ReportRow, ...], tuple[int, int]]:  # fmt: skip
     """((Row a part of the state), (pieces integrated, all)) of a Trajectory of the links; see ElasticReport.
 
     robot: the ElasticRobot that the planned torques drive, default the one that was planned for.
@@ -116,7 +123,7 @@ def defects(elastic, motion, sigma=None, robot=None):
     x, u = state[:, 0, 0], np.concatenate(controls)
     off = np.zeros((p.size, count, len(chosen)))
     for i in range(count):
-        K = []
+        K: list[Any] = []
         for k, row in enumerate(({}, *_STAGES)):
             here = x + h * sum((c * K[j] for j, c in row.items()), np.zeros_like(x))
             K.append(rates(here, u[:, i, k], s).full())
@@ -133,19 +140,20 @@ def defects(elastic, motion, sigma=None, robot=None):
     return tuple(rows), (len(chosen), len(motion.pieces))
 
 
-def planned(elastic, pieces, local, sigma):
+def planned(elastic: ElasticRobot, pieces: Array, local: Array, sigma: Array | None) -> dict[str, Array]:
     """{port: (rows, K)} of the flat map at times `local` (K,) [s] after the starts of pieces (K, k, n)."""
     f = function(elastic, "elastic_flat_map")
     names = [n for n in f.name_in() if "sigma" not in n]
     derivatives = derivatives_at(pieces, local, max(len(names), pieces.shape[1]))
     given = {n: np.array(derivatives[k]).T for k, n in enumerate(names)}
     held = [n for n in f.name_in() if "sigma" in n]
-    given |= {n: np.tile((sigma if k == 0 else 0 * sigma)[:, None], (1, len(local))) for k, n in enumerate(held)}
+    constant = np.zeros(0) if sigma is None else sigma
+    given |= {n: np.tile((constant if k == 0 else 0 * constant)[:, None], (1, len(local))) for k, n in enumerate(held)}
     found = f(**given)
     return given | {n: np.array(x) for n, x in found.items()}
 
 
-def _rate(robot, first, sigma):
+def _rate(robot: ElasticRobot, first: dict[str, Array], sigma: Array | None) -> float:
     """Fastest rate [1/s] at the start: the springs' swing, or Coulomb friction's rise."""
     x = {n: first[n] for n in ("q", "theta")}
     swing = fastest(robot, x, np.zeros(0) if sigma is None else sigma)[0]

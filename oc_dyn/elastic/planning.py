@@ -17,7 +17,7 @@ from ..optimal_control.problem import Problem
 from ..planning.arguments import check_smooth, vector
 from ..planning.limits import Limits
 from ..planning.quantities import DYNAMIC
-from ..types import Numbers
+from ..types import Array, Numbers
 from ..validation import count, one_of
 from .flat_motion import FlatMotion, flat_expressions, flat_motion
 from .model import ElasticRobot
@@ -102,7 +102,7 @@ def plan_elastic(
     return plan
 
 
-def _stiffnesses(elastic, sigma):
+def _stiffnesses(elastic: ElasticRobot, sigma: Numbers | None) -> Array | None:
     """(sigma,) of the joints that vary theirs; None where there is none."""
     if sigma is None and not elastic.sigma_names:
         return None

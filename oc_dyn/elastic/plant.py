@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import casadi as ca
 
@@ -61,7 +62,7 @@ def plant(elastic: ElasticRobot) -> Plant:
     return elastic._made["plant"]
 
 
-def _build(elastic):
+def _build(elastic: ElasticRobot) -> Plant:
     motors, sigmas = len(elastic.elastic_motors), len(elastic.sigma_names)
     sizes = {"q": elastic.nq, "v": elastic.nv, "theta": motors, "dtheta": motors}
     if elastic.stiffness_driven:
@@ -87,7 +88,7 @@ def _build(elastic):
     put_in = ca.dot(tau_m, speed)
     if elastic.adjusted:
         forces = tau_sigma if elastic.stiffness_driven else sigma_forces(elastic, 0, z, [sigma])[0]
-        rows = [j.sigma for j in elastic.adjusted]
+        rows = [cast(int, j.sigma) for j in elastic.adjusted]
         put_in = put_in + ca.dot(forces, ca.vertcat(*(dsigma[k] for k in rows)))
     damping = spring_damping(elastic, s["v"], s["dtheta"])
     link_speed = ca.vertcat(*(s["v"][j.v] for j in elastic.joints for _ in j.theta))
@@ -109,7 +110,7 @@ def _build(elastic):
     )
 
 
-def _energies(elastic, s, sigma, dsigma, z):
+def _energies(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, dsigma: Any, z: Any) -> tuple[Any, ...]:
     links, v, dtheta = elastic.links, s["v"], s["dtheta"]
     M = function(links, "mass_matrix")(s["q"])
     motors = 0.5 * ca.dot(dtheta, ca.DM(elastic.motor_inertia) @ dtheta)
@@ -126,14 +127,14 @@ def _energies(elastic, s, sigma, dsigma, z):
     return 0.5 * ca.dot(v, M @ v), motors, spring_energy(elastic, deflected, sigma), height
 
 
-def _springs(elastic, s, sigma, z):
+def _springs(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, z: Any) -> list[Any]:
     deflection = ca.vertcat(*(jet[0] for jets in z.values() for jet in jets))
     motors = spring_torques(elastic, 0, z, [sigma])[0] + spring_damping(elastic, s["v"], s["dtheta"])
     joints = joint_torques(elastic, motors)
     return [deflection, ca.vertcat(*(joints[j.v] for j in elastic.joints))]
 
 
-def _residual(elastic, s, accelerations, ports):
+def _residual(elastic: ElasticRobot, s: dict[str, Any], accelerations: Any, ports: dict[str, Any]) -> Any:
     """Left sides of the equations of motion at given accelerations, by inverse dynamics: nothing is solved for."""
     n, m = elastic.nv, len(elastic.elastic_motors)
     dv, d2theta, d2sigma = accelerations[:n], accelerations[n : n + m], accelerations[n + m :]

@@ -27,7 +27,7 @@ class Reference:
     function: ca.Function
     duration: float
     breaks: tuple[float, ...]
-    continuity: float
+    continuity: int | float
 
     def at(self, times: Array | Sequence[float]) -> dict[str, Array]:
         """{port: array (rows, times)} at the times [s]."""
@@ -93,7 +93,7 @@ def reference(
             raise ShapeError(f"reference: sigma is missing: the stiffness of {', '.join(elastic.sigma_names)}")
         size = len(elastic.sigma_names)
         constant = None if callable(sigma) else validation.numbers("reference: sigma", sigma, size)
-        law = sigma if constant is None else (lambda _: ca.DM(constant))
+        law: Any = sigma if constant is None else (lambda _: ca.DM(constant))
         jets += _of_expression(t, "sigma", law, size, 3 + order)
         outputs += [derivative_name("sigma", k) for k in range(3 + order)]
     return Reference(ca.Function("reference", [t], jets, ["t"], outputs), float(duration), breaks, continuity)
@@ -106,7 +106,7 @@ _WHY = {
 }
 
 
-def _of_expression(t, what, law, n, count):
+def _of_expression(t: ca.MX, what: str, law: Callable[[Any], Any], n: int, count: int) -> list[ca.MX]:
     """[x, x', ..] of an expression in time, by AD."""
     s = ca.SX.sym("t")
     x = law(s)
@@ -120,7 +120,7 @@ def _of_expression(t, what, law, n, count):
     return list(ca.Function(what, [s], ca.cse(jets)).call([t]))
 
 
-def _of_pieces(t, motion, count):
+def _of_pieces(t: ca.MX, motion: Any, count: int) -> list[ca.MX]:
     """[q, q', ..] of piecewise polynomials."""
     M, k, n = motion.pieces.shape
     piece = ca.low(ca.DM(motion.t), t) if M > 1 else 0
@@ -136,7 +136,7 @@ def _of_pieces(t, motion, count):
     return jets
 
 
-def _of_points(t, motion, count):
+def _of_points(t: ca.MX, motion: Any, count: int) -> list[ca.MX]:
     """[q, q', ..] of piecewise polynomials by their control points, whose differences are those of the derivatives."""
     M, k, n = motion.points.shape
     piece = ca.low(ca.DM(motion.t), t) if M > 1 else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,17 +15,19 @@ from .limits import Limits
 from .quantities import ORDERS, order_name
 from .trajectory import Motion, Samples, read_only
 
+Terms: TypeAlias = dict[tuple[int, ...], float]
 
-def bell(order, x):
+
+def bell(order: int, x: Any) -> list[list[Any]]:
     """[B_(m,j) for j = 1..m] for m = 0..order: d^m q / dt^m = sum_j d^j q / ds^j B_(m,j)(s', s'', ...).
 
     x: [s', s'', ...], at least `order` of them, numbers, arrays or casadi expressions. These are the partial Bell
     polynomials (formula of Faa di Bruno), by B' = d/dt B: B_(m+1,j) = s' B_(m,j-1) + dB_(m,j)/dt.
     """
     # every polynomial as {exponents of (s', s'', ...): factor}
-    table = [{0: {(): 1.0}}]
+    table: list[dict[int, Terms]] = [{0: {(): 1.0}}]
     for _ in range(order):
-        new = {}
+        new: dict[int, Terms] = {}
         for j, terms in table[-1].items():
             for powers, factor in terms.items():
                 _add(new.setdefault(j + 1, {}), _times(powers, 0), factor)
@@ -37,17 +39,17 @@ def bell(order, x):
     return [[_value(table[m][j], x) for j in range(1, m + 1)] for m in range(order + 1)]
 
 
-def _add(terms, powers, factor):
+def _add(terms: Terms, powers: tuple[int, ...], factor: float) -> None:
     terms[powers] = terms.get(powers, 0.0) + factor
 
 
-def _times(powers, i):
-    powers = list(powers) + [0] * (i + 1 - len(powers))
-    powers[i] += 1
-    return tuple(powers)
+def _times(powers: tuple[int, ...], i: int) -> tuple[int, ...]:
+    more = list(powers) + [0] * (i + 1 - len(powers))
+    more[i] += 1
+    return tuple(more)
 
 
-def _value(terms, x):
+def _value(terms: Terms, x: Any) -> Any:
     total = 0
     for powers, factor in terms.items():
         product = factor
@@ -58,7 +60,7 @@ def _value(terms, x):
     return total
 
 
-def composed(path, law):
+def composed(path: Any, law: Array) -> Array:
     """(count, K, n) time derivatives of q from those of the path by s and (count, K) those of s by t."""
     count = len(path)
     B = bell(count - 1, law[1:])

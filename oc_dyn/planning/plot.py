@@ -8,7 +8,7 @@ import numpy as np
 
 from ..files import replacing
 from ..text import mathtext, told_apart
-from ..types import Figure, StrPath
+from ..types import Array, Axes, Figure, StrPath
 from .drawing import without_tex
 from .quantities import BY_NAME, DRAWN
 from .report import quantities
@@ -62,8 +62,10 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
     return figure
 
 
-def _panel(axis, samples, quantity, value, low, high, normalized):
-    limited = np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
+def _panel(
+    axis: Axes, samples: Any, quantity: str, value: Array, low: Array, high: Array, normalized: bool,
+) -> list[Any]:  # fmt: skip
+    limited: Any = np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
     scaled = normalized and limited.any()
     middle = np.where(limited, (low + high) / 2, 0.0) if scaled else np.zeros_like(value)
     half = np.where(limited, (high - low) / 2, np.abs(value).max(axis=0)) if scaled else np.ones_like(value)
@@ -84,7 +86,7 @@ def _panel(axis, samples, quantity, value, low, high, normalized):
     return handles
 
 
-def _limit_lines(axis, value, low, high, limited, colors):
+def _limit_lines(axis: Axes, value: Array, low: Array, high: Array, limited: Any, colors: list[Any]) -> None:
     """Thin lines at the limits that are near what is drawn."""
     reach = 1.5 * np.abs(value).max(initial=0.0)
     for i in np.flatnonzero(limited):
@@ -93,5 +95,5 @@ def _limit_lines(axis, value, low, high, limited, colors):
                 axis.axhline(bound, color=colors[i], linewidth=0.8, linestyle=":")
 
 
-def _unit(samples, quantity):
+def _unit(samples: Any, quantity: str) -> str:
     return ", ".join(dict.fromkeys(BY_NAME[quantity].unit_of(u) for u in samples.units or ("rad",)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from itertools import pairwise
 
 import casadi as ca
@@ -15,7 +16,7 @@ from ..model.robot import Robot
 from ..types import Array, Numbers
 from ..validation import count, number
 from .arguments import check_robot, vector
-from .curves import spline
+from .curves import Spline, spline
 from .extremes import of_polynomials
 from .inverse_kinematics import pose_error
 from .verdict import TOLERANCE, checked_mode
@@ -57,7 +58,7 @@ def pose_path(
         raise ShapeError(f"pose_path: {pose} should take one number s and give R (3, 3) and p (3,)")
     miss = pose_error(robot, frame)
 
-    def off(q, s):
+    def off(q: Array, s: float) -> tuple[Array, Array]:
         R, p = (np.array(x) for x in pose(s))
         R = R.reshape((3, 3), order="F")
         check_rotation(f"pose_path: R of {pose.name()} at s = {s:.4g}", R)
@@ -86,7 +87,7 @@ def pose_path(
             )
 
 
-def _check_range(robot, frame, made, check):
+def _check_range(robot: Robot, frame: str, made: Spline, check: str) -> None:
     """Say which joint leaves its range most along a Spline, if any does."""
     low, at_low, high, at_high = of_polynomials(made.breaks, made.pieces, 0)
     lower, upper = robot.limit("lower"), robot.limit("upper")
@@ -104,7 +105,7 @@ def _check_range(robot, frame, made, check):
     warnings.warn(text, CheckWarning, stacklevel=3)
 
 
-def _solved(off, q, s, frame, steps):
+def _solved(off: Callable[[Array, float], tuple[Array, Array]], q: Array, s: float, frame: str, steps: int) -> Array:
     for _ in range(steps):
         check_deadline("pose_path")
         error, J = off(q, s)

@@ -1,5 +1,7 @@
 """The quantities of a motion, each written down once: limits, reports, figures, files, the command line read this."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from ..ports import derivative_name
@@ -20,7 +22,7 @@ class Quantity:
     dynamic: bool = False
     usual: bool = True
 
-    def unit_of(self, coordinate):
+    def unit_of(self, coordinate: str) -> str:
         """The unit, for a coordinate in rad or m."""
         return self.unit.format(coordinate, "N" if coordinate == "m" else "Nm")
 
@@ -52,6 +54,6 @@ DRAWN = tuple(x.name for x in TABLE if x.usual)
 ORDERS = len(KINEMATIC)  # q, v, dv, d2v, d3v can always be asked for
 
 
-def order_name(k):
+def order_name(k: int) -> str:
     """Name of the k-th time derivative of q: q, v, dv, d2v, ..."""
     return "q" if k == 0 else derivative_name("v", k - 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..friction import coulomb, coulomb_bounds, counts
 from ..text import terminal
-from ..types import Array
+from ..types import Array, Indices
 from .extremes import Extreme, intervals, of_polynomials, on_grid
 from .limits import Limits, velocity_bounds
 from .quantities import BY_NAME, DYNAMIC, KINEMATIC, QUANTITIES, order_name
@@ -41,7 +41,7 @@ class Violation:
     limit: float
     share: float
 
-    def __str__(self):
+    def __str__(self) -> str:
         what = f"joint {self.joint!r}, {BY_NAME[self.quantity].title}"
         return f"{what} at t = {self.time:.4g} s: {self.amount:.3g} over its limit {self.limit:.6g}"
 
@@ -72,7 +72,7 @@ class Report:
         """Whether no limit is exceeded by more than this share of it."""
         return self.worst <= 1 + tolerance and not self.unchecked
 
-    def __str__(self):
+    def __str__(self) -> str:
         names = [f"{BY_NAME[r.quantity].title} {r.quantity}" for r in self.rows]
         joints = [terminal(r.joint) for r in self.rows]
         wide, widest = max(map(len, names)), max(5, *map(len, joints))
@@ -125,19 +125,19 @@ def report(motion: Any, limits: Limits | None, dt: float) -> Report:
     )  # fmt: skip
 
 
-def _asked(motion, limits):
+def _asked(motion: Any, limits: Limits) -> list[str]:
     """Quantities that a report has rows of."""
     out = [k for k in QUANTITIES if _is_told(k, limits) and (k not in DYNAMIC or motion.robot is not None)]
     return out + ["v_of_q"] * (limits.v_of_q is not None)
 
 
-def _is_told(quantity, limits):
+def _is_told(quantity: str, limits: Limits | None) -> bool:
     """Whether a quantity has a row and a column though it may have no limit."""
     limited = limits is not None and quantity != "q" and np.isfinite(getattr(limits, quantity)).any()
     return BY_NAME[quantity].usual or bool(limited)
 
 
-def _exact(motion, limits):
+def _exact(motion: Any, limits: Limits) -> dict[str, Extreme]:
     """{quantity: Extreme} of those that are polynomials."""
     out = {}
     for d, quantity in enumerate(KINEMATIC):
@@ -153,7 +153,9 @@ def _exact(motion, limits):
     return out
 
 
-def _measured(motion, limits, asked, piece, s, in_order):
+def _measured(
+    motion: Any, limits: Limits, asked: list[str], piece: Indices, s: Array, in_order: bool,
+) -> dict[str, tuple[Array, Array, Array]]:  # fmt: skip
     """{quantity: (share, value, limit)}, each (K, n), at times s after the start of pieces."""
     samples = motion.on_pieces(piece, s)
     out = {}
@@ -170,7 +172,9 @@ def _measured(motion, limits, asked, piece, s, in_order):
     return out
 
 
-def _at_turns(motion, limits, samples, piece, s, share, value):
+def _at_turns(
+    motion: Any, limits: Limits, samples: Any, piece: Indices, s: Array, share: Array, value: Array,
+) -> tuple[Array, Array]:  # fmt: skip
     """Shares and values of dtau, those of samples in front of a turn replaced by what it is there if that is more: the
     smoothed jump of Coulomb friction may be over between two samples."""
     share, value = share.copy(), value.copy()
@@ -185,7 +189,7 @@ def _at_turns(motion, limits, samples, piece, s, share, value):
     return share, value
 
 
-def _add_jumps(motion, limits, found):
+def _add_jumps(motion: Any, limits: Limits, found: dict[str, Extreme]) -> None:
     """Make infinite what is the rate of something that jumps at breakpoints inside the motion."""
     for quantity, (time, joints) in motion.impulses().items():
         if quantity not in found:
@@ -197,7 +201,11 @@ def _add_jumps(motion, limits, found):
         worst.time = np.where(hit, time, worst.time)
 
 
-def quantities(samples, limits, asked=None):
+def quantities(
+    samples: Any,
+    limits: Limits | None,
+    asked: list[str] | None = None,
+) -> list[tuple[str, Array, Array, Array, Array]]:
     """[(quantity, values, lower, upper, share)], arrays (K, n), of what can be limited; v_of_q last if there is one.
     asked: names, if not all."""
     shape = samples.q.shape
@@ -223,7 +231,7 @@ def quantities(samples, limits, asked=None):
     return out
 
 
-def _share(value, low, high):
+def _share(value: Array, low: Array, high: Array) -> Array:
     """Share of a limit used: 1 at a limit, 0 in the middle between two; with one limit, 1 plus what is over it. What is
     over a range of more than 2 counts as over one of 2, so that wide ranges make no light of it."""
     middle = _middle(low, high)
@@ -238,7 +246,7 @@ def _share(value, low, high):
     return np.where(only_one, np.maximum(1 + one_sided, 0.0), share)
 
 
-def _share_at_position(v, limit, low, high):
+def _share_at_position(v: Array, limit: Array, low: Array, high: Array) -> Array:
     """Share of velocity limits that depend on position; an excess counts by a quarter of the plain limit at least."""
     least = 0.25 * np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
     over = np.maximum(v - high, low - v)
@@ -249,12 +257,12 @@ def _share_at_position(v, limit, low, high):
     return np.where(over > 0, 1 + over / np.maximum(np.abs(bound), least), np.minimum(inside, 1.0))
 
 
-def _middle(low, high):
+def _middle(low: Array, high: Array) -> Array:
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(low) & np.isfinite(high), (low + high) / 2, 0.0)
 
 
-def _ends(trajectory):
+def _ends(trajectory: Any) -> dict[str, float]:
     asked = trajectory.info.get("request")
     if not asked:
         return {}

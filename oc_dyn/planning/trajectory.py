@@ -338,7 +338,7 @@ class Trajectory(Motion):
         )
 
 
-def _checked_pieces(t, pieces, joints):
+def _checked_pieces(t: Numbers, pieces: Array, joints: Sequence[str]) -> Array:
     """The pieces, if t and joints fit to them."""
     t, n = np.asarray(t, float), len(tuple(joints))
     if pieces.ndim != 3 or not len(pieces) or pieces.shape[1] < 2 or pieces.shape[2] != n:
@@ -359,26 +359,29 @@ def read_only(x: Any) -> Array:
     return x
 
 
-def torques(robot, derivatives, friction=True):
+def torques(robot: Robot, derivatives: Sequence[Array], friction: bool = True) -> tuple[Array, Array]:
     """(tau, dtau), each (K, n), for rows of q, v, dv, d2v."""
     f = function(robot, "inverse_dynamics", order=1, friction=counts(robot, friction))
     tau, dtau = f(*(ca.DM(x.T) for x in derivatives[:4]))
     return np.array(tau).T, np.array(dtau).T
 
 
-def _beyond(jumps, largest, times):
+def _beyond(jumps: Array, largest: Array, times: Array) -> tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]:
     """(time (n,), whether (n,)) of jumps (K, n) that are more than what rounding and solvers leave of zero."""
     k = np.argmax(np.abs(jumps), axis=0)
     size = np.abs(jumps).max(axis=0)
     return times[k], size > np.maximum(_JUMP * largest, 1e-3 * _JUMP * largest.max(initial=0.0))
 
 
-def joint_units(robot):
+def joint_units(robot: Robot) -> tuple[str, ...]:
     """Unit of each coordinate: rad or m."""
     return tuple(unit for j in robot.joints for unit in UNITS.get(j.kind, ("rad",) * j.nv))
 
 
-def of_solution(solution, chain, robot=None, limits=None, friction=True):
+def of_solution(
+    solution: Solution, chain: Sequence[Any], robot: Robot | None = None, limits: Limits | None = None,
+    friction: bool = True,
+) -> Trajectory:  # fmt: skip
     """Trajectory of a Solution; see Solution.trajectory."""
     count = len(solution.t) - 1
     pieces = np.stack([solution[x][:count] for x in chain], axis=1)
@@ -388,7 +391,7 @@ def of_solution(solution, chain, robot=None, limits=None, friction=True):
     info = {"solver_status": solution.status, "iterations": solution.iterations}
     names = [str(i + 1) for i in range(n)] if robot is None else robot.coordinate_names
     units = ("",) * n if robot is None else joint_units(robot)
-    facts = {"joints": names, "units": units, "robot": robot, "limits": limits, "info": info}
+    facts: dict[str, Any] = {"joints": names, "units": units, "robot": robot, "limits": limits, "info": info}
     return Trajectory(solution.t - solution.t[0], pieces, friction=friction, **facts)
 
 

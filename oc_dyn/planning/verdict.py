@@ -1,22 +1,28 @@
 """What becomes of a motion that exceeds a limit: a warning, an error, or nothing."""
 
+from __future__ import annotations
+
 import warnings
+from typing import Any
 
 import numpy as np
 
 from ..errors import CheckWarning, SolveError
 from ..validation import one_of
+from .report import Report
 
 CHECKS = ("warn", "raise", "off")
 TOLERANCE = 1e-3  # share of a limit
 
 
-def checked_mode(check):
+def checked_mode(check: str) -> str:
     """One of CHECKS; UnknownName for anything else."""
     return one_of("check", check, CHECKS)
 
 
-def report_or_raise(where, report, check, advice, trajectory=None, stacklevel=3):
+def report_or_raise(
+    where: str, report: Report, check: str, advice: str, trajectory: Any = None, stacklevel: int = 3,
+) -> None:  # fmt: skip
     """Say what a Report exceeds by more than TOLERANCE, worst quantity alone: in one line, as a CheckWarning or, with
     check="raise", a SolveError that keeps the trajectory. advice: what to do."""
     if check == "off" or report.worst <= 1 + TOLERANCE:
@@ -27,7 +33,7 @@ def report_or_raise(where, report, check, advice, trajectory=None, stacklevel=3)
     warnings.warn(text, CheckWarning, stacklevel=stacklevel)
 
 
-def sentence(report):
+def sentence(report: Report) -> str:
     """The worst row of a Report as a sentence: quantity, joint, value, time, limit."""
     row = max(report.rows, key=lambda r: r.share)
     if not np.isfinite(row.share):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -129,7 +129,10 @@ class ProblemRun:
         write_csv(self.out / name, [headings, *zip(*cells, strict=True)])
 
     @contextmanager
-    def figure(self, name, *titles, columns=None, size=None, xlabel="time [s]"):
+    def figure(
+        self, name: str, *titles: str, columns: int | None = None, size: tuple[float, float] | None = None,
+        xlabel: str = "time [s]",
+    ) -> Iterator[Any]:  # fmt: skip
         """Axes to draw on, one per title, `columns` in a row; the PNG is written at the end of the block."""
         from matplotlib.figure import Figure
 
@@ -161,9 +164,9 @@ _TESTS = {  # of a value, and of the bounds of its check; false for what is not 
 }
 
 
-def _numbers_of_check(what, value, bounds):
+def _numbers_of_check(what: str, value: Any, bounds: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The value and the bounds of a check as floats, `holds` as a bool."""
-    out = {}
+    out: dict[str, Any] = {}
     for name, x in {"value": value, **bounds}.items():
         if name == "value" and x is None and "holds" in bounds:
             out[name] = None
@@ -175,7 +178,7 @@ def _numbers_of_check(what, value, bounds):
     return out.pop("value"), out
 
 
-def _told(value, bounds, passed):
+def _told(value: Any, bounds: dict[str, Any], passed: bool) -> str:
     """One check as printed: the value, whether it passed, the bounds."""
     shown = " " * 10 if value is None else f"{value:10.3e}"
     if "holds" in bounds:
@@ -187,7 +190,7 @@ def _told(value, bounds, passed):
     return f"{shown}  {'is' if passed else 'IS NOT'} {' and '.join(words)}"
 
 
-def _setting(text, cfg):
+def _setting(text: str, cfg: Any) -> tuple[str, Any]:
     name, _, value = text.partition("=")
     known = [f.name for f in fields(cfg)]
     if name not in known:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 
 from ..errors import ShapeError
@@ -27,10 +29,11 @@ class Tensor:
     Its places are (body, column of its joint); mimic joints add to their master.
     """
 
-    def __init__(self, model):
-        self.model, self.entries = model, {}
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.entries: dict[tuple[int, int], Any] = {}
 
-    def put(self, i, j, k, x):
+    def put(self, i: tuple[int, int], j: tuple[int, int], k: tuple[int, int], x: Any) -> None:
         """Add x to entry (i, j, k)."""
         model, scale, place = self.model, 1.0, []
         for body, column in (i, j, k):
@@ -42,25 +45,25 @@ class Tensor:
         place = place[0] + model.robot.nv * place[1], place[2]
         self.entries[place] = self.entries[place] + x if place in self.entries else x
 
-    def put_both(self, i, j, k, x):
+    def put_both(self, i: tuple[int, int], j: tuple[int, int], k: tuple[int, int], x: Any) -> None:
         """Add x to the entries (i, j, k) and (i, k, j)."""
         self.put(i, j, k, x)
         self.put(i, k, j, x)
 
-    def matrix(self):
+    def matrix(self) -> ca.SX:
         """The tensor as sparse SX (nv nv, nv)."""
         nv = self.model.robot.nv
         return sparse_matrix(nv * nv, nv, self.entries)
 
 
-def sparse_matrix(rows, columns, entries):
+def sparse_matrix(rows: int, columns: int, entries: dict[tuple[int, int], Any]) -> ca.SX:
     """Sparse SX (rows, columns) from {(row, column): scalar}."""
     places = sorted(entries, key=lambda place: place[::-1])
     pattern = ca.Sparsity.triplet(rows, columns, [r for r, _ in places], [c for _, c in places])
     return ca.SX(pattern, ca.vertcat(ca.SX(0, 1), *(entries[place] for place in places)))
 
 
-def pattern(model):
+def pattern(model: Any) -> ca.Sparsity:
     """Sparsity (nv nv, nv) of what a tree leaves: entry (i, j, k) only where the three are on one path to a tip."""
     nv, places = model.robot.nv, set()
     columns = {i: range(model.coordinates[i][2], sum(model.coordinates[i][2:])) for i in model.bodies}
@@ -74,7 +77,7 @@ def pattern(model):
     return ca.Sparsity.triplet(nv * nv, nv, rows, columns)
 
 
-def pairs(model, a, b):
+def pairs(model: Any, a: str, b: str) -> list[tuple[int, int]]:
     """Pairs (j, k) of coordinates to differentiate by, first by the letter a, "q" or "v", then by b; where both orders
     are the same only j >= k."""
     joint = [n for n, j in enumerate(model.robot.joints) for _ in range(j.nv)]

@@ -45,7 +45,7 @@ def test_floating_single_separate_and_quiet(capsys, tmp_path):
     [
         (["panda"], "--quantity"),
         (["panda", "--quantity", "inverse_dynamic"], "did you mean 'inverse_dynamics'"),
-        (["panda", "--order", "1", "--quantity", "com"], "behind the --quantity it belongs to"),
+        (["panda", "--order", "1", "--quantity", "com"], "must follow the --quantity it belongs to"),
         (["panda", "--quantity", "com", "--order", "two"], "invalid whole number"),
         (["panda", "--quantity", "com", "--order", "-1"], "at least 0"),
         (["panda", "--quantity", "com", "--order", "1", "--order", "2"], "given twice for com"),
