@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
@@ -32,9 +32,9 @@ from .validation import number
 TIME_LIMIT = "time_limit"  # status of what a limit of time has stopped
 LONGEST = 2e6  # [s] that command() waits, 23 days: an operating system counts milliseconds in 32 bits
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
-_end = ContextVar("end", default=math.inf)  # time.monotonic() at which all must be done
-_run = ContextVar("run", default=None)  # of the solver that runs now
-_commands = ContextVar("commands", default=None)  # [processes] that an interrupt ends
+_end: ContextVar[float] = ContextVar("end", default=math.inf)  # time.monotonic() at which all must be done
+_run: ContextVar[SolverRun | None] = ContextVar("run", default=None)  # of the solver that runs now
+_commands: ContextVar[_Commands | None] = ContextVar("commands", default=None)  # [processes] that an interrupt ends
 
 
 # -- limits of time --------------------------------------------------------------------------------------------------
@@ -78,7 +78,8 @@ def check_deadline(what: str, **last: Any) -> None:
 class _Pending:
     """What the handler of a signal raised in the main thread, and whether it has to wait."""
 
-    watching, holding, raised = False, False, None
+    watching, holding = False, False
+    raised: BaseException | None = None
 
 
 def _in_main_thread() -> bool:
@@ -86,7 +87,11 @@ def _in_main_thread() -> bool:
 
 
 @contextmanager
-def _listening(handle, signals, default=None):
+def _listening(
+    handle: Callable[..., None],
+    signals: Sequence[int],
+    default: Callable[..., Any] | None = None,
+) -> Iterator[None]:
     """Within it, a signal calls handle(outer, number, frame), where `outer` is the handler that it had before, or
     `default` if that is given. Signals without a handler are left alone, and so are all outside the main thread."""
     before = {}
@@ -105,12 +110,12 @@ def _listening(handle, signals, default=None):
 
 
 @contextmanager
-def recorded(*signals, default=None):
+def recorded(*signals: int, default: Callable[..., Any] | None = None) -> Iterator[list[BaseException]]:
     """The list of what the handlers of these signals raise within, including what is caught on the way, as by a solver
     that makes an error of its own of it. default: a handler to use instead of the present ones."""
-    raised = []
+    raised: list[BaseException] = []
 
-    def record(outer, number, frame):
+    def record(outer: Any, number: int, frame: Any) -> None:
         try:
             outer(number, frame)
         except BaseException as error:
@@ -121,7 +126,7 @@ def recorded(*signals, default=None):
         yield raised
 
 
-def _handle(outer, number, frame):
+def _handle(outer: Any, number: int, frame: Any) -> None:
     try:
         outer(number, frame)
     except BaseException as error:
@@ -169,10 +174,10 @@ def stop_wanted() -> bool:
 class SolverRun:
     """One run of a solver. timed_out: whether the deadline stopped it."""
 
-    def __init__(self, bar=None):
+    def __init__(self, bar: Any = None) -> None:
         self.bar, self.stopped, self.timed_out = bar, False, False
 
-    def stops(self):
+    def stops(self) -> bool:
         """Whether it has to stop now."""
         if not self.stopped and stop_wanted():
             self.stopped, self.timed_out = True, expired()
@@ -180,7 +185,7 @@ class SolverRun:
 
 
 @contextmanager
-def solver_run(bar=None, stops=True):
+def solver_run(bar: Any = None, stops: bool = True) -> Iterator[SolverRun]:
     """The SolverRun of a solver, at whose end is raised what a signal raised meanwhile. bar: moved at every iteration.
     stops: whether it looks at iteration_watch() or evaluation_watch(); one that does not is disturbed at once."""
     run = SolverRun(bar)
@@ -196,34 +201,34 @@ class _Watch(ca.Callback):
     """Looks at the SolverRun of the solver that calls it. It knows no sizes, so that one serves all problems; arguments
     of an iteration are not handed over, which would take time."""
 
-    def __init__(self, name, inputs, outcome):
+    def __init__(self, name: str, inputs: Sequence[str], outcome: Callable[[SolverRun | None], float]) -> None:
         super().__init__()
         self._inputs, self._outcome = inputs, outcome
         self.construct(name, {})
 
-    def get_n_in(self):
+    def get_n_in(self) -> int:
         return len(self._inputs)
 
-    def get_n_out(self):
+    def get_n_out(self) -> int:
         return 1
 
-    def get_name_in(self, i):
+    def get_name_in(self, i: int) -> str:
         return self._inputs[i]
 
-    def get_sparsity_in(self, i):
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
         return ca.Sparsity(1, 1) if self._inputs[i] == "at" else ca.Sparsity(0, 0)
 
-    def has_eval_buffer(self):  # a third of the time of eval
-        return True
+    def has_eval_buffer(self) -> bool:
+        return True  # a third of the time of eval
 
-    def eval_buffer(self, _, results):
+    def eval_buffer(self, _: Any, results: Any) -> int:
         if results[0] is not None:
             results[0].cast("d")[0] = self._outcome(_run.get())
         return 0
 
 
 @cache
-def iteration_watch():
+def iteration_watch() -> ca.Callback:
     """The option iteration_callback of ca.nlpsol that stops a solver_run(): of ipopt, sqpmethod and others."""
     names = [ca.nlpsol_out(i) for i in range(ca.nlpsol_n_out())]
     return _Watch("iteration", names, _after_iteration)
@@ -232,30 +237,30 @@ def iteration_watch():
 class WatchedToo(ca.Callback):
     """A user's iteration_callback that does what iteration_watch() does, too."""
 
-    def __init__(self, theirs):
+    def __init__(self, theirs: ca.Function) -> None:
         super().__init__()
         self._theirs = theirs
         self.construct("iteration", {})
 
-    def get_n_in(self):
+    def get_n_in(self) -> int:
         """For CasADi: as many inputs as the solver's own callback."""
         return self._theirs.n_in()
 
-    def get_n_out(self):
+    def get_n_out(self) -> int:
         """For CasADi: one output, whether to stop."""
         return 1
 
-    def get_sparsity_in(self, i):
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
         """For CasADi: sparsities of the solver's own callback."""
         return self._theirs.sparsity_in(i)
 
-    def eval(self, arguments):
+    def eval(self, arguments: Any) -> list[float]:
         """For CasADi, after each iteration: [1] stops the solver, [0] lets it go on."""
         stops = float(self._theirs.call(arguments)[0])
         return [stops or _after_iteration(_run.get())]
 
 
-def _after_iteration(run):
+def _after_iteration(run: SolverRun | None) -> int:
     if run is None:
         return 0
     if run.bar is not None:
@@ -264,7 +269,7 @@ def _after_iteration(run):
 
 
 @cache
-def evaluation_watch():
+def evaluation_watch() -> ca.Callback:
     """Function at (1, 1) -> 0, or NaN once a solver_run() has to stop, to be added to what a solver evaluates: for
     those, as fatrop, that have no callback, and that take an exception for one more reason to try again."""
     return _Watch("evaluation", ["at"], lambda run: math.nan if run is not None and run.stops() else 0.0)
@@ -274,12 +279,13 @@ def evaluation_watch():
 
 
 class _Commands:
-    def __init__(self):
-        self.running, self.ended = [], False
+    def __init__(self) -> None:
+        self.running: list[subprocess.Popen[str]] = []
+        self.ended = False
 
 
 @contextmanager
-def ending_commands():
+def ending_commands() -> Iterator[None]:
     """What command() starts within, in this context and in copies of it, ends if an exception leaves."""
     commands = _Commands()
     token = _commands.set(commands)
@@ -294,13 +300,15 @@ def ending_commands():
         _commands.reset(token)
 
 
-def command(words, given=None, timeout=None, **options):
+def command(
+    words: Sequence[str], given: str | None = None, timeout: float | None = None, **options: Any,
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """subprocess.run of a program, text in and out, which Ctrl-C or a time-out ends with all programs it has started.
 
     given: text for its input. timeout [s]: subprocess.TimeoutExpired is raised after it. options: of Popen.
     """
-    own = {"start_new_session": True} if sys.platform != "win32" else {}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
+    own: dict[str, Any] = {"start_new_session": True} if sys.platform != "win32" else {}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     pipes["stdin"] = subprocess.DEVNULL if given is None else subprocess.PIPE
     commands, process = _commands.get() or _Commands(), None
     try:
@@ -320,7 +328,7 @@ def command(words, given=None, timeout=None, **options):
     return subprocess.CompletedProcess(words, process.returncode, out, said)
 
 
-def _end_command(process):
+def _end_command(process: subprocess.Popen[str]) -> None:
     """End a program and those it has started, and wait for it: compilers remove their temporary files on SIGTERM."""
     for patience in (0.5, 5.0):
         if process.poll() is not None:

@@ -27,6 +27,7 @@ Expression: TypeAlias = Matrix | Array
 Numbers: TypeAlias = ArrayLike | ca.DM  # as_floats makes an Array of them
 ExpressionLike: TypeAlias = Numbers | ca.SX | ca.MX
 Named: TypeAlias = Numbers | Mapping[str, Any]  # a number for all, one each, or {name: number}
+Guess: TypeAlias = Numbers | Callable[[float], Any]  # values, or a function of the share of the time passed
 VelocityLimits: TypeAlias = Callable[[Any], tuple[Any, Any]]  # q -> (lower, upper), arrays or expressions as q is
 StrPath: TypeAlias = str | os.PathLike[str]
 Option: TypeAlias = bool | str | Collection[str] | None  # value of an option of a quantity; see registry.OPTIONS

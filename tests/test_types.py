@@ -17,14 +17,6 @@ import oc_dyn.interop
 
 NAMESPACES = (od, od.elastic, od.interop, oc_dyn.executors, od.identification, od.design, od.robots)
 
-# without types until they land; each entry is a module or a folder of modules
-UNTYPED = ("oc_dyn.optimal_control.problem", "oc_dyn.planning.point_to_point")
-
-
-def is_untyped(module):
-    return any(module == x or module.startswith(f"{x}.") for x in UNTYPED)
-
-
 def public_names(namespace):
     return [name for name in dir(namespace) if not name.startswith("_")]
 
@@ -55,7 +47,7 @@ def methods_of(cls):
 
 
 CALLABLES = public_callables()
-TYPED = {name: f for name, f in CALLABLES.items() if inspect.isfunction(f) and not is_untyped(f.__module__)}
+TYPED = {name: f for name, f in CALLABLES.items() if inspect.isfunction(f)}
 
 
 def test_much_is_reached():
@@ -70,13 +62,6 @@ def test_every_parameter_and_result_has_a_type(name):
     bare = [p for p in inspect.signature(f).parameters if p not in ("self", "cls") and p not in hints]
     assert not bare
     assert "return" in hints
-
-
-@pytest.mark.parametrize("module", UNTYPED)
-def test_the_list_of_untyped_modules_does_not_outlive_them(module):
-    mine = [f for f in CALLABLES.values() if f.__module__ == module or f.__module__.startswith(f"{module}.")]
-    bare = [f for f in mine if inspect.isfunction(f) and "return" not in f.__annotations__]
-    assert bare, "all of it has types: take it off the list"
 
 
 # -- what comes out ------------------------------------------------------------------------------------------------
@@ -146,6 +131,47 @@ SOFT = el.elastic_robot(ARM, 100.0, motor_inertia=0.1)
 STEP = el.rest_to_rest([0, 0], [0.1, 0.1], 1.0)
 RUN = el.simulate(SOFT, el.feedforward(SOFT), el.reference(SOFT, STEP), dt=0.5, rtol=1e-6)
 HARD = el.NonlinearSpring(lambda z: 100 * z + 50 * z**3)
+
+
+def problem():
+    """A small one, a state of it and a chain."""
+    ocp = od.Problem(4, 1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    y = ocp.chain("y", 1, 2)
+    ocp.rate(x, u)
+    ocp.start({x: 0, y[0]: 0, y[1]: 0})
+    ocp.goal({x: 1})
+    ocp.minimize(integral=u**2 + y[2] ** 2)
+    return ocp, x, y
+
+
+def of_problem(name, arguments):
+    """A method, or property, of a problem of its own."""
+    ocp, x, y = problem()
+    f = getattr(od.Problem, name)
+    return getattr(f, "fget", f), ocp, *arguments(x, y)
+
+
+FOUND = problem()[0].solve()
+PROBLEM = {
+    "state": lambda x, y: ("a", 2),
+    "control": lambda x, y: ("b",),
+    "parameter": lambda x, y: ("c",),
+    "varying": lambda x, y: ("d",),
+    "variable": lambda x, y: ("e",),
+    "integral": lambda x, y: (x,),
+    "chain": lambda x, y: ("f", 2, 3),
+    "between": lambda x, y: (y, 0.5),
+    "rigid_body": lambda x, y: (ARM,),
+    "contact_body": lambda x, y: (QUADRUPED, ["LF_foot"]),
+    "limit": lambda x, y: (0, x, 1),
+    "start": lambda x, y: ({x: 0},),
+    "guess": lambda x, y: ({x: 0},),
+    "with_mesh": lambda x, y: (8,),
+    "phase": lambda x, y: (4, 1.0),
+    "transcribed": lambda x, y: (),
+    **dict.fromkeys(("duration", "nominal", "relative_step", "step", "time", "description"), lambda x, y: ()),
+}
 CONVERSION = od.interop.to_pinocchio(ARM, Model())
 
 CALLS = [
@@ -232,6 +258,11 @@ CALLS = [
     (od.Trajectory.sample, MOVED, [0, 1]),
     (od.Trajectory.both_sides, MOVED, 0.5),
     (partial(od.plan_along_path, limits=LIMITS, nodes=10, check="off"), ARM, [[0, 0], [1, 1]]),
+    (partial(od.plan_point_to_point, limits=LIMITS, nodes=10, check="off"), ARM, [0, 0], [1, 1]),
+    *(of_problem(*x) for x in PROBLEM.items()),
+    (type(FOUND).__getitem__, FOUND, "x"),
+    (type(FOUND).duration.fget, FOUND),
+    (type(FOUND).check, FOUND),
     (od.sweep, dict, {"a": [1, 2]}),
     (od.script, test_much_is_reached, MOVED),
     (partial(el.elastic_robot, motor_inertia=0.1), ARM, [100.0, 200.0]),
@@ -324,6 +355,13 @@ with od.deadline(10.0):
 worst: float = motion.check().worst
 samples = motion.sample(0.01)
 q: Array = samples.q
+straight: od.Trajectory = od.plan_point_to_point(arm(), [0, 0], [1, 1], limits=limits, scale={"v": 0.5})
+ocp = od.Problem(20, (0.5, 2.0))
+x, u = ocp.state("x", 2, upper=[1, 2], guess=lambda s: [s, s]), ocp.control("u", 2)
+ocp.rate(x, u)
+ocp.limit(0, x, 1, name="range")
+ocp.minimize(integral=u.T @ u)
+found_x: Array = ocp.solve(method="collocation")[x]
 out = od.sweep(od.inverse_kinematics, {"p": [[1, 0, 0]]}, executor="processes:2")
 failed: list[int] = out.failed
 written: str = od.animate(arm(), samples.t, samples.q, "motion.gif")

@@ -7,7 +7,9 @@ where it has drives); and give tau_m (and tau_sigma). A law with a memory takes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -40,7 +42,7 @@ class Controller:
         """Names of the reference's ports, without "_ref"."""
         return tuple(n.removesuffix("_ref") for n in self.function.name_in() if n.endswith("_ref"))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self.name} of {terminal(self.elastic.name)}: {self.function.n_instructions()} instructions>"
 
 
@@ -59,14 +61,15 @@ def feedforward_pd(elastic: ElasticRobot, kp: Named, kd: Named, *, integrate_dam
     """
     kp, kd = _gains(elastic, kp=kp, kd=kd)
     dynamic = integrate_damping and elastic.damped
-    damped, start = damped_map(elastic) if dynamic else (None, None)
+    maps: Any = damped_map(elastic) if dynamic else (None, None)
+    damped, start = maps
 
-    def law(ref, state):
+    def law(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
         out = damped(z=state["memory"], **{n: ref[n] for n in damped.name_in()[1:]}) if dynamic else _flat(elastic, ref)
         tau_m = out["tau_m"] + _pd(elastic, kp, kd, ref, state, out["theta"], out["dtheta"])
         return {**out, "tau_m": tau_m, **({"memory_rate": out["dz"]} if dynamic else {})}
 
-    def first(ref):
+    def first(ref: dict[str, Any]) -> Any:
         return start(**{n: ref[n] for n in start.name_in()})["z"]
 
     return _controller(
@@ -82,7 +85,7 @@ def gravity_pd(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
     kp, kd = _gains(elastic, kp=kp, kd=kd)
     _without_drives("gravity_pd", elastic)
 
-    def law(ref, state):
+    def law(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
         zero = ca.DM.zeros(elastic.nv)
         g = function(elastic.links, "inverse_dynamics")(ref["q"], zero, zero)
         sigma = [ref["sigma"]] if elastic.sigma_names else []
@@ -101,7 +104,7 @@ def computed_torque(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
     if any(len(j.theta) > 1 for j in elastic.joints):
         raise ModelError(elastic.name, ["computed_torque: a joint with two motors cannot be taken as rigid"])
 
-    def law(ref, state):
+    def law(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
         tau = function(elastic.links, "inverse_dynamics")(ref["q"], ref["v"], ref["dv"])
         rows = [j.v for j in elastic.joints]
         position, speed, rate = (ca.vertcat(*(ref[name][k] for k in rows)) for name in ("q", "v", "dv"))
@@ -146,25 +149,28 @@ def feedback_linearization(
     forward = function(elastic.links, "forward_dynamics", order=1, method=forward_dynamics)
     one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
 
-    def law(ref, state):
+    def law(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
         return _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state)
 
     rigid = elastic.rigid
 
-    def first(ref):
+    def first(ref: dict[str, Any]) -> Any:
         tau = function(elastic.links, "inverse_dynamics", order=1).call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
         return ca.vertcat(*(x[k] for x in tau for k in rigid))
 
     return _controller("feedback_linearization", elastic, law, 2 * len(rigid), first if rigid else None)
 
 
-def _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state):
+def _linearizing(
+    elastic: ElasticRobot, inverse: ca.Function, forward: ca.Function, gains: Array, sigma_gains: Any,
+    friction_speed: str, ref: dict[str, Any], state: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
     """{output: expression} of feedback_linearization."""
     q, v, theta, dtheta = (state[name] for name in ("q", "v", "theta", "dtheta"))
     z, rigid = deflections(elastic, [q, v], [theta, dtheta]), len(elastic.rigid)
     sigma = _sigma_jet(elastic, ref, state, z, sigma_gains)
     springs = spring_torques(elastic, 1, z, sigma[:2])
-    memory = [state["memory"][:rigid], state["memory"][rigid:]] if rigid else [None, None]
+    memory: list[Any] = [state["memory"][:rigid], state["memory"][rigid:]] if rigid else [None, None]
     a, j = forward.call([q, v, *(joint_torques(elastic, x, y) for x, y in zip(springs, memory, strict=True))])
     e = [ref["q"] - q, ref["v"] - v, ref["dv"] - a, ref["d2v"] - j]
     d3v = ref["d3v"] + sum(ca.DM(gains[:, k]) * x for k, x in enumerate(e))
@@ -204,7 +210,10 @@ def pole_gains(poles: Numbers, order: int, n: int) -> Array:
     return np.real(gains)
 
 
-def _controller(name, elastic, law, memory=0, first=None):
+def _controller(
+    name: str, elastic: ElasticRobot, law: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
+    memory: int = 0, first: Callable[[dict[str, Any]], Any] | None = None,
+) -> Controller:  # fmt: skip
     if elastic.nq != elastic.nv:
         raise ModelError(elastic.name, [f"{name} is for robots with joints of one coordinate alone"])
     ref, state = _symbols(elastic, memory)
@@ -217,28 +226,31 @@ def _controller(name, elastic, law, memory=0, first=None):
     return Controller(name, elastic, f, memory, start)
 
 
-def _symbols(elastic, memory):
+def _symbols(elastic: ElasticRobot, memory: int) -> tuple[dict[str, Any], dict[str, Any]]:
     n, motors, sigmas = elastic.nv, len(elastic.elastic_motors), len(elastic.sigma_names)
     ref = {derivative_name("v", k - 1) if k else "q": n for k in range(elastic.flat_order() + 1)}
     ref |= {derivative_name("sigma", k): sigmas for k in range(3)} if sigmas else {}
     state = {"q": n, "v": n, "theta": motors, "dtheta": motors}
     state |= {"sigma": sigmas, "dsigma": sigmas} if elastic.stiffness_driven else {}
     state |= {"memory": memory} if memory else {}
-    return tuple({name: ca.SX.sym(name, size) for name, size in part.items()} for part in (ref, state))
+    made = [{name: ca.SX.sym(name, size) for name, size in part.items()} for part in (ref, state)]
+    return made[0], made[1]
 
 
-def _flat(elastic, ref):
+def _flat(elastic: ElasticRobot, ref: dict[str, Any]) -> dict[str, Any]:
     f = function(elastic, "elastic_flat_map")
     return f(**{name: ref[name] for name in f.name_in()})
 
 
-def _pd(elastic, kp, kd, ref, state, theta, speed):
+def _pd(
+    elastic: ElasticRobot, kp: Any, kd: Any, ref: dict[str, Any], state: dict[str, Any], theta: Any, speed: Any,
+) -> Any:  # fmt: skip
     """kp (wanted - measured) + kd (the same of the speeds), on motors, and on the links where they are rigid."""
     position = at_motors(elastic, ref["q"] - state["q"], theta - state["theta"])
     return kp * position + kd * at_motors(elastic, ref["v"] - state["v"], speed - state["dtheta"])
 
 
-def _resting(elastic, q, g, sigma):
+def _resting(elastic: ElasticRobot, q: Any, g: Any, sigma: list[Any]) -> tuple[Any, Any]:
     """Motor positions at rest under the joint torques g, and the springs' torques."""
     theta, torques = [], []
     for j in elastic.joints:
@@ -249,7 +261,7 @@ def _resting(elastic, q, g, sigma):
     return ca.vertcat(*theta), ca.vertcat(*torques)
 
 
-def _sigma_jet(elastic, ref, state, z, gains):
+def _sigma_jet(elastic: ElasticRobot, ref: dict[str, Any], state: dict[str, Any], z: Any, gains: Any) -> list[Any]:
     """[sigma, sigma', wanted sigma''] of each joint of variable stiffness: prescribed, measured, or that of a pair."""
     if not elastic.sigma_names:
         return []
@@ -264,13 +276,14 @@ def _sigma_jet(elastic, ref, state, z, gains):
         elif j.spring.adjusted:
             now = [wanted[0][k], wanted[1][k]]
         else:
-            now = j.spring.stiffness_jet(z[i])
+            spring: Any = j.spring
+            now = spring.stiffness_jet(z[i])
         error = sum(float(g) * (x[k] - y) for g, x, y in zip(gains[k], wanted, now, strict=False))
         rows[k] = [*now, wanted[2][k] + error]
     return [ca.vertcat(*(rows[k][d] for k in sorted(rows))) for d in range(3)]
 
 
-def _gains(elastic, **gains):
+def _gains(elastic: ElasticRobot, **gains: Any) -> list[Any]:
     out, names = [], elastic.motor_names
     for what, value in gains.items():
         if isinstance(value, dict):
@@ -288,6 +301,6 @@ def _gains(elastic, **gains):
     return out
 
 
-def _without_drives(name, elastic):
+def _without_drives(name: str, elastic: ElasticRobot) -> None:
     if elastic.stiffness_driven:
         raise ModelError(elastic.name, [f"{name} says nothing about the drives of sigma; use feedback_linearization"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -64,7 +65,7 @@ class GeneratedController:
         """Mean time of a call of the law [s] over so many calls."""
         return float(self._run(["time", str(int(calls))]).split(",")[0]) / calls
 
-    def _run(self, arguments, text=None):
+    def _run(self, arguments: list[str], text: str | None = None) -> str:
         if self.program is None:
             raise SolveError(f"{self.name} is not compiled: no C compiler was found")
         done = command([str(self.program), *arguments], text)
@@ -133,7 +134,7 @@ def generate_controller(
     )
 
 
-def _filled_templates(name, words):
+def _filled_templates(name: str, words: dict[str, Any]) -> dict[str, str]:
     """{file: text} of the C files that are written around the generated functions."""
     templates = {f"{name}.h": "law.h.in", f"{name}.c": "law.c.in", f"{name}_harness.c": "harness.c.in"}
     return {
@@ -142,7 +143,9 @@ def _filled_templates(name, words):
     }
 
 
-def _check_arguments(folder, name, sample_time, reference, elastic):
+def _check_arguments(
+    folder: Path, name: str, sample_time: float, reference: Reference | None, elastic: ElasticRobot | None,
+) -> None:  # fmt: skip
     checked_c_name("generate_controller", name, "give another name=")
     if not (np.isfinite(sample_time) and sample_time > 0):
         raise ShapeError(f"generate_controller: sample_time is {sample_time!r}, expected a positive number of seconds")
@@ -151,7 +154,7 @@ def _check_arguments(folder, name, sample_time, reference, elastic):
     _check_folder(folder, name)
 
 
-def _check_folder(folder, name):
+def _check_folder(folder: Path, name: str) -> None:
     """Refuse to overwrite files of another controller: arm_law is also a part of the code of arm."""
     for part in ("law", "loop", "harness"):
         other = name.removesuffix(f"_{part}")
@@ -160,7 +163,7 @@ def _check_folder(folder, name):
             raise ModelError(f"generate_controller into {folder}", [problem])
 
 
-def _safe_torque(controller, torque, limit):
+def _safe_torque(controller: Controller, torque: Numbers, limit: Any) -> Array:
     """(motors,) from a number or one per motor."""
     torque, motors = as_floats("generate_controller: safe_torque", torque).ravel(), len(controller.elastic.motor_names)
     if torque.size not in (1, motors) or not np.all(np.isfinite(torque)):
@@ -175,7 +178,7 @@ def _safe_torque(controller, torque, limit):
     return safe
 
 
-def _law(controller, sample_time, name):
+def _law(controller: Controller, sample_time: float, name: str) -> ca.Function:
     """The law with its memory moved on: .. -> tau_m [, tau_sigma] [, memory_next].
 
     Its torques are cut off outside, where it is known that they are numbers: fmin and fmax would make one of NaN.
@@ -188,13 +191,13 @@ def _law(controller, sample_time, name):
     return ca.Function(name, list(ports.values()), ca.cse(list(out.values())), list(ports), list(out))
 
 
-def _first(controller, name):
-    f = controller.first_memory
+def _first(controller: Controller, name: str) -> ca.Function:
+    f = cast(ca.Function, controller.first_memory)
     ports = {n: ca.SX.sym(n, *f.size_in(n)) for n in f.name_in()}
     return ca.Function(name, list(ports.values()), [f(**ports)["memory"]], list(ports), ["memory"])
 
 
-def _loop_functions(loop, controller, name, substeps):
+def _loop_functions(loop: ClosedLoop, controller: Controller, name: str, substeps: int) -> list[ca.Function]:
     """The reference as (t) -> inputs of the law, and a sample time of the robot as (t, x, h, u) -> x_next."""
     t = ca.MX.sym("t")
     ref = loop.reference_at(t)
@@ -207,7 +210,7 @@ def _loop_functions(loop, controller, name, substeps):
     ]
 
 
-def _generated(stem, functions):
+def _generated(stem: str, functions: Sequence[ca.Function]) -> dict[str, str]:
     """{file: text} of the C functions and their header."""
     written = [prepared(f, f.name(), parts=0) for f in functions]
     return {
@@ -226,7 +229,9 @@ _NO_LOOP = """static int run_loop(long steps) {
 """
 
 
-def _loop_words(controller, name, loop, functions):
+def _loop_words(
+    controller: Controller, name: str, loop: ClosedLoop | None, functions: Sequence[ca.Function],
+) -> dict[str, Any]:  # fmt: skip
     if loop is None:
         return {"include_loop": "", "state": 1, "first_state": "0", "loop": _NO_LOOP}
     parts, known = loop.plant.parts, controller.function.name_in()
@@ -248,7 +253,7 @@ def _loop_words(controller, name, loop, functions):
     }
 
 
-def _compile(folder, program, sources, compiler, flags):
+def _compile(folder: Path, program: str, sources: Any, compiler: str | None, flags: Sequence[str]) -> Path | None:
     """The compiled harness; None without a compiler."""
     try:
         words = find_compiler(compiler)
@@ -258,5 +263,5 @@ def _compile(folder, program, sources, compiler, flags):
     return folder / (f"{program}.exe" if (folder / f"{program}.exe").exists() else program)
 
 
-def _table(text):
+def _table(text: str) -> Array:
     return np.array([[float(x) for x in line.split(",")] for line in text.splitlines() if line.strip()])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -98,7 +98,7 @@ def simulate(
     stiffness_error: float | Mapping[str, float] = 0.0,
     mass_error: float | Mapping[str, float] = 0.0,
     motor_inertia_error: float = 0.0,
-    start: Mapping[str, Numbers] | Numbers | None = None,
+    start: str | Mapping[str, Numbers] | Numbers | None = None,
     torque_limit: Numbers | None = None,
     sample_time: float | None = None,
     substeps: int = 1,
@@ -154,7 +154,10 @@ class _Settings:
     most_steps: int
 
 
-def _settings(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed):
+def _settings(
+    reference: Reference, duration: float | None, dt: float, method: str | None, rtol: float, atol: float | None,
+    sample_time: float | None, substeps: int, seed: int,
+) -> _Settings:  # fmt: skip
     duration = validation.number("simulate: duration", reference.duration if duration is None else duration, above=0)
     if reference.breaks and duration > reference.duration * (1 + 1e-9):
         raise ShapeError(
@@ -179,7 +182,10 @@ def _settings(reference, duration, dt, method, rtol, atol, sample_time, substeps
     )
 
 
-def _checked_run(loop, settings, times, states, controls, facts, failure):
+def _checked_run(
+    loop: ClosedLoop, settings: _Settings, times: Array, states: Array, controls: Array | None,
+    facts: dict[str, Any], failure: str | None,
+) -> Run:  # fmt: skip
     """The Run of what was integrated; SolveError if the integration failed."""
     finite = np.isfinite(states).all(axis=0)
     facts |= {"method": settings.method, "rtol": settings.rtol, "sample_time": settings.sample_time}
@@ -191,7 +197,7 @@ def _checked_run(loop, settings, times, states, controls, facts, failure):
     return run
 
 
-def _interval(name, value, duration):
+def _interval(name: str, value: float, duration: float) -> float:
     """Time [s] between rows, not so short that they would fill the memory."""
     value = validation.number(f"simulate: {name}", value, above=0)
     if duration / value > _MOST_ROWS:
@@ -199,7 +205,7 @@ def _interval(name, value, duration):
     return value
 
 
-def _spread(loop, noise):
+def _spread(loop: ClosedLoop, noise: Mapping[str, Numbers] | None) -> Array | None:
     """Standard deviations of what is measured (state of the robot,); None without noise."""
     spread, any_ = np.zeros(loop.plant.size), False
     for name, deviation in validation.options_of("simulate: noise", noise).items():
@@ -212,7 +218,7 @@ def _spread(loop, noise):
     return spread if any_ else None
 
 
-def _look_at_energy(run, who, rtol):
+def _look_at_energy(run: Run, who: str, rtol: float) -> None:
     """A CheckWarning where the energy balance is off, compared with the energies that moved."""
     moved = sum(np.ptp(x) for x in (*run.energies.values(), run.put_in, run.taken))
     there = max(np.abs(x).max() for x in run.energies.values())
@@ -225,7 +231,7 @@ def _look_at_energy(run, who, rtol):
         warnings.warn(text, CheckWarning, stacklevel=4)
 
 
-def _refuse_endless(loop, x0, duration, most):
+def _refuse_endless(loop: ClosedLoop, x0: Array, duration: float, most: int) -> None:
     """Raise SolveError at once if springs swing so fast that an explicit method would take too many steps."""
     ref = loop.reference.at([0.0])
     x = {name: x0[part] for name, part in loop.plant.parts.items()}
@@ -240,7 +246,7 @@ def _refuse_endless(loop, x0, duration, most):
         )
 
 
-def _continuous(loop, settings, x0, spread):
+def _continuous(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array | None) -> tuple[Any, ...]:
     """(times, states (size, times), None, facts, failure): the law inside the integration."""
     if spread is not None:
         raise ShapeError("simulate: noise is for a sampled law; give sample_time")
@@ -271,11 +277,13 @@ def _continuous(loop, settings, x0, spread):
     return times, states, None, {}, failure
 
 
-def _last_line(error):
+def _last_line(error: Exception) -> str:
     return [line for line in str(error).splitlines() if line.strip()][-1]
 
 
-def _sundials(loop, rates, method, start, grid, rtol, atol):
+def _sundials(
+    loop: ClosedLoop, rates: ca.Function, method: str, start: float, grid: Any, rtol: float, atol: float,
+) -> ca.Function:  # fmt: skip
     options = {"reltol": rtol, "abstol": atol, "max_num_steps": _SUNDIALS_STEPS}
     t, x = ca.MX.sym("t"), ca.MX.sym("x", loop.size)
     if method == "cvodes":
@@ -295,9 +303,10 @@ def _sundials(loop, rates, method, start, grid, rtol, atol):
     return ca.integrator("simulation", "idas", dae, float(start), grid, {**options, "suppress_algebraic": True})
 
 
-def _sampled(loop, settings, x0, spread):
+def _sampled(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array | None) -> tuple[Any, ...]:
     """(times, states, controls, facts, failure): the law once in a sample time, its results held."""
-    h, method = settings.sample_time, settings.method
+    h: Any = settings.sample_time
+    method = settings.method
     count = max(1, round(settings.duration / h))
     if abs(count * h - settings.duration) > 1e-6 * h:
         raise ShapeError(f"simulate: the duration {settings.duration:g} is not a multiple of sample_time {h:g}")
@@ -308,7 +317,7 @@ def _sampled(loop, settings, x0, spread):
     x, robot, memory = x0, slice(0, loop.plant.size), slice(loop.plant.size, loop.plant.size + loop.memory)
     failure, miss = None, 0.0
     looked_at = set(np.linspace(0, count - 1, 10).astype(int)) if method != "cvodes" else ()
-    finer = _held_step(loop, settings, 2 * settings.substeps) if looked_at else None
+    finer: Any = _held_step(loop, settings, 2 * settings.substeps) if looked_at else None
     for i in range(count + 1):
         measured = x[robot] + spread * rng.standard_normal(loop.plant.size) if spread is not None else x[robot]
         u = law(i * h, measured, x[memory]).full().ravel()
@@ -339,7 +348,7 @@ def _sampled(loop, settings, x0, spread):
     return np.array(times), np.array(states).T, np.array(controls).T, facts, failure
 
 
-def _warn_of_long_steps(loop, settings, miss):
+def _warn_of_long_steps(loop: ClosedLoop, settings: _Settings, miss: float) -> None:
     text = (
         f"simulate {loop.elastic.name}: fixed steps of {settings.method}, {settings.substeps} in "
         f"{settings.sample_time:g} s, are too long: half as long ones change the state by {miss:.1e} of its size in "
@@ -348,9 +357,10 @@ def _warn_of_long_steps(loop, settings, miss):
     warnings.warn(text, ModelWarning, stacklevel=4)
 
 
-def _held_step(loop, settings, substeps):
+def _held_step(loop: ClosedLoop, settings: _Settings, substeps: int) -> Callable[..., Any]:
     """Callable (t, x, u) -> x after a sample time at held controls u."""
-    rates, h, method = loop.held_rates(), settings.sample_time, settings.method
+    h: Any = settings.sample_time
+    rates, method = loop.held_rates(), settings.method
     if method == "cvodes":
         t, x, u = (ca.MX.sym(n, rates.size1_in(i)) for i, n in enumerate("txu"))
         start = ca.MX.sym("start")
@@ -362,7 +372,7 @@ def _held_step(loop, settings, substeps):
     return lambda t, x, u: f(t, x, h, u).full().ravel()
 
 
-def _run(loop, times, states, controls, facts):
+def _run(loop: ClosedLoop, times: Array, states: Array, controls: Array | None, facts: dict[str, Any]) -> Run:
     p, e = loop.plant, loop.elastic
     robot = states[: p.size]
     parts = {name: robot[part].T for name, part in p.parts.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, NoReturn, TypeAlias, cast
 
 import casadi as ca
 import numpy as np
@@ -19,6 +19,7 @@ from .. import validation
 from ..errors import LimitError, ModelError, ShapeError, SolveError
 from ..lie.time_derivatives import time_derivatives
 from ..numbers import are_sane, as_floats, shortened
+from ..types import Array
 from . import inverse
 
 
@@ -33,7 +34,7 @@ class LinearSpring:
     variable: ClassVar[bool] = False  # whether the stiffness is a second flat output, port sigma
     adjusted: ClassVar[bool] = False  # whether sigma is a coordinate of the spring
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check(self, "stiffness")
 
     def torques(self, z: Sequence[Any], sigma: Any) -> list[Any]:
@@ -71,9 +72,18 @@ class _ByLaw:
     motors: ClassVar[tuple[str, ...]]
     variable: ClassVar[bool]
     adjusted: ClassVar[bool]
-    _made: dict[str, Any]
+    damping: float
+    guess: Any
+    factor: float
+    _made: dict[Any, Any]
 
-    def __post_init__(self):
+    def _law(self, z: Any, sigma: Any) -> list[Any]:
+        raise NotImplementedError
+
+    def _inverse(self) -> inverse.Inverse:
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
         _check(self, "factor", self._start())
         z, sigma = ca.SX.sym("z", len(self.motors)), ca.SX.sym("sigma", int(self.variable))
         torques = self._law(ca.vertsplit(z), sigma)
@@ -98,16 +108,16 @@ class _ByLaw:
             )
         self._made["inverse"] = self._inverse()
 
-    def _refuse(self, problem):
+    def _refuse(self, problem: str) -> NoReturn:
         raise ModelError(type(self).__name__, [problem])
 
-    def _start(self):
+    def _start(self) -> Array:
         try:
             return validation.numbers("guess", self.guess, len(self.motors))
         except ShapeError as error:
             self._refuse(str(error))
 
-    def _energy(self, z, sigma):
+    def _energy(self, z: Any, sigma: Any) -> Any:
         """Integral of each torque over its deflection by Gauss-Legendre quadrature; exact to rounding if smooth."""
         points, weights = np.polynomial.legendre.leggauss(24)
         energy = 0
@@ -123,7 +133,7 @@ class _ByLaw:
         """Energy stored in the spring [J]."""
         return self._made["energy"](ca.vertcat(*z), self._coordinate(sigma))
 
-    def _coordinate(self, sigma):
+    def _coordinate(self, sigma: Any) -> Any:
         return sigma if self.adjusted else ca.DM(int(self.variable), 1)
 
     def refusal(self, torque: float, sigma: Sequence[float]) -> Exception | None:
@@ -157,10 +167,10 @@ class _ByLaw:
         slope = self._made["slope"](below[0], coordinates[0])
         return ca.vertsplit(inverse.solve(slope, self._target(k, torque, sigma) - rest))
 
-    def _target(self, k, torque, sigma):
+    def _target(self, k: int, torque: Any, sigma: Any) -> Any:
         return torque[k] if len(self.motors) == 1 else ca.vertcat(torque[k], sigma[k])
 
-    def _derivative(self, k):
+    def _derivative(self, k: int) -> ca.Function:
         """casadi.Function (z, z', .., z^(k), sigma, .., sigma^(k)) -> derivative k of wanted(z, sigma)."""
         if k not in self._made:
             z = [ca.SX.sym("z", len(self.motors)) for _ in range(k + 1)]
@@ -171,7 +181,7 @@ class _ByLaw:
         return self._made[k]
 
 
-def _check(spring, positive, guess=()):
+def _check(spring: Any, positive: str, guess: Any = ()) -> None:
     """Convert a spring's numbers to floats; ModelError lists those that are none."""
     problems = [] if are_sane(guess) else [f"guess is {list(guess)}, expected finite numbers"]
     for name, expected in ((positive, "above 0"), ("damping", "of at least 0")):
@@ -189,11 +199,11 @@ def _check(spring, positive, guess=()):
         raise ModelError(type(spring).__name__, problems)
 
 
-def _stiffness(torques, z):
+def _stiffness(torques: Any, z: Any) -> Any:
     return ca.trace(ca.jacobian(torques, z))
 
 
-def _value(law, *arguments):
+def _value(law: Callable[..., Any], *arguments: Any) -> ca.SX:
     result = law(*arguments)
     return ca.SX(result[0] if isinstance(result, (tuple, list)) else result)
 
@@ -214,13 +224,13 @@ class NonlinearSpring(_ByLaw):
     guess: float = 0.0
     factor: float = 1.0
     torque_range: tuple[float, float] | None = None
-    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple[str, ...]] = ("",)
     variable: ClassVar[bool] = False
     adjusted: ClassVar[bool] = False
 
-    def _law(self, z, sigma):
+    def _law(self, z: Any, sigma: Any) -> list[Any]:
         return [self.factor * _value(self.law, z[0])]
 
     @property
@@ -228,7 +238,7 @@ class NonlinearSpring(_ByLaw):
         """(lowest, highest) torque [Nm, N] that the law gives where it rises, inf without an end."""
         return self._made["inverse"].torques
 
-    def _inverse(self):
+    def _inverse(self) -> inverse.Inverse:
         wanted, slope = self._made["wanted"], self._made["slope"]
         torques, ends = inverse.reach(wanted, slope, float(self.guess))
         sought = (max(torques[0], -inverse.USUAL), min(torques[1], inverse.USUAL))
@@ -274,16 +284,16 @@ class VariableSpring(_ByLaw):
     factor: float = 1.0
     torque_range: tuple[float, float] | None = None
     sigma_range: tuple[float, float] | None = None
-    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple[str, ...]] = ("",)
     variable: ClassVar[bool] = True
     adjusted: ClassVar[bool] = True
 
-    def _law(self, z, sigma):
+    def _law(self, z: Any, sigma: Any) -> list[Any]:
         return [self.factor * (sigma * z[0] if self.law is None else _value(self.law, z[0], sigma))]
 
-    def _inverse(self):
+    def _inverse(self) -> inverse.Inverse:
         if self.law is None:
             tau, sigma = ca.SX.sym("tau"), ca.SX.sym("sigma")
             z = ca.if_else(sigma > 0, tau / (self.factor * sigma), np.nan)
@@ -346,13 +356,13 @@ class AntagonisticSprings(_ByLaw):
     factor: float = 1.0
     torque_range: tuple[float, float] | None = None
     sigma_range: tuple[float, float] | None = None
-    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     motors: ClassVar[tuple[str, ...]] = (".agonist", ".antagonist")
     variable: ClassVar[bool] = True
     adjusted: ClassVar[bool] = False
 
-    def _law(self, z, sigma):
+    def _law(self, z: Any, sigma: Any) -> list[Any]:
         second = -_value(self.agonist, -z[1]) if self.antagonist is None else _value(self.antagonist, z[1])
         return [self.factor * _value(self.agonist, z[0]), self.factor * second]
 
@@ -362,14 +372,15 @@ class AntagonisticSprings(_ByLaw):
         zero = ca.DM(1, 1)
         return [self._made["wanted"](below[0], zero)[1], self._derivative(1)(*below, zero, zero)[1]]
 
-    def _inverse(self):
+    def _inverse(self) -> inverse.Inverse:
         torques, sigmas = _ALL, _ALL
         if self.torque_range is not None:
             torques = _range(self, "torque_range", self.torque_range)
         if self.sigma_range is not None:
             sigmas = _range(self, "sigma_range", self.sigma_range)
         sizes = [max(map(abs, x)) if x is not _ALL else inverse.USUAL for x in (torques, sigmas)]
-        inverted = inverse.of_two(*(self._made[x] for x in ("wanted", "slope", "torques")), self._start(), sizes)
+        wanted, slope, both = (self._made[x] for x in ("wanted", "slope", "torques"))
+        inverted = inverse.of_two(wanted, slope, both, self._start(), sizes)
         if self.torque_range and self.sigma_range:
             T, s = (x.ravel() for x in np.meshgrid(np.linspace(*torques, 9), np.linspace(*sigmas, 9)))
             z = inverted.function.map(T.size)(np.array([T, s]), np.zeros((1, T.size))).full()
@@ -411,7 +422,7 @@ def _times(factor: float, span: tuple[float, float] | None) -> tuple[float, floa
     return None if span is None else (factor * span[0], factor * span[1])
 
 
-def _beyond(spring, torque, where, span):
+def _beyond(spring: str, torque: float, where: str, span: tuple[float, float]) -> Exception:
     """The error for a torque without a deflection, span being what the law gives."""
     if not np.isfinite(torque):
         return ShapeError(f"{spring}: the torque{where} is {torque}, expected a finite number")
@@ -423,7 +434,7 @@ def _beyond(spring, torque, where, span):
     return SolveError(f"{text}, but the deflection was not found; give torque_range to be sure", "unsolved")
 
 
-def _told_apart(value, *ends):
+def _told_apart(value: float, *ends: float) -> tuple[str, ...]:
     """Texts of the numbers, with as many digits as it takes to see the value beside the ends."""
     for digits in (6, 9, 12, 17):
         text, *others = (f"{x:.{digits}g}" for x in (value, *ends))
@@ -432,7 +443,7 @@ def _told_apart(value, *ends):
     return text, *others
 
 
-def _range(spring, name, ends):
+def _range(spring: Any, name: str, ends: Any) -> tuple[float, float]:
     """(lowest, highest) of a range that was given."""
     try:
         low, high = (float(x) for x in as_floats(name, ends))

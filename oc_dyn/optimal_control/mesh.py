@@ -83,7 +83,7 @@ def with_mesh(problem, nodes, duration, nominal):
 
 
 def _with_duration(problem, numbers, description, duration, nominal):
-    """{what of the description changes}"""
+    """{what of the description changes}."""
     old = description.durations[0]
     nominal, lower, upper, is_free = numbers_of(duration, nominal)
     before = problem.numbers.durations[0]

@@ -12,10 +12,15 @@ found = ocp.solve(method="collocation")
 found[q]                                    # (51, 2)
 """
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from itertools import pairwise
 from math import factorial
 from types import MappingProxyType
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -28,8 +33,10 @@ from ..interrupts import deadline
 from ..kinematics.contact import contact_points
 from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
-from ..model.robot import check_robot
+from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
+from ..types import Executor, ExpressionLike, Guess
+from ..types import Numbers as Values
 from ..validation import count, flag, name_of, number, numbers, one_of, options_of
 from ..validation import expression as expression_of
 from . import bernstein, words
@@ -63,7 +70,10 @@ class Problem:
     as in found["q"] and parameters={"mass": 2}. Guesses that are functions become tables of their values.
     """
 
-    def __init__(self, nodes, duration, *, mesh="uniform", nominal=None, reusable=False, start_time=0.0):
+    def __init__(
+        self, nodes: int, duration: float | tuple[float, float], *, mesh: str = "uniform",
+        nominal: float | None = None, reusable: bool = False, start_time: float | tuple[float, float] = 0.0,
+    ) -> None:  # fmt: skip
         self._states, self._controls, self._parameters, self._varying = [], [], [], []
         self._durations, self._phases, self._repeated = [], [], []
         self._share = ca.MX.sym("share")  # of a phase that an interval takes: stages do not depend on the number
@@ -79,28 +89,36 @@ class Problem:
 
     # -- what there is --------------------------------------------------------------------------------------
 
-    def state(self, name, size=1, *, lower=-np.inf, upper=np.inf, scale=None, guess=0.0):
+    def state(
+        self, name: str, size: int = 1, *, lower: ExpressionLike = -np.inf, upper: ExpressionLike = np.inf,
+        scale: Values | None = None, guess: Guess = 0.0,
+    ) -> ca.MX:  # fmt: skip
         """Symbol (size, 1) of a state. lower, upper: bounds at all nodes, numbers, or expressions of parameters and
         variables, which become limits of all phases. scale: size of a typical value, by default
         the larger bound, or 1. guess: (size,), (nodes + 1, size), or a function of the share of the time passed."""
         return self._variable(self._states, name, size, lower, upper, scale, guess)
 
-    def control(self, name, size=1, *, lower=-np.inf, upper=np.inf, scale=None, guess=0.0):
+    def control(
+        self, name: str, size: int = 1, *, lower: ExpressionLike = -np.inf, upper: ExpressionLike = np.inf,
+        scale: Values | None = None, guess: Guess = 0.0,
+    ) -> ca.MX:  # fmt: skip
         """Symbol (size, 1) of what may be chosen freely on every interval, as state."""
         return self._variable(self._controls, name, size, lower, upper, scale, guess)
 
-    def parameter(self, name, size=1):
+    def parameter(self, name: str, size: int = 1) -> ca.MX:
         """Symbol (size, 1) whose value is given to solve."""
         return self._symbol(self._parameters, "parameter", name, size)
 
-    def varying(self, name, size=1):
+    def varying(self, name: str, size: int = 1) -> ca.MX:
         """Symbol (size, 1) whose values (N + 1, size), or (size,) for all nodes, are given to solve with those of the
         parameters: one row for every node of all phases, that of an interval being the row of its start."""
         return self._symbol(self._varying, "varying", name, size)
 
     def chain(
-        self, name, size, order, *, lower=-np.inf, upper=np.inf, bounds=(), scale=None, guess=None, basis="taylor"
-    ):
+        self, name: str, size: int, order: int, *, lower: Values = -np.inf, upper: Values = np.inf,
+        bounds: Sequence[Values | None] = (), scale: Values | None = None,
+        guess: Guess | Sequence[Guess] | None = None, basis: str = "taylor",
+    ) -> list[ca.MX]:  # fmt: skip
         """[q, dq, ..., d^order q], q a polynomial on every interval whose derivative of that order is constant, stepped
         exactly.
 
@@ -133,7 +151,7 @@ class Problem:
             if np.isfinite([*self._bounds(name, lower, upper, size)]).any():
                 raise ShapeError(f"chain {name!r}: bounds of q are for the other bases; use limit with b_spline")
             return self._spline(name, size, order, limits, scale, guess)
-        guesses = list(guess) if isinstance(guess, (list, tuple)) else [guess] + [0.0] * order
+        guesses: list[Any] = list(guess) if isinstance(guess, (list, tuple)) else [guess] + [0.0] * order
         if len(guesses) != order + 1:
             what = f"{order + 1}: of {name} and its rates"
             raise ShapeError(f"chain {name!r}: got {len(guesses)} guesses, expected {what}")
@@ -150,7 +168,7 @@ class Problem:
         for x, after in zip(chain[:-1], self.between(chain, 1), strict=False):
             self.next(x, after)
 
-    def between(self, chain, share):
+    def between(self, chain: Sequence[ca.MX], share: float) -> list[ca.MX]:
         """[x, x', ...] of a chain ("taylor") a share of the interval behind its start, for limits and costs there."""
         if isinstance(share, (int, float)) and share == 0:
             return list(chain)
@@ -187,7 +205,7 @@ class Problem:
         self._named |= {x.name(): x for x in made.outputs}
         return list(made.outputs)
 
-    def coefficients(self, chain):
+    def coefficients(self, chain: Sequence[ca.MX]) -> list[ca.MX]:
         """Unknowns of a bernstein chain, Taylor coefficients over their scales, about 1 on a typical motion.
 
         The last is constant on intervals. They are for costs that regularise."""
@@ -207,7 +225,7 @@ class Problem:
         self._splines.append(points)
         h, differences = self.step, points
         for d in range(1, order + 1):
-            differences = [b - a for a, b in zip(differences[:-1], differences[1:], strict=True)]
+            differences = [b - a for a, b in pairwise(differences)]
             if limits[d - 1] is not None:
                 # those behind the first are bounded by the intervals before; the first interval bounds its own
                 rows = [
@@ -225,8 +243,9 @@ class Problem:
         return out
 
     def rigid_body(
-        self, robot, transcription="inverse", *, derivatives="analytic", guess=0.0, scale=None, friction=True
-    ):
+        self, robot: Robot, transcription: str = "inverse", *, derivatives: str = "analytic", guess: Guess = 0.0,
+        scale: Sequence[Values] | None = None, friction: bool = True,
+    ) -> tuple[ca.MX, ca.MX, ca.MX, ca.MX]:  # fmt: skip
         """(q, v, dv, tau) of a robot whose v is the rate of q, as states, controls and the dynamics between them.
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
@@ -257,7 +276,10 @@ class Problem:
         self._named |= {"dv": dv, "tau": tau}
         return q, v, dv, tau
 
-    def contact_body(self, robot, frames=(), *, guess=None, scale=(1, 5, 50, 100)):
+    def contact_body(
+        self, robot: Robot, frames: Sequence[str] = (), *, guess: Guess | Sequence[Guess] | None = None,
+        scale: Sequence[float] = (1, 5, 50, 100),
+    ) -> ContactBody:  # fmt: skip
         """ContactBody: q, v, dv, tau and forces f at the origins of frames, of a robot on joints of any kind.
 
         v' and f are the controls; q and v are stepped on the manifold, in the phases to come too. tau is an expression,
@@ -288,17 +310,17 @@ class Problem:
             self.next(state, after)
 
     @property
-    def duration(self):
+    def duration(self) -> ca.MX | float:
         """Symbol or number: duration of the phase now described."""
         return self._durations[-1].value
 
     @property
-    def nominal(self):
+    def nominal(self) -> ca.MX | float:
         """Symbol or number: what the duration of the phase now described is scaled by [s]."""
         return self._durations[-1].nominal
 
     @property
-    def relative_step(self):
+    def relative_step(self) -> ca.MX | float:
         """Length of an interval of the phase now described over that of an interval of the nominal duration."""
         if self._relative_length is not None:
             return self._relative_length
@@ -306,12 +328,12 @@ class Problem:
         return duration.value / duration.nominal if duration.relative is None else duration.relative
 
     @property
-    def step(self):
+    def step(self) -> ca.MX | float:
         """Length of an interval of the phase now described."""
         mean = self._durations[-1].mean_step(self._share)
         return mean if self._relative_length is None else mean * self._relative_length
 
-    def phase(self, nodes, duration, *, nominal=None):
+    def phase(self, nodes: int, duration: float | tuple[float, float], *, nominal: float | None = None) -> Problem:
         """From here on rates, limits and costs are those of one more phase behind the ones there are.
 
         Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again.
@@ -329,7 +351,10 @@ class Problem:
         words.go_on(self)
         return self
 
-    def variable(self, name: str, size: int = 1, *, lower=-np.inf, upper=np.inf, scale=None, guess=0.0) -> ca.MX:
+    def variable(
+        self, name: str, size: int = 1, *, lower: Values = -np.inf, upper: Values = np.inf,
+        scale: Values | None = None, guess: Values = 0.0,
+    ) -> ca.MX:  # fmt: skip
         """Symbol (size, 1) of an unknown with one value for the whole motion, as state. guess: (size,) or one."""
         return words.variable(self, name, size, lower, upper, scale, guess)
 
@@ -339,7 +364,10 @@ class Problem:
         made when it is first asked for."""
         return words.time(self)
 
-    def integral(self, expression, lower=None, upper=None, *, name=None, scale=None, guess=None) -> ca.MX:
+    def integral(
+        self, expression: ExpressionLike, lower: ExpressionLike | None = None, upper: ExpressionLike | None = None,
+        *, name: str | None = None, scale: Values | None = None, guess: Guess | None = None,
+    ) -> ca.MX:  # fmt: skip
         """Symbol of the integral up to now of an expression (n, 1) over the phase now described, from 0 on: a state.
 
         lower, upper: bounds of its value at the end, numbers or expressions of parameters and variables. In other
@@ -348,7 +376,7 @@ class Problem:
         """
         return words.integral(self, expression, lower, upper, name, scale, guess)
 
-    def periodic(self, *states) -> None:
+    def periodic(self, *states: Any) -> None:
         """Let states, or expressions of them, end with the value that they start with: periodic(x, v), or
         periodic({x: shift}) where they end that much later; a shift may be an expression of parameters or variables.
 
@@ -356,7 +384,7 @@ class Problem:
         sign."""
         words.periodic(self, *states)
 
-    def at(self, values: dict, *, fraction: float | None = None, time: float | None = None) -> None:
+    def at(self, values: dict[Any, Any], *, fraction: float | None = None, time: float | None = None) -> None:
         """{expression: value, or (lower, upper)} at one node of the phase now described, as start and goal.
 
         fraction: of its intervals, 0 for its first node. time [s]: of that node, as solution.t, where durations are
@@ -366,19 +394,22 @@ class Problem:
 
     # -- what holds -----------------------------------------------------------------------------------------
 
-    def rate(self, state, expression):
+    def rate(self, state: ca.MX, expression: ExpressionLike) -> None:
         """Time derivative of a state."""
         self._say("rates", state, expression)
 
-    def next(self, state, expression):
+    def next(self, state: ca.MX, expression: ExpressionLike) -> None:
         """Value of a state at the next node, instead of its rate: a step on a manifold, an exact step, a map."""
         self._say("steps", state, expression)
 
-    def join(self, state, expression):
+    def join(self, state: ca.MX, expression: ExpressionLike) -> None:
         """Value of a state at the start of the next phase, by default what it is at the end of this one."""
         self._say("join", state, expression)
 
-    def limit(self, lower, expression, upper, *, name: str = "", at=None, last=(), soft=None):
+    def limit(
+        self, lower: ExpressionLike, expression: ExpressionLike, upper: ExpressionLike, *, name: str = "",
+        at: Sequence[float] | None = None, last: Sequence[float] = (), soft: tuple[float, float] | None = None,
+    ) -> ca.MX | None:  # fmt: skip
         """lower <= expression <= upper at every node of the phase, and where else controls that it depends on are free;
         at the last node of all if it is free of controls.
 
@@ -397,7 +428,8 @@ class Problem:
         x = expression_of("limit", expression)
         name = name_of("limit", name) if name != "" else ""
         x, lower, upper = words.moved("limit", x, lower, upper)
-        row = Constraint(x, *self._bounds("limit", lower, upper, x.numel()), name)
+        low, high = self._bounds("limit", lower, upper, x.numel())
+        row = Constraint(x, low, high, name)
         if name and any(name in c.names for c in self._bernstein):
             raise ShapeError(f"limit: {name!r} is the name of a chain or its derivative; choose another")
         slack = None
@@ -415,7 +447,7 @@ class Problem:
         self._add("within", *(Within(row, float(s), last, (label, float(s))) for _, s, last in places))
         return slack
 
-    def bound(self, name, lower, upper):
+    def bound(self, name: str, lower: Values, upper: Values) -> None:
         """New bounds of a limit, by its name, or of a bernstein chain, by that of q, d1q, ...; from the next solve on.
         What has a bound keeps one, and what has none gets none: that decides which constraints there are."""
         rows = [row for p in self._phases for row in (*p.rows, *(w.constraint for w in p.within if w.fixed is None))]
@@ -424,21 +456,26 @@ class Problem:
             raise UnknownName("limit or chain with bounds", name, sorted(known))
         old = known[name]
         if any(row.name == name and row.lower.size != old[0].size for row in rows):
-            raise ShapeError(f"bound: several limits of different sizes are called {name!r}; give them names of their own")
+            problem = f"several limits of different sizes are called {name!r}; give them names of their own"
+            raise ShapeError(f"bound: {problem}")
         new = tuple(self._bounds(name, lower, upper, old[0].size))
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
         self.numbers.bounds[name] = new
 
-    def start(self, values):
+    def start(self, values: dict[Any, Any]) -> None:
         """{state or expression: value, or (lower, upper)} at the first node; values may be parameters."""
         self._ends(values, self._start_rows, "start")
 
-    def goal(self, values):
+    def goal(self, values: dict[Any, Any]) -> None:
         """{state or expression: value, or (lower, upper)} at the last node; values may be parameters."""
         self._ends(values, self._goal_rows, "goal")
 
-    def minimize(self, *, integral=None, terminal=None, squares=None, mean=None, points=None, maximum=None):
+    def minimize(
+        self, *, integral: ExpressionLike | None = None, terminal: ExpressionLike | None = None,
+        squares: ExpressionLike | None = None, mean: ExpressionLike | None = None, points: int | None = None,
+        maximum: ExpressionLike | None = None,
+    ) -> None:  # fmt: skip
         """Add to the cost: the integral of a rate, a cost of the last node, or the integral of half the sum of squares
         of `squares`, which hessian="gauss_newton" makes use of.
 
@@ -461,7 +498,7 @@ class Problem:
             self._terminal.append(self._scalar("terminal", terminal))
             self._revision += 1
 
-    def guess(self, values):
+    def guess(self, values: Mapping[Any, Guess]) -> None:
         """{state or control, or its name: guess}, as of state, or {q of a bernstein chain: guess}, as of chain; from
         the next solve on."""
         if not isinstance(values, dict):
@@ -480,10 +517,12 @@ class Problem:
     # -- solving --------------------------------------------------------------------------------------------
 
     def solve(
-        self, *, method="rk4", solver="ipopt", hessian="exact", parameters=None, initial=None, solver_options=None,
-        compiled=False, raises=True, check: str = "warn", time_limit: float | None = None,
-        starts: int = 1, seed: int = 0, executor="serial",
-    ):  # fmt: skip
+        self, *, method: Any = "rk4", solver: str = "ipopt", hessian: str = "exact",
+        parameters: Mapping[Any, Values] | None = None, initial: Solution | None = None,
+        solver_options: Mapping[str, Any] | None = None, compiled: bool | Callable[..., Any] = False,
+        raises: bool = True, check: str = "warn", time_limit: float | None = None, starts: int = 1, seed: int = 0,
+        executor: str | Executor = "serial",
+    ) -> Solution:  # fmt: skip
         """Solution of the problem.
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", or one of integrators.py made by hand.
@@ -532,12 +571,16 @@ class Problem:
         with deadline(time_limit):
             return made, solve(made.assembly, solver, hessian, outer, inner, given), given
 
-    def with_mesh(self, nodes, duration=None, nominal=None):
+    def with_mesh(
+        self, nodes: int, duration: float | tuple[float, float] | None = None, nominal: float | None = None,
+    ) -> Problem:  # fmt: skip
         """The same problem on other intervals, and in another duration: a Problem with ends, bounds and guesses of its
         own, which can be changed without those of this one. It shares its symbols, and what is built for it."""
         return meshes.with_mesh(self, count("with_mesh: nodes", nodes, 1, 10**6), duration, nominal)
 
-    def transcribed(self, method="rk4", compiled=False, graph="mx"):
+    def transcribed(
+        self, method: Any = "rk4", compiled: bool | Callable[..., Any] = False, graph: str = "mx",
+    ) -> Transcribed:  # fmt: skip
         """The nonlinear program of the problem by a method of integration, made once; see solve.
 
         graph: "sx" builds stages scalar by scalar, which is quicker to build where no Function in use has registered
@@ -553,7 +596,7 @@ class Problem:
         return self._made[key]
 
     @property
-    def description(self):
+    def description(self) -> Description:
         """Description of the problem as it is now: the same value until something of it changes."""
         key = "description", self._revision  # complete: whatever changes a description raises the revision
         if key not in self._made:
@@ -585,7 +628,7 @@ class Problem:
         self.numbers, self._revision, self._made = numbers, 0, {("description", 0): description}
         self._bodies = [of_problem(self, k) for k in range(len(description.bodies))]
 
-    def as_described(self, description):
+    def as_described(self, description: Description) -> Problem:
         """The Problem that a description is of: this one, or another where this one has changed since."""
         if description is self.description:
             return self

@@ -1,5 +1,8 @@
 """What Problem.solve found: a Solution, which answers to symbols, expressions and names."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -7,10 +10,12 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, UnknownName
+from ..model.robot import Robot
+from ..types import Array
 from ..validation import expression as expression_of
 from ..validation import number
 from .integrators import METHODS, chosen_method
-from .solution_check import check
+from .solution_check import SolutionCheck, check
 
 
 class Solution:
@@ -22,9 +27,14 @@ class Solution:
     """
 
     local_optima: tuple = ()
+    objective: float
+    status: str
+    success: bool
+    iterations: int
+    t: Array
     to_trajectory: Any = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 
-    def __init__(self, problem, transcribed, found, given):
+    def __init__(self, problem: Any, transcribed: Any, found: Any, given: dict[str, Any]) -> None:
         self.problem, self.transcribed, self.parameters = problem, transcribed, given["p"]
         self.description, self.method = transcribed.description, transcribed.method
         self.bounds = given["lbx"], given["ubx"]
@@ -47,11 +57,11 @@ class Solution:
         return self.problem.transcribed(self.method)
 
     @property
-    def duration(self):
+    def duration(self) -> float:
         """Time from start to end [s]."""
         return float(self.t[-1] - self.t[0])
 
-    def check(self, tolerance=1e-3):
+    def check(self, tolerance: float = 1e-3) -> SolutionCheck:
         """SolutionCheck: the dynamics of every interval integrated again, and all bounds and limits between the nodes.
 
         tolerance: relative to the scales of the states and to the bounds; what .ok() and .summary() go by, and 20 times
@@ -64,7 +74,9 @@ class Solution:
             raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
         return check(self, tolerance)
 
-    def trajectory(self, chain, robot=None, limits=None, friction: bool = True):
+    def trajectory(
+        self, chain: Sequence[ca.MX], robot: Robot | None = None, limits: Any = None, friction: bool = True,
+    ) -> Any:  # fmt: skip
         """Trajectory of a robot from the symbols [q, dq, ...] of a chain, polynomials on every interval.
 
         friction: whether the friction of the robot's joints counts in its torques.
@@ -73,7 +85,7 @@ class Solution:
         """
         return self.to_trajectory(self, chain, robot, limits, friction)
 
-    def __getitem__(self, expression):
+    def __getitem__(self, expression: Any) -> Array:
         made = self.transcribed
         if isinstance(expression, str):
             named = {v.name: v.symbol for v in (*made.states, *made.controls)}

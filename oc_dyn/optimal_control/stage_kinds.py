@@ -7,6 +7,7 @@ the mean one on a free mesh.
 
 import functools
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -440,14 +441,16 @@ class StageKinds:
 
 
 def joined(arrays):
+    """One array of all, one below the other; empty of none."""
     return np.concatenate([np.zeros(0), *arrays])
 
 
 def numbered(variables):
     """For each variable the numbers of its rows, all variables one below the other."""
     ends = ends_of([v.symbol for v in variables])
-    return [list(range(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [list(range(a, b)) for a, b in pairwise(ends)]
 
 
 def ends_of(symbols):
+    """[0, rows of the first, rows of the first two, ...]."""
     return np.cumsum([0, *(s.numel() for s in symbols)]).tolist()

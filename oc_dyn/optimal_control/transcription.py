@@ -140,7 +140,7 @@ class Transcribed(StageKinds):
 
     @cached_property
     def _chain_of(self):
-        """{name of q, d1q, ...: its chain}"""
+        """{name of q, d1q, ...: its chain}."""
         return {name: chain for chain in self.description.bernstein for name in chain.names}
 
     def _add_end(self, phase):

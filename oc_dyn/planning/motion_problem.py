@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from ..function import function
-from ..model.robot import cached
+from ..model.cache import cached
 from ..optimal_control.mesh import LONGEST, SHORTEST
 from ..optimal_control.polynomials import lobatto
 from ..optimal_control.problem import Problem

@@ -1,7 +1,11 @@
 """od.plan_point_to_point: the fastest, or least effort, motion between two configurations within all limits."""
 
+from __future__ import annotations
+
 import contextlib
 import sys
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +14,9 @@ from ..errors import LimitError
 from ..friction import counts
 from ..function import function
 from ..interrupts import deadline, watched
+from ..model.robot import Robot
 from ..optimal_control.solver import checked_options
+from ..types import Numbers
 from ..validation import flag
 from .arguments import (
     check_derivatives,
@@ -24,44 +30,46 @@ from .arguments import (
     vector,
 )
 from .feasibility import Task, refuse
+from .limits import Limits
 from .motion import still
 from .point_to_point_search import PlanSolver, plan
+from .trajectory import Trajectory
 from .verdict import checked_mode, report_or_raise
 
 
 def plan_point_to_point(
-    robot,
-    q_start,
-    q_goal,
+    robot: Robot,
+    q_start: Numbers,
+    q_goal: Numbers,
     *,
-    continuity=3,
-    objective="time",
-    duration=None,
-    limits=None,
-    scale=None,
-    ignore=(),
-    v_start=None,
-    dv_start=None,
-    d2v_start=None,
-    v_goal=None,
-    dv_goal=None,
-    d2v_goal=None,
-    nodes=50,
-    interior=None,
-    mesh="uniform",
-    refinements=2,
-    smoothing=1e-5,
-    initial=None,
-    solver="ipopt",
-    solver_options=None,
-    hessian="exact",
-    derivatives="analytic",
-    compiled=False,
-    progress=None,
+    continuity: int = 3,
+    objective: str = "time",
+    duration: float | None = None,
+    limits: Limits | None = None,
+    scale: Mapping[str, Numbers] | None = None,
+    ignore: Collection[str] = (),
+    v_start: Numbers | None = None,
+    dv_start: Numbers | None = None,
+    d2v_start: Numbers | None = None,
+    v_goal: Numbers | None = None,
+    dv_goal: Numbers | None = None,
+    d2v_goal: Numbers | None = None,
+    nodes: int = 50,
+    interior: int | None = None,
+    mesh: str = "uniform",
+    refinements: int = 2,
+    smoothing: float = 1e-5,
+    initial: Trajectory | None = None,
+    solver: str = "ipopt",
+    solver_options: Mapping[str, Any] | None = None,
+    hessian: str = "exact",
+    derivatives: str = "analytic",
+    compiled: bool = False,
+    progress: bool | None = None,
     friction: bool = True,
     check: str = "warn",
     time_limit: float | None = None,
-):
+) -> Trajectory:
     """Motion from q_start to q_goal within the limits of the robot, as a Trajectory.
 
     Args:
@@ -132,8 +140,9 @@ def plan_point_to_point(
         "derivatives": derivatives,
         "compiler": compile if compiled else None,
     }
+    outer, inner = options
     with deadline(time_limit), watched(), _bar(progress) as bar:
-        motion, checked = plan(task, settings, PlanSolver(solver, *options, hessian, bar), initial)
+        motion, checked = plan(task, settings, PlanSolver(solver, outer, inner, hessian, bar), initial)
     report_or_raise("plan_point_to_point", checked, check, "use more nodes or interior points", motion)
     return motion
 

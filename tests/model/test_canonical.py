@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 import pytest
-from samples import ROBOTS, random_ports, relative, robot
+from samples import ROBOTS, build, random_ports, relative, robot
 
 import oc_dyn as od
 from oc_dyn.lie import se3
@@ -155,3 +155,13 @@ def test_a_file_with_few_digits_is_snapped_only_when_asked():
     R = od.function(snapped, "frame_pose", frame="b")(q=0)["R"].full()
     assert np.array_equal(np.abs(R), [[1, 0, 0], [0, 0, 1], [0, 1, 0]])
     assert np.abs(od.function(as_written, "frame_pose", frame="b")(q=0)["R"].full()[1, 1]) > 1e-6
+
+
+@pytest.mark.parametrize("kind", jt.KINDS)
+def test_a_joint_that_is_held_is_where_it_moves_to(kind):
+    """By the displacement of its kind, and by what the canonical form makes of it."""
+    r = build([kind, "revolute"], seed=41)
+    q, n = r.random_configuration(2), r.nq - 1
+    held = r.locked({"joint1": q[:n]})
+    moves, stays = (od.function(x, "frame_pose", frame="link2") for x in (r, held))
+    assert np.allclose(moves(q=q)["C"], stays(q=q[n:])["C"], atol=1e-12)

@@ -614,7 +614,7 @@ KNOWN = {
 KNOWN_WAYS = [(n, m, s) for n in KNOWN for m, s in WAYS if m != "hermite_simpson" or KNOWN[n][2]]
 
 
-@pytest.mark.parametrize("number,method,solver", KNOWN_WAYS)
+@pytest.mark.parametrize("number, method, solver", KNOWN_WAYS)
 def test_known_optima_by_every_method(number, method, solver):
     module = suite.load(suite.listed()[number])
     nodes, constant, smooth = KNOWN[number]
