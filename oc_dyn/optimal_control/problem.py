@@ -91,15 +91,16 @@ class Problem:
     # -- what there is --------------------------------------------------------------------------------------
 
     def state(
-        self, name: str, size: int = 1, *, lower: Values = -np.inf, upper: Values = np.inf,
+        self, name: str, size: int = 1, *, lower: ExpressionLike = -np.inf, upper: ExpressionLike = np.inf,
         scale: Values | None = None, guess: Guess = 0.0,
     ) -> ca.MX:  # fmt: skip
-        """Symbol (size, 1) of a state. lower, upper: bounds at all nodes. scale: size of a typical value, by default
+        """Symbol (size, 1) of a state. lower, upper: bounds at all nodes, numbers, or expressions of parameters and
+        variables, which become limits of all phases. scale: size of a typical value, by default
         the larger bound, or 1. guess: (size,), (nodes + 1, size), or a function of the share of the time passed."""
         return self._variable(self._states, name, size, lower, upper, scale, guess)
 
     def control(
-        self, name: str, size: int = 1, *, lower: Values = -np.inf, upper: Values = np.inf,
+        self, name: str, size: int = 1, *, lower: ExpressionLike = -np.inf, upper: ExpressionLike = np.inf,
         scale: Values | None = None, guess: Guess = 0.0,
     ) -> ca.MX:  # fmt: skip
         """Symbol (size, 1) of what may be chosen freely on every interval, as state."""
@@ -712,6 +713,8 @@ class Problem:
         name, size = name_of("Problem", name), count(f"{name!r}: size", size, 1)
         if any(v.name == name for v in self._states + self._controls):
             raise ShapeError(f"Problem: there is a state or control {name!r} already")
+        if isinstance(lower, ca.MX) or isinstance(upper, ca.MX):
+            return words.bounded(self, into, name, size, lower, upper, scale, guess)
         lower, upper = self._bounds(name, lower, upper, size)
         scaled = scale is not None
         if scale is None:

@@ -126,4 +126,6 @@ class Solution:
         return {**state, "problem": self.problem.as_described(self.description), "method": method}
 
     def __setstate__(self, state):
-        vars(self).update(state, method=chosen_method(state["method"]), description=state["problem"].description)
+        problem = state["problem"]
+        before = {"limit_bounds": dict(problem.numbers.bounds)}  # of what was saved before there were any
+        vars(self).update({**before, **state}, method=chosen_method(state["method"]), description=problem.description)
