@@ -431,8 +431,9 @@ class Problem:
         missing at their starts, and nothing is said of the last node.
         at: fraction or fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what
         jumps there; last: those of the last interval alone, besides. That is for expressions of chains ("taylor",
-        "bernstein"), contact bodies, the time, variables, parameters, and controls that are constant on intervals, which
-        are known there; OrderError for others. Rows that bernstein chains decide by what is fixed at an end are left out.
+        "bernstein"), contact bodies, the time, variables, parameters, and controls that are constant on intervals,
+        which are known there; OrderError for others. Rows that bernstein chains decide by what is fixed at an end are
+        left out.
         """
         x = expression_of("limit", expression)
         at, last = None if at is None else self._shares("at", at), self._shares("last", last)
