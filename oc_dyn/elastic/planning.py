@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import CheckWarning, ShapeError, SolveError
+from ..errors import CheckWarning, OrderError, ShapeError, SolveError
 from ..interrupts import deadline, watched
 from ..optimal_control.problem import Problem
 from ..planning.arguments import check_smooth, vector
@@ -86,10 +86,16 @@ def plan_elastic(
     if (objective == "energy") != (duration is not None):
         raise ShapeError("plan_elastic: give a duration with objective='energy', and with it alone")
     count("plan_elastic: interior", interior)
+    count("plan_elastic: nodes", nodes)
     sigma = _stiffnesses(elastic, sigma)
     task = ElasticTask(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
     task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
     check_smooth("plan_elastic", task.continuity, limits)
+    if nodes <= task.continuity:  # the highest derivative of each piece against what is fixed at the goal
+        raise OrderError(
+            f"plan_elastic: {nodes} nodes cannot meet start and goal with continuity {task.continuity}; "
+            f"give at least {task.continuity + 1}"
+        )
     refuse(task)
     with deadline(time_limit), watched():
         plan = search(task, solver, solver_options)

@@ -20,7 +20,8 @@ import casadi as ca
 import numpy as np
 
 from ..errors import OrderError, ShapeError
-from ..numbers import as_floats
+from ..numbers import as_floats, shortened
+from ..validation import numbers
 from .description import BernsteinChain, Constraint, Within
 from .polynomials import at, bernstein, hermite, shift
 
@@ -46,6 +47,32 @@ def chain_symbols(name, coefficients, size, bounds, reach):
         reach,
         bounded,
     )
+
+
+def checked_reach(name, scale, size, order):
+    """(size,) of the scale of q, a number or array, or the first of those of q, dq, ..., as other chains take them."""
+    if isinstance(scale, (list, tuple)):
+        if len(scale) not in (1, order + 1):
+            raise ShapeError(f"chain {name!r}: got {len(scale)} scales, expected {order + 1}: of {name} and its rates")
+        scale = scale[0]
+    reach = numbers(f"{name}: scale", scale, size)
+    if not np.all((reach > 0) & np.isfinite(reach)):
+        raise ShapeError(f"{name}: scale is {shortened(reach.tolist())}, expected positive numbers")
+    return reach
+
+
+def checked_guess(name, guess, order):
+    """A guess of q, or a list of those of q, dq, ... up to the order, of finite numbers where it is no function."""
+    if guess is None:
+        return None
+    several = isinstance(guess, (list, tuple))
+    if several and not 0 < len(guess) <= order + 1:
+        expected = f"up to {order + 1}: of {name} and its rates"
+        raise ShapeError(f"chain {name!r}: got {len(guess)} guesses, expected {expected}")
+    for one in guess if several else [guess]:
+        if not callable(one) and not np.isfinite(as_floats(f"guess of {name}", one)).all():
+            raise ShapeError(f"guess of {name}: got {shortened(one)}, expected finite numbers")
+    return guess
 
 
 # -- expressions ----------------------------------------------------------------------------------------------
@@ -217,6 +244,8 @@ def guess_table(chain, guess, numbers, N, T):
     for d, one in enumerate(guess if isinstance(guess, (list, tuple)) else [guess]):
         values = [one(k / N) for k in range(N + 1)] if callable(one) else one
         values = as_floats(f"guess of {chain.names[d]}", values)
+        if not np.isfinite(values).all():
+            raise ShapeError(f"guess of {chain.names[d]}: got {shortened(values)}, expected finite numbers")
         try:
             out[d] = values
         except ValueError:

@@ -9,6 +9,8 @@ import numpy as np
 from .bernstein import shifted
 from .polynomials import at, later, uniform_b_spline
 
+_TERMS = 200  # of a sum that are told apart
+
 
 def evaluated(made, expressions, name="f"):
     """Function (x, u, constants) -> the expressions one below the other; constants: free durations, parameters of the
@@ -32,6 +34,26 @@ def columns(f, *values):
     if not f.size1_out(0):
         return np.zeros((0, count))
     return (f.map(count) if count > 1 else f)(*values).full()
+
+
+def largest_term(f, values, row):
+    """Largest size, at any column, of the terms that a row of f is the sum of: what a difference is small against. 0
+    where f is no Function of scalars."""
+    if not f.is_a("SXFunction"):
+        return 0.0
+    inputs = f.sx_in()
+    terms, left = [], [(f(*inputs)[row], 1.0)]
+    while left:
+        x, factor = left.pop()
+        parts = [x.dep(k) for k in range(x.n_dep())]
+        if parts and x.op() in (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG) and len(left) + len(terms) < _TERMS:
+            left += [(part, factor) for part in parts]
+        elif len(parts) == 2 and x.op() == ca.OP_MUL and parts[0].is_constant():
+            left.append((parts[1], factor * float(parts[0])))
+        else:
+            terms.append(factor * x)
+    sizes = np.abs(columns(ca.Function("terms", inputs, [ca.densify(ca.vertcat(*terms))]), *values))
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 def buffered(f, count, constants):

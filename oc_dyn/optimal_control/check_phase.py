@@ -1,10 +1,11 @@
 """One phase of a Solution, integrated and looked at between its nodes, for solution_check."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from .check_functions import buffered, columns, low_order, slopes_of
+from .check_functions import buffered, columns, largest_term, low_order, slopes_of
 from .check_rows import CheckRow, joined, outside
 
 GRID = 4  # places in a part of an interval that is integrated at once where limits are looked at
@@ -115,7 +116,7 @@ class Part:
         return self.h[:, None, None] * np.concatenate([J, np.zeros((self.N, len(y), 1))], axis=2)
 
     def check(self, tolerance):
-        """([CheckRow], cost, error of the integration)."""
+        """([CheckRow], cost of every interval, error of the integration)."""
         grid, values, slopes, error = self.integrated(tolerance)
         f, rows, known = self.f, [], error <= tolerance
         if not known:
@@ -143,7 +144,7 @@ class Part:
         rows += self.limits(grid, values, slopes, gap)
         if len(self.shares) > 2 and any(self.leaves(s) for s in (0.25, 0.75)):
             rows += self.clipping(values[-1], tolerance)
-        return rows, float(np.sum(values[-1][-1])), error
+        return rows, values[-1][-1], error
 
     def unknown(self):
         """Straight lines between the nodes, as integrated() gives a motion, where nothing better is known."""
@@ -207,12 +208,12 @@ class Part:
             ("limit", f.dense, everywhere), ("limit", f.nodal, at_nodes), ("rest", f.rest, everywhere)
         ):  # fmt: skip
             names, (lower, upper) = [r.name for r in limits], _bounds(limits)
-            values = columns(f_limits, y, u, constants)
+            values, sizes = columns(f_limits, y, u, constants), partial(largest_term, f_limits, (y, u, constants))
             if w is not None and what == "limit":
                 smooth = columns(f_limits, y, w, constants)
-                rows += outside("polynomial", names, smooth, lower, upper, t)
+                rows += outside("polynomial", names, smooth, lower, upper, t, scales=sizes)
                 values = _nearer(values, smooth, lower, upper)
-            rows += outside(what, names, values, lower, upper, t)
+            rows += outside(what, names, values, lower, upper, t, scales=sizes)
         points = np.concatenate([self.t + s * self.h for s in self.shares])
         u, bounds = np.hstack(self.controls), _bounds(made.controls)
         return rows + outside("bound", made.control_names, u, *bounds, points, scales=made.u_scale)

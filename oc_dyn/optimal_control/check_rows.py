@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_NOTHING = 1e-7  # an excess that solvers leave, whatever the scale
+NOTHING = 1e-7  # an excess that solvers leave, whatever the scale
 
 
 @dataclass(frozen=True)
@@ -12,13 +12,14 @@ class CheckRow:
     """One thing that was looked at, where it is worst.
 
     what: "defect", "between nodes", "map", "join", "bound", "limit", "rest", "start", "goal", "duration", "norm",
-    "clipping", "polynomial" or "integration". "rest": a limit that is meant for nodes, between them. "clipping": what
-    changes at the next node if the polynomial of the controls is cut at its bounds. "polynomial": a limit along that
-    polynomial, where straight lines through its points keep it. "integration": where the dynamics of an interval cannot
-    be integrated, as stiff ones, so that defects are not known.
+    "cost", "clipping", "polynomial" or "integration". "rest": a limit that is meant for nodes, between them. "cost":
+    the objective of the program, against the cost integrated along the motion. "clipping": what changes at the next
+    node if the polynomial of the controls is cut at its bounds. "polynomial": a limit along that polynomial, where
+    straight lines through its points keep it. "integration": where the dynamics of an interval cannot be integrated, as
+    stiff ones, so that defects are not known.
     name: of the state, control or limit, with its row. error: distance from what is right, relative to the scale of the
-    state, or its largest value where that is more, or to the larger bound. time [s], value, lower, upper: where it is
-    worst. counts: whether it decides on ok().
+    state, or its largest value where that is more, to the larger bound, or to the cost. time [s], value, lower, upper:
+    where it is worst. counts: whether it decides on ok().
     """
 
     what: str
@@ -97,7 +98,8 @@ class SolutionCheck:
 def outside(what, names, values, lower, upper, times, only=None, scales=None):
     """CheckRow of each row of the values (n, K) where it is furthest outside its bounds (n,); none without bounds.
 
-    scales: of the rows, used where a bound says little of their size; default their largest values.
+    scales: of the rows, used where a bound says little of their size, or a function of the number of a row; default
+    their largest values.
     """
     rows = []
     bounded = np.isfinite(lower) | np.isfinite(upper)
@@ -111,8 +113,8 @@ def outside(what, names, values, lower, upper, times, only=None, scales=None):
             k = worst[i]
             broken = lower[i] if lower[i] - values[i, k] > values[i, k] - upper[i] else upper[i]
             error = max(0.0, float(over[i, k]))
-            if error > _NOTHING and lower[i] != upper[i]:
-                error /= _scale(broken, values[i], None if scales is None else scales[i])
+            if error > NOTHING and lower[i] != upper[i]:
+                error /= _scale(broken, values[i], scales, i)
             elif abs(broken) > 1:
                 error /= abs(broken)
             seen = float(times[k]), float(values[i, k]), float(lower[i]), float(upper[i])
@@ -120,12 +122,14 @@ def outside(what, names, values, lower, upper, times, only=None, scales=None):
     return rows
 
 
-def _scale(bound, values, scale):
+def _scale(bound, values, scales, i):
     """What an excess is measured by: the bound that is broken; where that says little, as 0 does of a force that only
     pushes, the scale or the largest value."""
-    if scale is None:
-        scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    return abs(bound) if abs(bound) >= 1e-3 * scale else scale or 1.0
+    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    scale = largest if scales is None or callable(scales) else scales[i]
+    if abs(bound) >= 1e-3 * scale:
+        return abs(bound) or 1.0
+    return max(scale, scales(i)) if callable(scales) else scale
 
 
 def joined(arrays):

@@ -39,7 +39,7 @@ from ..types import Executor, ExpressionLike, Guess
 from ..types import Numbers as Values
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, words
+from . import bernstein, names, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
@@ -137,6 +137,7 @@ class Problem:
         name, size = name_of("chain", name), count("chain: size", size, 1, 10**5)
         order = count("chain: order", order, 1, 20)
         one_of("basis of a chain", basis, ("taylor", "b_spline", "bernstein"))
+        names.claim_chain(self, name, order, basis)
         if basis == "bernstein":
             ends = self._bounds(name, lower, upper, size)
             return self._bernstein_chain(name, size, order, ends, bounds, scale, guess)
@@ -189,8 +190,8 @@ class Problem:
         limits = self._each("bounds", bounds, order, size)
         limits = [np.full(size, np.inf) if x is None else x for x in limits + [None] * (order - len(limits))]
         bounds = [tuple(ends), *(self._bounds(f"{name}: bounds", -x, x, size) for x in limits)]
-        scale = scale[0] if isinstance(scale, (list, tuple)) else scale
-        reach = None if scale is None else numbers(f"{name}: scale", scale, size)
+        reach = None if scale is None else bernstein.checked_reach(name, scale, size, order)
+        guess = bernstein.checked_guess(name, guess, order)
         coefficients = [self.state(f"{name}_{j}", size, scale=1.0) for j in range(order)]
         coefficients.append(self.control(f"{name}_{order}", size, scale=1.0))
         made = bernstein.chain_symbols(name, coefficients, size, bounds, reach)
@@ -441,7 +442,7 @@ class Problem:
         x, lower, upper = words.moved("limit", x, lower, upper)
         low, high = self._bounds("limit", lower, upper, x.numel())
         row = Constraint(x, low, high, name)
-        if name and any(name in c.names for c in self._bernstein):
+        if name in names.quantities(self):
             raise ShapeError(f"limit: {name!r} is the name of a chain or its derivative; choose another")
         slack = None
         if soft is not None:
@@ -477,6 +478,8 @@ class Problem:
         new = tuple(self._bounds(name, lower, upper, old[0].size))
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
+        for where in ("start", "goal") if name in names.quantities(self) else ():
+            self._check_end(where, name, getattr(self.numbers, where).get(name, ()), *new)
         self.numbers.bounds[name] = new
 
     def start(self, values: dict[Any, Any]) -> None:
@@ -526,7 +529,7 @@ class Problem:
             named = key if isinstance(key, str) else next((v.name for v in known if v.symbol is key), None)
             chain = next((c for c in self._bernstein if key is c.outputs[0] or key == c.name), None)
             if chain is not None:
-                self.numbers.guess[chain.name] = guess
+                self.numbers.guess[chain.name] = bernstein.checked_guess(chain.name, guess, chain.order)
                 continue
             if named not in [v.name for v in known]:
                 raise UnknownName("state or control of the problem", shortened(key), [v.name for v in known])
@@ -698,8 +701,9 @@ class Problem:
         self._revision += 1
 
     def _symbol(self, into, what, name, size):
-        self._revision += 1
         name, size = name_of(what, name), count(f"{what} {name!r}: size", size, 1)
+        names.claim(self, what, name)
+        self._revision += 1
         into.append(Parameter(name, ca.MX.sym(name, size)))
         return into[-1].symbol
 
@@ -712,8 +716,7 @@ class Problem:
 
     def _variable(self, into, name, size, lower, upper, scale, guess):
         name, size = name_of("Problem", name), count(f"{name!r}: size", size, 1)
-        if any(v.name == name for v in self._states + self._controls):
-            raise ShapeError(f"Problem: there is a state or control {name!r} already")
+        names.claim(self, "state" if into is self._states else "control", name)
         if isinstance(lower, ca.MX) or isinstance(upper, ca.MX):
             return words.bounded(self, into, name, size, lower, upper, scale, guess)
         lower, upper = self._bounds(name, lower, upper, size)
@@ -793,9 +796,13 @@ class Problem:
         if chain is None or isinstance(value, (tuple, ca.MX)):
             return False
         fixed, _ = self._bounds(f"{where} of {symbol.name()}", value, value, chain.size)
-        for i, (x, low, high) in enumerate(zip(fixed, *self.numbers.bounds.get(symbol.name(), ((), ())), strict=False)):
-            if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
-                bounds = f"{low:g} to {high:g}"
-                raise LimitError(f"{where}: {symbol.name()}[{i}] is {x:g}, outside its bounds {bounds}")
+        self._check_end(where, symbol.name(), fixed, *self.numbers.bounds.get(symbol.name(), ((), ())))
         getattr(self.numbers, where)[symbol.name()] = fixed
         return True
+
+    @staticmethod
+    def _check_end(where, name, fixed, lower, upper):
+        """LimitError for values of a chain's quantity that are fixed outside its bounds."""
+        for i, (x, low, high) in enumerate(zip(fixed, lower, upper, strict=False)):
+            if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
+                raise LimitError(f"{where}: {name}[{i}] is {x:g}, outside its bounds {low:g} to {high:g}")

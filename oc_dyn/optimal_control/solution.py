@@ -64,12 +64,13 @@ class Solution:
         return float(self.t[-1] - self.t[0])
 
     def check(self, tolerance: float = 1e-3) -> SolutionCheck:
-        """SolutionCheck: the dynamics of every interval integrated again, and all bounds and limits between the nodes.
+        """SolutionCheck: dynamics and cost of every interval integrated again, all bounds and limits between the nodes.
 
         tolerance: relative to the scales of the states and to the bounds; what .ok() and .summary() go by, and 20 times
         what the integration may be off. States of methods of order 2 and below count with their bounds alone: their
-        defects are told, and shrink with the intervals, as what is left between nodes of equations that they hold at
-        nodes; so do those of contact bodies. Defects are those of single intervals: over a motion they may add up.
+        defects, and what their objective is off by, are told, and shrink with the intervals, as what is left between
+        nodes of equations that they hold at nodes; so do those of contact bodies. The objective of a problem with a
+        mean is told alone, too. Defects are those of single intervals: over a motion they may add up.
         """
         tolerance = number("check: tolerance", tolerance)
         if not tolerance > 0:
@@ -126,6 +127,5 @@ class Solution:
         return {**state, "problem": self.problem.as_described(self.description), "method": method}
 
     def __setstate__(self, state):
-        problem = state["problem"]
-        before = {"limit_bounds": dict(problem.numbers.bounds)}  # of what was saved before there were any
-        vars(self).update({**before, **state}, method=chosen_method(state["method"]), description=problem.description)
+        vars(self).update(state, method=chosen_method(state["method"]), description=state["problem"].description)
+        vars(self).setdefault("limit_bounds", dict(self.problem.numbers.bounds))  # of one saved before it kept them

@@ -9,15 +9,15 @@ known for chains and contact bodies alone.
 
 import numpy as np
 
-from .check_functions import evaluated, phase_functions
+from .check_functions import evaluated, low_order, phase_functions
 from .check_phase import Part
-from .check_rows import SolutionCheck, joined, outside
+from .check_rows import NOTHING, CheckRow, SolutionCheck, joined, outside
 
 
 def check(solution, tolerance):
     """SolutionCheck of a Solution."""
     made, constants = solution.transcribed, _constants(solution)
-    rows, cost, uncertainty, first, inner = [], 0.0, 0.0, 0, made.inner(solution.unknowns)
+    rows, costs, uncertainty, first, inner = [], [], 0.0, 0, made.inner(solution.unknowns)
     bounds = tuple((name, *(side.tobytes() for side in both)) for name, both in solution.limit_bounds.items())
     for number, phase in enumerate(made.phases):
         key = number, bounds  # complete: of the phases of a transcription only bounds of limits change
@@ -27,16 +27,29 @@ def check(solution, tolerance):
         part = Part(solution, phase, made.checks[key], constants[:, here], inner[number], first)
         found, own, error = part.check(tolerance)
         rows += found
-        cost, uncertainty, first = cost + own, max(uncertainty, error), first + phase.nodes
+        costs.append(own)
+        uncertainty, first = max(uncertainty, error), first + phase.nodes
     rows += _at_ends(solution)
+    terminal = _kept(made, "terminal", made.description.terminal)(solution.x[-1], _last(solution.u), constants[:, -1])
+    costs = np.concatenate([*costs, terminal.full().ravel()])
+    rows += _of_cost(solution, costs) if uncertainty <= tolerance else []
     worst = {}
     for row in rows:  # a bound that holds in several phases, or at points and nodes, is told once
         known = worst.get((row.what, row.name))
         if known is None or row.error > known.error or np.isnan(row.error):
             worst[row.what, row.name] = row
     order = sorted(worst.values(), key=lambda r: (not r.counts, -np.nan_to_num(r.error, nan=np.inf)))
-    terminal = _kept(made, "terminal", made.description.terminal)(solution.x[-1], _last(solution.u), constants[:, -1])
-    return SolutionCheck(tuple(order), cost + float(terminal.full().sum()), uncertainty, tolerance)
+    return SolutionCheck(tuple(order), float(costs.sum()), uncertainty, tolerance)
+
+
+def _of_cost(solution, costs):
+    """The objective of the program against the costs of intervals and the end, as they are integrated; relative to
+    the sum of their sizes."""
+    made, found, right = solution.transcribed, solution.objective, float(costs.sum())
+    counts = not low_order(made.method) and not any(phase.means for phase in made.phases)
+    miss, size = abs(found - right), float(np.abs(costs).sum())
+    error = miss / max(size, abs(found)) if miss > NOTHING else 0.0
+    return [CheckRow("cost", "the objective", error, float(solution.t[-1]), found, right, right, counts)]
 
 
 def _kept(made, what, expressions):

@@ -14,6 +14,7 @@ from ..errors import OrderError, ShapeError
 from ..numbers import as_floats, shortened
 from ..validation import expression as expression_of
 from ..validation import number, numbers
+from . import names
 from .description import Constraint
 from .packing import SampledGuess
 
@@ -133,8 +134,8 @@ def keep_below(problem, expression):
 
 
 def _free_name(problem, name):
-    """The name, with a number behind it where a state or control has it."""
-    known, number, free = {v.name for v in (*problem._states, *problem._controls)}, 1, name
+    """The name, with a number behind it where something has it."""
+    known, number, free = names.taken(problem), 1, name
     while free in known:
         number += 1
         free = f"{name}_{number}"
@@ -202,7 +203,7 @@ def softened(problem, row, soft):
     size, name = below.size + above.size, f"{row.name}_slack" if row.name else _free_name(problem, "slack")
     if not size:
         raise ShapeError("limit: soft is for a limit with a finite bound")
-    if any(v.name == name for v in problem._controls):
+    if any(of == name for _, of, _ in problem._repeated):
         slack = _known_slack(problem, name, size, linear, quadratic)
     else:
         # without a linear cost none is below zero anyhow, and a bound where the slope of the cost is zero stops solvers

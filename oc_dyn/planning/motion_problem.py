@@ -115,11 +115,11 @@ def motion_problem(task, kind, *, nodes, T, shortest, compiler=None):
     }[kind.mesh]
     ocp = template.with_mesh(nodes, duration, T)
     (chain,) = ocp.description.bernstein
-    ocp.start({s: x[m] for s, x in zip(chain.outputs, task.start, strict=False)})
-    ocp.goal({s: x[m] for s, x in zip(chain.outputs, task.goal, strict=False)})
     for name, (lower, upper) in zip(chain.names, _bounds(task), strict=False):
         if np.isfinite([lower, upper]).any():
             ocp.bound(name, lower, upper)
+    ocp.start({s: x[m] for s, x in zip(chain.outputs, task.start, strict=False)})
+    ocp.goal({s: x[m] for s, x in zip(chain.outputs, task.goal, strict=False)})
     graph = "mx" if kind.derivatives == "analytic" and not kind.kinematic else "sx"
     made = ocp.transcribed("euler", compiler, graph)
     return MotionProblem(task, kind, ocp, made, made.chain_numbers[0])

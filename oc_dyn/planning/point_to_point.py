@@ -122,6 +122,8 @@ def plan_point_to_point(
     goal = end_state("goal", q_goal, (v_goal, dv_goal, d2v_goal), continuity, limits.joints)
     task = _task(robot, limits, start, goal, continuity, checked_duration(objective, duration), friction)
     checked_mode(check)
+    if progress is not None:
+        flag("plan_point_to_point: progress", progress)
     _refuse_nothing(task)
     options = checked_options(solver, solver_options, free_time=objective == "time")
     refuse(task)

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ShapeError
+from ..numbers import as_floats, shortened
 from ..types import Array, Numbers
+from ..validation import count
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,9 @@ def tighten(
     margins: {quantity: array, or a number} to begin with. A margin is divided by its share, times `excess`, where that
         is over `above`, by default over `within`.
     rounds: of solving, at most. least: measured rounds before which there is no end.
+    Raises ShapeError for shares that are no numbers, and for margins without shares.
     """
+    rounds = count("tighten: rounds", rounds, 1)
     above = within if above is None else above
     now = {name: np.asarray(m, float) for name, m in margins.items()}
     last: Tightened | None = None
@@ -45,7 +50,7 @@ def tighten(
         result = solve(now, last.result if last else None)
         if result is None:
             break
-        shares = measure(result)
+        shares = _checked(measure(result), now)
         last = Tightened(result, now, shares, number)
         if shares is None:
             continue
@@ -54,6 +59,21 @@ def tighten(
             break
         now = {name: _tighter(m, np.asarray(shares[name], float), above, excess) for name, m in now.items()}
     return last
+
+
+def _checked(shares: Any, margins: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What was measured, which has to tell what becomes of every margin."""
+    if shares is None:
+        return None
+    if not isinstance(shares, Mapping):
+        raise ShapeError(f"tighten: measure gave {shortened(shares)}, expected {{quantity: shares of its limits}}")
+    missing = [name for name in margins if name not in shares]
+    if missing:
+        raise ShapeError(f"tighten: measure gave no share of {missing[0]!r}, which has a margin")
+    for name, share in shares.items():
+        if np.isnan(as_floats(f"tighten: share of {name!r}", share)).any():
+            raise ShapeError(f"tighten: a share of {name!r} is nan, expected numbers")
+    return shares
 
 
 def worst(shares: Mapping[str, Numbers]) -> float:

@@ -34,6 +34,7 @@ from ..interrupts import recorded
 from ..model.robot import Robot
 from ..numbers import shortened
 from ..optimal_control.problem import Problem
+from ..optimal_control.solution import Solution
 from ..planning.trajectory import Samples, Trajectory
 from ..registry import _METHODS
 from ..store import Store, aside
@@ -97,8 +98,8 @@ def sweep(
     Problem; the point; and the version of oc_dyn, CasADi, NumPy and Python, never its place in the grid. Points that
     are the same are computed once: give a function of chance its seed. What files hold, the environment and what a
     function does to its own object are not seen: give such things as arguments, or in key.
-    Results there are what JSON knows (numpy arrays come back as lists), or a Trajectory, with its robot if the function
-    is given it, encloses it, or names it as a global, and else without.
+    Results there are what JSON knows (numpy arrays come back as lists), a Solution as the dict above, or a Trajectory,
+    with its robot if the function is given it, encloses it, or names it as a global, and else without.
     key: text or number that stands for the function where it cannot be digested, or is not to be; change it whenever
     the function gives other results.
     accept: what else may be taken from the database, which keeps all it ever got: "versions" for results of the same
@@ -454,6 +455,7 @@ class _Filed:
             if whose is None:  # it is not known when this is read, so that it must not be here
                 result.robot = None
         else:
+            result = _plain_solution(result) if isinstance(result, Solution) else result
             try:
                 data = json.dumps(result, default=_plain)
                 result = json.loads(data)

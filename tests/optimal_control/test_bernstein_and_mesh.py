@@ -575,3 +575,42 @@ def test_what_does_not_fit_is_told():
     q, *_ = other.chain("q", 1, 2, lower=-1, upper=1, basis="bernstein")
     with pytest.raises(LimitError, match="outside its bounds"):
         other.goal({q: 2.0})
+
+
+@pytest.mark.parametrize("scale", [0, np.nan, -1.0, np.inf, [], [1.0, 1.0], [1, 2, 3, 4], np.ones(3), [0.0, 1, 1], "x"])
+def test_scales_of_chains_that_do_not_fit(scale):
+    ocp = od.Problem(5, 1.0)
+    with pytest.raises(ShapeError, match="scale"):
+        ocp.chain("q", 2, 2, scale=scale, basis="bernstein")
+    ocp.chain("q", 2, 2, scale=np.ones(2), basis="bernstein")  # nothing is left of the others
+
+
+@pytest.mark.parametrize("guess", [np.nan, [0, 0, 0, 0], [], [0, np.inf], np.full((6, 1), np.nan), "x"])
+def test_guesses_of_chains_that_do_not_fit(guess):
+    ocp = od.Problem(5, 1.0)
+    with pytest.raises(ShapeError, match="guess"):
+        ocp.chain("q", 1, 2, guess=guess, basis="bernstein")
+    q, *_ = ocp.chain("q", 1, 2, basis="bernstein")
+    with pytest.raises(ShapeError, match="guess"):
+        ocp.guess({q: guess})
+    ocp.guess({q: lambda share: np.nan})
+    with pytest.raises(ShapeError, match="guess of q: .*finite"):
+        ocp.solve()
+
+
+def test_new_bounds_have_to_hold_what_ends_are_fixed_to():
+    ocp = od.Problem(5, 1.0)
+    q, v, _ = ocp.chain("q", 2, 2, lower=-1, upper=1, bounds=[9.0], basis="bernstein")
+    ocp.start({q: [0, 0.5], v: 0})
+    ocp.goal({q: 1, v: [0, 2]})
+    for name, lower, upper, words in (
+        ("q", -1, [1, 0.4], r"start: q\[1\] is 0.5, outside its bounds -1 to 0.4"),
+        ("q", -1, 0.9, r"goal: q\[0\] is 1"),
+        ("d1q", -1, 1, r"goal: d1q\[1\] is 2"),
+    ):
+        with pytest.raises(LimitError, match=words):
+            ocp.bound(name, lower, upper)
+    ocp.goal({q: 0.6, v: 0})
+    ocp.bound("q", -1, 0.9)  # the refused ones have changed nothing
+    ocp.minimize(integral=ca.sumsqr(q))
+    assert ocp.solve(check="off")[q][-1] == pytest.approx([0.6, 0.6])

@@ -1,5 +1,6 @@
 """Solution.check(): sees what a method does not, is right where a closed form is known, leaves right optima alone."""
 
+import pickle
 import warnings
 
 import casadi as ca
@@ -544,3 +545,80 @@ def test_a_rate_is_not_spread_over_the_rows_of_a_state():
     with pytest.raises(od.ShapeError, match="rate, next or join of x: got 1 rows, expected 2"):
         ocp.rate(x, u)
     ocp.rate(x, 0)
+
+
+@pytest.mark.parametrize("basis", ["taylor", "bernstein"])
+def test_every_solution_is_judged_by_the_bounds_it_was_solved_with(basis):
+    ocp = od.Problem(6, (0.2, 5))
+    q, v, a, j = ocp.chain("q", 1, 3, bounds=(None, 2, 20), basis=basis)
+    ocp.start({q: 0, v: 0, a: 0})
+    ocp.goal({q: 1, v: 0, a: 0})
+    ocp.limit(-9, v, 9, name="v")
+    ocp.minimize(integral=1.0)
+    free = ocp.solve(check="off")
+    assert free.check().ok()
+    ocp.bound("v", -0.4, 0.4)
+    slow = ocp.solve(check="off")
+    for solution, bound in ((free, 9), (slow, 0.4)) * 2:
+        for found in (solution, pickle.loads(pickle.dumps(solution))):
+            (row,) = (r for r in found.check().rows if (r.what, r.name) == ("limit", "v"))
+            assert (row.lower, row.upper) == (-bound, bound)
+            # the limit holds at nodes alone
+            assert row.error == pytest.approx(max(0.0, row.value - bound) / bound)
+    assert slow[v].max() < 0.4 + 1e-6
+
+
+def slid(method, nodes=4, **more):
+    """A cost that Simpson's rule, and any rule of few points, is far off for."""
+    ocp = od.Problem(nodes, 1.0)
+    x, u = ocp.state("x"), ocp.control("u", lower=-1, upper=1)
+    ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.goal({x: 1})
+    ocp.minimize(integral=1 + ca.sin(8 * np.pi * x) ** 2, **more)
+    return ocp.solve(method=method, check="off")
+
+
+@pytest.mark.parametrize("method, counts", [("hermite_simpson", True), ("trapezoidal", False), ("euler", False)])
+def test_the_objective_is_compared_with_the_cost_along_the_motion(method, counts):
+    solution = slid(method)  # all nodes and midpoints lie where the sine is zero: x = t
+    check = solution.check()
+    row = rows(check, "cost")["the objective"]
+    assert solution.objective == pytest.approx(1.0, abs=1e-6)
+    assert check.objective == pytest.approx(1.5, abs=1e-6)
+    assert (row.value, row.lower, row.error) == pytest.approx((1.0, 1.5, 1 / 3), abs=1e-5)
+    assert row.counts == counts
+    assert check.ok() != counts
+    assert ("cost of the objective at 1 s: 1, expected 1.5" in check.summary()) == counts
+    assert "the objective" in str(check)
+    assert slid(method, nodes=4, mean=1.0).check().ok()  # a mean is one of nodes
+
+
+def test_costs_that_the_method_integrates_well_leave_no_gap():
+    for method in ("rk4", "collocation", "hermite_simpson"):
+        assert slid(method, nodes=50).check().ok()
+    tiny = od.Problem(4, 1.0)
+    x = tiny.state("x")
+    tiny.rate(x, -x)
+    tiny.start({x: 1})
+    tiny.minimize(integral=1e-9 * ca.sin(50 * x))
+    assert rows(tiny.solve(check="off").check(), "cost")["the objective"].error == 0  # nothing but noise
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-2, -1e3])
+@pytest.mark.parametrize("shift", [0.0, 1.0, -1.0])
+def test_differences_are_measured_by_what_they_are_of(shift, factor):
+    """A motion along a sine, which it leaves between nodes: by a share of its size, whatever is on both sides."""
+    ocp = od.Problem(40, 1.0)
+    x, v = ocp.state("x"), ocp.state("v")
+    ocp.rate(x, v)
+    ocp.rate(v, ocp.control("a", guess=lambda s: -81 * np.sin(9 * s)))
+    ocp.start({x: 0})
+    difference = x - ca.sin(9 * ocp.time)
+    ends = sorted([factor * shift, factor * np.inf])
+    ocp.limit(ends[0], factor * (difference + shift), ends[1], name="above")
+    ocp.minimize(integral=difference + 1e-6 * ocp.description.controls[0].symbol ** 2)
+    row = rows(ocp.solve(check="off").check(), "limit")["above"]
+    excess = abs(row.value / factor - shift)
+    assert 1e-5 < excess < 1e-2
+    assert row.error == pytest.approx(excess, rel=0.05)

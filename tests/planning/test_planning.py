@@ -369,6 +369,15 @@ def test_velocity_over_the_limit_at_this_position_is_refused():
         plan(robot, start, [0, 0, 0, -1.5, 0, 1.8, 0], v_start=[1.5, 0, 0, 0, 0, 0, 0])
 
 
+def test_ends_within_wider_limits_than_those_of_an_earlier_plan(arm):
+    """What is built for a robot is kept, but not the limits of the plan that it was built for."""
+    names = arm.coordinate_names
+    for most in (1.0, 3.0):
+        limits = Limits(names, q=(-most, most), v=1.0, dv=3.0, d2v=30.0)
+        motion = plan(arm, [0.9 * most] * 2, [0, 0], limits=limits, nodes=10, check="off")
+        assert motion.sample(0.1).q[0] == pytest.approx([0.9 * most] * 2)
+
+
 @pytest.mark.parametrize(
     "call, error, words",
     [
@@ -389,6 +398,7 @@ def test_velocity_over_the_limit_at_this_position_is_refused():
         (lambda r: plan(r, A, B, limits={"v": 1}), ShapeError, "expected Limits"),
         (lambda r: plan(r, A, B, limits=Limits(("a", "b"), v=1.0)), ShapeError, "limits are of joints a, b"),
         (lambda r: plan(r, A, B, initial="x"), ShapeError, "expected a Trajectory"),
+        (lambda r: plan(r, A, B, progress="x"), ShapeError, "progress is .x., expected True or False"),
         (lambda r: plan(r, A, B, solver="snopt"), UnknownName, "available: .*fatrop.*ipopt"),
         (lambda r: plan(r, A, B, solver_options={"linear_solver": "ma999"}), UnknownName, "mumps, spral"),
     ],

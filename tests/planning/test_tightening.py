@@ -64,3 +64,20 @@ def test_no_more_result_ends_with_the_one_before():
     found = od.tighten(once, lambda _: {"v": 2.0}, {"v": 1.0}, within=1)
     assert (found.result, found.rounds) == ("first", 1)
     assert found.shares == {"v": 2.0}
+
+
+def test_what_cannot_be_tightened_is_named():
+    def tightened(shares, **options):
+        return od.tighten(lambda m, _: 0, lambda _: shares, {"v": 1.0, "tau": np.ones(2)}, within=1, **options)
+
+    for rounds in (0, -1, 1.5):
+        with pytest.raises(od.ShapeError, match="rounds"):
+            tightened({"v": 1.0, "tau": 1.0}, rounds=rounds)
+    for shares, words in (
+        ({"v": 1.0}, "no share of 'tau'"),
+        ({"v": 1.0, "tau": [0.5, np.nan]}, "'tau' is nan"),
+        ({"v": 1.0, "tau": 1.0, "q": np.nan}, "'q' is nan"),
+        ([1.0, 2.0], "measure gave"),
+    ):
+        with pytest.raises(od.ShapeError, match=words):
+            tightened(shares)

@@ -669,3 +669,20 @@ def test_a_problem_in_a_closure_is_filed_by_what_it_holds(tmp_path):
     assert both[1] == pytest.approx(both[0] + 1, rel=1e-9)
     assert od.sweep(solved(P.sliding_mass(1.0, free=True)), [{"mass": 1.0}], out=tmp_path / "s.csv").results == both[:1]
     assert len(stored(tmp_path / "s.sqlite")) == 2
+
+
+def solved_for(ocp, mass):
+    return ocp.solve(parameters={"mass": mass})
+
+
+@pytest.mark.parametrize("executor", ["serial", "processes:2"])
+def test_solutions_are_kept_as_those_of_problems(tmp_path, executor):
+    ocp, grid = P.sliding_mass(1.0, free=True), {"mass": [1.0, 2.0]}
+    expected = od.sweep(ocp, grid, out=tmp_path / "problem").results
+    function = functools.partial(solved_for, ocp)
+    for _ in range(2):  # computed, then read
+        found = od.sweep(function, grid, out=tmp_path / "s", executor=executor).results
+        for a, b in zip(found, expected, strict=True):
+            assert a.keys() == b.keys()
+            assert a["objective"] == pytest.approx(b["objective"], rel=1e-12)
+            assert np.allclose(a["states"]["x"], b["states"]["x"], rtol=0, atol=1e-10)
