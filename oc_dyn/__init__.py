@@ -11,6 +11,7 @@ from . import regressor, matrix_partials, whole_body
 from . import elastic
 from . import identification, interop, registry, robots
 from ._version import __version__
+from . import _moved
 from .codegen import batch, codegen, compile, numpy_call
 from .derivatives import check_derivatives
 from .description import describe
@@ -51,6 +52,8 @@ from .regressor.base_parameters import base_parameters
 from .second_partials.tensor import as_tensor
 from .runs.script import script
 from .runs.sweeps import export_sweep, sweep
+
+_moved.install()
 
 __all__ = [
     "CheckWarning",

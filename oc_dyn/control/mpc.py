@@ -21,6 +21,7 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
+from .._moved import renamed
 from ..codegen.build import find_compiler, run, run_compiler
 from ..codegen.disk import write_texts
 from ..codegen.names import checked_c_name
@@ -58,6 +59,8 @@ def mpc(
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
+    if problem.description.relative_length is not None:
+        raise ShapeError("mpc: the problem has a free mesh, whose intervals have no fixed lengths; take mesh='uniform'")
     if problem.description.free_time:
         raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
     one_of("solver of quadratic programs with C code", qpsol, tuple(_QP))
@@ -377,3 +380,6 @@ class ClosedLoop:
         for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True):
             lines.append(f"{a:9.3f} to {b:9.3f} ms {n:6} {'#' * int(np.ceil(40 * n / widest))}")
         return "\n".join(lines)
+
+
+__getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})

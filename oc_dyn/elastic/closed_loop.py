@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 
 from .. import validation
+from .._moved import renamed
 from ..errors import ModelError, ShapeError
 from ..function import function
 from ..numbers import are_sane, as_floats
@@ -128,3 +129,6 @@ def torque_limits(controller, torque_limit):
     if not np.all(limit > 0):
         raise ShapeError(f"simulate: torque_limit is {limit.tolist()}, expected positive numbers")
     return ca.DM(limit)
+
+
+__getattr__ = renamed(__name__, {"Loop": "ClosedLoop"})

@@ -37,7 +37,7 @@ from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
 from ..types import Executor, ExpressionLike, Guess
 from ..types import Numbers as Values
-from ..validation import count, flag, name_of, number, numbers, one_of, options_of
+from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
 from . import bernstein, names, words
 from . import mesh as meshes
@@ -56,7 +56,8 @@ class Problem:
     """Optimal-control problem on `nodes` intervals; see the module for how it is written.
 
     duration: of the (first) phase [s], a number, or (lower, upper) for a free one. nominal: the duration that a free
-    one is scaled by and guessed as, by default the geometric mean of its bounds.
+    one is scaled by and guessed as, by default the geometric mean of its bounds, on a free mesh nearest to that where
+    intervals can add up to both bounds, which are at most 40 apart for that.
     mesh: "uniform" for intervals of equal length. "free": each has a length of its own, 0.1 to 4 times that of the
     nominal duration, an unknown of the interval: what switches does so at a node, and no unknown couples all intervals.
     It is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the
@@ -90,15 +91,16 @@ class Problem:
     # -- what there is --------------------------------------------------------------------------------------
 
     def state(
-        self, name: str, size: int = 1, *, lower: Values = -np.inf, upper: Values = np.inf,
+        self, name: str, size: int = 1, *, lower: ExpressionLike = -np.inf, upper: ExpressionLike = np.inf,
         scale: Values | None = None, guess: Guess = 0.0,
     ) -> ca.MX:  # fmt: skip
-        """Symbol (size, 1) of a state. lower, upper: bounds at all nodes. scale: size of a typical value, by default
+        """Symbol (size, 1) of a state. lower, upper: bounds at all nodes, numbers, or expressions of parameters and
+        variables, which become limits of all phases. scale: size of a typical value, by default
         the larger bound, or 1. guess: (size,), (nodes + 1, size), or a function of the share of the time passed."""
         return self._variable(self._states, name, size, lower, upper, scale, guess)
 
     def control(
-        self, name: str, size: int = 1, *, lower: Values = -np.inf, upper: Values = np.inf,
+        self, name: str, size: int = 1, *, lower: ExpressionLike = -np.inf, upper: ExpressionLike = np.inf,
         scale: Values | None = None, guess: Guess = 0.0,
     ) -> ca.MX:  # fmt: skip
         """Symbol (size, 1) of what may be chosen freely on every interval, as state."""
@@ -119,7 +121,7 @@ class Problem:
         guess: Guess | Sequence[Guess] | None = None, basis: str = "taylor",
     ) -> list[ca.MX]:  # fmt: skip
         """[q, dq, ..., d^order q], q a polynomial on every interval whose derivative of that order is constant, stepped
-        exactly.
+        exactly. Rates of other states that read it hold its values constant over an interval; see rate.
 
         lower, upper: bounds of q. bounds: largest absolute values of dq, d2q, ..., None for none. scale: typical values
         of all, q first. guess: of q, or a list of those of q, dq, ...; see state.
@@ -311,7 +313,9 @@ class Problem:
 
     @property
     def duration(self) -> ca.MX | float:
-        """Symbol or number: duration of the phase now described."""
+        """Symbol or number: duration of the phase now described. OrderError for a free one on a free mesh, where it is
+        the sum of the lengths of the intervals, which no symbol stands for: see time, and minimize(integral=1)."""
+        meshes.check_duration(self)
         return self._durations[-1].value
 
     @property
@@ -372,7 +376,7 @@ class Problem:
 
         lower, upper: bounds of its value at the end, numbers or expressions of parameters and variables. In other
         phases it keeps its value, unless its rate is said there. name: by default "integral", "integral_2", ...
-        guess: as state, by default a straight line to its bound.
+        guess: as state, by default a straight line to its bound. What it reads of chains is as in rate.
         """
         return words.integral(self, expression, lower, upper, name, scale, guess)
 
@@ -395,7 +399,13 @@ class Problem:
     # -- what holds -----------------------------------------------------------------------------------------
 
     def rate(self, state: ca.MX, expression: ExpressionLike) -> None:
-        """Time derivative of a state."""
+        """Time derivative of a state.
+
+        States with a next value, as those of chains and contact bodies, keep the value of an interval's start in it
+        until its end: what a rate makes of them is of order 1, whatever the method. Solution.check() tells how far it
+        is off; on a uniform mesh the error shrinks with the intervals, on a free one OrderError is raised, as lengths
+        would be chosen to make use of it. Write q, dq, ... by rates where others depend on them.
+        """
         self._say("rates", state, expression)
 
     def next(self, state: ca.MX, expression: ExpressionLike) -> None:
@@ -420,12 +430,14 @@ class Problem:
         row for every finite lower bound above those of the upper ones. Returns s, a control called "NAME_slack", or
         "slack", "slack_2", ... for limits without a name; where controls are constant on intervals, it is what is
         missing at their starts, and nothing is said of the last node.
-        at: fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what jumps there;
-        last: those of the last interval alone, besides. That is for expressions of chains ("taylor", "bernstein"),
-        controls and parameters, which are known there. Rows that bernstein chains decide by what is fixed at an end are
+        at: fraction or fractions of every interval where it holds instead, 0 its start and 1 its end, in front of what
+        jumps there; last: those of the last interval alone, besides. That is for expressions of chains ("taylor",
+        "bernstein"), contact bodies, the time, variables, parameters, and controls that are constant on intervals,
+        which are known there; OrderError for others. Rows that bernstein chains decide by what is fixed at an end are
         left out.
         """
         x = expression_of("limit", expression)
+        at, last = None if at is None else self._shares("at", at), self._shares("last", last)
         name = name_of("limit", name) if name != "" else ""
         x, lower, upper = words.moved("limit", x, lower, upper)
         low, high = self._bounds("limit", lower, upper, x.numel())
@@ -435,17 +447,22 @@ class Problem:
         slack = None
         if soft is not None:
             row, slack = words.softened(self, row, soft)
-        if at is None and not len(last):
+        if at is None and not last:
             self._add("rows", row)
             return slack
-        places = [("at", share, False) for share in (() if at is None else at)]
-        places += [("last", share, True) for share in last if at is None or share not in at]
-        for what, share, _ in places:
-            if not 0 <= number(f"limit: {what}", share) <= 1:
-                raise ShapeError(f"limit: {what} has {share!r}, expected fractions of an interval from 0 to 1")
+        places = [("at", share, False) for share in at or ()]
+        places += [("last", share, True) for share in last if share not in (at or ())]
         label = name or f"limit {len(self._phases[-1].within)}"
         self._add("within", *(Within(row, float(s), last, (label, float(s))) for _, s, last in places))
         return slack
+
+    @staticmethod
+    def _shares(what, given):
+        """Fractions of an interval as a tuple of floats, from one or several."""
+        values = as_floats(f"limit: {what}", given)
+        if values.ndim > 1 or not np.all((values >= 0) & (values <= 1)):
+            raise ShapeError(f"limit: {what} is {shortened(given)}, expected fractions of an interval from 0 to 1")
+        return tuple(values.ravel().tolist())
 
     def bound(self, name: str, lower: Values, upper: Values) -> None:
         """New bounds of a limit, by its name, or of a bernstein chain, by that of q, d1q, ...; from the next solve on.
@@ -482,7 +499,9 @@ class Problem:
         of `squares`, which hessian="gauss_newton" makes use of.
 
         points: of an integral, for expressions as those of limit(at=...): it is summed on every interval by a
-        Gauss-Lobatto rule with so many interior points, what counts at the end counting at the start of the next.
+        Gauss-Lobatto rule with so many interior points, on a uniform mesh what counts at the end counting at the start
+        of the next. Without points the rule is that of the method, for which chains and contact bodies stay as they are
+        at the start of an interval; on a free mesh integrals and squares of them get points of their own.
         mean: a cost at the starts of intervals, each counted with its share of their number. maximum: of an expression,
         the largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
         if maximum is not None:
@@ -552,8 +571,12 @@ class Problem:
         if raises and not solution.success:
             message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
             message += "what its last iterate misses is told by the check() of this error's .solution"
+            if missed := meshes.out_of_reach(self):
+                message += f"; {missed}"
             raise SolveError(message, solution.status, solution=solution)
         if solution.success and check != "off":
+            if told := meshes.at_an_end(self, solution):
+                warnings.warn(f"Problem.solve: {told}", CheckWarning, stacklevel=2)
             seen = solution.check()
             if not seen.ok() and check == "raise":
                 raise SolveError(f"the solution fails its check: {seen.summary()}", "check", solution=solution)
@@ -577,7 +600,10 @@ class Problem:
         self, nodes: int, duration: float | tuple[float, float] | None = None, nominal: float | None = None,
     ) -> Problem:  # fmt: skip
         """The same problem on other intervals, and in another duration: a Problem with ends, bounds and guesses of its
-        own, which can be changed without those of this one. It shares its symbols, and what is built for it."""
+        own, which can be changed without those of this one. It shares its symbols, and what is built for it.
+
+        duration: as it is by default; nominal: of a free one, by default as that of a new Problem if the duration is
+        given. Guesses that are tables are interpolated."""
         return meshes.with_mesh(self, count("with_mesh: nodes", nodes, 1, 10**6), duration, nominal)
 
     def transcribed(
@@ -691,6 +717,8 @@ class Problem:
     def _variable(self, into, name, size, lower, upper, scale, guess):
         name, size = name_of("Problem", name), count(f"{name!r}: size", size, 1)
         names.claim(self, "state" if into is self._states else "control", name)
+        if isinstance(lower, ca.MX) or isinstance(upper, ca.MX):
+            return words.bounded(self, into, name, size, lower, upper, scale, guess)
         lower, upper = self._bounds(name, lower, upper, size)
         scaled = scale is not None
         if scale is None:

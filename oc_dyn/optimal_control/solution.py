@@ -47,6 +47,8 @@ class Solution:
         self.limit_bounds = dict(transcribed.numbers.bounds)  # as they are now
         self.times = transcribed.times_of(self.durations)  # values of the symbols of the free durations
         self.relative_lengths = transcribed.relative_lengths(found.x)
+        if self.relative_lengths is not None:
+            self.relative_lengths.flags.writeable = False
         of_time = self.description.time
         first = self.description.start_time if of_time is None else self.x[0, transcribed.state_rows[of_time][0]]
         self.t = first + np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])

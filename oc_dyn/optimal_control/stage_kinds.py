@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import OrderError
-from . import bernstein
+from . import bernstein, inside
 from .description import Constraint
 from .polynomials import later, lobatto
 from .stages import kind
@@ -168,14 +168,21 @@ class StageKinds:
                 for x in some[k * (c.order + 1) : (k + 1) * (c.order + 1)]]  # fmt: skip
 
     def _moved(self, known, given, share, phase):
-        """Values of the symbols with the states of taylor chains a share of the interval later."""
-        given, places = list(given), {id(s): i for i, s in enumerate(known)}
-        symbols, h = known[: len(given)], self.description.length(phase)
-        for chain in self.description.chains:
-            f = ca.Function("f", symbols, later(list(chain), share * h)[:-1])
-            for symbol, value in zip(chain[:-1], f.call(given, True, False), strict=True):
-                given[places[id(symbol)]] = value
-        return given
+        """Values of the symbols with taylor chains, contact bodies and the time a share of the interval later."""
+        out, places = list(given), {id(s): i for i, s in enumerate(known)}
+        symbols, t = known[: len(given)], share * self.description.length(phase)
+        moved = [(list(chain[:-1]), later(list(chain), t)[:-1]) for chain in self.description.chains]
+        for body in self.description.bodies:
+            q = body.robot.integrate_function()(body.q, t * body.v + t**2 / 2 * body.dv)
+            moved.append(([body.q, body.v], [q, body.v + t * body.dv]))
+        if self.description.time is not None:
+            time = self.states[self.description.time].symbol
+            moved.append(([time], [time + t]))
+        for own, values in moved:
+            f = ca.Function("f", symbols, values)
+            for symbol, value in zip(own, f.call(given, True, False), strict=True):
+                out[places[id(symbol)]] = value
+        return out
 
     def parts(self, phase, last):
         """Parts of a phase."""
@@ -185,6 +192,8 @@ class StageKinds:
                 f"Problem: in phase{phase.number} state {missing[0]!r} has neither a rate nor a next value; give one"
             )
         self._check_maps(phase)
+        inside.check_points(self.description, phase, self.nodal)
+        inside.check_rates(self.description, phase)
         inner, extras = self._rows_at_points(phase), self._extras(phase)
         # a node between phases is the start of the next one, which has limits of its own
         at_end = [] if last or self.nodal else [r for r in inner if not self._controlled(r.expression)]
@@ -264,14 +273,16 @@ class StageKinds:
         rows += self.at([r.expression for r in (parts.at_end if closing else ())], end, U, constants)
         here = (*phase.rows, *phase.node_rows, *parts.start_rows)
         rows += self.at([r.expression for r in here], X, U, constants)
-        within, cost = self._within(phase, parts, closing, X, U, constants, constrained)
+        costs = inside.costs(self.description, phase, self.nodal)
+        within, cost, inner = self._within(phase, parts, costs, closing, X, U, constants, constrained)
         rows += [*within, *self._ties(0, tied, X, U, constants, constrained)]
         h = self._length(phase, X, U, constants) if phase.squares else None
         residuals = [
             np.sqrt(weight) * ca.sqrt(h) * r
-            for weight, *at in (rule if phase.squares else ())
-            for r in self.at(phase.squares, *at, constants)
+            for weight, *at in (rule if costs.squares else ())
+            for r in self.at(costs.squares, *at, constants)
         ]
+        residuals += [np.sqrt(weight) * ca.sqrt(h) * r for weight, r in inner]
         return {
             "next": ca.vertcat(following / self.x_scale, *rest),
             "rows": ca.vertcat(empty, *rows),
@@ -279,28 +290,33 @@ class StageKinds:
             "residuals": ca.vertcat(empty, *residuals),
         }
 
-    def _within(self, phase, parts, closing, X, U, constants, blocks):
-        """([rows], cost) of what is said of points within an interval; what is at one point is evaluated together."""
+    def _within(self, phase, parts, costs, closing, X, U, constants, blocks):
+        """([rows], cost, [(weight, residual)]) of what is said of points within an interval; what is at one point is
+        evaluated together."""
         which = [(w, d) for w, d in zip(phase.within, parts.decided, strict=True) if closing or not w.last]
         blocks[:] = [Block(w.constraint.lower.size, w.constraint, "", w.label, decided) for w, decided in which]
-        asked, costs = {}, []
+        asked, weights = {}, []
         for w, _ in which:
             asked.setdefault(w.share, []).append(w.constraint.expression)
-        for rate, interior in phase.sums:
-            at, weights = lobatto(interior)
-            weights[0] += weights[-1]  # the end is the start of the next interval
-            for share, weight in zip(at[:-1].tolist(), weights.tolist(), strict=False):
+        for rate, interior in (*costs.sums, *costs.sums_of_squares):
+            at, own = lobatto(interior)
+            if not self.free_mesh:
+                own[0] += own[-1]  # the end is the start of the next interval, which is as long
+                at = at[:-1]
+            for share, weight in zip(at.tolist(), own.tolist(), strict=False):
                 asked.setdefault(share, []).append(rate)
-                costs.append((share, weight))
+                weights.append((share, weight))
         found = {k: iter(values) for k, values in self.at_shares(asked, X, U, constants, phase.number).items()}
         rows, cost = [ca.vec(next(found[w.share])) for w, _ in which], 0
-        if costs:
+        values = [(weight, next(found[share])) for share, weight in weights]
+        ends = sum(interior + 2 - (not self.free_mesh) for _, interior in costs.sums)
+        if ends:
             h = self._length(phase, X, U, constants)
-            cost = sum(weight * h * next(found[share]) for share, weight in costs)
+            cost = sum(weight * h * value for weight, value in values[:ends])
         if phase.means:
             mean = self.at([self.description.share * e for e in phase.means], X, U, constants)
             cost = cost + sum(mean)
-        return rows, cost
+        return rows, cost, values[ends:]
 
     def _ties(self, end, tied, X, U, constants, blocks):
         """Rows that hold derivatives of the chains that are tied at an end; blocks: theirs are added."""
@@ -352,8 +368,10 @@ class StageKinds:
         def dynamics(y, w):
             return ca.vertcat(type(X)(0, 1), *self.at([phase.rates[k] for k in ks], merged(y), w, constants))
 
+        integrals = inside.costs(self.description, phase, self.nodal).integrals
+
         def cost(y, w):
-            return sum(self.at(phase.integrals, merged(y), w, constants), type(X)(0))
+            return sum(self.at(integrals, merged(y), w, constants), type(X)(0))
 
         unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
         factors = iter(scales)

@@ -11,7 +11,7 @@ from ..validation import numbers
 from . import bernstein
 from .assembly import Group, assemble
 from .description import Constraint
-from .mesh import LONGEST, SHORTEST
+from .mesh import LONGEST, SHORTEST, states_for
 from .stage_kinds import StageKinds, joined
 
 
@@ -289,13 +289,15 @@ class Transcribed(StageKinds):
         """Unknowns from the guesses of the variables, or from a Solution."""
         if initial is not None and initial.transcribed is self:
             return initial.unknowns
-        known = (None, None) if initial is None else (initial.x, initial.u)
+        known = (None, None)
+        if initial is not None:
+            known = states_for(self.description, self.duration_numbers(0)[0], initial), initial.u
         x = guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
         u = guessed(self.controls, self.numbers.guess, known[1], self.total)
         rows = []
         chains, lengths = self._chain_guesses(initial), self._length_guesses(initial)
         if initial is not None:
-            for what, found, own in (("states", initial.x, self.x_scale), ("controls", initial.u, self.u_scale)):
+            for what, found, own in zip(("states", "controls"), known, (self.x_scale, self.u_scale), strict=True):
                 if found.shape[1] != own.size:
                     got = f"{found.shape[1]} rows of {what}, this problem {own.size}"
                     raise ShapeError(f"initial: the solution has {got}; give one of a problem with the same variables")

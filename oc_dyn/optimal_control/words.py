@@ -20,7 +20,7 @@ from .packing import SampledGuess
 
 
 def repeat(problem, what, number, expression):
-    """Say a rate or step of a state, or a cost, in the phases there are and in those to come."""
+    """Say a rate or step of a state, a cost or a limit in the phases there are and in those to come."""
     entry = what, number, expression
     problem._repeated.append(entry)
     problem._phases = [_said(phase, *entry) for phase in problem._phases]
@@ -161,6 +161,19 @@ def moved(what, x, lower, upper):
             parts.append((row, finite, np.full(n, np.inf)) if sign > 0 else (row, np.full(n, -np.inf), finite))
     rows, lower, upper = zip(*parts, strict=True)
     return ca.vertcat(*rows), np.concatenate(lower), np.concatenate(upper)
+
+
+def bounded(problem, into, name, size, lower, upper, scale, guess):
+    """Symbol of a state or control with a bound that is an expression: a limit in every phase."""
+    fixed, given = [], []
+    for b, none in ((lower, -np.inf), (upper, np.inf)):
+        fixed.append(none if isinstance(b, ca.MX) else b)
+        given.append(b if isinstance(b, ca.MX) else none)
+    symbol = problem._variable(into, name, size, *fixed, scale, guess)
+    x, *ends = moved(name, symbol, *given)
+    row = Constraint(x, *problem._bounds(name, *ends, x.numel()), f"bounds of {name}")
+    repeat(problem, "rows", name, row)
+    return symbol
 
 
 def pair(what, x, value):

@@ -32,7 +32,7 @@ from .arguments import (
 from .feasibility import Task, refuse
 from .limits import Limits
 from .motion import still
-from .point_to_point_search import PlanSolver, plan
+from .point_to_point_search import PlanSolver, _State, plan  # noqa: F401, trajectories that were pickled name _State here
 from .trajectory import Trajectory
 from .verdict import checked_mode, report_or_raise
 

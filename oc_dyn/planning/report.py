@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._moved import renamed
 from ..friction import coulomb, coulomb_bounds, counts
 from ..text import terminal
 from ..types import Array, Indices
@@ -274,3 +275,6 @@ def _ends(trajectory: Any) -> dict[str, float]:
                 misses.append(float(np.max(np.abs(trajectory.derivatives[k][row] - np.array(asked[side][k])))))
         out[order_name(k)] = max(misses)
     return out
+
+
+__getattr__ = renamed(__name__, {"Row": "ReportRow"})

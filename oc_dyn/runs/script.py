@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
@@ -12,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from .._moved import renamed
 from ..command_line import Parser
 from ..errors import ALL, ShapeError, UnknownName
 from ..files import replacing, together, write_csv
@@ -92,8 +94,8 @@ class ProblemRun:
         self.checks: dict[str, dict[str, Any]] = {}
 
     def check(
-        self, what: str, value: Any = None, *, below: float | None = None, above: float | None = None,
-        equals: Any = None, within: float | None = None, holds: bool | None = None,
+        self, what: str, value: Any = None, *old: float, below: float | None = None, above: float | None = None,
+        equals: Any = None, within: float | None = None, holds: bool | None = None, error: Any = None,
     ) -> bool:  # fmt: skip
         """Check a number, or whether something holds; print it and store it in the manifest. The run fails if it fails.
 
@@ -101,6 +103,10 @@ class ProblemRun:
         within, to less than this absolute difference. holds: a condition, without a value or with one to be printed.
         Returns whether the check passed. ShapeError for other combinations, a name used before, or what is no number.
         """
+        if old or error is not None:
+            text = "check(what, error, below) is written check(what, value, below=...) now"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            value, (below, *_) = value if error is None else error, (*old, below)
         bounds = {"below": below, "above": above, "equals": equals, "within": within, "holds": holds}
         bounds = {name: x for name, x in bounds.items() if x is not None}
         if what in self.checks:
@@ -205,3 +211,6 @@ def _setting(text: str, cfg: Any) -> tuple[str, Any]:
     if isinstance(value, tuple) and len(value) != len(is_now):
         raise ShapeError(f"--set {text}: {name} has {len(is_now)} values, {is_now!r}; got {len(value)}")
     return name, value
+
+
+__getattr__ = renamed(__name__, {"Run": "ProblemRun"})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.errors import LimitError, OrderError, ShapeError, UnknownName
+from oc_dyn.errors import CheckWarning, LimitError, OrderError, ShapeError, SolveError, UnknownName
 
 V, A, J, D = 1.0, 2.0, 20.0, 1.0
 SHORTEST = D / V + V / A + A / J  # the seven phases of a motion at its limits
@@ -145,6 +145,7 @@ def test_limits_within_intervals_and_what_is_left_out():
     found, v, q, a = solved(at=at)
     speed = found.trajectory([q, v, a]).sample((np.arange(5)[:, None] + at).ravel() / 5).v
     assert speed.max() == pytest.approx(1.3, rel=1e-6)
+    assert solved(at=0.5, last=0.25)[0].objective == solved(at=(0.5,), last=(0.25,))[0].objective
     free, *_ = solved(at=(0.0,))
     assert free.objective < found.objective
     # one row for every fraction of every interval but the first start, which is fixed
@@ -182,6 +183,148 @@ def test_lobatto_sums_and_means(mesh):
     # the end counts at the start, where q - q^2 is the same, zero
     assert found.objective == pytest.approx(1 / 3 - 1 / 5 + 7.0, rel=1e-7)
     assert found.check().objective == pytest.approx(found.objective, rel=1e-7)
+
+
+# -- durations of free meshes -----------------------------------------------------------------------------------
+
+
+def reached(nodes=8, duration=(0.2, 5.0), bounds=(0.8, 2, 20), distance=1.0, mesh="free", **more):
+    """A chain from rest to rest, without a cost."""
+    ocp = od.Problem(nodes, duration, mesh=mesh, **more)
+    chain = ocp.chain("q", 1, 3, bounds=bounds, basis="bernstein")
+    ocp.start({x: 0 for x in chain[:-1]})
+    ocp.goal({chain[0]: distance, chain[1]: 0, chain[2]: 0})
+    return ocp, chain
+
+
+def test_a_free_duration_of_a_free_mesh_has_no_symbol():
+    """The seven phases of a motion at its limits take 1 / 0.8 + 0.8 / 2 + 2 / 20 = 1.75 s."""
+    ocp, _ = reached()
+    with pytest.raises(OrderError, match=r"minimize\(integral=1\).*ocp.time"):
+        ocp.minimize(terminal=ocp.duration)
+    for say in (lambda o: o.minimize(integral=1.0), lambda o: o.minimize(terminal=o.time)):
+        ocp, _ = reached()
+        say(ocp)
+        assert ocp.solve(check="off").duration == pytest.approx(1.75, rel=1e-6)
+    assert od.Problem(5, 2.0, mesh="free").duration == 2.0
+
+
+def test_a_nominal_duration_of_a_free_mesh_reaches_the_bounds():
+    """3 m at 0.8 m/s take 4.25 s, of 5 s allowed: more than 4 times the geometric mean."""
+    ocp, _ = reached(12, distance=3.0)
+    ocp.minimize(integral=1.0)
+    assert ocp.nominal == pytest.approx(5.0 / 4)
+    with pytest.warns(CheckWarning, match=r"as long as a free mesh has them.*give nominal=4.4"):
+        found = ocp.solve()
+    assert 4.25 < found.duration < 4.45
+    ocp, _ = reached(12, distance=3.0, nominal=4.4)
+    ocp.minimize(integral=1.0)
+    assert ocp.solve().duration == pytest.approx(4.25, rel=1e-5)
+    ocp, _ = reached(12, distance=3.0, nominal=1.0)
+    ocp.minimize(integral=1.0)
+    with pytest.raises(SolveError, match=r"durations of 4 to 5 s are out of reach.*give nominal="):
+        ocp.solve()
+    assert od.Problem(3, (0.1, 100.0), mesh="free").nominal == pytest.approx(10**0.5)  # too far apart for any
+    assert od.Problem(3, (0.2, 5.0)).nominal == pytest.approx(1.0)
+
+
+# -- costs and limits within intervals of what is known there ----------------------------------------------------
+
+
+@pytest.mark.parametrize("basis", ["taylor", "bernstein"])
+@pytest.mark.parametrize("points", [3, None])
+def test_integrals_on_a_free_mesh_are_those_of_each_interval(basis, points):
+    """The integral of v^2 is 1/2 at least, by Cauchy and Schwarz; the rule is exact for polynomials."""
+    ocp = od.Problem(12, 2.0, mesh="free")
+    q, v, a = ocp.chain("q", 1, 2, basis=basis)
+    ocp.start({q: 0, v: 0})
+    ocp.goal({q: 1, v: 0})
+    ocp.minimize(integral=v**2 + 1e-4 * a**2, points=points)
+    found = ocp.solve(check="off")
+    assert 0.5 < found.objective < 0.52
+    assert found.check().objective == pytest.approx(found.objective, rel=1e-9)
+
+
+def test_integrals_and_squares_on_a_free_mesh_without_points():
+    """The integral of a^2 is 12 D^2 / T^3 = 3/2 at least."""
+    for cost in ("integral", "squares"):
+        ocp, (_, _, a, _) = reached(6, 2.0, (2, 20, 200))
+        ocp.minimize(**{cost: a**2 if cost == "integral" else np.sqrt(2) * a})
+        found = ocp.solve(check="off")
+        assert 1.5 < found.objective < 1.6
+        assert found.check().objective == pytest.approx(found.objective, rel=1e-9)
+
+
+def test_an_integral_of_a_chain_and_a_state_with_a_rate_is_refused_on_a_free_mesh():
+    ocp, (q, *_) = reached(6, 2.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.minimize(integral=(x - q) ** 2)
+    with pytest.raises(OrderError, match="chain or contact body and state 'x', which has a rate"):
+        ocp.solve()
+
+
+@pytest.mark.parametrize("basis", ["taylor", "bernstein"])
+def test_rates_that_read_a_chain(basis):
+    """Held over an interval: off by order 1, which the check tells, and refused on a free mesh."""
+    def problem(nodes, mesh):
+        ocp = od.Problem(nodes, 2.0, mesh=mesh)
+        q, v, a = ocp.chain("q", 1, 2, basis=basis)
+        ocp.start({q: 0, v: 0})
+        ocp.goal({q: 1, v: 0})
+        way = ocp.integral(q)
+        ocp.minimize(integral=a**2)
+        return ocp, way
+    errors = []
+    for nodes in (10, 20):
+        ocp, way = problem(nodes, "uniform")
+        with pytest.warns(CheckWarning, match="defect of integral"):
+            errors.append(1 - ocp.solve()[way][-1, 0])  # by symmetry the integral is 1
+    assert errors == pytest.approx([0.1, 0.05], rel=0.01)
+    ocp, _ = problem(10, "free")
+    with pytest.raises(OrderError, match="'integral' reads a chain"):
+        ocp.solve()
+
+
+@pytest.mark.parametrize("method", ["hermite_simpson", "trapezoidal", "rk4"])
+def test_what_is_not_known_within_an_interval_is_refused(method):
+    def problem():
+        ocp = od.Problem(4, (0.1, 5.0))
+        x, u = ocp.state("x"), ocp.control("u", guess=0.1)
+        ocp.rate(x, u)
+        ocp.start({x: 0})
+        ocp.goal({x: 1})
+        ocp.minimize(terminal=ocp.duration)
+        return ocp, x, u
+
+    nodal = method != "rk4"
+    for say in (lambda o, u: o.limit(-2, u, 2, at=(0, 0.5, 1)), lambda o, u: o.minimize(integral=u**2, points=2),
+                lambda o, u: o.minimize(integral=u**2, points=0)):  # fmt: skip
+        ocp, _, u = problem()
+        say(ocp, u)
+        if nodal:
+            with pytest.raises(OrderError, match="control 'u', which this method has at nodes"):
+                ocp.solve(method=method)
+        else:
+            assert ocp.solve(method=method).duration > 0.49
+    for say in (lambda o, x: o.limit(-2, x, 2, at=(0.5,)), lambda o, x: o.limit(-2, x, 2, last=(1,)),
+                lambda o, x: o.minimize(integral=x, points=1)):  # fmt: skip
+        ocp, x, _ = problem()
+        say(ocp, x)
+        with pytest.raises(OrderError, match="state 'x', which has a rate"):
+            ocp.solve(method=method)
+
+
+def test_time_and_contact_bodies_are_known_within_intervals():
+    """A robot that moves by t along x: the integral of x^2 + t over [0, 1]."""
+    robot = od.robots.quadruped()
+    ocp = od.Problem(2, 1.0)
+    body = ocp.contact_body(robot)
+    ocp.limit(0, body.dv, 0)
+    ocp.start({body.q: robot.neutral(), body.v: np.eye(robot.nv)[3]})
+    ocp.minimize(integral=body.q[4] ** 2 + ocp.time, points=2)
+    # the end counts at the start of the next interval: at the last end 0 for 2, of weight 1/12 in intervals of 1/2
+    assert ocp.solve(check="off").objective == pytest.approx(1 / 3 + 1 / 2 - 2 / 12 / 2, rel=1e-7)
 
 
 def test_bounds_change_without_building_anew():
@@ -285,6 +428,73 @@ def test_another_mesh_shares_the_stages_and_numbers_are_its_own():
     assert warm.objective == pytest.approx(found.objective, rel=1e-7)
 
 
+def by_rates(mesh, duration=(0.5, 3.0), **more):
+    """A Problem from rest to rest in the least time, by rates."""
+    ocp = od.Problem(8, duration, mesh=mesh, **more)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u", lower=-2, upper=1)
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 1, v: 0})
+    ocp.minimize(integral=1.0)
+    return ocp, x, u
+
+
+def test_a_nominal_duration_alone_is_taken_by_with_mesh():
+    other = by_rates("uniform")[0].with_mesh(20, nominal=2.0)
+    assert other.nominal == 2.0
+    assert other.numbers.durations[0] == (2.0, 0.5, 3.0)
+    assert other.solve(check="off").duration == pytest.approx(3**0.5, rel=5e-3)
+    ocp = by_rates("uniform", reusable=True)[0]
+    assert ocp.with_mesh(20, nominal=2.0).solve(check="off").duration == pytest.approx(3**0.5, rel=5e-3)
+    assert by_rates("uniform")[0].with_mesh(20).numbers.durations[0] == ocp.numbers.durations[0]
+    with pytest.raises(ShapeError, match="for a free duration"):
+        od.Problem(5, 1.0).with_mesh(20, nominal=2.0)
+    for duration, nominal in (((0.5, 3.0), None), ((0.1, 4.0), 1.0)):  # with a clock and without
+        with pytest.raises(ShapeError, match="stay in proportion"):
+            by_rates("free", duration, nominal=nominal, reusable=True)[0].with_mesh(20, nominal=2.0)
+
+
+def test_guesses_that_are_tables_are_interpolated_by_with_mesh():
+    ocp, x, u = by_rates("uniform")
+    q = ocp.chain("q", 1, 2, basis="bernstein")
+    ocp.start({q[0]: 0, q[1]: 0})
+    line = np.linspace(0, 1, 9)[:, None]
+    ocp.guess({x: line**2, u: np.ones((8, 1)), q[0]: [line, 1.0]})
+    other = ocp.with_mesh(16)
+    at = np.linspace(0, 1, 17)[:, None]
+    assert other.numbers.guess["x"] == pytest.approx(np.interp(at, line[:, 0], line[:, 0] ** 2))
+    assert other.numbers.guess["u"] == pytest.approx(np.ones((17, 1)))
+    assert other.numbers.guess["q"][0] == pytest.approx(at)
+    assert other.numbers.guess["q"][1] == 1.0
+    assert len(other.solve(check="off").t) == 17
+    assert ocp.numbers.guess["x"].shape == (9, 1)
+
+
+@pytest.mark.parametrize("basis", ["rates", "bernstein"])
+def test_solutions_are_guesses_from_mesh_to_mesh(basis):
+    found = {}
+    for mesh in ("uniform", "free"):
+        ocp = by_rates(mesh)[0] if basis == "rates" else reached(12, (0.5, 3.0), mesh=mesh)[0]
+        if basis == "bernstein":
+            ocp.minimize(integral=1.0)
+        found[mesh] = ocp.solve(check="off")
+    for mesh, other in (("uniform", "free"), ("free", "uniform")):
+        made = found[mesh].transcribed
+        x, u, durations = made.values(made.guess(found[other]))
+        names = [v.name for v in made.states]
+        assert ("clock" in names) == (mesh == "free")
+        if mesh == "free":
+            T = found["free"].problem.nominal
+            assert x[:, 0] == pytest.approx(found["uniform"].t / T)
+            assert np.diff(x[:, 0]) * len(u) == pytest.approx(made.relative_lengths(made.guess(found[other])))
+        if basis == "rates":
+            assert x[:, names.index("x")] == pytest.approx(found[other]["x"][:, 0])
+        assert durations[0] == pytest.approx(found[other].duration, rel=1e-6)
+        again = found[mesh].problem.solve(initial=found[other], check="off")
+        assert again.duration == pytest.approx(found[mesh].duration, rel=1e-5)
+
+
 def test_multipliers_are_carried_to_a_problem_with_more_rows():
     def solved(at, initial=None, **options):
         ocp = od.Problem(10, 1.0)
@@ -320,6 +530,10 @@ def test_predictive_control_of_a_bernstein_chain():
     now = ocp.parameter("now", 2)
     ocp.start({q: now[0], v: now[1]})
     ocp.minimize(squares=ca.vertcat(10 * q, v, 0.01 * a))
+    free = od.Problem(10, 1.0, mesh="free")
+    free.chain("q", 1, 2)
+    with pytest.raises(ShapeError, match="mpc: the problem has a free mesh"):
+        od.mpc(free)
     control = od.mpc(ocp, outputs={"a": a})
     assert control.step({"now": [1.0, 0.0]})["a"] == pytest.approx([-5.0], abs=1e-4)
     assert control.step({"now": [0.0, 0.0]})["a"] == pytest.approx([0.0], abs=1e-6)
@@ -336,8 +550,14 @@ def test_what_does_not_fit_is_told():
         od.Problem(5, 1.0, mesh="free").chain("q", 1, 2, basis="b_spline")
     with pytest.raises(UnknownName, match="free"):
         od.Problem(5, 1.0, mesh="fre")
-    with pytest.raises(ShapeError, match="from 0 to 1"):
-        ocp.limit(0, q, 1, at=(1.5,))
+    for wrong in ((1.5,), -0.1, [np.nan], [[0.5]]):
+        with pytest.raises(ShapeError, match="limit: at is .* from 0 to 1"):
+            ocp.limit(0, q, 1, at=wrong)
+        with pytest.raises(ShapeError, match="limit: last is .* from 0 to 1"):
+            ocp.limit(0, q, 1, last=wrong)
+    for wrong in ("start", (None,), {0.5}):
+        with pytest.raises(ShapeError, match="limit: at"):
+            ocp.limit(0, q, 1, at=wrong)
     with pytest.raises(ShapeError, match="name of a chain"):
         ocp.limit(0, q, 1, at=(0.5,), name="d1q")
     with pytest.raises(UnknownName, match="bernstein chain"):

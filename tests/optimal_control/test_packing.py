@@ -197,3 +197,13 @@ for sent, kind in zip(pickle.load(open(sys.argv[1], "rb")), ("parameters", "b_sp
     ).stdout.split()  # fmt: skip
     here = [digest(KINDS[k]()[0]) for k in ("parameters", "b_spline") for _ in range(2)]
     assert told == here
+
+
+def test_a_solution_that_was_saved_before_it_kept_the_bounds_of_limits():
+    ocp, how = with_bernstein("uniform")
+    found = ocp.solve(check="off", **how)
+    state = {k: x for k, x in pickle.loads(pickle.dumps(found)).__getstate__().items() if k != "limit_bounds"}
+    there = object.__new__(type(found))
+    there.__setstate__(state)
+    assert there.limit_bounds.keys() == found.limit_bounds.keys()
+    assert there.check().worst == pytest.approx(found.check().worst, abs=1e-9)
