@@ -42,6 +42,7 @@ def two_phases_with_a_mass():
     return ocp, a
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 @pytest.mark.parametrize("method", ["rk4", "euler", "collocation", "trapezoidal", "hermite_simpson"])
 def test_a_variable_has_one_value_in_all_phases(method, solver):
@@ -96,6 +97,7 @@ def time_in_phases(**more):
     return ocp, x
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_time_goes_on_through_phases(method, solver):
     ocp, x = time_in_phases()
@@ -109,6 +111,7 @@ def test_time_goes_on_through_phases(method, solver):
     assert found[x][-1, 0] == pytest.approx(np.cos(3) - np.cos(5) - 2, abs=2e-5)
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_a_free_start_is_found(method, solver):
     """Where 1 s of sin(t) - 1 leads highest: about pi / 2."""
@@ -151,6 +154,7 @@ def test_time_on_a_free_mesh_and_with_chains():
 # -- integrals, maxima --------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_an_integral_that_is_given(method, solver):
     """Dido: the most area under a curve u of a given integral of u^2 = 2 over [0, 1]: u = sqrt(2), in two phases."""
@@ -170,6 +174,7 @@ def test_an_integral_that_is_given(method, solver):
     assert np.abs(found["energy"][:, 0] - 2 * found.t).max() < 1e-3
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_an_integral_over_one_phase_alone(method, solver):
     """Effort of the second of three phases bounded by a parameter: x' = u, u^2 below p there and 1 in all elsewhere."""
@@ -189,6 +194,7 @@ def test_an_integral_over_one_phase_alone(method, solver):
     assert np.abs(found["integral"][[0, 3, -1]] - [[0, 0], [0, 0], [0.25, 0.5]]).max() < 1e-4
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_goddard_by_the_fuel_that_is_burnt(method, solver):
     """Problem 21 with its mass as an integral with a bound: fuel that is left would not lift the rocket."""
@@ -205,6 +211,7 @@ def test_goddard_by_the_fuel_that_is_burnt(method, solver):
     assert found["burnt"][-1, 0] == pytest.approx(0.4, abs=1e-6)
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_the_least_largest_speed(method, solver):
     """1 m in 1 s with |a| <= 10, rest to rest: a trapezoid whose speed V keeps V - V^2 / 10 = 1."""
@@ -235,6 +242,7 @@ def test_maxima_of_several_phases_are_added():
 # -- periodic motions ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_a_periodic_motion(method, solver):
     """x follows cos t with effort u = x'': x = cos(t) / 2, in two phases that part a period unevenly."""
@@ -297,6 +305,7 @@ def test_a_periodic_turn_of_a_body(solver):
 # -- soft limits --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @every_way
 @pytest.mark.parametrize("weights, best", [((0.5, 1.0), 1.375), ((3.0, 0.0), 1.0), ((0.0, 3.0), 1.25)])
 def test_a_soft_limit_on_a_control(method, solver, weights, best):
@@ -324,6 +333,7 @@ def test_a_soft_limit_on_a_control(method, solver, weights, best):
     assert np.abs(slack[:, [0, 1, 3]]).max() < 1e-3
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_a_soft_limit_on_a_state(method, solver):
     """x' = u from 0, u^2 / 2 + a (1 - x): x = a (t - t^2 / 2), which costs a - a^2 / 6 in 1 s."""
@@ -370,6 +380,7 @@ def test_mistakes_with_soft_limits():
 # -- bounds that are expressions ----------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_bounds_by_parameters_and_variables(method, solver):
     """The largest effort in a rest-to-rest motion within [-w, p]: for -w the least one that serves, switching at s."""
@@ -405,6 +416,7 @@ def test_bounds_of_several_rows_and_equations():
 
 
 # fatrop by Hermite-Simpson stops with status 1 here, though it does not where the bound of u is a number
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method, solver", [way for way in WAYS if way != ("hermite_simpson", "fatrop")])
 def test_bounds_of_states_and_controls(method, solver):
     """x' = u <= p and x <= w, 2 s in two phases: straight up to w, and 2 (w - 1.5) - 1 + 0.01 w = 0."""
@@ -430,6 +442,7 @@ def test_bounds_of_states_and_controls(method, solver):
 # -- values at nodes ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_a_value_on_the_way(method, solver):
     """x' = u, cost x^2 + u^2, x = 1, 0.9 and 0.75 at 0, 0.75 and 1: PSOPT's interior point problem."""
@@ -450,6 +463,7 @@ def test_a_value_on_the_way(method, solver):
     assert rows[0].error < 1e-8
 
 
+@pytest.mark.sample(3)
 @every_way
 def test_values_at_nodes_of_several_phases(method, solver):
     ocp = od.Problem(4, 1.0, start_time=1.0)
@@ -614,6 +628,7 @@ KNOWN = {
 KNOWN_WAYS = [(n, m, s) for n in KNOWN for m, s in WAYS if m != "hermite_simpson" or KNOWN[n][2]]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("number, method, solver", KNOWN_WAYS)
 def test_known_optima_by_every_method(number, method, solver):
     module = suite.load(suite.listed()[number])

@@ -157,6 +157,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
+@pytest.mark.sample("processes:2")
 @pytest.mark.parametrize("executor", ["serial", "processes:2"])
 def test_ctrl_c_and_kill_leave_what_is_done(tmp_path, executor):
     out, script = tmp_path / "s.csv", tmp_path / "stopped.py"
