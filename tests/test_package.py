@@ -1,6 +1,7 @@
 """The package as others get it: version, dependencies, contents of the wheel, what importing costs."""
 
 import ast
+import itertools
 import re
 import shutil
 import subprocess
@@ -174,3 +175,15 @@ def test_wheel_is_pure_and_complete(wheel, tmp_path):
         env={"PYTHONPATH": str(tmp_path), "PATH": ""},
     )
     assert done.stdout.split() == [od.__version__, "oc_dyn", "1"], done.stderr
+
+
+def test_contributing_names_the_layers_in_their_order():
+    layers = _project()["tool"]["importlinter"]["contracts"][0]["layers"]
+    names = [re.findall(r"\w+", layer) for layer in layers]
+    contributing = (_ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    shown = re.search(r"^## The layers$.*?^```$(.*?)^```$", contributing, re.MULTILINE | re.DOTALL)[1]
+    lines = [line.split("    ")[0] for line in shown.strip().splitlines()]
+    places = {name: k for k, line in enumerate(lines) for name in re.findall(r"\w+", line)}
+    assert places.keys() == {name for layer in names for name in layer}
+    order = [sorted(places[name] for name in layer) for layer in names]
+    assert all(above[-1] <= below[0] for above, below in itertools.pairwise(order))
