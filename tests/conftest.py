@@ -1,9 +1,12 @@
 """Of a test marked sample(k), k of its cases are in the default run, spread evenly over them, of one marked
 sample("a", "b") those with these ids; the others are slow."""
 
+import os
 from itertools import groupby
 
 import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # as many processes as cores run the tests: threads would only compete
 
 
 def pytest_collection_modifyitems(items):

@@ -355,6 +355,7 @@ def test_a_relative_folder_of_the_user_does_not_count(monkeypatch, tmp_path):
     ],
     ids=["fails", "writes nothing", "writes nonsense", "sleeps", "always sleeps"],
 )
+@pytest.mark.sample(2)
 def test_compilers_that_do_not_compile(f, tmp_path, monkeypatch, text, words):
     monkeypatch.setenv("CC", command(tmp_path, text))
     begun = time.monotonic()

@@ -51,6 +51,7 @@ class Step:
         return self.library.arm_step(self.arg, self.res, *work, self.mem)
 
 
+@pytest.mark.sample(1)
 @needs_compiler
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
 def test_what_is_measured(flags, written):

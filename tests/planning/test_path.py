@@ -64,6 +64,7 @@ def test_a_program_with_the_dynamics_in_it_finds_the_same(panda):
     assert motion.duration == pytest.approx(ocp.solve().duration, rel=3e-3)
 
 
+@pytest.mark.slow
 def test_functions_and_many_way_points(panda):
     rng = np.random.default_rng(1)
     ts = np.linspace(0, 1, 9)[:, None]

@@ -162,6 +162,7 @@ def check_singh(out, told):
 # -- the command ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_executor_makes_no_difference_to_counts(tmp_path, capsys):
     counts = []
     for executor in ("processes:1", "serial"):
