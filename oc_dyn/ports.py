@@ -114,31 +114,23 @@ def configuration_port(robot: Robot) -> Port:
 
 def motion_ports(robot: Robot, order: int) -> list[Port]:
     """q, v and the time derivatives of v up to `order`."""
-    meaning = f"joint velocities; {_TWIST_ROWS}"
-    return [
-        configuration_port(robot),
-        *(
-            Port(
-                derivative_name("v", k),
-                (nv(robot), 1),
-                derivative_unit("rad/s, m/s", k),
-                f"componentwise time derivative {k} of v" if k else meaning,
-                robot.velocity_names,
-            )
-            for k in range(order + 1)
-        ),
-    ]
+    velocities = _with_derivatives(robot, "v", "rad/s, m/s", f"joint velocities; {_TWIST_ROWS}", order)
+    return [configuration_port(robot), *velocities]
 
 
 def torque_ports(robot: Robot, order: int) -> list[Port]:
     """tau and its time derivatives up to `order`."""
-    meaning = f"joint torques; {WRENCH_ROWS}"
+    return _with_derivatives(robot, "tau", "Nm, N", f"joint torques; {WRENCH_ROWS}", order)
+
+
+def _with_derivatives(robot: Robot, name: str, unit: str, meaning: str, order: int) -> list[Port]:
+    """A port of the robot's velocities and those of its time derivatives."""
     return [
         Port(
-            derivative_name("tau", k),
+            derivative_name(name, k),
             (nv(robot), 1),
-            derivative_unit("Nm, N", k),
-            f"componentwise time derivative {k} of tau" if k else meaning,
+            derivative_unit(unit, k),
+            f"componentwise time derivative {k} of {name}" if k else meaning,
             robot.velocity_names,
         )
         for k in range(order + 1)

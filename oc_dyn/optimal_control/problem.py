@@ -418,7 +418,8 @@ class Problem:
 
     def limit(
         self, lower: ExpressionLike, expression: ExpressionLike, upper: ExpressionLike, *, name: str = "",
-        at: Sequence[float] | None = None, last: Sequence[float] = (), soft: tuple[float, float] | None = None,
+        at: float | Sequence[float] | None = None, last: float | Sequence[float] = (),
+        soft: tuple[float, float] | None = None,
     ) -> ca.MX | None:  # fmt: skip
         """lower <= expression <= upper at every node of the phase, and where else controls that it depends on are free;
         at the last node of all if it is free of controls.
@@ -450,10 +451,10 @@ class Problem:
         if at is None and not last:
             self._add("rows", row)
             return slack
-        places = [("at", share, False) for share in at or ()]
-        places += [("last", share, True) for share in last if share not in (at or ())]
+        places = [(share, False) for share in at or ()]
+        places += [(share, True) for share in last if share not in (at or ())]
         label = name or f"limit {len(self._phases[-1].within)}"
-        self._add("within", *(Within(row, float(s), last, (label, float(s))) for _, s, last in places))
+        self._add("within", *(Within(row, share, of_last, (label, share)) for share, of_last in places))
         return slack
 
     @staticmethod

@@ -51,7 +51,7 @@ class Solution:
             self.relative_lengths.flags.writeable = False
         of_time = self.description.time
         first = self.description.start_time if of_time is None else self.x[0, transcribed.state_rows[of_time][0]]
-        self.t = first + np.concatenate([[0.0], np.cumsum(transcribed.steps(found.x))])
+        self.t = first + np.concatenate([[0.0], np.cumsum(transcribed.steps(self.durations, self.relative_lengths))])
 
     @cached_property
     def transcribed(self):

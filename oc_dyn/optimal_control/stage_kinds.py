@@ -34,12 +34,14 @@ class Extra:
 @dataclass(frozen=True, eq=False)
 class Parts:
     """What the stages of a phase are made of. start_rows: of its first node. inner: limits at the points of the method.
-    at_end: limits of its last node. extras, closing_extras: what the method adds, and adds to its last interval.
-    closes: whether the last interval is a kind of its own. decided: by what each of phase.within is."""
+    at_end: limits of its last node. costs: how they are summed. extras, closing_extras: what the method adds, and adds
+    to its last interval. closes: whether the last interval is a kind of its own. decided: by what each of phase.within
+    is."""
 
     start_rows: list
     inner: list
     at_end: list
+    costs: inside.Costs
     extras: list
     closing_extras: list
     closes: bool
@@ -203,6 +205,7 @@ class StageKinds:
             [*self.description.start_rows, *self._norm_rows()] if phase.number == 0 else [],
             inner,
             at_end,
+            inside.costs(self.description, phase, self.nodal),
             extras,
             [*ends, *after] if not last else extras,
             bool(phase.join) or bool(at_end) or (self.nodal and bool(self.controls) and not last),
@@ -256,8 +259,7 @@ class StageKinds:
         empty, after = type(x)(0, 1), None
         if closing and self.nodal and phase is not self.phases[-1]:
             more, after = ca.vertsplit(more, [0, more.numel() - self.u_scale.size, more.numel()])
-        scales = [e.scale for e in parts.extras]
-        step, following, points[:], rule = self._step(phase, X, U, constants, more, scales)
+        step, following, points[:], rule = self._step(phase, parts, X, U, constants, more)
         if after is not None:  # controls may jump where the next phase starts: this is their last value here
             points.append((following, step.u_next))
         end = following
@@ -273,8 +275,8 @@ class StageKinds:
         rows += self.at([r.expression for r in (parts.at_end if closing else ())], end, U, constants)
         here = (*phase.rows, *phase.node_rows, *parts.start_rows)
         rows += self.at([r.expression for r in here], X, U, constants)
-        costs = inside.costs(self.description, phase, self.nodal)
-        within, cost, inner = self._within(phase, parts, costs, closing, X, U, constants, constrained)
+        costs = parts.costs
+        within, cost, inner = self._within(phase, parts, closing, X, U, constants, constrained)
         rows += [*within, *self._ties(0, tied, X, U, constants, constrained)]
         h = self._length(phase, X, U, constants) if phase.squares else None
         residuals = [
@@ -290,12 +292,12 @@ class StageKinds:
             "residuals": ca.vertcat(empty, *residuals),
         }
 
-    def _within(self, phase, parts, costs, closing, X, U, constants, blocks):
+    def _within(self, phase, parts, closing, X, U, constants, blocks):
         """([rows], cost, [(weight, residual)]) of what is said of points within an interval; what is at one point is
         evaluated together."""
         which = [(w, d) for w, d in zip(phase.within, parts.decided, strict=True) if closing or not w.last]
         blocks[:] = [Block(w.constraint.lower.size, w.constraint, "", w.label, decided) for w, decided in which]
-        asked, weights = {}, []
+        asked, weights, costs = {}, [], parts.costs
         for w, _ in which:
             asked.setdefault(w.share, []).append(w.constraint.expression)
         for rate, interior in (*costs.sums, *costs.sums_of_squares):
@@ -353,7 +355,7 @@ class StageKinds:
     def _length(self, phase, X, U, constants):
         return self.at([self.description.length(phase.number)], X, U, constants)[0]
 
-    def _step(self, phase, X, U, constants, more, scales):
+    def _step(self, phase, parts, X, U, constants, more):
         """(Step, states at the next node, [(states, controls)] at its points, [(weight, states, controls)] of its
         rule). States that are stepped stay as they are while the others are integrated."""
         ks = self.rated(phase)
@@ -368,11 +370,10 @@ class StageKinds:
         def dynamics(y, w):
             return ca.vertcat(type(X)(0, 1), *self.at([phase.rates[k] for k in ks], merged(y), w, constants))
 
-        integrals = inside.costs(self.description, phase, self.nodal).integrals
-
         def cost(y, w):
-            return sum(self.at(integrals, merged(y), w, constants), type(X)(0))
+            return sum(self.at(parts.costs.integrals, merged(y), w, constants), type(X)(0))
 
+        scales = [e.scale for e in parts.extras]
         unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
         factors = iter(scales)
         rated = ca.vertcat(type(X)(0, 1), *(own[k] for k in ks))

@@ -373,12 +373,11 @@ class Transcribed(StageKinds):
             return np.ones(self.total)
         return unknowns[self.assembly.first[1:-1] - 1]
 
-    def steps(self, unknowns):
-        """(N,) lengths of the intervals [s]."""
-        T = self.values(unknowns)[2]
+    def steps(self, durations, relative_lengths):
+        """(N,) lengths of the intervals [s] from what `values` and `relative_lengths` give."""
         if self.free_mesh:
-            return self.duration_numbers(0)[0] / self.total * self.relative_lengths(unknowns)
-        return np.array([T[p.number] / p.nodes for p in self.phases for _ in range(p.nodes)])
+            return self.duration_numbers(0)[0] / self.total * relative_lengths
+        return np.array([durations[p.number] / p.nodes for p in self.phases for _ in range(p.nodes)])
 
     def values(self, unknowns):
         """(states (N + 1, n), controls (N or N + 1, n), durations of the phases) from the unknowns."""

@@ -66,9 +66,9 @@ class MotionProblem:
         """(h (N,), x (N + 1, c + 1, n), u (N, n)): lengths of the pieces [s], derivatives 0..c of q at the nodes and
         the next one in the pieces."""
         task, m = self.task, int(self.task.moving.sum())
-        h = self.made.steps(values)
+        own, controls, durations = self.made.values(values)
+        h = self.made.steps(durations, self.made.relative_lengths(values))
         mean = self.chain.T / self.nodes if self.kind.mesh == "free" else h[0]
-        own, controls, _ = self.made.values(values)
         found = self.chain.derivatives(own.reshape(len(own), -1, m), controls, mean)
         x = np.zeros((self.nodes + 1, task.continuity + 1, len(task.names)))
         u = np.zeros((self.nodes, len(task.names)))
