@@ -115,7 +115,7 @@ def solve(run, cfg):
 
 
 # quick runs are for tests, with C that is not optimised and on machines under load: a step may take five periods
-main = od.script(solve, Config(), quick={"duration": 1.0, "flags": ("-O0",), "of_period": 50.0, "fps": 5})
+main = od.script(solve, Config(), quick={"duration": 1.0, "flags": ("-O0",), "of_period": 5.0, "fps": 5})
 
 if __name__ == "__main__":
     sys.exit(main())
