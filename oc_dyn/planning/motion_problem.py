@@ -78,7 +78,7 @@ class MotionProblem:
 
     def given(self, margins):
         """{p, lbx, ubx, lbg, ubg} for margins (3 n,): shares of the limits MARGINS that may be used."""
-        task, n = self.task, len(self.task.names)
+        task = self.task
         use = dict(zip(MARGINS, np.split(margins, len(MARGINS)), strict=True))
         values = {
             "held": task.start[0],
@@ -91,7 +91,6 @@ class MotionProblem:
             if any(w.label[0] == name for w in self.made.phases[0].within):
                 finite = [use[k][np.isfinite(getattr(task.limits, k))] for k in quantities]
                 self.problem.bound(name, -np.concatenate(finite), np.concatenate(finite))
-        assert all(v.size == n for v in values.values())
         return {"p": self.made.parameters(values), **self.made.bounds}
 
     def carried(self, multipliers, other):
