@@ -17,6 +17,7 @@ from ..validation import number
 from .integrators import METHODS, chosen_method
 from .resampling import Curves, SolutionSamples, nodes_to_csv, times_of
 from .solution_check import SolutionCheck, check, parts
+from .solution_file import save
 
 
 class Solution:
@@ -102,6 +103,12 @@ class Solution:
     def resample(self, *, rate: float | None = None, times: Any = None, side: str = "after") -> SolutionSamples:
         """SolutionSamples at times (M,) [s], or at so many a second and the end; see sample."""
         return SolutionSamples(self, times_of(self, rate, times), side)
+
+    def save(self, path: StrPath) -> None:
+        """Write an .npz file, which Problem.load reads: the numbers that were found, with names, method, mesh, bounds,
+        multipliers and versions. It holds no expressions: to read it takes the Problem. Parameters are kept; guesses
+        are not. Raises ShapeError for an iterate that is not finite."""
+        save(self, path)
 
     def to_csv(self, path: StrPath, *, rate: float | None = None) -> None:
         """Write a table: time [s], states, controls, what else has a name, and limits that have one, at the nodes, or
