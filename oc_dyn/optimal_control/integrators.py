@@ -66,7 +66,7 @@ def collocation(degree=3):
         integral = sum(h * weight * cost(y, u) for weight, y, _ in rule)
         return Step(Z @ D, integral, inner, rows, [("x", float(t)) for t in tau[1:]], quadrature=rule)
 
-    step.order, step.made_by = 2 * degree, ("collocation", {"degree": degree})
+    step.order = 2 * degree
     return step
 
 

@@ -11,7 +11,8 @@ from ..validation import numbers
 from . import bernstein
 from .assembly import Group, assemble
 from .description import Constraint
-from .mesh import LONGEST, SHORTEST, states_for
+from .initial import unknowns
+from .mesh import LONGEST, SHORTEST
 from .stage_kinds import StageKinds, joined
 
 
@@ -287,34 +288,22 @@ class Transcribed(StageKinds):
 
     def guess(self, initial):
         """Unknowns from the guesses of the variables, or from a Solution."""
-        if initial is not None and initial.transcribed is self:
-            return initial.unknowns
-        known = (None, None)
         if initial is not None:
-            known = states_for(self.description, self.duration_numbers(0)[0], initial), initial.u
-        x = guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
-        u = guessed(self.controls, self.numbers.guess, known[1], self.total)
-        rows = []
-        chains, lengths = self._chain_guesses(initial), self._length_guesses(initial)
-        if initial is not None:
-            for what, found, own in zip(("states", "controls"), known, (self.x_scale, self.u_scale), strict=True):
-                if found.shape[1] != own.size:
-                    got = f"{found.shape[1]} rows of {what}, this problem {own.size}"
-                    raise ShapeError(f"initial: the solution has {got}; give one of a problem with the same variables")
+            return initial.unknowns if initial.transcribed is self else unknowns(self, initial)
+        x = guessed(self.states, self.numbers.guess, None, self.total)  # functions of the share of all intervals
+        u = guessed(self.controls, self.numbers.guess, None, self.total)
+        rows, chains = [], self._chain_guesses()
         for k, (stretch, _) in enumerate(self._stages()):
             share = k / self.total
-            durations = self.T_scale
-            if initial is not None and len(initial.durations) == len(self.durations):
-                durations = [initial.durations[t] for t in self.times]
             own = [x(share) / self.x_scale, u(share) / self.u_scale]
             for value, places, table in chains:
                 own[value][places] = table[min(k, len(table) - 1)]
-            row = [own[0], np.array(durations) / self.T_scale]
+            row = [own[0], np.ones(len(self.times))]
             row += [own[1]] if self.nodal or stretch else []
             for e in stretch.extras if stretch else []:
                 there = share + e.share / self.total
                 row.append((x(there)[e.rows] if e.like == "x" else u(there)) / e.scale)
-            row += [lengths[k : k + 1]] if self.free_mesh and stretch else []
+            row += [np.ones(1)] if self.free_mesh and stretch else []
             rows.append(np.concatenate([np.zeros(0), *row]))
         return np.concatenate(rows)
 
@@ -341,31 +330,16 @@ class Transcribed(StageKinds):
                     rows.append(Constraint(output, *bounds[name], name))
         return rows
 
-    def _chain_guesses(self, initial):
+    def _chain_guesses(self):
         """[(0 of the states or 1 of the controls, rows, values (nodes or intervals, rows))] of bernstein chains."""
         out, N = [], self.total
         places = dict(zip(map(id, self.symbols), [*self.state_rows, *self.control_rows], strict=False))
         for c in self.chain_numbers:
             derivatives = bernstein.guess_table(c.chain, self.numbers.guess[c.chain.name], self.numbers, N, c.T)
-            T = c.T
-            if initial is not None:
-                known = [x for x in initial.description.bernstein if (x.name, x.order) == (c.chain.name, c.chain.order)]
-                at, T = np.linspace(0, 1, len(initial.t)), initial.duration
-                for d, output in enumerate(known[0].outputs[:-1] if known else ()):
-                    values = initial[output]
-                    derivatives[d] = np.array([np.interp(np.linspace(0, 1, N + 1), at, y) for y in values.T]).T
-            x, u = c.unknowns(derivatives, T, c.T / N if self.free_mesh else None)
+            x, u = c.unknowns(derivatives, c.T, c.T / N if self.free_mesh else None)
             out += [(0, places[id(s)], x[:, j]) for j, s in enumerate(c.chain.coefficients[:-1])]
             out.append((1, places[id(c.chain.coefficients[-1])], u))
         return out
-
-    def _length_guesses(self, initial):
-        """(N,) lengths of the intervals over the mean one."""
-        N, T = self.total, self.duration_numbers(0)[0]
-        if initial is None:
-            return np.ones(N)
-        nodes = np.interp(np.linspace(0, 1, N + 1), np.linspace(0, 1, len(initial.t)), initial.t)
-        return np.clip(np.diff(nodes) * N / T, SHORTEST, LONGEST)
 
     def relative_lengths(self, unknowns):
         """(N,) lengths of the intervals over the mean ones of their phases."""
