@@ -14,6 +14,7 @@ from ..model.robot import Robot
 from ..types import Array
 from ..validation import expression as expression_of
 from ..validation import number
+from .error_estimate import ErrorEstimate, estimated
 from .integrators import METHODS, chosen_method
 from .solution_check import SolutionCheck, check
 
@@ -77,6 +78,17 @@ class Solution:
             raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
         return check(self, tolerance)
 
+    @cached_property
+    def _flows(self) -> dict[int, Any]:
+        """{number of a phase: where the integration of its intervals ends, a Flow}, as check() and error leave it."""
+        return {}
+
+    @cached_property
+    def error(self) -> ErrorEstimate:
+        """ErrorEstimate: what the states of single intervals, and the objective, are off by as the method integrates
+        inexactly; see ErrorEstimate. It goes on from the integration of check()."""
+        return estimated(self)
+
     def trajectory(
         self, chain: Sequence[ca.MX], robot: Robot | None = None, limits: Any = None, friction: bool = True,
     ) -> Any:  # fmt: skip
@@ -122,7 +134,7 @@ class Solution:
 
     def __getstate__(self):
         """What another process can read; see Problem.__getstate__."""
-        state = {k: x for k, x in vars(self).items() if k not in ("description", "transcribed")}
+        state = {k: x for k, x in vars(self).items() if k not in ("description", "transcribed", "_flows")}
         method = next((name for name, x in METHODS.items() if x is self.method), self.method)
         return {**state, "problem": self.problem.as_described(self.description), "method": method}
 
