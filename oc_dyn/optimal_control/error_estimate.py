@@ -24,6 +24,7 @@ import numpy as np
 
 from ..types import Array
 from .check_phase import SUBSTEPS
+from .costates import of_dynamics
 from .solution_check import check, parts_of, terminal_costs
 
 _ENOUGH = 0.1  # of an error: what its integration may be off by
@@ -63,7 +64,7 @@ def estimated(solution):
     """ErrorEstimate of a Solution."""
     if len(solution._flows) < len(solution.transcribed.phases):
         check(solution, 1e-3)
-    costates, cost = multipliers_of_dynamics(solution), abs(solution.objective)
+    costates, cost = of_dynamics(solution), abs(solution.objective)
     intervals, terms, uncertain, exact = [], [], 0.0, terminal_costs(solution).sum()
     for part in parts_of(solution):
         here = costates[sum(map(len, intervals)) :][: part.N].T
@@ -79,14 +80,6 @@ def estimated(solution):
     if not np.isfinite(uncertain):
         objective = np.nan
     return ErrorEstimate(tuple(intervals), largest, float(objective), float(uncertain))
-
-
-def multipliers_of_dynamics(solution):
-    """(N, n): the costates at the ends of all intervals by the rows of the dynamics, before the limits there, which
-    bear on states without their scales."""
-    made = solution.transcribed
-    rows = solution.multipliers[1][made.assembly.dynamics].reshape(made.total, made.nx)
-    return -rows[:, : made.x_scale.size] / made.x_scale
 
 
 def _of_phase(part, flow, costates):
