@@ -24,9 +24,10 @@ from ..types import Array, StrPath
 from ..validation import one_of
 from .check_functions import columns, evaluated
 from .check_phase import hermite
-from .solution_check import constants_of, parts
+from .solution_check import constants_of
 
 ACCURACY = 2e-6  # of an integration between nodes, relative to the scales
+PARTS = 8  # of an interval that is integrated, with cubics between
 MOST = 10**7  # times that are asked for at once
 
 
@@ -90,7 +91,9 @@ class Curves:
     @cached_property
     def integrated(self):
         """(shares, states there, their rates, what is missing at the ends), see Part.integrated."""
-        grid, values, slopes, error = self.part.integrated(ACCURACY * 20, least=8)
+        grid, values, slopes, error = self.part.integrated(ACCURACY * 20)
+        if self.part.flow.count < PARTS:
+            grid, values, slopes, error = self.part.in_parts(PARTS, False)
         if not error <= 1e-3:
             grid, values, slopes = self.part.unknown()
         values, slopes = [y[:-1] for y in values], [y[:-1] for y in slopes]
