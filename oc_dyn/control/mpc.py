@@ -28,6 +28,7 @@ from ..codegen.names import checked_c_name
 from ..codegen.source import c_source
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
 from ..interrupts import check_deadline, watched
+from ..numbers import shortened
 from ..optimal_control.problem import Problem
 from ..optimal_control.solver import checked_options, refusal
 from ..types import Array, ExpressionLike, Numbers, StrPath
@@ -59,6 +60,8 @@ def mpc(
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
+    if not isinstance(problem, Problem):
+        raise ShapeError(f"mpc: got {shortened(problem)}, expected an od.Problem")
     if problem.description.relative_length is not None:
         raise ShapeError("mpc: the problem has a free mesh, whose intervals have no fixed lengths; take mesh='uniform'")
     if problem.description.free_time:
