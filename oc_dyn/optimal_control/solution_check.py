@@ -32,7 +32,7 @@ def check(solution, tolerance):
     rows += _at_ends(solution)
     terminal = _kept(made, "terminal", made.description.terminal)(solution.x[-1], _last(solution.u), constants[:, -1])
     costs = np.concatenate([*costs, terminal.full().ravel()])
-    rows += _of_cost(solution, costs) if uncertainty <= tolerance else []
+    rows += _of_cost(solution, costs) if uncertainty <= tolerance and not solution.objective_changed else []
     worst = {}
     for row in rows:  # a bound that holds in several phases, or at points and nodes, is told once
         known = worst.get((row.what, row.name))
