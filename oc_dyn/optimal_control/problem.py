@@ -44,6 +44,8 @@ from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
 from .integrators import chosen_method
+from .opti import ProblemOpti, found_by, opti_of
+from .opti_symbols import OptiSymbols
 from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
 from .solution import Solution
@@ -596,6 +598,41 @@ class Problem:
             given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
         with deadline(time_limit):
             return made, solve(made.assembly, solver, hessian, outer, inner, given), given
+
+    def opti(
+        self, *, method: Any = "rk4", hessian: str = "exact", parameters: Mapping[Any, Values] | None = None,
+        initial: Solution | None = None, solver_options: Mapping[str, Any] | None = None,
+        compiled: bool | Callable[..., Any] = False,
+    ) -> tuple[ProblemOpti, OptiSymbols]:  # fmt: skip
+        """(opti, symbols): the same nonlinear program as a casadi.Opti, with ipopt set up, to be extended as one likes.
+
+        opti, symbols = ocp.opti(method="collocation")
+        opti.subject_to(ca.sumsqr(symbols["tau"][:, 3]) <= 5)      # columns are nodes
+        opti.minimize(opti.f + 0.1 * ca.sumsqr(symbols[v][:, -1]))
+        found = ocp.solution(opti.solve())
+
+        symbols: see OptiSymbols. Bounds, guesses and values of parameters are set, as they are now; opti.set_initial
+        and opti.set_value change them. Arguments as of solve. Derivatives: see ProblemOpti.
+        """
+        one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
+        if initial is not None and not isinstance(initial, Solution):
+            raise ShapeError(f"initial: got {shortened(initial)}, expected a Solution of this or another Problem")
+        made = self.transcribed(method, compiled)
+        given = {"p": made.parameters({} if parameters is None else parameters), **made.bounds}
+        options = options_of("solver_options", solver_options)
+        return opti_of(self, made, hessian, {**given, "x0": made.guess(initial)}, options)
+
+    def solution(self, opti_solution: Any) -> Solution:
+        """Solution from what solve() of an Opti of opti() returned; of the last iterate from the Opti itself, or from
+        its opti.debug, where it failed.
+
+        The objective is that of the Opti; where the user has changed it, check() does not compare it with the costs of
+        this Problem. Multipliers are those of the Problem's own bounds and rows. ShapeError for anything else.
+        """
+        program, result, given, changed = found_by(self, opti_solution)
+        solution = Solution(self, program.made, result, given)
+        solution.objective_changed = changed
+        return solution
 
     def with_mesh(
         self, nodes: int, duration: float | tuple[float, float] | None = None, nominal: float | None = None,

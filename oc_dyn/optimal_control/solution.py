@@ -29,6 +29,7 @@ class Solution:
     """
 
     local_optima: tuple = ()
+    objective_changed: bool = False  # by the user of an Opti, see Problem.opti
     objective: float
     status: str
     success: bool

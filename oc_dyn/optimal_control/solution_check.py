@@ -25,7 +25,7 @@ def check(solution, tolerance):
         solution._flows[part.phase.number] = part.flow
     rows += _at_ends(solution)
     costs = np.concatenate([*costs, terminal_costs(solution)])
-    rows += _of_cost(solution, costs) if uncertainty <= tolerance else []
+    rows += _of_cost(solution, costs) if uncertainty <= tolerance and not solution.objective_changed else []
     worst = {}
     for row in rows:  # a bound that holds in several phases, or at points and nodes, is told once
         known = worst.get((row.what, row.name))
