@@ -17,7 +17,8 @@ from ..errors import ShapeError
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A state or control: symbol, bounds and scale (n,), and whether the scale was given."""
+    """A state or control: symbol, bounds and scale (n,), and whether the scale was given. Of a state that is a point of
+    a manifold, manifold: a Manifold, and goal: symbol of a parameter (n,), where start or goal fix its end."""
 
     name: str
     symbol: ca.MX
@@ -25,11 +26,18 @@ class Variable:
     upper: np.ndarray
     scale: np.ndarray
     scaled: bool = False
+    manifold: object = None
+    goal: object = None
 
     @property
     def size(self):
         """Number of rows."""
         return self.symbol.numel()
+
+    @property
+    def rate_size(self):
+        """Number of rows of its rate."""
+        return self.size if self.manifold is None else self.manifold.tangent_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,9 +275,10 @@ class Description:
 
     @property
     def hidden(self):
-        """Parameters that no caller gives: those of chains, and durations of stages that are reused."""
+        """Parameters that no caller gives: those of chains, durations of stages that are reused, goals on manifolds."""
         durations = [s for d in self.durations if d.nominal_step is not None for s in (d.nominal, d.nominal_step)]
-        return [s for chain in self.bernstein for s in chain.parameters] + durations
+        goals = [v.goal for v in self.states if v.manifold is not None]
+        return [s for chain in self.bernstein for s in chain.parameters] + durations + goals
 
     def length(self, phase):
         """Expression: the length of an interval of a phase."""

@@ -39,7 +39,7 @@ from ..types import Executor, ExpressionLike, Guess
 from ..types import Numbers as Values
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, names, words
+from . import bernstein, manifolds, names, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
@@ -94,11 +94,19 @@ class Problem:
 
     def state(
         self, name: str, size: int = 1, *, lower: ExpressionLike = -np.inf, upper: ExpressionLike = np.inf,
-        scale: Values | None = None, guess: Guess = 0.0,
+        scale: Values | None = None, guess: Guess = 0.0, manifold: str | Robot | None = None,
     ) -> ca.MX:  # fmt: skip
         """Symbol (size, 1) of a state. lower, upper: bounds at all nodes, numbers, or expressions of parameters and
         variables, which become limits of all phases. scale: size of a typical value, by default
-        the larger bound, or 1. guess: (size,), (nodes + 1, size), or a function of the share of the time passed."""
+        the larger bound, or 1. guess: (size,), (nodes + 1, size), or a function of the share of the time passed.
+
+        manifold: "unit_quaternion" (w, x, y, z), whose rate is the angular velocity (3,) in the body's axes; "pose",
+        quaternion and position (7,), whose rate is the body twist, angular and linear (6,); or a Robot, q (nq,) with
+        the rate v (nv,). It stays there whatever the method, and a start or goal of it means a rotation, either sign of
+        a quaternion being the same. Its guess is by default the point without displacement.
+        """
+        if manifold is not None:
+            return manifolds.state(self, name, size, lower, upper, scale, guess, manifold)
         return self._variable(self._states, name, size, lower, upper, scale, guess)
 
     def control(
@@ -254,18 +262,16 @@ class Problem:
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
         usually takes fewer iterations and tolerates coarser grids. Bounds are for the caller to add by limit.
+        On spherical, planar and free joints q (nq,) is a state on the robot's manifold, and v (nv,) its velocity.
         scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
         includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
         check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
-        unfit = sorted(set(GROUPS) & robot.features)
-        if unfit:
-            problem = f"it has {unfit} joints; contact_body does them, or next(...) with robot.integrate"
-            raise ModelError(f"rigid_body of {robot.name}", [problem])
+        manifold = robot if set(GROUPS) & robot.features else None
         n, scale = robot.nv, (None,) * 3 if scale is None else scale
         guesses = guess if isinstance(guess, (list, tuple)) else [guess, 0.0, 0.0]
-        q = self.state("q", n, guess=guesses[0], scale=scale[0])
+        q = self.state("q", 1 if manifold else n, guess=guesses[0], scale=scale[0], manifold=manifold)
         v = self.state("v", n, guess=guesses[1], scale=scale[1])
         self.rate(q, v)
         if transcription == "inverse":
@@ -401,7 +407,7 @@ class Problem:
     # -- what holds -----------------------------------------------------------------------------------------
 
     def rate(self, state: ca.MX, expression: ExpressionLike) -> None:
-        """Time derivative of a state.
+        """Time derivative of a state, of one on a manifold its velocity.
 
         States with a next value, as those of chains and contact bodies, keep the value of an interval's start in it
         until its end: what a rate makes of them is of order 1, whatever the method. Solution.check() tells how far it
@@ -536,7 +542,9 @@ class Problem:
                 continue
             if named not in [v.name for v in known]:
                 raise UnknownName("state or control of the problem", shortened(key), [v.name for v in known])
-            self.numbers.guess[named] = self._guess(named, guess)
+            of = next(v for v in known if v.name == named)
+            guess = self._guess(named, guess)
+            self.numbers.guess[named] = manifolds.checked_guess(named, of.manifold, guess) if of.manifold else guess
 
     # -- solving --------------------------------------------------------------------------------------------
 
@@ -735,7 +743,8 @@ class Problem:
     def _say(self, what, state, expression):
         """A rate, step or join of a state in the phase now described."""
         number = self._number(state)
-        self._phases[-1] = self._phases[-1].with_state(what, number, self._column(expression, state))
+        size = self._states[number].rate_size if what == "rates" else state.numel()
+        self._phases[-1] = self._phases[-1].with_state(what, number, self._column(expression, state, size))
         self._revision += 1
 
     def _symbol(self, into, what, name, size):
@@ -788,12 +797,13 @@ class Problem:
                 return k
         raise UnknownName("state of the problem", shortened(symbol), [v.name for v in self._states])
 
-    def _column(self, expression, state):
-        expression, size = expression_of(str(state), expression), state.numel()
+    def _column(self, expression, state, size):
+        expression = expression_of(str(state), expression)
         if expression.numel() == 1 and size > 1 and not ca.symvar(expression):
             expression = ca.repmat(expression, size, 1)
         if expression.numel() != size:
-            raise ShapeError(f"rate, next or join of {state}: got {expression.numel()} rows, expected {size}")
+            of = "" if size == state.numel() else ", the velocity of its manifold in the body's axes"
+            raise ShapeError(f"rate, next or join of {state}: got {expression.numel()} rows, expected {size}{of}")
         return expression
 
     def _ends(self, values, rows, where):
@@ -803,6 +813,8 @@ class Problem:
             if self._end_of_chain(symbol, value, where):
                 continue
             known = next((v for v in self._states if v.symbol is symbol), None)
+            if known and known.manifold and manifolds.end(self, known, value, where, rows):
+                continue
             x = expression_of(where, symbol)
             if isinstance(value, tuple):
                 x, *ends = words.pair(where, x, value)

@@ -9,6 +9,7 @@ from ..errors import ShapeError, UnknownName
 from ..numbers import as_floats, shortened
 from ..validation import numbers
 from . import bernstein
+from . import manifolds as curved
 from .assembly import Group, assemble
 from .description import Constraint
 from .mesh import LONGEST, SHORTEST, states_for
@@ -209,6 +210,8 @@ class Transcribed(StageKinds):
         """Bounds of the unknowns of a stage. known: {where: {name: (lower, upper)}} of those of chains."""
         bound, free = ("upper", np.inf) if upper else ("lower", -np.inf)
         fixed = {**(getattr(self.numbers, where) if where else {})}
+        if where == "goal":  # on manifolds rows hold it
+            fixed = {k: x for k, x in fixed.items() if not any(v.name == k and v.manifold for v in self.states)}
         fixed |= {name: both[upper] for name, both in known[where].items()}
         own = [fixed.get(v.name, getattr(v, bound)) for v in self.states]
         T = [self.duration_numbers(t)[1 + upper] if where == "start" else free for t in self.times]
@@ -274,9 +277,11 @@ class Transcribed(StageKinds):
 
     def hidden_values(self):
         """Values of description.hidden, as they are now."""
+        on, goals = [v for v in self.states if v.manifold is not None], self.numbers.goal
         out = [x for chain in self.chain_numbers for x in chain.values()]
         for duration, T, phase in zip(self.durations, self.nominal_durations, self.phases, strict=True):
             out += [] if duration.nominal_step is None else [[T, T / phase.nodes]]
+        out += [goals[v.name] if v.name in goals else v.manifold.neutral() for v in on]
         return joined(out)
 
     @property
@@ -292,7 +297,7 @@ class Transcribed(StageKinds):
         known = (None, None)
         if initial is not None:
             known = states_for(self.description, self.duration_numbers(0)[0], initial), initial.u
-        x = guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
+        x = self._guessed_states(known[0])  # functions of the share of all intervals
         u = guessed(self.controls, self.numbers.guess, known[1], self.total)
         rows = []
         chains, lengths = self._chain_guesses(initial), self._length_guesses(initial)
@@ -313,10 +318,29 @@ class Transcribed(StageKinds):
             row += [own[1]] if self.nodal or stretch else []
             for e in stretch.extras if stretch else []:
                 there = share + e.share / self.total
-                row.append((x(there)[e.rows] if e.like == "x" else u(there)) / e.scale)
+                like = u(there)
+                if e.like == "x":
+                    steps = self._local(self.phases[stretch.phase]).steps
+                    like = steps(*(x(share)[None, e.rows] for share in (share, there)))[0]
+                row.append(like / e.scale)
             row += [lengths[k : k + 1]] if self.free_mesh and stretch else []
             rows.append(np.concatenate([np.zeros(0), *row]))
         return np.concatenate(rows)
+
+    def _guessed_states(self, known):
+        """Function of the share of all intervals: guess of the states, or what is known of them; quaternions are of
+        unit length, and have signs that fit at nodes."""
+        x = guessed(self.states, self.numbers.guess, known, self.total)
+        if all(v.manifold is None for v in self.states):
+            return x
+        nodes = np.array([x(k / self.total) for k in range(self.total + 1)])
+        signs = curved.signs(self.states, nodes, self.numbers.start)
+
+        def on_manifolds(share):
+            near = signs[min(round(share * self.total), self.total)]
+            return curved.unit_rows(self.states, (x(share) * near)[None])[0]
+
+        return on_manifolds
 
     def packed(self, x, u, durations, lengths):
         """Unknowns from states x (N + 1, n), controls u (N, nu), durations of the phases, and lengths (N,) of intervals
@@ -383,7 +407,7 @@ class Transcribed(StageKinds):
         """(states (N + 1, n), controls (N or N + 1, n), durations of the phases) from the unknowns."""
         n, k = self.x_scale.size, len(self.times)
         stages = np.split(unknowns, self.assembly.first[1:-1])
-        x = np.array([z[:n] * self.x_scale for z in stages])
+        x = curved.unit_rows(self.states, np.array([z[:n] * self.x_scale for z in stages]))
         free = dict(zip(self.times, stages[0][n : n + k] * self.T_scale, strict=True))
         T = [float(free.get(t, self.duration_numbers(t)[0])) for t in range(len(self.durations))]
         if self.free_mesh:
@@ -396,11 +420,15 @@ class Transcribed(StageKinds):
         """[(what it is like, share of the interval, rows, values (intervals, n))] of what the method adds within
         intervals, a list for every phase."""
         stages, at, parts = np.split(unknowns, self.assembly.first[1:-1]), 0, [[] for _ in self.phases]
+        x, _, _ = self.values(unknowns)
         for stretch in self.stretches:
             own, values = stages[at : at + stretch.count], []
             skip = self.nx + (0 if self.nodal else self.u_scale.size)
             for e in stretch.extras:
                 found = np.array([z[skip : skip + e.scale.size] * e.scale for z in own]).reshape(len(own), e.scale.size)
+                if e.like == "x":
+                    starts = x[at : at + stretch.count][:, e.rows]
+                    found = self._local(self.phases[stretch.phase]).values(starts, found)
                 values.append((e, found))
                 skip += e.scale.size
             parts[stretch.phase].append(values)
