@@ -56,7 +56,7 @@ def random_guess(problem, transcribed, rng):
     description, N = problem.description, transcribed.total
     own = {s.name() for chain in description.bernstein for s in chain.coefficients}
     groups = {p.name(): points[0].name() for points in description.splines for p in points}
-    shares, out, waves = np.linspace(0, 1, N + 1), {}, {}
+    places, out, waves = transcribed.places, {}, {}
     held = set.intersection(*(set(phase.held(description.states)) for phase in description.phases))
     for k, v in enumerate((*description.states, *description.controls)):
         if v.name in own or k == description.time:
@@ -64,19 +64,19 @@ def random_guess(problem, transcribed, rng):
         ends = [v.name in getattr(problem.numbers, where) for where in ("start", "goal")]
         group = groups.get(v.name, v.name)
         if group not in waves:  # control points of a spline move together
-            waves[group] = _constant(rng, N, v.size) if k in held else _wave(rng, shares, v.size, *ends)
+            waves[group] = _constant(rng, N, v.size) if k in held else _wave(rng, places, v.size, *ends)
         wave = waves[group]
         for body in description.bodies:
             for i in body.quaternions if body.q is v.symbol else ():
                 wave[:, i : i + 4] = 0.0
         high = (v.upper - v.lower) / 2
-        guess = guessed([v], problem.numbers.guess, None, N)
-        table = np.array([guess(share) for share in shares]) + np.where(np.isfinite(high), high, v.scale) * wave
+        guess = guessed([v], problem.numbers.guess, places)
+        table = np.array([guess(place) for place in places]) + np.where(np.isfinite(high), high, v.scale) * wave
         out[v.name] = np.clip(table, v.lower, v.upper)
         if k in held:
             out[v.name] = out[v.name][0]
     for chain in transcribed.chain_numbers:
-        out[chain.chain.name] = _chain_guess(problem, chain, N, _wave(rng, shares, chain.chain.size, True, True))
+        out[chain.chain.name] = _chain_guess(problem, chain, N, _wave(rng, places, chain.chain.size, True, True))
     return out
 
 
