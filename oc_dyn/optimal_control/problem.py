@@ -60,10 +60,11 @@ class Problem:
     duration: of the (first) phase [s], a number, or (lower, upper) for a free one. nominal: the duration that a free
     one is scaled by and guessed as, by default the geometric mean of its bounds, on a free mesh nearest to that where
     intervals can add up to both bounds, which are at most 40 apart for that.
-    mesh: "uniform" for intervals of equal length. "free": each has a length of its own, 0.1 to 4 times that of the
-    nominal duration, an unknown of the interval: what switches does so at a node, and no unknown couples all intervals.
-    It is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the
-    share of the nominal duration that has passed.
+    mesh: "uniform" for intervals of equal length. Breakpoints (nodes + 1,), increasing from 0 to 1: shares of the
+    duration of the phase that have passed at its nodes. "free": each interval has a length of its own, 0.1 to 4 times
+    that of the nominal duration, an unknown: what switches does so at a node, and no unknown couples all intervals. It
+    is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the share
+    of the nominal duration that has passed.
     start_time: of the motion [s], a number, or (lower, upper) for a free one; what `time` begins at.
     reusable: durations are parameters of the stages, so that problems which with_mesh makes of this one, on other
     intervals or in other durations, share what is built and differentiated.
@@ -74,7 +75,7 @@ class Problem:
     """
 
     def __init__(
-        self, nodes: int, duration: float | tuple[float, float], *, mesh: str = "uniform",
+        self, nodes: int, duration: float | tuple[float, float], *, mesh: str | Values = "uniform",
         nominal: float | None = None, reusable: bool = False, start_time: float | tuple[float, float] = 0.0,
     ) -> None:  # fmt: skip
         self._states, self._controls, self._parameters, self._varying = [], [], [], []
@@ -83,11 +84,11 @@ class Problem:
         self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
         self._chains, self._splines, self._bodies, self._bernstein, self._named = [], [], [], [], {}
-        one_of("mesh", mesh, ("uniform", "free"))
-        self._relative_length = ca.MX.sym("relative_length") if mesh == "free" else None
+        kind, breakpoints = meshes.checked(mesh, ("uniform", "free"))
+        self._relative_length = ca.MX.sym("relative_length") if kind == "free" else None
         self.numbers = Numbers()  # guesses and fixed ends, read at every solve
         self._revision, self._made = 0, {}  # whatever changes the description raises the revision
-        meshes.begin(self, nodes, duration, nominal, flag("Problem: reusable", reusable))
+        meshes.begin(self, nodes, duration, nominal, flag("Problem: reusable", reusable), breakpoints)
         words.begin_time(self, start_time)
 
     # -- what there is --------------------------------------------------------------------------------------
@@ -160,6 +161,7 @@ class Problem:
         if basis == "b_spline":
             if self._relative_length is not None:
                 raise OrderError("Problem: a b_spline chain has knots at equal times; use another basis on a free mesh")
+            meshes.check_equal("a b_spline chain", self)
             if np.isfinite([*self._bounds(name, lower, upper, size)]).any():
                 raise ShapeError(f"chain {name!r}: bounds of q are for the other bases; use limit with b_spline")
             return self._spline(name, size, order, limits, scale, guess)
@@ -197,6 +199,7 @@ class Problem:
         """The chain of bernstein.py."""
         if len(self._phases) > 1:
             raise OrderError("Problem: a bernstein chain is for one phase; use taylor")
+        meshes.check_equal("a bernstein chain", self)
         limits = self._each("bounds", bounds, order, size)
         limits = [np.full(size, np.inf) if x is None else x for x in limits + [None] * (order - len(limits))]
         bounds = [tuple(ends), *(self._bounds(f"{name}: bounds", -x, x, size) for x in limits)]
@@ -345,17 +348,23 @@ class Problem:
         mean = self._durations[-1].mean_step(self._share)
         return mean if self._relative_length is None else mean * self._relative_length
 
-    def phase(self, nodes: int, duration: float | tuple[float, float], *, nominal: float | None = None) -> Problem:
+    def phase(
+        self, nodes: int, duration: float | tuple[float, float], *, nominal: float | None = None,
+        mesh: str | Values = "uniform",
+    ) -> Problem:  # fmt: skip
         """From here on rates, limits and costs are those of one more phase behind the ones there are.
 
-        Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again.
+        Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again. mesh:
+        "uniform" or breakpoints, see Problem.
         """
+        _, breakpoints = meshes.checked(mesh, ("uniform",))
         if self._splines:
             raise OrderError("Problem: a b_spline chain has knots at equal times, so it is for one phase; use taylor")
         if self._bernstein or self._relative_length is not None:
             what = "a bernstein chain is" if self._bernstein else "a free mesh is"
             raise OrderError(f"Problem: {what} for one phase; use taylor and a uniform mesh")
-        meshes.add_phase(self, nodes, duration, nominal, self._durations[0].nominal_step is not None)
+        reusable = self._durations[0].nominal_step is not None
+        meshes.add_phase(self, nodes, duration, nominal, reusable, breakpoints)
         for chain in self._chains:
             self._step(chain)
         for body in self._bodies:
@@ -399,8 +408,8 @@ class Problem:
     def at(self, values: dict[Any, Any], *, fraction: float | None = None, time: float | None = None) -> None:
         """{expression: value, or (lower, upper)} at one node of the phase now described, as start and goal.
 
-        fraction: of its intervals, 0 for its first node. time [s]: of that node, as solution.t, where durations are
-        fixed. Raises ShapeError, which names the nearest fractions, where there is no node.
+        fraction: of its duration, on a free mesh of its intervals, 0 for its first node. time [s]: of that node, as
+        solution.t, where durations are fixed. Raises ShapeError where there is no node, which names the nearest ones.
         """
         words.at(self, values, fraction, time)
 
@@ -511,8 +520,9 @@ class Problem:
         Gauss-Lobatto rule with so many interior points, on a uniform mesh what counts at the end counting at the start
         of the next. Without points the rule is that of the method, for which chains and contact bodies stay as they are
         at the start of an interval; on a free mesh integrals and squares of them get points of their own.
-        mean: a cost at the starts of intervals, each counted with its share of their number. maximum: of an expression,
-        the largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
+        mean: a cost at the starts of intervals, each counted with its share of the phase's duration, on a free mesh of
+        their number. maximum: of an expression, the largest value of its rows over the phase, where limits hold: a
+        variable "maximum" above them."""
         if maximum is not None:
             words.keep_below(self, maximum)
         if mean is not None:
@@ -643,14 +653,18 @@ class Problem:
         return solution
 
     def with_mesh(
-        self, nodes: int, duration: float | tuple[float, float] | None = None, nominal: float | None = None,
+        self, nodes: int | Sequence[int | None] | None = None, duration: float | tuple[float, float] | None = None,
+        nominal: float | None = None, *, mesh: str | Values | Sequence[Any] | None = None,
     ) -> Problem:  # fmt: skip
         """The same problem on other intervals, and in another duration: a Problem with ends, bounds and guesses of its
         own, which can be changed without those of this one. It shares its symbols, and what is built for it.
 
-        duration: as it is by default; nominal: of a free one, by default as that of a new Problem if the duration is
-        given. Guesses that are tables are interpolated."""
-        return meshes.with_mesh(self, count("with_mesh: nodes", nodes, 1, 10**6), duration, nominal)
+        nodes: number of intervals, by default as many as the mesh has; of several phases a list, one each, None for as
+        before. mesh: "uniform", the default where nodes are given, or breakpoints as those of a Problem; of several
+        phases a list. duration: as it is by
+        default, for one phase; nominal: of a free one, by default as that of a new Problem if the duration is given.
+        Guesses that are tables are interpolated."""
+        return meshes.with_mesh(self, nodes, duration, nominal, mesh)
 
     def transcribed(
         self, method: Any = "rk4", compiled: bool | Callable[..., Any] = False, graph: str = "mx",

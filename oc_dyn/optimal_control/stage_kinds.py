@@ -301,12 +301,12 @@ class StageKinds:
         evaluated together."""
         which = [(w, d) for w, d in zip(phase.within, parts.decided, strict=True) if closing or not w.last]
         blocks[:] = [Block(w.constraint.lower.size, w.constraint, "", w.label, decided) for w, decided in which]
-        asked, weights, costs = {}, [], parts.costs
+        asked, weights, costs, merged = {}, [], parts.costs, inside.equal_lengths(self.description, phase)
         for w, _ in which:
             asked.setdefault(w.share, []).append(w.constraint.expression)
         for rate, interior in (*costs.sums, *costs.sums_of_squares):
             at, own = lobatto(interior)
-            if not self.free_mesh:
+            if merged:
                 own[0] += own[-1]  # the end is the start of the next interval, which is as long
                 at = at[:-1]
             for share, weight in zip(at.tolist(), own.tolist(), strict=False):
@@ -315,7 +315,7 @@ class StageKinds:
         found = {k: iter(values) for k, values in self.at_shares(asked, X, U, constants, phase.number).items()}
         rows, cost = [ca.vec(next(found[w.share])) for w, _ in which], 0
         values = [(weight, next(found[share])) for share, weight in weights]
-        ends = sum(interior + 2 - (not self.free_mesh) for _, interior in costs.sums)
+        ends = sum(interior + 2 - merged for _, interior in costs.sums)
         if ends:
             h = self._length(phase, X, U, constants)
             cost = sum(weight * h * value for weight, value in values[:ends])

@@ -57,7 +57,7 @@ def random_guess(problem, transcribed, rng):
     description, N = problem.description, transcribed.total
     own = {s.name() for chain in description.bernstein for s in chain.coefficients}
     groups = {p.name(): points[0].name() for points in description.splines for p in points}
-    shares, out, waves = np.linspace(0, 1, N + 1), {}, {}
+    places, out, waves = transcribed.places, {}, {}
     held = set.intersection(*(set(phase.held(description.states)) for phase in description.phases))
     for k, v in enumerate((*description.states, *description.controls)):
         if v.name in own or k == description.time:
@@ -66,14 +66,14 @@ def random_guess(problem, transcribed, rng):
         group = groups.get(v.name, v.name)
         if group not in waves:  # control points of a spline move together
             rows = v.rate_size
-            waves[group] = _constant(rng, N, rows) if k in held else _wave(rng, shares, rows, *ends)
+            waves[group] = _constant(rng, N, rows) if k in held else _wave(rng, places, rows, *ends)
         wave = waves[group]
         for body in description.bodies:
             for i in body.quaternions if body.q is v.symbol else ():
                 wave[:, i : i + 4] = 0.0
         high = (v.upper - v.lower) / 2
-        guess, reach = guessed([v], problem.numbers.guess, None, N), np.where(np.isfinite(high), high, v.scale)
-        table = np.array([guess(share) for share in shares])
+        guess, reach = guessed([v], problem.numbers.guess, places), np.where(np.isfinite(high), high, v.scale)
+        table = np.array([guess(place) for place in places])
         if v.manifold is None:
             table = table + reach * wave
         else:
@@ -82,7 +82,7 @@ def random_guess(problem, transcribed, rng):
         if k in held:
             out[v.name] = out[v.name][0]
     for chain in transcribed.chain_numbers:
-        out[chain.chain.name] = _chain_guess(problem, chain, N, _wave(rng, shares, chain.chain.size, True, True))
+        out[chain.chain.name] = _chain_guess(problem, chain, N, _wave(rng, places, chain.chain.size, True, True))
     return out
 
 

@@ -97,7 +97,7 @@ def _typical(clock):
 
 
 def _clock(problem, start):
-    """Clock of the phases there are: nodes of a phase are spread evenly over its nominal duration."""
+    """Clock of the phases there are, in which the place of guesses is spread evenly over the nominal duration."""
     nodes = np.cumsum([0, *(phase.nodes for phase in problem._phases)])
     times = np.cumsum([start, *(problem.numbers.durations[phase.number][0] for phase in problem._phases)])
     return Clock(nodes / nodes[-1], times[:, None])
@@ -242,7 +242,7 @@ def at(problem, values, fraction, time):
         raise ShapeError("at: expected a fraction of the intervals or a time, one of them")
     phase = problem._phases[-1]
     fraction = _fraction_of(problem, number("at: time", time)) if fraction is None else number("at: fraction", fraction)
-    fraction = phase.node(fraction) / phase.nodes
+    fraction = float(phase.breakpoints[phase.node(fraction)])
     rows = []
     for x, value in values.items():
         known = _on_manifold(problem, x)
