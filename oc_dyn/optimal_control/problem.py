@@ -35,11 +35,11 @@ from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
-from ..types import Executor, ExpressionLike, Guess
+from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, names, words
+from . import bernstein, names, solution_file, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
@@ -607,6 +607,13 @@ class Problem:
         with deadline(time_limit):
             return made, solve(made.assembly, solver, hessian, outer, inner, given), given
 
+    def load(self, path: StrPath, *, method: Any = None) -> Solution:
+        """Solution of this problem from a file of Solution.save. On another mesh it is one of with_mesh of that mesh.
+
+        method: the one it was solved by, where that is a function of one's own. Raises FileError for a file that is
+        damaged, or of a problem with other names, sizes, bounds, scales or equations, which are named."""
+        return solution_file.load(path, self, method, Solution)
+
     def with_mesh(
         self, nodes: int | Sequence[int | None] | None = None, duration: float | tuple[float, float] | None = None,
         nominal: float | None = None, *, mesh: str | Values | Sequence[Any] | None = None,
@@ -821,3 +828,10 @@ class Problem:
         for i, (x, low, high) in enumerate(zip(fixed, lower, upper, strict=False)):
             if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
                 raise LimitError(f"{where}: {name}[{i}] is {x:g}, outside its bounds {low:g} to {high:g}")
+
+
+def load_solution(path: StrPath, problem: Problem, *, method: Any = None) -> Solution:
+    """Solution of a Problem from a file of Solution.save; see Problem.load."""
+    if not isinstance(problem, Problem):
+        raise ShapeError(f"load_solution: got {shortened(problem)}, expected a Problem")
+    return problem.load(path, method=method)
