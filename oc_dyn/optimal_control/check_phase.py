@@ -34,7 +34,7 @@ class Part:
     def __init__(self, solution, phase, functions, constants, inner, first):
         made, N = solution.transcribed, phase.nodes
         here = slice(first, first + N)
-        self.made, self.phase, self.f, self.N = made, phase, functions, N
+        self.made, self.phase, self.f, self.N, self.first = made, phase, functions, N, first
         self.t, self.h = solution.t[here], np.diff(solution.t)[here]
         self.relative = solution.relative_lengths[here]
         # of a state whose scale nobody gave the largest value, as 1 may be far more; below 1e-4 solvers leave noise

@@ -88,8 +88,8 @@ class Solution:
 
     @cached_property
     def error(self) -> ErrorEstimate:
-        """ErrorEstimate: what the states of single intervals, and the objective, are off by as the method integrates
-        inexactly; see ErrorEstimate. It goes on from the integration of check()."""
+        """ErrorEstimate: what the states of single intervals, and the objective, are off by; see there. It goes on from
+        the integration of check(). It is a first-order estimate by one mesh: `two_meshes` is a second opinion."""
         return estimated(self)
 
     @cached_property
