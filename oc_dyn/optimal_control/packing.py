@@ -30,7 +30,7 @@ def packed_numbers(numbers, description):
     """Numbers whose guesses can be sent. Functions are sampled where the methods of integrators.py ask for them, so
     that these get the same values."""
     total = sum(p.nodes for p in description.phases)
-    inner = [0.5, *ca.collocation_points(3, "legendre")]
+    inner = [0.5, *ca.collocation_points(3, "legendre"), *ca.collocation_points(3, "radau")]
     shares = [k / total for k in range(total + 1)] + [k / total + s / total for k in range(total) for s in inner]
     shares = np.unique(shares)
 
