@@ -173,10 +173,11 @@ class _Run:
             solution = self.first(self.problem, self.how)
             self.local_optima = solution.local_optima
         else:
-            options = dict(self.how["solver_options"] or {})
-            if self.how["solver"] == "ipopt" and not self.failures:
-                options = {**_WARM, **options}
-            how = {**self.how, "method": self.method, "initial": self.good[-1] if self.good else None}
+            options, initial = dict(self.how["solver_options"] or {}), self.how["initial"]
+            if self.good and not self.failures:
+                initial = self.good[-1]
+                options = {**(_WARM if self.how["solver"] == "ipopt" else {}), **options}
+            how = {**self.how, "method": self.method, "initial": initial}
             try:
                 solution = Solution(self.problem, *self.problem._found(**{**how, "solver_options": options}))
             except SolveError as error:
@@ -228,6 +229,9 @@ class _Run:
             self.why = f"{TIME_LIMIT} after round {len(self.rounds)}"
             return
         phases = self.problem.description.phases
+        if solution is None and self.good and self.failures == 1:
+            self.done = "again, from the guess"
+            return None
         if solution is None or self.asked.over(solution) <= 1 or not _may_differ(self.problem):
             return self._finer([halved(p.breakpoints) for p in phases], "all in two")
         if self._move(solution):
@@ -262,7 +266,9 @@ class _Run:
             here = slice(first, first + phase.nodes)
             kept = tuple(r.fraction for r in phase.node_rows)
             own = errors / self.asked.tolerance
-            out.append(Demand(phase.breakpoints, own, loss[here], order, _order_of_cost(self.method) + 1, kept))
+            every = losses[here] * len(losses) / allowed
+            loss_order = _order_of_cost(self.method) + 1
+            out.append(Demand(phase.breakpoints, own, loss[here], every, order, loss_order, kept))
             first += phase.nodes
         return out
 

@@ -21,12 +21,14 @@ class Demand:
     """What the intervals of a phase are off by, over what they may be: 1 is just good enough.
 
     errors (N,): of the states, of order `order` in the length of an interval. losses (N,): in the objective, of order
-    `loss_order`. kept: breakpoints that have to stay.
+    `loss_order`, zero where they may stay; all_losses (N,): the same of all, over an equal share of what they may add
+    up to. kept: breakpoints that have to stay.
     """
 
     breakpoints: np.ndarray
     errors: np.ndarray
     losses: np.ndarray
+    all_losses: np.ndarray
     order: float
     loss_order: float
     kept: tuple = ()
@@ -80,7 +82,7 @@ def _joined(demand, parts):
             continue
         longer = (h[k] + h[k + 1]) / min(h[k], h[k + 1])
         error = max(demand.errors[k], demand.errors[k + 1]) * longer**demand.order
-        loss = (demand.losses[k] + demand.losses[k + 1]) * longer**demand.loss_order
+        loss = (demand.all_losses[k] + demand.all_losses[k + 1]) * longer**demand.loss_order
         beside = max(parts[k - 1] if k else 1, parts[k + 2] if k + 2 < N else 1) > 1  # a graded mesh stays graded
         out[k] = max(error, loss) < FAR_BELOW and not beside
     return out

@@ -13,6 +13,7 @@ from .assembly import Group, assemble
 from .description import Constraint
 from .initial import unknowns
 from .mesh import LONGEST, SHORTEST
+from .polynomials import bernstein_values
 from .stage_kinds import StageKinds, joined
 
 
@@ -215,10 +216,13 @@ class Transcribed(StageKinds):
         fixed |= {name: both[upper] for name, both in known[where].items()}
         own = [fixed.get(v.name, getattr(v, bound)) for v in self.states]
         T = [self.duration_numbers(t)[1 + upper] if where == "start" else free for t in self.times]
-        controls = joined(getattr(v, bound) for v in self.controls) / self.u_scale
+        states, controls = (joined(getattr(v, bound) for v in some) for some in (self.states, self.controls))
+        controls = controls / self.u_scale
         row = [joined(own) / self.x_scale, np.array(T) / self.T_scale]
         row += [controls] if self.nodal or stretch else []
-        row += [controls if e.bounded else np.full(e.scale.size, free) for e in (stretch.extras if stretch else [])]
+        for e in stretch.extras if stretch else []:
+            like = states[e.rows] / e.scale if e.like == "x" else controls
+            row.append(like if e.bounded else np.full(e.scale.size, free))
         row += [[LONGEST if upper else SHORTEST]] if self.free_mesh and stretch else []
         return np.concatenate(row)
 
@@ -377,7 +381,7 @@ class Transcribed(StageKinds):
 
     def inner(self, unknowns):
         """[(what it is like, share of the interval, rows, values (intervals, n))] of what the method adds within
-        intervals, a list for every phase."""
+        intervals, a list for every phase. Of controls that are polynomials of control_degree their values there."""
         stages, at, parts = np.split(unknowns, self.assembly.first[1:-1]), 0, [[] for _ in self.phases]
         for stretch in self.stretches:
             own, values = stages[at : at + stretch.count], []
@@ -386,6 +390,8 @@ class Transcribed(StageKinds):
                 found = np.array([z[skip : skip + e.scale.size] * e.scale for z in own]).reshape(len(own), e.scale.size)
                 values.append((e, found))
                 skip += e.scale.size
+            if self.control_degree:
+                values = self._valued(own, values)
             parts[stretch.phase].append(values)
             at += stretch.count
 
@@ -395,6 +401,20 @@ class Transcribed(StageKinds):
 
         # the last interval of a phase may have one more, for the start of the next
         return [[joined(same) for same in zip(*of, strict=False)] for of in parts]
+
+
+    def _valued(self, stages, extras):
+        """[(Extra, values)] with the values of the polynomials of controls in place of their coefficients."""
+        u = [z[self.nx : self.nx + self.u_scale.size] * self.u_scale for z in stages]
+        coefficients = [np.reshape(u, (len(stages), self.u_scale.size))]
+        coefficients += [values for e, values in extras if e.like == "u"]
+        out = []
+        for e, values in extras:
+            if e.like == "u":
+                weights = bernstein_values(self.control_degree, e.share)
+                values = sum(w * c for w, c in zip(weights, coefficients, strict=True))
+            out.append((e, values))
+        return out
 
 
 def _sized(what, value, size):
