@@ -39,7 +39,7 @@ from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, manifolds, names, solution_file, words
+from . import bernstein, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
@@ -563,11 +563,12 @@ class Problem:
         parameters: Mapping[Any, Values] | None = None, initial: Solution | None = None,
         solver_options: Mapping[str, Any] | None = None, compiled: bool | Callable[..., Any] = False,
         raises: bool = True, check: str = "warn", time_limit: float | None = None, starts: int = 1, seed: int = 0,
-        executor: str | Executor = "serial",
+        executor: str | Executor = "serial", tolerance: float | None = None, rounds: int = 15, most_nodes: int = 5000,
     ) -> Solution:  # fmt: skip
         """Solution of the problem.
 
-        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", or one of integrators.py made by hand.
+        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", or one of
+        integrators.py, as radau(degree=4).
         solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, with its multipliers where nothing else changed.
@@ -579,6 +580,13 @@ class Problem:
         starts: from the guess, and from so many less one random ones about it, the same for the same seed: smooth in
         time, within bounds or as large as scales. The best solution is returned; its local_optima are the (objective,
         status, iterations) of all of them in order. executor: where they run, see oc_dyn.executors.
+        tolerance: solve on one mesh after the other, each from the solution before, until Solution.error says that the
+        states of all intervals are within it, relative to their scales, and the objective, relative to its size, or
+        absolutely where that is below 1, and two meshes agree on it; see refinement. The Solution is that of the last
+        mesh, its problem one with that mesh, and `rounds` tell of all. Where `rounds`, most_nodes (intervals) or the
+        time_limit, which is that of all rounds then, run out, it is the best one there is: its status begins with
+        "tolerance not reached" and tells why and what is left, success is False, and a CheckWarning says so (an error
+        with check="raise", nothing with "off"). raises: is about the solver, where not one round succeeds.
         """
         one_of("check", check, ("warn", "raise", "off"))
         one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
@@ -588,7 +596,20 @@ class Problem:
         how = {"method": method, "solver": solver, "hessian": hessian, "parameters": parameters, "initial": initial}
         how |= {"solver_options": solver_options, "compiled": compiled, "time_limit": time_limit}
         starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
-        solution = Solution(self, *self._found(**how)) if starts == 1 else best_of(self, starts, seed, executor, how)
+
+        def first(problem, how):
+            if starts > 1:
+                return best_of(problem, starts, seed, executor, how)
+            return Solution(problem, *problem._found(**how))
+
+        if tolerance is None:
+            solution = first(self, how)
+        else:
+            asked = refinement.checked(self, tolerance, rounds, most_nodes, how)
+            solution = refinement.refined(self, asked, how, first)
+        if refinement.ran_out(solution):
+            refinement.tell(solution, check)
+            return solution
         if raises and not solution.success:
             message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
             message += "what its last iterate misses is told by the check() of this error's .solution"

@@ -14,6 +14,7 @@ from .assembly import Group, assemble
 from .description import Constraint
 from .initial import unknowns
 from .mesh import LONGEST, SHORTEST
+from .polynomials import bernstein_values
 from .stage_kinds import StageKinds, joined
 
 
@@ -221,7 +222,12 @@ class Transcribed(StageKinds):
         controls = joined(getattr(v, bound) for v in self.controls) / self.u_scale
         row = [joined(own) / self.x_scale, np.array(T) / self.T_scale]
         row += [controls] if self.nodal or stretch else []
-        row += [controls if e.bounded else np.full(e.scale.size, free) for e in (stretch.extras if stretch else [])]
+        for e in stretch.extras if stretch else []:
+            like = controls
+            if e.bounded and e.like == "x":  # steps on a manifold have no bounds
+                rated = [self.states[k] for k in self.rated(self.phases[stretch.phase])]
+                like = joined(np.full(v.rate_size, free) if v.manifold else getattr(v, bound) for v in rated) / e.scale
+            row.append(like if e.bounded else np.full(e.scale.size, free))
         row += [[LONGEST if upper else SHORTEST]] if self.free_mesh and stretch else []
         return np.concatenate(row)
 
@@ -302,10 +308,8 @@ class Transcribed(StageKinds):
         """Unknowns from the guesses of the variables, or from a Solution."""
         if initial is not None:
             return initial.unknowns if initial.transcribed is self else unknowns(self, initial)
-        places = self.places
-        x = self._guessed_states()  # functions of the place
-        u = guessed(self.controls, self.numbers.guess, places)
-        rows, chains = [], self._chain_guesses()
+        places, rows, chains = self.places, [], self._chain_guesses()
+        x, u = self._guessed_states(), guessed(self.controls, self.numbers.guess, places)
         for k, (stretch, _) in enumerate(self._stages()):
             share, gap = places[k], np.diff(places[k : k + 2])
             own = [x(share) / self.x_scale, u(share) / self.u_scale]
@@ -404,7 +408,7 @@ class Transcribed(StageKinds):
 
     def inner(self, unknowns):
         """[(what it is like, share of the interval, rows, values (intervals, n))] of what the method adds within
-        intervals, a list for every phase."""
+        intervals, a list for every phase. Of controls that are polynomials of control_degree their values there."""
         stages, at, parts = np.split(unknowns, self.assembly.first[1:-1]), 0, [[] for _ in self.phases]
         x, _, _ = self.values(unknowns)
         for stretch in self.stretches:
@@ -417,6 +421,8 @@ class Transcribed(StageKinds):
                     found = self._local(self.phases[stretch.phase]).values(starts, found)
                 values.append((e, found))
                 skip += e.scale.size
+            if self.control_degree:
+                values = self._valued(own, values)
             parts[stretch.phase].append(values)
             at += stretch.count
 
@@ -426,6 +432,20 @@ class Transcribed(StageKinds):
 
         # the last interval of a phase may have one more, for the start of the next
         return [[joined(same) for same in zip(*of, strict=False)] for of in parts]
+
+
+    def _valued(self, stages, extras):
+        """[(Extra, values)] with the values of the polynomials of controls in place of their coefficients."""
+        u = [z[self.nx : self.nx + self.u_scale.size] * self.u_scale for z in stages]
+        coefficients = [np.reshape(u, (len(stages), self.u_scale.size))]
+        coefficients += [values for e, values in extras if e.like == "u"]
+        out = []
+        for e, values in extras:
+            if e.like == "u":
+                weights = bernstein_values(self.control_degree, e.share)
+                values = sum(w * c for w, c in zip(weights, coefficients, strict=True))
+            out.append((e, values))
+        return out
 
 
 def _sized(what, value, size):

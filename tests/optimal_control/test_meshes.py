@@ -266,7 +266,7 @@ def test_several_starts():
 
 
 def test_solutions_are_guesses_from_mesh_to_mesh():
-    ocp, x, u = tracked("uniform")
+    ocp, x, u = tracked("uniform", nodes=24)
     ocp.rate(x, u - x**3)
     ocp.start({x: 1})
     ocp.goal({x: 2})
