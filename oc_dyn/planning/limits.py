@@ -69,7 +69,8 @@ class Limits:
 
     def bounded(self, quantity: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """(n,) whether a quantity has a limit, on one side at least."""
-        return np.isfinite(np.array(self.bounds(quantity))).any(axis=0)  # type: ignore[no-any-return]
+        lower, upper = self.bounds(quantity)
+        return cast(Any, np.isfinite(lower) | np.isfinite(upper))
 
     def larger(self, quantity: str) -> Array:
         """(n,) the larger of the sizes of both limits; infinite where one of them is."""
@@ -153,8 +154,8 @@ class Limits:
                     new[quantity][:, self.joints.index(joint)] = ends
                 else:
                     _bind(new[quantity], quantity, ends, *followers[joint])
-        ends: dict[str, Any] = {k: tuple(x) for k, x in new.items()}
-        return replace(self, **ends)
+        sides: dict[str, Any] = {k: tuple(x) for k, x in new.items()}
+        return replace(self, **sides)
 
     def assert_within(self, where: str, **values: Numbers) -> None:
         """LimitError, naming joint, value and limit, if a value is not within them: assert_within("start", q=q).
