@@ -54,6 +54,8 @@ class Report:
     rows: tuple of ReportRow. jumps: {quantity: largest jump at the breakpoints} of q and the derivatives that should be
     continuous. ends: {quantity: largest miss of the start and goal asked for}. shares: {quantity: (n,) per joint}.
     unchecked: limited quantities that only the robot can tell, where it is not at hand; ok() is False then.
+    braking: (time [s] until which joints brake that started faster than a limit, their names): their velocities count
+    from then on; None where none does.
     """
 
     rows: tuple[ReportRow, ...]
@@ -63,6 +65,7 @@ class Report:
     joints: tuple[str, ...]
     dt: float
     unchecked: tuple[str, ...] = ()
+    braking: tuple[float, tuple[str, ...]] | None = None
 
     @property
     def worst(self) -> float:
@@ -87,6 +90,9 @@ class Report:
         lines.append("jumps at breakpoints: " + ", ".join(f"{k} {x:.1e}" for k, x in self.jumps.items()))
         if self.ends:
             lines.append("start and goal missed by: " + ", ".join(f"{k} {x:.1e}" for k, x in self.ends.items()))
+        if self.braking:
+            too_fast = ", ".join(terminal(x) for x in self.braking[1])
+            lines.append(f"started faster than a limit: {too_fast}; velocities count from {self.braking[0]:.4g} s on")
         verdict = "within all limits" if self.worst <= 1 + 1e-6 else "within 0.5 % of all limits"
         if self.worst > 1.005:
             verdict = "limits exceeded"
@@ -106,6 +112,9 @@ def report(motion: Any, limits: Limits | None, dt: float) -> Report:
     """
     limits = Limits(motion.joints) if limits is None else limits
     found = _exact(motion, limits) if hasattr(motion, "pieces") else {}
+    braking = _braking(motion)
+    if braking and "v" in found:
+        _skip_braking(motion, limits, found, braking)
     moved = np.abs(np.diff(motion.q, axis=0)).max(axis=1)
     steps = intervals(motion.t, moved, dt)
     rest = [k for k in _asked(motion, limits) if k not in found]
@@ -122,7 +131,7 @@ def report(motion: Any, limits: Limits | None, dt: float) -> Report:
     torque = [k for k in DYNAMIC if limits.bounded(k).any()]
     return Report(
         tuple(rows), motion.jumps(), _ends(motion), shares, motion.joints, step,
-        tuple(k for k in torque if k not in shares),
+        tuple(k for k in torque if k not in shares), braking,
     )  # fmt: skip
 
 
@@ -141,17 +150,43 @@ def _is_told(quantity: str, limits: Limits | None) -> bool:
 def _exact(motion: Any, limits: Limits) -> dict[str, Extreme]:
     """{quantity: Extreme} of those that are polynomials."""
     out = {}
-    for d, quantity in enumerate(KINEMATIC):
+    for quantity in KINEMATIC:
         if quantity not in _asked(motion, limits):
             continue
-        low, at_low, high, at_high = of_polynomials(motion.t, motion.pieces, d)
-        lower, upper = limits.bounds(quantity)
-        limited, share = limits.bounded(quantity), share_of_range if d == 0 else share_of_rate
-        of_low, of_high = share(low, lower, upper), share(high, lower, upper)
-        up = np.where(limited, of_high >= of_low, np.abs(high) >= np.abs(low))
-        parts = ((of_high, of_low), (high, low), (upper, lower), (at_high, at_low))
-        out[quantity] = Extreme(*(np.where(up, a, b) for a, b in parts))
+        out[quantity] = _exact_of(motion.t, motion.pieces, limits, quantity)
     return out
+
+
+def _exact_of(t: Array, pieces: Array, limits: Limits, quantity: str) -> Extreme:
+    """The worst of q or a derivative of polynomials."""
+    low, at_low, high, at_high = of_polynomials(t, pieces, BY_NAME[quantity].order)
+    lower, upper = limits.bounds(quantity)
+    limited, share = limits.bounded(quantity), share_of_range if quantity == "q" else share_of_rate
+    of_low, of_high = share(low, lower, upper), share(high, lower, upper)
+    up = np.where(limited, of_high >= of_low, np.abs(high) >= np.abs(low))
+    parts = ((of_high, of_low), (high, low), (upper, lower), (at_high, at_low))
+    return Extreme(*(np.where(up, a, b) for a, b in parts))
+
+
+def _braking(motion: Any) -> tuple[float, tuple[str, ...]] | None:
+    """Until when joints brake, and their names."""
+    told = motion.info.get("braking")
+    if not isinstance(told, dict) or not isinstance(told.get("until"), float):
+        return None
+    return told["until"], tuple(str(x) for x in told.get("joints", ()))
+
+
+def _skip_braking(
+    motion: Any, limits: Limits, found: dict[str, Extreme], braking: tuple[float, tuple[str, ...]],
+) -> None:  # fmt: skip
+    """Replace what is told of velocities of joints that brake by what they are afterwards."""
+    k = int(np.argmin(np.abs(motion.t - motion.t[0] - braking[0])))
+    if not 0 < k < len(motion.pieces):
+        return
+    rest = _exact_of(motion.t[k:], motion.pieces[k:], limits, "v")
+    braked = np.isin(motion.joints, braking[1])
+    for name, x in vars(found["v"]).items():
+        setattr(found["v"], name, np.where(braked, getattr(rest, name), x))
 
 
 def _measured(
