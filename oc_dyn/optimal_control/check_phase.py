@@ -34,7 +34,7 @@ class Part:
     def __init__(self, solution, phase, functions, constants, inner, first):
         made, N = solution.transcribed, phase.nodes
         here = slice(first, first + N)
-        self.made, self.phase, self.f, self.N = made, phase, functions, N
+        self.made, self.phase, self.f, self.N, self.first = made, phase, functions, N, first
         self.t, self.h = solution.t[here], np.diff(solution.t)[here]
         self.relative = solution.relative_lengths[here]
         # of a state whose scale nobody gave the largest value, as 1 may be far more; below 1e-4 solvers leave noise
@@ -44,9 +44,10 @@ class Part:
         self.x, self.following = solution.x[here].T, solution.x[first + 1 : first + N + 1].T
         self.constants = constants
         self.lower, self.upper = (joined(getattr(v, b) for v in made.controls)[:, None] for b in ("lower", "upper"))
+        self.bounded = made.control_degree > 0  # polynomials that bounds hold for everywhere
         points = [
             (0.0, solution.u[here].T),
-            *((share, y.T) for like, share, _, y in inner if like == "u" and share < 1),
+            *((share, y.T) for like, share, _, y in inner if like == "u" and (share < 1 or self.bounded)),
         ]
         if made.nodal:  # at the end of a phase the last controls are not those of the next node
             ends = [y.T for like, share, _, y in inner if like == "u" and share == 1]
@@ -68,9 +69,10 @@ class Part:
         return np.clip(u, self.lower, self.upper) if self.clip else u
 
     def straight(self, share):
-        """Controls on straight lines between the points where they are free: no bound is left that the points keep."""
-        if len(self.shares) == 1:
-            return self.controls[0]
+        """Controls on straight lines between the points where they are free: no bound is left that the points keep.
+        Those that are bounded everywhere are polynomials."""
+        if len(self.shares) == 1 or self.bounded:
+            return self.polynomial(share)
         order = np.argsort(self.shares)
         at = [self.shares[i] for i in order]
         k = min(max(int(np.searchsorted(at, share, "right")) - 1, 0), len(at) - 1)
@@ -161,7 +163,7 @@ class Part:
                     rows.append(self.state_row(what, i, difference[:, kept], ends[:, kept], times))
         rows += self.inner(grid, values, slopes) if known else []
         rows += self.limits(grid, values, slopes, gap)
-        if len(self.shares) > 2 and any(self.leaves(s) for s in (0.25, 0.75)):
+        if len(self.shares) > 2 and not self.bounded and any(self.leaves(s) for s in (0.25, 0.75)):
             rows += self.clipping(values[-1], tolerance)
         return rows, values[-1][-1], error
 
@@ -220,7 +222,7 @@ class Part:
         """Bounds of states, and limits, on a dense grid of the motion, which is moved to pass through the nodes."""
         made, f = self.made, self.f
         states, controls, smooth, times = [], [], [], []
-        several = len(self.shares) > 2  # ways to join the points at which controls are free
+        several = len(self.shares) > 2 and not self.bounded  # ways to join the points at which controls are free
         known = sorted({*f.rated, *(i for i in f.mapped if f.known)})
         dense = np.linspace(0, 1, GRID * (len(grid) - 1) + 1)
         for share in np.unique(np.concatenate([dense, self.shares])):
@@ -246,9 +248,11 @@ class Part:
                 rows += outside("polynomial", names, smooth, lower, upper, t, scales=sizes)
                 values = _nearer(values, smooth, lower, upper)
             rows += outside(what, names, values, lower, upper, t, scales=sizes)
-        points = np.concatenate([self.t + s * self.h for s in self.shares])
-        u, bounds = np.hstack(self.controls), _bounds(made.controls)
-        return rows + outside("bound", made.control_names, u, *bounds, points, scales=made.u_scale)
+        if self.bounded:
+            u, points = everywhere[1], everywhere[-1]
+        else:
+            u, points = np.hstack(self.controls), np.concatenate([self.t + s * self.h for s in self.shares])
+        return rows + outside("bound", made.control_names, u, *_bounds(made.controls), points, scales=made.u_scale)
 
     def leaves(self, share):
         """Whether the polynomial of the controls leaves bounds that the points keep."""

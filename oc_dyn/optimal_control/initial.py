@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import CheckWarning, ShapeError
 from .bernstein import guess_table
 from .initial_multipliers import alike, multipliers
+from .manifolds import unit_rows
 from .mesh import LONGEST, SHORTEST, has_clock
 from .resampling import SolutionSamples
 
@@ -131,9 +132,10 @@ class Start:
         parts = [
             samples[self.known[v.name]] if v.name in self.known else np.tile(blank, (1, v.size)) for v in variables
         ]
-        return np.hstack([np.zeros((self.made.total, 0)), *parts]) / (
-            self.made.x_scale if what == "x" else self.made.u_scale
-        )
+        table = np.hstack([np.zeros((self.made.total, 0)), *parts])
+        if what == "u":
+            return table / self.made.u_scale
+        return unit_rows(self.made.states, table) / self.made.x_scale
 
 
 def unknowns(made, initial):
@@ -182,7 +184,10 @@ def filled(start, z):
             else:
                 if (e.like, e.share) not in at:
                     at[e.like, e.share] = start.tables(e.like, e.share)
-                values = at[e.like, e.share][:, e.rows] if e.like == "x" else at[e.like, e.share]
+                values = at[e.like, e.share]
+                if e.like == "x":  # those of a state on a manifold are steps from the start of the interval
+                    local, physical = made._local(made.phases[stretch.phase]), (y * made.x_scale for y in (x, values))
+                    values = local.steps(*(y[:, e.rows] for y in physical)) / e.scale
             for i in range(stretch.count):
                 put(first + i, skip, values[first + i])
             skip += e.scale.size

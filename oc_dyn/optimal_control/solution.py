@@ -27,10 +27,12 @@ class Solution:
     depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
     and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
     seconds: {part: seconds} in the functions of the program, from the solver. local_optima: (objective, status,
-    iterations) of all starts, where there were several.
+    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), a table when printed, else empty.
     """
 
     local_optima: tuple = ()
+    objective_changed: bool = False  # by the user of an Opti, see Problem.opti
+    rounds: tuple = ()
     objective: float
     status: str
     success: bool
@@ -88,8 +90,8 @@ class Solution:
 
     @cached_property
     def error(self) -> ErrorEstimate:
-        """ErrorEstimate: what the states of single intervals, and the objective, are off by as the method integrates
-        inexactly; see ErrorEstimate. It goes on from the integration of check()."""
+        """ErrorEstimate: what the states of single intervals, and the objective, are off by; see there. It goes on from
+        the integration of check(). It is a first-order estimate by one mesh: `two_meshes` is a second opinion."""
         return estimated(self)
 
     @cached_property
