@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import Array
+from .check_functions import columns
 from .check_phase import SUBSTEPS
 from .control_error import gains
 from .costates import of_dynamics
@@ -43,6 +44,7 @@ class ErrorEstimate:
     lose that are constants or polynomials on intervals. All three are nan where there are no multipliers, as of a
     solver that failed. They are of first order: for errors that are small.
     uncertainty: what `integration` may be off by as the integration that tells it is inexact itself.
+    losses: for every phase (N,) the size of what each interval adds to `objective`, nan where that cannot be told.
     """
 
     intervals: tuple[Array, ...]
@@ -51,6 +53,7 @@ class ErrorEstimate:
     uncertainty: float
     integration: float
     controls: float
+    losses: tuple[Array, ...] = ()
 
     def __str__(self):
         worst = max(range(len(self.intervals)), key=lambda k: self.intervals[k].max(initial=0.0))
@@ -70,40 +73,56 @@ def estimated(solution):
         check(solution, 1e-3)
     costates, size = of_dynamics(solution), max(1.0, abs(solution.objective))
     relative, integration, lost, uncertain = [], solution.objective - terminal_costs(solution).sum(), 0.0, 0.0
+    losses, costs = [], stage_costs(solution)
     for part in parts_of(solution):
         here = costates[part.first : part.first + part.N].T
         flow = solution._flows[part.phase.number] = _accurate(part, solution._flows[part.phase.number], here, size)
         errors, off, uncertain_here = _of_phase(part, flow, here)
         relative.append(errors)
-        integration += off - flow.end[-1].sum()
+        integration += off.sum() - flow.end[-1].sum()
         uncertain += uncertain_here
-        lost += _lost(solution, part, flow, here)
+        gained = _lost(solution, part, flow, here)
+        lost += gained.sum()
+        missed = off + costs[part.first : part.first + part.N] - flow.end[-1]
+        losses.append(np.abs(missed) + np.abs(gained) if solution.success else np.full(part.N, np.nan))
     if not (solution.success and np.isfinite(uncertain)):
         integration = lost = np.nan
     largest = max((float(x.max(initial=0.0)) for x in relative), default=0.0)
     numbers = (float(x) for x in (integration + lost, uncertain, integration, lost))
-    return ErrorEstimate(tuple(relative), largest, *numbers)
+    return ErrorEstimate(tuple(relative), largest, *numbers, tuple(losses))
+
+
+def stage_costs(solution):
+    """(N,) costs of the intervals by the rule of the method."""
+    made, first, out = solution.transcribed, 0, []
+    stages = np.split(solution.unknowns, made.assembly.first[1:-1])
+    common, own = solution.parameters[: made.n_p], solution.parameters[made.n_p :].reshape(-1, made.n_s).T
+    for group in made.assembly.groups[:-1]:
+        here = slice(first, first + group.count)
+        out.append(columns(group.kind.cost, np.stack(stages[here], axis=1), common, own[:, here])[0])
+        first += group.count
+    return np.concatenate(out)
 
 
 def _lost(solution, part, flow, costates):
-    """What other controls would gain in a phase, nan where that cannot be told."""
+    """(N,) what other controls would gain in a phase, nan where that cannot be told."""
     if not (solution.success and np.isfinite(flow.errors).all() and np.isfinite(costates).all()):
-        return np.nan
+        return np.full(part.N, np.nan)
     try:
         with np.errstate(all="ignore"):
-            return float(gains(solution, part, flow, costates).sum())
+            return gains(solution, part, flow, costates)
     except np.linalg.LinAlgError:
-        return np.nan
+        return np.full(part.N, np.nan)
 
 
 def _of_phase(part, flow, costates):
-    """((N,) relative errors, costates times defects, what that and the cost may be off by) of a phase."""
+    """((N,) relative errors, (N,) costates times defects, what that and the cost may be off by) of a phase."""
     rated = part.f.rated
     _, ends = part.ends(flow.end)
     defects = part.following - ends
     errors = np.maximum(np.abs(defects[rated]), flow.errors[:-1]) / part.scale[rated][:, None]
     relative = np.nan_to_num(errors, nan=np.inf).max(axis=0, initial=0.0)
-    off = float((costates * defects).sum())
+    off = (costates * defects).sum(axis=0)
     uncertain = (np.abs(costates[rated]) * flow.errors[:-1]).sum() + flow.errors[-1].sum()
     return relative, off, float(np.nan_to_num(uncertain, nan=np.inf))
 
@@ -126,4 +145,4 @@ def _tells(part, flow, costates, cost):
     relative, off, uncertain = _of_phase(part, flow, costates)
     own = (flow.errors[:-1] / part.scale[part.f.rated][:, None]).max(axis=0, initial=0.0)
     of_states = own <= np.maximum(_ENOUGH * relative, _STATES)
-    return bool(of_states.all()) and uncertain <= max(_ENOUGH * abs(off), _OBJECTIVE * cost)
+    return bool(of_states.all()) and uncertain <= max(_ENOUGH * abs(off.sum()), _OBJECTIVE * cost)
