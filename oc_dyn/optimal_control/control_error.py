@@ -77,12 +77,13 @@ def _gain(made, f, limits, density, excess, at):
         return -less
     g, W, C = _split(columns(f.curves, x, u, constants, costates, density), nu, len(density))
     g, W, C = g * scale, W * np.outer(scale, scale), C * scale
-    W = _convex(W, np.abs(g).max())
+    most = np.abs(g).max()
+    W = _convex(W, most)
     pull = np.abs(density) * np.abs(C).max(axis=2).T
     active = controlled & (pull > _WEAK * max(pull.max(initial=0.0), np.abs(g).max(initial=0.0)))
     C, left = C * active.T[:, :, None], np.where(active, excess, 0.0)
     lower, upper = ((joined(getattr(v, b) for v in made.controls) - u.T) / scale for b in ("lower", "upper"))
-    d = _least(g, W, C, left.T, lower, upper, f.free)
+    d = _least(g, W, C, left.T, lower, upper, f.free, most)
     by_model = -(g * d).sum(axis=1) - np.einsum("ki,kij,kj->k", d, W, d) / 2 - (density * left).sum(axis=0)
     other = u + scale[:, None] * d.T
     by_value = np.subtract(*(columns(f.value, x, w, constants, costates)[0] for w in (u, other)))
@@ -164,10 +165,10 @@ def _convex(W, least):
     return np.einsum("kij,kj,klj->kil", vectors, np.maximum(np.abs(values), _FLAT * largest), vectors)
 
 
-def _least(g, W, C, left, lower, upper, free):
-    """(N, nu): the step that minimises g' d + d' W d / 2 within bounds, and takes C d + left to zero."""
+def _least(g, W, C, left, lower, upper, free, most):
+    """(N, nu): the step that minimises g' d + d' W d / 2 within bounds, and takes C d + left to zero. most: of g."""
     N, nu = g.shape
-    largest = np.abs(W).max()
+    largest = max(np.abs(W).max(), most)
     weight = _HELD * largest / np.maximum((C**2).sum(axis=2, keepdims=True), 1e-300)
     W, g = W + np.einsum("kri,krj->kij", weight * C, C), g + np.einsum("kri,kr->ki", weight * C, left)
     flat = np.einsum("kii->ki", W) <= 10 * _FLAT * largest

@@ -45,13 +45,13 @@ class LimitMultipliers:
 def limit_multipliers(solution, part):
     """LimitMultipliers of a Part of a Solution."""
     made, phase = solution.transcribed, part.phase
-    rows = made.kept(("limits", phase.number), lambda: _limits(made, phase))
+    rows = _limits(made, phase)
     numbers = [r.lower.size for r in rows]
     ends = np.cumsum([0, *numbers])
     places = {id(r): slice(a, b) for r, a, b in zip(rows, ends[:-1], ends[1:], strict=True)}
     own, nodes = np.zeros((ends[-1], part.N)), np.zeros((ends[-1], part.N + 1))
     _of_rows(solution, part, places, own, nodes)
-    _of_bounds(solution, part, places, rows, nodes)
+    _of_bounds(solution, part, places, rows, own, nodes)
     controlled = np.repeat([made._controlled(r.expression) for r in rows], numbers).astype(bool)
     behind = controlled & (not made.nodal)  # of controls that begin at the node
     own[behind] += nodes[behind, :-1]
@@ -67,21 +67,21 @@ def limit_multipliers(solution, part):
 def _limits(made, phase):
     """Constraints of a phase that mean something between nodes: its limits, those at the points of the method, and the
     bounds of states."""
-    parts = made.kept(("parts", phase.number), lambda: made.parts(phase, phase is made.phases[-1]))
-    ahead = made.description.ahead
-    rows = [r for r in phase.rows if not (r.of_nodes or ca.depends_on(r.expression, ahead))]
-    rows += [r for r in parts.inner if not any(r is x for x in phase.rows)]
+    parts, rows = made.parts_of[phase.number], {}
+    for r in (*parts.rows, *parts.inner, *parts.equations, *phase.rows):
+        if not (r.of_nodes or ca.depends_on(r.expression, made.description.ahead)):
+            rows[id(r)] = r
     for k in made.rated(phase):
         v = made.states[k]
-        if np.isfinite([v.lower, v.upper]).any():
-            rows.append(Constraint(v.symbol, v.lower, v.upper, v.name))
-    return tuple(rows)
+        if np.isfinite([v.lower, v.upper]).any() and v.manifold is None:
+            rows[id(v)] = Constraint(v.symbol, v.lower, v.upper, v.name)
+    return tuple(rows.values())
 
 
 def _of_rows(solution, part, places, own, nodes):
     """Add the multipliers of rows."""
     made, lam_g, at = solution.transcribed, np.append(solution.multipliers[1], 0.0), 0
-    count = len(part.phase.rows) + len(part.phase.node_rows)
+    count = len(made.parts_of[part.phase.number].rows) + len(part.phase.node_rows)
     for group in made.assembly.groups:
         here = np.arange(max(at, part.first), min(at + group.count, part.first + part.N + 1))
         last, at = at == made.total, at + group.count
@@ -100,13 +100,22 @@ def _of_rows(solution, part, places, own, nodes):
                 into[places[id(block.constraint)], here - part.first] += found
 
 
-def _of_bounds(solution, part, places, rows, nodes):
-    """Add the multipliers of bounds of states, but at ends that are fixed."""
+def _of_bounds(solution, part, places, rows, own, nodes):
+    """Add the multipliers of bounds of states, but at ends that are fixed, and of those within intervals."""
     made = solution.transcribed
     first = made.assembly.first[part.first : part.first + part.N + 1]
     fixed = solution.bounds[0] == solution.bounds[1]
+    inner = [(list(states), y) for like, _, states, y in _inner(solution)[part.phase.number] if like == "x"]
     of = dict(zip((id(v.symbol) for v in made.states), made.state_rows, strict=True))
     for r in rows:
         which = of.get(id(r.expression), [])
         for place, i in zip(range(places[id(r)].start, places[id(r)].stop), which, strict=False):
             nodes[place] += np.where(fixed[first + i], 0.0, solution.multipliers[0][first + i]) / made.x_scale[i]
+            for states, lam_x in inner:
+                if i in states:
+                    own[place] += lam_x[:, states.index(i)] / made.x_scale[i] ** 2
+
+
+def _inner(solution):
+    """Multipliers of the bounds of what the method adds within intervals, as Transcribed.inner, times scales."""
+    return solution.transcribed.inner(solution.multipliers[0])
