@@ -10,7 +10,7 @@ import numpy as np
 
 import oc_dyn as od
 
-from ...optimal_control.integrators import collocation as radau
+from ...optimal_control.integrators import radau
 from ..suite import listed, load
 
 
@@ -68,8 +68,8 @@ def guess_of(number):
     return {"t": (T * np.linspace(0, 1, 21)).tolist(), "x": x.T[states].tolist(), "u": u.T.tolist()}
 
 
-def solved(number, intervals, degree, guess, times):
-    """As those of the peers; guess: the program has its own."""
+def solved(number, intervals, degree, times):
+    """As those of the peers; the guess is the program's own."""
     out, ocp, method = {"seconds": []}, None, radau(degree)
     for _ in range(times):
         begun = time.perf_counter()
