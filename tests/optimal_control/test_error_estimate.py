@@ -92,6 +92,46 @@ def test_limits_that_read_controls(method, scale):
     assert 0.5 < found.error.objective / error < 2
 
 
+@pytest.mark.parametrize("method", ["rk4", "trapezoidal", "hermite_simpson", "radau"])
+@pytest.mark.parametrize("mesh", ["uniform", "unequal"])
+def test_two_meshes(method, mesh):
+    ocp = pendulum(12)
+    ocp = ocp if mesh == "uniform" else ocp.with_mesh(12, mesh=np.linspace(0, 1, 13) ** 1.3)
+    found, fine = solved(ocp, method), solved(pendulum(160), "hermite_simpson")
+    compared = found.two_meshes(solver_options={"tol": 1e-12})
+    error = found.objective - fine.objective
+    assert 0.8 < compared.objective / error < 1.25
+    assert len(compared.finer.t) == 25
+    assert compared.finer.t[::2] == pytest.approx(found.t, abs=1e-12)
+    assert "24 intervals" in str(compared)
+
+
+def test_two_meshes_of_several_phases_and_parameters():
+    """The same parameters, those that vary along the nodes too."""
+    ocp = od.Problem(6, 1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    mass, wind = ocp.parameter("mass"), ocp.varying("wind")
+    for number in range(2):
+        if number:
+            ocp.phase(4, 0.5)
+        ocp.rate(x, u / mass + wind - x**3 / 9)
+        ocp.minimize(integral=u**2)
+    ocp.start({x: 0})
+    ocp.goal({x: 2})
+    given = {"mass": 3.0, "wind": np.linspace(0, 1, 11)}
+    found = solved(ocp, "rk4", parameters=given)
+    compared = found.two_meshes(solver_options={"tol": 1e-11})
+    again = {**given, "wind": np.append(np.repeat(given["wind"][:-1], 2), 1.0)}
+    fine = ocp.with_mesh([12, 8]).solve(parameters=again, solver_options={"tol": 1e-11})
+    assert compared.finer.objective == pytest.approx(fine.objective, rel=1e-8)
+    assert compared.objective == pytest.approx(found.error.objective, rel=0.2)
+
+
+def test_two_meshes_where_multipliers_tell_nothing():
+    found = solved(of_suite(4).problem(4), "rk4")
+    assert found.two_meshes(solver_options={"tol": 1e-11}).objective == pytest.approx(0, abs=1e-8)
+
+
 def test_controls_that_maps_read_are_what_they_are():
     """A chain's highest derivative is constant on intervals by what a chain is."""
     ocp = od.Problem(10, 1.0)
