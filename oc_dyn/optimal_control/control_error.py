@@ -23,7 +23,7 @@ from .check_functions import columns, evaluated
 from .check_rows import joined
 from .limit_multipliers import limit_multipliers
 
-PLACES = 6  # in an interval where controls are compared
+PARTS = 4  # of an interval, in each of which controls are compared by Simpson's rule
 _FLAT, _HELD = 1e-9, 1e4  # of the largest curvature of H: none; of limits that hold
 _WEAK = 1e-6  # of the largest pull of a limit on the controls: none
 
@@ -46,32 +46,48 @@ def gains(solution, part, flow, costates):
     left of limits between the nodes. costates (n, N): at the ends of the intervals."""
     made, limits = solution.transcribed, limit_multipliers(solution, part)
     f = made.kept(("control error", part.phase.number), lambda: _functions(made, part.phase, part.f, limits))
-    m, total, of = len(part.f.rated), np.zeros(part.N), _States(part, flow)
+    total, of = np.zeros(part.N), _States(part, flow)
     if not (f.free.any() or limits.rows):
         return total
+
+    def adjoint(share, x=None):
+        """(M (N, m, m), b (N, m)): costates fall by M c + b per share of the interval."""
+        A = part.h[:, None, None] * _slopes(f, of(share) if x is None else x, part.polynomial(share), part.constants)
+        forced = np.einsum("krj,rk->kj", A[:, m + 1 :], limits.at(share) / part.h)
+        return A[:, :m].transpose(0, 2, 1), A[:, m] + forced
+
+    m, outwards, over = len(part.f.rated), limits.outwards, np.zeros(limits.even.shape)
+
+    def add(weight, share, x, c):
+        """Add what is gained at a share of the interval."""
+        u = part.polynomial(share)
+        excess = limits.excess(columns(f.limits, x, u, part.constants), outwards)
+        gain = _gain(made, f, limits, limits.at(share) / part.h, excess, outwards, (x, u, part.constants, c.T))
+        np.maximum(over, outwards * excess, out=over)
+        total[:] += weight / (6 * PARTS) * part.h * gain
+
     ends = _slopes(f, part.following, part.polynomial(1.0), part.constants)
-    c = costates[part.f.rated] - np.einsum("krj,rk->jk", ends[:, m + 1 :], limits.at_end)
-    density, step = limits.total / part.h, part.h / PLACES
-    over = np.zeros(density.shape)
-    for share in (np.arange(PLACES) + 0.5)[::-1] / PLACES:
-        x, u = of(share), part.polynomial(share)
-        A = _slopes(f, x, u, part.constants)
-        before = _before(A, density, c, step)
-        c, middle = before, (c + before) / 2
-        excess = limits.excess(columns(f.limits, x, u, part.constants))
-        total += step * _gain(made, f, limits, density, excess, (x, u, part.constants, middle))
-        over = np.maximum(over, limits.outwards * excess)
+    c = costates[part.f.rated].T - np.einsum("krj,rk->kj", ends[:, m + 1 :], limits.at_end)
+    add(1, 1.0, of(1.0), c)
+    right = adjoint(1.0, part.following)
+    for k in reversed(range(PARTS)):
+        share = (k + 0.5) / PARTS
+        x, start, left = of(share), of(k / PARTS), adjoint(k / PARTS)
+        c, middle = _before(c, right, adjoint(share, x), left, 1 / PARTS)
+        right = left
+        add(4, share, x, middle)
+        add(2 if k else 1, k / PARTS, start, c)
     sides = np.pad(over, ((0, 0), (1, 1)))
     alone = np.abs(limits.alone) * np.maximum(sides[:, :-1], sides[:, 1:])
     return total - alone[:, :-1].sum(axis=0) - np.append(np.zeros(part.N - 1), alone[:, -1].sum())
 
 
-def _gain(made, f, limits, density, excess, at):
+def _gain(made, f, limits, density, excess, outwards, at):
     """(N,): what other controls would gain at a time, less what limits are over. at: states, controls, constants,
     costates."""
     x, u, constants, costates = at
     nu, scale, controlled = len(u), made.u_scale, limits.controlled[:, None]
-    over = np.where(controlled, 0.0, np.maximum(limits.outwards * excess, 0.0))
+    over = np.where(controlled, 0.0, np.maximum(outwards * excess, 0.0))
     less = (np.abs(density) * over).sum(axis=0)
     if not f.free.any():
         return -less
@@ -142,13 +158,16 @@ class _States:
         return x
 
 
-def _before(slopes, density, c, step):
-    """Costates (m, N) a step earlier, by the implicit midpoint rule."""
-    m = len(c)
-    A = slopes[:, :m].transpose(0, 2, 1) * step[:, None, None]
-    forced = step[:, None] * (slopes[:, m] + np.einsum("krj,rk->kj", slopes[:, m + 1 :], density))
-    right = c.T + np.einsum("kij,jk->ki", A, c) / 2 + forced
-    return np.linalg.solve(np.eye(m) - A / 2, right[:, :, None])[:, :, 0].T
+def _before(c, right, middle, left, d):
+    """(costates (N, m) a share d of the interval earlier, those half-way): by the method of Hermite and Simpson, which
+    is stable for stiff dynamics too."""
+    (M1, b1), (Mm, bm), (M0, b0) = right, middle, left
+    times = lambda M, y: np.einsum("kij,kj->ki", M, y)  # noqa: E731
+    slope = times(M1, c) + b1
+    known = c + d / 6 * (slope + b0 + 4 * bm + 4 * times(Mm, c / 2 + d / 8 * (slope - b0)))
+    matrix = np.eye(c.shape[1]) - d / 6 * M0 - d / 3 * Mm + d**2 / 12 * Mm @ M0
+    before = np.linalg.solve(matrix, known[:, :, None])[:, :, 0]
+    return before, (before + c) / 2 + d / 8 * (slope - times(M0, before) - b0)
 
 
 def _split(columns_of, nu, rows):
