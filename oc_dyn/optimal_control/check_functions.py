@@ -7,6 +7,7 @@ import casadi as ca
 import numpy as np
 
 from .bernstein import shifted
+from .manifolds import formula
 from .polynomials import at, later, uniform_b_spline
 
 _TERMS = 200  # of a sum that are told apart
@@ -98,7 +99,8 @@ def phase_functions(made, phase, bounds):
     rated, mapped, joined = (
         [i for k in ks for i in rows[k]] for ks in (made.rated(phase), list(phase.steps), list(phase.join))
     )
-    rates = [phase.rates[k] for k in made.rated(phase)]
+    known = [(made.states[k], phase.rates[k]) for k in made.rated(phase)]
+    rates = [w if v.manifold is None else formula(v.manifold, "rate")(v.symbol, w) for v, w in known]
     cost = sum((ca.sumsqr(r) / 2 for r in phase.squares), sum(phase.integrals, ca.MX(0)))
     cost = sum((rate for rate, _ in phase.sums), cost)
     cost = sum((mean / made.mean_duration(phase) for mean in phase.means), cost)

@@ -1,5 +1,6 @@
 """One phase of a Solution, integrated and looked at between its nodes, for solution_check."""
 
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -10,6 +11,17 @@ from .check_rows import CheckRow, joined, outside
 
 GRID = 4  # places in a part of an interval that is integrated at once where limits are looked at
 SUBSTEPS = (2, 4, 8, 16, 32, 64, 128, 256)  # of an interval, tried in turn until the integration is accurate enough
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Where the integration of every interval ends. end (n + 1, N): states with rates, and the cost; errors: what they
+    may be off by. count: of the parts that intervals were integrated in; implicit: by the method for stiff dynamics."""
+
+    end: np.ndarray
+    errors: np.ndarray
+    count: int
+    implicit: bool
 
 
 class Part:
@@ -43,7 +55,7 @@ class Part:
         self.shares, self.controls = ([x[i] for x in points] for i in (0, 1))
         self.inner_states = [(share, rows, y) for like, share, rows, y in inner if like == "x" and share < 1]
         self.rates_of = buffered(functions.rates, N, self.constants)
-        self.clip, self.jacobian = False, None
+        self.clip, self.jacobian, self.flow = False, None, None
 
     def polynomial(self, share):
         """Controls (nu, N) a share of the interval behind its start, as the method takes them."""
@@ -83,31 +95,43 @@ class Part:
 
     def integrated(self, tolerance):
         """(shares, [states and cost there], [their rates], error of the integration relative to the scales)."""
-        explicit = self._integrated(lambda a, b, y, slope: _gragg(self.rates, a, b, y, slope), tolerance)
-        if explicit[-1] <= tolerance:
-            return explicit
-        if self.jacobian is None:
-            self.jacobian = slopes_of(self.f)
-        step = lambda a, b, y, _: _linearly_implicit(self.rates, self.slopes, a, b, y)  # noqa: E731
-        shares, values, _, error = self._integrated(step, tolerance, least=8)
+        *explicit, error = self._integrated(False, tolerance)
+        if error <= tolerance:
+            return *explicit, error
+        flow = self.flow
+        shares, values, _, other = self._integrated(True, tolerance, least=8)
         # rates of fast parts tell of what dies out at once, so slopes are those of the motion
-        implicit = shares, values, list(np.gradient(np.array(values), shares, axis=0)), error
-        return implicit if implicit[-1] < explicit[-1] or not np.isfinite(explicit[-1]) else explicit
+        implicit = shares, values, list(np.gradient(np.array(values), shares, axis=0)), other
+        if other < error or not np.isfinite(error):
+            return implicit
+        self.flow = flow
+        return *explicit, error
 
-    def _integrated(self, step, tolerance, least=2):
-        scales, error = self.scale[self.f.rated][:, None], np.inf
+    def _integrated(self, implicit, tolerance, least=2):
+        for count in (n for n in SUBSTEPS if n >= least):
+            shares, values, slopes, error = self.in_parts(count, implicit)
+            if error <= tolerance / 20 or not self.f.rated or not np.isfinite(error):
+                break
+        return shares, values, slopes, error
+
+    def in_parts(self, count, implicit):
+        """(shares, values, slopes, error) as integrated(), with so many parts of every interval; sets `flow`."""
+        if implicit and self.jacobian is None:
+            self.jacobian = slopes_of(self.f)
+        scales, shares, error = self.scale[self.f.rated][:, None], np.linspace(0, 1, count + 1), 0.0
         with np.errstate(all="ignore"):
-            for count in (n for n in SUBSTEPS if n >= least):
-                shares = np.linspace(0, 1, count + 1)
-                y, error = np.vstack([self.x[self.f.rated], np.zeros(self.N)]), 0.0
-                values, slopes = [y], [self.rates(0.0, y)]
-                for a, b in pairwise(shares):
-                    y, estimate = step(a, b, y, slopes[-1])
-                    values.append(y)
-                    slopes.append(self.rates(b, y))
-                    error = max(error, np.nan_to_num(np.abs(estimate[:-1] / scales), nan=np.inf).max(initial=0.0))
-                if error <= tolerance / 20 or not self.f.rated or not np.isfinite(error):
-                    break
+            y = np.vstack([self.x[self.f.rated], np.zeros(self.N)])
+            values, slopes, errors = [y], [self.rates(0.0, y)], np.zeros(y.shape)
+            for a, b in pairwise(shares):
+                if implicit:
+                    y, estimate = _linearly_implicit(self.rates, self.slopes, a, b, y)
+                else:
+                    y, estimate = _gragg(self.rates, a, b, y, slopes[-1])
+                values.append(y)
+                slopes.append(self.rates(b, y))
+                errors += np.abs(estimate)
+                error = max(error, np.nan_to_num(np.abs(estimate[:-1] / scales), nan=np.inf).max(initial=0.0))
+        self.flow = Flow(y, np.nan_to_num(errors, nan=np.inf), count, implicit)
         return shares, values, slopes, error
 
     def slopes(self, share, y):
@@ -125,14 +149,8 @@ class Part:
             grid, values, slopes = self.unknown()
             when, found = float(self.t[0]), float(min(error, 1e300))
             rows.append(CheckRow("integration", "the states", found, when, found, 0.0, 0.0))
-        ends = self.x.copy()
-        ends[f.rated] = values[-1][:-1]
-        if f.mapped:
-            ends[f.mapped] = columns(f.maps, self.x, self.controls[0], self.constants)
-        whole, miss = ends.copy(), {"defect": f.rated, "map": f.mapped, "join": f.joined}
-        if f.joined:
-            last = [ends[:, -1:], self.polynomial(1.0)[:, -1:], self.constants[:, -1:]]
-            ends[f.joined, -1] = columns(f.joins, *last)[:, 0]
+        whole, ends = self.ends(values[-1])
+        miss = {"defect": f.rated, "map": f.mapped, "join": f.joined}
         difference = self.following - ends
         gap = self.following - whole  # what is between the integrated motion and the nodes; none of it is for a join
         gap[:, -1] = np.where(np.isin(np.arange(len(gap)), f.joined), 0.0, gap[:, -1])
@@ -147,6 +165,19 @@ class Part:
         if len(self.shares) > 2 and not self.bounded and any(self.leaves(s) for s in (0.25, 0.75)):
             rows += self.clipping(values[-1], tolerance)
         return rows, values[-1][-1], error
+
+    def ends(self, integrated):
+        """(states (n, N) at the end of every interval, the same behind the join at the end of the phase) from the
+        integrated states and cost there."""
+        f, whole = self.f, self.x.copy()
+        whole[f.rated] = integrated[:-1]
+        if f.mapped:
+            whole[f.mapped] = columns(f.maps, self.x, self.controls[0], self.constants)
+        ends = whole.copy()
+        if f.joined:
+            last = [ends[:, -1:], self.polynomial(1.0)[:, -1:], self.constants[:, -1:]]
+            ends[f.joined, -1] = columns(f.joins, *last)[:, 0]
+        return whole, ends
 
     def unknown(self):
         """Straight lines between the nodes, as integrated() gives a motion, where nothing better is known."""
@@ -229,9 +260,9 @@ class Part:
 
     def clipping(self, end, tolerance):
         """What cutting the polynomial of the controls at its bounds does to the states at the next node."""
-        self.clip = True
+        flow, self.clip = self.flow, True
         _, values, _, _ = self.integrated(tolerance)
-        self.clip = False
+        self.flow, self.clip = flow, False
         rows = []
         for k, i in enumerate(self.f.rated):
             worst = int(np.argmax(np.abs(values[-1][k] - end[k])))

@@ -51,10 +51,16 @@ def check_points(description, phase, controls):
             raise OrderError(f"limit: {w.label[0]!r} at {w.share:g} of an interval reads {what}: {advice}")
     of_controls = [x for x in not_known if controls and x[1].startswith("control")]
     for rate, interior in phase.sums:
-        at_start = interior == 0 and description.relative_length is None  # where nodes are all that is read
+        at_start = interior == 0 and equal_lengths(description, phase)  # where nodes are all that is read
         if what := _first(rate, of_controls if at_start else not_known):
             advice += "leave out points=, so that the method sums it by its own rule"
             raise OrderError(f"minimize: an integral with points={interior} reads {what}: {advice}")
+
+
+def equal_lengths(description, phase):
+    """Whether all intervals of a phase are as long, so that what counts at the end of one may count at the start of the
+    next."""
+    return description.relative_length is None and phase.shares is None
 
 
 def check_rates(description, phase):

@@ -14,6 +14,8 @@ from ..model.robot import Robot
 from ..types import Array
 from ..validation import expression as expression_of
 from ..validation import number
+from .costates import costates
+from .error_estimate import ErrorEstimate, estimated
 from .integrators import METHODS, chosen_method
 from .solution_check import SolutionCheck, check
 
@@ -27,6 +29,7 @@ class Solution:
     """
 
     local_optima: tuple = ()
+    objective_changed: bool = False  # by the user of an Opti, see Problem.opti
     objective: float
     status: str
     success: bool
@@ -77,6 +80,29 @@ class Solution:
             raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
         return check(self, tolerance)
 
+    @cached_property
+    def _flows(self) -> dict[int, Any]:
+        """{number of a phase: where the integration of its intervals ends, a Flow}, as check() and error leave it."""
+        return {}
+
+    @cached_property
+    def error(self) -> ErrorEstimate:
+        """ErrorEstimate: what the states of single intervals, and the objective, are off by as the method integrates
+        inexactly; see ErrorEstimate. It goes on from the integration of check()."""
+        return estimated(self)
+
+    @cached_property
+    def costates(self) -> Array:
+        """(N + 1, n) at the nodes, in the order of `x` and the units of the objective over those of the states: the
+        derivative of the least cost from there on by the states of the node; the adjoint variables of the minimum
+        principle, u = argmin of H = L + costates' f. No scale is left in them.
+
+        Where a state's bound or a limit holds at a node, they are the values before the jump there. At free ends they
+        are the derivative of the terminal cost, at free starts zero. Of a solution that failed they mean nothing.
+        Raises OrderError for bernstein and b_spline chains, contact bodies, and states on manifolds.
+        """
+        return costates(self)
+
     def trajectory(
         self, chain: Sequence[ca.MX], robot: Robot | None = None, limits: Any = None, friction: bool = True,
     ) -> Any:  # fmt: skip
@@ -122,7 +148,7 @@ class Solution:
 
     def __getstate__(self):
         """What another process can read; see Problem.__getstate__."""
-        state = {k: x for k, x in vars(self).items() if k not in ("description", "transcribed")}
+        state = {k: x for k, x in vars(self).items() if k not in ("description", "transcribed", "_flows")}
         method = next((name for name, x in METHODS.items() if x is self.method), self.method)
         return {**state, "problem": self.problem.as_described(self.description), "method": method}
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import OrderError
 from . import bernstein, inside
+from . import manifolds as curved
 from .description import Constraint
 from .polynomials import later, lobatto
 from .stages import kind
@@ -33,13 +34,15 @@ class Extra:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What the stages of a phase are made of. start_rows: of its first node. rows: limits of all nodes. inner: limits
-    at the points of the method. controlled: those of them that depend on controls, for a point at the end, whose others
-    are those of the next node. equations: limits at the method's points for equations. at_end: limits of its last node.
-    costs: how they are summed. extras, closing_extras: what the method adds, and adds to its last interval. closes:
-    whether the last interval is a kind of its own. decided: by what each of phase.within is."""
+    """What the stages of a phase are made of. start_rows: of its first node. norms: those of its first node that read
+    quaternions as they are. rows: limits of all nodes. inner: limits at the points of the method. controlled: those of
+    them that depend on controls, for a point at the end, whose others are those of the next node. equations: limits at
+    the method's points for equations. at_end: limits of its last node. costs: how they are summed. extras,
+    closing_extras: what the method adds, and adds to its last interval. closes: whether the last interval is a kind of
+    its own. decided: by what each of phase.within is."""
 
     start_rows: list
+    norms: list
     rows: list
     inner: list
     controlled: list
@@ -120,7 +123,7 @@ class StageKinds:
         elif u is not None:
             controls, u = ca.vertsplit(u, [0, self.u_scale.size, u.numel()])
             controls = self.u_scale * controls
-        return self.x_scale * own, controls, constants, u
+        return curved.normalised(self.states, self.x_scale * own), controls, constants, u
 
     @property
     def _rows_of_state(self):
@@ -206,11 +209,12 @@ class StageKinds:
         bounds = self._bounds_at_points(phase)
         # a node between phases is the start of the next one, which has limits of its own
         at_end = [] if last or self.nodal else [r for r in inner if not self._controlled(r.expression)] + bounds
-        inner += [] if self.control_degree else bounds  # which are those of unknowns
+        inner += bounds if not self.control_degree else self._bounds_at_points(phase, of_manifolds=True)
         after = [Extra("u", 1.0, [], self.u_scale, False)] if self.nodal else []
         ends = [replace(e, bounded=e.bounded or (self.nodal and e.like == "u")) for e in extras]
         return Parts(
             [*self.description.start_rows, *self._norm_rows()] if phase.number == 0 else [],
+            curved.norms(self.description) if phase.number == 0 else [],
             rows,
             inner,
             [r for r in inner if self._controlled(r.expression)],
@@ -260,7 +264,7 @@ class StageKinds:
         known = [r for some in points for r in some]
         known += [*(parts.at_end if closing else ()), *parts.rows, *phase.node_rows]
         blocks = [Block(r.lower.size, r) for r in known]
-        blocks += [Block(r.lower.size, r, "start") for r in parts.start_rows] + constrained
+        blocks += [Block(r.lower.size, r, "start") for r in (*parts.start_rows, *parts.norms)] + constrained
         blocks.insert(0, Block(of.ng - sum(b.size for b in blocks)))
         return of.compiled(self.compiled) if self.compiled else of, tuple(blocks)
 
@@ -283,13 +287,14 @@ class StageKinds:
             found = dict(zip(ks, self.at([phase.join[k] for k in ks], following, U, constants), strict=True))
             own = ca.vertsplit(following, ends_of([v.symbol for v in self.states]))
             following = ca.vertcat(*(found.get(k, y) for k, y in enumerate(own)))
-        rest = [ca.vertsplit(x, self._rows_of_state)[1]]
+        raw, *rest = ca.vertsplit(x, self._rows_of_state)[:2]
         rest += [step.u_next / self.u_scale if after is None else after] if self.nodal else []
-        rows = [r / self.x_scale[self._rows_rated(phase)] for r in step.rows]
+        rows = [r / self._local(phase).scale for r in step.rows]
         rows += [y for some, at in held for y in self.at([r.expression for r in some], *at, constants)]
         rows += self.at([r.expression for r in (parts.at_end if closing else ())], end, U, constants)
         here = (*parts.rows, *phase.node_rows, *parts.start_rows)
         rows += self.at([r.expression for r in here], X, U, constants)
+        rows += self.at([r.expression for r in parts.norms], self.x_scale * raw, U, constants)
         costs = parts.costs
         within, cost, inner = self._within(phase, parts, closing, X, U, constants, constrained)
         rows += [*within, *self._ties(0, tied, X, U, constants, constrained)]
@@ -312,12 +317,12 @@ class StageKinds:
         evaluated together."""
         which = [(w, d) for w, d in zip(phase.within, parts.decided, strict=True) if closing or not w.last]
         blocks[:] = [Block(w.constraint.lower.size, w.constraint, "", w.label, decided) for w, decided in which]
-        asked, weights, costs = {}, [], parts.costs
+        asked, weights, costs, merged = {}, [], parts.costs, inside.equal_lengths(self.description, phase)
         for w, _ in which:
             asked.setdefault(w.share, []).append(w.constraint.expression)
         for rate, interior in (*costs.sums, *costs.sums_of_squares):
             at, own = lobatto(interior)
-            if not self.free_mesh:
+            if merged:
                 own[0] += own[-1]  # the end is the start of the next interval, which is as long
                 at = at[:-1]
             for share, weight in zip(at.tolist(), own.tolist(), strict=False):
@@ -326,7 +331,7 @@ class StageKinds:
         found = {k: iter(values) for k, values in self.at_shares(asked, X, U, constants, phase.number).items()}
         rows, cost = [ca.vec(next(found[w.share])) for w, _ in which], 0
         values = [(weight, next(found[share])) for share, weight in weights]
-        ends = sum(interior + 2 - (not self.free_mesh) for _, interior in costs.sums)
+        ends = sum(interior + 2 - merged for _, interior in costs.sums)
         if ends:
             h = self._length(phase, X, U, constants)
             cost = sum(weight * h * value for weight, value in values[:ends])
@@ -362,9 +367,9 @@ class StageKinds:
                 (equations if at_points else rows).append(one)
         return rows, equations
 
-    def _bounds_at_points(self, phase):
-        """Bounds of states with rates, as limits."""
-        states = [self.states[k] for k in self.rated(phase)]
+    def _bounds_at_points(self, phase, of_manifolds=False):
+        """Bounds of states with rates, as limits; of_manifolds: of those whose unknowns are steps, and have none."""
+        states = [self.states[k] for k in self.rated(phase) if self.states[k].manifold or not of_manifolds]
         return [Constraint(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
 
     def _rows_at_points(self, phase, limits):
@@ -387,22 +392,35 @@ class StageKinds:
     def _rows_rated(self, phase):
         return [i for k in self.rated(phase) for i in self.state_rows[k]]
 
+    def _local(self, phase):
+        """What the method integrates of the states that have rates."""
+        return curved.Local([self.states[k] for k in self.rated(phase)])
+
+    def local_bounds(self, phase):
+        """(lower, upper) of what the method integrates, over its scale: of plain states theirs."""
+        states = [self.states[k] for k in self.rated(phase)]
+        sides = [
+            joined(getattr(v, side) if v.manifold is None else np.full(v.rate_size, free) for v in states)
+            for side, free in (("lower", -np.inf), ("upper", np.inf))
+        ]
+        return tuple(side / self._local(phase).scale for side in sides)
+
     def _length(self, phase, X, U, constants):
         return self.at([self.description.length(phase.number)], X, U, constants)[0]
 
     def _step(self, phase, parts, X, U, constants, more):
         """Step of all states: those that are stepped stay as they are while the others are integrated."""
-        ks = self.rated(phase)
-        sizes = ends_of([self.states[k].symbol for k in ks])
+        ks, local = self.rated(phase), self._local(phase)
         own = ca.vertsplit(X, ends_of([v.symbol for v in self.states])) if self.states else []
-        h = self._length(phase, X, U, constants)
+        known, h = [own[k] for k in ks], self._length(phase, X, U, constants)
 
         def merged(y):
-            moving = dict(zip(ks, ca.vertsplit(y, sizes), strict=True)) if ks else {}
+            moving = dict(zip(ks, local.states(known, y), strict=True))
             return ca.vertcat(*(moving.get(k, x) for k, x in enumerate(own)))
 
         def dynamics(y, w):
-            return ca.vertcat(type(X)(0, 1), *self.at([phase.rates[k] for k in ks], merged(y), w, constants))
+            rates = self.at([phase.rates[k] for k in ks], merged(y), w, constants)
+            return ca.vertcat(type(X)(0, 1), *local.rates(y, rates))
 
         def cost(y, w):
             return sum(self.at(parts.costs.integrals, merged(y), w, constants), type(X)(0))
@@ -410,9 +428,9 @@ class StageKinds:
         scales = [e.scale for e in parts.extras]
         unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
         factors = iter(scales)
-        rated = ca.vertcat(type(X)(0, 1), *(own[k] for k in ks))
+        rated = local.start(known, type(X)(0, 1))
         step = self.method(dynamics, cost, rated, U, h, lambda name, size: next(factors) * next(unknowns))
-        moved = dict(zip(ks, ca.vertsplit(step.following, sizes), strict=True)) if ks else {}
+        moved = dict(zip(ks, local.states(known, step.following), strict=True))
         stepped = list(phase.steps)
         moved |= dict(zip(stepped, self.at([phase.steps[k] for k in stepped], X, U, constants), strict=True))
         rule = step.quadrature if (ks or self._moving) and step.quadrature else [(1.0, rated, U)]
@@ -457,14 +475,14 @@ class StageKinds:
 
     def _extras(self, phase):
         """[Extra] of what the method adds, from a step on symbols."""
-        rows = self._rows_rated(phase)
-        x, u = ca.MX.sym("x", len(rows)), ca.MX.sym("u", self.u_scale.size)
+        rows, local = self._rows_rated(phase), self._local(phase)
+        x, u = ca.MX.sym("x", local.size), ca.MX.sym("u", self.u_scale.size)
         step = self.method(
             lambda y, w: 0 * y, lambda y, w: ca.MX(0), x, u, ca.MX(1), lambda name, size: ca.MX.sym(name, size)
         )
         several = self.control_degree > 0
         return [  # what stands for the next node is bounded there
-            Extra(like, share, rows, self.x_scale[rows], several and share < 1)
+            Extra(like, share, rows, local.scale, several and share < 1)
             if like == "x"
             else Extra(like, share, [], self.u_scale, several or share < 1)
             for like, share in step.guesses

@@ -28,6 +28,7 @@ STUDIES = {
     "singh": "oc_dyn.study.singh:run",
     "solvers": "oc_dyn.study.solvers:run",
     "suite": "oc_dyn.study.suite:run",
+    "suite_solvers": "oc_dyn.study.suite_solvers:run",
     "sweeps": "oc_dyn.study.sweeps:run",
 }
 
