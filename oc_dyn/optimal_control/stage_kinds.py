@@ -429,7 +429,12 @@ class StageKinds:
         unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
         factors = iter(scales)
         rated = local.start(known, type(X)(0, 1))
-        step = self.method(dynamics, cost, rated, U, h, lambda name, size: next(factors) * next(unknowns))
+
+        def symbol(name, size):
+            return next(factors) * next(unknowns)
+
+        symbol.scale = local.scale
+        step = self.method(dynamics, cost, rated, U, h, symbol)
         moved = dict(zip(ks, local.states(known, step.following), strict=True))
         stepped = list(phase.steps)
         moved |= dict(zip(stepped, self.at([phase.steps[k] for k in stepped], X, U, constants), strict=True))
