@@ -34,7 +34,7 @@ class Part:
     def __init__(self, solution, phase, functions, constants, inner, first):
         made, N = solution.transcribed, phase.nodes
         here = slice(first, first + N)
-        self.made, self.phase, self.f, self.N = made, phase, functions, N
+        self.made, self.phase, self.f, self.N, self.first = made, phase, functions, N, first
         self.t, self.h = solution.t[here], np.diff(solution.t)[here]
         self.relative = solution.relative_lengths[here]
         # of a state whose scale nobody gave the largest value, as 1 may be far more; below 1e-4 solvers leave noise
@@ -53,6 +53,7 @@ class Part:
             ends = [y.T for like, share, _, y in inner if like == "u" and share == 1]
             points.append((1.0, ends[0] if ends else solution.u[first + 1 : first + N + 1].T))
         self.shares, self.controls = ([x[i] for x in points] for i in (0, 1))
+        self.inner_points = inner
         self.inner_states = [(share, rows, y) for like, share, rows, y in inner if like == "x" and share < 1]
         self.rates_of = buffered(functions.rates, N, self.constants)
         self.clip, self.jacobian, self.flow = False, None, None
@@ -203,7 +204,7 @@ class Part:
             middle = (self.x + self.following)[self.f.rated] / 2 + (slopes[0][:-1] - end) / 8
             points.append((0.5, self.f.rated, middle.T))
         for share, which, found in points:
-            y = _hermite(grid, values, slopes, share)[:-1]
+            y = hermite(grid, values, slopes, share)[:-1]
             place = {i: k for k, i in enumerate(self.f.rated)}
             right = np.zeros_like(self.x)
             right[which] = y[[place[i] for i in which]]
@@ -226,7 +227,7 @@ class Part:
         dense = np.linspace(0, 1, GRID * (len(grid) - 1) + 1)
         for share in np.unique(np.concatenate([dense, self.shares])):
             x, u = self.within(share, self.straight(share))
-            x[f.rated] = _hermite(grid, values, slopes, share)[:-1]
+            x[f.rated] = hermite(grid, values, slopes, share)[:-1]
             x[known] += share * gap[known]
             states.append(x)
             controls.append(u)
@@ -314,12 +315,17 @@ def _linearly_implicit(rates, slopes, a, b, y):
     return table[-1][-1], table[-1][-1] - table[-1][-2]
 
 
-def _hermite(grid, values, slopes, share):
-    """Cubic through values and slopes of the parts of the grid."""
-    k = min(int(np.searchsorted(grid, share, "right")) - 1, len(grid) - 2)
+def hermite(grid, values, slopes, share, which=None):
+    """Cubic through values and slopes (n, N) of the parts of the grid; which: columns (M,), for shares (M,)."""
+    k = np.minimum(np.searchsorted(grid, share, "right") - 1, len(grid) - 2)
     d = grid[k + 1] - grid[k]
     s = (share - grid[k]) / d
-    a, b, m, n = values[k], values[k + 1], d * slopes[k], d * slopes[k + 1]
+    if which is None:
+        a, b, m, n = values[k], values[k + 1], d * slopes[k], d * slopes[k + 1]
+    else:
+        values, slopes = np.array(values), np.array(slopes)
+        a, b = values[k, :, which].T, values[k + 1, :, which].T
+        m, n = d * slopes[k, :, which].T, d * slopes[k + 1, :, which].T
     return a + s * (m + s * (3 * (b - a) - 2 * m - n + s * (2 * (a - b) + m + n)))
 
 
