@@ -567,8 +567,8 @@ class Problem:
     ) -> Solution:  # fmt: skip
         """Solution of the problem.
 
-        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", or one of
-        integrators.py, as radau(degree=4).
+        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
+        or one of integrators.py, as radau(degree=4).
         solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, with its multipliers where nothing else changed.
