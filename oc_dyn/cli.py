@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveE
 from .files import read_text
 from .interrupts import recorded, watched
 from .model.robot import assemble
-from .planning.quantities import BOUNDED, QUANTITIES
+from .planning.quantities import BOUNDED, BY_NAME, QUANTITIES
 from .runs.script import results_folder
 from .text import terminal, terminal_lines
 
@@ -117,7 +118,7 @@ def _plan(options):
     start = _positions(robot, "from", getattr(options, "from"))
     goal, told = _goal(options, robot, start)
     speed = None if options.start_velocity is None else _velocity(robot, options.start_velocity)
-    limits = None if options.limits is None else od.Limits.read(options.limits, robot)
+    limits = _limits(options, robot)
     plan = od.plan_point_to_point(
         robot,
         start,
@@ -186,7 +187,7 @@ def _plan_along_path(options, out, robot):
         robot,
         way,
         continuity=options.continuity,
-        limits=None if options.limits is None else od.Limits.read(options.limits, robot),
+        limits=_limits(options, robot),
         scale=_numbers_by_name("--scale", options.scale),
         ignore=options.ignore,
         nodes=options.nodes,
@@ -447,6 +448,9 @@ def _add_plan(commands):
     sub.add_argument(
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'
     )
+    for name in BOUNDED:
+        what = f"limit of the {BY_NAME[name].title}: one number, one per joint, or LOWER:UPPER, as --{name}=-5:20"
+        sub.add_argument(f"--{name}", metavar="LIMIT", help=what)
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
     sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after this time [s]")
     sub.add_argument("--gif", action="store_true", help="draw the moving robot, plan.gif")
@@ -566,6 +570,26 @@ def _robot(name, lock, floating=False):
         links, joints, _, fixed = robot.description
         robot = assemble(robot.name, links, joints, gravity=robot.gravity, floating_base=True, lock=fixed)
     return robot.locked(held) if held else robot
+
+
+def _limits(options, robot):
+    """Limits of the file and the options, None for the robot's own."""
+    given = {name: getattr(options, name) for name in BOUNDED if getattr(options, name) is not None}
+    if options.limits is None and not given:
+        return None
+    limits = od.Limits.of(robot) if options.limits is None else od.Limits.read(options.limits, robot)
+    return replace(limits, **{name: _sides(f"--{name}", text, len(limits.joints)) for name, text in given.items()})
+
+
+def _sides(option, text, n):
+    """Numbers of a limit, or (lower, upper), each (n,)."""
+    try:
+        sides = [numbers_of(part) for part in text.split(":")]
+    except ValueError:
+        sides = []
+    if not 0 < len(sides) < 3 or not all(sides):
+        raise ShapeError(f"{option}: got {text!r}, expected a number, or LOWER:UPPER")
+    return sides[0] if len(sides) == 1 else tuple(x * n if len(x) == 1 else x for x in sides)
 
 
 def _numbers_by_name(option, words):

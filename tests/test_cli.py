@@ -151,6 +151,19 @@ def test_plan_of_a_file_with_files_and_options(capsys, arm, tmp_path):
     assert np.all(used[1] <= np.array([1.5, 2.0]) * 1.001)
 
 
+def test_plan_with_unequal_limits(capsys, arm, tmp_path):
+    words = ["plan", arm, "--from=-0.5,0", "--to", "0.5", "-.25", "--nodes", "10", "--continuity", "2", "--dv=-2:5"]
+    status, _, err = run(capsys, *words, "--v", "3,2", "--out", tmp_path / "out")
+    assert (status, err) == (0, "")
+    plan = od.Trajectory.load(tmp_path / "out" / "plan.npz")
+    assert [x.tolist() for x in plan.limits.bounds("dv")] == [[-2, -2], [5, 5]]
+    assert plan.limits.v.tolist() == [3, 2]
+    assert plan.both_sides(1e-3).dv[:, 0].min() == pytest.approx(-2, rel=1e-3)
+    status, _, err = run(capsys, *words, "--tau=1:2:3", "--out", tmp_path / "out")
+    assert status != 0
+    assert "--tau: got '1:2:3', expected a number, or LOWER:UPPER" in err
+
+
 def test_plan_with_a_locked_joint_for_least_effort(capsys, arm, tmp_path):
     words = ["plan", arm, "--lock", "two=-0.5", "--from=0", "--to=1", "--objective", "effort", "--duration", "1.5"]
     status, _, err = run(capsys, *words, "--nodes", "8", "--continuity", "2", "--out", tmp_path / "out")

@@ -35,11 +35,11 @@ from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
-from ..types import Executor, ExpressionLike, Guess
+from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, manifolds, names, words
+from . import bernstein, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
@@ -565,11 +565,12 @@ class Problem:
         parameters: Mapping[Any, Values] | None = None, initial: Solution | None = None,
         solver_options: Mapping[str, Any] | None = None, compiled: bool | Callable[..., Any] = False,
         raises: bool = True, check: str = "warn", time_limit: float | None = None, starts: int = 1, seed: int = 0,
-        executor: str | Executor = "serial",
+        executor: str | Executor = "serial", tolerance: float | None = None, rounds: int = 15, most_nodes: int = 5000,
     ) -> Solution:  # fmt: skip
         """Solution of the problem.
 
-        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", or one of integrators.py made by hand.
+        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", or one of
+        integrators.py, as radau(degree=4).
         solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, with its multipliers where nothing else changed.
@@ -581,6 +582,13 @@ class Problem:
         starts: from the guess, and from so many less one random ones about it, the same for the same seed: smooth in
         time, within bounds or as large as scales. The best solution is returned; its local_optima are the (objective,
         status, iterations) of all of them in order. executor: where they run, see oc_dyn.executors.
+        tolerance: solve on one mesh after the other, each from the solution before, until Solution.error says that the
+        states of all intervals are within it, relative to their scales, and the objective, relative to its size, or
+        absolutely where that is below 1, and two meshes agree on it; see refinement. The Solution is that of the last
+        mesh, its problem one with that mesh, and `rounds` tell of all. Where `rounds`, most_nodes (intervals) or the
+        time_limit, which is that of all rounds then, run out, it is the best one there is: its status begins with
+        "tolerance not reached" and tells why and what is left, success is False, and a CheckWarning says so (an error
+        with check="raise", nothing with "off"). raises: is about the solver, where not one round succeeds.
         """
         one_of("check", check, ("warn", "raise", "off"))
         one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
@@ -590,7 +598,20 @@ class Problem:
         how = {"method": method, "solver": solver, "hessian": hessian, "parameters": parameters, "initial": initial}
         how |= {"solver_options": solver_options, "compiled": compiled, "time_limit": time_limit}
         starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
-        solution = Solution(self, *self._found(**how)) if starts == 1 else best_of(self, starts, seed, executor, how)
+
+        def first(problem, how):
+            if starts > 1:
+                return best_of(problem, starts, seed, executor, how)
+            return Solution(problem, *problem._found(**how))
+
+        if tolerance is None:
+            solution = first(self, how)
+        else:
+            asked = refinement.checked(self, tolerance, rounds, most_nodes, how)
+            solution = refinement.refined(self, asked, how, first)
+        if refinement.ran_out(solution):
+            refinement.tell(solution, check)
+            return solution
         if raises and not solution.success:
             message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
             message += "what its last iterate misses is told by the check() of this error's .solution"
@@ -653,6 +674,13 @@ class Problem:
         solution = Solution(self, program.made, result, given)
         solution.objective_changed = changed
         return solution
+
+    def load(self, path: StrPath, *, method: Any = None) -> Solution:
+        """Solution of this problem from a file of Solution.save. On another mesh it is one of with_mesh of that mesh.
+
+        method: the one it was solved by, where that is a function of one's own. Raises FileError for a file that is
+        damaged, or of a problem with other names, sizes, bounds, scales or equations, which are named."""
+        return solution_file.load(path, self, method, Solution)
 
     def with_mesh(
         self, nodes: int | Sequence[int | None] | None = None, duration: float | tuple[float, float] | None = None,
@@ -870,3 +898,10 @@ class Problem:
         for i, (x, low, high) in enumerate(zip(fixed, lower, upper, strict=False)):
             if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
                 raise LimitError(f"{where}: {name}[{i}] is {x:g}, outside its bounds {low:g} to {high:g}")
+
+
+def load_solution(path: StrPath, problem: Problem, *, method: Any = None) -> Solution:
+    """Solution of a Problem from a file of Solution.save; see Problem.load."""
+    if not isinstance(problem, Problem):
+        raise ShapeError(f"load_solution: got {shortened(problem)}, expected a Problem")
+    return problem.load(path, method=method)
