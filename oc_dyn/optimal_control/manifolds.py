@@ -227,10 +227,14 @@ class Local:
         """Rows of the states from rows of numbers; starts: the states at the starts of their intervals."""
         return self._by_variable("integrate", starts, table, self.ends)
 
+    def steps(self, starts: np.ndarray, table: np.ndarray) -> np.ndarray:
+        """Inverse of values."""
+        return self._by_variable("difference", starts, table, self._rows)
+
     def guessed_steps(self, starts: np.ndarray, table: np.ndarray) -> np.ndarray:
-        """Inverse of values, for guesses: none where they turn by more than 1 rad, as random ones do, whose turns add
-        up to whole ones that no solver undoes."""
-        steps, at = self._by_variable("difference", starts, table, self._rows), 0
+        """The same for guesses: none where they turn by more than 1 rad, as random ones do, whose turns add up to whole
+        ones that no solver undoes."""
+        steps, at = self.steps(starts, table), 0
         for v in self.variables:
             for kind, _, nv in [] if v.manifold is None else v.manifold.parts:
                 if kind in jt.QUATERNIONS:
