@@ -1,7 +1,9 @@
 """States on manifolds: known rotations and optima, orders of methods, norms, ends, phases, robots, what is refused."""
 
 import pickle
+import re
 import warnings
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -171,6 +173,29 @@ def test_a_constant_twist_is_a_screw_by_any_method(method):
         right = flat(jt.integrate("free", ca.DM(start), ca.DM(t * twist)))
         assert np.abs(x - np.sign(x[:4] @ right[:4]) * np.r_[right[:4], np.zeros(3)] - np.r_[np.zeros(4), right[4:]]
                       ).max() < 1e-13  # fmt: skip
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_methods_keep_their_order_on_poses(method):
+    """The body of the top, whose centre is to move as it is told, so that its velocity in its own axes turns."""
+    errors, order = [], METHODS[method].order
+    coarse = 4 if order > 4 else 10
+    for nodes in (coarse, 2 * coarse):
+        ocp = od.Problem(nodes, 2.0)
+        x, u, t = ocp.state("x", manifold="pose"), ocp.control("u"), ocp.time
+        turn = (C - A) / A * SPIN[2]
+        w = ca.vertcat(ca.cos(turn * t) * SPIN[0] - ca.sin(turn * t) * SPIN[1],
+                       ca.sin(turn * t) * SPIN[0] + ca.cos(turn * t) * SPIN[1], SPIN[2])  # fmt: skip
+        ocp.rate(x, ca.vertcat(w, so3.quat_to_rot(x[:4]).T @ ca.vertcat(ca.cos(t), 2 * t, -2 * ca.sin(2 * t))))
+        ocp.start({x: [1, 0, 0, 0, 0, 0, 1]})
+        ocp.minimize(integral=u**2)
+        found = ocp.solve(method=method, solver_options=TIGHT, check="off")
+        centre = np.stack([np.sin(found.t), found.t**2, np.cos(2 * found.t)], axis=1)
+        turned = max(angle(q[:4], top_at(t)) for t, q in zip(found.t, found[x], strict=True))
+        errors.append(max(turned, np.abs(found[x][:, 4:] - centre).max()))
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.5)
+    assert errors[1] < (0.2 if order == 1 else 0.01)
 
 
 # -- known optima -----------------------------------------------------------------------------------------------
@@ -360,6 +385,30 @@ def test_ends_as_parameters():
         assert angle(found[o][0], start) < 1e-7
 
 
+@pytest.mark.parametrize("what", ["numbers", "parameters", "free", "rows"])
+def test_rows_are_independent_at_the_optimum(what):
+    """So multipliers are determined: what is active has full rank, with ends of every kind."""
+    ocp, start = od.Problem(5, 1.0), exp([0.4, 0.1, -0.3])
+    o, w, u = ocp.state("o", manifold="unit_quaternion", guess=start), ocp.state("w", 3), ocp.control("u", 3)
+    ocp.rate(o, w)
+    ocp.rate(w, u)
+    a = ocp.parameter("a", 4)
+    ocp.start({o[0]: start[0], o[1:]: start[1:]} if what == "rows" else {"numbers": {o: start}, "parameters": {o: a}}
+              .get(what, {so3.quat_to_rot(o)[2, 0]: 0.1}))  # fmt: skip
+    ocp.goal({o: a if what == "parameters" else times(start, exp(AXIS)), w: 0})
+    ocp.minimize(integral=(ca.sumsqr(u) + ca.sumsqr(w)) / 2)
+    found = ocp.solve(parameters={a: start})
+    made, n = found.transcribed, len(found.unknowns)
+    nlp = made.assembly.nlp
+    J = ca.Function("J", [nlp["x"], nlp["p"]], [ca.jacobian(nlp["g"], nlp["x"])])(found.unknowns, found.parameters)
+    fixed = np.flatnonzero(found.bounds[0] == found.bounds[1])
+    active = np.vstack([J.full(), np.eye(n)[fixed]])
+    sizes = np.linalg.svd(active, compute_uv=False)
+    assert len(active) <= n
+    assert sizes[-1] > 1e-3
+    assert np.abs(found.multipliers[1]).max() < 1e3
+
+
 def test_numbers_of_ends_are_read_at_every_solve():
     ocp, o, w, u = reorientation()
     ocp.solve()
@@ -520,6 +569,23 @@ def test_problems_and_solutions_are_pickled():
     assert same.check().worst == pytest.approx(found.check().worst, abs=1e-12)
 
 
+@pytest.mark.parametrize("method", ["rk4", "collocation", "radau", "hermite_simpson"])
+def test_samples_are_unit_and_on_the_motion(method, tmp_path):
+    found = top(6).solve(method=method, check="off")
+    t = np.linspace(0, 2.0, 33)
+    sampled = found.sample("o", t)
+    assert np.abs(np.linalg.norm(sampled, axis=1) - 1).max() < 1e-14
+    assert max(angle(q, top_at(s)) for q, s in zip(sampled, t, strict=True)) < 2e-3
+    found.save(tmp_path / "top.npz")
+    assert np.array_equal(top(6).load(tmp_path / "top.npz")["o"], found["o"])
+
+
+def test_meshes_are_refined_until_the_top_is_right():
+    found = top(4).solve(method="collocation", tolerance=1e-7)
+    assert found.error.states < 1e-6
+    assert max(angle(q, top_at(t)) for q, t in zip(found["o"], found.t, strict=True)) < 1e-6
+
+
 # -- robots -------------------------------------------------------------------------------------------------------
 
 
@@ -549,6 +615,24 @@ def test_robots_on_joints_of_any_kind(name, transcription, method):
     assert found.check().worst < (3e-2 if (transcription, method) == ("forward", "rk4") else 3e-3)
     for i in ocp.description.states[0].manifold.quaternions:
         assert np.abs(np.linalg.norm(found["q"][:, i : i + 4], axis=1) - 1).max() < 1e-14
+
+
+def test_a_robot_whose_motion_is_periodic():
+    """A floating robot that turns about itself and comes back: nothing moves at the least cost but what the shift asks
+    for, the free joint by its step, the others not at all."""
+    robot = sample("small floating")
+    q0, shift = robot.random_configuration(3), np.array([0, 0, 0.5, 0.2, 0, 0, 0, 0])
+    ocp = od.Problem(4, 1.0)
+    q, v = ocp.state("q", manifold=robot, guess=q0), ocp.control("v", robot.nv)
+    ocp.rate(q, v)
+    ocp.start({q: q0})
+    ocp.periodic({q: shift})
+    ocp.minimize(integral=ca.sumsqr(v) / 2)
+    found = ocp.solve(method="hermite_simpson")
+    assert np.abs(robot.difference(found[q][-1], robot.integrate(q0, shift))).max() < 1e-7
+    # straight on, which no body that turns does on its screw: chord of the screw's arc
+    chord = 0.2 * np.sin(0.25) / 0.25
+    assert found.objective == pytest.approx((0.5**2 + chord**2) / 2, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -659,3 +743,12 @@ def test_names_of_manifolds():
     floating = manifolds.of_robot(sample("small floating"))
     assert floating.parts == (("free", 7, 6), ("vector", 2, 2))
     assert floating.quaternions == [0]
+
+
+def test_the_example_of_the_documentation_runs():
+    text = (Path(__file__).parents[2] / "docs" / "manifold-states.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(compile(block, "manifold-states.md", "exec"), names)
+    assert names["found"].check().worst < 1e-3
+    assert angle(names["found"]["o"][-1], [0.5, 0.5, 0.5, 0.5]) < 1e-7
