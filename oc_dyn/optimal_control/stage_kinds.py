@@ -34,8 +34,8 @@ class Extra:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What the stages of a phase are made of. start_rows: of its first node. rows: limits of all nodes. inner: limits at
-    the points of the method. controlled: those of them that depend on controls, for a point at the end, whose others
+    """What the stages of a phase are made of. start_rows: of its first node. rows: limits of all nodes. inner: limits
+    at the points of the method. controlled: those of them that depend on controls, for a point at the end, whose others
     are those of the next node. equations: limits at the method's points for equations. at_end: limits of its last node.
     costs: how they are summed. extras, closing_extras: what the method adds, and adds to its last interval. closes:
     whether the last interval is a kind of its own. decided: by what each of phase.within is."""
