@@ -26,7 +26,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import compile
-from ..errors import CheckWarning, LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName
+from ..errors import CheckWarning, LimitError, OrderError, ShapeError, SolveError, UnknownName
 from ..friction import counts
 from ..function import function
 from ..interrupts import deadline
@@ -266,13 +266,15 @@ class Problem:
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
         usually takes fewer iterations and tolerates coarser grids. Bounds are for the caller to add by limit.
-        On spherical, planar and free joints q (nq,) is a state on the robot's manifold, and v (nv,) its velocity.
+        With spherical, planar or free joints q (nq,) is a state on the robot's manifold, v (nv,) its velocity, and
+        derivatives are always "ad".
         scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
         includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
         check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
         manifold = robot if set(GROUPS) & robot.features else None
+        derivatives = "ad" if manifold else derivatives  # the analytic ones are for velocities that are rates of q
         n, scale = robot.nv, (None,) * 3 if scale is None else scale
         guesses = guess if isinstance(guess, (list, tuple)) else [guess, 0.0, 0.0]
         q = self.state("q", 1 if manifold else n, guess=guesses[0], scale=scale[0], manifold=manifold)
@@ -857,11 +859,9 @@ class Problem:
         if not isinstance(values, dict):
             raise ShapeError(f"{where}: got {shortened(values)}, expected {{state or expression: value}}")
         for symbol, value in values.items():
-            if self._end_of_chain(symbol, value, where):
+            if self._end_of_chain(symbol, value, where) or manifolds.end(self, symbol, value, where, rows):
                 continue
             known = next((v for v in self._states if v.symbol is symbol), None)
-            if known and known.manifold and manifolds.end(self, known, value, where, rows):
-                continue
             x = expression_of(where, symbol)
             if isinstance(value, tuple):
                 x, *ends = words.pair(where, x, value)

@@ -320,7 +320,7 @@ class Transcribed(StageKinds):
                 there = share + e.share * gap[0]
                 like = u(there)
                 if e.like == "x":
-                    steps = self._local(self.phases[stretch.phase]).steps
+                    steps = self._local(self.phases[stretch.phase]).guessed_steps
                     like = steps(*(x(place)[None, e.rows] for place in (share, there)))[0]
                 row.append(like / e.scale)
             row += [np.ones(1)] if self.free_mesh and stretch else []
