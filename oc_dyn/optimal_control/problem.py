@@ -43,6 +43,7 @@ from . import bernstein, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
+from .initial import begin
 from .integrators import chosen_method
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
@@ -571,7 +572,8 @@ class Problem:
         integrators.py, as radau(degree=4).
         solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
-        from, with its multipliers where nothing else changed.
+        from, of any mesh, method or number of phases: what has the same name is taken from it, a CheckWarning tells
+        what has to be guessed; of the same problem and method with its multipliers.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
         SolveError if the solver fails, with the last iterate as its solution.
         check: what happens if Solution.check() finds an error above 1e-3 of a scale, such as a limit that is broken
@@ -632,9 +634,12 @@ class Problem:
         made = self.transcribed(method, compiled)
         outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
         p = made.parameters({} if parameters is None else parameters)
-        given = {"p": p, **made.bounds, "x0": made.guess(initial)}
-        if initial is not None and initial.transcribed is made:
-            given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
+        given = {"p": p, **made.bounds}
+        if initial is None:
+            given["x0"] = made.guess(None)
+        else:
+            start, options = begin(made, initial, given, solver, solver_options)
+            given, inner = given | start, inner | options
         with deadline(time_limit):
             return made, solve(made.assembly, solver, hessian, outer, inner, given), given
 
