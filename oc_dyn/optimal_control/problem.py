@@ -43,6 +43,7 @@ from . import bernstein, names, words
 from . import mesh as meshes
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
+from .failures import explained
 from .integrators import chosen_method
 from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
@@ -570,8 +571,7 @@ class Problem:
         starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
         solution = Solution(self, *self._found(**how)) if starts == 1 else best_of(self, starts, seed, executor, how)
         if raises and not solution.success:
-            message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
-            message += "what its last iterate misses is told by the check() of this error's .solution"
+            message = explained(solution, solver, solution.transcribed.guess(initial))
             if missed := meshes.out_of_reach(self):
                 message += f"; {missed}"
             raise SolveError(message, solution.status, solution=solution)

@@ -12,10 +12,12 @@ import numpy as np
 from ..errors import ShapeError, UnknownName
 from ..model.robot import Robot
 from ..types import Array
+from ..validation import count as positive
 from ..validation import expression as expression_of
 from ..validation import number
 from .integrators import METHODS, chosen_method
 from .solution_check import SolutionCheck, check
+from .worst_rows import WorstRows, worst_rows
 
 
 class Solution:
@@ -76,6 +78,13 @@ class Solution:
         if not tolerance > 0:
             raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
         return check(self, tolerance)
+
+    def worst_rows(self, count: int = 10) -> WorstRows:
+        """WorstRows: bounds, limits and equations of the nonlinear program that the solution, or the last iterate of a
+        solve that failed, violates most, at most so many, worst first: each by name with phase, node, value, bound,
+        and its violation relative to the scale of the state or control, or to the larger bound of a limit.
+        Printing it gives a table. It asks the program itself, check() an integration of its own."""
+        return worst_rows(self, positive("worst_rows: count", count, 1))
 
     def trajectory(
         self, chain: Sequence[ca.MX], robot: Robot | None = None, limits: Any = None, friction: bool = True,
