@@ -16,6 +16,7 @@ from ..validation import count as positive
 from ..validation import expression as expression_of
 from ..validation import number
 from .integrators import METHODS, chosen_method
+from .scaling import Scaling, report
 from .solution_check import SolutionCheck, check
 from .worst_rows import WorstRows, worst_rows
 
@@ -85,6 +86,10 @@ class Solution:
         and its violation relative to the scale of the state or control, or to the larger bound of a limit.
         Printing it gives a table. It asks the program itself, check() an integration of its own."""
         return worst_rows(self, positive("worst_rows: count", count, 1))
+
+    def scaling(self) -> Scaling:
+        """Scaling of the unknowns and rows at the solution; see Problem.scaling."""
+        return report(self.transcribed, self.unknowns, self.parameters, "the solution")
 
     def trajectory(
         self, chain: Sequence[ca.MX], robot: Robot | None = None, limits: Any = None, friction: bool = True,
