@@ -7,7 +7,7 @@ from .expression_text import expression_text, summary
 from .mesh import LONGEST, SHORTEST
 from .program_names import names_of_expressions
 
-_LONG, _ROWS = 90, 12  # characters of an expression, rows of a vector that are shown one by one
+_LONG, _ROWS = 110, 12  # characters of an expression, rows of a vector that are shown one by one
 
 
 def as_text(description, numbers):
@@ -15,8 +15,11 @@ def as_text(description, numbers):
     d, show = description, Shown(description)
     lines = ["minimize", *_indented(_costs(d, show) or ["0 (any motion that keeps what follows)"])]
     lines += ["over", *_indented(_unknowns(d, numbers))]
+    told = {}
     for phase in d.phases:
-        lines += [_title(d, numbers, phase), *_indented(_of_phase(d, numbers, show, phase))]
+        own = _of_phase(d, numbers, show, phase)
+        same = told.setdefault(tuple(own), phase.number)
+        lines += [_title(d, numbers, phase), *_indented(own if same == phase.number else [f"as in phase {same}"])]
     for where, title in (("start", "at the start"), ("goal", "at the goal")):
         if found := _ends(d, numbers, show, where):
             lines += [title, *_indented(found)]
@@ -32,10 +35,9 @@ class Shown:
 
     def __init__(self, description):
         self.description, self.named = description, names_of_expressions(description)
-        splines = {s.name().rpartition("_")[0] for points in description.splines for s in points}
-        self.splines = splines
 
     def __call__(self, expression):
+        """One line for an expression."""
         return expression_text(expression, _LONG, self.named)
 
     def rows(self, name, expression):
@@ -94,14 +96,19 @@ def _between(lower, text, upper):
 
 
 def _costs(d, show):
-    lines = []
+    numbers = {}  # of the phases of each cost
     for phase in d.phases:
-        over = f"integral over phase {phase.number}" if len(d.phases) > 1 else "integral"
-        lines += [f"{over} of {show(x)}" for x in phase.integrals]
-        lines += [f"{over} of 1/2 sumsqr({show(x)})" for x in phase.squares]
-        lines += [f"{over} of {show(x)}, by a rule with {n} interior points" for x, n in phase.sums]
-        of = f" of phase {phase.number}" if len(d.phases) > 1 else ""
-        lines += [f"mean over the intervals{of} of {show(x)}" for x in phase.means]
+        found = [f"integral{{}} of {show(x)}" for x in phase.integrals]
+        found += [f"integral{{}} of 1/2 sumsqr({show(x)})" for x in phase.squares]
+        found += [f"integral{{}} of {show(x)}, by a rule with {n} interior points" for x, n in phase.sums]
+        found += [f"mean over the intervals{{}} of {show(x)}" for x in phase.means]
+        for line in found:
+            numbers.setdefault(line, []).append(str(phase.number))
+    lines = []
+    for line, phases in numbers.items():
+        over = "" if len(d.phases) == 1 else f" over phase{'s' * (len(phases) > 1)} {', '.join(phases)}"
+        over = " over all phases" if len(phases) == len(d.phases) > 1 else over
+        lines.append(line.replace("{}", over, 1))
     lines += [f"{show(x)} at the end" for x in d.terminal]
     return [line if k == 0 else f"+ {line}" for k, line in enumerate(lines)]
 
@@ -120,7 +127,7 @@ def _unknowns(d, numbers):
             lines.append(_sized(what, v) + _bounds_of(v) + _on_manifold(v))
     lines += [_sized("control", v) + _bounds_of(v) for v in d.controls if v.name not in own]
     for chain in d.bernstein:
-        limits = [_between(*numbers.bounds[n], n) for n in chain.names if n in numbers.bounds]
+        limits = [_between(numbers.bounds[n][0], n, numbers.bounds[n][1]) for n in chain.names if n in numbers.bounds]
         text = f"chain {', '.join(chain.names)} ({chain.size}), a polynomial of degree {chain.order} on each interval"
         lines.append(", ".join([text, *filter(None, limits)]))
     for names, points in zip(_spline_names(d), d.splines, strict=True):
@@ -218,11 +225,29 @@ def _limit(show, row, numbers, named=True):
     """Lines of a limit: one, or one for every row where some rows have no bound on a side that others have."""
     lower, upper = row.bounds_of(numbers.bounds)
     name = f"   ({row.name})" if named and row.name else ""
-    mixed = any(np.isfinite(b).any() and not np.isfinite(b).all() for b in (lower, upper))
     x = ca.vec(row.expression)
+    if difference := _compared(show, x, lower, upper):
+        return [difference + name]
+    mixed = any(np.isfinite(b).any() and not np.isfinite(b).all() for b in (lower, upper))
     if not mixed or x.numel() > _ROWS:
         return [text + name for text in [_between(lower, show(x), upper)] if text]
-    return [text + name for i in range(x.numel()) if (text := _between(lower[i], show(x[i]), upper[i]))]
+    out = []
+    for i in range(x.numel()):
+        text = _compared(show, x[i], lower[[i]], upper[[i]]) or _between(lower[i], show(x[i]), upper[i])
+        out += [text + name] if text else []
+    return out
+
+
+def _compared(show, x, lower, upper):
+    """Text "a <= b" of a difference a - b that is bounded by zero on one side, or "a = b"; "" for others."""
+    if x.is_symbolic() or x.is_output() or x.op() != ca.OP_SUB:
+        return ""
+    signs = [np.unique(side) for side in (lower, upper)]
+    if any(s.size > 1 for s in signs):
+        return ""
+    sides = {(0.0, 0.0): "=", (0.0, np.inf): ">=", (-np.inf, 0.0): "<="}
+    sign = sides.get((float(signs[0][0]), float(signs[1][0])))
+    return f"{show(x.dep(0))} {sign} {show(x.dep(1))}" if sign else ""
 
 
 def _ends(d, numbers, show, where):

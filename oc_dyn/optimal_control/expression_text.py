@@ -21,6 +21,10 @@ _NAMED = {
         "determinant": "det", "inverse": "inv", "logsumexp": "logsumexp",
     }.items()
 }  # fmt: skip
+_ELEMENTWISE = (  # of one argument
+    ca.OP_NEG, ca.OP_SQ, ca.OP_TWICE, ca.OP_INV, ca.OP_SIN, ca.OP_COS, ca.OP_TAN, ca.OP_EXP, ca.OP_LOG, ca.OP_SQRT,
+    ca.OP_FABS, ca.OP_TANH, ca.OP_ATAN, ca.OP_SINH, ca.OP_COSH, ca.OP_FMIN, ca.OP_FMAX,
+)  # fmt: skip
 _SAME = tuple(
     getattr(ca, f"OP_{name}", None) for name in ("RESHAPE", "SPARSITY_CAST", "PROJECT", "ASSIGN", "LIFT", "MONITOR")
 )
@@ -60,8 +64,14 @@ def _written(x, most, named):
         return _constant(x)
     if x.is_output():
         return _result(x, most, named)
+    if x.op() == ca.OP_GETNONZEROS:
+        return _elements(x, most, named)
+    return _operation(x, [_text(x.dep(i), most, named) for i in range(x.n_dep())])
+
+
+def _operation(x, parts):
+    """The same of an operation, from the texts of what it reads."""
     op = x.op()
-    parts = [_text(x.dep(i), most, named) for i in range(x.n_dep())] if _reads_all(op) else []
     if op in _INFIX:
         return _infix(op, *parts)
     if op in _NAMED:
@@ -70,13 +80,7 @@ def _written(x, most, named):
         return f"{_NAMED[op]}({', '.join(p[0] for p in parts)})", _ATOM
     if op in _SAME:
         return parts[0]
-    if op == ca.OP_GETNONZEROS:
-        return _elements(x, most, named)
     return _other(op, x, parts)
-
-
-def _reads_all(op):
-    return op != ca.OP_GETNONZEROS
 
 
 def _other(op, x, parts):
@@ -114,6 +118,10 @@ def _product_of_matrices(x, parts):
 
 def _infix(op, a, b):
     text, level = _INFIX[op]
+    if op == ca.OP_MUL and a[0] in ("1", "-1"):
+        return b if a[0] == "1" else (f"-{_inside(b, _PRODUCT)}", _NEGATIVE)
+    if op == ca.OP_MUL and (power := _power_of(*a, b[0]) or _power_of(*b, a[0])):
+        return power, _POWER
     if op == ca.OP_ADD and b[0].startswith("-") and b[1] == _NEGATIVE:
         return f"{a[0]} - {b[0][1:]}", _SUM
     if op == ca.OP_ADD and a[0].startswith("-") and a[1] == _NEGATIVE and not b[0].startswith("-"):
@@ -122,6 +130,13 @@ def _infix(op, a, b):
     tight = level + (op in (ca.OP_SUB, ca.OP_DIV) or level == _POWER)
     right = f"({b[0]})" if b[0].startswith("-") else _inside(b, tight)
     return f"{left}{text}{right}", level
+
+
+def _power_of(base, level, other):
+    """Text of the product of a base and another text that is a power of it, or ""."""
+    base = base if level == _ATOM else f"({base})"
+    exponent = other.removeprefix(f"{base}^")
+    return f"{base}^{int(exponent) + 1}" if exponent != other and exponent.isdigit() else ""
 
 
 def _inside(part, level):
@@ -149,7 +164,7 @@ def _result(x, most, named):
         return _indexed(_text(call.dep(0), most, named), range(int(ends[which]), int(ends[which + 1])))
     f = call.which_function()
     given = ", ".join(_text(call.dep(i), most, named)[0] for i in range(call.n_dep()))
-    return f"{f.name()}({given})" + (f".{f.name_out(which)}" if f.n_out() > 1 else ""), _ATOM
+    return f"{f.name().removesuffix('_0')}({given})" + (f".{f.name_out(which)}" if f.n_out() > 1 else ""), _ATOM
 
 
 def _elements(x, most, named):
@@ -163,10 +178,22 @@ def _elements(x, most, named):
         part = int(np.searchsorted(ends, nz[0], "right")) - 1
         return _text(base.dep(part).nz[int(nz[0] - ends[part])] if ends[part + 1] - ends[part] > 1 else base.dep(part),
                      most, named)  # fmt: skip
+    if len(nz) == 1 and base.is_constant():
+        return _constant(ca.MX(base.to_DM().nz[int(nz[0])]))
+    if len(nz) == 1 and _by_elements(base):
+        deps = [base.dep(i) for i in range(base.n_dep())]
+        return _operation(base, [_text(y if y.numel() == 1 else y.nz[int(nz[0])], most, named) for y in deps])
     if len(nz) == 1 and base.size2() > 1:
         row, column = (int(np.array(k)[nz[0]]) for k in base.sparsity().get_triplet())
         return f"{_inside(_text(base, most, named), _ATOM)}[{row}, {column}]", _ATOM
     return _indexed(_text(base, most, named), nz)
+
+
+def _by_elements(x):
+    """Whether an element of the result of an operation is that operation of elements."""
+    if x.is_symbolic() or x.is_constant() or x.is_output() or x.op() not in (*_INFIX, *_ELEMENTWISE):
+        return False
+    return x.is_dense() and all(y.is_dense() and y.numel() in (1, x.numel()) for y in map(x.dep, range(x.n_dep())))
 
 
 def _indexed(part, nz):

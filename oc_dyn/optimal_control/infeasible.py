@@ -126,6 +126,10 @@ class Boxes:
         """[(row, lower, upper)] of what holds at all nodes of a phase."""
         return [(r, *r.bounds_of(self.numbers.bounds)) for r in phase.rows]
 
+    def _free_of_controls(self, phase):
+        """Those of them that hold at the last node too."""
+        return [x for x in self.rows(phase) if not self._controlled(x[0])]
+
     def tightened(self, phase):
         """Text where bounds of one variable contradict each other; else bounds of variables are those of rows too."""
         for row, lower, upper in self.rows(phase):
@@ -135,8 +139,8 @@ class Boxes:
                 if told := self._tighten(row, lower, upper, box, where):
                     return told
         if phase is self.description.phases[-1]:
-            free = [x for x in self.rows(phase) if not self._controlled(x[0].expression)]
-            for row, lower, upper in [*free, *((r, r.lower, r.upper) for r in self.description.goal_rows)]:
+            goals = [(r, r.lower, r.upper) for r in self.description.goal_rows]
+            for row, lower, upper in [*self._free_of_controls(phase), *goals]:
                 if told := self._tighten(row, lower, upper, self.goal, "at the goal"):
                     return told
         for row in self.description.start_rows if phase.number == 0 else ():
@@ -144,10 +148,12 @@ class Boxes:
                 return told
         return ""
 
-    def _controlled(self, expression):
+    def _controlled(self, row):
         d = self.description
         controls = [v.symbol for v in d.controls] + [c.outputs[-1] for c in d.bernstein]
-        return bool(controls) and ca.depends_on(ca.MX(expression), ca.veccat(*controls))
+        if not controls:
+            return False
+        return self.kept(("controlled", id(row)), lambda: ca.depends_on(ca.MX(row.expression), ca.veccat(*controls)))
 
     def _tighten(self, row, lower, upper, box, where):
         """Make the box that of a row that reads one number of a state or control alone, times a number."""
@@ -191,8 +197,7 @@ class Boxes:
             checks += [(r, r.lower, r.upper, box, of.strip()) for r in phase.node_rows]
         checks += [(row, lo, hi, self.start, "at the start") for row, lo, hi in self.rows(d.phases[0])]
         checks += [(r, r.lower, r.upper, self.start, "of the start") for r in d.start_rows]
-        last = [x for x in self.rows(d.phases[-1]) if not self._controlled(x[0].expression)]
-        checks += [(row, lo, hi, self.goal, "at the goal") for row, lo, hi in last]
+        checks += [(row, lo, hi, self.goal, "at the goal") for row, lo, hi in self._free_of_controls(d.phases[-1])]
         checks += [(r, r.lower, r.upper, self.goal, "of the goal") for r in d.goal_rows]
         for row, lower, upper, box, where in checks:
             found = self.of(("row", id(row)), row.expression, box)

@@ -1,5 +1,5 @@
-"""Bounds of the outputs of a Function of scalars from bounds of its inputs, operation by operation: rough, never too narrow.
-Source: Moore, Kearfott, Cloud, Introduction to Interval Analysis, 2009, chapter 5."""
+"""Bounds of the outputs of a Function of scalars from bounds of its inputs, operation by operation: rough, never too
+narrow. Source: Moore, Kearfott, Cloud, Introduction to Interval Analysis, 2009, chapter 5."""
 
 import math
 
@@ -32,10 +32,12 @@ def bounds_of(f, boxes):
             work[target[0]] = ALL if math.isnan(value) else (value, value)
         elif target:
             same = len(given) == 2 and given[0] == given[1]
-            parts = [work.get(i, ALL) for i in given]
-            found = _square(*parts[0]) if same and op == ca.OP_MUL else _applied(op, *parts)
-            for i in target:
-                work[i] = found if len(target) == 1 and not any(map(math.isnan, found)) else ALL
+            parts = [work[i] for i in given]
+            found = ALL  # of calls of Functions and of operations that are not known
+            if len(target) == 1 and 0 < len(parts) < 3 and op != ca.OP_CALL:
+                found = _square(*parts[0]) if same and op == ca.OP_MUL else _applied(op, *parts)
+            for i in (i for i in target if i >= 0):
+                work[i] = ALL if any(map(math.isnan, found)) else found
     return out
 
 

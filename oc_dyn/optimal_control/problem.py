@@ -183,7 +183,8 @@ class Problem:
     @staticmethod
     def _each(what, values, most, size):
         """Every one of a list as (size,) floats, or None."""
-        if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) == 0 or len(values) > most:
+        listed = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
+        if not listed or len(values) > most:
             raise ShapeError(f"chain: {what} is {shortened(values)}, expected a list of at most {most}")
         return [None if x is None else numbers(f"chain: {what}[{k}]", x, size) for k, x in enumerate(values)]
 

@@ -140,10 +140,21 @@ class ProgramNames:
         blocks = self.made.row_blocks[stage]
         key = id(blocks), self.places[stage][0]
         if key not in self._rows:
-            self._rows[key] = [label for block in blocks for label in self._labels_of_block(block, stage)]
+            points = self._at_points(blocks, stage)
+            self._rows[key] = [
+                label for k, block in enumerate(blocks) for label in self._labels_of_block(block, stage, k in points)
+            ]
         return self._rows[key]
 
-    def _labels_of_block(self, block, stage):
+    def _at_points(self, blocks, stage):
+        """Numbers of the blocks that hold at points of the method, in front of those of the node."""
+        if self.stretch_of[stage] is None:
+            return range(0)
+        phase = self.made.phases[self.places[stage][0]]
+        others = sum(bool(b.where) or b.decided is not None for b in blocks)
+        return range(1, len(blocks) - others - len(phase.rows) - len(phase.node_rows))
+
+    def _labels_of_block(self, block, stage, at_point):
         made = self.made
         if block.constraint is None:
             return self._without_constraint(block, made.phases[self.places[stage][0]])
@@ -160,7 +171,7 @@ class ProgramNames:
             suffix = [f"[{i}]" if chain.size > 1 else "" for i in which]
             return [Label("bound", f"{row.name}{s}", float(scale[i]), share=None)
                     for i, s in zip(which, suffix, strict=True)]  # fmt: skip
-        share = None if block.decided is not None else 0.0
+        share = None if block.decided is not None or at_point else 0.0
         return [Label(what, name, share=share) for name in self._names_of(row)]
 
     def _what(self, block):

@@ -30,7 +30,7 @@ def _told(boxes, name, symbol, low, high, rates, longest):
     start, goal = (box[id(symbol)] for box in (boxes.start, boxes.goal))
     for i in range(symbol.numel()):
         least, most = goal[0][i] - start[1][i], goal[1][i] - start[0][i]
-        size = TOLERANCE * max(1.0, *(abs(x) for x in (least, most, low[i], high[i]) if np.isfinite(x)))
+        size = TOLERANCE * max([1.0, *(abs(x) for x in (least, most, low[i], high[i]) if np.isfinite(x))])
         if least <= high[i] + size and most >= low[i] - size:
             continue
         one = f"{name}[{i}]" if symbol.numel() > 1 else name
