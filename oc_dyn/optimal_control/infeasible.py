@@ -12,7 +12,7 @@ from ..numbers import as_floats
 from .expression_text import expression_text
 from .intervals import bounds_of
 from .mesh import LONGEST, SHORTEST
-from .program_names import names_of_expressions
+from .program_names import names_of_expressions, parts_of
 from .reach import out_of_reach
 
 TOLERANCE = 1e-6  # of a bound: what solvers let pass
@@ -33,7 +33,7 @@ class Boxes:
     """Bounds of the symbols of a problem in its phases, at its start and at its goal: {id: (lower, upper)}."""
 
     def __init__(self, made, parameters):
-        self.description, self.numbers = made.description, made.numbers
+        self.made, self.description, self.numbers = made, made.description, made.numbers
         self.functions = made.checks.setdefault("intervals", {})  # complete: of the expressions of its description
         description = self.description
         self.symbols = self._symbols()
@@ -69,7 +69,9 @@ class Boxes:
 
     def _variables(self):
         d = self.description
-        found = {id(v.symbol): (v.lower.copy(), v.upper.copy()) for v in (*d.states, *d.controls)}
+        plain = [v for v in (*d.states, *d.controls) if getattr(v, "manifold", None) is None]
+        # of quaternions both signs mean the same
+        found = {id(v.symbol): (v.lower.copy(), v.upper.copy()) for v in plain}
         for chain in d.bernstein:
             for s in chain.outputs:
                 if s.name() in self.numbers.bounds and chain.names.index(s.name()) == 0:
@@ -78,10 +80,10 @@ class Boxes:
 
     def _end(self, where, phase):
         """Bounds at the start or goal, where values are fixed."""
-        d, values = self.description, getattr(self.numbers, where)
+        d, values, plain = self.description, getattr(self.numbers, where), self._variables()
         box = dict(self.phases[d.phases[phase].number])
         for v in d.states:
-            if v.name in values:
+            if v.name in values and id(v.symbol) in plain:
                 box[id(v.symbol)] = np.array(values[v.name], float), np.array(values[v.name], float)
         for s in (s for chain in d.bernstein for s in chain.outputs):
             if s.name() in values:
@@ -92,7 +94,8 @@ class Boxes:
         """Bounds at all nodes of a phase, its last one included, where rows are those of the next phase."""
         box = dict(self.phases[phase.number])
         if len(self.description.phases) > 1:
-            box |= {id(v.symbol): (v.lower, v.upper) for v in self.description.states}
+            states = {id(v.symbol) for v in self.description.states}
+            box |= {key: x for key, x in self._variables().items() if key in states}
         return box
 
     # -- expressions ------------------------------------------------------------------------------------------
@@ -124,7 +127,8 @@ class Boxes:
 
     def rows(self, phase):
         """[(row, lower, upper)] of what holds at all nodes of a phase."""
-        return [(r, *r.bounds_of(self.numbers.bounds)) for r in phase.rows]
+        rows = parts_of(self.made, phase).rows
+        return [(r, *r.bounds_of(self.numbers.bounds)) for r in rows]
 
     def _free_of_controls(self, phase):
         """Those of them that hold at the last node too."""

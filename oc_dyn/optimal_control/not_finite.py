@@ -8,7 +8,7 @@ import numpy as np
 from .check_functions import columns, evaluated
 from .expression_text import expression_text
 from .program_names import ProgramNames, names_of_expressions
-from .solution_check import _constants
+from .solution_check import constants_of
 from .worst_rows import function_of
 
 
@@ -24,7 +24,7 @@ def _of_expressions(solution, unknowns):
     made = solution.transcribed
     x, u, durations = made.values(unknowns)
     times, lengths = made.times_of(durations), made.relative_lengths(unknowns)
-    constants = _constants(SimpleNamespace(
+    constants = constants_of(SimpleNamespace(
         transcribed=made, times=times, parameters=solution.parameters, relative_lengths=lengths
     ))  # fmt: skip
     for derivatives in (False, True):

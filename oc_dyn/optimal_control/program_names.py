@@ -86,7 +86,7 @@ class ProgramNames:
         if made.nodal or stretch is not None:
             labels += controls
         for e in stretch.extras if stretch is not None else ():
-            own = [states[i] for i in e.rows] if e.like == "x" else controls
+            own = self._rated(made.phases[stretch.phase]) if e.like == "x" else controls
             labels += [Label(x.what, x.name, x.scale, x.offset, float(e.share), x.unit) for x in own]
         if made.free_mesh and stretch is not None:
             labels.append(Label("mesh", "relative length of the interval", unit=1.0))
@@ -110,6 +110,20 @@ class ProgramNames:
                 scale = c.scale[j] * factorial(j) / (c.T / c.N) ** j
                 out[s.name()] = c.chain.names[j], scale, c.origin if j == 0 else np.zeros(c.chain.size)
         return out
+
+    def _rated(self, phase):
+        """Labels of what the method integrates: states with rates, or their steps on a manifold."""
+        own = [self.made.states[k] for k in self.made.rated(phase)]
+        labels = []
+        for v in own:
+            if getattr(v, "manifold", None) is None:
+                labels += self._variables([v])
+            else:
+                scales = v.manifold.tangent_scale(v.scale)
+                labels += [
+                    Label("bound", f"step of {v.name}[{i}]", float(s), unit=float(s)) for i, s in enumerate(scales)
+                ]
+        return labels
 
     def _duration(self, phase):
         return f"phase {phase}" if len(self.made.phases) > 1 else "the motion"
@@ -152,7 +166,7 @@ class ProgramNames:
             return range(0)
         phase = self.made.phases[self.places[stage][0]]
         others = sum(bool(b.where) or b.decided is not None for b in blocks)
-        return range(1, len(blocks) - others - len(phase.rows) - len(phase.node_rows))
+        return range(1, len(blocks) - others - len(parts_of(self.made, phase).rows) - len(phase.node_rows))
 
     def _labels_of_block(self, block, stage, at_point):
         made = self.made
@@ -192,15 +206,17 @@ class ProgramNames:
 
     def _without_constraint(self, block, phase):
         """Labels of the rows of the method, which are zero, or of the ends of a chain."""
-        made = self.made
         if block.chain is not None:
             return [Label(block.where, f"{block.label[0]}[{i}]") for i in range(block.size)]
-        rated = made._rows_rated(phase)
-        states = [x for v in made.states for x in self._variables([v])]
-        own = [states[i] for i in rated]
+        own = self._rated(phase)
         if not own or block.size % len(own):
             return [Label("dynamics", "the method", share=None, unit=1.0)] * block.size
         return [Label("dynamics", x.name, x.scale, share=None, unit=x.unit) for x in own] * (block.size // len(own))
+
+
+def parts_of(made, phase):
+    """Parts of a phase of a Transcribed, as it keeps them."""
+    return made.kept(("parts", phase.number), lambda: made.parts(phase, phase is made.phases[-1]))
 
 
 def names_of_expressions(description):

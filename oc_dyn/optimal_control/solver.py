@@ -39,6 +39,8 @@ _QUIET = {  # options of CasADi, options of the solver
         },
         {},
     ),
+    # a line is printed before its options are read
+    "uno": ({}, {"logger": "SILENT", "max_iterations": 500}),
     "blocksqp": ({"linsol": "ldl", "print_header": False, "print_iteration": False, "max_iter": 500}, {}),
 }  # fmt: skip
 _WATCHED = ("fatrop", "ipopt", "sleqp", "sqpmethod", "uno")  # can be stopped: see Assembly.cache and iteration_watch

@@ -41,7 +41,7 @@ def slow_enough(task):
 def _worst(task, s, law):
     shares = [0.0]
     for k in task.bounded:
-        shares.append(np.abs(task.values(k, s, law, task.factors(k, s))).max())
+        shares.append(task.shares(k, task.values(k, s, law, task.factors(k, s))).max())
     return max(shares)
 
 

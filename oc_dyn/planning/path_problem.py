@@ -63,7 +63,8 @@ class PathProblem:
             S = self.slopes[k, side] = ocp.varying(f"{k}_{side}_slopes", 3 * m)
             turning = S[2 * m :] * task.turning(S[:m], S[m : 2 * m], there, ca.tanh)
             value = value + ca.DM(np.eye(len(finite))[:, np.searchsorted(finite, task.rubbing(k))]) @ turning
-        ocp.limit(-1, value, 1)
+        lower, upper = task.ends(k)
+        ocp.limit(lower, value, upper)
 
     @property
     def margins(self):
@@ -156,5 +157,5 @@ def between(task, motion):
         if task.rubbing(k).size:
             slopes = task.slopes(k, s)
             slopes[last] = task.slopes(k, ends, before=True)
-        over[k] = np.abs(task.values(k, s, law, F, slopes)).reshape(N, m, -1).max(axis=1)
+        over[k] = task.shares(k, task.values(k, s, law, F, slopes)).reshape(N, m, -1).max(axis=1)
     return over

@@ -7,6 +7,7 @@ from ..numbers import shortened
 from .arguments import MOST_NODES, check_smooth
 from .feasibility import refuse_senseless
 from .quantities import BOUNDED, DYNAMIC
+from .report import share_of_rate
 
 _TINY = 1e-9
 
@@ -35,8 +36,8 @@ def refuse(task):
     if still.any():
         where = s[int(np.argmax(still))]
         raise LimitError(f"path: q does not change with s at s = {where:.4g}; give it another parameter there")
-    bounds = np.min([getattr(limits, k) for k in BOUNDED], axis=0)
-    if not np.isfinite(bounds[np.abs(slope).max(axis=0) > 0]).any():
+    moving = np.abs(slope).max(axis=0) > 0
+    if not any(limits.bounded(k)[moving].any() for k in BOUNDED):
         raise LimitError(
             "no limit bounds the speed along the path, so no shortest time exists; give a limit of v or dv"
         )
@@ -63,8 +64,7 @@ def _refuse_outside(limits, on, s, q):
 
 def _refuse_zero(limits, slope):
     for quantity in BOUNDED:
-        limit = getattr(limits, quantity)
-        for i in np.flatnonzero(limit == 0):
+        for i in np.flatnonzero(limits.larger(quantity) == 0):
             if quantity in DYNAMIC or np.any(slope[:, i]):
                 raise LimitError(
                     f"path: joint {limits.joints[i]!r} has the limit 0 of {quantity}, which allows no motion; give a "
@@ -75,14 +75,17 @@ def _refuse_zero(limits, slope):
 def _refuse_held(task, s, q):
     """Torques for standing still."""
     limits = task.limits
-    if np.isfinite(limits.tau).any():
+    if limits.bounded("tau").any():
         zero = np.zeros_like(q)
         tau = np.array(task.dynamics(q.T, zero.T, zero.T, zero.T)[0]).T
-        k, i = np.unravel_index(np.argmax(np.abs(tau) / limits.tau), tau.shape)
-        if abs(tau[k, i]) > limits.tau[i] * (1 + _TINY):
+        lower, upper = limits.bounds("tau")
+        share = share_of_rate(tau, *(np.broadcast_to(x, tau.shape) for x in (lower, upper)))
+        k, i = np.unravel_index(np.argmax(share), tau.shape)
+        if share[k, i] > 1 + _TINY:
+            limit = lower[i] if tau[k, i] < 0 and lower[i] != -upper[i] else upper[i]
             raise LimitError(
                 f"path: joint {limits.joints[i]!r} needs tau = {tau[k, i]:.6g} for holding still at s = {s[k]:.4g}, "
-                f"over its limit {limits.tau[i]:.6g}"
+                f"over its limit {limit:.6g}"
             )
 
 

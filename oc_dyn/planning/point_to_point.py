@@ -29,6 +29,7 @@ from .arguments import (
     end_state,
     vector,
 )
+from .braking import braked, too_fast, with_braking
 from .feasibility import Task, refuse
 from .limits import Limits
 from .motion import still
@@ -83,7 +84,10 @@ def plan_point_to_point(
             limits to leave out: "q", "v", "dv", "d2v", "d3v", "tau", "dtau", "v_of_q".
         v_start, dv_start, d2v_start, v_goal, ... (n,): velocity, acceleration, jerk at the ends. An end that is given
             none is at rest, derivatives 1..c zero. An end given any has those up to dv fixed, zero where not given, and
-            higher ones free within the limits unless given.
+            higher ones free within the limits unless given. A start that is faster than a limit brakes first, in the
+            least time, all limits but that of its velocity held, and the plan keeps all limits from there on, the first
+            time it can; joints that are not too fast keep their speed while others brake. info["braking"] tells how
+            long and which joints, and the report counts their velocities from then on. The duration includes it.
         nodes: number of pieces N. interior: points between nodes where torque and its rate are bounded, by default
             none, and two where torques of a motion of continuity 3 and more bulge between the nodes; they are also what
             the effort is summed over.
@@ -109,8 +113,9 @@ def plan_point_to_point(
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
         and, where one is exceeded by more than 0.08 %, its bound is tightened and the problem solved again.
     Raises:
-        LimitError, before solving, for a motion that is impossible; SolveError, with the worst violations and the last
-        iterate as its trajectory, if the solver fails, and with check="raise" for a motion that exceeds a limit;
+        LimitError, before solving, for a motion that is impossible, or a start that cannot brake in time; SolveError,
+        with the worst violations and the last iterate as its trajectory, if the solver fails, and with check="raise"
+        for a motion that exceeds a limit;
         ShapeError, UnknownName, OrderError, ModelError for arguments that do not fit.
     Source: this toolkit; see motion_problem.py.
     """
@@ -126,9 +131,10 @@ def plan_point_to_point(
         flag("plan_point_to_point: progress", progress)
     _refuse_nothing(task)
     options = checked_options(solver, solver_options, free_time=objective == "time")
-    refuse(task)
-    if not task.moving.any():
-        return still(task)
+    if not too_fast(task).any():
+        refuse(task)
+        if not task.moving.any():
+            return still(task)
     check_mesh(mesh, objective)
     check_derivatives(solver, hessian, derivatives)
     if initial is not None:
@@ -144,7 +150,13 @@ def plan_point_to_point(
     }
     outer, inner = options
     with deadline(time_limit), watched(), _bar(progress) as bar:
-        motion, checked = plan(task, settings, PlanSolver(solver, outer, inner, hessian, bar), initial)
+        first, rest = braked(task, solver_options, solver)
+        if first is not None:
+            refuse(rest)
+        motion, checked = plan(rest, settings, PlanSolver(solver, outer, inner, hessian, bar), initial)
+        if first is not None:
+            motion = with_braking(first, motion, task)
+            checked = motion.check()
     report_or_raise("plan_point_to_point", checked, check, "use more nodes or interior points", motion)
     return motion
 

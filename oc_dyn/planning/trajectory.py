@@ -23,7 +23,7 @@ from ..validation import number
 from . import storage
 from .limits import Limits
 from .quantities import BOUNDED, BY_NAME, ORDERS, RATES, order_name
-from .report import Report, report
+from .report import Report, report, share_of_rate
 
 P = TypeVar("P", bound=StrPath)
 
@@ -120,10 +120,9 @@ class Samples:
         """
         out = {}
         for name in BOUNDED:
-            limit = np.inf if self.limits is None else getattr(self.limits, name)
-            if np.isfinite(limit).any():
+            if self.limits is not None and self.limits.bounded(name).any():
                 rough = self.continuity is not None and BY_NAME[name].order > self.continuity + 1
-                share = np.abs(getattr(self, name) / limit).max(axis=1)
+                share = share_of_rate(getattr(self, name), *self.limits.bounds(name)).max(axis=1)
                 out[name] = np.full(len(self.t), np.inf) if rough else share
         return out
 

@@ -23,11 +23,13 @@ STUDIES = {
     "kim": "oc_dyn.study.kim:run",
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",
     "matrices": "oc_dyn.study.matrices:run",
+    "ocp_peers": "oc_dyn.study.ocp_peers:run",
     "peers": "oc_dyn.study.peers:run",
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",
     "solvers": "oc_dyn.study.solvers:run",
     "suite": "oc_dyn.study.suite:run",
+    "suite_solvers": "oc_dyn.study.suite_solvers:run",
     "sweeps": "oc_dyn.study.sweeps:run",
 }
 

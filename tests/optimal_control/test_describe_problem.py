@@ -203,7 +203,9 @@ def test_texts_mean_the_expressions():
     some = [
         a - (u - b), -(u * b) + 1, a / (u / b), (a + u) ** 3, -a - b, -(a - b), a * (-u), 1 / (a * u), (a / u) ** 2,
         2**u,
-        (ca.DM([1, -1, 1]) * x)[1] - a, 2 * (a + b), -2 * u, ca.sin(a)[0], ca.vertcat(x, 2 * u)[3], ca.sumsqr(x), ca.sum1(x), (A @ x)[1], A[1, 2] * a,
+        (ca.DM([1, -1, 1]) * x)[1] - a, 2 * (a + b), -2 * u, ca.sin(a)[0],
+        ca.vertcat(x, 2 * u)[3], ca.sumsqr(x), ca.sum1(x),
+        (A @ x)[1], A[1, 2] * a,
         ca.fmax(a, 0) - ca.fmin(b, u), ca.sqrt(a**2) * ca.exp(-b), x[2] * x[2] ** 2, (x + 1)[1], ca.norm_2(x), -(a**2),
         (-a) ** 2, a * (b * u), a - b - u, a + (b - u), ca.if_else(a > 0, u, b), ca.atan2(a, b), ca.fabs(u), ca.tanh(u),
     ]  # fmt: skip

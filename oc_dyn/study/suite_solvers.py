@@ -1,0 +1,156 @@
+"""Every NLP solver of this CasADi on the problems with known optima, on coarse meshes, beside ipopt.
+
+Each run has a process of its own, so that a solver that crashes or hangs ends that alone. The cost of reference is that
+of ipopt with a tolerance of 1e-10 on the same mesh from the same guess. A run is "solved" if the solver says so and its
+cost is that one to 1e-5; "lower" and "higher" if the solver says so of another local optimum; else what it says.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ..errors import SolveError
+from ..files import write_csv
+from ..interrupts import command
+from ..optimal_control.solver import refusal, solvers
+from ..runs.manifest import manifest, write_json
+from ..runs.points import bar
+from . import suite
+
+LIMIT = 15.0  # [s] for one solve, which most solvers stop at by themselves; the process is ended 15 s later
+MOST = 120  # intervals of a coarse mesh
+TOLERANCE = 1e-5  # of the cost
+
+
+def _sqp(plugin, **options):
+    return "sqpmethod", {"qpsol": plugin, "qpsol_options": {"error_on_fail": False, **options}}
+
+
+_QUIET_FATROP = {"structure_detection": "auto", "print_time": False, "fatrop": {"print_level": 0}}
+WAYS = {  # name: (solver, options)
+    "ipopt": ("ipopt", {}),
+    "fatrop": ("fatrop", {}),
+    "sqpmethod, piqp": _sqp("piqp"),
+    "sqpmethod, hpipm": _sqp("hpipm"),
+    "sqpmethod, fatrop": _sqp("fatrop", **_QUIET_FATROP),
+    "sqpmethod, qrqp": _sqp("qrqp", print_iter=False, print_header=False, print_info=False),
+    "sqpmethod, osqp": _sqp("osqp", osqp={"verbose": False}),
+    "sqpmethod, daqp": _sqp("daqp"),
+    "sqpmethod, qpoases": _sqp("qpoases", printLevel="none"),
+    "sqpmethod, proxqp": _sqp("proxqp"),
+    "uno, ipopt": ("uno", {"preset": "ipopt"}),
+    "uno, filtersqp": ("uno", {"preset": "filtersqp"}),
+    "uno, funnelsqp": ("uno", {"preset": "funnelsqp"}),
+    "blocksqp": ("blocksqp", {}),
+    "bonmin": ("bonmin", {}),
+    "sleqp": ("sleqp", {}),
+    "alpaqa": ("alpaqa", {}),
+    "feasiblesqpmethod": ("feasiblesqpmethod", {"qpsol": "piqp", "qpsol_options": {"error_on_fail": False}}),
+    "qrsqp": ("qrsqp", {"qpsol_options": {"error_on_fail": False, "print_iter": False, "print_header": False}}),
+}
+QUICK_WAYS = ("ipopt", "fatrop", "sqpmethod, piqp")
+FIELDS = ("number", "name", "intervals", "solver", "outcome", "status", "iterations", "seconds", "cost", "error")
+SUMMARY = ("solver", "solved", "of", "another optimum", "iterations over ipopt", "seconds over ipopt")
+CAPTIONS = {
+    "suite_solvers.csv": "Each solver on each problem: error is that of the cost against ipopt on the same mesh, "
+    "relative to it where it is above 1; seconds: of the processor, to build and solve, in a process of its own.",
+    "summary.csv": "How many problems each solver solves; the medians of its iterations and seconds over those of "
+    "ipopt, where it solves them.",
+}
+
+
+def run(out, quick=False, progress=None, problems=None):
+    """Run, and write suite_solvers.csv, summary.csv and manifest.json to the folder `out`; returns the summary.
+
+    problems: the folder of the problems. quick: a few of them, and three solvers. progress: show a bar on stderr;
+    default on a terminal only. Raises FileNotFoundError where there is no such folder.
+    """
+    paths = {k: path for k, path in suite.listed(problems).items() if not quick or k in suite.QUICK}
+    ways = {name: way for name, way in WAYS.items() if way[0] in solvers() and (not quick or name in QUICK_WAYS)}
+    rows = []
+    with bar(progress, len(paths) * len(ways), "suite_solvers", " runs") as shown:
+        for number, path in paths.items():
+            shown.set_postfix_str(path.stem)
+            reference = apart(path, "ipopt", {"tol": suite.TOLERANCE})
+            for name, (solver, options) in ways.items():
+                told = judged(apart(path, solver, options), reference)
+                rows.append({"number": number, "name": path.stem[4:].replace("_", " "), "solver": name, **told})
+                shown.update()
+    summary = [summed(name, [r for r in rows if r["solver"] == name], rows) for name in ways]
+    write_csv(Path(out) / "suite_solvers.csv", [FIELDS, *([_cell(row[k]) for k in FIELDS] for row in rows)])
+    write_csv(Path(out) / "summary.csv", [SUMMARY, *summary])
+    typed = ["oc-dyn", "study", "suite_solvers", *(["--quick"] if quick else []), "--out", out]
+    facts = {"limit": LIMIT, "options": {name: {"solver": s, **o} for name, (s, o) in ways.items()}}
+    write_json(Path(out) / "manifest.json", manifest(typed, **facts))
+    cells = [[str(x) for x in line] for line in (SUMMARY, *summary)]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(SUMMARY))]
+    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in cells)
+
+
+def apart(path, solver, options):
+    """solved_once in another process; {"status"} alone where that crashes or does not end."""
+    program = f"from {__name__} import main; main()"
+    words = [sys.executable, "-c", program, json.dumps([str(path), solver, options])]
+    try:
+        done = command(words, timeout=2 * LIMIT)
+    except subprocess.TimeoutExpired:
+        return {"status": f"did not end in {2 * LIMIT:.0f} s"}
+    last = (done.stdout.strip().splitlines() or [""])[-1]
+    if done.returncode or not last.startswith("{"):
+        return {"status": f"the process ended with {done.returncode}"}
+    return json.loads(last)
+
+
+def main():
+    """What a process of its own runs: solved_once of the arguments, printed as JSON."""
+    path, solver, options = json.loads(sys.argv[1])
+    print("\n" + json.dumps(solved_once(Path(path), solver, options)), flush=True)
+
+
+def solved_once(path, solver, options):
+    """{"success", "status", "iterations", "seconds", "cost", "intervals"} of one solve on a coarse mesh, the first of
+    the variants and starts of a problem."""
+    module = suite.load(path)
+    nodes = module.NODES // 4
+    while nodes > MOST:
+        nodes //= 2
+    arguments = {**getattr(module, "VARIANTS", ({},))[0], **getattr(module, "STARTS", ({},))[0]}
+    begun = time.process_time()
+    ocp = module.problem(nodes, **arguments)
+    how = {"method": module.METHOD, "solver": solver, "solver_options": options, "time_limit": LIMIT}
+    try:
+        found = ocp.solve(**how, raises=False, check="off")
+    except SolveError as error:
+        return {"status": str(error).removeprefix(refusal(solver, "").rstrip())}
+    except RuntimeError as error:  # what CasADi says by itself
+        return {"status": str(error).strip().splitlines()[-1]}
+    told = {"success": found.success, "status": str(found.status), "iterations": found.iterations}
+    return {**told, "seconds": time.process_time() - begun, "cost": found.objective, "intervals": len(found.t) - 1}
+
+
+def judged(told, reference):
+    """The outcome of a run beside that of reference; see the module."""
+    row = {"intervals": reference.get("intervals"), **dict.fromkeys(("iterations", "seconds", "cost", "error")), **told}
+    if not told.get("success"):
+        return {**row, "outcome": "failed"}
+    error = (told["cost"] - reference["cost"]) / max(1.0, abs(reference["cost"]))
+    outcome = "solved" if abs(error) <= TOLERANCE else "lower" if error < 0 else "higher"
+    return {**row, "outcome": outcome, "error": error}
+
+
+def summed(name, own, rows):
+    """Row of SUMMARY of one solver."""
+    ipopt = {r["number"]: r for r in rows if r["solver"] == "ipopt"}
+    good = [r for r in own if r["outcome"] == "solved" and ipopt[r["number"]]["outcome"] == "solved"]
+    shares = []
+    for k in ("iterations", "seconds"):
+        ratios = sorted(r[k] / ipopt[r["number"]][k] for r in good if ipopt[r["number"]][k])
+        shares.append(f"{ratios[len(ratios) // 2]:.2f}" if ratios else "")
+    solved = sum(r["outcome"] == "solved" for r in own)
+    return [name, solved, len(own), sum(r["outcome"] in ("lower", "higher") for r in own), *shares]
+
+
+def _cell(value):
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else value
