@@ -63,11 +63,15 @@ def _told(program, multipliers):
         key = what, label.name, "" if fixed else "at most" if multipliers[i] > 0 else "at least"
         weight, values, stages = groups.setdefault(key, [0.0, [], set()])
         groups[key] = [weight + abs(float(multipliers[i])), [*values, float(value)], stages | {stage}]
-    order = sorted(groups, key=lambda key: (key[0] in ("start", "goal"), -groups[key][0]))
+    last_told = {"start": 2, "goal": 2, "mesh": 1}  # what is fixed is what is wanted, the others are in its way
+    order = sorted(groups, key=lambda k: (0 if k[2] and k[0] != "mesh" else last_told.get(k[0], 0), -groups[k][0]))
     return [_text(names, *key, *groups[key][1:]) for key in order]
 
 
 def _text(names, what, name, side, values, stages):
+    if name == "clock" and names.made.free_mesh:
+        T = names.made.duration_numbers(0)[0]
+        return f"the duration of the motion {side or '='} {values[0] * T:.6g}"
     if what in ("duration", "mesh"):
         name = f"the duration of {name}" if what == "duration" else f"the {name}"
     elif what in ("start", "goal", "at", "norm"):

@@ -96,11 +96,11 @@ def _infeasible(solution, program, rows):
     violated = f"violated most at the last iterate: {', '.join(map(str, rows[:3]))}"
     found = conflict(solution, program)
     if found is None:
-        return [violated, *_held(program)]
+        return [*_held(program), violated]
     least, in_the_way = found
     if least <= NOTHING * max(1, program.g.size) or least < 1e-3 * rows[0].violation:
-        return [violated, "linearised there all rows can hold, so that the problem may be feasible: try another guess, "
-                "more iterations or another solver"]  # fmt: skip
+        return [*_held(program), violated, "linearised there all rows can hold, so that the problem may be feasible: try "
+                "another guess, more iterations or another solver"]  # fmt: skip
     shown = ", ".join(in_the_way[:6]) + (f" and {len(in_the_way) - 6} more" if len(in_the_way) > 6 else "")
     return [f"these cannot hold together, as linearised at the last iterate: {shown}", violated]
 

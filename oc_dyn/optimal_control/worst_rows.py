@@ -190,19 +190,19 @@ def _row(program, number, violation, places):
 
 
 def active(program, tolerance=1e-4):
-    """[(name, "lower" or "upper", bound, places, of how many)] of bounds of states and controls the iterate lies on,
-    unless they fix it, those at the most places first."""
-    names, counts, total = program.names, {}, {}
-    free = program.lbx < program.ubx
-    for side, bound in (("lower", program.lbx), ("upper", program.ubx)):
-        finite = free & np.isfinite(bound)
-        for i in np.flatnonzero(finite):
-            label, _ = names.unknown(int(i))
+    """[(name, "lower" or "upper", bound, places, of how many)] of bounds and limits that the iterate lies on, or is
+    outside of, where they leave room, those at the most places first."""
+    counts, total = {}, {}
+    values = np.concatenate([program.x, program.g])
+    lower, upper = np.concatenate([program.lbx, program.lbg]), np.concatenate([program.ubx, program.ubg])
+    for side, bound, sign in (("lower", lower, 1), ("upper", upper, -1)):
+        for i in np.flatnonzero((lower < upper) & np.isfinite(bound)):
+            label, _ = program.label(int(i))
             if label.what == "mesh":
                 continue
             key = label.what, label.name, side
             total[key] = total.get(key, 0) + 1
-            if abs(program.x[i] - bound[i]) <= tolerance * (label.unit or 1.0) / label.scale:
+            if sign * (values[i] - bound[i]) <= tolerance * _unit(program, int(i), label):
                 value = float(bound[i] * label.scale + label.offset)
                 counts[key] = (counts.get(key, (0, 0))[0] + 1, value)
     order = sorted(counts, key=lambda key: -counts[key][0] / total[key])
