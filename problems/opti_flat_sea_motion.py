@@ -59,9 +59,9 @@ def fastest(cfg, flat_map):
 
 def solve(run, cfg):
     arm = el.elastic_robot(od.robots.planar_arm(2), cfg.stiffness, motor_inertia=cfg.motor_inertia)
-    T, x, iterations = fastest(cfg, od.function(arm, "elastic_flat_map"))
     limits = dict(zip(("motor_torque", "motor_speed", "deflection"), cfg.limits, strict=True))
     plan = el.plan_elastic(arm, *cfg.ends, nodes=cfg.nodes, interior=cfg.points - 1, **limits)
+    T, x, iterations = fastest(cfg, od.function(arm, "elastic_flat_map"))
     run.facts |= {"opti [s]": T, "plan_elastic [s]": plan.duration, "iterations": iterations}
     run.check("time over that of plan_elastic", T / plan.duration, equals=1, within=2e-3)
     named = {"joints": arm.links.coordinate_names, "units": ["rad"] * 2, "robot": arm.links}

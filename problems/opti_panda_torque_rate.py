@@ -58,11 +58,11 @@ def fastest(cfg, limits, dynamics):
 def solve(run, cfg):
     panda = od.robots.panda()
     limits = od.Limits.of(panda).scaled(dtau=cfg.share)
+    plan = od.plan_point_to_point(panda, *cfg.ends, limits=limits, continuity=2, nodes=cfg.nodes, refinements=0)
     T, x, iterations = fastest(cfg, limits, od.function(panda, "inverse_dynamics", order=1))
     pieces = np.array([y[:, : cfg.nodes] for y in x]).transpose(2, 0, 1)
     named = {"joints": panda.coordinate_names, "units": ["rad"] * 7, "robot": panda, "limits": limits}
     motion = od.Trajectory(np.linspace(0, T, cfg.nodes + 1), pieces, **named)
-    plan = od.plan_point_to_point(panda, *cfg.ends, limits=limits, continuity=2, nodes=cfg.nodes, refinements=0)
     run.facts |= {"opti [s]": T, "plan_point_to_point [s]": plan.duration, "iterations": iterations}
     run.check("time over that of plan_point_to_point", T / plan.duration, equals=1, within=1e-3)
     run.check("time over the least without limits of torque", T / 0.92896, above=1)
