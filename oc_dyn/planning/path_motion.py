@@ -13,7 +13,8 @@ from ..text import terminal
 from ..types import Array, Indices, Numbers, StrPath
 from .limits import Limits
 from .quantities import ORDERS, order_name
-from .trajectory import Motion, Samples, read_only
+from .samples import Samples, read_only
+from .trajectory import Motion
 
 Terms: TypeAlias = dict[tuple[int, ...], float]
 
