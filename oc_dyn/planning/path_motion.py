@@ -71,6 +71,22 @@ def composed(path: Any, law: Array) -> Array:
     return np.array(out)
 
 
+def joined_motion(on: Any, motions: Sequence[PathMotion]) -> PathMotion:
+    """One PathMotion of those of the stretches of a Joined curve, at rest where they meet."""
+    t, law = [np.zeros(1)], []
+    for motion, a, width in zip(motions, on.edges, on.widths, strict=False):
+        t.append(t[-1][-1] + motion.t[1:])
+        law.append(motion.law * width)
+        law[-1][:, 0] += a
+    info = dict(motions[0].info) | {"stops": on.stops.tolist(), "nodes": sum(len(x) for x in law)}
+    info |= {k: sum(m.info[k] for m in motions) for k in ("rounds", "iterations")}
+    first = motions[0]
+    return PathMotion(
+        np.concatenate(t), np.concatenate(law), on, joints=first.joints, units=first.units, robot=first.robot,
+        limits=first.limits, info=info, friction=first.friction,
+    )  # fmt: skip
+
+
 class PathMotion(Motion):
     """A planned motion along a path. t (N + 1,): breakpoints [s]; law (N, c + 2): s and its time derivatives at the
     start of each piece of s(t), a polynomial; curve: the path. The attributes of Samples are values at the breakpoints.

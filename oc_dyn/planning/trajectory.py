@@ -88,7 +88,9 @@ class Motion(Samples):
         inner = [x[:-1] for x in before.derivatives]
         for k, quantity in enumerate(RATES):
             jumps[quantity] = after.derivatives[k] - inner[k]
-        largest = {k: np.abs(x).max(axis=0) for k, x in zip(jumps, self.derivatives, strict=False)}
+        usual = [np.ptp(self.q, axis=0) / self.duration**k for k in range(1 + len(RATES))]  # of this way
+        sizes = zip(jumps, self.derivatives, usual, strict=False)
+        largest = {k: np.maximum(np.abs(x).max(axis=0), size) for k, x, size in sizes}
         found, time, hit = {}, np.zeros(len(self.joints)), np.zeros(len(self.joints), bool)
         for quantity, x in jumps.items():  # what is above a rate that is infinite is so, too
             at, new = _beyond(x, largest[quantity], self.t[1:-1])
