@@ -31,6 +31,7 @@ from .path_motion import PathMotion, joined_motion
 from .path_problem import PathProblem
 from .path_refusals import check_numbers, refuse, replace_speeds
 from .path_task import PathTask
+from .short_way import short_way as shortened_way
 from .stops import Joined, path_with_stops, shared_nodes
 from .tightening import tighten
 from .verdict import checked_mode, report_or_raise
@@ -44,7 +45,7 @@ def plan_along_path(
     ignore: Collection[str] = (), nodes: int = 100, solver: str = "ipopt",
     solver_options: Mapping[str, Any] | None = None, friction: bool = True, check: str = "warn",
     time_limit: float | None = None, speed_start: Numbers = 0.0, speed_end: Numbers = 0.0,
-    stops: Numbers | None = None,
+    stops: Numbers | None = None, short_way: bool = False,
 ) -> PathMotion:  # fmt: skip
     """Fastest motion along a path of the joints, from rest to rest or with given speeds at the ends, as a PathMotion.
 
@@ -68,6 +69,7 @@ def plan_along_path(
             back is one without being named. At a stop all derivatives up to the continuity are zero, and the way points
             between two stops get a spline of their own; info["stops"] tells where. A Function may turn back by q'
             passing through zero, where the joints stand still for an instant.
+        short_way: continuous joints go the short way round from way point to way point; see plan_point_to_point.
     Returns:
         PathMotion: sample(dt), check(), save(path), plot(path), animate(path), law, curve. Between nodes the motion is
         checked and, where a limit is exceeded by more than 0.095 %, tightened there and solved again.
@@ -83,6 +85,9 @@ def plan_along_path(
     checked_mode(check)
     limits = chosen_limits(robot, limits, scale, ignore)
     check_numbers(continuity, nodes, limits)
+    wrapped: dict[str, int] = {}
+    if flag("plan_along_path: short_way", short_way) and not isinstance(path, ca.Function) and np.ndim(path) == 2:
+        path, wrapped = shortened_way(robot, limits, np.array(path, float))
     on = path_with_stops(path, at, degree, continuity, limits.joints, stops)
     friction = counts(robot, flag("plan_along_path: friction", friction))
     task = PathTask(robot, limits, on, continuity, friction)
@@ -93,6 +98,8 @@ def plan_along_path(
     if check != "off":
         report_or_raise("plan_along_path", motion.check(), check, "use more nodes", motion)
     motion.info |= {"seconds": time.perf_counter() - begun, "solver": solver}
+    if wrapped:
+        motion.info["wrapped"] = wrapped
     return motion
 
 
