@@ -36,7 +36,7 @@ def pendulum(nodes=10):
     return ocp, a, w, u
 
 
-def by_scipy_free_rk4(f, y, times, parts=400):
+def by_small_steps(f, y, times, parts=400):
     """y at the end of the times, by many classic Runge-Kutta steps."""
     h = (times[1] - times[0]) / parts
     for k in range(parts):
@@ -86,7 +86,7 @@ def test_states_between_nodes_are_those_of_an_integration(method):
     def rates(time, y):
         return np.array([y[1], solution.sample("u", time)[0] - 2 * np.sin(y[0])])
 
-    right = by_scipy_free_rk4(rates, start, ends, parts=20)
+    right = by_small_steps(rates, start, ends, parts=20)
     got = np.concatenate([solution.sample(name, ends[1]) for name in ("a", "w")])
     assert got == pytest.approx(right, abs=2e-5 if method in ("hermite_simpson", gauss(2)) else 2e-6)
     chord = start + 0.37 * (np.array([solution["a"][k + 1, 0], solution["w"][k + 1, 0]]) - start)
@@ -275,3 +275,40 @@ def test_figures_of_many_rows_and_phases():
     assert max(lines) <= 7
     assert sum(lines) == 16 + 9 + 25
     assert any("phase 1" in text.get_text() for text in figure.axes[0].texts)
+
+
+@pytest.mark.slow
+def test_contact_bodies_move_on_the_manifold(tmp_path):
+    robot = od.robots.quadruped()
+
+    def falling():
+        ocp = od.Problem(4, 0.4)
+        body = ocp.contact_body(robot)
+        turn = np.zeros(robot.nv)
+        turn[:6] = 0.3, -0.5, 0.8, 0.1, 0.0, 0.2
+        start = robot.integrate(robot.neutral(), np.zeros(robot.nv))
+        ocp.start({body.q: start, body.v: 0})
+        ocp.goal({body.v: turn})
+        ocp.minimize(squares=body.dv / 10)
+        return ocp, body
+
+    ocp, body = falling()
+    solution = ocp.solve(method="euler", check="off")
+    k, share = 2, 0.37
+    t = share * (solution.t[k + 1] - solution.t[k])
+    q, v = (solution.sample(y, solution.t[k] + t) for y in (body.q, body.v))
+    q0, v0, dv = (solution[y][k] for y in (body.q, body.v, body.dv))
+    assert v == pytest.approx(v0 + t * dv, abs=1e-12)
+    assert q == pytest.approx(robot.integrate(q0, t * v0 + t**2 / 2 * dv), abs=1e-12)
+    rows = body_quaternion(robot)
+    norms = np.linalg.norm(solution.sample(body.q, np.linspace(0, 0.4, 33))[:, rows], axis=1)
+    assert norms == pytest.approx(1, abs=1e-8)
+    solution.save(tmp_path / "a.npz")
+    found = falling()[0].load(tmp_path / "a.npz")
+    assert np.array_equal(found.x, solution.x)
+    assert str(found.check()) == str(solution.check())
+
+
+def body_quaternion(robot):
+    i = next(j.q_index for j in robot.joints if j.nq > j.nv)
+    return slice(i, i + 4)
