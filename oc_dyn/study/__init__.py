@@ -23,6 +23,7 @@ STUDIES = {
     "kim": "oc_dyn.study.kim:run",
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",
     "matrices": "oc_dyn.study.matrices:run",
+    "orders": "oc_dyn.study.orders:run",
     "peers": "oc_dyn.study.peers:run",
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",
