@@ -12,15 +12,18 @@ import numpy as np
 from ..errors import ShapeError, UnknownName
 from ..model.robot import Robot
 from ..types import Array, StrPath
+from ..validation import count as positive
 from ..validation import expression as expression_of
 from ..validation import number
 from .costates import costates
 from .error_estimate import ErrorEstimate, estimated
 from .integrators import METHODS, chosen_method
 from .resampling import Curves, SolutionSamples, nodes_to_csv, times_of
+from .scaling import Scaling, report
 from .solution_check import SolutionCheck, check, parts_of
 from .solution_file import save
 from .two_meshes import TwoMeshes, two_meshes
+from .worst_rows import WorstRows, worst_rows
 
 
 class Solution:
@@ -83,6 +86,17 @@ class Solution:
         if not tolerance > 0:
             raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
         return check(self, tolerance)
+
+    def worst_rows(self, count: int = 10) -> WorstRows:
+        """WorstRows: bounds, limits and equations of the nonlinear program that the solution, or the last iterate of a
+        solve that failed, violates most, at most so many, worst first: each by name with phase, node, value, bound,
+        and its violation relative to the scale of the state or control, or to the larger bound of a limit.
+        Printing it gives a table. It asks the program itself, check() an integration of its own."""
+        return worst_rows(self, positive("worst_rows: count", count, 1))
+
+    def scaling(self) -> Scaling:
+        """Scaling of the unknowns and rows at the solution; see Problem.scaling."""
+        return report(self.transcribed, self.unknowns, self.parameters, "the solution")
 
     @cached_property
     def _flows(self) -> dict[int, Any]:
