@@ -21,11 +21,11 @@ import numpy as np
 
 from .check_functions import columns, evaluated, expanded
 from .check_rows import joined
-from .limit_multipliers import limit_multipliers
+from .limit_multipliers import free_controls, limit_multipliers, of_nodes
 
 PARTS = 4  # of an interval, in each of which controls are compared by Simpson's rule
 _FLAT, _HELD = 1e-9, 1e4  # of the largest curvature of H: none; of limits that hold
-_WEAK = 1e-6  # of the largest pull of a limit on the controls: none
+_WEAK, _FAR = 1e-8, 0.1  # of the largest pull of a limit on the controls: none; of the way to a limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def gains(solution, part, flow, costates):
             curve = columns(f.curve, *at, density).T.reshape(part.N, len(u), -1)
         np.maximum(over, outwards * excess, out=over)
         beyond = np.where(limits.controlled[:, None], 0.0, np.maximum(outwards * excess, 0.0))
-        gain = _gain(made, f, limits.controlled, density, excess, curve, at) if f.free.any() else 0.0
+        gain = _gain(made, f, limits, density, excess, curve, at) if f.free.any() else 0.0
         total += weight * part.h * (gain - (np.abs(density) * beyond).sum(axis=0))
     sides = np.pad(over, ((0, 0), (1, 1)))
     alone = np.abs(limits.alone) * np.maximum(sides[:, :-1], sides[:, 1:])
@@ -89,7 +89,7 @@ def _along(f, part, limits, costates, of):
     return out
 
 
-def _gain(made, f, controlled, density, excess, curve, at):
+def _gain(made, f, limits, density, excess, curve, at):
     """(N,): what other controls would gain at a time. curve (N, nu, nu): second derivative by the controls. at: states,
     controls, constants, costates."""
     x, u, constants, costates = at
@@ -98,17 +98,29 @@ def _gain(made, f, controlled, density, excess, curve, at):
     g, C = g.T * scale, C.T.reshape(len(g.T), nu, -1).transpose(0, 2, 1) * scale
     most = np.abs(g).max()
     W = _convex(curve * np.outer(scale, scale), most)
-    pull = np.abs(density) * np.abs(C).max(axis=2).T
-    active = controlled[:, None] & (pull > _WEAK * max(pull.max(initial=0.0), most))
+    active = _active(limits, density, excess, W, C, most)
     C, left = C * active.T[:, :, None], np.where(active, excess, 0.0)
     lower, upper = ((joined(getattr(v, b) for v in made.controls) - u.T) / scale for b in ("lower", "upper"))
     d = _least(g, W, C, left.T, lower, upper, f.free, most)
-    by_model = -(g * d).sum(axis=1) - np.einsum("ki,kij,kj->k", d, W, d) / 2 - (density * left).sum(axis=0)
+    rest = left + np.einsum("kri,ki->rk", C, d)  # of limits that controls within their bounds cannot keep
+    by_model = -(g * d).sum(axis=1) - np.einsum("ki,kij,kj->k", d, W, d) / 2
+    by_model += (density * (rest - left) - np.abs(density) * np.maximum(np.sign(density) * rest, 0.0)).sum(axis=0)
     other = u + scale[:, None] * d.T
     by_value = np.subtract(*(columns(f.value, x, w, constants, costates)[0] for w in (u, other)))
     within = ((lower <= 0) & (upper >= 0)).all(axis=1)
     by_value = np.where(within, np.maximum(by_value, 0.0), by_value)
     return np.where(active.any(axis=0), by_model, by_value)
+
+
+def _active(limits, density, excess, W, C, most):
+    """(rows, N): limits that hold controls back: without them these would move farther than to where the limit is. That
+    tells them from limits that solvers leave a small multiplier of."""
+    size = np.maximum((C**2).sum(axis=2).T, 1e-300)
+    curve = np.einsum("kri,kij,krj->rk", C, W, C) / size
+    pull = np.abs(density) * np.sqrt(size)
+    far = pull / np.maximum(curve, 1e-300) > _FAR * np.abs(excess) / np.sqrt(size)
+    far |= joined(r.lower == r.upper for r in limits.rows).astype(bool)[:, None]
+    return limits.controlled[:, None] & far & (pull > _WEAK * max(pull.max(initial=0.0), most))
 
 
 def _functions(made, phase, checks, limits):
@@ -122,8 +134,13 @@ def _functions(made, phase, checks, limits):
     gradient = ca.gradient(H + ca.dot(multipliers, values), u)
     given = [x, u, c, costates, multipliers]
     slopes = ca.densify(ca.jacobian(ca.vertcat(rate, values), x)[:, checks.rated])
-    maps = ca.veccat(ca.MX(0, 1), *phase.steps.values(), *(body.dv for body in made.description.bodies))
-    free = [not ca.depends_on(maps, v.symbol) for v in made.controls for _ in range(v.size)]
+    alone = [r.expression for r in (*phase.rows, *phase.node_rows) if of_nodes(made, phase, r)]
+    alone = ca.veccat(ca.MX(0, 1), *alone, *(w.constraint.expression for w in phase.within))
+    free = [
+        may and not ca.depends_on(alone, v.symbol)
+        for v, may in zip(made.controls, free_controls(made, phase), strict=True)
+        for _ in range(v.size)
+    ]
     return _Functions(
         expanded(ca.Function("slopes", [x, u, c], [slopes])),
         rows,
