@@ -15,6 +15,7 @@ from ..executors import checked
 from ..runs.script import results_folder
 
 STUDIES = {
+    "accuracy_costs": "oc_dyn.study.accuracy_costs:run",
     "ali": "oc_dyn.study.ali:run",
     "crocoddyl": "oc_dyn.study.reach:run",
     "garofalo": "oc_dyn.study.matrices:run",
