@@ -3,21 +3,55 @@
 What the new problem has by the same name and size is sampled on the polynomials of the solution: phase by phase where
 there are as many, else by the share of the whole time. The rest takes its guesses. Controls that are constant on
 intervals take the mean over theirs.
+
+Interior-point methods push a start away from its bounds, and make multipliers for it that it does not fit, so that one
+at an optimum would take as many iterations as any other. So ipopt starts with a small barrier, close to the bounds; from
+the same problem by the same method on any mesh with multipliers, too, see initial_multipliers.py. The options below are
+those that took the fewest iterations on the problems of tests/optimal_control/test_initial.py.
 """
 
 from __future__ import annotations
 
 import warnings
+from math import comb
 
 import numpy as np
 
 from ..errors import CheckWarning, ShapeError
 from .bernstein import guess_table
+from .initial_multipliers import alike, multipliers
 from .manifolds import unit_rows
 from .mesh import LONGEST, SHORTEST, has_clock
 from .resampling import SolutionSamples
 
 MIDPOINTS = (np.arange(8) + 0.5) / 8  # of an interval, where what is constant on it is averaged
+WITH_MULTIPLIERS = {  # of ipopt
+    "warm_start_init_point": "yes",
+    **{f"warm_start_{what}": 1e-8 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac")},
+    "warm_start_mult_bound_push": 1e-8,
+    "mu_strategy": "adaptive",
+    "mu_init": 1e-4,
+}
+WITHOUT = {
+    **{what: 1e-8 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac")},
+    "bound_mult_init_method": "mu-based",
+    "mu_strategy": "monotone",
+    "mu_init": 1e-6,
+}
+
+
+def begin(made, initial, given, solver, asked):
+    """({x0, multipliers}, options of the solver) from a Solution. given: parameters and bounds of the program. asked:
+    options of the caller's own; where some of them are about the start, they are left alone."""
+    out = {"x0": made.guess(initial)}
+    if initial.transcribed is made:
+        out |= dict(zip(("lam_x0", "lam_g0"), initial.multipliers, strict=True))
+        return out, {}
+    carried = alike(made, initial)
+    if carried:
+        out |= dict(zip(("lam_x0", "lam_g0"), multipliers(made, initial, {**given, **out}), strict=True))
+    options = (WITH_MULTIPLIERS if carried else WITHOUT) if solver == "ipopt" else {}
+    return out, {} if any(str(key).removeprefix("ipopt.") in options for key in asked) else options
 
 
 class Start:
@@ -117,7 +151,7 @@ def unknowns(made, initial):
         warnings.warn(
             f"Problem.solve: initial has no {', '.join(start.unknown)} of this problem, which start from their guesses",
             CheckWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     return filled(start, made.guess(None))
 
@@ -180,8 +214,6 @@ def _controls(start):
 
 def bernstein_basis(degree, at):
     """(len(at), degree + 1) values of the Bernstein polynomials."""
-    from math import comb
-
     j = np.arange(degree + 1)
     return np.array([comb(degree, i) for i in j]) * at[:, None] ** j * (1 - at[:, None]) ** (degree - j)
 

@@ -26,7 +26,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import compile
-from ..errors import CheckWarning, LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName
+from ..errors import CheckWarning, LimitError, OrderError, ShapeError, SolveError, UnknownName
 from ..friction import counts
 from ..function import function
 from ..interrupts import deadline
@@ -46,6 +46,7 @@ from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
 from .failures import explained
 from .infeasible import first_contradiction
+from .initial import begin
 from .integrators import chosen_method
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
@@ -270,13 +271,15 @@ class Problem:
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
         usually takes fewer iterations and tolerates coarser grids. Bounds are for the caller to add by limit.
-        On spherical, planar and free joints q (nq,) is a state on the robot's manifold, and v (nv,) its velocity.
+        With spherical, planar or free joints q (nq,) is a state on the robot's manifold, v (nv,) its velocity, and
+        derivatives are always "ad".
         scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
         includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
         check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
         manifold = robot if set(GROUPS) & robot.features else None
+        derivatives = "ad" if manifold else derivatives  # the analytic ones are for velocities that are rates of q
         n, scale = robot.nv, (None,) * 3 if scale is None else scale
         guesses = guess if isinstance(guess, (list, tuple)) else [guess, 0.0, 0.0]
         q = self.state("q", 1 if manifold else n, guess=guesses[0], scale=scale[0], manifold=manifold)
@@ -572,11 +575,12 @@ class Problem:
     ) -> Solution:  # fmt: skip
         """Solution of the problem.
 
-        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", or one of
-        integrators.py, as radau(degree=4).
+        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
+        or one of integrators.py, as radau(degree=4).
         solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
-        from, with its multipliers where nothing else changed.
+        from, of any mesh, method or number of phases: what has the same name is taken from it, a CheckWarning tells
+        what has to be guessed; of the same problem and method with its multipliers.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
         SolveError if the solver fails, which names what cannot hold together and the rows violated most, with the last
         iterate as its solution; or at once, with the status "infeasible", where bounds, ends and parameters rule out
@@ -653,9 +657,12 @@ class Problem:
         made = self.transcribed(method, compiled)
         outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
         p = made.parameters({} if parameters is None else parameters)
-        given = {"p": p, **made.bounds, "x0": made.guess(initial)}
-        if initial is not None and initial.transcribed is made:
-            given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
+        given = {"p": p, **made.bounds}
+        if initial is None:
+            given["x0"] = made.guess(None)
+        else:
+            start, options = begin(made, initial, given, solver, solver_options)
+            given, inner = given | start, inner | options
         with deadline(time_limit):
             return made, solve(made.assembly, solver, hessian, outer, inner, given), given
 
@@ -887,11 +894,9 @@ class Problem:
         if not isinstance(values, dict):
             raise ShapeError(f"{where}: got {shortened(values)}, expected {{state or expression: value}}")
         for symbol, value in values.items():
-            if self._end_of_chain(symbol, value, where):
+            if self._end_of_chain(symbol, value, where) or manifolds.end(self, symbol, value, where, rows):
                 continue
             known = next((v for v in self._states if v.symbol is symbol), None)
-            if known and known.manifold and manifolds.end(self, known, value, where, rows):
-                continue
             x = expression_of(where, symbol)
             if isinstance(value, tuple):
                 x, *ends = words.pair(where, x, value)

@@ -5,7 +5,8 @@ States are its polynomials, too: of collocation the one through the points of an
 through states and rates at both nodes (of the trapezoidal rule it is the parabola that the rule integrates), of chains
 and contact bodies their exact motion. Methods that only step from node to node (rk4, euler) have none: there the
 dynamics are integrated from every node under the controls of the solution, and what is missing at the next node is
-taken up in proportion to the time. Maps (`next`) that tell nothing of the time between are straight lines.
+taken up in proportion to the time. Maps (`next`) that tell nothing of the time between are straight lines. Quaternions
+of states on manifolds are scaled to unit length.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..types import Array, StrPath
 from ..validation import one_of
 from .check_functions import columns, evaluated
 from .check_phase import hermite
+from .manifolds import unit_rows
 from .solution_check import constants_of
 
 ACCURACY = 2e-6  # of an integration between nodes, relative to the scales
@@ -140,7 +142,7 @@ def states_and_controls(solution, k, share):
         if here.any():
             x[:, here], u[:, here] = curves.at(k[here] - first, share[here])
         first += curves.count
-    return x, u
+    return unit_rows(made.states, x.T).T, u
 
 
 class SolutionSamples:

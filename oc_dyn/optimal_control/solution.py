@@ -22,6 +22,7 @@ from .resampling import Curves, SolutionSamples, nodes_to_csv, times_of
 from .scaling import Scaling, report
 from .solution_check import SolutionCheck, check, parts_of
 from .solution_file import save
+from .two_meshes import TwoMeshes, two_meshes
 from .worst_rows import WorstRows, worst_rows
 
 
@@ -107,6 +108,14 @@ class Solution:
         """ErrorEstimate: what the states of single intervals, and the objective, are off by; see there. It goes on from
         the integration of check(). It is a first-order estimate by one mesh: `two_meshes` is a second opinion."""
         return estimated(self)
+
+    def two_meshes(self, **how: Any) -> TwoMeshes:
+        """TwoMeshes: what the objective is off by, from solving again with every interval in two, from this solution
+        and with its parameters: takes a solve, but no multipliers, and sees what `error` does not.
+
+        how: arguments of Problem.solve, as solver and solver_options; the method is that of this solution.
+        """
+        return two_meshes(self, how)
 
     @cached_property
     def costates(self) -> Array:

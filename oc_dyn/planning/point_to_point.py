@@ -34,6 +34,7 @@ from .feasibility import Task, refuse
 from .limits import Limits
 from .motion import still
 from .point_to_point_search import PlanSolver, _State, plan  # noqa: F401, trajectories that were pickled name _State here
+from .short_way import short_way as shortened_way
 from .trajectory import Trajectory
 from .verdict import checked_mode, report_or_raise
 
@@ -70,6 +71,7 @@ def plan_point_to_point(
     friction: bool = True,
     check: str = "warn",
     time_limit: float | None = None,
+    short_way: bool = False,
 ) -> Trajectory:
     """Motion from q_start to q_goal within the limits of the robot, as a Trajectory.
 
@@ -109,6 +111,8 @@ def plan_point_to_point(
         check: what to do about a motion that exceeds a limit by more than 0.1 %, anywhere: "warn", "raise", or "off".
         time_limit [s]: for all of it; a solver stops at its next iteration, and the status of SolveError is
             "time_limit".
+        short_way: continuous joints go the short way round, to q_goal and full turns: 0.28 rad from 3 to -3, not 6.
+            info["wrapped"] and the report tell which, and by how many turns.
     Returns:
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
         and, where one is exceeded by more than 0.08 %, its bound is tightened and the problem solved again.
@@ -122,6 +126,9 @@ def plan_point_to_point(
     check_robot(robot)
     limits = chosen_limits(robot, limits, scale, ignore)
     q_start, q_goal = (vector(k, x, limits.joints) for k, x in (("q_start", q_start), ("q_goal", q_goal)))
+    wrapped: dict[str, int] = {}
+    if flag("plan_point_to_point: short_way", short_way):
+        (q_start, q_goal), wrapped = shortened_way(robot, limits, np.array([q_start, q_goal]))
     check_numbers(continuity, nodes, interior, refinements, smoothing, limits)
     start = end_state("start", q_start, (v_start, dv_start, d2v_start), continuity, limits.joints)
     goal = end_state("goal", q_goal, (v_goal, dv_goal, d2v_goal), continuity, limits.joints)
@@ -157,6 +164,8 @@ def plan_point_to_point(
         if first is not None:
             motion = with_braking(first, motion, task)
             checked = motion.check()
+    if wrapped:
+        motion.info["wrapped"] = wrapped
     report_or_raise("plan_point_to_point", checked, check, "use more nodes or interior points", motion)
     return motion
 

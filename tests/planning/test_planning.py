@@ -341,7 +341,7 @@ def test_a_joint_with_a_limit_of_zero_is_held(arm, limits):
             "duration 0.01 s .* 'elbow' moves by -1.3, .* d2v of 200",
         ),
         (A, B, {"objective": "effort", "duration": 0.6}, "limits v, dv and d2v together asks for 0.6"),
-        (A, B, {"v_start": [3.5, 0]}, "v_start: joint 'shoulder' has 3.5, over its limit 3"),
+        (A, B, {"v_goal": [3.5, 0]}, "v_goal: joint 'shoulder' has 3.5, over its limit 3"),
         (A, B, {"dv_goal": [0, -25]}, "dv_goal: joint 'elbow' has -25, over its limit 20"),
         (A, B, {"scale": {"v": [1, 0]}}, "joint 'elbow' has to move by -1.3, but its limit v"),
         (A, B, {"ignore": ("v", "dv", "d2v", "tau", "dtau")}, "no limit bounds the speed of joint 'shoulder'"),
