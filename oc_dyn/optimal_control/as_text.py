@@ -142,7 +142,8 @@ def _unknowns(d, numbers):
         lines.append(f"chain {', '.join(names)} ({points[0].numel()}), a b-spline of degree {len(points) - 1}")
     for number, duration in enumerate(d.durations):
         if duration.free:
-            name = duration.symbol.name()
+            reused = duration.nominal_step is not None
+            name = ca.MX(duration.value).name() if not reused else expression_text(duration.value)
             _, lower, upper = numbers.durations[number]
             lines.append(f"duration {name} of phase {number}, {lower:.6g} <= {name} <= {upper:.6g} s")
     if d.relative_length is not None:

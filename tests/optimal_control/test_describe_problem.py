@@ -198,6 +198,14 @@ def test_states_on_manifolds():
     assert text.endswith("at the goal\n    q = [1, 0, 0, 0]")
 
 
+def test_problems_that_are_reused():
+    ocp = od.Problem(4, (0.5, 2.0), reusable=True)
+    x = ocp.state("x")
+    ocp.rate(x, 1)
+    text = ocp.describe()
+    assert "duration T0_nominal*T0_relative of phase 0, 0.5 <= T0_nominal*T0_relative <= 2 s" in text
+
+
 def test_bounds_are_those_of_now():
     ocp = od.Problem(5, 1.0)
     x, u = ocp.state("x"), ocp.control("u")

@@ -44,6 +44,7 @@ def test_what_cannot_hold_together_is_named_first(solver):
     assert told.index("u at") < told.index("the start of x = 0")
     assert "dynamics" not in told
     assert error.solution.status == error.status
+    assert error.violations == error.solution.worst_rows()
 
 
 def test_a_limit_that_is_too_much_is_named_by_its_name():
