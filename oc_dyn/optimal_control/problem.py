@@ -643,7 +643,7 @@ class Problem:
         message = explained(solution, solver, solution.transcribed.guess(initial))
         if missed := meshes.out_of_reach(self):
             message += f"; {missed}"
-        raise SolveError(message, solution.status, solution=solution)
+        raise SolveError(message, solution.status, solution.worst_rows(), solution=solution)
 
     @staticmethod
     def _refuse_infeasible(made, parameters):
