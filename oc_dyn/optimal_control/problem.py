@@ -48,6 +48,7 @@ from .failures import explained
 from .infeasible import first_contradiction
 from .initial import begin
 from .integrators import chosen_method
+from .not_finite import refused
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
 from .packing import packed, packed_numbers, unpacked
@@ -663,6 +664,8 @@ class Problem:
         else:
             start, options = begin(made, initial, given, solver, solver_options)
             given, inner = given | start, inner | options
+        if solver == "fatrop" and (found := refused(made, given)):
+            return made, found, given
         with deadline(time_limit):
             return made, solve(made.assembly, solver, hessian, outer, inner, given), given
 
