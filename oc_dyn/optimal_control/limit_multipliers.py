@@ -108,15 +108,31 @@ def limit_multipliers(solution, part):
 def _limits(made, phase):
     """Constraints of a phase that mean something between nodes: its limits, those at the points of the method, and the
     bounds of states."""
-    parts, rows = made.parts_of[phase.number], {}
-    for r in (*parts.rows, *parts.inner, *parts.equations, *phase.rows):
-        if not (r.of_nodes or ca.depends_on(r.expression, made.description.ahead)):
-            rows[id(r)] = r
+    parts = made.parts_of[phase.number]
+    rows = {
+        id(r): r for r in (*parts.rows, *parts.inner, *parts.equations, *phase.rows) if not of_nodes(made, phase, r)
+    }
     for k in made.rated(phase):
         v = made.states[k]
         if np.isfinite([v.lower, v.upper]).any() and v.manifold is None:
             rows[id(v)] = Constraint(v.symbol, v.lower, v.upper, v.name)
     return tuple(rows.values())
+
+
+def of_nodes(made, phase, limit):
+    """Whether a limit is one of nodes alone: it is said to be, unless it is soft, or is of a later time."""
+    if ca.depends_on(limit.expression, made.description.ahead):
+        return True
+    u = ca.veccat(
+        ca.MX(0, 1), *(v.symbol for v, free in zip(made.controls, free_controls(made, phase), strict=True) if free)
+    )
+    return limit.of_nodes and not ca.depends_on(limit.expression, u)
+
+
+def free_controls(made, phase):
+    """For every control whether it may be another one at each time: no map reads it, as of chains."""
+    maps = ca.veccat(ca.MX(0, 1), *phase.steps.values(), *(body.dv for body in made.description.bodies))
+    return [not ca.depends_on(maps, v.symbol) for v in made.controls]
 
 
 def _shares(made, limit, equation):

@@ -113,6 +113,81 @@ def test_limits_that_read_controls(method, scale):
     assert 0.5 < found.error.objective / error < 2
 
 
+def softened(nodes):
+    ocp = od.Problem(nodes, 1.0)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 1})
+    ocp.goal({x: 0, v: -1})
+    ocp.limit(-np.inf, x, 0.1, soft=(10, 1))
+    ocp.minimize(integral=u**2 / 2)
+    return ocp
+
+
+def far_limit(nodes):
+    """A limit that is never near, of which solvers leave a small multiplier, and parameters that vary."""
+    ocp = od.Problem(nodes, 1.0)
+    x, u, m, w = ocp.state("x"), ocp.control("u"), ocp.parameter("m"), ocp.time
+    ocp.rate(x, u / m + w * x)
+    ocp.limit(-np.inf, u - w - 3 * m, 0)
+    ocp.start({x: 0})
+    ocp.goal({x: 1})
+    ocp.minimize(integral=u**2)
+    return ocp
+
+
+def least_maximum(nodes):
+    ocp = od.Problem(nodes, 1.0)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 1, v: 0})
+    ocp.minimize(maximum=u, integral=0.01 * u**2)
+    return ocp
+
+
+def rotation(nodes):
+    """A unit quaternion turns; see states on manifolds."""
+    ocp = od.Problem(nodes, 1.0)
+    o, w, u = ocp.state("o", manifold="unit_quaternion"), ocp.state("w", 3), ocp.control("u", 3)
+    ocp.rate(o, w)
+    ocp.rate(w, u + 0.3 * w[[1, 2, 0]] * w[[2, 0, 1]])
+    ocp.start({o: [1, 0, 0, 0], w: [1.0, 0.5, 0]})
+    ocp.goal({o: np.array([0.8, 0.4, 0.4, 0.2]), w: 0})
+    ocp.minimize(integral=u.T @ u)
+    return ocp
+
+
+@pytest.mark.parametrize("method", ["rk4", "trapezoidal"])
+@pytest.mark.parametrize("problem", [softened, far_limit, least_maximum, rotation])
+def test_other_words(problem, method):
+    given = {"parameters": {"m": 1.0}} if problem is far_limit else {}
+    found, fine = (problem(n).solve(method=method, check="off", **given) for n in (20, 160))
+    error = (found.objective - fine.objective) * 64 / 63
+    assert 1 / 4 < found.error.objective / error < 4
+
+
+def test_without_controls_or_rates():
+    ocp = od.Problem(10, 1.0)
+    x, a = ocp.state("x"), ocp.variable("a", guess=1.0)
+    ocp.rate(x, -a * x)
+    ocp.start({x: 1})
+    ocp.goal({x: 0.3})
+    ocp.minimize(terminal=a**2)
+    found = solved(ocp, "rk4")
+    assert found.error.objective == pytest.approx(found.objective - np.log(0.3) ** 2, rel=0.01)
+    assert found.error.controls == 0
+    ocp = od.Problem(10, 1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.next(x, x + 0.1 * u)
+    ocp.start({x: 0})
+    ocp.goal({x: 1})
+    ocp.minimize(integral=u**2)
+    assert solved(ocp, "rk4").error.objective == pytest.approx(0, abs=1e-9)
+
+
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("method", ["rk4", "trapezoidal", "hermite_simpson", "radau"])
 @pytest.mark.parametrize("mesh", ["uniform", "unequal"])
