@@ -49,6 +49,7 @@ from .failures import explained
 from .infeasible import first_contradiction
 from .initial import begin, first_success
 from .integrators import chosen_method
+from .not_finite import refused
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
 from .packing import packed, packed_numbers, unpacked
@@ -664,6 +665,8 @@ class Problem:
         else:
             start, options = begin(made, initial, given, solver, solver_options)
             given = given | start
+        if solver == "fatrop" and (found := refused(made, given)):
+            return made, found, given
         with deadline(time_limit):
             tries = [inner] if initial is None or not options else [inner | options, inner]
             run = partial(solve, made.assembly, solver, hessian, outer, given=given)
