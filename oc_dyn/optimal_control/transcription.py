@@ -50,6 +50,7 @@ class Transcribed(StageKinds):
             for some in (self.states, self.controls)
         )
         self.groups, self.row_blocks, self.stretches = [], [], []
+        self.parts_of = {}  # Parts, by number of the phase
         for phase in self.phases:
             self._add_phase(phase)
         self._add_end(self.phases[-1])
@@ -62,6 +63,7 @@ class Transcribed(StageKinds):
         # complete: of its mesh a stage reads whether intervals are as long as each other, where points count
         merged = bool(phase.sums) and inside.equal_lengths(self.description, phase)
         parts = self.kept(("parts", phase.number, merged), lambda: self.parts(phase, last))
+        self.parts_of[phase.number] = parts
         ends = last and self._last_differs(phase, parts)
         counts = {False: phase.nodes - (parts.closes or ends), True: int(parts.closes or ends)}
         tied = tuple(chain[0][1] for chain in self.pattern)
@@ -318,7 +320,7 @@ class Transcribed(StageKinds):
                 there = share + e.share * gap[0]
                 like = u(there)
                 if e.like == "x":
-                    steps = self._local(self.phases[stretch.phase]).steps
+                    steps = self._local(self.phases[stretch.phase]).guessed_steps
                     like = steps(*(x(place)[None, e.rows] for place in (share, there)))[0]
                 row.append(like / e.scale)
             row += [np.ones(1)] if self.free_mesh and stretch else []
