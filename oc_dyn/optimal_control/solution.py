@@ -27,7 +27,7 @@ class Solution:
     depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
     and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
     seconds: {part: seconds} in the functions of the program, from the solver. local_optima: (objective, status,
-    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), a table when printed, else empty.
+    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), else empty.
     """
 
     local_optima: tuple = ()
