@@ -19,25 +19,26 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from .check_functions import columns, evaluated
+from .check_functions import columns, evaluated, expanded
 from .check_rows import joined
-from .limit_multipliers import limit_multipliers
+from .limit_multipliers import free_controls, limit_multipliers, of_nodes
 
-PLACES = 6  # in an interval where controls are compared
+PARTS = 4  # of an interval, in each of which controls are compared by Simpson's rule
 _FLAT, _HELD = 1e-9, 1e4  # of the largest curvature of H: none; of limits that hold
-_WEAK = 1e-6  # of the largest pull of a limit on the controls: none
+_WEAK, _FAR = 1e-8, 0.1  # of the largest pull of a limit on the controls: none; of the way to a limit
 
 
 @dataclass(frozen=True, eq=False)
 class _Functions:
     """Of a phase. slopes (x, u, c): derivative of rates, cost and limits by the states that have rates. limits: their
-    values. value (x, u, c, costates): H. curves (..., multipliers): derivative by the controls of H and multipliers
-    times limits, its derivative, that of the limits. free: rows of the controls that no map reads."""
+    values. value (x, u, c, costates): H. gradient (..., multipliers): derivative by the controls of H and multipliers
+    times limits, and of the limits. curve: derivative of the former. free: rows of the controls that no map reads."""
 
     slopes: ca.Function
     limits: ca.Function
     value: ca.Function
-    curves: ca.Function
+    gradient: ca.Function
+    curve: ca.Function
     free: np.ndarray
 
 
@@ -46,49 +47,80 @@ def gains(solution, part, flow, costates):
     left of limits between the nodes. costates (n, N): at the ends of the intervals."""
     made, limits = solution.transcribed, limit_multipliers(solution, part)
     f = made.kept(("control error", part.phase.number), lambda: _functions(made, part.phase, part.f, limits))
-    m, total, of = len(part.f.rated), np.zeros(part.N), _States(part, flow)
+    total, over, outwards = np.zeros(part.N), np.zeros(limits.even.shape), limits.outwards
     if not (f.free.any() or limits.rows):
         return total
-    ends = _slopes(f, part.following, part.polynomial(1.0), part.constants)
-    c = costates[part.f.rated] - np.einsum("krj,rk->jk", ends[:, m + 1 :], limits.at_end)
-    density, step = limits.total / part.h, part.h / PLACES
-    over = np.zeros(density.shape)
-    for share in (np.arange(PLACES) + 0.5)[::-1] / PLACES:
-        x, u = of(share), part.polynomial(share)
-        A = _slopes(f, x, u, part.constants)
-        before = _before(A, density, c, step)
-        c, middle = before, (c + before) / 2
-        excess = limits.excess(columns(f.limits, x, u, part.constants))
-        total += step * _gain(made, f, limits, density, excess, (x, u, part.constants, middle))
-        over = np.maximum(over, limits.outwards * excess)
+    places, curve = _along(f, part, limits, costates, _States(part, flow)), None
+    for weight, share, x, c in sorted(places, key=lambda place: abs(place[1] - 0.5)):
+        u = part.polynomial(share)
+        at, density = (x, u, part.constants, c), limits.at(share) / part.h
+        excess = limits.excess(columns(f.limits, x, u, part.constants), outwards)
+        if curve is None and f.free.any():  # in the middle: it changes little over an interval
+            curve = columns(f.curve, *at, density).T.reshape(part.N, len(u), -1)
+        np.maximum(over, outwards * excess, out=over)
+        beyond = np.where(limits.controlled[:, None], 0.0, np.maximum(outwards * excess, 0.0))
+        gain = _gain(made, f, limits, density, excess, curve, at) if f.free.any() else 0.0
+        total += weight * part.h * (gain - (np.abs(density) * beyond).sum(axis=0))
     sides = np.pad(over, ((0, 0), (1, 1)))
     alone = np.abs(limits.alone) * np.maximum(sides[:, :-1], sides[:, 1:])
     return total - alone[:, :-1].sum(axis=0) - np.append(np.zeros(part.N - 1), alone[:, -1].sum())
 
 
-def _gain(made, f, limits, density, excess, at):
-    """(N,): what other controls would gain at a time, less what limits are over. at: states, controls, constants,
-    costates."""
+def _along(f, part, limits, costates, of):
+    """[(weight of Simpson's rule, share of the interval, states (n, N), costates (m, N) of those with rates)]."""
+    m = len(part.f.rated)
+    parts = PARTS if len(part.shares) > 1 else 2  # where controls are constant, they are off by a straight line
+
+    def adjoint(share, x):
+        """(M (N, m, m), b (N, m)): costates fall by M c + b per share of the interval."""
+        A = part.h[:, None, None] * _slopes(f, x, part.polynomial(share), part.constants)
+        forced = np.einsum("krj,rk->kj", A[:, m + 1 :], limits.at(share) / part.h)
+        return A[:, :m].transpose(0, 2, 1), A[:, m] + forced
+
+    ends = _slopes(f, part.following, part.polynomial(1.0), part.constants)
+    c = costates[part.f.rated].T - np.einsum("krj,rk->kj", ends[:, m + 1 :], limits.at_end)
+    right, out = adjoint(1.0, of(1.0)), [(1 / (6 * parts), 1.0, of(1.0), c.T)]
+    for k in reversed(range(parts)):
+        share, start = (k + 0.5) / parts, k / parts
+        left = adjoint(start, of(start))
+        c, middle = _before(c, right, adjoint(share, of(share)), left, 1 / parts)
+        right = left
+        out += [(4 / (6 * parts), share, of(share), middle.T), ((2 if k else 1) / (6 * parts), start, of(start), c.T)]
+    return out
+
+
+def _gain(made, f, limits, density, excess, curve, at):
+    """(N,): what other controls would gain at a time. curve (N, nu, nu): second derivative by the controls. at: states,
+    controls, constants, costates."""
     x, u, constants, costates = at
-    nu, scale, controlled = len(u), made.u_scale, limits.controlled[:, None]
-    over = np.where(controlled, 0.0, np.maximum(limits.outwards * excess, 0.0))
-    less = (np.abs(density) * over).sum(axis=0)
-    if not f.free.any():
-        return -less
-    g, W, C = _split(columns(f.curves, x, u, constants, costates, density), nu, len(density))
-    g, W, C = g * scale, W * np.outer(scale, scale), C * scale
-    W = _convex(W, np.abs(g).max())
-    pull = np.abs(density) * np.abs(C).max(axis=2).T
-    active = controlled & (pull > _WEAK * max(pull.max(initial=0.0), np.abs(g).max(initial=0.0)))
+    nu, scale = len(u), made.u_scale
+    g, C = np.split(columns(f.gradient, *at, density), [nu])
+    g, C = g.T * scale, C.T.reshape(len(g.T), nu, -1).transpose(0, 2, 1) * scale
+    most = np.abs(g).max()
+    W = _convex(curve * np.outer(scale, scale), most)
+    active = _active(limits, density, excess, W, C, most)
     C, left = C * active.T[:, :, None], np.where(active, excess, 0.0)
     lower, upper = ((joined(getattr(v, b) for v in made.controls) - u.T) / scale for b in ("lower", "upper"))
-    d = _least(g, W, C, left.T, lower, upper, f.free)
-    by_model = -(g * d).sum(axis=1) - np.einsum("ki,kij,kj->k", d, W, d) / 2 - (density * left).sum(axis=0)
+    d = _least(g, W, C, left.T, lower, upper, f.free, most)
+    rest = left + np.einsum("kri,ki->rk", C, d)  # of limits that controls within their bounds cannot keep
+    by_model = -(g * d).sum(axis=1) - np.einsum("ki,kij,kj->k", d, W, d) / 2
+    by_model += (density * (rest - left) - np.abs(density) * np.maximum(np.sign(density) * rest, 0.0)).sum(axis=0)
     other = u + scale[:, None] * d.T
     by_value = np.subtract(*(columns(f.value, x, w, constants, costates)[0] for w in (u, other)))
     within = ((lower <= 0) & (upper >= 0)).all(axis=1)
     by_value = np.where(within, np.maximum(by_value, 0.0), by_value)
-    return np.where(active.any(axis=0), by_model, by_value) - less
+    return np.where(active.any(axis=0), by_model, by_value)
+
+
+def _active(limits, density, excess, W, C, most):
+    """(rows, N): limits that hold controls back: without them these would move farther than to where the limit is. That
+    tells them from limits that solvers leave a small multiplier of."""
+    size = np.maximum((C**2).sum(axis=2).T, 1e-300)
+    curve = np.einsum("kri,kij,krj->rk", C, W, C) / size
+    pull = np.abs(density) * np.sqrt(size)
+    far = pull / np.maximum(curve, 1e-300) > _FAR * np.abs(excess) / np.sqrt(size)
+    far |= joined(r.lower == r.upper for r in limits.rows).astype(bool)[:, None]
+    return limits.controlled[:, None] & far & (pull > _WEAK * max(pull.max(initial=0.0), most))
 
 
 def _functions(made, phase, checks, limits):
@@ -100,15 +132,21 @@ def _functions(made, phase, checks, limits):
     rate, values = rates(x, u, c), rows(x, u, c)
     H = ca.dot(ca.vertcat(costates, 1), rate)
     gradient = ca.gradient(H + ca.dot(multipliers, values), u)
-    curves = ca.densify(ca.veccat(gradient, ca.jacobian(gradient, u), ca.jacobian(values, u)))
+    given = [x, u, c, costates, multipliers]
     slopes = ca.densify(ca.jacobian(ca.vertcat(rate, values), x)[:, checks.rated])
-    maps = ca.veccat(ca.MX(0, 1), *phase.steps.values(), *(body.dv for body in made.description.bodies))
-    free = [not ca.depends_on(maps, v.symbol) for v in made.controls for _ in range(v.size)]
+    alone = [r.expression for r in (*phase.rows, *phase.node_rows) if of_nodes(made, phase, r)]
+    alone = ca.veccat(ca.MX(0, 1), *alone, *(w.constraint.expression for w in phase.within))
+    free = [
+        may and not ca.depends_on(alone, v.symbol)
+        for v, may in zip(made.controls, free_controls(made, phase), strict=True)
+        for _ in range(v.size)
+    ]
     return _Functions(
-        ca.Function("slopes", [x, u, c], [slopes]),
+        expanded(ca.Function("slopes", [x, u, c], [slopes])),
         rows,
-        ca.Function("H", [x, u, c, costates], [H]),
-        ca.Function("curves", [x, u, c, costates, multipliers], [curves]),
+        expanded(ca.Function("H", [x, u, c, costates], [H])),
+        expanded(ca.Function("gradient", given, [ca.densify(ca.veccat(gradient, ca.jacobian(values, u)))])),
+        expanded(ca.Function("curve", given, [ca.densify(ca.vec(ca.jacobian(gradient, u)))])),
         np.array(free, bool),
     )
 
@@ -141,20 +179,16 @@ class _States:
         return x
 
 
-def _before(slopes, density, c, step):
-    """Costates (m, N) a step earlier, by the implicit midpoint rule."""
-    m = len(c)
-    A = slopes[:, :m].transpose(0, 2, 1) * step[:, None, None]
-    forced = step[:, None] * (slopes[:, m] + np.einsum("krj,rk->kj", slopes[:, m + 1 :], density))
-    right = c.T + np.einsum("kij,jk->ki", A, c) / 2 + forced
-    return np.linalg.solve(np.eye(m) - A / 2, right[:, :, None])[:, :, 0].T
-
-
-def _split(columns_of, nu, rows):
-    """(gradient (N, nu), second derivative (N, nu, nu), derivative of the limits (N, rows, nu))."""
-    g, W, C = np.split(columns_of, [nu, nu + nu * nu])
-    N = columns_of.shape[1]
-    return g.T, W.T.reshape(N, nu, nu), C.T.reshape(N, nu, rows).transpose(0, 2, 1)
+def _before(c, right, middle, left, d):
+    """(costates (N, m) a share d of the interval earlier, those half-way): by the method of Hermite and Simpson, which
+    is stable for stiff dynamics too."""
+    (M1, b1), (Mm, bm), (M0, b0) = right, middle, left
+    times = lambda M, y: np.einsum("kij,kj->ki", M, y)  # noqa: E731
+    slope = times(M1, c) + b1
+    known = c + d / 6 * (slope + b0 + 4 * bm + 4 * times(Mm, c / 2 + d / 8 * (slope - b0)))
+    matrix = np.eye(c.shape[1]) - d / 6 * M0 - d / 3 * Mm + d**2 / 12 * Mm @ M0
+    before = np.linalg.solve(matrix, known[:, :, None])[:, :, 0]
+    return before, (before + c) / 2 + d / 8 * (slope - times(M0, before) - b0)
 
 
 def _convex(W, least):
@@ -164,10 +198,10 @@ def _convex(W, least):
     return np.einsum("kij,kj,klj->kil", vectors, np.maximum(np.abs(values), _FLAT * largest), vectors)
 
 
-def _least(g, W, C, left, lower, upper, free):
-    """(N, nu): the step that minimises g' d + d' W d / 2 within bounds, and takes C d + left to zero."""
+def _least(g, W, C, left, lower, upper, free, most):
+    """(N, nu): the step that minimises g' d + d' W d / 2 within bounds, and takes C d + left to zero. most: of g."""
     N, nu = g.shape
-    largest = np.abs(W).max()
+    largest = max(np.abs(W).max(), most)
     weight = _HELD * largest / np.maximum((C**2).sum(axis=2, keepdims=True), 1e-300)
     W, g = W + np.einsum("kri,krj->kij", weight * C, C), g + np.einsum("kri,kr->ki", weight * C, left)
     flat = np.einsum("kii->ki", W) <= 10 * _FLAT * largest

@@ -34,15 +34,13 @@ class Extra:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What the stages of a phase are made of. start_rows: of its first node. norms: those of its first node that read
-    quaternions as they are. rows: limits of all nodes. inner: limits at the points of the method. controlled: those of
-    them that depend on controls, for a point at the end, whose others are those of the next node. equations: limits at
-    the method's points for equations. at_end: limits of its last node. costs: how they are summed. extras,
-    closing_extras: what the method adds, and adds to its last interval. closes: whether the last interval is a kind of
-    its own. decided: by what each of phase.within is."""
+    """What the stages of a phase are made of. start_rows: of its first node. rows: limits of all nodes. inner: limits
+    at the points of the method. controlled: those of them that depend on controls, for a point at the end, whose others
+    are those of the next node. equations: limits at the method's points for equations. at_end: limits of its last node.
+    costs: how they are summed. extras, closing_extras: what the method adds, and adds to its last interval. closes:
+    whether the last interval is a kind of its own. decided: by what each of phase.within is."""
 
     start_rows: list
-    norms: list
     rows: list
     inner: list
     controlled: list
@@ -123,7 +121,7 @@ class StageKinds:
         elif u is not None:
             controls, u = ca.vertsplit(u, [0, self.u_scale.size, u.numel()])
             controls = self.u_scale * controls
-        return curved.normalised(self.states, self.x_scale * own), controls, constants, u
+        return self.x_scale * own, controls, constants, u
 
     @property
     def _rows_of_state(self):
@@ -209,14 +207,11 @@ class StageKinds:
         bounds = self._bounds_at_points(phase)
         # a node between phases is the start of the next one, which has limits of its own
         at_end = [] if last or self.nodal else [r for r in inner if not self._controlled(r.expression)] + bounds
-        curved_ones = [self.states[k].manifold is not None for k in self.rated(phase)]
-        # where controls are polynomials, those of plain states are those of unknowns
-        inner += [r for r, on in zip(bounds, curved_ones, strict=True) if on] if self.control_degree else bounds
+        inner += bounds if not self.control_degree else self._bounds_at_points(phase, of_manifolds=True)
         after = [Extra("u", 1.0, [], self.u_scale, False)] if self.nodal else []
         ends = [replace(e, bounded=e.bounded or (self.nodal and e.like == "u")) for e in extras]
         return Parts(
             [*self.description.start_rows, *self._norm_rows()] if phase.number == 0 else [],
-            curved.norms(self.description) if phase.number == 0 else [],
             rows,
             inner,
             [r for r in inner if self._controlled(r.expression)],
@@ -266,7 +261,7 @@ class StageKinds:
         known = [r for some in points for r in some]
         known += [*(parts.at_end if closing else ()), *parts.rows, *phase.node_rows]
         blocks = [Block(r.lower.size, r) for r in known]
-        blocks += [Block(r.lower.size, r, "start") for r in (*parts.start_rows, *parts.norms)] + constrained
+        blocks += [Block(r.lower.size, r, "start") for r in parts.start_rows] + constrained
         blocks.insert(0, Block(of.ng - sum(b.size for b in blocks)))
         return of.compiled(self.compiled) if self.compiled else of, tuple(blocks)
 
@@ -289,14 +284,13 @@ class StageKinds:
             found = dict(zip(ks, self.at([phase.join[k] for k in ks], following, U, constants), strict=True))
             own = ca.vertsplit(following, ends_of([v.symbol for v in self.states]))
             following = ca.vertcat(*(found.get(k, y) for k, y in enumerate(own)))
-        raw, *rest = ca.vertsplit(x, self._rows_of_state)[:2]
+        rest = [ca.vertsplit(x, self._rows_of_state)[1]]
         rest += [step.u_next / self.u_scale if after is None else after] if self.nodal else []
         rows = [r / self._local(phase).scale for r in step.rows]
         rows += [y for some, at in held for y in self.at([r.expression for r in some], *at, constants)]
         rows += self.at([r.expression for r in (parts.at_end if closing else ())], end, U, constants)
         here = (*parts.rows, *phase.node_rows, *parts.start_rows)
         rows += self.at([r.expression for r in here], X, U, constants)
-        rows += self.at([r.expression for r in parts.norms], self.x_scale * raw, U, constants)
         costs = parts.costs
         within, cost, inner = self._within(phase, parts, closing, X, U, constants, constrained)
         rows += [*within, *self._ties(0, tied, X, U, constants, constrained)]
@@ -369,9 +363,9 @@ class StageKinds:
                 (equations if at_points else rows).append(one)
         return rows, equations
 
-    def _bounds_at_points(self, phase):
-        """Bounds of states with rates, as limits."""
-        states = [self.states[k] for k in self.rated(phase)]
+    def _bounds_at_points(self, phase, of_manifolds=False):
+        """Bounds of states with rates, as limits; of_manifolds: of those whose unknowns are steps, and have none."""
+        states = [self.states[k] for k in self.rated(phase) if self.states[k].manifold or not of_manifolds]
         return [Constraint(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
 
     def _rows_at_points(self, phase, limits):
@@ -398,6 +392,15 @@ class StageKinds:
         """What the method integrates of the states that have rates."""
         return curved.Local([self.states[k] for k in self.rated(phase)])
 
+    def local_bounds(self, phase):
+        """(lower, upper) of what the method integrates, over its scale: of plain states theirs."""
+        states = [self.states[k] for k in self.rated(phase)]
+        sides = [
+            joined(getattr(v, side) if v.manifold is None else np.full(v.rate_size, free) for v in states)
+            for side, free in (("lower", -np.inf), ("upper", np.inf))
+        ]
+        return tuple(side / self._local(phase).scale for side in sides)
+
     def _length(self, phase, X, U, constants):
         return self.at([self.description.length(phase.number)], X, U, constants)[0]
 
@@ -422,7 +425,12 @@ class StageKinds:
         unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
         factors = iter(scales)
         rated = local.start(known, type(X)(0, 1))
-        step = self.method(dynamics, cost, rated, U, h, lambda name, size: next(factors) * next(unknowns))
+
+        def symbol(name, size):
+            return next(factors) * next(unknowns)
+
+        symbol.scale = local.scale
+        step = self.method(dynamics, cost, rated, U, h, symbol)
         moved = dict(zip(ks, local.states(known, step.following), strict=True))
         stepped = list(phase.steps)
         moved |= dict(zip(stepped, self.at([phase.steps[k] for k in stepped], X, U, constants), strict=True))
@@ -453,17 +461,17 @@ class StageKinds:
                 )
 
     def _norm_rows(self):
-        """Rows that keep quaternions of contact bodies at norm 1 at the start where nothing else says what they are:
-        steps keep the norm, whatever it is."""
-        rows = []
-        for body in self.description.bodies:
-            state = next(v for v in self.states if v.symbol is body.q)
+        """Rows that keep quaternions of contact bodies and manifolds at norm 1 at the start where nothing else says
+        what they are: steps keep the norm, whatever it is."""
+        rows, on_manifolds = [], [v for v in self.states if v.manifold is not None]
+        known = [(next(v for v in self.states if v.symbol is b.q), b.quaternions) for b in self.description.bodies]
+        for state, quaternions in (*known, *((v, v.manifold.quaternions) for v in on_manifolds)):
             fixed = [r.expression for r in self.description.start_rows if np.array_equal(r.lower, r.upper)]
             others = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.states if v is not state))
             fixed = ca.vertcat(ca.MX(0, 1), *(x for x in fixed if not ca.depends_on(x, others)))
-            for i in () if state.name in self.description.fixed["start"] else body.quaternions:
-                if ca.sprank(ca.jacobian(fixed, body.q)[:, i : i + 4]) < 4:
-                    rows.append(Constraint(ca.sumsqr(body.q[i : i + 4]), np.ones(1), np.ones(1)))
+            for i in () if state.name in self.description.fixed["start"] else quaternions:
+                if ca.sprank(ca.jacobian(fixed, state.symbol)[:, i : i + 4]) < 4:
+                    rows.append(Constraint(ca.sumsqr(state.symbol[i : i + 4]), np.ones(1), np.ones(1)))
         return rows
 
     def _extras(self, phase):
