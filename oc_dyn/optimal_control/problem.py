@@ -49,6 +49,7 @@ from .failures import explained
 from .infeasible import first_contradiction
 from .initial import begin, first_success
 from .integrators import chosen_method
+from .moving import movable
 from .not_finite import refused
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
@@ -372,7 +373,8 @@ class Problem:
             raise OrderError("Problem: a b_spline chain has knots at equal times, so it is for one phase; use taylor")
         if self._bernstein or self._relative_length is not None:
             what = "a bernstein chain is" if self._bernstein else "a free mesh is"
-            raise OrderError(f"Problem: {what} for one phase; use taylor and a uniform mesh")
+            advice = "use taylor and a uniform mesh, and with_mesh(mesh='free') in the end where nodes are to move"
+            raise OrderError(f"Problem: {what} for one phase; {advice}")
         reusable = self._durations[0].nominal_step is not None
         meshes.add_phase(self, nodes, duration, nominal, reusable, breakpoints)
         for chain in self._chains:
@@ -723,9 +725,14 @@ class Problem:
 
         nodes: number of intervals, by default as many as the mesh has; of several phases a list, one each, None for as
         before. mesh: "uniform", the default where nodes are given, or breakpoints as those of a Problem; of several
-        phases a list. duration: as it is by
+        phases a list. "free" lets nodes move within each phase of any problem but for bernstein and b_spline chains: an
+        interval is 0.1 to 4 times as long as without, what switches does so at a node, and a state "clock" counts the
+        phases, 1 each; nodes with values of their own stay, as do durations and their symbols. duration: as it is by
         default, for one phase; nominal: of a free one, by default as that of a new Problem if the duration is given.
         Guesses that are tables are interpolated."""
+        if isinstance(mesh, str) and mesh == "free":
+            given = (nodes, duration, nominal)
+            return movable(self if given == (None,) * 3 else meshes.with_mesh(self, *given, None))
         return meshes.with_mesh(self, nodes, duration, nominal, mesh)
 
     def transcribed(
