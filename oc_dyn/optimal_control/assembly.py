@@ -16,7 +16,7 @@ from ..errors import ShapeError
 from ..interrupts import evaluation_watch
 from .convexified import Convexified
 
-SOLVERS = ("ipopt", "fatrop", "sqpmethod", "uno")  # that take our derivatives, see Assembly.cache; tests solve with each
+SOLVERS = ("ipopt", "fatrop", "sqpmethod", "uno")  # that take our derivatives, see Assembly.cache; all are tested
 
 
 @dataclass(frozen=True, eq=False)
