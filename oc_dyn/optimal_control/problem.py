@@ -550,9 +550,9 @@ class Problem:
         """Solution of the problem.
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", or one of integrators.py made by hand.
-        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp); all
-        with derivatives of the stages. Other solvers of this CasADi can be named, too, with derivatives by AD, but serve
-        for few problems: see results/suite_solvers. hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
+        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Other
+        solvers of this CasADi can be named, too, with derivatives by AD, but most serve for few problems: see
+        results/suite_solvers. hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, with its multipliers where nothing else changed.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
