@@ -6,23 +6,25 @@ import os
 import signal
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import oc_dyn as od
 
+from . import plan_options
 from .codegen.build import find_compiler
-from .command_line import Parser, floating_number, whole_number
+from .command_line import Parser, floating_number, named_numbers, numbers_of, whole_number
 from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .files import read_text
 from .interrupts import recorded, watched
 from .model.robot import assemble
-from .planning.quantities import BOUNDED, QUANTITIES
+from .planning.quantities import BOUNDED, BY_NAME, QUANTITIES
 from .runs.script import results_folder
 from .text import terminal, terminal_lines
 
-_VECTORS = ("--from", "--via", "--to")
+_VECTORS = ("--from", "--via", "--to", "--to-pose", "--start-velocity")
 _MANY = {"nargs": "+", "action": "extend", "default": []}  # an option with several values, which may be repeated
 _TABLE_START, _TABLE_END = "<!-- table -->", "<!-- /table -->"
 
@@ -109,12 +111,14 @@ def _describe(options):
 
 def _plan(options):
     out = _writable(options.out)
-    robot = _robot(options.robot, options.lock)
+    robot = plan_options.equipped(_robot(options.robot, options.lock), options.tool, options.payload)
     if options.path is not None or options.via:
         return _plan_along_path(options, out, robot)
     _require_ends(options)
-    start, goal = (_positions(robot, end, getattr(options, end)) for end in ("from", "to"))
-    limits = None if options.limits is None else od.Limits.read(options.limits, robot)
+    start = _positions(robot, "from", getattr(options, "from"))
+    goal, told = _goal(options, robot, start)
+    speed = None if options.start_velocity is None else _velocity(robot, options.start_velocity)
+    limits = _limits(options, robot)
     plan = od.plan_point_to_point(
         robot,
         start,
@@ -126,36 +130,64 @@ def _plan(options):
         scale=_numbers_by_name("--scale", options.scale),
         ignore=options.ignore,
         nodes=options.nodes,
+        v_start=speed,
         solver=options.solver,
         progress=False if options.quiet else None,
         time_limit=options.time_limit,
     )
-    return _checked_and_written(options, out, plan, {"from": start, "to": goal})
+    told |= {} if speed is None else {"start_velocity": speed}
+    return _checked_and_written(options, out, plan, {"from": start, "to": list(goal), **told})
+
+
+def _goal(options, robot, start):
+    """(Configuration of --to or --to-pose, what the manifest tells of the pose)."""
+    if options.to_pose is None:
+        return _positions(robot, "to", options.to), {}
+    goal, told = plan_options.goal_at(robot, options.to_pose, options.frame, start)
+    return goal, {"to_pose": told}
+
+
+def _velocity(robot, text):
+    try:
+        values = numbers_of(text)
+    except ValueError as error:
+        raise ShapeError(f"--start-velocity: expected numbers with blanks or commas between: {error}") from None
+    if len(values) != robot.nv:
+        names = ", ".join(robot.velocity_names)
+        raise ShapeError(f"--start-velocity: got {len(values)} numbers, expected {robot.nv}: {names}")
+    return values
 
 
 def _require_ends(options):
+    if options.to is not None and options.to_pose is not None:
+        raise ShapeError("plan: --to and --to-pose both say where the motion ends; give one of them")
+    if options.frame is not None and options.to_pose is None:
+        raise ShapeError("plan: --frame is what --to-pose is of; give that too, or leave it out")
     for end in ("from", "to"):
-        if getattr(options, end) is None:
-            raise ShapeError(f"plan: --{end} is missing; give --from and --to, or --path FILE")
+        if getattr(options, end) is None and not (end == "to" and options.to_pose is not None):
+            raise ShapeError(f"plan: --{end} is missing; give --from and --to (or --to-pose), or --path FILE")
 
 
 def _plan_along_path(options, out, robot):
     if options.objective != "time" or options.duration is not None:
         raise ShapeError("plan: a motion along a path takes the least time; omit --objective and --duration")
+    if options.start_velocity is not None:
+        raise ShapeError("plan: a motion along a path starts at rest; omit --start-velocity")
     if options.path is None:
         _require_ends(options)
         way = [_positions(robot, "from", getattr(options, "from"))]
         way += [_positions(robot, "via", text) for text in options.via]
-        way.append(_positions(robot, "to", options.to))
+        way.append(list(_goal(options, robot, way[-1])[0]))
     else:
-        if options.via or options.to is not None or getattr(options, "from") is not None:
-            raise ShapeError("plan: --path gives all way points; omit --from, --via and --to")
+        ends = (getattr(options, "from"), options.to, options.to_pose)
+        if options.via or any(x is not None for x in ends):
+            raise ShapeError("plan: --path gives all way points; omit --from, --via, --to and --to-pose")
         way = _way_points(robot, options.path)
     plan = od.plan_along_path(
         robot,
         way,
         continuity=options.continuity,
-        limits=None if options.limits is None else od.Limits.read(options.limits, robot),
+        limits=_limits(options, robot),
         scale=_numbers_by_name("--scale", options.scale),
         ignore=options.ignore,
         nodes=options.nodes,
@@ -170,7 +202,7 @@ def _checked_and_written(options, out, plan, facts):
     report = plan.check()
     _print(options, f"{_headline(plan)}\n\n{report}\n")
     facts = {**facts, "continuity": options.continuity, "plan": _facts(plan, report)}
-    _write(options, out, "plan", plan, facts)
+    _write(options, out, "plan", plan, facts, animated=options.gif)
     if not report.ok():
         _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
         return 1
@@ -306,7 +338,7 @@ def _write(options, out, stem, plan, facts, animated=False):
         if animated:
             plan.animate(part / f"{stem}.gif")
             names.append(f"{stem}.gif")
-        else:
+        if stem != "demo":
             plan.save(part / "joint_trajectory.json", options.dt, layout="joint_trajectory")
             names.append("joint_trajectory.json")
         write_json(part / "manifest.json", manifest(options.command, **facts))
@@ -388,8 +420,19 @@ def _add_plan(commands):
     for option, what in (("--from", "first"), ("--to", "last")):
         help = f"{what} position of each joint [rad or m]: numbers with blanks or commas between, or a file of them"
         sub.add_argument(option, metavar="Q", help=help)
+    help = "pose of a frame [m, rad] where the motion ends, instead of --to: position, and angles or unit quaternion"
+    sub.add_argument("--to-pose", metavar="POSE", help=f"{help}: {plan_options.POSE}")
+    help = "which frame --to-pose is of: by default the tool, or the outermost link"
+    sub.add_argument("--frame", metavar="NAME", help=help)
+    help = "velocity of each joint at the start [rad/s or m/s], by default at rest"
+    sub.add_argument("--start-velocity", metavar="V", help=help)
     help = "a position to pass on the way from the first to the last, on a spline; may be repeated"
     sub.add_argument("--via", action="append", default=[], metavar="Q", help=help)
+    help = 'a frame "tool" fixed to another one, at a pose in it [m, rad]: FRAME=POSE as for --to-pose'
+    sub.add_argument("--tool", metavar="FRAME=POSE", help=help)
+    help = "a body fixed to a frame: mass [kg], centre [m], inertia about that [kg m^2]"
+    help = f"{help}: {plan_options.PAYLOAD}; may be repeated"
+    sub.add_argument("--payload", **_MANY, metavar="FRAME=MASS", help=help)
     help = "CSV file of all way points, one per line, instead of --from, --via and --to"
     sub.add_argument("--path", metavar="FILE", help=help)
     sub.add_argument("--out", required=True, metavar="DIR", help="folder for the results; it is created")
@@ -405,8 +448,12 @@ def _add_plan(commands):
     sub.add_argument(
         "--limits", metavar="FILE", help='limits that replace the robot\'s: {"joint": {"v": 1.5, ...}, ...}'
     )
+    for name in BOUNDED:
+        what = f"limit of the {BY_NAME[name].title}: one number, one per joint, or LOWER:UPPER, as --{name}=-5:20"
+        sub.add_argument(f"--{name}", metavar="LIMIT", help=what)
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
     sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after this time [s]")
+    sub.add_argument("--gif", action="store_true", help="draw the moving robot, plan.gif")
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of samples [s] (%(default)s)")
 
 
@@ -479,22 +526,15 @@ def _with_vectors_joined(words):
 
 def _is_numeric(word):
     try:
-        _parsed(word)
+        numbers_of(word)
     except ValueError:
         return False
     return bool(word.strip())
 
 
-def _parsed(text):
-    """Numbers of a text with blanks, commas, semicolons or brackets between and around them."""
-    for character in "[](),;":
-        text = text.replace(character, " ")
-    return [floating_number(x) for x in text.split()]
-
-
 def _numbers_of_file(text):
     """Numbers of a text from a file; ValueError for numbers that are not finite or have underscores."""
-    values = _parsed(text)
+    values = numbers_of(text)
     if "_" in text or not np.all(np.isfinite(values)):
         raise ValueError(f"{text.strip()[:60]!r} has something that is not a finite number")
     return values
@@ -502,7 +542,7 @@ def _numbers_of_file(text):
 
 def _positions(robot, end, text):
     try:
-        values = _parsed(text)
+        values = numbers_of(text)
         source = f"--{end}"
     except ValueError:
         source = f"--{end} {text}"
@@ -532,19 +572,29 @@ def _robot(name, lock, floating=False):
     return robot.locked(held) if held else robot
 
 
+def _limits(options, robot):
+    """Limits of the file and the options, None for the robot's own."""
+    given = {name: getattr(options, name) for name in BOUNDED if getattr(options, name) is not None}
+    if options.limits is None and not given:
+        return None
+    limits = od.Limits.of(robot) if options.limits is None else od.Limits.read(options.limits, robot)
+    return replace(limits, **{name: _sides(f"--{name}", text, len(limits.joints)) for name, text in given.items()})
+
+
+def _sides(option, text, n):
+    """Numbers of a limit, or (lower, upper), each (n,)."""
+    try:
+        sides = [numbers_of(part) for part in text.split(":")]
+    except ValueError:
+        sides = []
+    if not 0 < len(sides) < 3 or not all(sides):
+        raise ShapeError(f"{option}: got {text!r}, expected a number, or LOWER:UPPER")
+    return sides[0] if len(sides) == 1 else tuple(x * n if len(x) == 1 else x for x in sides)
+
+
 def _numbers_by_name(option, words):
     """{name: value} of words NAME=VALUE; a value of several numbers is a list."""
-    out = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        try:
-            values = _parsed(text)
-        except ValueError:
-            values = []
-        if not (name and equals and values):
-            raise ShapeError(f"{option}: got {word!r}, expected NAME=NUMBER")
-        out[name] = values[0] if len(values) == 1 else values
-    return out
+    return {k: x[0] if len(x) == 1 else x for k, x in named_numbers(option, words).items()}
 
 
 def _text_of(path, encoding="utf-8"):

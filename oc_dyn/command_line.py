@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 
+from .errors import ShapeError
 from .text import terminal
 
 _FLOAT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
@@ -44,3 +45,27 @@ def floating_number(text):
     if not _FLOAT.fullmatch(text):
         raise ValueError(f"could not convert string to float: {text!r}")
     return float(text)
+
+
+def numbers_of(text):
+    """Numbers of a text with blanks, commas, semicolons or brackets between and around them."""
+    for character in "[](),;":
+        text = text.replace(character, " ")
+    return [floating_number(x) for x in text.split()]
+
+
+def named_numbers(option, words):
+    """{name: [numbers]} of words NAME=NUMBERS; ShapeError, which names the option, for others."""
+    out = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        try:
+            values = numbers_of(text)
+        except ValueError:
+            values = []
+        if not (name and equals and values):
+            raise ShapeError(f"{option}: got {word!r}, expected NAME=NUMBER")
+        if name in out:
+            raise ShapeError(f"{option}: {name!r} is given twice")
+        out[name] = values
+    return out

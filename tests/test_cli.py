@@ -12,6 +12,7 @@ from clones import clone
 
 import oc_dyn as od
 from oc_dyn import cli, demo
+from oc_dyn.command_line import numbers_of
 
 START = "0,-0.78,0,-2.36,0,1.57,0.78"
 GOAL = "0.3 -0.5 0.1 -2.2 -0.1 1.7 0.5".split()
@@ -113,7 +114,7 @@ def test_plan_writes_what_it_says(capsys, tmp_path):
     assert "within all limits" in text
 
     plan = od.Trajectory.load(out / "plan.npz", robot=od.robots.panda())
-    assert np.allclose(plan.q[0], cli._parsed(START), atol=1e-9)
+    assert np.allclose(plan.q[0], numbers_of(START), atol=1e-9)
     assert np.allclose(plan.q[-1], np.array(GOAL, float), atol=1e-6)
     assert f"T = {plan.duration:.5g} s" in text
     sampled = od.Trajectory.load(out / "plan.csv")
@@ -121,7 +122,7 @@ def test_plan_writes_what_it_says(capsys, tmp_path):
     assert np.allclose(sampled.q, plan.sample(sampled.t).q, atol=1e-12)
 
     facts = json.loads((out / "manifest.json").read_text())
-    assert facts["from"] == cli._parsed(START)
+    assert facts["from"] == numbers_of(START)
     assert facts["to"] == [float(x) for x in GOAL]
     assert facts["plan"]["duration"] == pytest.approx(plan.duration)
     assert facts["plan"]["share_of_limits"]["v"] == pytest.approx(plan.check().rows[1].share)
@@ -150,6 +151,19 @@ def test_plan_of_a_file_with_files_and_options(capsys, arm, tmp_path):
     assert np.all(used[1] <= np.array([1.5, 2.0]) * 1.001)
 
 
+def test_plan_with_unequal_limits(capsys, arm, tmp_path):
+    words = ["plan", arm, "--from=-0.5,0", "--to", "0.5", "-.25", "--nodes", "10", "--continuity", "2", "--dv=-2:5"]
+    status, _, err = run(capsys, *words, "--v", "3,2", "--out", tmp_path / "out")
+    assert (status, err) == (0, "")
+    plan = od.Trajectory.load(tmp_path / "out" / "plan.npz")
+    assert [x.tolist() for x in plan.limits.bounds("dv")] == [[-2, -2], [5, 5]]
+    assert plan.limits.v.tolist() == [3, 2]
+    assert plan.both_sides(1e-3).dv[:, 0].min() == pytest.approx(-2, rel=1e-3)
+    status, _, err = run(capsys, *words, "--tau=1:2:3", "--out", tmp_path / "out")
+    assert status != 0
+    assert "--tau: got '1:2:3', expected a number, or LOWER:UPPER" in err
+
+
 def test_plan_with_a_locked_joint_for_least_effort(capsys, arm, tmp_path):
     words = ["plan", arm, "--lock", "two=-0.5", "--from=0", "--to=1", "--objective", "effort", "--duration", "1.5"]
     status, _, err = run(capsys, *words, "--nodes", "8", "--continuity", "2", "--out", tmp_path / "out")
@@ -172,7 +186,7 @@ def test_plan_with_a_locked_joint_for_least_effort(capsys, arm, tmp_path):
 )
 def test_numbers_may_be_negative_and_are_not_taken_for_options(words, numbers):
     options = cli._parser().parse_args(cli._with_vectors_joined(["plan", *words, "panda", "--to=1", "--out", "x"]))
-    assert cli._parsed(getattr(options, "from")) == numbers
+    assert numbers_of(getattr(options, "from")) == numbers
     assert (options.robot, options.to, options.out) == ("panda", "1", "x")
 
 

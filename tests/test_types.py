@@ -193,6 +193,7 @@ CALLS = [
     (od.Robot.configuration_rate, ARM, Q, ca.MX.sym("v", 2)),
     (od.Robot.locked, ARM, {"elbow": 0.1}),
     (od.Robot.with_payload, ARM, "tip", od.Inertia.from_com(1.0)),
+    (od.Robot.with_frame, ARM, "tool", "tip"),
     (od.Robot.with_gravity, ARM, (0, 0, 0)),
     (od.Robot.with_snapped_angles, ARM),
     (od.Inertia.expressed_in, ARM.bodies[0].inertia, np.eye(3), (1, 0, 0)),

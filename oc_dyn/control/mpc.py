@@ -28,6 +28,7 @@ from ..codegen.names import checked_c_name
 from ..codegen.source import c_source
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
 from ..interrupts import check_deadline, watched
+from ..numbers import shortened
 from ..optimal_control.problem import Problem
 from ..optimal_control.solver import checked_options, refusal
 from ..types import Array, ExpressionLike, Numbers, StrPath
@@ -55,10 +56,12 @@ def mpc(
     qpsol: "qrqp" (its C needs nothing else), "osqp" or "daqp" (their C needs headers and libraries of CasADi's wheel).
     iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more.
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
-    there is one interval.
+    there is one interval, or a mesh of unequal ones, which do not move into each other.
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
+    if not isinstance(problem, Problem):
+        raise ShapeError(f"mpc: got {shortened(problem)}, expected an od.Problem")
     if problem.description.relative_length is not None:
         raise ShapeError("mpc: the problem has a free mesh, whose intervals have no fixed lengths; take mesh='uniform'")
     if problem.description.free_time:
@@ -68,9 +71,12 @@ def mpc(
     count("mpc: iterations", iterations, 1)
     solver_options = options_of("mpc: solver_options", solver_options)
     made = problem.transcribed(method)
-    shift = min(1, made.total - 1) if shift is None else shift
+    unequal = any(phase.shares is not None for phase in made.phases)
+    shift = (0 if unequal else min(1, made.total - 1)) if shift is None else shift
     if count("mpc: shift", shift) >= made.total:
         raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
+    if shift and unequal:
+        raise ShapeError("mpc: shift is for intervals of equal length; take shift=0, or mesh='uniform'")
     if outputs is None:
         outputs = {v.name: v.symbol for v in made.controls}
     given = {k: expression_of(f"output {k!r}", x) for k, x in options_of("mpc: outputs", outputs).items()}

@@ -38,8 +38,9 @@ def _largest_share(task, derivatives):
     asked = [np.abs(outputs[OUTPUTS[k]] / x).max(initial=0) for k, x in task.given.items()]
     worst = max((x if np.isfinite(x) else np.inf for x in asked), default=0.0)
     worst = worst if np.isfinite(outputs["theta"]).all() else np.inf
-    for order, bound in task.of_links.values():
-        worst = max(worst, np.max(np.abs(derivatives[order]) / np.maximum(bound, 1e-9)))
+    for order, (lower, upper) in task.of_links.values():
+        x = derivatives[order]
+        worst = max(worst, np.max(np.where(x >= 0, x / np.maximum(upper, 1e-9), x / np.minimum(lower, -1e-9))))
     if task.limits.v_of_q is not None:
         low, high = (np.array(x).T for x in velocity_bounds(task.limits)(derivatives[0].T))
         v = derivatives[1]

@@ -65,9 +65,11 @@ def _limit_outputs(task, ocp, here, margins):
 
 
 def _limit_links(task, ocp, here, margins):
-    for name, (order, bound) in task.of_links.items():
-        kept = np.flatnonzero(np.isfinite(bound))
-        ocp.limit(-1, ca.vertcat(*(here.q[order][i] / margins[name][i] / max(bound[i], 1e-9) for i in kept)), 1)
+    for name, (order, ends) in task.of_links.items():
+        kept, held = np.flatnonzero(np.isfinite(ends).any(axis=0)), task.limits.larger(name) == 0
+        unit = np.where(held, 1e-9, task.limits.unit(name))
+        lower, upper = (np.where(held, side, x / unit)[kept] for side, x in zip((-1, 1), ends, strict=True))
+        ocp.limit(lower, ca.vertcat(*(here.q[order][i] / margins[name][i] / unit[i] for i in kept)), upper)
 
 
 def _limit_positions(task, ocp, q, margin):

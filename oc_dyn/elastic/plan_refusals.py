@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..errors import LimitError, ShapeError
-from ..planning.feasibility import shortest_time
+from ..planning.feasibility import rest_to_rest, shortest_time
 from ..planning.quantities import RATES
 from .plan import OUTPUTS
 from .reachable import refusal
@@ -49,7 +49,7 @@ def _refuse_unbounded(task):
     limits, distance = task.limits, np.abs(task.ends[1] - task.ends[0])
     if distance.max() < 1e-12:
         raise LimitError("q_start and q_goal are the same: there is nothing to plan in the shortest time")
-    bounded = np.isfinite([getattr(limits, k) for k in RATES]).any(axis=0) | (limits.v_of_q is not None)
+    bounded = np.any([limits.bounded(k) for k in RATES], axis=0) | (limits.v_of_q is not None)
     if not bounded[distance > 1e-12].any() and not any(np.isfinite(x).any() for x in task.given.values()):
         raise LimitError("nothing bounds the time: give motor_torque, motor_speed or another limit")
 
@@ -57,7 +57,7 @@ def _refuse_unbounded(task):
 def _refuse_short(task, held):
     """A duration shorter than what limits of joints and motors ask for."""
     elastic, limits = task.elastic, task.limits
-    least = shortest_time(np.abs(task.ends[1] - task.ends[0]), limits.v, limits.dv, limits.d2v)
+    least = rest_to_rest(limits, task.ends[1] - task.ends[0])
     needs = [("velocity, acceleration and jerk of joint", elastic.links.coordinate_names, least)]
     if "motor_speed" in task.given:
         far = np.abs(held[1]["theta"] - held[0]["theta"])

@@ -48,8 +48,8 @@ class ElasticTask:
 
     @property
     def of_links(self):
-        """{quantity: (order of the derivative of q, limit)} of the links' finite limits."""
-        found = {name: (k, getattr(self.limits, name)) for k, name in enumerate(RATES, 1)}
+        """{quantity: (order of the derivative of q, (lower, upper))} of the links' finite limits."""
+        found = {name: (k, self.limits.bounds(name)) for k, name in enumerate(RATES, 1)}
         return {name: x for name, x in found.items() if np.isfinite(x[1]).any()}
 
     @property

@@ -5,7 +5,7 @@ A pose is the pair (R, p): rotation and origin of a frame, seen from another one
 
 import casadi as ca
 
-from .so3 import exp_so3, sinc_terms, skew
+from .so3 import _cotangent_terms, exp_so3, sinc_terms, skew
 
 
 def compose(A, B):
@@ -66,3 +66,17 @@ def left_jacobian_inverse(w):
     factor = ca.if_else(small, series, (1 - first / (2 * second)) / ca.if_else(small, 1, square))
     W = skew(w)
     return ca.DM.eye(3) - 0.5 * W + factor * (W @ W)
+
+
+def exponential_rate(xi, V):
+    """Time derivative of the twist xi, whose angle is below 2 pi, where the pose exp_se3(xi) moves with body twist V:
+    the inverse right Jacobian of SE(3) times V, smooth at zero. (6,), (6,) -> (6,).
+
+    Source: that of so3.exponential_rate in dual vectors, angular part plus epsilon times linear part, epsilon^2 = 0.
+    """
+    x, y, w, v = xi[:3], xi[3:], V[:3], V[3:]
+    c, slope = _cotangent_terms(ca.dot(x, x))
+    turned, moved = ca.cross(x, w), ca.cross(x, v) + ca.cross(y, w)
+    twice = ca.cross(x, turned)
+    linear = v + moved / 2 + c * (ca.cross(y, turned) + ca.cross(x, moved)) + 2 * slope * ca.dot(x, y) * twice
+    return ca.vertcat(w + turned / 2 + c * twice, linear)

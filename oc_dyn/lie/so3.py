@@ -8,6 +8,11 @@ import casadi as ca
 import numpy as np
 
 _SMALL = 1e-2  # square of the angle below which series are used
+_BERNOULLI = (  # |B_2k| / (2k)!, k = 1, 2, ..., of the series of (1 - a/2 cot(a/2)) / a^2 in a^2
+    1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600,
+    3617 / 10670622842880000, 43867 / 5109094217170944000, 174611 / 802857662698291200000,
+    77683 / 14101100039391805440000, 236364091 / 1693824136731743669452800000,
+)  # fmt: skip
 
 
 def skew(w):
@@ -142,6 +147,33 @@ def quat_log(Q):
     n = ca.sqrt(ca.if_else(small, 1, square))
     factor = ca.if_else(small, 2 / w, 2 * ca.atan2(n, w) / n)
     return factor * v
+
+
+def _cotangent_terms(square):
+    """(c, dc / d(square)) of c = (1 - a/2 cot(a/2)) / a^2, the angle a up to 2 pi given by its square. The series reach
+    to an angle of 1: nothing cancels in derivatives either, of which a Hessian takes two more."""
+    small = square < 1
+    s = ca.if_else(small, 1, square)  # the untaken branch stays differentiable
+    a = ca.sqrt(s) / 2
+    cot, sine = ca.cos(a) / ca.sin(a), ca.sin(a)
+    whole = a * cot
+    slope = (cot / a - 1 / sine**2) / 8  # of `whole` by the square
+    slopes = [k * x for k, x in enumerate(_BERNOULLI)][1:]
+    return (
+        ca.if_else(small, _series(square, *_BERNOULLI), (1 - whole) / s),
+        ca.if_else(small, _series(square, *slopes), (whole - 1 - s * slope) / s**2),
+    )
+
+
+def exponential_rate(x, w):
+    """Time derivative of the rotation vector x [rad], shorter than 2 pi, where the rotation quat_exp(x) turns with body
+    angular velocity w [rad/s]: the inverse right Jacobian of SO(3) times w, smooth at zero. (3,), (3,) -> (3,).
+
+    Source: Iserles, Munthe-Kaas, Norsett, Zanna 2000, section 2.4, for a product with the exponential on the right.
+    """
+    c, _ = _cotangent_terms(ca.dot(x, x))
+    turned = ca.cross(x, w)
+    return w + turned / 2 + c * ca.cross(x, turned)
 
 
 def quat_rate(Q, w):

@@ -169,3 +169,16 @@ def difference(kind: str, q0: Any, q1: Any) -> Any:
         p = so3.quat_to_rot(q0[:4]).T @ (q1[4:7] - q0[4:7])
         return ca.vertcat(w, se3.left_jacobian_inverse(w) @ p)
     return q1 - q0
+
+
+def step_rate(kind: str, dv: Any, v: Any) -> Any:
+    """Time derivative of the step dv where integrate(kind, q, dv), from a q that stays, moves with joint velocity v:
+    turns of the step stay below 2 pi."""
+    if kind == "spherical":
+        return so3.exponential_rate(dv, v)
+    if kind == "planar":
+        twists = (ca.vertcat(0, 0, x[0], x[1], x[2], 0) for x in (dv, v))
+        return se3.exponential_rate(*twists)[2:5]
+    if kind == "free":
+        return se3.exponential_rate(dv, v)
+    return v

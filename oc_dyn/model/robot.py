@@ -27,7 +27,7 @@ from .cache import cached
 from .canonical import CLEAN
 from .check import definite_problems, tree_problems
 from .inertia import PARAMETERS, Inertia, ReadOnlyArrays, unphysical
-from .quaternions import check_quaternions, normalized, quaternions
+from .quaternions import check_quaternions, check_rotation, normalized, quaternions
 from .robot_function import RobotFunction
 
 _INF = float("inf")
@@ -412,6 +412,25 @@ class Robot(ReadOnlyArrays):
             raise UnknownName(f"payload of {self.name}", name, welds)
         links = {link: x for link, x in links.items() if link != name}
         return self._assembled(links, [j for j in joints if j.name != name], floating, held)
+
+    def with_frame(
+        self, name: str, frame: str, translation: Numbers = (0.0, 0.0, 0.0), rotation: Numbers | None = None,
+    ) -> Robot:  # fmt: skip
+        """The same robot with one more frame `name`, such as the tip of a tool, fixed to the named one.
+
+        translation (3,) [m], rotation (3, 3): of the new frame in that one; None: its axes are the same.
+        """
+        frame = self.frame(frame).name
+        if not isinstance(name, str) or not name:
+            raise ModelError(self.name, [f"the name of a frame is {name!r}, expected text"])
+        links, joints, floating, held = self.description
+        if name in self.frames or name in links or any(j.name == name for j in joints):
+            raise ModelError(self.name, [f"frame {name!r}: there is one of this name; give another one"])
+        translation = _vector3("with_frame: translation", translation)
+        R = np.eye(3) if rotation is None else np.array(as_floats("with_frame: rotation", rotation))
+        check_rotation("with_frame: rotation", R)
+        weld = Joint(name, "fixed", frame, name, R, translation)
+        return self._assembled({**links, name: None}, (*joints, weld), floating, held)
 
     def _assembled(
         self, links: dict[str, Inertia | None], joints: Iterable[Joint], floating: bool, held: dict[str, Any]

@@ -208,9 +208,10 @@ class ChainNumbers:
 
 
 def unit(lower, upper):
-    """(size,) what a bounded derivative is divided by: its larger bound, or 1."""
-    larger = np.maximum(np.abs(lower), np.abs(upper))
-    return np.where(np.isfinite(larger) & (larger > 0), larger, 1.0)
+    """(size,) what a bounded derivative is divided by: the larger of its bounds that are finite and not 0, or 1."""
+    sizes = np.abs([lower, upper])
+    larger = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=0)
+    return np.where(larger > 0, larger, 1.0)
 
 
 def fixed(chain, numbers, where):

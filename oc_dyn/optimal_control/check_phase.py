@@ -1,5 +1,6 @@
 """One phase of a Solution, integrated and looked at between its nodes, for solution_check."""
 
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -12,6 +13,17 @@ GRID = 4  # places in a part of an interval that is integrated at once where lim
 SUBSTEPS = (2, 4, 8, 16, 32, 64, 128, 256)  # of an interval, tried in turn until the integration is accurate enough
 
 
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Where the integration of every interval ends. end (n + 1, N): states with rates, and the cost; errors: what they
+    may be off by. count: of the parts that intervals were integrated in; implicit: by the method for stiff dynamics."""
+
+    end: np.ndarray
+    errors: np.ndarray
+    count: int
+    implicit: bool
+
+
 class Part:
     """A phase of a solution: arrays with a column for every interval.
 
@@ -22,7 +34,7 @@ class Part:
     def __init__(self, solution, phase, functions, constants, inner, first):
         made, N = solution.transcribed, phase.nodes
         here = slice(first, first + N)
-        self.made, self.phase, self.f, self.N = made, phase, functions, N
+        self.made, self.phase, self.f, self.N, self.first = made, phase, functions, N, first
         self.t, self.h = solution.t[here], np.diff(solution.t)[here]
         self.relative = solution.relative_lengths[here]
         # of a state whose scale nobody gave the largest value, as 1 may be far more; below 1e-4 solvers leave noise
@@ -32,17 +44,19 @@ class Part:
         self.x, self.following = solution.x[here].T, solution.x[first + 1 : first + N + 1].T
         self.constants = constants
         self.lower, self.upper = (joined(getattr(v, b) for v in made.controls)[:, None] for b in ("lower", "upper"))
+        self.bounded = made.control_degree > 0  # polynomials that bounds hold for everywhere
         points = [
             (0.0, solution.u[here].T),
-            *((share, y.T) for like, share, _, y in inner if like == "u" and share < 1),
+            *((share, y.T) for like, share, _, y in inner if like == "u" and (share < 1 or self.bounded)),
         ]
         if made.nodal:  # at the end of a phase the last controls are not those of the next node
             ends = [y.T for like, share, _, y in inner if like == "u" and share == 1]
             points.append((1.0, ends[0] if ends else solution.u[first + 1 : first + N + 1].T))
         self.shares, self.controls = ([x[i] for x in points] for i in (0, 1))
+        self.inner_points = inner
         self.inner_states = [(share, rows, y) for like, share, rows, y in inner if like == "x" and share < 1]
         self.rates_of = buffered(functions.rates, N, self.constants)
-        self.clip, self.jacobian = False, None
+        self.clip, self.jacobian, self.flow = False, None, None
 
     def polynomial(self, share):
         """Controls (nu, N) a share of the interval behind its start, as the method takes them."""
@@ -55,9 +69,10 @@ class Part:
         return np.clip(u, self.lower, self.upper) if self.clip else u
 
     def straight(self, share):
-        """Controls on straight lines between the points where they are free: no bound is left that the points keep."""
-        if len(self.shares) == 1:
-            return self.controls[0]
+        """Controls on straight lines between the points where they are free: no bound is left that the points keep.
+        Those that are bounded everywhere are polynomials."""
+        if len(self.shares) == 1 or self.bounded:
+            return self.polynomial(share)
         order = np.argsort(self.shares)
         at = [self.shares[i] for i in order]
         k = min(max(int(np.searchsorted(at, share, "right")) - 1, 0), len(at) - 1)
@@ -81,31 +96,43 @@ class Part:
 
     def integrated(self, tolerance):
         """(shares, [states and cost there], [their rates], error of the integration relative to the scales)."""
-        explicit = self._integrated(lambda a, b, y, slope: _gragg(self.rates, a, b, y, slope), tolerance)
-        if explicit[-1] <= tolerance:
-            return explicit
-        if self.jacobian is None:
-            self.jacobian = slopes_of(self.f)
-        step = lambda a, b, y, _: _linearly_implicit(self.rates, self.slopes, a, b, y)  # noqa: E731
-        shares, values, _, error = self._integrated(step, tolerance, least=8)
+        *explicit, error = self._integrated(False, tolerance)
+        if error <= tolerance:
+            return *explicit, error
+        flow = self.flow
+        shares, values, _, other = self._integrated(True, tolerance, least=8)
         # rates of fast parts tell of what dies out at once, so slopes are those of the motion
-        implicit = shares, values, list(np.gradient(np.array(values), shares, axis=0)), error
-        return implicit if implicit[-1] < explicit[-1] or not np.isfinite(explicit[-1]) else explicit
+        implicit = shares, values, list(np.gradient(np.array(values), shares, axis=0)), other
+        if other < error or not np.isfinite(error):
+            return implicit
+        self.flow = flow
+        return *explicit, error
 
-    def _integrated(self, step, tolerance, least=2):
-        scales, error = self.scale[self.f.rated][:, None], np.inf
+    def _integrated(self, implicit, tolerance, least=2):
+        for count in (n for n in SUBSTEPS if n >= least):
+            shares, values, slopes, error = self.in_parts(count, implicit)
+            if error <= tolerance / 20 or not self.f.rated or not np.isfinite(error):
+                break
+        return shares, values, slopes, error
+
+    def in_parts(self, count, implicit):
+        """(shares, values, slopes, error) as integrated(), with so many parts of every interval; sets `flow`."""
+        if implicit and self.jacobian is None:
+            self.jacobian = slopes_of(self.f)
+        scales, shares, error = self.scale[self.f.rated][:, None], np.linspace(0, 1, count + 1), 0.0
         with np.errstate(all="ignore"):
-            for count in (n for n in SUBSTEPS if n >= least):
-                shares = np.linspace(0, 1, count + 1)
-                y, error = np.vstack([self.x[self.f.rated], np.zeros(self.N)]), 0.0
-                values, slopes = [y], [self.rates(0.0, y)]
-                for a, b in pairwise(shares):
-                    y, estimate = step(a, b, y, slopes[-1])
-                    values.append(y)
-                    slopes.append(self.rates(b, y))
-                    error = max(error, np.nan_to_num(np.abs(estimate[:-1] / scales), nan=np.inf).max(initial=0.0))
-                if error <= tolerance / 20 or not self.f.rated or not np.isfinite(error):
-                    break
+            y = np.vstack([self.x[self.f.rated], np.zeros(self.N)])
+            values, slopes, errors = [y], [self.rates(0.0, y)], np.zeros(y.shape)
+            for a, b in pairwise(shares):
+                if implicit:
+                    y, estimate = _linearly_implicit(self.rates, self.slopes, a, b, y)
+                else:
+                    y, estimate = _gragg(self.rates, a, b, y, slopes[-1])
+                values.append(y)
+                slopes.append(self.rates(b, y))
+                errors += np.abs(estimate)
+                error = max(error, np.nan_to_num(np.abs(estimate[:-1] / scales), nan=np.inf).max(initial=0.0))
+        self.flow = Flow(y, np.nan_to_num(errors, nan=np.inf), count, implicit)
         return shares, values, slopes, error
 
     def slopes(self, share, y):
@@ -123,14 +150,8 @@ class Part:
             grid, values, slopes = self.unknown()
             when, found = float(self.t[0]), float(min(error, 1e300))
             rows.append(CheckRow("integration", "the states", found, when, found, 0.0, 0.0))
-        ends = self.x.copy()
-        ends[f.rated] = values[-1][:-1]
-        if f.mapped:
-            ends[f.mapped] = columns(f.maps, self.x, self.controls[0], self.constants)
-        whole, miss = ends.copy(), {"defect": f.rated, "map": f.mapped, "join": f.joined}
-        if f.joined:
-            last = [ends[:, -1:], self.polynomial(1.0)[:, -1:], self.constants[:, -1:]]
-            ends[f.joined, -1] = columns(f.joins, *last)[:, 0]
+        whole, ends = self.ends(values[-1])
+        miss = {"defect": f.rated, "map": f.mapped, "join": f.joined}
         difference = self.following - ends
         gap = self.following - whole  # what is between the integrated motion and the nodes; none of it is for a join
         gap[:, -1] = np.where(np.isin(np.arange(len(gap)), f.joined), 0.0, gap[:, -1])
@@ -142,9 +163,22 @@ class Part:
                     rows.append(self.state_row(what, i, difference[:, kept], ends[:, kept], times))
         rows += self.inner(grid, values, slopes) if known else []
         rows += self.limits(grid, values, slopes, gap)
-        if len(self.shares) > 2 and any(self.leaves(s) for s in (0.25, 0.75)):
+        if len(self.shares) > 2 and not self.bounded and any(self.leaves(s) for s in (0.25, 0.75)):
             rows += self.clipping(values[-1], tolerance)
         return rows, values[-1][-1], error
+
+    def ends(self, integrated):
+        """(states (n, N) at the end of every interval, the same behind the join at the end of the phase) from the
+        integrated states and cost there."""
+        f, whole = self.f, self.x.copy()
+        whole[f.rated] = integrated[:-1]
+        if f.mapped:
+            whole[f.mapped] = columns(f.maps, self.x, self.controls[0], self.constants)
+        ends = whole.copy()
+        if f.joined:
+            last = [ends[:, -1:], self.polynomial(1.0)[:, -1:], self.constants[:, -1:]]
+            ends[f.joined, -1] = columns(f.joins, *last)[:, 0]
+        return whole, ends
 
     def unknown(self):
         """Straight lines between the nodes, as integrated() gives a motion, where nothing better is known."""
@@ -170,7 +204,7 @@ class Part:
             middle = (self.x + self.following)[self.f.rated] / 2 + (slopes[0][:-1] - end) / 8
             points.append((0.5, self.f.rated, middle.T))
         for share, which, found in points:
-            y = _hermite(grid, values, slopes, share)[:-1]
+            y = hermite(grid, values, slopes, share)[:-1]
             place = {i: k for k, i in enumerate(self.f.rated)}
             right = np.zeros_like(self.x)
             right[which] = y[[place[i] for i in which]]
@@ -188,12 +222,12 @@ class Part:
         """Bounds of states, and limits, on a dense grid of the motion, which is moved to pass through the nodes."""
         made, f = self.made, self.f
         states, controls, smooth, times = [], [], [], []
-        several = len(self.shares) > 2  # ways to join the points at which controls are free
+        several = len(self.shares) > 2 and not self.bounded  # ways to join the points at which controls are free
         known = sorted({*f.rated, *(i for i in f.mapped if f.known)})
         dense = np.linspace(0, 1, GRID * (len(grid) - 1) + 1)
         for share in np.unique(np.concatenate([dense, self.shares])):
             x, u = self.within(share, self.straight(share))
-            x[f.rated] = _hermite(grid, values, slopes, share)[:-1]
+            x[f.rated] = hermite(grid, values, slopes, share)[:-1]
             x[known] += share * gap[known]
             states.append(x)
             controls.append(u)
@@ -214,9 +248,11 @@ class Part:
                 rows += outside("polynomial", names, smooth, lower, upper, t, scales=sizes)
                 values = _nearer(values, smooth, lower, upper)
             rows += outside(what, names, values, lower, upper, t, scales=sizes)
-        points = np.concatenate([self.t + s * self.h for s in self.shares])
-        u, bounds = np.hstack(self.controls), _bounds(made.controls)
-        return rows + outside("bound", made.control_names, u, *bounds, points, scales=made.u_scale)
+        if self.bounded:
+            u, points = everywhere[1], everywhere[-1]
+        else:
+            u, points = np.hstack(self.controls), np.concatenate([self.t + s * self.h for s in self.shares])
+        return rows + outside("bound", made.control_names, u, *_bounds(made.controls), points, scales=made.u_scale)
 
     def leaves(self, share):
         """Whether the polynomial of the controls leaves bounds that the points keep."""
@@ -225,9 +261,9 @@ class Part:
 
     def clipping(self, end, tolerance):
         """What cutting the polynomial of the controls at its bounds does to the states at the next node."""
-        self.clip = True
+        flow, self.clip = self.flow, True
         _, values, _, _ = self.integrated(tolerance)
-        self.clip = False
+        self.flow, self.clip = flow, False
         rows = []
         for k, i in enumerate(self.f.rated):
             worst = int(np.argmax(np.abs(values[-1][k] - end[k])))
@@ -279,12 +315,17 @@ def _linearly_implicit(rates, slopes, a, b, y):
     return table[-1][-1], table[-1][-1] - table[-1][-2]
 
 
-def _hermite(grid, values, slopes, share):
-    """Cubic through values and slopes of the parts of the grid."""
-    k = min(int(np.searchsorted(grid, share, "right")) - 1, len(grid) - 2)
+def hermite(grid, values, slopes, share, which=None):
+    """Cubic through values and slopes (n, N) of the parts of the grid; which: columns (M,), for shares (M,)."""
+    k = np.minimum(np.searchsorted(grid, share, "right") - 1, len(grid) - 2)
     d = grid[k + 1] - grid[k]
     s = (share - grid[k]) / d
-    a, b, m, n = values[k], values[k + 1], d * slopes[k], d * slopes[k + 1]
+    if which is None:
+        a, b, m, n = values[k], values[k + 1], d * slopes[k], d * slopes[k + 1]
+    else:
+        values, slopes = np.array(values), np.array(slopes)
+        a, b = values[k, :, which].T, values[k + 1, :, which].T
+        m, n = d * slopes[k, :, which].T, d * slopes[k + 1, :, which].T
     return a + s * (m + s * (3 * (b - a) - 2 * m - n + s * (2 * (a - b) + m + n)))
 
 

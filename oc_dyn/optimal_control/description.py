@@ -7,7 +7,7 @@ Bounds of states and controls are given where these are made and never change, s
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -17,7 +17,8 @@ from ..errors import ShapeError
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A state or control: symbol, bounds and scale (n,), and whether the scale was given."""
+    """A state or control: symbol, bounds and scale (n,), and whether the scale was given. Of a state that is a point of
+    a manifold, manifold: a Manifold, and goal: symbol of a parameter (n,), where goal fixes its end by numbers."""
 
     name: str
     symbol: ca.MX
@@ -25,11 +26,18 @@ class Variable:
     upper: np.ndarray
     scale: np.ndarray
     scaled: bool = False
+    manifold: Any = None
+    goal: Any = None
 
     @property
     def size(self):
         """Number of rows."""
         return self.symbol.numel()
+
+    @property
+    def rate_size(self):
+        """Number of rows of its rate."""
+        return self.size if self.manifold is None else self.manifold.tangent_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +184,7 @@ def _none():
 @dataclass(frozen=True, eq=False)
 class Phase:
     """Intervals of one part of the time, with the dynamics, limits and costs that hold there. Mappings are by number of
-    a state."""
+    a state. shares: of the phase's duration that its intervals take, None for equal ones."""
 
     nodes: int
     number: int
@@ -190,18 +198,37 @@ class Phase:
     means: tuple = ()  # costs that are averaged over the intervals, each counted with its share
     join: MappingProxyType = field(default_factory=_none)  # values at the start of the next phase
     node_rows: tuple = ()  # Constraints that hold at one node each
+    shares: tuple | None = None
+
+    @property
+    def lengths(self):
+        """(nodes,) share of the phase's duration that each interval takes."""
+        return np.full(self.nodes, 1 / self.nodes) if self.shares is None else np.array(self.shares)
+
+    @property
+    def breakpoints(self):
+        """(nodes + 1,) share of the phase's duration that has passed at its nodes, the end included."""
+        if self.shares is None:
+            return np.arange(self.nodes + 1) / self.nodes
+        passed = np.cumsum(self.shares)
+        return np.concatenate([[0.0], passed[:-1], [1.0]])
 
     def node(self, fraction):
-        """Number of the node at a fraction of the intervals."""
-        k = round(fraction * self.nodes)
-        if not 0 <= fraction < 1 or abs(fraction * self.nodes - k) > 1e-6:
-            near = sorted({min(max(int(fraction * self.nodes) + i, 0), self.nodes - 1) / self.nodes for i in (0, 1)})
-            told = " and ".join(f"{x:.6g}" for x in near)
+        """Number of the node at a fraction of the phase's duration."""
+        at = self.breakpoints[:-1]
+        k = int(np.argmin(np.abs(at - fraction)))
+        if not 0 <= fraction < 1 or abs(at[k] - fraction) > 1e-6 * self.lengths.min():
+            near = np.unique(np.clip(np.searchsorted(at, fraction, "right") - [1, 0], 0, self.nodes - 1))
+            told = " and ".join(f"{x:.6g}" for x in at[near])
             raise ShapeError(
                 f"at: {fraction:.6g} is no node of a phase with {self.nodes} intervals; the nearest fractions are "
                 f"{told} (its end is the start of the next phase, or the goal)"
             )
         return k
+
+    def on(self, nodes, shares):
+        """The same on other intervals."""
+        return replace(self, nodes=nodes, shares=shares)
 
     def with_state(self, what, number, expression):
         """The same with a rate, step or join of a state; a rate replaces a step of it, and a step a rate."""
@@ -261,15 +288,28 @@ class Description:
         return any(d.free for d in self.durations) or self.relative_length is not None
 
     @property
+    def places(self):
+        """(N + 1,) where the nodes are from 0 to 1, as guesses count: of all intervals so many have passed. On a mesh
+        of one's own it is as if they were as long as on average in their phase; in one phase it is the share of the
+        time."""
+        total, first, out = sum(phase.nodes for phase in self.phases), 0, []
+        for phase in self.phases:
+            out.append(first + (np.arange(phase.nodes) if phase.shares is None
+                                else phase.breakpoints[:-1] * phase.nodes))  # fmt: skip
+            first += phase.nodes
+        return np.concatenate([*out, [total]]) / total
+
+    @property
     def time(self):
         """Number of the state that is the time, or None."""
         return next((number for what, number, _ in self.repeated if what == "rates"), None)
 
     @property
     def hidden(self):
-        """Parameters that no caller gives: those of chains, and durations of stages that are reused."""
+        """Parameters that no caller gives: those of chains, durations of stages that are reused, goals on manifolds."""
         durations = [s for d in self.durations if d.nominal_step is not None for s in (d.nominal, d.nominal_step)]
-        return [s for chain in self.bernstein for s in chain.parameters] + durations
+        goals = [v.goal for v in self.states if v.manifold is not None]
+        return [s for chain in self.bernstein for s in chain.parameters] + durations + goals
 
     def length(self, phase):
         """Expression: the length of an interval of a phase."""

@@ -4,17 +4,19 @@ On a free mesh each interval has its length over the mean one as an unknown of i
 duration, a number, so that nothing couples the intervals but what passes from one to the next.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
 
 from ..errors import OrderError, ShapeError
 from ..numbers import as_floats, shortened
-from ..validation import count, number
+from ..validation import count, number, one_of
 from .description import Duration, Phase
+from .packing import SampledGuess
 
 SHORTEST, LONGEST = 0.1, 4.0  # of the intervals of a free mesh, relative to the mean one
+NEAREST = 1e-12  # breakpoints of a mesh, as a share of the duration of the phase
 
 
 def duration_of(phase, duration, nominal, free_mesh, reusable):
@@ -47,19 +49,62 @@ def numbers_of(duration, nominal, free_mesh):
     return nominal, *bounds, free
 
 
-def add_phase(problem, nodes, duration, nominal, reusable):
-    """Begin a phase of a Problem."""
+def shares_of(what, mesh, nodes):
+    """Tuple of the shares of a phase's duration that its intervals take from its breakpoints (nodes + 1,), or None for
+    equal ones."""
+    at = as_floats(f"{what}: mesh", mesh).ravel()
+    if at.size != nodes + 1:
+        raise ShapeError(f"{what}: mesh has {at.size} breakpoints, expected nodes + 1 = {nodes + 1}")
+    if not (np.isfinite(at).all() and abs(at[0]) < 1e-12 and abs(at[-1] - 1) < 1e-12):
+        got = f"{at[0]:g} to {at[-1]:g}"
+        raise ShapeError(f"{what}: mesh is from {got}, expected breakpoints from 0 to 1, as shares of the duration")
+    shares = np.diff([0.0, *at[1:-1], 1.0])
+    if shares.min() < NEAREST:
+        k = int(np.argmin(shares))
+        near = f"{at[k]:.17g} and {at[k + 1]:.17g} follow each other"
+        raise ShapeError(f"{what}: breakpoints of a mesh increase, by {NEAREST:g} at least; {near}")
+    return None if np.allclose(shares, 1 / nodes, rtol=1e-9, atol=0) else tuple(shares.tolist())
+
+
+def check_equal(what, problem):
+    """Raise OrderError where intervals of a mesh differ in length."""
+    if any(phase.shares is not None for phase in problem._phases):
+        raise OrderError(f"Problem: {what} is for intervals of equal length; use taylor, or take mesh='uniform'")
+
+
+def check_unequal(what, problem):
+    """Raise OrderError where intervals have to be equal, or are free."""
+    equal = {"a b_spline chain": problem._splines, "a bernstein chain": problem._bernstein}
+    equal["reusable=True"] = [d for d in problem._durations if d.nominal_step is not None]
+    if needs := next((of for of, some in equal.items() if some), None):
+        raise OrderError(f"{what}: {needs} is for intervals of equal length; take mesh='uniform', or do without it")
+    if problem._relative_length is not None:
+        raise OrderError(f"{what}: lengths of a free mesh are unknowns; breakpoints are for meshes that are not free")
+
+
+def add_phase(problem, nodes, duration, nominal, reusable, mesh=None):
+    """Begin a phase of a Problem. mesh: None for intervals of equal length or free ones, or breakpoints."""
     nodes, number = count("Problem: nodes", nodes, 1, 10**6), len(problem._phases)
     free_mesh = problem._relative_length is not None
+    shares = None if mesh is None else shares_of("Problem", mesh, nodes)
+    if shares is not None and reusable:
+        raise OrderError("Problem: reusable=True is for intervals of equal length; take mesh='uniform'")
     made, problem.numbers.durations[number] = duration_of(number, duration, nominal, free_mesh, reusable)
     problem._durations.append(made)
-    problem._phases.append(Phase(nodes, number))
+    problem._phases.append(Phase(nodes, number, shares=shares))
     problem._revision += 1
 
 
-def begin(problem, nodes, duration, nominal, reusable):
+def checked(mesh, kinds):
+    """A mesh: one of some words, or breakpoints, of which it gives None and the breakpoints."""
+    if isinstance(mesh, str) or mesh is None:
+        return one_of("mesh", mesh, kinds), None
+    return None, mesh
+
+
+def begin(problem, nodes, duration, nominal, reusable, mesh):
     """Begin the first phase, on a free mesh with a clock where the duration has bounds tighter than its intervals'."""
-    add_phase(problem, nodes, duration, nominal, reusable)
+    add_phase(problem, nodes, duration, nominal, reusable, mesh)
     if problem._relative_length is None:
         return
     T, lower, upper = problem.numbers.durations[0]
@@ -144,32 +189,90 @@ def check_duration(problem):
         )
 
 
-def with_mesh(problem, nodes, duration, nominal):
+def with_mesh(problem, nodes, duration, nominal, mesh):
     """See Problem.with_mesh."""
-    description = problem.description
-    if len(description.phases) > 1:
-        raise OrderError("with_mesh: the problem has several phases; it is for one")
-    numbers, changed = problem.numbers.copy(), {"phases": (replace(description.phases[0], nodes=nodes),)}
-    numbers.guess = {name: _on_nodes(x, description.phases[0].nodes, nodes) for name, x in numbers.guess.items()}
+    description, numbers = problem.description, problem.numbers.copy()
+    old, places = description.phases, description.places
+    phases = tuple(
+        phase.on(*_intervals(problem, phase, *given))
+        for phase, given in zip(old, _of_phases(old, nodes, mesh), strict=True)
+    )
+    for phase in phases:
+        for row in phase.node_rows:
+            phase.node(row.fraction)  # raises where it is no node any more
+    changed = {"phases": phases}
+    new = replace(description, **changed).places
+    numbers.guess = {name: _moved(x, places, new, old, phases) for name, x in numbers.guess.items()}
     if duration is None and nominal is not None:
         _, lower, upper = numbers.durations[0]
         duration = lower if lower == upper else (lower, upper)
     if duration is not None:
+        if len(old) > 1:
+            raise OrderError("with_mesh: durations of several phases stay as they are; give duration for one phase")
         changed |= _with_duration(problem, numbers, description, duration, nominal)
     other = object.__new__(type(problem))
     other._take(replace(description, **changed), numbers)
     return other
 
 
-def _on_nodes(guess, before, nodes):
-    """A guess of a Problem on so many intervals before for another number: tables, or lists of them, are interpolated,
-    those of intervals as those of nodes, their last row being that of the end too."""
+def _of_phases(phases, nodes, mesh):
+    """[(number of intervals or None, mesh or None)] of the phases from what a caller gives of one or of all."""
+    several = len(phases) > 1
+    if not several:
+        nodes = nodes[0] if isinstance(nodes, (list, tuple)) and len(nodes) == 1 else nodes
+        mesh = mesh[0] if isinstance(mesh, (list, tuple)) and len(mesh) == 1 else mesh
+        return [(nodes, mesh)]
+    for what, given in (("nodes", nodes), ("mesh", mesh)):
+        if given is not None and (not isinstance(given, (list, tuple, np.ndarray)) or len(given) != len(phases)):
+            got = shortened(given)
+            raise OrderError(f"with_mesh: {what} is {got}, the problem has {len(phases)} phases; give a list, one each")
+    none = [None] * len(phases)
+    return list(zip(none if nodes is None else nodes, none if mesh is None else mesh, strict=True))
+
+
+def _intervals(problem, phase, nodes, mesh):
+    """(number, shares) of the intervals of a phase. mesh: "uniform", breakpoints, or None for equal or free ones, as
+    before where the number is None too."""
+    if nodes is None and mesh is None:
+        return phase.nodes, phase.shares
+    _, at = checked("uniform" if mesh is None else mesh, ("uniform",))
+    if nodes is None:
+        nodes = phase.nodes if at is None else len(np.ravel(at)) - 1
+    nodes = count("with_mesh: nodes", nodes, 1, 10**6)
+    shares = None if at is None else shares_of("with_mesh", at, nodes)
+    if shares is not None:
+        check_unequal("with_mesh", problem)
+    return nodes, shares
+
+
+@dataclass(frozen=True, eq=False)
+class MovedGuess:
+    """A guess that is a function of the place, for a Problem whose nodes are at other places in time."""
+
+    guess: object
+    places: np.ndarray
+    before: np.ndarray
+
+    def __call__(self, place):
+        """The guess of the problem before at the same time."""
+        return self.guess(float(np.interp(place, self.places, self.before)))
+
+
+def _moved(guess, places, new, old, phases):
+    """A guess for other phases than the old ones, whose nodes were at the places, and are at new ones: tables, or lists
+    of them, are interpolated, those of intervals as those of nodes, their last row being that of the end too."""
     if isinstance(guess, (list, tuple)) and any(callable(x) or np.ndim(x) == 2 for x in guess):
-        return type(guess)(_on_nodes(x, before, nodes) for x in guess)
-    if callable(guess) or guess is None or np.ndim(guess) != 2 or len(guess) not in (before, before + 1):
+        return type(guess)(_moved(x, places, new, old, phases) for x in guess)
+    ends, moved = (np.cumsum([0, *(p.nodes for p in some)]) / sum(p.nodes for p in some) for some in (old, phases))
+    if isinstance(guess, SampledGuess):  # the time keeps its kind, which follows phases that are added
+        return replace(guess, shares=np.interp(guess.shares, ends, moved))
+    if callable(guess):
+        return guess if np.array_equal(ends, moved) else MovedGuess(guess, moved, ends)
+    table = None if guess is None else np.asarray(guess, float)
+    if table is None or table.ndim != 2 or len(table) not in (len(places) - 1, len(places)):
         return guess
-    table, at = np.asarray(guess, float), np.arange(len(guess)) / before
-    return np.array([np.interp(np.linspace(0, 1, nodes + 1), at, column) for column in table.T]).T
+    at = np.interp(places, ends, moved)[: len(table)]
+    return np.array([np.interp(new, at, column) for column in table.T]).T
 
 
 def _with_duration(problem, numbers, description, duration, nominal):
@@ -196,5 +299,3 @@ def _with_duration(problem, numbers, description, duration, nominal):
     if not old.free and nominal != before[0]:
         raise ShapeError("with_mesh: another nominal duration of a free mesh is for problems made with reusable=True")
     return {"durations": (old._replace(value=value, bounds=(lower, upper), nominal=nominal),), "stages": {}}
-
-

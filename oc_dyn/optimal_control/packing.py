@@ -29,10 +29,9 @@ class SampledGuess:
 def packed_numbers(numbers, description):
     """Numbers whose guesses can be sent. Functions are sampled where the methods of integrators.py ask for them, so
     that these get the same values."""
-    total = sum(p.nodes for p in description.phases)
-    inner = [0.5, *ca.collocation_points(3, "legendre")]
-    shares = [k / total for k in range(total + 1)] + [k / total + s / total for k in range(total) for s in inner]
-    shares = np.unique(shares)
+    places = description.places
+    inner = np.array([0.5, *ca.collocation_points(3, "legendre"), *ca.collocation_points(3, "radau")])
+    shares = np.unique(np.concatenate([places, np.ravel(places[:-1, None] + np.diff(places)[:, None] * inner)]))
 
     def plain(guess):
         if isinstance(guess, (list, tuple)):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from itertools import pairwise
 from math import factorial
 from types import MappingProxyType
@@ -26,7 +27,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import compile
-from ..errors import CheckWarning, LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName
+from ..errors import CheckWarning, LimitError, OrderError, ShapeError, SolveError, UnknownName
 from ..friction import counts
 from ..function import function
 from ..interrupts import deadline
@@ -35,19 +36,24 @@ from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
-from ..types import Executor, ExpressionLike, Guess
+from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, names, words
+from . import bernstein, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
+from .as_text import as_text
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
+from .failures import explained
+from .infeasible import first_contradiction
+from .initial import begin, first_success
 from .integrators import chosen_method
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
 from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
+from .scaling import Scaling, report
 from .solution import Solution
 from .solver import checked_options, solve, solvers
 from .starts import best_of
@@ -60,10 +66,11 @@ class Problem:
     duration: of the (first) phase [s], a number, or (lower, upper) for a free one. nominal: the duration that a free
     one is scaled by and guessed as, by default the geometric mean of its bounds, on a free mesh nearest to that where
     intervals can add up to both bounds, which are at most 40 apart for that.
-    mesh: "uniform" for intervals of equal length. "free": each has a length of its own, 0.1 to 4 times that of the
-    nominal duration, an unknown of the interval: what switches does so at a node, and no unknown couples all intervals.
-    It is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the
-    share of the nominal duration that has passed.
+    mesh: "uniform" for intervals of equal length. Breakpoints (nodes + 1,), increasing from 0 to 1: shares of the
+    duration of the phase that have passed at its nodes. "free": each interval has a length of its own, 0.1 to 4 times
+    that of the nominal duration, an unknown: what switches does so at a node, and no unknown couples all intervals. It
+    is for one phase; bounds of the duration tighter than those of the intervals are kept by a state "clock", the share
+    of the nominal duration that has passed.
     start_time: of the motion [s], a number, or (lower, upper) for a free one; what `time` begins at.
     reusable: durations are parameters of the stages, so that problems which with_mesh makes of this one, on other
     intervals or in other durations, share what is built and differentiated.
@@ -74,7 +81,7 @@ class Problem:
     """
 
     def __init__(
-        self, nodes: int, duration: float | tuple[float, float], *, mesh: str = "uniform",
+        self, nodes: int, duration: float | tuple[float, float], *, mesh: str | Values = "uniform",
         nominal: float | None = None, reusable: bool = False, start_time: float | tuple[float, float] = 0.0,
     ) -> None:  # fmt: skip
         self._states, self._controls, self._parameters, self._varying = [], [], [], []
@@ -83,22 +90,30 @@ class Problem:
         self._ahead = ca.MX.sym("ahead")  # zero; marks what is said at a node of a later time in its interval
         self._start_rows, self._goal_rows, self._terminal = [], [], []
         self._chains, self._splines, self._bodies, self._bernstein, self._named = [], [], [], [], {}
-        one_of("mesh", mesh, ("uniform", "free"))
-        self._relative_length = ca.MX.sym("relative_length") if mesh == "free" else None
+        kind, breakpoints = meshes.checked(mesh, ("uniform", "free"))
+        self._relative_length = ca.MX.sym("relative_length") if kind == "free" else None
         self.numbers = Numbers()  # guesses and fixed ends, read at every solve
         self._revision, self._made = 0, {}  # whatever changes the description raises the revision
-        meshes.begin(self, nodes, duration, nominal, flag("Problem: reusable", reusable))
+        meshes.begin(self, nodes, duration, nominal, flag("Problem: reusable", reusable), breakpoints)
         words.begin_time(self, start_time)
 
     # -- what there is --------------------------------------------------------------------------------------
 
     def state(
         self, name: str, size: int = 1, *, lower: ExpressionLike = -np.inf, upper: ExpressionLike = np.inf,
-        scale: Values | None = None, guess: Guess = 0.0,
+        scale: Values | None = None, guess: Guess = 0.0, manifold: str | Robot | None = None,
     ) -> ca.MX:  # fmt: skip
         """Symbol (size, 1) of a state. lower, upper: bounds at all nodes, numbers, or expressions of parameters and
         variables, which become limits of all phases. scale: size of a typical value, by default
-        the larger bound, or 1. guess: (size,), (nodes + 1, size), or a function of the share of the time passed."""
+        the larger bound, or 1. guess: (size,), (nodes + 1, size), or a function of the share of the time passed.
+
+        manifold: "unit_quaternion" (w, x, y, z), whose rate is the angular velocity (3,) in the body's axes; "pose",
+        quaternion and position (7,), whose rate is the body twist, angular and linear (6,); or a Robot, q (nq,) with
+        the rate v (nv,). It stays there whatever the method, and a start or goal of it means a rotation, either sign of
+        a quaternion being the same. Its guess is by default the point without displacement.
+        """
+        if manifold is not None:
+            return manifolds.state(self, name, size, lower, upper, scale, guess, manifold)
         return self._variable(self._states, name, size, lower, upper, scale, guess)
 
     def control(
@@ -152,6 +167,7 @@ class Problem:
         if basis == "b_spline":
             if self._relative_length is not None:
                 raise OrderError("Problem: a b_spline chain has knots at equal times; use another basis on a free mesh")
+            meshes.check_equal("a b_spline chain", self)
             if np.isfinite([*self._bounds(name, lower, upper, size)]).any():
                 raise ShapeError(f"chain {name!r}: bounds of q are for the other bases; use limit with b_spline")
             return self._spline(name, size, order, limits, scale, guess)
@@ -181,7 +197,8 @@ class Problem:
     @staticmethod
     def _each(what, values, most, size):
         """Every one of a list as (size,) floats, or None."""
-        if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) == 0 or len(values) > most:
+        listed = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
+        if not listed or len(values) > most:
             raise ShapeError(f"chain: {what} is {shortened(values)}, expected a list of at most {most}")
         return [None if x is None else numbers(f"chain: {what}[{k}]", x, size) for k, x in enumerate(values)]
 
@@ -189,6 +206,7 @@ class Problem:
         """The chain of bernstein.py."""
         if len(self._phases) > 1:
             raise OrderError("Problem: a bernstein chain is for one phase; use taylor")
+        meshes.check_equal("a bernstein chain", self)
         limits = self._each("bounds", bounds, order, size)
         limits = [np.full(size, np.inf) if x is None else x for x in limits + [None] * (order - len(limits))]
         bounds = [tuple(ends), *(self._bounds(f"{name}: bounds", -x, x, size) for x in limits)]
@@ -254,18 +272,18 @@ class Problem:
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
         usually takes fewer iterations and tolerates coarser grids. Bounds are for the caller to add by limit.
+        With spherical, planar or free joints q (nq,) is a state on the robot's manifold, v (nv,) its velocity, and
+        derivatives are always "ad".
         scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
         includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
         check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
-        unfit = sorted(set(GROUPS) & robot.features)
-        if unfit:
-            problem = f"it has {unfit} joints; contact_body does them, or next(...) with robot.integrate"
-            raise ModelError(f"rigid_body of {robot.name}", [problem])
+        manifold = robot if set(GROUPS) & robot.features else None
+        derivatives = "ad" if manifold else derivatives  # the analytic ones are for velocities that are rates of q
         n, scale = robot.nv, (None,) * 3 if scale is None else scale
         guesses = guess if isinstance(guess, (list, tuple)) else [guess, 0.0, 0.0]
-        q = self.state("q", n, guess=guesses[0], scale=scale[0])
+        q = self.state("q", 1 if manifold else n, guess=guesses[0], scale=scale[0], manifold=manifold)
         v = self.state("v", n, guess=guesses[1], scale=scale[1])
         self.rate(q, v)
         if transcription == "inverse":
@@ -339,17 +357,23 @@ class Problem:
         mean = self._durations[-1].mean_step(self._share)
         return mean if self._relative_length is None else mean * self._relative_length
 
-    def phase(self, nodes: int, duration: float | tuple[float, float], *, nominal: float | None = None) -> Problem:
+    def phase(
+        self, nodes: int, duration: float | tuple[float, float], *, nominal: float | None = None,
+        mesh: str | Values = "uniform",
+    ) -> Problem:  # fmt: skip
         """From here on rates, limits and costs are those of one more phase behind the ones there are.
 
-        Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again.
+        Chains and contact bodies go on as they are; all else that is to hold in this phase has to be said again. mesh:
+        "uniform" or breakpoints, see Problem.
         """
+        _, breakpoints = meshes.checked(mesh, ("uniform",))
         if self._splines:
             raise OrderError("Problem: a b_spline chain has knots at equal times, so it is for one phase; use taylor")
         if self._bernstein or self._relative_length is not None:
             what = "a bernstein chain is" if self._bernstein else "a free mesh is"
             raise OrderError(f"Problem: {what} for one phase; use taylor and a uniform mesh")
-        meshes.add_phase(self, nodes, duration, nominal, self._durations[0].nominal_step is not None)
+        reusable = self._durations[0].nominal_step is not None
+        meshes.add_phase(self, nodes, duration, nominal, reusable, breakpoints)
         for chain in self._chains:
             self._step(chain)
         for body in self._bodies:
@@ -393,15 +417,15 @@ class Problem:
     def at(self, values: dict[Any, Any], *, fraction: float | None = None, time: float | None = None) -> None:
         """{expression: value, or (lower, upper)} at one node of the phase now described, as start and goal.
 
-        fraction: of its intervals, 0 for its first node. time [s]: of that node, as solution.t, where durations are
-        fixed. Raises ShapeError, which names the nearest fractions, where there is no node.
+        fraction: of its duration, on a free mesh of its intervals, 0 for its first node. time [s]: of that node, as
+        solution.t, where durations are fixed. Raises ShapeError where there is no node, which names the nearest ones.
         """
         words.at(self, values, fraction, time)
 
     # -- what holds -----------------------------------------------------------------------------------------
 
     def rate(self, state: ca.MX, expression: ExpressionLike) -> None:
-        """Time derivative of a state.
+        """Time derivative of a state, of one on a manifold its velocity.
 
         States with a next value, as those of chains and contact bodies, keep the value of an interval's start in it
         until its end: what a rate makes of them is of order 1, whatever the method. Solution.check() tells how far it
@@ -505,8 +529,9 @@ class Problem:
         Gauss-Lobatto rule with so many interior points, on a uniform mesh what counts at the end counting at the start
         of the next. Without points the rule is that of the method, for which chains and contact bodies stay as they are
         at the start of an interval; on a free mesh integrals and squares of them get points of their own.
-        mean: a cost at the starts of intervals, each counted with its share of their number. maximum: of an expression,
-        the largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
+        mean: a cost at the starts of intervals, each counted with its share of the phase's duration, on a free mesh of
+        their number. maximum: of an expression, the largest value of its rows over the phase, where limits hold: a
+        variable "maximum" above them."""
         if maximum is not None:
             words.keep_below(self, maximum)
         if mean is not None:
@@ -536,7 +561,9 @@ class Problem:
                 continue
             if named not in [v.name for v in known]:
                 raise UnknownName("state or control of the problem", shortened(key), [v.name for v in known])
-            self.numbers.guess[named] = self._guess(named, guess)
+            of = next(v for v in known if v.name == named)
+            guess = self._guess(named, guess)
+            self.numbers.guess[named] = manifolds.checked_guess(named, of.manifold, guess) if of.manifold else guess
 
     # -- solving --------------------------------------------------------------------------------------------
 
@@ -545,24 +572,35 @@ class Problem:
         parameters: Mapping[Any, Values] | None = None, initial: Solution | None = None,
         solver_options: Mapping[str, Any] | None = None, compiled: bool | Callable[..., Any] = False,
         raises: bool = True, check: str = "warn", time_limit: float | None = None, starts: int = 1, seed: int = 0,
-        executor: str | Executor = "serial",
+        executor: str | Executor = "serial", tolerance: float | None = None, rounds: int = 15, most_nodes: int = 5000,
     ) -> Solution:  # fmt: skip
         """Solution of the problem.
 
-        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", or one of integrators.py made by hand.
+        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
+        or one of integrators.py, as radau(degree=4).
         solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Other
         solvers of this CasADi can be named, too, with derivatives by AD, but most serve for few problems: see
         results/suite_solvers. hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
-        from, with its multipliers where nothing else changed.
+        from, of any mesh, method or number of phases: what has the same name is taken from it, a CheckWarning tells
+        what has to be guessed; of the same problem and method with its multipliers.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
-        SolveError if the solver fails, with the last iterate as its solution.
+        SolveError if the solver fails, which names what cannot hold together and the rows violated most, with the last
+        iterate as its solution; or at once, with the status "infeasible", where bounds, ends and parameters rule out
+        every motion by themselves.
         check: what happens if Solution.check() finds an error above 1e-3 of a scale, such as a limit that is broken
         between the nodes: "warn" (a CheckWarning), "raise" (SolveError, with the solution in it) or "off".
         time_limit [s]: of the solver, which it stops at the next iteration, with the status "time_limit".
         starts: from the guess, and from so many less one random ones about it, the same for the same seed: smooth in
         time, within bounds or as large as scales. The best solution is returned; its local_optima are the (objective,
         status, iterations) of all of them in order. executor: where they run, see oc_dyn.executors.
+        tolerance: solve on one mesh after the other, each from the solution before, until Solution.error says that the
+        states of all intervals are within it, relative to their scales, and the objective, relative to its size, or
+        absolutely where that is below 1, and two meshes agree on it; see refinement. The Solution is that of the last
+        mesh, its problem one with that mesh, and `rounds` tell of all. Where `rounds`, most_nodes (intervals) or the
+        time_limit, which is that of all rounds then, run out, it is the best one there is: its status begins with
+        "tolerance not reached" and tells why and what is left, success is False, and a CheckWarning says so (an error
+        with check="raise", nothing with "off"). raises: is about the solver, where not one round succeeds.
         """
         one_of("check", check, ("warn", "raise", "off"))
         one_of("hessian", hessian, ("exact", "gauss_newton", "limited_memory"))
@@ -572,13 +610,24 @@ class Problem:
         how = {"method": method, "solver": solver, "hessian": hessian, "parameters": parameters, "initial": initial}
         how |= {"solver_options": solver_options, "compiled": compiled, "time_limit": time_limit}
         starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
-        solution = Solution(self, *self._found(**how)) if starts == 1 else best_of(self, starts, seed, executor, how)
-        if raises and not solution.success:
-            message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
-            message += "what its last iterate misses is told by the check() of this error's .solution"
-            if missed := meshes.out_of_reach(self):
-                message += f"; {missed}"
-            raise SolveError(message, solution.status, solution=solution)
+        if raises:
+            self._refuse_infeasible(self.transcribed(method, compiled), {} if parameters is None else parameters)
+
+        def first(problem, how):
+            if starts > 1:
+                return best_of(problem, starts, seed, executor, how)
+            return Solution(problem, *problem._found(**how))
+
+        if tolerance is None:
+            solution = first(self, how)
+        else:
+            asked = refinement.checked(self, tolerance, rounds, most_nodes, how)
+            solution = refinement.refined(self, asked, how, first)
+        if refinement.ran_out(solution):
+            refinement.tell(solution, check)
+            return solution
+        if raises:
+            self._refuse_failed(solution, solver, initial)
         if solution.success and check != "off":
             if told := meshes.at_an_end(self, solution):
                 warnings.warn(f"Problem.solve: {told}", CheckWarning, stacklevel=2)
@@ -589,17 +638,38 @@ class Problem:
                 warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
         return solution
 
+    def _refuse_failed(self, solution, solver, initial):
+        """SolveError for a solution of a solver that failed."""
+        if solution.success:
+            return
+        message = explained(solution, solver, solution.transcribed.guess(initial))
+        if missed := meshes.out_of_reach(self):
+            message += f"; {missed}"
+        raise SolveError(message, solution.status, solution.worst_rows(), solution=solution)
+
+    @staticmethod
+    def _refuse_infeasible(made, parameters):
+        """SolveError where bounds, ends and parameters contradict each other."""
+        made.parameters(parameters)  # raises for what is wrong with them
+        if told := first_contradiction(made, parameters):
+            raise SolveError(f"no motion can keep what is asked for: {told}; nothing was solved", "infeasible")
+
     def _found(self, method, solver, hessian, parameters, initial, solver_options, compiled, time_limit):
         """(Transcribed, SolverResult, what the solver was given); see solve."""
         solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
         outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
         p = made.parameters({} if parameters is None else parameters)
-        given = {"p": p, **made.bounds, "x0": made.guess(initial)}
-        if initial is not None and initial.transcribed is made:
-            given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
+        given = {"p": p, **made.bounds}
+        if initial is None:
+            given["x0"] = made.guess(None)
+        else:
+            start, options = begin(made, initial, given, solver, solver_options)
+            given = given | start
         with deadline(time_limit):
-            return made, solve(made.assembly, solver, hessian, outer, inner, given), given
+            tries = [inner] if initial is None or not options else [inner | options, inner]
+            run = partial(solve, made.assembly, solver, hessian, outer, given=given)
+            return made, first_success(run, tries), given
 
     def opti(
         self, *, method: Any = "rk4", hessian: str = "exact", parameters: Mapping[Any, Values] | None = None,
@@ -636,15 +706,26 @@ class Problem:
         solution.objective_changed = changed
         return solution
 
+    def load(self, path: StrPath, *, method: Any = None) -> Solution:
+        """Solution of this problem from a file of Solution.save. On another mesh it is one of with_mesh of that mesh.
+
+        method: the one it was solved by, where that is a function of one's own. Raises FileError for a file that is
+        damaged, or of a problem with other names, sizes, bounds, scales or equations, which are named."""
+        return solution_file.load(path, self, method, Solution, refinement.rounds_of)
+
     def with_mesh(
-        self, nodes: int, duration: float | tuple[float, float] | None = None, nominal: float | None = None,
+        self, nodes: int | Sequence[int | None] | None = None, duration: float | tuple[float, float] | None = None,
+        nominal: float | None = None, *, mesh: str | Values | Sequence[Any] | None = None,
     ) -> Problem:  # fmt: skip
         """The same problem on other intervals, and in another duration: a Problem with ends, bounds and guesses of its
         own, which can be changed without those of this one. It shares its symbols, and what is built for it.
 
-        duration: as it is by default; nominal: of a free one, by default as that of a new Problem if the duration is
-        given. Guesses that are tables are interpolated."""
-        return meshes.with_mesh(self, count("with_mesh: nodes", nodes, 1, 10**6), duration, nominal)
+        nodes: number of intervals, by default as many as the mesh has; of several phases a list, one each, None for as
+        before. mesh: "uniform", the default where nodes are given, or breakpoints as those of a Problem; of several
+        phases a list. duration: as it is by
+        default, for one phase; nominal: of a free one, by default as that of a new Problem if the duration is given.
+        Guesses that are tables are interpolated."""
+        return meshes.with_mesh(self, nodes, duration, nominal, mesh)
 
     def transcribed(
         self, method: Any = "rk4", compiled: bool | Callable[..., Any] = False, graph: str = "mx",
@@ -662,6 +743,20 @@ class Problem:
         if key not in self._made:
             self._made[key] = Transcribed(description, self.numbers, method, compiled, graph)
         return self._made[key]
+
+    def describe(self) -> str:
+        """The problem as mathematics, in plain text: costs, unknowns with their bounds, dynamics and limits of each
+        phase, start and goal, parameters. Functions are called by their names; an expression that would be longer than
+        a line is written f(x, u), of the symbols that it reads."""
+        return as_text(self.description, self.numbers)
+
+    def scaling(self, *, method: Any = "rk4", parameters: Mapping[Any, Values] | None = None) -> Scaling:
+        """Scaling at the guess: for each state, control, limit, equation and the cost its scale, typical value and the
+        largest derivative by scaled unknowns, with hints for what is off by more than 1000. Printing it gives a table;
+        Solution.scaling() is the same at a solution."""
+        made = self.transcribed(method)
+        given = made.parameters({} if parameters is None else parameters)
+        return report(made, made.guess(None), given, "the guess")
 
     @property
     def description(self) -> Description:
@@ -737,7 +832,8 @@ class Problem:
     def _say(self, what, state, expression):
         """A rate, step or join of a state in the phase now described."""
         number = self._number(state)
-        self._phases[-1] = self._phases[-1].with_state(what, number, self._column(expression, state))
+        size = self._states[number].rate_size if what == "rates" else state.numel()
+        self._phases[-1] = self._phases[-1].with_state(what, number, self._column(expression, state, size))
         self._revision += 1
 
     def _symbol(self, into, what, name, size):
@@ -790,19 +886,20 @@ class Problem:
                 return k
         raise UnknownName("state of the problem", shortened(symbol), [v.name for v in self._states])
 
-    def _column(self, expression, state):
-        expression, size = expression_of(str(state), expression), state.numel()
+    def _column(self, expression, state, size):
+        expression = expression_of(str(state), expression)
         if expression.numel() == 1 and size > 1 and not ca.symvar(expression):
             expression = ca.repmat(expression, size, 1)
         if expression.numel() != size:
-            raise ShapeError(f"rate, next or join of {state}: got {expression.numel()} rows, expected {size}")
+            of = "" if size == state.numel() else ", the velocity of its manifold in the body's axes"
+            raise ShapeError(f"rate, next or join of {state}: got {expression.numel()} rows, expected {size}{of}")
         return expression
 
     def _ends(self, values, rows, where):
         if not isinstance(values, dict):
             raise ShapeError(f"{where}: got {shortened(values)}, expected {{state or expression: value}}")
         for symbol, value in values.items():
-            if self._end_of_chain(symbol, value, where):
+            if self._end_of_chain(symbol, value, where) or manifolds.end(self, symbol, value, where, rows):
                 continue
             known = next((v for v in self._states if v.symbol is symbol), None)
             x = expression_of(where, symbol)
@@ -846,3 +943,10 @@ class Problem:
         for i, (x, low, high) in enumerate(zip(fixed, lower, upper, strict=False)):
             if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
                 raise LimitError(f"{where}: {name}[{i}] is {x:g}, outside its bounds {low:g} to {high:g}")
+
+
+def load_solution(path: StrPath, problem: Problem, *, method: Any = None) -> Solution:
+    """Solution of a Problem from a file of Solution.save; see Problem.load."""
+    if not isinstance(problem, Problem):
+        raise ShapeError(f"load_solution: got {shortened(problem)}, expected a Problem")
+    return problem.load(path, method=method)

@@ -16,22 +16,15 @@ from .check_rows import NOTHING, CheckRow, SolutionCheck, joined, outside
 
 def check(solution, tolerance):
     """SolutionCheck of a Solution."""
-    made, constants = solution.transcribed, _constants(solution)
-    rows, costs, uncertainty, first, inner = [], [], 0.0, 0, made.inner(solution.unknowns)
-    bounds = tuple((name, *(side.tobytes() for side in both)) for name, both in solution.limit_bounds.items())
-    for number, phase in enumerate(made.phases):
-        key = number, bounds  # complete: of the phases of a transcription only bounds of limits change
-        if key not in made.checks:
-            made.checks[key] = phase_functions(made, phase, solution.limit_bounds)
-        here = slice(first, first + phase.nodes)
-        part = Part(solution, phase, made.checks[key], constants[:, here], inner[number], first)
+    rows, costs, uncertainty = [], [], 0.0
+    for part in parts_of(solution):
         found, own, error = part.check(tolerance)
         rows += found
         costs.append(own)
-        uncertainty, first = max(uncertainty, error), first + phase.nodes
+        uncertainty = max(uncertainty, error)
+        solution._flows[part.phase.number] = part.flow
     rows += _at_ends(solution)
-    terminal = _kept(made, "terminal", made.description.terminal)(solution.x[-1], _last(solution.u), constants[:, -1])
-    costs = np.concatenate([*costs, terminal.full().ravel()])
+    costs = np.concatenate([*costs, terminal_costs(solution)])
     rows += _of_cost(solution, costs) if uncertainty <= tolerance and not solution.objective_changed else []
     worst = {}
     for row in rows:  # a bound that holds in several phases, or at points and nodes, is told once
@@ -40,6 +33,27 @@ def check(solution, tolerance):
             worst[row.what, row.name] = row
     order = sorted(worst.values(), key=lambda r: (not r.counts, -np.nan_to_num(r.error, nan=np.inf)))
     return SolutionCheck(tuple(order), float(costs.sum()), uncertainty, tolerance)
+
+
+def parts_of(solution):
+    """A Part for every phase of a Solution, one after the other."""
+    made, constants = solution.transcribed, constants_of(solution)
+    first, inner = 0, made.inner(solution.unknowns)
+    bounds = tuple((name, *(side.tobytes() for side in both)) for name, both in solution.limit_bounds.items())
+    for number, phase in enumerate(made.phases):
+        key = number, bounds  # complete: of the phases of a transcription only bounds of limits change
+        if key not in made.checks:
+            made.checks[key] = phase_functions(made, phase, solution.limit_bounds)
+        here = slice(first, first + phase.nodes)
+        yield Part(solution, phase, made.checks[key], constants[:, here], inner[number], first)
+        first += phase.nodes
+
+
+def terminal_costs(solution):
+    """(k,) costs of the end."""
+    made, constants = solution.transcribed, constants_of(solution)
+    f = _kept(made, "terminal", made.description.terminal)
+    return f(solution.x[-1], _last(solution.u), constants[:, -1]).full().ravel()
 
 
 def _of_cost(solution, costs):
@@ -59,7 +73,7 @@ def _kept(made, what, expressions):
     return made.checks[what]
 
 
-def _constants(solution):
+def constants_of(solution):
     """(n, N + 1): free durations, parameters of the problem, parameters of every node."""
     made = solution.transcribed
     common = np.concatenate([solution.times, solution.parameters[: made.n_p]])
@@ -75,12 +89,12 @@ def _last(u):
 def _at_ends(solution):
     """Rows of start and goal, bounds of the last node and of the durations, norms of quaternions at the nodes."""
     made, rows = solution.transcribed, []
-    constants, t = _constants(solution), solution.t
+    constants, t = constants_of(solution), solution.t
     for what, k, some in (("start", 0, made.description.start_rows), ("goal", -1, made.description.goal_rows)):
         if some:
             u = solution.u[0] if k == 0 and len(solution.u) else _last(solution.u)
             values = _kept(made, what, [r.expression for r in some])(solution.x[k], u, constants[:, k]).full()
-            names = [f"row {i}[{j}]" for i, r in enumerate(some) for j in range(r.lower.size)]
+            names = [f"{r.name or f'row {i}'}[{j}]" for i, r in enumerate(some) for j in range(r.lower.size)]
             bounds = [joined(getattr(r, b) for r in some) for b in ("lower", "upper")]
             rows += outside(what, names, values, *bounds, t[[k]])
     first = 0
@@ -97,9 +111,11 @@ def _at_ends(solution):
     for number, (T, (_, (lower, upper), *_)) in enumerate(zip(solution.durations, made.durations, strict=True)):
         value = np.array([[T]])
         rows += outside("duration", [f"phase {number}"], value, np.array([lower]), np.array([upper]), t[-1:])
-    for body in made.description.bodies:
-        place = next(r for v, r in zip(made.states, made.state_rows, strict=True) if v.symbol is body.q)
-        for i in body.quaternions:
+    bodies = [(body.q, body.quaternions) for body in made.description.bodies]
+    on_manifolds = [(v.symbol, v.manifold.quaternions) for v in made.states if v.manifold is not None]
+    for symbol, quaternions in (*bodies, *on_manifolds):
+        place = next(r for v, r in zip(made.states, made.state_rows, strict=True) if v.symbol is symbol)
+        for i in quaternions:
             norms = np.linalg.norm(solution.x[:, place[i : i + 4]], axis=1)[None]
             name = f"quaternion {made.state_names[place[i]]}"
             rows += outside("norm", [name], norms, np.ones(1), np.ones(1), t)

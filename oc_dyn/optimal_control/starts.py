@@ -5,6 +5,7 @@ import numpy as np
 
 from ..errors import SolveError
 from . import bernstein
+from .manifolds import many, unit_rows
 from .solution import Solution
 from .transcription import guessed
 
@@ -52,11 +53,11 @@ def _found(problem, guesses, how):
 def random_guess(problem, transcribed, rng):
     """{name: values} (N + 1, size) of all states, controls and chains: the guess and some half waves, half the way
     between bounds high or as high as the scale, within bounds, and at fixed ends zero. Variables change as a whole,
-    quaternions and the time stay."""
+    quaternions of contact bodies and the time stay, states on manifolds turn."""
     description, N = problem.description, transcribed.total
     own = {s.name() for chain in description.bernstein for s in chain.coefficients}
     groups = {p.name(): points[0].name() for points in description.splines for p in points}
-    shares, out, waves = np.linspace(0, 1, N + 1), {}, {}
+    places, out, waves = transcribed.places, {}, {}
     held = set.intersection(*(set(phase.held(description.states)) for phase in description.phases))
     for k, v in enumerate((*description.states, *description.controls)):
         if v.name in own or k == description.time:
@@ -64,19 +65,24 @@ def random_guess(problem, transcribed, rng):
         ends = [v.name in getattr(problem.numbers, where) for where in ("start", "goal")]
         group = groups.get(v.name, v.name)
         if group not in waves:  # control points of a spline move together
-            waves[group] = _constant(rng, N, v.size) if k in held else _wave(rng, shares, v.size, *ends)
+            rows = v.rate_size
+            waves[group] = _constant(rng, N, rows) if k in held else _wave(rng, places, rows, *ends)
         wave = waves[group]
         for body in description.bodies:
             for i in body.quaternions if body.q is v.symbol else ():
                 wave[:, i : i + 4] = 0.0
         high = (v.upper - v.lower) / 2
-        guess = guessed([v], problem.numbers.guess, None, N)
-        table = np.array([guess(share) for share in shares]) + np.where(np.isfinite(high), high, v.scale) * wave
+        guess, reach = guessed([v], problem.numbers.guess, places), np.where(np.isfinite(high), high, v.scale)
+        table = np.array([guess(place) for place in places])
+        if v.manifold is None:
+            table = table + reach * wave
+        else:
+            table = many(v.manifold, "integrate", unit_rows([v], table), v.manifold.tangent_scale(reach) * wave)
         out[v.name] = np.clip(table, v.lower, v.upper)
         if k in held:
             out[v.name] = out[v.name][0]
     for chain in transcribed.chain_numbers:
-        out[chain.chain.name] = _chain_guess(problem, chain, N, _wave(rng, shares, chain.chain.size, True, True))
+        out[chain.chain.name] = _chain_guess(problem, chain, N, _wave(rng, places, chain.chain.size, True, True))
     return out
 
 

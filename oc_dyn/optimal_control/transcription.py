@@ -8,10 +8,13 @@ import numpy as np
 from ..errors import ShapeError, UnknownName
 from ..numbers import as_floats, shortened
 from ..validation import numbers
-from . import bernstein
+from . import bernstein, inside
+from . import manifolds as curved
 from .assembly import Group, assemble
 from .description import Constraint
-from .mesh import LONGEST, SHORTEST, states_for
+from .initial import unknowns
+from .mesh import LONGEST, SHORTEST
+from .polynomials import bernstein_values
 from .stage_kinds import StageKinds, joined
 
 
@@ -47,6 +50,7 @@ class Transcribed(StageKinds):
             for some in (self.states, self.controls)
         )
         self.groups, self.row_blocks, self.stretches = [], [], []
+        self.parts_of = {}  # Parts, by number of the phase
         for phase in self.phases:
             self._add_phase(phase)
         self._add_end(self.phases[-1])
@@ -56,14 +60,17 @@ class Transcribed(StageKinds):
 
     def _add_phase(self, phase):
         last = phase is self.phases[-1]
-        parts = self.kept(("parts", phase.number), lambda: self.parts(phase, last))
+        # complete: of its mesh a stage reads whether intervals are as long as each other, where points count
+        merged = bool(phase.sums) and inside.equal_lengths(self.description, phase)
+        parts = self.kept(("parts", phase.number, merged), lambda: self.parts(phase, last))
+        self.parts_of[phase.number] = parts
         ends = last and self._last_differs(phase, parts)
         counts = {False: phase.nodes - (parts.closes or ends), True: int(parts.closes or ends)}
         tied = tuple(chain[0][1] for chain in self.pattern)
         for closing, count in counts.items():
             extras = parts.closing_extras if closing else parts.extras
             if count:
-                key = ("stage", phase.number, closing, tied)
+                key = ("stage", phase.number, closing, tied, merged)
                 of, blocks = self.kept(key, lambda c=closing: self.stage(phase, parts, c, tied))
                 keep = self._keep(blocks, count, len(self.row_blocks) == 0, last and (closing or not ends))
                 self._keep_at_nodes(keep, blocks, phase, phase.nodes - count if closing else 0)
@@ -209,13 +216,17 @@ class Transcribed(StageKinds):
         """Bounds of the unknowns of a stage. known: {where: {name: (lower, upper)}} of those of chains."""
         bound, free = ("upper", np.inf) if upper else ("lower", -np.inf)
         fixed = {**(getattr(self.numbers, where) if where else {})}
+        if where == "goal":  # on manifolds rows hold it
+            fixed = {k: x for k, x in fixed.items() if not any(v.name == k and v.manifold for v in self.states)}
         fixed |= {name: both[upper] for name, both in known[where].items()}
         own = [fixed.get(v.name, getattr(v, bound)) for v in self.states]
         T = [self.duration_numbers(t)[1 + upper] if where == "start" else free for t in self.times]
         controls = joined(getattr(v, bound) for v in self.controls) / self.u_scale
         row = [joined(own) / self.x_scale, np.array(T) / self.T_scale]
         row += [controls] if self.nodal or stretch else []
-        row += [controls if e.bounded else np.full(e.scale.size, free) for e in (stretch.extras if stretch else [])]
+        for e in stretch.extras if stretch else []:
+            like = controls if e.like == "u" else self.local_bounds(self.phases[stretch.phase])[upper]
+            row.append(like if e.bounded else np.full(e.scale.size, free))
         row += [[LONGEST if upper else SHORTEST]] if self.free_mesh and stretch else []
         return np.concatenate(row)
 
@@ -274,49 +285,63 @@ class Transcribed(StageKinds):
 
     def hidden_values(self):
         """Values of description.hidden, as they are now."""
+        on, goals = [v for v in self.states if v.manifold is not None], self.numbers.goal
         out = [x for chain in self.chain_numbers for x in chain.values()]
         for duration, T, phase in zip(self.durations, self.nominal_durations, self.phases, strict=True):
             out += [] if duration.nominal_step is None else [[T, T / phase.nodes]]
+        out += [goals[v.name] if v.name in goals else v.manifold.neutral() for v in on]
         return joined(out)
 
     @property
     def shares(self):
         """(N + 1,) share of its phase's duration that an interval takes; at the last node that of the last interval."""
-        shares = [1 / self.phases[s.phase].nodes for s in self.stretches for _ in range(s.count)]
-        return np.array([*shares, shares[-1]])
+        shares = np.concatenate([phase.lengths for phase in self.phases])
+        return np.append(shares, shares[-1])
+
+    @cached_property
+    def places(self):
+        """(N + 1,) of the nodes, as guesses count; see Description."""
+        return self.description.places
 
     def guess(self, initial):
         """Unknowns from the guesses of the variables, or from a Solution."""
-        if initial is not None and initial.transcribed is self:
-            return initial.unknowns
-        known = (None, None)
         if initial is not None:
-            known = states_for(self.description, self.duration_numbers(0)[0], initial), initial.u
-        x = guessed(self.states, self.numbers.guess, known[0], self.total)  # functions of the share of all intervals
-        u = guessed(self.controls, self.numbers.guess, known[1], self.total)
-        rows = []
-        chains, lengths = self._chain_guesses(initial), self._length_guesses(initial)
-        if initial is not None:
-            for what, found, own in zip(("states", "controls"), known, (self.x_scale, self.u_scale), strict=True):
-                if found.shape[1] != own.size:
-                    got = f"{found.shape[1]} rows of {what}, this problem {own.size}"
-                    raise ShapeError(f"initial: the solution has {got}; give one of a problem with the same variables")
+            return initial.unknowns if initial.transcribed is self else unknowns(self, initial)
+        places, rows, chains = self.places, [], self._chain_guesses()
+        x, u = self._guessed_states(), guessed(self.controls, self.numbers.guess, places)
         for k, (stretch, _) in enumerate(self._stages()):
-            share = k / self.total
-            durations = self.T_scale
-            if initial is not None and len(initial.durations) == len(self.durations):
-                durations = [initial.durations[t] for t in self.times]
+            share, gap = places[k], np.diff(places[k : k + 2])
             own = [x(share) / self.x_scale, u(share) / self.u_scale]
-            for value, places, table in chains:
-                own[value][places] = table[min(k, len(table) - 1)]
-            row = [own[0], np.array(durations) / self.T_scale]
+            for value, where, table in chains:
+                own[value][where] = table[min(k, len(table) - 1)]
+            row = [own[0], np.ones(len(self.times))]
             row += [own[1]] if self.nodal or stretch else []
             for e in stretch.extras if stretch else []:
-                there = share + e.share / self.total
-                row.append((x(there)[e.rows] if e.like == "x" else u(there)) / e.scale)
-            row += [lengths[k : k + 1]] if self.free_mesh and stretch else []
+                there = share + e.share * gap[0]
+                like = u(there)
+                if e.like == "x":
+                    steps = self._local(self.phases[stretch.phase]).guessed_steps
+                    like = steps(*(x(place)[None, e.rows] for place in (share, there)))[0]
+                row.append(like / e.scale)
+            row += [np.ones(1)] if self.free_mesh and stretch else []
             rows.append(np.concatenate([np.zeros(0), *row]))
         return np.concatenate(rows)
+
+    def _guessed_states(self):
+        """Function of the place: guess of the states; quaternions are of unit length, and have signs that fit at
+        nodes."""
+        places = self.places
+        x = guessed(self.states, self.numbers.guess, places)
+        if all(v.manifold is None for v in self.states):
+            return x
+        nodes = np.array([x(place) for place in places])
+        signs = curved.signs(self.states, nodes, self.numbers.start)
+
+        def on_manifolds(place):
+            near = signs[int(np.argmin(np.abs(places - place)))]
+            return curved.unit_rows(self.states, (x(place) * near)[None])[0]
+
+        return on_manifolds
 
     def packed(self, x, u, durations, lengths):
         """Unknowns from states x (N + 1, n), controls u (N, nu), durations of the phases, and lengths (N,) of intervals
@@ -341,31 +366,16 @@ class Transcribed(StageKinds):
                     rows.append(Constraint(output, *bounds[name], name))
         return rows
 
-    def _chain_guesses(self, initial):
+    def _chain_guesses(self):
         """[(0 of the states or 1 of the controls, rows, values (nodes or intervals, rows))] of bernstein chains."""
         out, N = [], self.total
         places = dict(zip(map(id, self.symbols), [*self.state_rows, *self.control_rows], strict=False))
         for c in self.chain_numbers:
             derivatives = bernstein.guess_table(c.chain, self.numbers.guess[c.chain.name], self.numbers, N, c.T)
-            T = c.T
-            if initial is not None:
-                known = [x for x in initial.description.bernstein if (x.name, x.order) == (c.chain.name, c.chain.order)]
-                at, T = np.linspace(0, 1, len(initial.t)), initial.duration
-                for d, output in enumerate(known[0].outputs[:-1] if known else ()):
-                    values = initial[output]
-                    derivatives[d] = np.array([np.interp(np.linspace(0, 1, N + 1), at, y) for y in values.T]).T
-            x, u = c.unknowns(derivatives, T, c.T / N if self.free_mesh else None)
+            x, u = c.unknowns(derivatives, c.T, c.T / N if self.free_mesh else None)
             out += [(0, places[id(s)], x[:, j]) for j, s in enumerate(c.chain.coefficients[:-1])]
             out.append((1, places[id(c.chain.coefficients[-1])], u))
         return out
-
-    def _length_guesses(self, initial):
-        """(N,) lengths of the intervals over the mean one."""
-        N, T = self.total, self.duration_numbers(0)[0]
-        if initial is None:
-            return np.ones(N)
-        nodes = np.interp(np.linspace(0, 1, N + 1), np.linspace(0, 1, len(initial.t)), initial.t)
-        return np.clip(np.diff(nodes) * N / T, SHORTEST, LONGEST)
 
     def relative_lengths(self, unknowns):
         """(N,) lengths of the intervals over the mean ones of their phases."""
@@ -377,13 +387,16 @@ class Transcribed(StageKinds):
         """(N,) lengths of the intervals [s] from what `values` and `relative_lengths` give."""
         if self.free_mesh:
             return self.duration_numbers(0)[0] / self.total * relative_lengths
-        return np.array([durations[p.number] / p.nodes for p in self.phases for _ in range(p.nodes)])
+        return np.concatenate([
+            np.full(p.nodes, durations[p.number] / p.nodes) if p.shares is None else durations[p.number] * p.lengths
+            for p in self.phases
+        ])  # fmt: skip
 
     def values(self, unknowns):
         """(states (N + 1, n), controls (N or N + 1, n), durations of the phases) from the unknowns."""
         n, k = self.x_scale.size, len(self.times)
         stages = np.split(unknowns, self.assembly.first[1:-1])
-        x = np.array([z[:n] * self.x_scale for z in stages])
+        x = curved.unit_rows(self.states, np.array([z[:n] * self.x_scale for z in stages]))
         free = dict(zip(self.times, stages[0][n : n + k] * self.T_scale, strict=True))
         T = [float(free.get(t, self.duration_numbers(t)[0])) for t in range(len(self.durations))]
         if self.free_mesh:
@@ -394,15 +407,21 @@ class Transcribed(StageKinds):
 
     def inner(self, unknowns):
         """[(what it is like, share of the interval, rows, values (intervals, n))] of what the method adds within
-        intervals, a list for every phase."""
+        intervals, a list for every phase. Of controls that are polynomials of control_degree their values there."""
         stages, at, parts = np.split(unknowns, self.assembly.first[1:-1]), 0, [[] for _ in self.phases]
+        x, _, _ = self.values(unknowns)
         for stretch in self.stretches:
             own, values = stages[at : at + stretch.count], []
             skip = self.nx + (0 if self.nodal else self.u_scale.size)
             for e in stretch.extras:
                 found = np.array([z[skip : skip + e.scale.size] * e.scale for z in own]).reshape(len(own), e.scale.size)
+                if e.like == "x":
+                    starts = x[at : at + stretch.count][:, e.rows]
+                    found = self._local(self.phases[stretch.phase]).values(starts, found)
                 values.append((e, found))
                 skip += e.scale.size
+            if self.control_degree:
+                values = self._valued(own, values)
             parts[stretch.phase].append(values)
             at += stretch.count
 
@@ -412,6 +431,19 @@ class Transcribed(StageKinds):
 
         # the last interval of a phase may have one more, for the start of the next
         return [[joined(same) for same in zip(*of, strict=False)] for of in parts]
+
+    def _valued(self, stages, extras):
+        """[(Extra, values)] with the values of the polynomials of controls in place of their coefficients."""
+        u = [z[self.nx : self.nx + self.u_scale.size] * self.u_scale for z in stages]
+        coefficients = [np.reshape(u, (len(stages), self.u_scale.size))]
+        coefficients += [values for e, values in extras if e.like == "u"]
+        out = []
+        for e, values in extras:
+            if e.like == "u":
+                weights = bernstein_values(self.control_degree, e.share)
+                values = sum(w * c for w, c in zip(weights, coefficients, strict=True))
+            out.append((e, values))
+        return out
 
 
 def _sized(what, value, size):
@@ -434,14 +466,9 @@ def _rows(what, value, count, size):
     return value.reshape(count, size)
 
 
-def guessed(variables, guesses, known, total):
-    """Function share of all intervals -> guess of the variables, one after the other, or what is known of them.
-
-    known: None, or values at the nodes, or at all but the last, of a problem with any number of them.
-    """
-    if known is not None:
-        at = np.linspace(0, 1, len(known))  # controls of intervals are stretched by one: it is a guess
-        return lambda share: np.array([np.interp(share, at, column) for column in known.T])
+def guessed(variables, guesses, places):
+    """Function place -> guess of the variables, one after the other; places: (N + 1,) of the nodes, see Description."""
+    total = len(places) - 1
 
     def one(v):
         guess = guesses[v.name]
@@ -454,7 +481,7 @@ def guessed(variables, guesses, known, total):
             raise ShapeError(
                 f"guess of {v.name}: got shape {table.shape}, expected ({total + 1}, {v.size}) or ({v.size},)"
             )
-        at = np.arange(table.shape[0]) / total
+        at = places[: table.shape[0]]
         return lambda share: np.array([np.interp(share, at, column) for column in table.T])
 
     parts = [one(v) for v in variables]

@@ -14,7 +14,7 @@ from ..errors import OrderError, ShapeError
 from ..numbers import as_floats, shortened
 from ..validation import expression as expression_of
 from ..validation import number, numbers
-from . import names
+from . import manifolds, names
 from .description import Constraint
 from .packing import SampledGuess
 
@@ -97,7 +97,7 @@ def _typical(clock):
 
 
 def _clock(problem, start):
-    """Clock of the phases there are: nodes of a phase are spread evenly over its nominal duration."""
+    """Clock of the phases there are, in which the place of guesses is spread evenly over the nominal duration."""
     nodes = np.cumsum([0, *(phase.nodes for phase in problem._phases)])
     times = np.cumsum([start, *(problem.numbers.durations[phase.number][0] for phase in problem._phases)])
     return Clock(nodes / nodes[-1], times[:, None])
@@ -242,9 +242,13 @@ def at(problem, values, fraction, time):
         raise ShapeError("at: expected a fraction of the intervals or a time, one of them")
     phase = problem._phases[-1]
     fraction = _fraction_of(problem, number("at: time", time)) if fraction is None else number("at: fraction", fraction)
-    fraction = phase.node(fraction) / phase.nodes
+    fraction = float(phase.breakpoints[phase.node(fraction)])
     rows = []
     for x, value in values.items():
+        known = manifolds.state_of(problem, x)
+        if known is not None and not isinstance(value, tuple):
+            rows.append(replace(manifolds.equation(known, value, "value"), fraction=fraction))
+            continue
         x, *ends = pair("at", expression_of("at", x), value if isinstance(value, tuple) else (value, value))
         name = f"value at {fraction:.6g}" + (f" of phase {phase.number}" if phase.number else "")
         rows.append(Constraint(x, *problem._bounds("at", *ends, x.numel()), name, fraction=fraction))
@@ -272,6 +276,9 @@ def periodic(problem, *states):
     for state, shift in pairs:
         x, shift = expression_of("periodic", state), expression_of("periodic: shift", shift)
         known = next((v for v in problem._states if v.symbol is state), None)
+        if known is not None and known.manifold is not None:
+            _periodic_on_manifold(problem, known, shift)
+            continue
         body = next((b for b in problem._bodies if b.q is state), None)
         first = _value_at_start(problem, x, known)
         distance = x - first if body is None else body.robot.difference_function()(first, x)
@@ -283,6 +290,17 @@ def periodic(problem, *states):
     problem._revision += 1
 
 
+def _periodic_on_manifold(problem, state, shift):
+    """The state ends where a step `shift` leads from its start, quaternions with either sign."""
+    first = manifolds.state_of(problem, _value_at_start(problem, state.symbol, state))
+    if shift.numel() not in (1, state.rate_size):
+        raise ShapeError(f"periodic: the shift has {shift.numel()} values, expected {state.rate_size}")
+    shift = shift if shift.numel() > 1 else ca.repmat(shift, state.rate_size, 1)
+    problem._start_rows.append(manifolds.equation(first, state.symbol, "periodic: start"))
+    end = manifolds.formula(state.manifold, "integrate")(first.symbol, shift)
+    problem._goal_rows.append(manifolds.equation(state, end, "periodic: end"))
+
+
 def _value_at_start(problem, x, state):
     """A variable for the value of x at the start, which passes it on to the end."""
     if state is None:
@@ -290,4 +308,8 @@ def _value_at_start(problem, x, state):
     guess = problem.numbers.guess[state.name]
     guess = np.ravel(guess(0.0)) if callable(guess) else guess if guess.ndim < 2 else guess[0]
     name = _free_name(problem, f"{state.name}_first")
-    return variable(problem, name, state.size, -np.inf, np.inf, state.scale, guess)
+    if state.manifold is None:
+        return variable(problem, name, state.size, -np.inf, np.inf, state.scale, guess)
+    symbol = manifolds.state(problem, name, 1, -np.inf, np.inf, state.scale, guess, state.manifold)
+    repeat(problem, "steps", problem._number(symbol), symbol)
+    return symbol

@@ -75,7 +75,7 @@ def check_numbers(continuity, nodes, interior, refinements, smoothing, limits):
 def check_smooth(where, continuity, limits):
     """OrderError for a limit of a derivative that does not exist, as the one below it jumps."""
     for name in KINEMATIC[continuity + 2 :]:
-        if np.isfinite(getattr(limits, name)).any():
+        if limits.bounded(name).any():
             jumps, needed = BY_NAME[KINEMATIC[continuity + 1]].title, BY_NAME[name].order - 1
             text = f"with continuity {continuity} the {jumps} jumps; limits of {name} need continuity {needed}"
             raise OrderError(f"{where}: {text}")

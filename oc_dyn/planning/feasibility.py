@@ -48,16 +48,38 @@ class Task:
         limits = self.limits
         held = limits.q[0] == limits.q[1]
         for quantity in RATES:
-            held = held | (getattr(limits, quantity) == 0)
+            held = held | (limits.larger(quantity) == 0)
         return ~held
 
 
 def shortest_time(distance, v, dv, d2v):
     """(n,) time each joint needs at least from rest to rest under limits of velocity, acceleration and jerk.
 
-    The seven phases of a motion of bounded jerk; infinite limits are allowed.
+    distance (n,). v, dv, d2v: (n,) limits, or pairs (lower, upper) of them. The seven phases of a motion of bounded
+    jerk; infinite limits are allowed.
     """
-    return np.array([_seven_phases(*x) for x in zip(np.abs(distance), v, dv, d2v, strict=True)])
+    distance, times = np.asarray(distance, float), []
+    pairs = [x if isinstance(x, tuple) else (-np.asarray(x, float), np.asarray(x, float)) for x in (v, dv, d2v)]
+    for i, D in enumerate(distance):
+        v, a, j = ((-low[i], high[i]) if D >= 0 else (high[i], -low[i]) for low, high in pairs)
+        equal = all(against == along for against, along in (v, a, j))
+        j = [min(x, 1e12 * max(1.0, abs(D))) for x in j]  # with infinite ones the phases shrink to nothing
+        times.append(_seven_phases(abs(D), v[1], a[1], j[1]) if equal else _unequal_phases(abs(D), v, a, j))
+    return np.array(times)
+
+
+def rest_to_rest(limits, distance):
+    """(n,) shortest_time under Limits."""
+    return shortest_time(distance, *(limits.bounds(k) for k in ("v", "dv", "d2v")))
+
+
+def time_alone(limits, distance, quantity):
+    """(n,) time each joint needs from rest to rest under its limits of "v", "dv" or "d2v" alone."""
+    out, never = [], (np.inf, np.inf)
+    for D, low, high in zip(distance, *limits.bounds(quantity), strict=True):
+        ends = (-low, high) if D >= 0 else (high, -low)
+        out.append(_unequal_phases(abs(D), *(ends if k == quantity else never for k in ("v", "dv", "d2v"))))
+    return np.array(out)
 
 
 def _seven_phases(D, v, a, j):
@@ -65,13 +87,48 @@ def _seven_phases(D, v, a, j):
         return 0.0
     if min(v, a, j) == 0:
         return np.inf
-    j = min(j, 1e12 * max(1.0, D))  # with an infinite jerk or acceleration the phases shrink to nothing
     a = min(a, np.sqrt(j * v) if np.isfinite(v) else np.inf, (j * j * D / 2) ** (1 / 3))
     ramp = a / j  # phase of constant jerk
     peak = a * (-ramp + np.sqrt(ramp * ramp + 4 * D / a)) / 2  # velocity reached without cruising
     if peak <= v:
         return 2 * (ramp + peak / a)
     return D / v + v / a + ramp
+
+
+def _unequal_phases(D, v, a, j):
+    """Shortest time for a way D where limits differ, or are infinite: v, a, j: their sizes (against the way, along)."""
+    if D == 0:
+        return 0.0
+    if v[1] == 0 or min(*a, *j) == 0:
+        return np.inf
+
+    def change(V, a, up, down):
+        """(time, way) from rest to the velocity V, the acceleration rising to a or less by `up`, falling by `down`."""
+        p, m = 1 / up, 1 / down
+        A = min(a, np.sqrt(2 * V / (p + m))) if p + m else a
+        if not np.isfinite(A):
+            return 0.0, 0.0
+        first, last = A * p, A * m
+        hold = max(V / A - (first + last) / 2, 0.0)
+        x, v = A * first**2 / 6, A * first / 2
+        x, v = x + v * hold + A * hold**2 / 2, v + A * hold
+        return first + hold + last, x + v * last + A * last**2 / 3
+
+    def both(V):  # slowing down is speeding up, seen backwards
+        return np.add(change(V, a[1], j[1], j[0]), change(V, a[0], j[1], j[0]))
+
+    low, high = 0.0, v[1]
+    if not np.isfinite(high):
+        high = 1.0
+        while both(high)[1] < D and high < 1e150:
+            high *= 2
+    if both(high)[1] <= D:
+        time, way = both(high)
+        return time + (D - way) / high
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if both(middle)[1] < D else (low, middle)
+    return both(high)[0]
 
 
 def refuse(task):
@@ -101,7 +158,7 @@ def refuse_senseless(limits, way, names):
             "give the same position, or one that is farther away"
         )
     for order, quantity in enumerate(RATES, 1):
-        limit = getattr(limits, quantity)
+        limit = limits.larger(quantity)
         for i in np.flatnonzero((distance > 0) & (limit > 0) & np.isfinite(limit)):
             with np.errstate(over="ignore"):
                 needed = (distance[i] / limit[i]) ** (1 / order)
@@ -123,8 +180,8 @@ def _refuse_state(task, where, state):
                 "choose a position inside, change the limit, or leave it out by ignore=('q',)"
             )
         for quantity, x in zip(RATES, state[1:], strict=False):
-            limit = getattr(limits, quantity)[i]
-            if abs(x[i]) > limit * (1 + _TINY):
+            limit = _exceeded(limits.bounds(quantity), x, i)
+            if limit is not None:
                 raise LimitError(f"{quantity}_{where}: joint {name!r} has {x[i]:.6g}, over its limit {limit:.6g}")
     if limits.v_of_q is not None:
         lower, upper = (np.array(x).ravel() for x in velocity_bounds(limits)(state[0]))
@@ -142,21 +199,29 @@ def _refuse_torque(task, where, state):
     tau, dtau = (np.array(x).ravel() for x in task.dynamics(*_padded(state)))
     known = {"tau": tau, "dtau": dtau} if len(state) > 3 else {"tau": tau}
     for quantity in DYNAMIC:
-        for i, limit in enumerate(getattr(task.limits, quantity)):
+        for i, limit in enumerate(task.limits.larger(quantity)):
             if limit == 0:
                 raise LimitError(
                     f"limit {quantity} of joint {task.names[i]!r} is 0; give a positive one "
                     f"or leave it out by ignore=({quantity!r},)"
                 )
     for quantity, value in known.items():
-        limit = getattr(task.limits, quantity)
         for i, name in enumerate(task.names):
-            if abs(value[i]) > limit[i] * (1 + _TINY):
+            limit = _exceeded(task.limits.bounds(quantity), value, i)
+            if limit is not None:
                 what = "holding still" if not np.any(state[1:]) else "the motion asked for"
                 raise LimitError(
                     f"q_{where}: joint {name!r} needs {quantity} = {value[i]:.6g} for {what}, "
-                    f"over its limit {limit[i]:.6g}"
+                    f"over its limit {limit:.6g}"
                 )
+
+
+def _exceeded(bounds, value, i):
+    """The limit, of (lower, upper), that entry i of a value is beyond; None if it is within both."""
+    lower, upper = bounds[0][i], bounds[1][i]
+    if lower * (1 + _TINY) <= value[i] <= upper * (1 + _TINY):
+        return None
+    return lower if value[i] < 0 and lower != -upper else upper
 
 
 def _padded(state):
@@ -169,7 +234,7 @@ def _refuse_held(task):
         needed = [task.distance[i], *(x[i] for x in task.start[1:]), *(x[i] for x in task.goal[1:])]
         if task.moving[i] or not np.any(needed):
             continue
-        zero = [k for k in RATES if getattr(task.limits, k)[i] == 0]
+        zero = [k for k in RATES if task.limits.larger(k)[i] == 0]
         raise LimitError(
             f"joint {name!r} has to move by {task.distance[i]:.6g}, "
             f"but its limit {zero[0] if zero else 'q'} allows no motion"
@@ -178,26 +243,24 @@ def _refuse_held(task):
 
 def _refuse_duration(task):
     limits, D, T = task.limits, np.abs(task.distance), task.duration
+    _refuse_one_way(task)
     if T is None:
-        free = [n for i, n in enumerate(task.names) if D[i] > 0 and not _bounded(limits, i)]
+        free = [n for i, n in enumerate(task.names) if D[i] > 0 and not _bounded(limits, i, task.distance[i])]
         if free:
             raise LimitError(
                 f"no limit bounds the speed of joint {free[0]!r}, so no shortest time exists; give a limit "
                 "(Limits.of(robot).updated({...})), or a duration with objective='effort'"
             )
         return
-    bounds = {"v": (limits.v, lambda x, m: x / m)}
-    if task.rests:
-        bounds["dv"] = (limits.dv, lambda x, m: np.sqrt(4 * x / m))
-        bounds["d2v"] = (limits.d2v, lambda x, m: np.cbrt(32 * x / m))
     worst = (T, None)
-    for quantity, (limit, time) in bounds.items():
+    for quantity in ("v", "dv", "d2v") if task.rests else ("v",):
+        needs = time_alone(limits, task.distance, quantity)
         for i, name in enumerate(task.names):
-            need = time(D[i], limit[i]) if D[i] > 0 else 0.0
-            if need > worst[0] * (1 + _TINY):
-                worst = (need, f"its limit {quantity} of {limit[i]:.6g} alone", name, task.distance[i])
+            if needs[i] > worst[0] * (1 + _TINY):
+                limit = _side_of(limits, quantity, i, task.distance[i])
+                worst = (needs[i], f"its limit {quantity} of {limit:.6g} alone", name, task.distance[i])
     if worst[1] is None and task.rests:
-        need = shortest_time(D, limits.v, limits.dv, limits.d2v)
+        need = rest_to_rest(limits, task.distance)
         i = int(np.argmax(need))
         if need[i] > T * (1 + _TINY):
             worst = (need[i], "its limits v, dv and d2v together", task.names[i], task.distance[i])
@@ -209,5 +272,28 @@ def _refuse_duration(task):
         )
 
 
-def _bounded(limits, i):
-    return any(np.isfinite(getattr(limits, k)[i]) for k in BOUNDED)
+def _refuse_one_way(task):
+    """Ways that limits of zero on one side leave no motion for: LimitError that names the limit."""
+    if not task.rests:
+        return
+    for quantity in RATES[:3]:
+        for i in np.flatnonzero(np.isinf(time_alone(task.limits, task.distance, quantity)) & task.moving):
+            lower, upper = (x[i] for x in task.limits.bounds(quantity))
+            raise LimitError(
+                f"joint {task.names[i]!r} has to move by {task.distance[i]:.6g} from rest to rest, which its limits "
+                f"{quantity} of {lower:.6g} to {upper:.6g} do not allow"
+            )
+
+
+def _side_of(limits, quantity, i, distance):
+    """Limit of joint i in words: of the velocity that on the side of the way, of others the larger."""
+    lower, upper = (x[i] for x in limits.bounds(quantity))
+    return (upper if distance > 0 else -lower) if quantity == "v" else max(-lower, upper)
+
+
+def _bounded(limits, i, distance):
+    """Whether anything bounds the speed of joint i on its way."""
+    lower, upper = limits.bounds("v")
+    if np.isfinite(upper[i] if distance > 0 else lower[i]):
+        return True
+    return any(limits.bounded(k)[i] for k in BOUNDED if k != "v")

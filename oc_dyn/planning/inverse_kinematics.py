@@ -23,6 +23,7 @@ _DAMPING = 1e-4  # of steps: near a singularity they stay finite
 def inverse_kinematics(
     robot: Robot, frame: str, *, p: Numbers, R: Numbers | None = None, q_start: Numbers | None = None,
     tolerance: float = 1e-10, steps: int = 200, limits: bool = True, time_limit: float | None = None,
+    starts: int = 1, seed: int = 0,
 ) -> Array:  # fmt: skip
     """Configuration (nq,) that brings a frame's origin to p (3,) [m], and its axes to R (3, 3) where R is given.
 
@@ -30,6 +31,8 @@ def inverse_kinematics(
     redundant robot moves no more than it must. limits: keep within the positions of the joints and of those that
     follow them. tolerance [m and rad]. time_limit [s]: after it SolveError of status "time_limit" is raised, its
     solution where the search has got to.
+    starts: from q_start, and from so many less one random configurations (seed); of what is found the one nearest to
+    q_start is returned, by the length of the step from it.
     Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
     Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
     """
@@ -44,8 +47,18 @@ def inverse_kinematics(
     q = np.array(robot.neutral(), float) if q_start is None else _sized("q_start", q_start, (robot.nq,))
     check_quaternions("inverse_kinematics: q_start", quaternions(robot), q)
     miss = pose_error(robot, frame)
+    starts, seed = count("inverse_kinematics: starts", starts, 1, 10_000), count("inverse_kinematics: seed", seed)
+    found, failed = [], None
     with deadline(time_limit):
-        return _searched(robot, frame, miss, q, p, R, tolerance, steps, limits)
+        for k in range(starts):
+            begin = q if k == 0 else robot.random_configuration(seed + k)
+            try:
+                found.append(_searched(robot, frame, miss, begin, p, R, tolerance, steps, limits))
+            except LimitError as error:
+                failed = failed or error
+    if not found and failed is not None:
+        raise failed
+    return min(found, key=lambda x: float(np.linalg.norm(robot.difference(q, x))))
 
 
 def _searched(

@@ -17,7 +17,7 @@ from ..model.robot import Robot, check_robot
 from ..numbers import as_floats
 from ..text import json_text
 from ..types import Array, Numbers, StrPath, VelocityLimits
-from .quantities import BOUNDED, QUANTITIES, TABLE
+from .quantities import BOUNDED, DYNAMIC, QUANTITIES, TABLE
 
 _LARGEST = 10_000_000  # bytes of a file of limits
 
@@ -28,6 +28,9 @@ class Limits:
 
     joints: their names. q: (lower, upper), each (n,) [rad or m], both ends allowed. v, dv, d2v, d3v (n,): largest
     velocity, acceleration, jerk, snap. tau, dtau (n,): largest torque or force [Nm or N] and its rate.
+    Each of these may be a pair (lower, upper) with lower <= 0 <= upper, numbers or (n,): dv=(-5, 20); two numbers of
+    two joints are a pair where the first is negative. Where the two sides differ the attribute is that pair, else (n,);
+    `bounds` gives a pair always.
     v_of_q: None, or a function q -> (lower, upper) of velocities that depend on the position, written so that it
     takes CasADi symbols. Arrays left out are infinite; numbers stand for all joints.
     """
@@ -53,14 +56,35 @@ class Limits:
             if a > b:
                 raise ModelError("limits", [f"joint {name!r}: lower limit {a:g} is above the upper limit {b:g}"])
         for quantity in BOUNDED:
-            value = _row(quantity, getattr(self, quantity), names)
-            if np.any(value < 0):
-                i = int(np.argmin(value))
-                problem = f"joint {names[i]!r}: limit {quantity} is {value[i]:g}, expected a number of at least 0"
-                raise ModelError("limits", [problem])
-            object.__setattr__(self, quantity, value)
+            object.__setattr__(self, quantity, _checked_sides(quantity, getattr(self, quantity), names))
         if self.v_of_q is not None and not callable(self.v_of_q):
             raise ShapeError("limits: v_of_q is a function q -> (lower, upper), or None")
+
+    def bounds(self, quantity: str) -> tuple[Array, Array]:
+        """(lower, upper), each (n,), of "q", "v", "dv", ..., "tau", "dtau"; infinite where there is no limit."""
+        if quantity not in QUANTITIES:
+            raise UnknownName("limit", quantity, QUANTITIES)
+        value = getattr(self, quantity)
+        return value if isinstance(value, tuple) else (-value, value)
+
+    def bounded(self, quantity: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """(n,) whether a quantity has a limit, on one side at least."""
+        lower, upper = self.bounds(quantity)
+        return cast(Any, np.isfinite(lower) | np.isfinite(upper))
+
+    def larger(self, quantity: str) -> Array:
+        """(n,) the larger of the sizes of both limits; infinite where one of them is."""
+        return np.maximum(*np.abs(self.bounds(quantity)))
+
+    def smaller(self, quantity: str) -> Array:
+        """(n,) the smaller of the sizes of both limits."""
+        return np.minimum(*np.abs(self.bounds(quantity)))
+
+    def unit(self, quantity: str) -> Array:
+        """(n,) what a quantity is measured in: the larger of its limits that are finite and not 0, else 1."""
+        sizes = np.abs(self.bounds(quantity))
+        sizes = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=0)
+        return np.where(sizes > 0, sizes, 1.0)
 
     @classmethod
     def of(cls, robot: Robot) -> Limits:
@@ -81,10 +105,8 @@ class Limits:
             factor = _row(f"scale of {quantity}", factor, self.joints)
             if not np.all(np.isfinite(factor) & (factor >= 0)):
                 raise ShapeError(f"limits: scale of {quantity} is {factor.tolist()}, expected numbers of at least 0")
-            limit = np.array(getattr(self, quantity))
-            finite = np.isfinite(limit)
-            limit[finite] *= factor[finite]
-            new[quantity] = limit
+            with np.errstate(invalid="ignore"):
+                new[quantity] = tuple(np.where(np.isfinite(x), x * factor, x) for x in self.bounds(quantity))
             if quantity == "v" and self.v_of_q is not None:
                 new["v_of_q"] = _scaled_function(self.v_of_q, factor)
         return replace(self, **new)
@@ -103,28 +125,37 @@ class Limits:
                 new["v_of_q"] = None
         return replace(self, **new)
 
-    def updated(self, by_joint: Mapping[str, Mapping[str, Any]]) -> Limits:
-        """The limits with some replaced, by joint name: updated({"elbow": {"v": 1.5, "q": (-2, 2)}}); None lifts one.
+    def updated(self, by_joint: Mapping[str, Mapping[str, Any]], robot: Robot | None = None) -> Limits:
+        """The limits with some replaced, by joint name: updated({"elbow": {"v": 1.5, "q": (-2, 2), "tau": (-30, 10)}});
+        None lifts one, or one end of a pair.
 
+        robot: with it, joints that follow another one (mimic) can be named, too. What they are given binds the joint
+        that they follow, besides its own limits: with q' = m q + b, v' within (-1, 3) and m = -2 it is v within
+        (-1.5, 0.5); its torque is within m times theirs, see Robot.limit.
         Raises UnknownName for a joint or a quantity that is not there.
         """
-        new: dict[str, Any] = {k: np.array(getattr(self, k)) for k in QUANTITIES}  # q as (2, n)
+        new: dict[str, Any] = {k: np.array(self.bounds(k)) for k in QUANTITIES}  # (2, n)
         if not isinstance(by_joint, dict):
             raise ShapeError(f"limits: got {by_joint!r}, expected {{joint: {{quantity: number}}}}")
+        followers = {}
+        if robot is not None:
+            check_robot("Limits.updated", robot)
+            followers = {j.name: (j.v_index, j.mimic.multiplier, j.mimic.offset) for j in robot.mimics if j.mimic}
         for joint, entries in by_joint.items():
-            if joint not in self.joints:
-                raise UnknownName("joint of these limits", joint, self.joints)
-            i = self.joints.index(joint)
+            if joint not in (*self.joints, *followers):
+                raise UnknownName("joint of these limits", joint, (*self.joints, *followers))
             if not isinstance(entries, dict):
                 raise ShapeError(f"limits: joint {joint!r} got {entries!r}, expected {{quantity: number}}")
             for quantity, value in entries.items():
                 if quantity not in QUANTITIES:
                     raise UnknownName(f"limit of joint {joint!r}", quantity, QUANTITIES)
-                if quantity == "q":
-                    new["q"][:, i] = _pair(joint, value)
+                ends = _pair(joint, quantity, value)
+                if joint in self.joints:
+                    new[quantity][:, self.joints.index(joint)] = ends
                 else:
-                    new[quantity][i] = np.inf if value is None else _number(joint, quantity, value)
-        return replace(self, **{**new, "q": tuple(new["q"])})
+                    _bind(new[quantity], quantity, ends, *followers[joint])
+        sides: dict[str, Any] = {k: tuple(x) for k, x in new.items()}
+        return replace(self, **sides)
 
     def assert_within(self, where: str, **values: Numbers) -> None:
         """LimitError, naming joint, value and limit, if a value is not within them: assert_within("start", q=q).
@@ -135,13 +166,12 @@ class Limits:
         for quantity, value in values.items():
             if quantity not in QUANTITIES:
                 raise UnknownName("limit", quantity, QUANTITIES)
-            value, limit = _row(f"{where}: {quantity}", value, self.joints), getattr(self, quantity)
-            ends = limit if quantity == "q" else (-limit, limit)
-            for name, x, lower, upper in zip(self.joints, value, *ends, strict=True):
+            value = _row(f"{where}: {quantity}", value, self.joints)
+            for name, x, lower, upper in zip(self.joints, value, *self.bounds(quantity), strict=True):
                 slack = 1e-9 * max(1.0, abs(x))
                 if not lower - slack <= x <= upper + slack:
                     range_ = f"outside its limits {lower:.6g} to {upper:.6g}"
-                    range_ = range_ if quantity == "q" else f"over its limit {upper:.6g}"
+                    range_ = range_ if quantity == "q" or lower != -upper else f"over its limit {upper:.6g}"
                     raise LimitError(f"{where}: {quantity} of joint {name!r} is {x:.6g}, {range_}")
 
     def require(self, where: str, **values: Numbers) -> None:
@@ -150,15 +180,15 @@ class Limits:
         self.assert_within(where, **values)
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
-        """{joint: {quantity: number}}, infinite ones left out; an end of q without a limit is None."""
-        out: dict[str, dict[str, Any]] = {}
-        for i, joint in enumerate(self.joints):
-            lower, upper = self.q[0][i], self.q[1][i]
-            entries: dict[str, Any] = {}
-            if np.isfinite(lower) or np.isfinite(upper):
-                entries["q"] = [float(x) if np.isfinite(x) else None for x in (lower, upper)]
-            entries |= {k: float(getattr(self, k)[i]) for k in BOUNDED if np.isfinite(getattr(self, k)[i])}
-            out[joint] = entries
+        """{joint: {quantity: number}}, infinite ones left out; q, and what has unequal limits, as [lower, upper], in
+        which an end without a limit is None."""
+        out: dict[str, dict[str, Any]] = {joint: {} for joint in self.joints}
+        for quantity in QUANTITIES:
+            for joint, *ends in zip(self.joints, *self.bounds(quantity), strict=True):
+                if not np.isfinite(ends).any():
+                    continue
+                pair = [float(x) if np.isfinite(x) else None for x in ends]
+                out[joint][quantity] = pair if quantity == "q" or -ends[0] != ends[1] else pair[1]
         return out
 
     def write(self, path: StrPath) -> None:
@@ -168,20 +198,23 @@ class Limits:
 
     @classmethod
     def read(cls, path: StrPath, robot: Robot) -> Limits:
-        """The robot's limits with those of a text file on top, as `write` makes it: {joint: {quantity: number}}.
+        """The robot's limits with those of a text file on top, as `write` makes it: {joint: {quantity: number}}, or
+        [lower, upper] for a number.
 
-        A joint of the file that the robot has not, and a joint of the robot that the file has not, are reported by
-        a ModelWarning and left as they are. Raises FileError, naming the file, for anything that cannot be read.
+        Joints that follow another one bind it, see updated. A joint of the file that the robot has not, and a joint of
+        the robot that the file has not, are reported by a ModelWarning and left as they are. Raises FileError, naming
+        the file, for anything that cannot be read.
         """
         source = os.fspath(path)
         entries = read_json(path, _LARGEST)
         if not isinstance(entries, dict):
             raise FileError(source, ["expected an object {joint: {quantity: number}}"])
         limits = cls.of(robot)
-        unknown = [j for j in entries if j not in limits.joints]
+        known = (*limits.joints, *(j.name for j in robot.mimics))
+        unknown = [j for j in entries if j not in known]
         missing = [j for j in limits.joints if j not in entries]
         try:
-            limits = limits.updated({j: e for j, e in entries.items() if j in limits.joints})
+            limits = limits.updated({j: e for j, e in entries.items() if j in known}, robot)
         except (ValueError, TypeError) as error:
             raise FileError(source, [str(error)]) from None
         reports = [f"joints {robot.name} does not have: {', '.join(unknown)}"] if unknown else []
@@ -203,6 +236,46 @@ def _row(what: str, value: Any, names: Sequence[str]) -> Array:
     return value
 
 
+def _checked_sides(quantity: str, value: Any, names: Sequence[str]) -> Any:
+    """(n,) the limit, or (lower, upper) where its sides differ."""
+    if not _has_sides(value, len(names)):
+        upper = _row(quantity, value, names)
+        lower = -upper
+    else:
+        lower, upper = (_row(f"{quantity} {end}", x, names) for end, x in zip(("lower", "upper"), value, strict=True))
+    for name, a, b in zip(names, lower, upper, strict=True):
+        if -a == b >= 0 or a <= 0 <= b:
+            continue
+        problem = f"joint {name!r}: limit {quantity} is {b:g}, expected a number of at least 0"
+        if -a != b:
+            problem = f"joint {name!r}: limits {quantity} are {a:g} to {b:g}, expected a range that holds 0"
+        raise ModelError("limits", [problem])
+    if np.array_equal(-lower, upper):
+        return upper
+    return lower, upper
+
+
+def _has_sides(value: Any, n: int) -> bool:
+    """Whether a limit is a pair (lower, upper), not one per joint."""
+    if not _is_pair(value) or (isinstance(value, np.ndarray) and n == 2 and value.shape in ((2,), (2, 1))):
+        return isinstance(value, np.ndarray) and n == 2 and value.shape == (2,) and bool(value[0] < 0 <= value[1])
+    if any(np.ndim(x) for x in value):
+        return not (n == 2 and all(np.size(x) == 1 for x in value))
+    try:
+        return bool(value[0] < 0 if n == 2 else value[0] <= 0)
+    except TypeError:
+        return False
+
+
+def _bind(ends: Array, quantity: str, own: list[float], i: int, multiplier: float, offset: float) -> None:
+    """Narrow ends (2, n) of joint i by those of a joint that follows it."""
+    if not multiplier or (quantity != "q" and not np.any(own)):  # files write 0 for followers, which have no drive
+        return
+    shift = offset if quantity == "q" else 0.0
+    found = sorted(x * multiplier if quantity in DYNAMIC else (x - shift) / multiplier for x in own)
+    ends[0, i], ends[1, i] = max(ends[0, i], found[0]), min(ends[1, i], found[1])
+
+
 def _number(joint: str, quantity: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ShapeError(f"limits: joint {joint!r}: {quantity} is {value!r}, expected a number")
@@ -215,11 +288,15 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and len(value) == 2
 
 
-def _pair(joint: str, value: Any) -> list[float]:
+def _pair(joint: str, quantity: str, value: Any) -> list[float]:
+    """[lower, upper] of a limit as it is given: one number, a pair, None."""
+    if quantity != "q" and (value is None or not _is_pair(value)):
+        limit = np.inf if value is None else _number(joint, quantity, value)
+        return [-limit, limit]
     if not _is_pair(value):
         raise ShapeError(f"limits: joint {joint!r}: q is {value!r}, expected [lower, upper]")
     ends = (-np.inf, np.inf)
-    return [end if x is None else _number(joint, "q", x) for x, end in zip(value, ends, strict=True)]
+    return [end if x is None else _number(joint, quantity, x) for x, end in zip(value, ends, strict=True)]
 
 
 def velocity_bounds(limits: Limits) -> ca.Function:

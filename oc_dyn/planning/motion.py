@@ -6,7 +6,6 @@ import numpy as np
 
 from ..errors import SolveError
 from ..optimal_control.polynomials import lobatto
-from .motion_problem import unit
 from .report import Violation, quantities
 from .trajectory import Trajectory, joint_units
 
@@ -45,7 +44,7 @@ def _effort(motion):
     points, weights = lobatto(3)
     h = np.diff(motion.t)
     times = (motion.t[:-1, None] + points * h[:, None]).ravel()
-    share = motion.sample(times).tau / unit(motion.limits.tau)
+    share = motion.sample(times).tau / motion.limits.unit("tau")
     return float((weights * h[:, None]).ravel() @ np.sum(share**2, axis=1))
 
 

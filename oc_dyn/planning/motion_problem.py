@@ -17,8 +17,9 @@ from ..optimal_control.mesh import LONGEST, SHORTEST
 from ..optimal_control.polynomials import lobatto
 from ..optimal_control.problem import Problem
 from .limits import velocity_bounds
-from .quantities import BOUNDED, RATES
+from .quantities import KINEMATIC, QUANTITIES
 
+_OF_ACCELERATION, _OF_LAST = 5.0, 0.03  # of smoothing, in the shortest time: found by trying, see _roughness
 MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
 
 
@@ -28,9 +29,9 @@ class KindOfMotion:
 
     interior: points between nodes where torque is bounded. kinematic: leave limits of torque out. mesh: "uniform" or
     "free" pieces, the time minimised; or "fixed" ones in a given time, the squared torque minimised. smoothing: weight
-    of the mean square of the highest Taylor coefficient, scaled to about 1. both_sides: with c = 2, where the torque
-    rate jumps at nodes, bound it on both sides, not on the one behind them alone. derivatives: of the dynamics, "ad" or
-    "analytic".
+    of the mean squares of Taylor coefficients, scaled to about 1, see _roughness. both_sides: with c = 2, where the
+    torque rate jumps at nodes, bound it on both sides, not on the one behind them alone. derivatives: of the dynamics,
+    "ad" or "analytic".
     """
 
     interior: int
@@ -82,15 +83,16 @@ class MotionProblem:
         use = dict(zip(MARGINS, np.split(margins, len(MARGINS)), strict=True))
         values = {
             "held": task.start[0],
-            "tau_unit": unit(task.limits.tau),
-            "dtau_unit": unit(task.limits.dtau),
-            "v_unit": unit(task.limits.v),
+            "tau_unit": task.limits.unit("tau"),
+            "dtau_unit": task.limits.unit("dtau"),
+            "v_unit": task.limits.unit("v"),
             "v_use": use["v_of_q"],
         }
         for name, quantities in (("torque", ("tau", "dtau")), ("torque rate", ("dtau",))):
             if any(w.label[0] == name for w in self.made.phases[0].within):
-                finite = [use[k][np.isfinite(getattr(task.limits, k))] for k in quantities]
-                self.problem.bound(name, -np.concatenate(finite), np.concatenate(finite))
+                ends = [[x * use[k] for x in _shares(task.limits, k)] for k in quantities]
+                kept = [task.limits.bounded(k) for k in quantities]
+                self.problem.bound(name, *(_rows([x[side] for x in ends], kept) for side in (0, 1)))
         return {"p": self.made.parameters(values), **self.made.bounds}
 
     def carried(self, multipliers, other):
@@ -130,10 +132,14 @@ def _template(task, kind):
     mesh = "free" if kind.mesh == "free" else "uniform"
     ocp = Problem(1, 1.0 if effort else (SHORTEST, LONGEST), mesh=mesh, nominal=1.0, reusable=True)
     (lower, upper), *rates = _bounds(task)
+    sizes = [np.where(np.isfinite(pair).any(axis=0), 1.0, np.inf) for pair in rates]
     chain = ocp.chain(
-        "q", int(task.moving.sum()), task.continuity + 1,
-        lower=lower, upper=upper, bounds=[b for _, b in rates], basis="bernstein",
+        "q", int(task.moving.sum()), task.continuity + 1, lower=lower, upper=upper, bounds=sizes, basis="bernstein",
     )  # fmt: skip
+    made = ocp.description.bernstein[0]
+    for name, pair in zip(made.names[1:], rates, strict=False):
+        if name in ocp.numbers.bounds:
+            ocp.numbers.bounds[name] = pair  # which ends are finite is kept from here on
     held, *units, v_use = (ocp.parameter(k, n) for k in ("held", "tau_unit", "dtau_unit", "v_unit", "v_use"))
     place = ca.DM(np.eye(n)[:, task.moving])
     q, *rates = (ca.mtimes(ca.sparsify(place), x) for x in chain)
@@ -147,9 +153,18 @@ def _template(task, kind):
     elif kind.mesh == "free":
         ocp.minimize(mean=ocp.relative_step)
     if kind.smoothing:
-        last = ocp.coefficients(chain)[-1]
-        ocp.minimize(mean=kind.smoothing * ca.sumsqr(last) / last.numel())
+        ocp.minimize(mean=kind.smoothing * _roughness(ocp.coefficients(chain), effort))
     return ocp
+
+
+def _roughness(coefficients, effort):
+    """What smoothing weighs: the mean square of the highest coefficient; where the time is least, of that of the
+    acceleration, and a little of the highest one. The former calms joints that have time to spare, the latter ends
+    chatter between nodes; more of it costs time where the highest derivative has no limit."""
+    last = coefficients[-1]
+    if effort:
+        return ca.sumsqr(last) / last.numel()
+    return (_OF_ACCELERATION * ca.sumsqr(coefficients[2]) + _OF_LAST * ca.sumsqr(last)) / last.numel()
 
 
 def _limit_velocity(ocp, task, q, v, v_unit, v_use):
@@ -165,15 +180,18 @@ def _limit_torque(ocp, task, kind, motion, units):
     """Limits of torque and its rate at points of the pieces; the effort, if it is what is minimised."""
     f = function(task.robot, "inverse_dynamics", order=1, derivatives=kind.derivatives, friction=task.friction)
     shares = [y / unit for y, unit in zip(f(*motion), units[:2], strict=True)]
-    finite = [np.flatnonzero(np.isfinite(getattr(task.limits, k))).tolist() for k in ("tau", "dtau")]
+    ends = [_shares(task.limits, k) for k in ("tau", "dtau")]
+    kept = [task.limits.bounded(k) for k in ("tau", "dtau")]
+    finite = [np.flatnonzero(x).tolist() for x in kept]
     if not kind.kinematic:
         both = ca.vertcat(*(y[joints] for y, joints in zip(shares, finite, strict=True) if joints))
         points = lobatto(kind.interior)[0][:-1].tolist()  # the end is the start of the next piece, but for what jumps
         if both.numel():
-            ocp.limit(-1, both, 1, name="torque", at=points)
+            low, high = (_rows([x[side] for x in ends], kept) for side in (0, 1))
+            ocp.limit(low, both, high, name="torque", at=points)
         if finite[1] and (kind.both_sides or len(task.goal) <= task.continuity):
             where = {"at": (1.0,)} if kind.both_sides else {"last": (1.0,)}
-            ocp.limit(-1, shares[1][finite[1]], 1, name="torque rate", **where)
+            ocp.limit(ends[1][0][kept[1]], shares[1][finite[1]], ends[1][1][kept[1]], name="torque rate", **where)
     if kind.mesh == "fixed":
         ocp.minimize(integral=ca.sumsqr(shares[0]), points=kind.interior)
 
@@ -181,15 +199,19 @@ def _limit_torque(ocp, task, kind, motion, units):
 def _bounds(task):
     """[(lower, upper)] of q, v, ... of the joints that move, up to the derivative that is constant in a piece."""
     limits, m = task.limits, task.moving
-    rates = [getattr(limits, k)[m] for k in RATES[: task.continuity + 1]]
-    return [tuple(bound[m] for bound in limits.q), *((-bound, bound) for bound in rates)]
+    return [tuple(bound[m] for bound in limits.bounds(k)) for k in KINEMATIC[: task.continuity + 2]]
 
 
 def _present(limits):
     """Which limits there are: rows are built for those alone."""
-    return np.isfinite([*limits.q, *(getattr(limits, k) for k in BOUNDED)]).tobytes()
+    return np.isfinite([limits.bounds(k) for k in QUANTITIES]).tobytes()
 
 
-def unit(limit):
-    """(n,) what a quantity is measured in: its limit, or 1 where there is none."""
-    return np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
+def _shares(limits, quantity):
+    """(lower, upper), each (n,), of a quantity over its unit."""
+    return tuple(x / limits.unit(quantity) for x in limits.bounds(quantity))
+
+
+def _rows(values, kept):
+    """Entries that are kept of several arrays, one after the other."""
+    return np.concatenate([x[which] for x, which in zip(values, kept, strict=True)])

@@ -42,8 +42,8 @@ class PathProblem:
         for k in (k for k in task.bounded if k != "v"):
             for side in ("start", "end") if self._jumps(k) else ("start", "middle"):
                 self._limit(k, side, {"start": x, "middle": middle, "end": after}[side])
-        ocp.start(dict.fromkeys(self.x, 0.0))
-        ocp.goal(dict.fromkeys(self.x, 0.0))
+        for fix, speed in zip((ocp.start, ocp.goal), task.speeds, strict=True):
+            fix({self.x[0]: speed} if speed else dict.fromkeys(self.x, 0.0))
         ocp.minimize(terminal=0 * self.x[0])
         ocp.minimize(integral=N * h / T + 1e-8 * (self.u / (10 * T ** -(c + 1))) ** 2)
 
@@ -63,7 +63,8 @@ class PathProblem:
             S = self.slopes[k, side] = ocp.varying(f"{k}_{side}_slopes", 3 * m)
             turning = S[2 * m :] * task.turning(S[:m], S[m : 2 * m], there, ca.tanh)
             value = value + ca.DM(np.eye(len(finite))[:, np.searchsorted(finite, task.rubbing(k))]) @ turning
-        ocp.limit(-1, value, 1)
+        lower, upper = task.ends(k)
+        ocp.limit(lower, value, upper)
 
     @property
     def margins(self):
@@ -110,8 +111,10 @@ class PathProblem:
         return _motion(self.task, t, pieces, "solved")
 
     def _guess(self, motion):
-        guess = {"top": motion.law[:, -1:], "h": np.diff(motion.t)[:, None]}
-        return guess | {f"d{j}s": np.append(motion.law[:, j], 0.0)[:, None] for j in range(1, len(self.x) + 1)}
+        guess, last = {"top": motion.law[:, -1:], "h": np.diff(motion.t)[:, None]}, motion.shares(motion.t[-1:])
+        if not self.task.speeds[1]:
+            last = 0 * last
+        return guess | {f"d{j}s": np.append(motion.law[:, j], last[j])[:, None] for j in range(1, len(self.x) + 1)}
 
     def shares(self, motion):
         """{"speed", or quantity and side: largest shares of the limits between nodes, as margins have them}."""
@@ -156,5 +159,5 @@ def between(task, motion):
         if task.rubbing(k).size:
             slopes = task.slopes(k, s)
             slopes[last] = task.slopes(k, ends, before=True)
-        over[k] = np.abs(task.values(k, s, law, F, slopes)).reshape(N, m, -1).max(axis=1)
+        over[k] = task.shares(k, task.values(k, s, law, F, slopes)).reshape(N, m, -1).max(axis=1)
     return over

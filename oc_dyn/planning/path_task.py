@@ -8,36 +8,44 @@ from ..model.parameters import of_joints
 from .limits import velocity_bounds
 from .path_motion import bell
 from .quantities import BOUNDED, BY_NAME
+from .report import share_of_rate
 
 
 class PathTask:
-    """What is asked, and what the path and the dynamics are at places of the path."""
+    """What is asked, and what the path and the dynamics are at places of the path. speeds: ds/dt at start and end."""
 
-    def __init__(self, robot, limits, on, continuity, friction=False):
-        self.friction = friction
+    def __init__(self, robot, limits, on, continuity, friction=False, speeds=(0.0, 0.0)):
+        self.friction, self.speeds = friction, speeds
         self.viscous, self.coulomb = np.zeros(robot.nv), np.zeros(robot.nv)
         if friction:
             self.viscous = of_joints(robot, "viscous")
             for i, _, torque in coulomb(robot):
                 self.coulomb[i] += torque
         self.robot, self.limits, self.on, self.continuity = robot, limits, on, continuity
-        self.bounded = [
-            k for k in BOUNDED if BY_NAME[k].order <= continuity + 1 and np.isfinite(getattr(limits, k)).any()
-        ]
+        self.bounded = [k for k in BOUNDED if BY_NAME[k].order <= continuity + 1 and limits.bounded(k).any()]
         self.dynamics = function(robot, "inverse_dynamics", order=1)
 
     def finite(self, quantity):
         """Indices of the joints for which a quantity has a limit."""
-        return np.flatnonzero(np.isfinite(getattr(self.limits, quantity)))
+        return np.flatnonzero(self.limits.bounded(quantity))
+
+    def ends(self, quantity):
+        """(lower, upper) of `values`: limits over their units."""
+        kept = self.finite(quantity)
+        return tuple(x[kept] / self.limits.unit(quantity)[kept] for x in self.limits.bounds(quantity))
+
+    def shares(self, quantity, values):
+        """(K, joints) shares of the limits that values (K, joints), over the units of the limits, use."""
+        return share_of_rate(values, *(np.broadcast_to(x, values.shape) for x in self.ends(quantity)))
 
     def factors(self, quantity, s, before=False):
-        """(K, terms, joints): what multiplies the terms of a quantity, divided by its limit, at places s."""
+        """(K, terms, joints): what multiplies the terms of a quantity, over the unit of its limits, at places s."""
         kept = self.finite(quantity)
         order = BY_NAME[quantity].order
         P = self.on.at(s, order + 1, before)
         of = {"tau": self._torque, "dtau": self._rate}
         rows = of[quantity](P) if quantity in of else P[1:]
-        return np.moveaxis(rows[:, :, kept] / getattr(self.limits, quantity)[kept], 0, 1)
+        return np.moveaxis(rows[:, :, kept] / self.limits.unit(quantity)[kept], 0, 1)
 
     def _torque(self, P):
         zero = np.zeros_like(P[0])
@@ -68,13 +76,13 @@ class PathTask:
         return self.finite("dtau")[self.coulomb[self.finite("dtau")] > 0] if quantity == "dtau" else np.zeros(0, int)
 
     def turning(self, slope, bend, x, tanh=np.tanh):
-        """Rates of Coulomb friction of the joints that rub, by their limits, from q' and q'' there and [s', s'']."""
+        """Rates of Coulomb friction of the joints that rub, over their units, from q' and q'' there and [s', s'']."""
         i = self.rubbing("dtau")
         v, dv = slope * x[0], bend * x[0] ** 2 + slope * x[1]
-        return self.coulomb[i] / self.limits.dtau[i] / SMOOTHING * (1 - tanh(v / SMOOTHING) ** 2) * dv
+        return self.coulomb[i] / self.limits.unit("dtau")[i] / SMOOTHING * (1 - tanh(v / SMOOTHING) ** 2) * dv
 
     def values(self, quantity, s, law, F, slopes=None):
-        """(K, joints) of a quantity by its limits, from its factors and the derivatives of s (.., K)."""
+        """(K, joints) of a quantity over its units, from its factors and the derivatives of s (.., K)."""
         y = sum(F[:, j] * np.reshape(x, (-1, 1)) for j, x in enumerate(terms(quantity, law[1:], self.friction)))
         rubbing = self.rubbing(quantity)
         if rubbing.size:
@@ -89,7 +97,7 @@ class PathTask:
     def speed(self, s):
         """(K,) largest s' that the limits of velocity allow at places s, those that depend on the position too."""
         P = self.on.at(s, 2)
-        high, low = np.tile(self.limits.v, (len(s), 1)), np.tile(-self.limits.v, (len(s), 1))
+        low, high = (np.tile(x, (len(s), 1)) for x in self.limits.bounds("v"))
         if self.limits.v_of_q is not None:
             found = [np.array(x).T for x in velocity_bounds(self.limits)(P[0].T)]
             low, high = np.maximum(low, found[0]), np.minimum(high, found[1])

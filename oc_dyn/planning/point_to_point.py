@@ -29,12 +29,14 @@ from .arguments import (
     end_state,
     vector,
 )
+from .braking import braked, too_fast, with_braking
 from .feasibility import Task, refuse
 from .limits import Limits
 from .motion import still
 from .point_to_point_search import PlanSolver, _State, plan  # noqa: F401, trajectories that were pickled name _State here
+from .short_way import short_way as shortened_way
 from .trajectory import Trajectory
-from .verdict import checked_mode, report_or_raise
+from .verdict import checked_mode, report_or_raise, warn_unlimited
 
 
 def plan_point_to_point(
@@ -69,6 +71,7 @@ def plan_point_to_point(
     friction: bool = True,
     check: str = "warn",
     time_limit: float | None = None,
+    short_way: bool = False,
 ) -> Trajectory:
     """Motion from q_start to q_goal within the limits of the robot, as a Trajectory.
 
@@ -83,7 +86,10 @@ def plan_point_to_point(
             limits to leave out: "q", "v", "dv", "d2v", "d3v", "tau", "dtau", "v_of_q".
         v_start, dv_start, d2v_start, v_goal, ... (n,): velocity, acceleration, jerk at the ends. An end that is given
             none is at rest, derivatives 1..c zero. An end given any has those up to dv fixed, zero where not given, and
-            higher ones free within the limits unless given.
+            higher ones free within the limits unless given. A start that is faster than a limit brakes first, in the
+            least time, all limits but that of its velocity held, and the plan keeps all limits from there on, the first
+            time it can; joints that are not too fast keep their speed while others brake. info["braking"] tells how
+            long and which joints, and the report counts their velocities from then on. The duration includes it.
         nodes: number of pieces N. interior: points between nodes where torque and its rate are bounded, by default
             none, and two where torques of a motion of continuity 3 and more bulge between the nodes; they are also what
             the effort is summed over.
@@ -91,8 +97,9 @@ def plan_point_to_point(
             it should: for the shortest time alone.
         refinements: how often the pieces may be halved where tightening does not get the motion within 0.5 % of its
             limits between nodes.
-        smoothing: weight of the mean square of the highest derivative against the objective, both scaled to about
-            1; it picks one motion for joints that have time to spare. 0 leaves it out.
+        smoothing: weight of mean squares against the objective, both scaled to about 1: of the accelerations, so that
+            joints that have time to spare move calmly, and of the highest derivative, so that it does not chatter; for
+            least effort of the latter alone. The time is up to a thousandth longer for it. 0 leaves it out.
         initial: a Trajectory to start the solver from; by default a smooth motion within the limits.
         solver, solver_options: an NLP solver of CasADi and its options, flat: {"max_iter": 100}.
         hessian: "exact" or "limited_memory" (ipopt only).
@@ -103,20 +110,29 @@ def plan_point_to_point(
         friction: whether the friction of the robot's joints counts in torques: damping, and Coulomb friction, smoothed
             as in od.function in the search and of either sign where a joint turns round in what is checked.
         check: what to do about a motion that exceeds a limit by more than 0.1 %, anywhere: "warn", "raise", or "off".
+            Unless it is off, a CheckWarning tells of a robot whose own limits leave accelerations to velocities and
+            torques alone, as those of a URDF file do.
         time_limit [s]: for all of it; a solver stops at its next iteration, and the status of SolveError is
             "time_limit".
+        short_way: continuous joints go the short way round, to q_goal and full turns: 0.28 rad from 3 to -3, not 6.
+            info["wrapped"] and the report tell which, and by how many turns.
     Returns:
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
         and, where one is exceeded by more than 0.08 %, its bound is tightened and the problem solved again.
     Raises:
-        LimitError, before solving, for a motion that is impossible; SolveError, with the worst violations and the last
-        iterate as its trajectory, if the solver fails, and with check="raise" for a motion that exceeds a limit;
+        LimitError, before solving, for a motion that is impossible, or a start that cannot brake in time; SolveError,
+        with the worst violations and the last iterate as its trajectory, if the solver fails, and with check="raise"
+        for a motion that exceeds a limit;
         ShapeError, UnknownName, OrderError, ModelError for arguments that do not fit.
     Source: this toolkit; see motion_problem.py.
     """
     check_robot(robot)
+    own_limits = limits is None
     limits = chosen_limits(robot, limits, scale, ignore)
     q_start, q_goal = (vector(k, x, limits.joints) for k, x in (("q_start", q_start), ("q_goal", q_goal)))
+    wrapped: dict[str, int] = {}
+    if flag("plan_point_to_point: short_way", short_way):
+        (q_start, q_goal), wrapped = shortened_way(robot, limits, np.array([q_start, q_goal]))
     check_numbers(continuity, nodes, interior, refinements, smoothing, limits)
     start = end_state("start", q_start, (v_start, dv_start, d2v_start), continuity, limits.joints)
     goal = end_state("goal", q_goal, (v_goal, dv_goal, d2v_goal), continuity, limits.joints)
@@ -126,9 +142,10 @@ def plan_point_to_point(
         flag("plan_point_to_point: progress", progress)
     _refuse_nothing(task)
     options = checked_options(solver, solver_options, free_time=objective == "time")
-    refuse(task)
-    if not task.moving.any():
-        return still(task)
+    if not too_fast(task).any():
+        refuse(task)
+        if not task.moving.any():
+            return still(task)
     check_mesh(mesh, objective)
     check_derivatives(solver, hessian, derivatives)
     if initial is not None:
@@ -144,7 +161,17 @@ def plan_point_to_point(
     }
     outer, inner = options
     with deadline(time_limit), watched(), _bar(progress) as bar:
-        motion, checked = plan(task, settings, PlanSolver(solver, outer, inner, hessian, bar), initial)
+        first, rest = braked(task, solver_options, solver)
+        if first is not None:
+            refuse(rest)
+        motion, checked = plan(rest, settings, PlanSolver(solver, outer, inner, hessian, bar), initial)
+        if first is not None:
+            motion = with_braking(first, motion, task)
+            checked = motion.check()
+    if wrapped:
+        motion.info["wrapped"] = wrapped
+    if own_limits and objective == "time" and check != "off":
+        warn_unlimited("plan_point_to_point", motion, ignore)
     report_or_raise("plan_point_to_point", checked, check, "use more nodes or interior points", motion)
     return motion
 

@@ -9,11 +9,11 @@ from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from ..optimal_control.solver import solve
 from .arguments import MOST_NODES
-from .feasibility import shortest_time
+from .feasibility import rest_to_rest
 from .guess import resampled, smooth_motion
 from .motion import failure, solved
 from .motion_problem import MARGINS, KindOfMotion, motion_problem
-from .quantities import BOUNDED, RATES
+from .quantities import QUANTITIES, RATES
 from .tightening import tighten, worst
 
 _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
@@ -68,7 +68,7 @@ def plan(task, settings, solver, initial):
     it keeps them it is the optimum. If not, it is a bad start for the search with torque (on the Panda three
     times the iterations of a smooth motion within the limits), so that begins from the same guess as this.
     """
-    rest = shortest_time(task.distance, task.limits.v, task.limits.dv, task.limits.d2v) if task.rests else [0.0]
+    rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
     for kinematic in [True, False] if _torque_can_wait(task, settings, initial) else [False]:
         motion, checked = _tightened(task, settings, solver, kinematic, initial)
@@ -85,7 +85,7 @@ def _torque_can_wait(task, settings, initial):
     """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
     where they are sure to bind."""
     limits = task.limits
-    bounded = np.any([np.isfinite(getattr(limits, k)) for k in RATES], axis=0)
+    bounded = np.any([limits.bounded(k) for k in RATES], axis=0)
     known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
     free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
     return free and not known and not _rate_binds(task, settings)
@@ -100,13 +100,14 @@ def _rate_binds(task, settings):
     limits = task.limits
     if not task.rests or settings["mesh"] == "fixed" or task.continuity > 2:
         return False
-    joint = int(np.argmax(shortest_time(task.distance, limits.v, limits.dv, limits.d2v)))
-    jerk = min(limits.d2v[joint], limits.dv[joint] * settings["nodes"] / max(settings["shortest"], 1e-6))
+    joint = int(np.argmax(rest_to_rest(limits, task.distance)))
+    dv, d2v = (limits.larger(k)[joint] for k in ("dv", "d2v"))
+    jerk = min(d2v, dv * settings["nodes"] / max(settings["shortest"], 1e-6))
     d2v = np.zeros(len(task.names))
     d2v[joint] = jerk if np.isfinite(jerk) else 0.0
     rest = np.zeros(len(task.names))
     rates = [np.abs(np.array(task.dynamics(state[0], rest, rest, d2v)[1])).ravel() for state in (task.start, task.goal)]
-    return bool(max(rate[joint] for rate in rates) > limits.dtau[joint])
+    return bool(max(rate[joint] for rate in rates) > limits.smaller("dtau")[joint])
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +213,7 @@ def _near(task, state, ends):
 def _shape(task, settings, kinematic):
     """What makes unknowns and constraints the same in number and meaning."""
     limits = task.limits
-    finite = np.isfinite([*limits.q, *(getattr(limits, k) for k in BOUNDED)])
+    finite = np.isfinite([limits.bounds(k) for k in QUANTITIES])
     kept = tuple(settings[k] for k in ("nodes", "interior", "mesh"))
     ends = (len(task.start), len(task.goal), limits.v_of_q is None)
     return (task.continuity, kinematic, *kept, *ends, task.moving.tobytes(), finite.tobytes())

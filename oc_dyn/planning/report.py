@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,9 @@ class Report:
     rows: tuple of ReportRow. jumps: {quantity: largest jump at the breakpoints} of q and the derivatives that should be
     continuous. ends: {quantity: largest miss of the start and goal asked for}. shares: {quantity: (n,) per joint}.
     unchecked: limited quantities that only the robot can tell, where it is not at hand; ok() is False then.
+    braking: (time [s] until which joints brake that started faster than a limit, their names): their velocities count
+    from then on; None where none does. wrapped: {joint: full turns added to its goal} of those that went the short way
+    round.
     """
 
     rows: tuple[ReportRow, ...]
@@ -63,6 +66,8 @@ class Report:
     joints: tuple[str, ...]
     dt: float
     unchecked: tuple[str, ...] = ()
+    braking: tuple[float, tuple[str, ...]] | None = None
+    wrapped: dict[str, int] = field(default_factory=dict)
 
     @property
     def worst(self) -> float:
@@ -87,6 +92,12 @@ class Report:
         lines.append("jumps at breakpoints: " + ", ".join(f"{k} {x:.1e}" for k, x in self.jumps.items()))
         if self.ends:
             lines.append("start and goal missed by: " + ", ".join(f"{k} {x:.1e}" for k, x in self.ends.items()))
+        if self.braking:
+            too_fast = ", ".join(terminal(x) for x in self.braking[1])
+            lines.append(f"started faster than a limit: {too_fast}; velocities count from {self.braking[0]:.4g} s on")
+        if self.wrapped:
+            turns = ", ".join(f"{terminal(k)} ({n:+d} turns)" for k, n in self.wrapped.items())
+            lines.append(f"went the short way round: {turns}")
         verdict = "within all limits" if self.worst <= 1 + 1e-6 else "within 0.5 % of all limits"
         if self.worst > 1.005:
             verdict = "limits exceeded"
@@ -106,6 +117,9 @@ def report(motion: Any, limits: Limits | None, dt: float) -> Report:
     """
     limits = Limits(motion.joints) if limits is None else limits
     found = _exact(motion, limits) if hasattr(motion, "pieces") else {}
+    braking = _braking(motion)
+    if braking and "v" in found:
+        _skip_braking(motion, limits, found, braking)
     moved = np.abs(np.diff(motion.q, axis=0)).max(axis=1)
     steps = intervals(motion.t, moved, dt)
     rest = [k for k in _asked(motion, limits) if k not in found]
@@ -119,10 +133,10 @@ def report(motion: Any, limits: Limits | None, dt: float) -> Report:
         numbers = (float(y[i]) for y in (x.time, x.value, x.limit))
         rows.append(ReportRow(quantity, float(x.share[i]), motion.joints[i], *numbers))
     step = max(dt, float((np.diff(motion.t) / steps).max()))
-    torque = [k for k in DYNAMIC if np.isfinite(getattr(limits, k)).any()]
+    torque = [k for k in DYNAMIC if limits.bounded(k).any()]
     return Report(
         tuple(rows), motion.jumps(), _ends(motion), shares, motion.joints, step,
-        tuple(k for k in torque if k not in shares),
+        tuple(k for k in torque if k not in shares), braking, _wrapped(motion),
     )  # fmt: skip
 
 
@@ -134,24 +148,57 @@ def _asked(motion: Any, limits: Limits) -> list[str]:
 
 def _is_told(quantity: str, limits: Limits | None) -> bool:
     """Whether a quantity has a row and a column though it may have no limit."""
-    limited = limits is not None and quantity != "q" and np.isfinite(getattr(limits, quantity)).any()
+    limited = limits is not None and quantity != "q" and limits.bounded(quantity).any()
     return BY_NAME[quantity].usual or bool(limited)
 
 
 def _exact(motion: Any, limits: Limits) -> dict[str, Extreme]:
     """{quantity: Extreme} of those that are polynomials."""
     out = {}
-    for d, quantity in enumerate(KINEMATIC):
+    for quantity in KINEMATIC:
         if quantity not in _asked(motion, limits):
             continue
-        low, at_low, high, at_high = of_polynomials(motion.t, motion.pieces, d)
-        lower, upper = limits.q if d == 0 else (-getattr(limits, quantity), getattr(limits, quantity))
-        limited = np.isfinite(lower) | np.isfinite(upper)
-        of_low, of_high = _share(low, lower, upper), _share(high, lower, upper)
-        up = np.where(limited, of_high >= of_low, np.abs(high) >= np.abs(low))
-        parts = ((of_high, of_low), (high, low), (upper, lower), (at_high, at_low))
-        out[quantity] = Extreme(*(np.where(up, a, b) for a, b in parts))
+        out[quantity] = _exact_of(motion.t, motion.pieces, limits, quantity)
     return out
+
+
+def _exact_of(t: Array, pieces: Array, limits: Limits, quantity: str) -> Extreme:
+    """The worst of q or a derivative of polynomials."""
+    low, at_low, high, at_high = of_polynomials(t, pieces, BY_NAME[quantity].order)
+    lower, upper = limits.bounds(quantity)
+    limited, share = limits.bounded(quantity), share_of_range if quantity == "q" else share_of_rate
+    of_low, of_high = share(low, lower, upper), share(high, lower, upper)
+    up = np.where(limited, of_high >= of_low, np.abs(high) >= np.abs(low))
+    parts = ((of_high, of_low), (high, low), (upper, lower), (at_high, at_low))
+    return Extreme(*(np.where(up, a, b) for a, b in parts))
+
+
+def _braking(motion: Any) -> tuple[float, tuple[str, ...]] | None:
+    """Until when joints brake, and their names."""
+    told = motion.info.get("braking")
+    if not isinstance(told, dict) or not isinstance(told.get("until"), float):
+        return None
+    joints = told.get("joints")
+    return told["until"], tuple(str(x) for x in joints) if isinstance(joints, (list, tuple)) else ()
+
+
+def _wrapped(motion: Any) -> dict[str, int]:
+    """{joint: turns} of those that went the short way round."""
+    told = motion.info.get("wrapped")
+    return {str(k): n for k, n in told.items() if isinstance(n, int)} if isinstance(told, dict) else {}
+
+
+def _skip_braking(
+    motion: Any, limits: Limits, found: dict[str, Extreme], braking: tuple[float, tuple[str, ...]],
+) -> None:  # fmt: skip
+    """Replace what is told of velocities of joints that brake by what they are afterwards."""
+    k = int(np.argmin(np.abs(motion.t - motion.t[0] - braking[0])))
+    if not 0 < k < len(motion.pieces):
+        return
+    rest = _exact_of(motion.t[k:], motion.pieces[k:], limits, "v")
+    braked = np.isin(motion.joints, braking[1])
+    for name, x in vars(found["v"]).items():
+        setattr(found["v"], name, np.where(braked, getattr(rest, name), x))
 
 
 def _measured(
@@ -163,13 +210,14 @@ def _measured(
     for quantity, value, low, high, share in quantities(samples, limits, asked):
         if quantity == "tau" and counts(motion.robot, motion.friction):
             values = [value + x for x in coulomb_bounds(motion.robot, samples.v, in_order)]
-            both = [_share(x, low, high) for x in values]
+            both = [share_of_rate(x, low, high) for x in values]
             up = both[1] >= both[0]
             value, share = np.where(up, *values[::-1]), np.maximum(*both)
         if quantity == "dtau" and in_order and counts(motion.robot, motion.friction):
             share, value = _at_turns(motion, limits, samples, piece, s, share, value)
-        middle = 0.0 if quantity == "v_of_q" else _middle(low, high)
-        out[quantity] = share, value, np.where((value >= middle) | ~np.isfinite(low), high, low)
+        middle = _middle(low, high) if quantity == "q" else 0.0
+        up = ((value >= middle) & np.isfinite(high)) | ~np.isfinite(low)
+        out[quantity] = share, value, np.where(up, high, low)
     return out
 
 
@@ -196,9 +244,9 @@ def _add_jumps(motion: Any, limits: Limits, found: dict[str, Extreme]) -> None:
         if quantity not in found:
             continue
         worst = found[quantity]
-        hit = joints & np.isfinite(getattr(limits, quantity))
+        hit, (low, high) = joints & limits.bounded(quantity), limits.bounds(quantity)
         worst.share, worst.value = np.where(hit, np.inf, worst.share), np.where(hit, np.inf, worst.value)
-        worst.limit = np.where(hit, getattr(limits, quantity), worst.limit)
+        worst.limit = np.where(hit, np.where(np.isfinite(high), high, low), worst.limit)
         worst.time = np.where(hit, time, worst.time)
 
 
@@ -219,20 +267,32 @@ def quantities(
             continue
         if limits is None:
             low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
-        elif quantity == "q":
-            low, high = (np.broadcast_to(x, shape) for x in limits.q)
         else:
-            high = np.broadcast_to(getattr(limits, quantity), shape)
-            low = -high
-        value = getattr(samples, quantity)
-        out.append((quantity, value, low, high, _share(value, low, high)))
+            low, high = (np.broadcast_to(x, shape) for x in limits.bounds(quantity))
+        value, share = getattr(samples, quantity), share_of_range if quantity == "q" else share_of_rate
+        out.append((quantity, value, low, high, share(value, low, high)))
     if limits is not None and limits.v_of_q is not None and (asked is None or "v_of_q" in asked):
         low, high = (np.array(x).T for x in velocity_bounds(limits)(samples.q.T))
-        out.append(("v_of_q", samples.v, low, high, _share_at_position(samples.v, limits.v, low, high)))
+        out.append(("v_of_q", samples.v, low, high, _share_at_position(samples.v, limits.unit("v"), low, high)))
     return out
 
 
-def _share(value: Array, low: Array, high: Array) -> Array:
+def share_of_rate(value: Array, low: Array, high: Array) -> Array:
+    """Share of the limit on its side that a value uses, 0 at 0. What is over a small limit, with a large one on the
+    other side, counts as over a tenth of that at least."""
+    if np.array_equal(-np.asarray(low), high):
+        return share_of_range(value, low, high)
+    sizes = np.abs([low, high])
+    larger = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=0)
+    near = np.where(value >= 0, high, -low)
+    over = np.abs(value) - near
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        beyond = 1 + over / np.maximum(near, 0.1 * larger)
+        share = np.where(over > 0, beyond, np.where(near > 0, np.abs(value) / near, 0.0))
+    return np.where(np.abs(value) <= 1e-9, np.where(near > 0, share, 0.0), share)
+
+
+def share_of_range(value: Array, low: Array, high: Array) -> Array:
     """Share of a limit used: 1 at a limit, 0 in the middle between two; with one limit, 1 plus what is over it. What is
     over a range of more than 2 counts as over one of 2, so that wide ranges make no light of it."""
     middle = _middle(low, high)
@@ -247,9 +307,9 @@ def _share(value: Array, low: Array, high: Array) -> Array:
     return np.where(only_one, np.maximum(1 + one_sided, 0.0), share)
 
 
-def _share_at_position(v: Array, limit: Array, low: Array, high: Array) -> Array:
+def _share_at_position(v: Array, unit: Array, low: Array, high: Array) -> Array:
     """Share of velocity limits that depend on position; an excess counts by a quarter of the plain limit at least."""
-    least = 0.25 * np.where(np.isfinite(limit) & (limit > 0), limit, 1.0)
+    least = 0.25 * unit
     over = np.maximum(v - high, low - v)
     bound = np.where(v - high >= low - v, high, -low)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -130,3 +130,8 @@ def test_plants_and_measurements_are_checked():
     x = ca.SX.sym("x", 5)
     with pytest.raises(od.UnknownName, match="speed"):
         control.closed_loop(plant, np.zeros(5), 3, {}, ca.Function("m", [x], [x[2:4]], ["x"], ["speed"]))
+
+
+def test_what_is_no_problem_is_named():
+    with pytest.raises(od.ShapeError, match="got 3, expected an od.Problem"):
+        od.mpc(3)

@@ -1,0 +1,71 @@
+"""What `oc-dyn plan` makes of --payload, --tool, --to-pose and --frame: a robot that carries things, and a goal."""
+
+import numpy as np
+
+import oc_dyn as od
+
+from .command_line import named_numbers, numbers_of
+from .errors import ShapeError
+from .lie import so3
+from .model.inertia import Inertia
+
+_STARTS = 20  # of the search for a configuration at a pose
+_TENSOR = ((0, 1, 2), (1, 3, 4), (2, 4, 5))  # places in ixx, ixy, ixz, iyy, iyz, izz
+TOOL = "tool"
+PAYLOAD = "FRAME=MASS[,X,Y,Z[,IXX,IXY,IXZ,IYY,IYZ,IZZ]]"
+POSE = "X,Y,Z[,ROLL,PITCH,YAW | ,QW,QX,QY,QZ]"
+
+
+def equipped(robot, tool, payloads):
+    """The robot with a frame "tool" from FRAME=X,Y,Z[,ROLL,PITCH,YAW or quaternion], or None, and carrying payloads of
+    words FRAME=MASS[,X,Y,Z[,IXX,IXY,IXZ,IYY,IYZ,IZZ]]; a payload may be fixed to the tool."""
+    if tool is not None:
+        ((frame, values),) = named_numbers("--tool", [tool]).items()
+        p, R = _pose("--tool", values)
+        robot = robot.with_frame(TOOL, frame, p, R)
+    for k, (frame, values) in enumerate(named_numbers("--payload", payloads).items()):
+        if len(values) not in (1, 4, 10):
+            raise ShapeError(f"--payload {frame}: got {len(values)} numbers, expected 1, 4 or 10: {PAYLOAD}")
+        com, tensor = (values[1:4] or (0, 0, 0)), np.array(values[4:] or [0.0] * 6)[[_TENSOR]][0]
+        name = "payload" if not k else f"payload_{k + 1}"
+        robot = robot.with_payload(frame, Inertia.from_com(values[0], com, tensor), name)
+    return robot
+
+
+def goal_at(robot, text, frame, start):
+    """(Configuration that brings the frame to a pose of that text, near the start, and what the manifest tells of
+    it). frame: None for the tool, or the robot's one outermost link."""
+    try:
+        p, R = _pose("--to-pose", numbers_of(text))
+    except ValueError as error:
+        raise ShapeError(f"--to-pose: expected {POSE}: {error}") from None
+    frame = _tip(robot) if frame is None else frame
+    goal = od.inverse_kinematics(robot, frame, p=p, R=R, q_start=start, starts=_STARTS)
+    told = {"frame": frame, "p": p.tolist()} | ({} if R is None else {"R": R.tolist()})
+    return goal, told
+
+
+def _tip(robot):
+    if TOOL in robot.frames:
+        return TOOL
+    links, joints, *_ = robot.description
+    parents = {j.parent for j in joints}
+    tips = [name for name in links if name not in parents and not name.startswith("payload")]
+    if len(tips) != 1:
+        raise ShapeError(f"--to-pose: {robot.name} has several outermost links, say which by --frame: {tips}")
+    return tips[0]
+
+
+def _pose(option, values):
+    """(p (3,), R (3, 3) or None) from 3, 6 or 7 numbers."""
+    p, turn = np.array(values[:3]), np.array(values[3:])
+    if len(values) not in (3, 6, 7):
+        raise ShapeError(f"{option}: got {len(values)} numbers, expected 3, 6 or 7: {POSE}")
+    if not turn.size:
+        return p, None
+    if turn.size == 3:
+        return p, np.array(so3.rpy(*turn), float)
+    length = float(np.linalg.norm(turn))
+    if not abs(length - 1) < 1e-3:
+        raise ShapeError(f"{option}: the quaternion has the norm {length:.6g}, expected 1: {POSE}")
+    return p, np.array(so3.quat_to_rot(turn / length), float)

@@ -1,0 +1,132 @@
+"""oc-dyn plan: tools, payloads, goals given as poses, velocities at the start, moving pictures."""
+
+import json
+
+import numpy as np
+import pytest
+
+import oc_dyn as od
+from oc_dyn import cli, plan_options
+from oc_dyn.lie import so3
+
+START = [0.0, -0.78, 0.0, -2.36, 0.0, 1.57, 0.78]
+QUICK = ["--nodes", "8", "--scale", "v=0.5", "dv=0.5", "--ignore", "dtau", "d2v"]
+
+
+def pose(robot, frame, q):
+    out = od.function(robot, "frame_pose", frame=frame)(q=q)
+    return np.array(out["p"]).ravel(), np.array(out["R"])
+
+
+def refused(capsys, *words):
+    assert cli.main([str(w) for w in words]) == 2
+    return capsys.readouterr().err
+
+
+def test_a_payload_of_the_command_line_weighs_what_it_says():
+    panda = od.robots.panda()
+    tensor = np.array([[0.02, 0.001, 0.002], [0.001, 0.03, 0.003], [0.002, 0.003, 0.04]])
+    words = ["panda_link7=1.5,0.01,0.02,0.1,0.02,0.001,0.002,0.03,0.003,0.04"]
+    carrying = plan_options.equipped(panda, None, words)
+    expected = panda.with_payload("panda_link7", od.Inertia.from_com(1.5, (0.01, 0.02, 0.1), tensor))
+    given = {"q": START, "v": np.ones(7), "dv": np.ones(7)}
+    tau = [np.array(od.function(r, "inverse_dynamics")(**given)["tau"]).ravel() for r in (carrying, expected, panda)]
+    assert np.array_equal(tau[0], tau[1])
+    assert np.abs(tau[0] - tau[2]).max() > 1
+
+
+def test_a_tool_is_a_frame_that_goals_are_of():
+    panda = od.robots.panda()
+    armed = plan_options.equipped(panda, "panda_link7=0,0,0.2,0.1,0.2,0.3", [])
+    R = np.array(so3.rpy(0.1, 0.2, 0.3), float)
+    (p, R0), (p_tool, R_tool) = pose(panda, "panda_link7", START), pose(armed, "tool", START)
+    assert np.allclose(p_tool, p + R0 @ [0, 0, 0.2], atol=1e-14)
+    assert np.allclose(R_tool, R0 @ R, atol=1e-14)
+    target = p_tool + [0.05, -0.1, 0.02]
+    goal, told = plan_options.goal_at(armed, ",".join(map(repr, target.tolist())), None, START)
+    assert told == {"frame": "tool", "p": target.tolist()}
+    assert np.allclose(pose(armed, "tool", goal)[0], target, atol=1e-9)
+
+
+@pytest.mark.parametrize("angles", [True, False])
+def test_a_pose_of_angles_or_a_quaternion(angles):
+    panda, turn = od.robots.panda(), (3.0, 0.1, 0.2)
+    R = np.array(so3.rpy(*turn), float)
+    values = turn if angles else od.interop.rotation_to_quaternion(R)
+    text = ",".join(map(repr, [0.45, 0.1, 0.4, *map(float, values)]))
+    goal, told = plan_options.goal_at(panda, text, "panda_link8", START)
+    found = pose(panda, "panda_link8", goal)
+    assert np.allclose(found[0], [0.45, 0.1, 0.4], atol=1e-9)
+    assert np.allclose(found[1], R, atol=1e-9)
+    assert np.allclose(told["R"], R, atol=1e-12)
+
+
+def test_of_several_starts_the_nearest_solution_is_taken():
+    arm = od.robots.planar_arm(2)
+    p = pose(arm, arm.bodies[-1].name, [0.5, 1.0])[0]
+    frame = arm.bodies[-1].name
+    single = od.inverse_kinematics(arm, "tip", p=pose(arm, "tip", [0.5, 1.0])[0], q_start=[0.4, 0.8])
+    several = od.inverse_kinematics(arm, "tip", p=pose(arm, "tip", [0.5, 1.0])[0], q_start=[0.4, 0.8], starts=10)
+    assert np.allclose(several, [0.5, 1.0], atol=1e-8)
+    assert np.linalg.norm(several - [0.4, 0.8]) <= np.linalg.norm(single - [0.4, 0.8]) + 1e-9
+    assert np.allclose(pose(arm, frame, several)[0], p, atol=1e-9)
+
+
+def test_plan_to_a_pose_with_a_moving_start_a_payload_and_a_picture(capsys, tmp_path):
+    words = ["plan", "panda", "--from", *START, "--to-pose", "0.45", "0.1", "0.4", "--payload", "panda_link7=1"]
+    words += ["--tool", "panda_link7=0,0,0.2", "--start-velocity", "0.1", "0", "0", "-0.1", "0", "0", "0", "--gif"]
+    assert cli.main([str(w) for w in [*words, *QUICK, "--out", tmp_path]]) == 0, capsys.readouterr().err
+    facts = json.loads((tmp_path / "manifest.json").read_text())
+    assert facts["to_pose"] == {"frame": "tool", "p": [0.45, 0.1, 0.4]}
+    plan = od.Trajectory.load(tmp_path / "plan.npz")
+    assert np.allclose(plan.v[0], [0.1, 0, 0, -0.1, 0, 0, 0], atol=1e-9)
+    armed = od.robots.panda().with_frame("tool", "panda_link7", (0, 0, 0.2))
+    assert np.allclose(pose(armed, "tool", plan.q[-1])[0], [0.45, 0.1, 0.4], atol=1e-6)
+    assert (tmp_path / "plan.gif").read_bytes()[:4] == b"GIF8"
+    assert (tmp_path / "joint_trajectory.json").exists()
+
+
+PLAN = ["plan", "panda", "--from", *START, "--out", "never_written"]
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--to-pose", "0.4", "0.1"], "got 2 numbers, expected 3, 6 or 7"),
+        (["--to-pose", "0.4,0.1,0.4,1,1,0,0"], "norm 1.41421"),
+        (["--to-pose", "5", "0", "0"], "cannot get there"),
+        (["--to-pose", "0.4,0.1,0.4", "--to", *START], "give one of them"),
+        (["--to-pose", "0.4,0.1,0.4", "--frame", "panda_lnk8"], "panda_link8"),
+        (["--to-pose", "here"], "--to-pose"),
+        (["--frame", "panda_link8", "--to", *START], "--frame is what --to-pose is of"),
+        (["--to", *START, "--payload", "panda_link8=1,2"], "expected 1, 4 or 10"),
+        (["--to", *START, "--payload", "hand=1"], "frame of panda"),
+        (["--to", *START, "--payload", "3"], "NAME=NUMBER"),
+        (["--to", *START, "--payload", "panda_link8=-1"], "mass"),
+        (["--to", *START, "--payload", "panda_link8=1", "panda_link8=2"], "given twice"),
+        (["--to", *START, "--tool", "panda_link8=1"], "expected 3, 6 or 7"),
+        (["--to", *START, "--start-velocity", "1"], "got 1 numbers, expected 7"),
+        (["--to", *START, "--via", *START, "--start-velocity", *START], "omit --start-velocity"),
+        (["--to", *START, "--start-velocity", *[90] * 7], "v"),
+    ],
+)
+def test_mistakes_are_named(capsys, words, said):
+    assert said in refused(capsys, *PLAN, *words)
+
+
+def test_a_frame_keeps_the_robot_as_it_is():
+    panda = od.robots.panda()
+    armed = panda.with_frame("tool", "panda_link8", (0, 0, 0.1))
+    f, g = (od.function(r, "inverse_dynamics") for r in (panda, armed))
+    assert f.n_instructions() == g.n_instructions()
+    assert set(armed.frames) == {*panda.frames, "tool"}
+    for bad, error in (
+        (("panda_link8", "panda_link8"), od.ModelError),
+        (("", "panda_link8"), od.ModelError),
+        (("tool", "lnk8"), od.UnknownName),
+        (("tool", "panda_link8", (0, 0)), od.ShapeError),
+        (("tool", "panda_link8", (0, 0, 0), -np.eye(3)), od.ShapeError),
+        (("tool", "panda_link8", (0, 0, np.nan)), od.ShapeError),
+    ):
+        with pytest.raises(error):
+            panda.with_frame(*bad)
