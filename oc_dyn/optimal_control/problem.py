@@ -581,7 +581,9 @@ class Problem:
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
         or one of integrators.py, as radau(degree=4).
-        solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
+        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Other
+        solvers of this CasADi can be named, too, with derivatives by AD, but most serve for few problems: see
+        results/suite_solvers. hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, of any mesh, method or number of phases: what has the same name is taken from it, a CheckWarning tells
         what has to be guessed; of the same problem and method with its multipliers.
