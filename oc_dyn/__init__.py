@@ -43,7 +43,7 @@ from .control.mpc import mpc
 from .planning.path import plan_along_path
 from .planning.point_to_point import plan_point_to_point
 from .planning.pose_path import pose_path
-from .optimal_control.problem import Problem
+from .optimal_control.problem import Problem, load_solution
 from .planning.rollout import motion_report, rollout, simulate
 from .planning.tightening import tighten
 from .planning.trajectory import Trajectory
@@ -92,6 +92,7 @@ __all__ = [
     "identification",
     "interop",
     "inverse_kinematics",
+    "load_solution",
     "methods",
     "motion_report",
     "mpc",

@@ -10,10 +10,13 @@ import os
 import secrets
 import shutil
 import stat
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .errors import FileError
 from .interrupts import watched
@@ -154,6 +157,40 @@ def parsed_json(source: str, text: str) -> Any:
         if isinstance(error, FileError):
             raise
         raise FileError(source, [f"not JSON that can be read: {error}"]) from None
+
+
+def read_npz(path: StrPath, what: str) -> dict[str, Any]:
+    """{name: array} of an npz file, which may hold numbers and texts, no objects; FileError for all else. what: of
+    which it is, for messages."""
+    source = os.fspath(path)
+    data = io.BytesIO(read_bytes(source))
+    try:
+        _bound(source, what, data)
+        data.seek(0)
+        with np.load(data, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except FileError:
+        raise
+    except Exception as error:  # of zip, its compressors, numpy's headers: each has its own
+        raise FileError(source, [f"not an npz file of a {what}: {error}"]) from error
+
+
+def _bound(source: str, what: str, data: io.BytesIO) -> None:
+    """Nothing is unpacked that is larger than such files are, or that claims to be larger than it is."""
+    with zipfile.ZipFile(data) as archive:
+        members = archive.infolist()
+        if len({m.filename for m in members}) != len(members):
+            raise FileError(source, ["two of its tables have one name"])
+        whole = sum(m.file_size for m in members)
+        if whole > min(MAX_BYTES, max(50e6, 100 * len(data.getbuffer()))):
+            raise FileError(source, [f"it would unpack to {whole / 1e6:g} MB, which no {what} of its size does"])
+        for member in members:
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                read: Any = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                shape, _, dtype = read[version](file)
+                if int(np.prod([int(x) for x in shape], dtype=object)) * dtype.itemsize > member.file_size:
+                    raise FileError(source, [f"table {member.filename!r} says that it has the shape {shape}"])
 
 
 def _once(source: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

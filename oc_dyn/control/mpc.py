@@ -29,7 +29,6 @@ from ..codegen.source import c_source
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
 from ..interrupts import check_deadline, watched
 from ..numbers import shortened
-from ..optimal_control.manifolds import normalised
 from ..optimal_control.problem import Problem
 from ..optimal_control.solver import checked_options, refusal
 from ..types import Array, ExpressionLike, Numbers, StrPath
@@ -148,7 +147,7 @@ class PredictiveController:
 
     def _first(self, outputs: dict[str, Any], unknowns: Any, p: Any) -> Any:
         made = self.made
-        x = normalised(made.states, made.x_scale * unknowns[: made.x_scale.size])
+        x = made.x_scale * unknowns[: made.x_scale.size]
         at = made.x_scale.size
         u = made.u_scale * unknowns[at : at + made.u_scale.size]
         columns = []

@@ -22,7 +22,11 @@ def evaluated(made, expressions, name="f"):
     constants = [*(ca.vertsplit(T) if made.times else []), *made.split(p, made.p), *made.split(s, made.own)]
     constants += [relative] if made.free_mesh else []
     values = made.at(expressions, x, u, constants)
-    f = ca.Function(name, [x, u, c], [ca.densify(ca.vertcat(ca.MX(0, 1), *map(ca.vec, values)))])
+    return expanded(ca.Function(name, [x, u, c], [ca.densify(ca.vertcat(ca.MX(0, 1), *map(ca.vec, values)))]))
+
+
+def expanded(f):
+    """f written out in scalars, which is evaluated faster, or as it is where it calls what has no such form."""
     try:
         return f.expand()
     except RuntimeError:  # it calls something that has no SX form
@@ -87,6 +91,7 @@ class PhaseFunctions:
     joined: list  # rows of the states that a join changes
     joins: ca.Function
     known: list  # [(states, controls, share, lengths) -> None] that set states of chains and bodies within an interval
+    free: set  # rows of the states that have a next value and are known within intervals
     dense: tuple  # limits (one row each) that have to hold everywhere, with their Function
     nodal: tuple  # the same of those that can be evaluated at nodes alone, or have to hold there alone
     rest: tuple  # of what holds at nodes alone, but can be told between them: equations of methods of low order, and
@@ -132,6 +137,7 @@ def phase_functions(made, phase, bounds):
         joined,
         evaluated(made, list(phase.join.values()), "joins"),
         known,
+        free,
         **{name: (rows, evaluated(made, [r.expression for r in rows], "limits")) for name, rows in groups.items()},
     )
 
@@ -198,9 +204,16 @@ def _set_spline(x, u, own, last, share):
     """Control points of the same polynomial with the interval's start moved by a share of it; the last is a control."""
     degree = len(own)
     W = uniform_b_spline(degree)
-    powers = np.array([at(degree, d, share) / factorial(d) for d in range(degree + 1)])  # Taylor shift by share
     points = np.stack([*(x[i] for i in own), u[last]])
-    moved = np.tensordot(np.linalg.solve(W, powers @ W), points, axes=1)
+
+    def moves(share):
+        powers = np.array([at(degree, d, share) / factorial(d) for d in range(degree + 1)])  # Taylor shift by share
+        return np.linalg.solve(W, powers @ W)
+
+    if np.ndim(share):
+        moved = np.einsum("kij,jnk->ink", np.array([moves(s) for s in share]), points)
+    else:
+        moved = np.tensordot(moves(share), points, axes=1)
     _set(x, own, moved[:-1])
     u[last] = moved[-1]
 

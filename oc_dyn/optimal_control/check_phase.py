@@ -34,7 +34,7 @@ class Part:
     def __init__(self, solution, phase, functions, constants, inner, first):
         made, N = solution.transcribed, phase.nodes
         here = slice(first, first + N)
-        self.made, self.phase, self.f, self.N = made, phase, functions, N
+        self.made, self.phase, self.f, self.N, self.first = made, phase, functions, N, first
         self.t, self.h = solution.t[here], np.diff(solution.t)[here]
         self.relative = solution.relative_lengths[here]
         # of a state whose scale nobody gave the largest value, as 1 may be far more; below 1e-4 solvers leave noise
@@ -44,14 +44,16 @@ class Part:
         self.x, self.following = solution.x[here].T, solution.x[first + 1 : first + N + 1].T
         self.constants = constants
         self.lower, self.upper = (joined(getattr(v, b) for v in made.controls)[:, None] for b in ("lower", "upper"))
+        self.bounded = made.control_degree > 0  # polynomials that bounds hold for everywhere
         points = [
             (0.0, solution.u[here].T),
-            *((share, y.T) for like, share, _, y in inner if like == "u" and share < 1),
+            *((share, y.T) for like, share, _, y in inner if like == "u" and (share < 1 or self.bounded)),
         ]
         if made.nodal:  # at the end of a phase the last controls are not those of the next node
             ends = [y.T for like, share, _, y in inner if like == "u" and share == 1]
             points.append((1.0, ends[0] if ends else solution.u[first + 1 : first + N + 1].T))
         self.shares, self.controls = ([x[i] for x in points] for i in (0, 1))
+        self.inner_points = inner
         self.inner_states = [(share, rows, y) for like, share, rows, y in inner if like == "x" and share < 1]
         self.rates_of = buffered(functions.rates, N, self.constants)
         self.clip, self.jacobian, self.flow = False, None, None
@@ -67,9 +69,10 @@ class Part:
         return np.clip(u, self.lower, self.upper) if self.clip else u
 
     def straight(self, share):
-        """Controls on straight lines between the points where they are free: no bound is left that the points keep."""
-        if len(self.shares) == 1:
-            return self.controls[0]
+        """Controls on straight lines between the points where they are free: no bound is left that the points keep.
+        Those that are bounded everywhere are polynomials."""
+        if len(self.shares) == 1 or self.bounded:
+            return self.polynomial(share)
         order = np.argsort(self.shares)
         at = [self.shares[i] for i in order]
         k = min(max(int(np.searchsorted(at, share, "right")) - 1, 0), len(at) - 1)
@@ -160,7 +163,7 @@ class Part:
                     rows.append(self.state_row(what, i, difference[:, kept], ends[:, kept], times))
         rows += self.inner(grid, values, slopes) if known else []
         rows += self.limits(grid, values, slopes, gap)
-        if len(self.shares) > 2 and any(self.leaves(s) for s in (0.25, 0.75)):
+        if len(self.shares) > 2 and not self.bounded and any(self.leaves(s) for s in (0.25, 0.75)):
             rows += self.clipping(values[-1], tolerance)
         return rows, values[-1][-1], error
 
@@ -201,7 +204,7 @@ class Part:
             middle = (self.x + self.following)[self.f.rated] / 2 + (slopes[0][:-1] - end) / 8
             points.append((0.5, self.f.rated, middle.T))
         for share, which, found in points:
-            y = _hermite(grid, values, slopes, share)[:-1]
+            y = hermite(grid, values, slopes, share)[:-1]
             place = {i: k for k, i in enumerate(self.f.rated)}
             right = np.zeros_like(self.x)
             right[which] = y[[place[i] for i in which]]
@@ -219,12 +222,12 @@ class Part:
         """Bounds of states, and limits, on a dense grid of the motion, which is moved to pass through the nodes."""
         made, f = self.made, self.f
         states, controls, smooth, times = [], [], [], []
-        several = len(self.shares) > 2  # ways to join the points at which controls are free
+        several = len(self.shares) > 2 and not self.bounded  # ways to join the points at which controls are free
         known = sorted({*f.rated, *(i for i in f.mapped if f.known)})
         dense = np.linspace(0, 1, GRID * (len(grid) - 1) + 1)
         for share in np.unique(np.concatenate([dense, self.shares])):
             x, u = self.within(share, self.straight(share))
-            x[f.rated] = _hermite(grid, values, slopes, share)[:-1]
+            x[f.rated] = hermite(grid, values, slopes, share)[:-1]
             x[known] += share * gap[known]
             states.append(x)
             controls.append(u)
@@ -245,9 +248,11 @@ class Part:
                 rows += outside("polynomial", names, smooth, lower, upper, t, scales=sizes)
                 values = _nearer(values, smooth, lower, upper)
             rows += outside(what, names, values, lower, upper, t, scales=sizes)
-        points = np.concatenate([self.t + s * self.h for s in self.shares])
-        u, bounds = np.hstack(self.controls), _bounds(made.controls)
-        return rows + outside("bound", made.control_names, u, *bounds, points, scales=made.u_scale)
+        if self.bounded:
+            u, points = everywhere[1], everywhere[-1]
+        else:
+            u, points = np.hstack(self.controls), np.concatenate([self.t + s * self.h for s in self.shares])
+        return rows + outside("bound", made.control_names, u, *_bounds(made.controls), points, scales=made.u_scale)
 
     def leaves(self, share):
         """Whether the polynomial of the controls leaves bounds that the points keep."""
@@ -310,12 +315,17 @@ def _linearly_implicit(rates, slopes, a, b, y):
     return table[-1][-1], table[-1][-1] - table[-1][-2]
 
 
-def _hermite(grid, values, slopes, share):
-    """Cubic through values and slopes of the parts of the grid."""
-    k = min(int(np.searchsorted(grid, share, "right")) - 1, len(grid) - 2)
+def hermite(grid, values, slopes, share, which=None):
+    """Cubic through values and slopes (n, N) of the parts of the grid; which: columns (M,), for shares (M,)."""
+    k = np.minimum(np.searchsorted(grid, share, "right") - 1, len(grid) - 2)
     d = grid[k + 1] - grid[k]
     s = (share - grid[k]) / d
-    a, b, m, n = values[k], values[k + 1], d * slopes[k], d * slopes[k + 1]
+    if which is None:
+        a, b, m, n = values[k], values[k + 1], d * slopes[k], d * slopes[k + 1]
+    else:
+        values, slopes = np.array(values), np.array(slopes)
+        a, b = values[k, :, which].T, values[k + 1, :, which].T
+        m, n = d * slopes[k, :, which].T, d * slopes[k + 1, :, which].T
     return a + s * (m + s * (3 * (b - a) - 2 * m - n + s * (2 * (a - b) + m + n)))
 
 

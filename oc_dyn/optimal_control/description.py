@@ -7,7 +7,7 @@ Bounds of states and controls are given where these are made and never change, s
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -18,7 +18,7 @@ from ..errors import ShapeError
 @dataclass(frozen=True, eq=False)
 class Variable:
     """A state or control: symbol, bounds and scale (n,), and whether the scale was given. Of a state that is a point of
-    a manifold, manifold: a Manifold, and goal: symbol of a parameter (n,), where start or goal fix its end."""
+    a manifold, manifold: a Manifold, and goal: symbol of a parameter (n,), where goal fixes its end by numbers."""
 
     name: str
     symbol: ca.MX
@@ -26,8 +26,8 @@ class Variable:
     upper: np.ndarray
     scale: np.ndarray
     scaled: bool = False
-    manifold: object = None
-    goal: object = None
+    manifold: Any = None
+    goal: Any = None
 
     @property
     def size(self):

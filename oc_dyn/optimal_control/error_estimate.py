@@ -6,13 +6,13 @@ F + e (F* - F) and l + e (l* - l), has by the envelope theorem the derivative of
 sum of (l* - l)_k + c_(k+1)' (F* - F)_k, where c_(k+1) are the costates, minus the multipliers of x_(k+1) - F_k = 0. So
 the objective is off by
 
-    J - J* = sum of (l - l*)_k + c_(k+1)' (F - F*)_k + O(defects^2),
+    J - J* = sum of (l - l*)_k + c_(k+1)' (F - F*)_k + O(defects^2)
 
-with controls of the same kind, as constants on intervals; errors need not be small one by one, their products do.
-Unknowns within intervals, as of collocation, and their multipliers do not appear: they are functions of (x_k, u_k), of
-which the Lagrangian is stationary. What this does not see is what other controls would gain, and limits between the
-nodes.
-Sources: Betts, Practical Methods for Optimal Control, 2010, chapter 4 (errors of intervals); Becker and Rannacher,
+with controls of the same kind. Unknowns within intervals, as of collocation, and their multipliers do not appear: they
+are functions of (x_k, u_k) in which the Lagrangian is stationary; controls of nodes are unknowns that two intervals
+share. What controls of another kind would gain is added, see control_error. Limits that are broken between the nodes
+are not seen, nor is what multipliers mean that are not unique, as where a bang-bang control switches at a node.
+Sources: Betts, Practical Methods for Optimal Control, 2010, section 4.7 (errors of intervals); Becker and Rannacher,
 Acta Numerica 10, 2001, 1-102 (residuals weighted by the adjoint).
 """
 
@@ -23,12 +23,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import Array
+from .check_functions import columns
 from .check_phase import SUBSTEPS
+from .control_error import gains
 from .costates import of_dynamics
 from .solution_check import check, parts_of, terminal_costs
 
 _ENOUGH = 0.1  # of an error: what its integration may be off by
-_STATES, _OBJECTIVE = 1e-9, 1e-11  # errors that are not told apart, relative to the scales and to the cost
+_STATES, _OBJECTIVE = 1e-9, 1e-9  # errors that are not told apart, relative to the scales and to the cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +39,21 @@ class ErrorEstimate:
 
     intervals: for every phase (N,) the largest error of a state over each interval, from node to node, relative to its
     scale (that of Solution.check), infinite where the dynamics cannot be integrated. states: the largest of all.
-    objective: estimate of what the objective is above (below, if negative) the one of the same problem with exact
-    integration and controls of the same kind: costates times defects, and what the method's rule misses of the cost.
-    nan where there are no multipliers, as of a solver that failed. It sees all of the error where that comes from the
-    dynamics, not what controls lose that are constant on intervals.
-    uncertainty: what `objective` may be off by as the integration is inexact itself.
+    objective: how much the objective is above that of the exact optimum, below it if negative: the sum of
+    integration, by costates times defects and what the method's rule misses of the cost, and of controls, what those
+    lose that are constants or polynomials on intervals. All three are nan where there are no multipliers, as of a
+    solver that failed. They are of first order: for errors that are small.
+    uncertainty: what `integration` may be off by as the integration that tells it is inexact itself.
+    losses: for every phase (N,) the size of what each interval adds to `objective`, nan where that cannot be told.
     """
 
     intervals: tuple[Array, ...]
     states: float
     objective: float
     uncertainty: float
+    integration: float
+    controls: float
+    losses: tuple[Array, ...] = ()
 
     def __str__(self):
         worst = max(range(len(self.intervals)), key=lambda k: self.intervals[k].max(initial=0.0))
@@ -55,8 +61,9 @@ class ErrorEstimate:
         if len(self.intervals) > 1:
             where += f" of phase {worst}"
         return (
-            f"error of the states over one interval: up to {self.states:.2g} of their scales ({where}); "
-            f"of the objective: {self.objective:+.2g} (uncertain by {self.uncertainty:.1g})"
+            f"objective off by {self.objective:+.2g}: {self.integration:+.2g} by integration (within "
+            f"{self.uncertainty:.1g}), {self.controls:+.2g} by the kind of controls; states over one interval by up to "
+            f"{self.states:.2g} of their scales ({where})"
         )
 
 
@@ -64,34 +71,60 @@ def estimated(solution):
     """ErrorEstimate of a Solution."""
     if len(solution._flows) < len(solution.transcribed.phases):
         check(solution, 1e-3)
-    costates, cost = of_dynamics(solution), abs(solution.objective)
-    intervals, terms, uncertain, exact = [], [], 0.0, terminal_costs(solution).sum()
+    costates, size = of_dynamics(solution), max(1.0, abs(solution.objective))
+    relative, integration, lost, uncertain = [], solution.objective - terminal_costs(solution).sum(), 0.0, 0.0
+    losses, costs = [], stage_costs(solution)
     for part in parts_of(solution):
-        here = costates[sum(map(len, intervals)) :][: part.N].T
-        flow = _accurate(part, solution._flows[part.phase.number], here, max(1.0, cost))
-        errors, terms_of, uncertain_of = _of_phase(part, flow, here)
-        solution._flows[part.phase.number] = flow
-        intervals.append(errors)
-        terms.append(terms_of)
-        uncertain += uncertain_of
-        exact += flow.end[-1].sum()
-    objective = solution.objective - exact + np.concatenate(terms).sum() if solution.success else np.nan
-    largest = max((float(x.max(initial=0.0)) for x in intervals), default=0.0)
-    if not np.isfinite(uncertain):
-        objective = np.nan
-    return ErrorEstimate(tuple(intervals), largest, float(objective), float(uncertain))
+        here = costates[part.first : part.first + part.N].T
+        flow = solution._flows[part.phase.number] = _accurate(part, solution._flows[part.phase.number], here, size)
+        errors, off, uncertain_here = _of_phase(part, flow, here)
+        relative.append(errors)
+        integration += off.sum() - flow.end[-1].sum()
+        uncertain += uncertain_here
+        gained = _lost(solution, part, flow, here)
+        lost += gained.sum()
+        missed = off + costs[part.first : part.first + part.N] - flow.end[-1]
+        losses.append(np.abs(missed) + np.abs(gained) if solution.success else np.full(part.N, np.nan))
+    if not (solution.success and np.isfinite(uncertain)):
+        integration = lost = np.nan
+    largest = max((float(x.max(initial=0.0)) for x in relative), default=0.0)
+    numbers = (float(x) for x in (integration + lost, uncertain, integration, lost))
+    return ErrorEstimate(tuple(relative), largest, *numbers, tuple(losses))
+
+
+def stage_costs(solution):
+    """(N,) costs of the intervals by the rule of the method."""
+    made, first, out = solution.transcribed, 0, []
+    stages = np.split(solution.unknowns, made.assembly.first[1:-1])
+    common, own = solution.parameters[: made.n_p], solution.parameters[made.n_p :].reshape(-1, made.n_s).T
+    for group in made.assembly.groups[:-1]:
+        here = slice(first, first + group.count)
+        out.append(columns(group.kind.cost, np.stack(stages[here], axis=1), common, own[:, here])[0])
+        first += group.count
+    return np.concatenate(out)
+
+
+def _lost(solution, part, flow, costates):
+    """(N,) what other controls would gain in a phase, nan where that cannot be told."""
+    if not (solution.success and np.isfinite(flow.errors).all() and np.isfinite(costates).all()):
+        return np.full(part.N, np.nan)
+    try:
+        with np.errstate(all="ignore"):
+            return gains(solution, part, flow, costates)
+    except np.linalg.LinAlgError:
+        return np.full(part.N, np.nan)
 
 
 def _of_phase(part, flow, costates):
-    """((N,) relative errors, (N,) costates times defects, what the cost may be off by) of a phase."""
+    """((N,) relative errors, (N,) costates times defects, what that and the cost may be off by) of a phase."""
     rated = part.f.rated
     _, ends = part.ends(flow.end)
     defects = part.following - ends
     errors = np.maximum(np.abs(defects[rated]), flow.errors[:-1]) / part.scale[rated][:, None]
     relative = np.nan_to_num(errors, nan=np.inf).max(axis=0, initial=0.0)
-    terms = (costates * defects).sum(axis=0)
+    off = (costates * defects).sum(axis=0)
     uncertain = (np.abs(costates[rated]) * flow.errors[:-1]).sum() + flow.errors[-1].sum()
-    return relative, terms, float(np.nan_to_num(uncertain, nan=np.inf))
+    return relative, off, float(np.nan_to_num(uncertain, nan=np.inf))
 
 
 def _accurate(part, flow, costates, cost):
@@ -109,7 +142,7 @@ def _accurate(part, flow, costates, cost):
 
 
 def _tells(part, flow, costates, cost):
-    relative, terms, uncertain = _of_phase(part, flow, costates)
+    relative, off, uncertain = _of_phase(part, flow, costates)
     own = (flow.errors[:-1] / part.scale[part.f.rated][:, None]).max(axis=0, initial=0.0)
     of_states = own <= np.maximum(_ENOUGH * relative, _STATES)
-    return bool(of_states.all()) and uncertain <= max(_ENOUGH * abs(terms.sum()), _OBJECTIVE * cost)
+    return bool(of_states.all()) and uncertain <= max(_ENOUGH * abs(off.sum()), _OBJECTIVE * cost)

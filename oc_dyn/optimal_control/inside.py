@@ -1,7 +1,8 @@
 """What is known between nodes: which symbols limits and costs may read within an interval, how costs are summed.
 
 Chains and contact bodies are known at every point of an interval, and so is the time. States with rates are known at
-the points of a method alone, states with a next value at nodes, and so are controls of methods that have them there.
+the points of a method alone, states with a next value at nodes, and so are controls of methods that have them there;
+those that change within intervals have their values at points of the method.
 """
 
 from typing import NamedTuple
@@ -22,16 +23,16 @@ def known(description, phase):
     return found if description.time is None else [*found, description.states[description.time].symbol]
 
 
-def unknown(description, phase, nodal):
-    """[(symbol, what it is)] of those that are not known there."""
+def unknown(description, phase, controls):
+    """[(symbol, what it is)] of those that are not known there. controls: why controls are not, or ""."""
     there = {id(x) for x in known(description, phase)}
     held, out = phase.held(description.states), []
     for k, v in enumerate(description.states):
         if k not in held and id(v.symbol) not in there:
             what = "has a rate" if k in phase.rates else "is known at nodes"
             out.append((v.symbol, f"state {v.name!r}, which {what}"))
-    if nodal:
-        out += [(v.symbol, f"control {v.name!r}, which this method has at nodes") for v in description.controls]
+    if controls:
+        out += [(v.symbol, f"control {v.name!r}, which this method {controls}") for v in description.controls]
     return out
 
 
@@ -40,18 +41,18 @@ def _first(expression, unknown):
     return next((what for symbol, what in unknown if ca.depends_on(ca.MX(expression), symbol)), None)
 
 
-def check_points(description, phase, nodal):
+def check_points(description, phase, controls):
     """Raise OrderError for a limit or cost at points within intervals that reads what is not known there."""
-    not_known = unknown(description, phase, nodal)
+    not_known = unknown(description, phase, controls)
     advice = "its value within an interval is not known; "
     for w in phase.within:
         if w.fixed is None and w.share and (what := _first(w.constraint.expression, not_known)):
             advice += "leave out at= and last=, or take a chain (with rk4, euler or collocation)"
             raise OrderError(f"limit: {w.label[0]!r} at {w.share:g} of an interval reads {what}: {advice}")
-    controls = [x for x in not_known if nodal and x[1].startswith("control")]
+    of_controls = [x for x in not_known if controls and x[1].startswith("control")]
     for rate, interior in phase.sums:
         at_start = interior == 0 and equal_lengths(description, phase)  # where nodes are all that is read
-        if what := _first(rate, controls if at_start else not_known):
+        if what := _first(rate, of_controls if at_start else not_known):
             advice += "leave out points=, so that the method sums it by its own rule"
             raise OrderError(f"minimize: an integral with points={interior} reads {what}: {advice}")
 
@@ -93,13 +94,13 @@ class Costs(NamedTuple):
     sums_of_squares: tuple
 
 
-def costs(description, phase, nodal):
+def costs(description, phase, controls):
     """Costs of a phase. On a free mesh what chains and bodies make is summed at points of its own interval: taken at
     its start, a long interval would be chosen to begin where it is small."""
     if description.relative_length is None:
         return Costs(phase.integrals, phase.squares, phase.sums, ())
     moving = _moving(description, phase)
-    not_known = unknown(description, phase, nodal)
+    not_known = unknown(description, phase, controls)
     points = max([POINTS, *(len(c) - 1 for c in description.chains), *(c.order for c in description.bernstein)])
     parts = {"integrals": ([], []), "squares": ([], [])}
     for what, (by_method, at_points) in parts.items():

@@ -6,7 +6,8 @@ the state at its start, with as many rows as the velocity, so any method does an
     o = o_k (+) xi,  xi(0) = 0,  xi' = J(xi)^-1 w,  o_(k+1) = o_k (+) xi(h)
 
 with o (+) xi = o exp(xi) of the groups of joints (model/joints.py) and J the right Jacobian. Steps turn less than 2 pi.
-Quaternions among the unknowns are read as normalised ones, whatever a solver makes of them, in all that is evaluated.
+They keep the length of a quaternion, which is 1 at the start. On its way a solver may take them apart, which lets it
+unwind guesses that wind the wrong way; what a Solution tells is of unit length to rounding.
 Source: Munthe-Kaas 1999, in coordinates of the first kind on the right.
 """
 
@@ -144,15 +145,6 @@ def many(manifold: Manifold, name: str, *tables: np.ndarray) -> np.ndarray:
     return f.map(count)(*(table.T for table in tables)).full().T
 
 
-def normalised(variables: Sequence[Variable], x: Any) -> Any:
-    """A column of variables with quaternions of unit length; the same object where none is on a manifold."""
-    if all(v.manifold is None for v in variables):
-        return x
-    parts = ca.vertsplit(x, np.cumsum([0, *(v.size for v in variables)]).tolist())
-    known = zip(variables, parts, strict=True)
-    return ca.vertcat(*(y if v.manifold is None else formula(v.manifold, "normalised")(y) for v, y in known))
-
-
 def unit_rows(variables: Sequence[Variable], table: np.ndarray) -> np.ndarray:
     """Rows (N, n) of numbers of variables with quaternions of unit length; those that are zero, infinite or no numbers
     stay."""
@@ -207,6 +199,8 @@ class Local:
         scales = [v.scale if v.manifold is None else v.manifold.tangent_scale(v.scale) for v in variables]
         self.scale = np.concatenate([np.zeros(0), *scales])
 
+        self._rows = np.cumsum([0, *(v.size for v in variables)]).tolist()
+
     @property
     def size(self) -> int:
         """Number of rows."""
@@ -235,13 +229,25 @@ class Local:
 
     def steps(self, starts: np.ndarray, table: np.ndarray) -> np.ndarray:
         """Inverse of values."""
-        return self._by_variable("difference", starts, table, np.cumsum([0, *(v.size for v in self.variables)]))
+        return self._by_variable("difference", starts, table, self._rows)
+
+    def guessed_steps(self, starts: np.ndarray, table: np.ndarray) -> np.ndarray:
+        """The same for guesses: none where they turn by more than 1 rad, as random ones do, whose turns add up to whole
+        ones that no solver undoes."""
+        steps, at = self.steps(starts, table), 0
+        for v in self.variables:
+            for kind, _, nv in [] if v.manifold is None else v.manifold.parts:
+                if kind in jt.QUATERNIONS:
+                    steps[np.linalg.norm(steps[:, at : at + 3], axis=1) > 1, at : at + nv] = 0.0
+                at += nv
+            at += v.size if v.manifold is None else 0
+        return steps
 
     def _by_variable(self, name, starts, table, ends):
         if all(v.manifold is None for v in self.variables):
             return table
-        own, out = np.cumsum([0, *(v.size for v in self.variables)]), [np.zeros((len(table), 0))]
-        for v, (a, b), (c, d) in zip(self.variables, pairwise(own), pairwise(ends), strict=True):
+        out = [np.zeros((len(table), 0))]
+        for v, (a, b), (c, d) in zip(self.variables, pairwise(self._rows), pairwise(ends), strict=True):
             y = table[:, c:d]
             out.append(y if v.manifold is None else many(v.manifold, name, starts[:, a:b], y))
         return np.hstack(out)
@@ -273,7 +279,7 @@ def state(problem, name, size, lower, upper, scale, guess, manifold):
 
 
 def checked_guess(name, manifold, guess):
-    """A guess of points whose quaternions have a direction, and next to each other the same sign."""
+    """A guess of points with quaternions of unit length, next to each other of the same sign; ShapeError for zero."""
     if callable(guess):
         return guess
     table = np.array(as_floats(f"guess of {name}", guess))
@@ -282,11 +288,23 @@ def checked_guess(name, manifold, guess):
     whole = np.full(manifold.size, table) if table.ndim == 0 else table
     found = [(name, i) for i in manifold.quaternions]
     check_quaternions(f"guess of {name}", found, np.atleast_2d(whole).T, normalize=True)
-    return alike(manifold, whole) if whole.ndim == 2 else whole
+    rows = np.atleast_2d(whole)
+    for i in manifold.quaternions:
+        rows[:, i : i + 4] /= np.linalg.norm(rows[:, i : i + 4], axis=1)[:, None]
+    return alike(manifold, rows) if whole.ndim == 2 else rows[0]
 
 
-def end(problem, known, value, where, rows):
-    """Say the value of a state on a manifold at an end. Numbers of the goal are parameters of its rows."""
+def state_of(problem, symbol):
+    """The state on a manifold that a symbol is, or None."""
+    return next((v for v in problem._states if v.symbol is symbol and v.manifold is not None), None)
+
+
+def end(problem, symbol, value, where, rows):
+    """Whether it is a state on a manifold whose value at an end is said here. Numbers of the goal are parameters of its
+    rows."""
+    known = state_of(problem, symbol)
+    if known is None:
+        return False
     if isinstance(value, tuple) and len(value) == 2:
         _refuse_quaternions(known, value, where)
         return False
@@ -336,9 +354,3 @@ def equation(known, value, where):
     zero = np.zeros(m.tangent_size)
     return Constraint(formula(m, "mismatch")(value, known.symbol), zero, zero, f"{where} of {known.name}")
 
-
-def norms(description) -> list[Constraint]:
-    """Rows that make quaternions of unit length at the start, where their unknowns are not fixed."""
-    free = [v for v in description.states if v.manifold is not None and v.name not in description.fixed["start"]]
-    found = [ca.sumsqr(v.symbol[i : i + 4]) for v in free for i in v.manifold.quaternions]
-    return [Constraint(x, np.ones(1), np.ones(1)) for x in found]

@@ -24,7 +24,7 @@ _TINY = 1e-300  # times an unknown: no number changes where it is added, but Opt
 
 @dataclass(eq=False)
 class Program:
-    """What an Opti of a Problem shares with its `advanced`: the program as it was, and what is set now.
+    """What an Opti of a Problem knows: the program as it was, and what is set now.
 
     x, p: symbols of its unknowns and parameters. constraints: the two comparisons given to subject_to, of the rows, and
     of the unknowns with the numbers `bounded`. given: what solve would give the solver. solver: (name, plugin options,
@@ -86,12 +86,12 @@ class _WithDerivatives:
 
     @property
     def advanced(self) -> Any:
-        """As of casadi.Opti."""
-        return _of_program(super().advanced, self.program)  # type: ignore[misc]
+        """As of casadi.Opti: a copy."""
+        return _of_program(super().advanced, replace(self.program, installed=None))  # type: ignore[misc]
 
     @property
     def debug(self) -> Any:
-        """As of casadi.Opti: for values of the last iterate, and for ocp.solution."""
+        """As of casadi.Opti: a copy, for values of the last iterate, and for ocp.solution."""
         return _of_program(super().debug, replace(self.program, installed=None))  # type: ignore[misc]
 
     def _run(self, solve):
@@ -120,7 +120,7 @@ class _WithDerivatives:
         program.installed = now
 
 
-class ProblemOpti(_WithDerivatives, ca.Opti):
+class ProblemOpti(_WithDerivatives, ca.Opti):  # type: ignore[misc]
     """casadi.Opti of a Problem, made by Problem.opti; what a user adds joins what is there.
 
     With ipopt, the derivatives of the Problem's part are those of its stages, and AD's for what was added: constraints,
@@ -129,7 +129,7 @@ class ProblemOpti(_WithDerivatives, ca.Opti):
     """
 
 
-class ProblemOptiAdvanced(_WithDerivatives, ca.OptiAdvanced):
+class ProblemOptiAdvanced(_WithDerivatives, ca.OptiAdvanced):  # type: ignore[misc]
     """casadi.OptiAdvanced of a Problem, as ProblemOpti."""
 
 

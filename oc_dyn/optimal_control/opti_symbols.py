@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -15,7 +16,7 @@ from ..validation import expression as expression_of
 
 
 class OptiSymbols(Mapping[Any, ca.MX]):
-    """{name: expression of the Opti}, whose columns are nodes. symbols[ocp's own symbol, or an expression of those] too.
+    """{name: expression of the Opti}, whose columns are nodes; symbols[symbol of the Problem, or an expression] too.
 
     States (size, N + 1), physical, and what chains and bodies have besides; controls (size, N), or (size, N + 1) where
     the method has them at nodes; so are expressions of both. One column: variables, parameters and free durations.
@@ -78,7 +79,7 @@ class OptiSymbols(Mapping[Any, ca.MX]):
         free = any(d.free for d in self._made.durations) or self._made.free_mesh
         if not free:
             return tuple(self._made.nominal_durations)
-        return tuple(ca.sum2(ca.horzcat(*steps[a:b])) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(ca.sum2(ca.horzcat(*steps[a:b])) for a, b in pairwise(ends))
 
     @cached_property
     def t(self) -> ca.MX:
@@ -119,14 +120,15 @@ class OptiSymbols(Mapping[Any, ca.MX]):
 
     def _limit(self, phase, row, within):
         first = sum(p.nodes for p in self._made.phases[: phase.number])
-        last = phase is self._made.phases[-1]
+        end = first + phase.nodes
         if within is not None:
-            begin = first + phase.nodes - 1 if within.last else first
-            return self._at_nodes(row.expression, begin, first + phase.nodes, self._moved(row, within, phase))
+            begin = end - 1 if within.last else first
+            return self._at_nodes(row.expression, begin, end, self._moved(row, within, phase))
         if row.fraction is not None:
             k = first + phase.node(row.fraction)
             return self._at_nodes(row.expression, k, k + 1)
-        return self._at_nodes(row.expression, first, first + phase.nodes + (last and not self._of_controls(row.expression)))
+        last = phase is self._made.phases[-1] and not self._of_controls(row.expression)
+        return self._at_nodes(row.expression, first, end + last)
 
     def _moved(self, row, within, phase):
         """Function as made.at_nodes of a row a share of the interval later."""

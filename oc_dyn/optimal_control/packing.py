@@ -30,7 +30,7 @@ def packed_numbers(numbers, description):
     """Numbers whose guesses can be sent. Functions are sampled where the methods of integrators.py ask for them, so
     that these get the same values."""
     places = description.places
-    inner = np.array([0.5, *ca.collocation_points(3, "legendre")])
+    inner = np.array([0.5, *ca.collocation_points(3, "legendre"), *ca.collocation_points(3, "radau")])
     shares = np.unique(np.concatenate([places, np.ravel(places[:-1, None] + np.diff(places)[:, None] * inner)]))
 
     def plain(guess):

@@ -44,6 +44,18 @@ def bernstein(degree, d):
     )
 
 
+def bernstein_values(degree, s):
+    """(degree + 1,) values of the Bernstein polynomials of a degree at s."""
+    return np.array([comb(degree, j) * s**j * (1 - s) ** (degree - j) for j in range(degree + 1)])
+
+
+def lagrange(points, s):
+    """(n,) weights of values at points (n,) in the value at s of the polynomial through them."""
+    points = np.asarray(points, float)
+    others = [np.delete(points, i) for i in range(len(points))]
+    return np.array([np.prod((s - rest) / (a - rest)) for a, rest in zip(points, others, strict=True)])
+
+
 def uniform_b_spline(degree):
     """(degree + 1, degree + 1) matrix: coefficients by powers of s in [0, 1] of a piece of a spline with equal knots,
     from the control points that bear on it."""

@@ -11,13 +11,20 @@ import numpy as np
 
 from ..errors import ShapeError, UnknownName
 from ..model.robot import Robot
-from ..types import Array
+from ..types import Array, Figure, StrPath
+from ..validation import count as positive
 from ..validation import expression as expression_of
 from ..validation import number
 from .costates import costates
 from .error_estimate import ErrorEstimate, estimated
 from .integrators import METHODS, chosen_method
-from .solution_check import SolutionCheck, check
+from .resampling import Curves, SolutionSamples, nodes_to_csv, times_of
+from .scaling import Scaling, report
+from .solution_check import SolutionCheck, check, parts_of
+from .solution_file import save
+from .solution_plot import plot
+from .two_meshes import TwoMeshes, two_meshes
+from .worst_rows import WorstRows, worst_rows
 
 
 class Solution:
@@ -25,11 +32,13 @@ class Solution:
     depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
     and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
     seconds: {part: seconds} in the functions of the program, from the solver. local_optima: (objective, status,
-    iterations) of all starts, where there were several.
+    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), a table when printed, else
+    empty. sample, resample: values between nodes. save: to a file that Problem.load reads.
     """
 
     local_optima: tuple = ()
     objective_changed: bool = False  # by the user of an Opti, see Problem.opti
+    rounds: tuple = ()
     objective: float
     status: str
     success: bool
@@ -80,6 +89,17 @@ class Solution:
             raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
         return check(self, tolerance)
 
+    def worst_rows(self, count: int = 10) -> WorstRows:
+        """WorstRows: bounds, limits and equations of the nonlinear program that the solution, or the last iterate of a
+        solve that failed, violates most, at most so many, worst first: each by name with phase, node, value, bound,
+        and its violation relative to the scale of the state or control, or to the larger bound of a limit.
+        Printing it gives a table. It asks the program itself, check() an integration of its own."""
+        return worst_rows(self, positive("worst_rows: count", count, 1))
+
+    def scaling(self) -> Scaling:
+        """Scaling of the unknowns and rows at the solution; see Problem.scaling."""
+        return report(self.transcribed, self.unknowns, self.parameters, "the solution")
+
     @cached_property
     def _flows(self) -> dict[int, Any]:
         """{number of a phase: where the integration of its intervals ends, a Flow}, as check() and error leave it."""
@@ -87,9 +107,17 @@ class Solution:
 
     @cached_property
     def error(self) -> ErrorEstimate:
-        """ErrorEstimate: what the states of single intervals, and the objective, are off by as the method integrates
-        inexactly; see ErrorEstimate. It goes on from the integration of check()."""
+        """ErrorEstimate: what the states of single intervals, and the objective, are off by; see there. It goes on from
+        the integration of check(). It is a first-order estimate by one mesh: `two_meshes` is a second opinion."""
         return estimated(self)
+
+    def two_meshes(self, **how: Any) -> TwoMeshes:
+        """TwoMeshes: what the objective is off by, from solving again with every interval in two, from this solution
+        and with its parameters: takes a solve, but no multipliers, and sees what `error` does not.
+
+        how: arguments of Problem.solve, as solver and solver_options; the method is that of this solution.
+        """
+        return two_meshes(self, how)
 
     @cached_property
     def costates(self) -> Array:
@@ -114,19 +142,70 @@ class Solution:
         """
         return self.to_trajectory(self, chain, robot, limits, friction)
 
-    def __getitem__(self, expression: Any) -> Array:
+    def sample(self, expression: Any, times: Any, side: str = "after") -> Array:
+        """Values (M, size) of a symbol, expression or name at times (M,) [s] from start to end, (size,) at one time, on
+        the polynomials of the method; see resampling.py.
+
+        side: what counts where something jumps at a node, as constant controls do and states between phases: the value
+        "after" it, which is that of a node in found[...], or "before" it. At the end of the motion that is the value
+        before it. Raises ShapeError for a time outside, UnknownName for a name or symbol."""
+        values = SolutionSamples(self, times, side)[expression]
+        return values[0] if np.ndim(times) == 0 else values
+
+    def resample(self, *, rate: float | None = None, times: Any = None, side: str = "after") -> SolutionSamples:
+        """SolutionSamples at times (M,) [s], or at so many a second and the end; see sample."""
+        return SolutionSamples(self, times_of(self, rate, times), side)
+
+    def save(self, path: StrPath) -> None:
+        """Write an .npz file, which Problem.load reads: the numbers that were found, with names, method, mesh, bounds,
+        multipliers and versions. It holds no expressions: to read it takes the Problem. Parameters are kept; guesses
+        are not. Raises ShapeError for an iterate that is not finite."""
+        save(self, path)
+
+    def to_csv(self, path: StrPath, *, rate: float | None = None) -> None:
+        """Write a table: time [s], states, controls, what else has a name, and limits that have one, at the nodes, or
+        at so many times a second and the end. Cells are blank where controls have ended or a phase has no such
+        limit."""
+        if rate is None:
+            nodes_to_csv(self, path)
+        else:
+            self.resample(rate=rate).to_csv(path)
+
+    def plot(self, path: StrPath | None = None) -> Figure:
+        """matplotlib Figure of states, controls and named limits over the time, on the polynomials of the method, with
+        bounds that are near (dashed, what is beyond them grey), the mesh as ticks, phases, and the error of the
+        states over every interval, see error. path: PNG, SVG or PDF file to write. Raises ShapeError for more lines
+        than a figure holds."""
+        return plot(self, path)
+
+    @cached_property
+    def curves(self) -> list[Curves]:
+        """States and controls between the nodes, a Curves of every phase."""
+        return [Curves(part) for part in parts_of(self)]
+
+    @property
+    def named(self) -> dict[str, ca.MX]:
+        """{name: symbol or expression} of states, controls and what else has one."""
+        made = self.transcribed
+        own = {v.name: v.symbol for v in (*made.states, *made.controls)}
+        return own | {name: x for name, x in self.description.named.items() if name not in own}
+
+    def expression(self, what: str, expression: Any) -> ca.MX:
+        """What a symbol, expression or name stands for, all of it known; else UnknownName."""
         made = self.transcribed
         if isinstance(expression, str):
-            named = {v.name: v.symbol for v in (*made.states, *made.controls)}
-            named = {**self.description.named, **named}
-            if expression not in named:
+            if expression not in (named := self.named):
                 raise UnknownName("state or control of the problem that was solved", expression, named)
             expression = named[expression]
-        expression = expression_of("solution[...]", expression)
+        expression = expression_of(what, expression)
         known = [*made.symbols, made.description.ahead, *made.outputs]
         foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
         if foreign:
             raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
+        return expression
+
+    def __getitem__(self, expression: Any) -> Array:
+        made, expression = self.transcribed, self.expression("solution[...]", expression)
         f = made.at_nodes([expression])
         u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in made.controls), *made.controlled_outputs)
         count = len(self.u) if made.controls and ca.depends_on(expression, u) else len(self.x)
@@ -148,7 +227,8 @@ class Solution:
 
     def __getstate__(self):
         """What another process can read; see Problem.__getstate__."""
-        state = {k: x for k, x in vars(self).items() if k not in ("description", "transcribed", "_flows")}
+        made = ("description", "transcribed", "curves", "_flows")
+        state = {k: x for k, x in vars(self).items() if k not in made}
         method = next((name for name, x in METHODS.items() if x is self.method), self.method)
         return {**state, "problem": self.problem.as_described(self.description), "method": method}
 

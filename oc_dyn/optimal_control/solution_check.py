@@ -37,7 +37,7 @@ def check(solution, tolerance):
 
 def parts_of(solution):
     """A Part for every phase of a Solution, one after the other."""
-    made, constants = solution.transcribed, _constants(solution)
+    made, constants = solution.transcribed, constants_of(solution)
     first, inner = 0, made.inner(solution.unknowns)
     bounds = tuple((name, *(side.tobytes() for side in both)) for name, both in solution.limit_bounds.items())
     for number, phase in enumerate(made.phases):
@@ -51,7 +51,7 @@ def parts_of(solution):
 
 def terminal_costs(solution):
     """(k,) costs of the end."""
-    made, constants = solution.transcribed, _constants(solution)
+    made, constants = solution.transcribed, constants_of(solution)
     f = _kept(made, "terminal", made.description.terminal)
     return f(solution.x[-1], _last(solution.u), constants[:, -1]).full().ravel()
 
@@ -73,7 +73,7 @@ def _kept(made, what, expressions):
     return made.checks[what]
 
 
-def _constants(solution):
+def constants_of(solution):
     """(n, N + 1): free durations, parameters of the problem, parameters of every node."""
     made = solution.transcribed
     common = np.concatenate([solution.times, solution.parameters[: made.n_p]])
@@ -89,7 +89,7 @@ def _last(u):
 def _at_ends(solution):
     """Rows of start and goal, bounds of the last node and of the durations, norms of quaternions at the nodes."""
     made, rows = solution.transcribed, []
-    constants, t = _constants(solution), solution.t
+    constants, t = constants_of(solution), solution.t
     for what, k, some in (("start", 0, made.description.start_rows), ("goal", -1, made.description.goal_rows)):
         if some:
             u = solution.u[0] if k == 0 and len(solution.u) else _last(solution.u)

@@ -23,7 +23,7 @@ from .stages import kind
 @dataclass(frozen=True, eq=False)
 class Extra:
     """An unknown that a method adds to a stage: what it is like, "x" or "u", the share of the interval where, the rows
-    of the states that it stands for, and whether the bounds of controls hold for it."""
+    of the states that it stands for, and whether the bounds of these, or of controls, hold for it."""
 
     like: str
     share: float
@@ -34,14 +34,17 @@ class Extra:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What the stages of a phase are made of. start_rows: of its first node. norms: those of its first node that read
-    quaternions as they are. inner: limits at the points of the method. at_end: limits of its last node. costs: how they are summed. extras, closing_extras: what the method adds, and adds
-    to its last interval. closes: whether the last interval is a kind of its own. decided: by what each of phase.within
-    is."""
+    """What the stages of a phase are made of. start_rows: of its first node. rows: limits of all nodes. inner: limits
+    at the points of the method. controlled: those of them that depend on controls, for a point at the end, whose others
+    are those of the next node. equations: limits at the method's points for equations. at_end: limits of its last node.
+    costs: how they are summed. extras, closing_extras: what the method adds, and adds to its last interval. closes:
+    whether the last interval is a kind of its own. decided: by what each of phase.within is."""
 
     start_rows: list
-    norms: list
+    rows: list
     inner: list
+    controlled: list
+    equations: list
     at_end: list
     costs: inside.Costs
     extras: list
@@ -75,6 +78,7 @@ class StageKinds:
         self.phases, self.durations = description.phases, description.durations
         self.states, self.controls = description.states, description.controls
         self.nodal = getattr(method, "controls_are_states", False)
+        self.control_degree = getattr(method, "control_degree", 0)
         self.state_rows, self.control_rows = (numbered(some) for some in (self.states, self.controls))
         self.x_scale, self.u_scale = (joined(v.scale for v in some) for some in (self.states, self.controls))
         self.times = [k for k, duration in enumerate(self.durations) if duration.free]
@@ -117,7 +121,7 @@ class StageKinds:
         elif u is not None:
             controls, u = ca.vertsplit(u, [0, self.u_scale.size, u.numel()])
             controls = self.u_scale * controls
-        return curved.normalised(self.states, self.x_scale * own), controls, constants, u
+        return self.x_scale * own, controls, constants, u
 
     @property
     def _rows_of_state(self):
@@ -196,19 +200,24 @@ class StageKinds:
                 f"Problem: in phase{phase.number} state {missing[0]!r} has neither a rate nor a next value; give one"
             )
         self._check_maps(phase)
-        inside.check_points(self.description, phase, self.nodal)
+        inside.check_points(self.description, phase, self._moving)
         inside.check_rates(self.description, phase)
-        inner, extras = self._rows_at_points(phase), self._extras(phase)
+        rows, equations = self._sorted_rows(phase)
+        inner, extras = self._rows_at_points(phase, rows), self._extras(phase)
+        bounds = self._bounds_at_points(phase)
         # a node between phases is the start of the next one, which has limits of its own
-        at_end = [] if last or self.nodal else [r for r in inner if not self._controlled(r.expression)]
+        at_end = [] if last or self.nodal else [r for r in inner if not self._controlled(r.expression)] + bounds
+        inner += bounds if not self.control_degree else self._bounds_at_points(phase, of_manifolds=True)
         after = [Extra("u", 1.0, [], self.u_scale, False)] if self.nodal else []
         ends = [replace(e, bounded=e.bounded or (self.nodal and e.like == "u")) for e in extras]
         return Parts(
             [*self.description.start_rows, *self._norm_rows()] if phase.number == 0 else [],
-            curved.norms(self.description) if phase.number == 0 else [],
+            rows,
             inner,
+            [r for r in inner if self._controlled(r.expression)],
+            equations,
             at_end,
-            inside.costs(self.description, phase, self.nodal),
+            inside.costs(self.description, phase, self._moving),
             extras,
             [*ends, *after] if not last else extras,
             bool(phase.join) or bool(at_end) or (self.nodal and bool(self.controls) and not last),
@@ -249,43 +258,46 @@ class StageKinds:
         nu = (0 if self.nodal else self.u_scale.size) + sum(e.scale.size for e in extras) + self.free_mesh
         name = f"phase{phase.number}" + ("_join" if closing else "")
         of = kind(name, self.nx, nu, build, self.n_p, self.n_s, self.graph)
-        known = [*parts.inner * len(points), *(parts.at_end if closing else ()), *phase.rows, *phase.node_rows]
+        known = [r for some in points for r in some]
+        known += [*(parts.at_end if closing else ()), *parts.rows, *phase.node_rows]
         blocks = [Block(r.lower.size, r) for r in known]
-        blocks += [Block(r.lower.size, r, "start") for r in (*parts.start_rows, *parts.norms)] + constrained
+        blocks += [Block(r.lower.size, r, "start") for r in parts.start_rows] + constrained
         blocks.insert(0, Block(of.ng - sum(b.size for b in blocks)))
         return of.compiled(self.compiled) if self.compiled else of, tuple(blocks)
 
     def _build(self, phase, parts, closing, tied, points, constrained, x, u, p, s):
-        """What a stage is made of; see stages.kind. points: filled with the points of the method. constrained: with the
-        Blocks of what is limited within intervals."""
+        """What a stage is made of; see stages.kind. points: filled with the limits at each point of the method.
+        constrained: with the Blocks of what is limited within intervals."""
         X, U, constants, more = self._physical(x, u, p, s)
         empty, after = type(x)(0, 1), None
         if closing and self.nodal and phase is not self.phases[-1]:
             more, after = ca.vertsplit(more, [0, more.numel() - self.u_scale.size, more.numel()])
-        step, following, points[:], rule = self._step(phase, parts, X, U, constants, more)
+        step = self._step(phase, parts, X, U, constants, more)
+        end = following = step.following
+        held = [(parts.inner if share < 1 else parts.controlled, at) for share, *at in step.points]
+        held += [(parts.equations, at) for _, *at in step.equations]
         if after is not None:  # controls may jump where the next phase starts: this is their last value here
-            points.append((following, step.u_next))
-        end = following
+            held.append((parts.inner, (following, step.u_next)))
+        points[:] = [some for some, _ in held]
         if closing:
             ks = list(phase.join)
             found = dict(zip(ks, self.at([phase.join[k] for k in ks], following, U, constants), strict=True))
             own = ca.vertsplit(following, ends_of([v.symbol for v in self.states]))
             following = ca.vertcat(*(found.get(k, y) for k, y in enumerate(own)))
-        raw, *rest = ca.vertsplit(x, self._rows_of_state)[:2]
+        rest = [ca.vertsplit(x, self._rows_of_state)[1]]
         rest += [step.u_next / self.u_scale if after is None else after] if self.nodal else []
         rows = [r / self._local(phase).scale for r in step.rows]
-        rows += [y for at in points for y in self.at([r.expression for r in parts.inner], *at, constants)]
+        rows += [y for some, at in held for y in self.at([r.expression for r in some], *at, constants)]
         rows += self.at([r.expression for r in (parts.at_end if closing else ())], end, U, constants)
-        here = (*phase.rows, *phase.node_rows, *parts.start_rows)
+        here = (*parts.rows, *phase.node_rows, *parts.start_rows)
         rows += self.at([r.expression for r in here], X, U, constants)
-        rows += self.at([r.expression for r in parts.norms], self.x_scale * raw, U, constants)
         costs = parts.costs
         within, cost, inner = self._within(phase, parts, closing, X, U, constants, constrained)
         rows += [*within, *self._ties(0, tied, X, U, constants, constrained)]
         h = self._length(phase, X, U, constants) if phase.squares else None
         residuals = [
             np.sqrt(weight) * ca.sqrt(h) * r
-            for weight, *at in (rule if costs.squares else ())
+            for weight, *at in (step.quadrature if costs.squares else ())
             for r in self.at(costs.squares, *at, constants)
         ]
         residuals += [np.sqrt(weight) * ca.sqrt(h) * r for weight, r in inner]
@@ -335,19 +347,39 @@ class StageKinds:
                 blocks += [Block(chain.size, None, where, label, chain=number) for label in labels]
         return rows
 
-    def _rows_at_points(self, phase):
-        """Limits, and bounds of states, that hold at the points of a method too: not those of states that are stepped,
-        which are known at nodes, and no equations of states alone, which nodes take care of."""
+    @property
+    def _moving(self):
+        """What controls are, where they change within intervals; else ""."""
+        return "has at nodes" if self.nodal else "changes within intervals" if self.control_degree else ""
+
+    def _sorted_rows(self, phase):
+        """(limits of nodes, equations of controls that are no limits of nodes but of as many points of an interval as
+        controls have coefficients)."""
+        rows, equations = [], []
+        for r in phase.rows:
+            several = self.control_degree and np.any(r.lower == r.upper) and self._controlled(r.expression)
+            for one in r.scalars(r.name) if several else [r]:
+                at_points = several and one.lower == one.upper and self._controlled(one.expression)
+                (equations if at_points else rows).append(one)
+        return rows, equations
+
+    def _bounds_at_points(self, phase, of_manifolds=False):
+        """Bounds of states with rates, as limits; of_manifolds: of those whose unknowns are steps, and have none."""
+        states = [self.states[k] for k in self.rated(phase) if self.states[k].manifold or not of_manifolds]
+        return [Constraint(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
+
+    def _rows_at_points(self, phase, limits):
+        """Limits that hold at the points of a method too: not those of states that are stepped, which are known at
+        nodes, and no equations of states alone, which nodes take care of."""
         held = phase.held(self.states)
         stepped = ca.vertcat(ca.MX(0, 1), *(self.states[k].symbol for k in phase.steps if k not in held))
         rows = []
-        for r in phase.rows:
+        for r in limits:
             if self._controlled(r.expression):
                 rows.append(r)
             elif not (r.of_nodes or ca.depends_on(r.expression, ca.vertcat(stepped, self.description.ahead))):
                 rows += [one for one in r.scalars(r.name) if one.lower != one.upper]
-        states = [self.states[k] for k in self.rated(phase)]
-        return rows + [Constraint(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
+        return rows
 
     def rated(self, phase):
         """Numbers of the states that have rates."""
@@ -360,12 +392,20 @@ class StageKinds:
         """What the method integrates of the states that have rates."""
         return curved.Local([self.states[k] for k in self.rated(phase)])
 
+    def local_bounds(self, phase):
+        """(lower, upper) of what the method integrates, over its scale: of plain states theirs."""
+        states = [self.states[k] for k in self.rated(phase)]
+        sides = [
+            joined(getattr(v, side) if v.manifold is None else np.full(v.rate_size, free) for v in states)
+            for side, free in (("lower", -np.inf), ("upper", np.inf))
+        ]
+        return tuple(side / self._local(phase).scale for side in sides)
+
     def _length(self, phase, X, U, constants):
         return self.at([self.description.length(phase.number)], X, U, constants)[0]
 
     def _step(self, phase, parts, X, U, constants, more):
-        """(Step, states at the next node, [(states, controls)] at its points, [(weight, states, controls)] of its
-        rule). States that are stepped stay as they are while the others are integrated."""
+        """Step of all states: those that are stepped stay as they are while the others are integrated."""
         ks, local = self.rated(phase), self._local(phase)
         own = ca.vertsplit(X, ends_of([v.symbol for v in self.states])) if self.states else []
         known, h = [own[k] for k in ks], self._length(phase, X, U, constants)
@@ -385,16 +425,19 @@ class StageKinds:
         unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
         factors = iter(scales)
         rated = local.start(known, type(X)(0, 1))
-        step = self.method(dynamics, cost, rated, U, h, lambda name, size: next(factors) * next(unknowns))
+
+        def symbol(name, size):
+            return next(factors) * next(unknowns)
+
+        symbol.scale = local.scale
+        step = self.method(dynamics, cost, rated, U, h, symbol)
         moved = dict(zip(ks, local.states(known, step.following), strict=True))
         stepped = list(phase.steps)
         moved |= dict(zip(stepped, self.at([phase.steps[k] for k in stepped], X, U, constants), strict=True))
-        points = [(merged(y), w) for _, y, w in step.points]
-        rule = step.quadrature if ks and step.quadrature else [(1.0, rated, U)]
-        if self.nodal and step.quadrature:
-            rule = step.quadrature
+        rule = step.quadrature if (ks or self._moving) and step.quadrature else [(1.0, rated, U)]
+        points, equations, rule = ([(t, merged(y), w) for t, y, w in x] for x in (step.points, step.equations, rule))
         following = ca.vertcat(*(moved[k] for k in range(len(self.states))))
-        return step, following, points, [(weight, merged(y), w) for weight, y, w in rule]
+        return replace(step, following=following, points=points, equations=equations, quadrature=rule)
 
     def _controlled(self, expression):
         u = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.controls), *self.controlled_outputs)
@@ -406,27 +449,29 @@ class StageKinds:
         return [chain.outputs[-1] for chain in self.description.bernstein]
 
     def _check_maps(self, phase):
-        """A map takes the control of its interval; where controls belong to nodes it would take that of one end, and
-        the cost both."""
-        for k, expression in phase.steps.items() if self.nodal else ():
+        """A map takes the control of its interval; where controls belong to nodes, or change, it would take that of one
+        end, and the cost all."""
+        for k, expression in phase.steps.items() if self._moving else ():
             if self._controlled(expression):
+                what = "has controls at nodes" if self.nodal else "has controls that change within intervals"
                 raise OrderError(
                     f"Problem: state {self.states[k].name!r} is stepped by controls of intervals (next, a chain or a "
-                    "contact body), but this method has controls at nodes; use rk4, euler or collocation"
+                    f"contact body), but this method {what}; use rk4, euler, collocation "
+                    "or another with controls that are constant on intervals, as radau(3, control_degree=0)"
                 )
 
     def _norm_rows(self):
-        """Rows that keep quaternions of contact bodies at norm 1 at the start where nothing else says what they are:
-        steps keep the norm, whatever it is."""
-        rows = []
-        for body in self.description.bodies:
-            state = next(v for v in self.states if v.symbol is body.q)
+        """Rows that keep quaternions of contact bodies and manifolds at norm 1 at the start where nothing else says
+        what they are: steps keep the norm, whatever it is."""
+        rows, on_manifolds = [], [v for v in self.states if v.manifold is not None]
+        known = [(next(v for v in self.states if v.symbol is b.q), b.quaternions) for b in self.description.bodies]
+        for state, quaternions in (*known, *((v, v.manifold.quaternions) for v in on_manifolds)):
             fixed = [r.expression for r in self.description.start_rows if np.array_equal(r.lower, r.upper)]
             others = ca.vertcat(ca.MX(0, 1), *(v.symbol for v in self.states if v is not state))
             fixed = ca.vertcat(ca.MX(0, 1), *(x for x in fixed if not ca.depends_on(x, others)))
-            for i in () if state.name in self.description.fixed["start"] else body.quaternions:
-                if ca.sprank(ca.jacobian(fixed, body.q)[:, i : i + 4]) < 4:
-                    rows.append(Constraint(ca.sumsqr(body.q[i : i + 4]), np.ones(1), np.ones(1)))
+            for i in () if state.name in self.description.fixed["start"] else quaternions:
+                if ca.sprank(ca.jacobian(fixed, state.symbol)[:, i : i + 4]) < 4:
+                    rows.append(Constraint(ca.sumsqr(state.symbol[i : i + 4]), np.ones(1), np.ones(1)))
         return rows
 
     def _extras(self, phase):
@@ -436,10 +481,11 @@ class StageKinds:
         step = self.method(
             lambda y, w: 0 * y, lambda y, w: ca.MX(0), x, u, ca.MX(1), lambda name, size: ca.MX.sym(name, size)
         )
+        several = self.control_degree > 0
         return [  # what stands for the next node is bounded there
-            Extra(like, share, rows, local.scale, False)
+            Extra(like, share, rows, local.scale, several and share < 1)
             if like == "x"
-            else Extra(like, share, [], self.u_scale, share < 1)
+            else Extra(like, share, [], self.u_scale, several or share < 1)
             for like, share in step.guesses
         ]
 

@@ -12,7 +12,9 @@ from . import bernstein, inside
 from . import manifolds as curved
 from .assembly import Group, assemble
 from .description import Constraint
-from .mesh import LONGEST, SHORTEST, states_for
+from .initial import unknowns
+from .mesh import LONGEST, SHORTEST
+from .polynomials import bernstein_values
 from .stage_kinds import StageKinds, joined
 
 
@@ -48,6 +50,7 @@ class Transcribed(StageKinds):
             for some in (self.states, self.controls)
         )
         self.groups, self.row_blocks, self.stretches = [], [], []
+        self.parts_of = {}  # Parts, by number of the phase
         for phase in self.phases:
             self._add_phase(phase)
         self._add_end(self.phases[-1])
@@ -60,6 +63,7 @@ class Transcribed(StageKinds):
         # complete: of its mesh a stage reads whether intervals are as long as each other, where points count
         merged = bool(phase.sums) and inside.equal_lengths(self.description, phase)
         parts = self.kept(("parts", phase.number, merged), lambda: self.parts(phase, last))
+        self.parts_of[phase.number] = parts
         ends = last and self._last_differs(phase, parts)
         counts = {False: phase.nodes - (parts.closes or ends), True: int(parts.closes or ends)}
         tied = tuple(chain[0][1] for chain in self.pattern)
@@ -220,7 +224,9 @@ class Transcribed(StageKinds):
         controls = joined(getattr(v, bound) for v in self.controls) / self.u_scale
         row = [joined(own) / self.x_scale, np.array(T) / self.T_scale]
         row += [controls] if self.nodal or stretch else []
-        row += [controls if e.bounded else np.full(e.scale.size, free) for e in (stretch.extras if stretch else [])]
+        for e in stretch.extras if stretch else []:
+            like = controls if e.like == "u" else self.local_bounds(self.phases[stretch.phase])[upper]
+            row.append(like if e.bounded else np.full(e.scale.size, free))
         row += [[LONGEST if upper else SHORTEST]] if self.free_mesh and stretch else []
         return np.concatenate(row)
 
@@ -299,48 +305,33 @@ class Transcribed(StageKinds):
 
     def guess(self, initial):
         """Unknowns from the guesses of the variables, or from a Solution."""
-        if initial is not None and initial.transcribed is self:
-            return initial.unknowns
-        known = (None, None)
         if initial is not None:
-            known = states_for(self.description, self.duration_numbers(0)[0], initial), initial.u
-        places = self.places
-        before = None if initial is None else initial.description.places
-        x = self._guessed_states(known[0], before)  # functions of the place
-        u = guessed(self.controls, self.numbers.guess, places, known[1], before)
-        rows = []
-        chains, lengths = self._chain_guesses(initial), self._length_guesses(initial)
-        if initial is not None:
-            for what, found, own in zip(("states", "controls"), known, (self.x_scale, self.u_scale), strict=True):
-                if found.shape[1] != own.size:
-                    got = f"{found.shape[1]} rows of {what}, this problem {own.size}"
-                    raise ShapeError(f"initial: the solution has {got}; give one of a problem with the same variables")
+            return initial.unknowns if initial.transcribed is self else unknowns(self, initial)
+        places, rows, chains = self.places, [], self._chain_guesses()
+        x, u = self._guessed_states(), guessed(self.controls, self.numbers.guess, places)
         for k, (stretch, _) in enumerate(self._stages()):
             share, gap = places[k], np.diff(places[k : k + 2])
-            durations = self.T_scale
-            if initial is not None and len(initial.durations) == len(self.durations):
-                durations = [initial.durations[t] for t in self.times]
             own = [x(share) / self.x_scale, u(share) / self.u_scale]
             for value, where, table in chains:
                 own[value][where] = table[min(k, len(table) - 1)]
-            row = [own[0], np.array(durations) / self.T_scale]
+            row = [own[0], np.ones(len(self.times))]
             row += [own[1]] if self.nodal or stretch else []
             for e in stretch.extras if stretch else []:
                 there = share + e.share * gap[0]
                 like = u(there)
                 if e.like == "x":
-                    steps = self._local(self.phases[stretch.phase]).steps
+                    steps = self._local(self.phases[stretch.phase]).guessed_steps
                     like = steps(*(x(place)[None, e.rows] for place in (share, there)))[0]
                 row.append(like / e.scale)
-            row += [lengths[k : k + 1]] if self.free_mesh and stretch else []
+            row += [np.ones(1)] if self.free_mesh and stretch else []
             rows.append(np.concatenate([np.zeros(0), *row]))
         return np.concatenate(rows)
 
-    def _guessed_states(self, known=None, before=None):
-        """Function of the place: guess of the states, or what is known of them; quaternions are of unit length, and
-        have signs that fit at nodes."""
+    def _guessed_states(self):
+        """Function of the place: guess of the states; quaternions are of unit length, and have signs that fit at
+        nodes."""
         places = self.places
-        x = guessed(self.states, self.numbers.guess, places, known, before)
+        x = guessed(self.states, self.numbers.guess, places)
         if all(v.manifold is None for v in self.states):
             return x
         nodes = np.array([x(place) for place in places])
@@ -375,31 +366,16 @@ class Transcribed(StageKinds):
                     rows.append(Constraint(output, *bounds[name], name))
         return rows
 
-    def _chain_guesses(self, initial):
+    def _chain_guesses(self):
         """[(0 of the states or 1 of the controls, rows, values (nodes or intervals, rows))] of bernstein chains."""
         out, N = [], self.total
         places = dict(zip(map(id, self.symbols), [*self.state_rows, *self.control_rows], strict=False))
         for c in self.chain_numbers:
             derivatives = bernstein.guess_table(c.chain, self.numbers.guess[c.chain.name], self.numbers, N, c.T)
-            T = c.T
-            if initial is not None:
-                known = [x for x in initial.description.bernstein if (x.name, x.order) == (c.chain.name, c.chain.order)]
-                at, T = np.linspace(0, 1, len(initial.t)), initial.duration
-                for d, output in enumerate(known[0].outputs[:-1] if known else ()):
-                    values = initial[output]
-                    derivatives[d] = np.array([np.interp(np.linspace(0, 1, N + 1), at, y) for y in values.T]).T
-            x, u = c.unknowns(derivatives, T, c.T / N if self.free_mesh else None)
+            x, u = c.unknowns(derivatives, c.T, c.T / N if self.free_mesh else None)
             out += [(0, places[id(s)], x[:, j]) for j, s in enumerate(c.chain.coefficients[:-1])]
             out.append((1, places[id(c.chain.coefficients[-1])], u))
         return out
-
-    def _length_guesses(self, initial):
-        """(N,) lengths of the intervals over the mean one."""
-        N, T = self.total, self.duration_numbers(0)[0]
-        if initial is None:
-            return np.ones(N)
-        nodes = np.interp(np.linspace(0, 1, N + 1), np.linspace(0, 1, len(initial.t)), initial.t)
-        return np.clip(np.diff(nodes) * N / T, SHORTEST, LONGEST)
 
     def relative_lengths(self, unknowns):
         """(N,) lengths of the intervals over the mean ones of their phases."""
@@ -431,7 +407,7 @@ class Transcribed(StageKinds):
 
     def inner(self, unknowns):
         """[(what it is like, share of the interval, rows, values (intervals, n))] of what the method adds within
-        intervals, a list for every phase."""
+        intervals, a list for every phase. Of controls that are polynomials of control_degree their values there."""
         stages, at, parts = np.split(unknowns, self.assembly.first[1:-1]), 0, [[] for _ in self.phases]
         x, _, _ = self.values(unknowns)
         for stretch in self.stretches:
@@ -444,6 +420,8 @@ class Transcribed(StageKinds):
                     found = self._local(self.phases[stretch.phase]).values(starts, found)
                 values.append((e, found))
                 skip += e.scale.size
+            if self.control_degree:
+                values = self._valued(own, values)
             parts[stretch.phase].append(values)
             at += stretch.count
 
@@ -453,6 +431,19 @@ class Transcribed(StageKinds):
 
         # the last interval of a phase may have one more, for the start of the next
         return [[joined(same) for same in zip(*of, strict=False)] for of in parts]
+
+    def _valued(self, stages, extras):
+        """[(Extra, values)] with the values of the polynomials of controls in place of their coefficients."""
+        u = [z[self.nx : self.nx + self.u_scale.size] * self.u_scale for z in stages]
+        coefficients = [np.reshape(u, (len(stages), self.u_scale.size))]
+        coefficients += [values for e, values in extras if e.like == "u"]
+        out = []
+        for e, values in extras:
+            if e.like == "u":
+                weights = bernstein_values(self.control_degree, e.share)
+                values = sum(w * c for w, c in zip(weights, coefficients, strict=True))
+            out.append((e, values))
+        return out
 
 
 def _sized(what, value, size):
@@ -475,18 +466,9 @@ def _rows(what, value, count, size):
     return value.reshape(count, size)
 
 
-def guessed(variables, guesses, places, known=None, before=None):
-    """Function place -> guess of the variables, one after the other, or what is known of them.
-
-    places: (N + 1,) of the nodes, see Description. known: None, or values at the nodes, or at all but the last, of a
-    problem with nodes at the places `before`.
-    """
+def guessed(variables, guesses, places):
+    """Function place -> guess of the variables, one after the other; places: (N + 1,) of the nodes, see Description."""
     total = len(places) - 1
-    if known is not None:
-        at = before[: len(known)]
-        if len(known) < len(before) and np.allclose(np.diff(before), before[1]):  # of equal intervals: it is a guess
-            at = np.linspace(0, 1, len(known))
-        return lambda share: np.array([np.interp(share, at, column) for column in known.T])
 
     def one(v):
         guess = guesses[v.name]

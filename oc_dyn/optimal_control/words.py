@@ -245,7 +245,7 @@ def at(problem, values, fraction, time):
     fraction = float(phase.breakpoints[phase.node(fraction)])
     rows = []
     for x, value in values.items():
-        known = _on_manifold(problem, x)
+        known = manifolds.state_of(problem, x)
         if known is not None and not isinstance(value, tuple):
             rows.append(replace(manifolds.equation(known, value, "value"), fraction=fraction))
             continue
@@ -290,14 +290,9 @@ def periodic(problem, *states):
     problem._revision += 1
 
 
-def _on_manifold(problem, symbol):
-    """The state on a manifold that a symbol is, or None."""
-    return next((v for v in problem._states if v.symbol is symbol and v.manifold is not None), None)
-
-
 def _periodic_on_manifold(problem, state, shift):
     """The state ends where a step `shift` leads from its start, quaternions with either sign."""
-    first = _on_manifold(problem, _value_at_start(problem, state.symbol, state))
+    first = manifolds.state_of(problem, _value_at_start(problem, state.symbol, state))
     if shift.numel() not in (1, state.rate_size):
         raise ShapeError(f"periodic: the shift has {shift.numel()} values, expected {state.rate_size}")
     shift = shift if shift.numel() > 1 else ca.repmat(shift, state.rate_size, 1)

@@ -6,13 +6,12 @@ import hashlib
 import io
 import json
 import os
-import zipfile
 
 import numpy as np
 
 from .._version import __version__
 from ..errors import FileError, UnknownName
-from ..files import MAX_BYTES, parsed_json, read_bytes, read_text, write_bytes, write_text
+from ..files import parsed_json, read_npz, read_text, write_bytes, write_text
 from ..text import csv_cell, json_line, json_text, terminal
 from .limits import Limits
 from .quantities import DYNAMIC, ORDERS, order_name
@@ -272,39 +271,12 @@ def _parsed_meta(source, text):
 
 
 def _read_npz(source):
-    data = io.BytesIO(read_bytes(source))
-    try:
-        _bound(source, data)
-        data.seek(0)
-        with np.load(data, allow_pickle=False) as arrays:
-            tables = dict(arrays)
-    except FileError:
-        raise
-    except Exception as error:  # of zip, its compressors, numpy's headers: each has its own
-        raise FileError(source, [f"not an npz file of a trajectory: {error}"]) from error
+    tables = read_npz(source, "trajectory")
     text = tables.pop("meta", None)
     if text is None or text.ndim or text.dtype.kind != "U":
         raise FileError(source, ["it has no metadata; it was not written by Trajectory.save"])
     meta = _checked_meta(source, _parsed_meta(source, str(text)))
     return _arrays(source, meta, tables)
-
-
-def _bound(source, data):
-    """Nothing is unpacked that is larger than files of trajectories are, or that claims to be larger than it is."""
-    with zipfile.ZipFile(data) as archive:
-        members = archive.infolist()
-        if len({m.filename for m in members}) != len(members):
-            raise FileError(source, ["two of its tables have one name"])
-        whole = sum(m.file_size for m in members)
-        if whole > min(MAX_BYTES, max(50e6, 100 * len(data.getbuffer()))):
-            raise FileError(source, [f"it would unpack to {whole / 1e6:g} MB, which no trajectory of its size does"])
-        for member in members:
-            with archive.open(member) as file:
-                version = np.lib.format.read_magic(file)
-                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-                shape, _, dtype = read[version](file)
-                if int(np.prod([int(x) for x in shape], dtype=object)) * dtype.itemsize > member.file_size:
-                    raise FileError(source, [f"table {member.filename!r} says that it has the shape {shape}"])
 
 
 def _read_json(source):

@@ -62,7 +62,7 @@ CAPTIONS = {
 
 
 def run(out, quick=False, progress=None, problems=None):
-    """Run and write suite_solvers.csv, summary.csv and manifest.json to the folder `out`; returns the summary as a text.
+    """Run, and write suite_solvers.csv, summary.csv and manifest.json to the folder `out`; returns the summary.
 
     problems: the folder of the problems. quick: a few of them, and three solvers. progress: show a bar on stderr;
     default on a terminal only. Raises FileNotFoundError where there is no such folder.

@@ -85,9 +85,7 @@ def test_closed_form_of_the_hypersensitive_problem(method):
 def test_costates_at_the_start_are_derivatives_of_the_best_cost(method, solver):
     start, d = np.array([0.4, -0.5]), 1e-4
     found = solved(nonlinear(10, 1.0, start, 1.0), method, solver)
-    costs = [
-        [solved(nonlinear(10, 1.0, start + s * d * e, 1.0), method).objective for s in (1, -1)] for e in np.eye(2)
-    ]
+    costs = [[solved(nonlinear(10, 1.0, start + s * d * e, 1.0), method).objective for s in (1, -1)] for e in np.eye(2)]
     differences = [(a - b) / (2 * d) for a, b in costs]
     assert found.costates[0] == pytest.approx(differences, rel=1e-5, abs=1e-5)
 
@@ -168,7 +166,7 @@ def test_a_bound_that_is_reached():
     assert found.costates[0] == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(("method", "near"), [("hermite_simpson", 1e-3), ("trapezoidal", 0.03)])
+@pytest.mark.parametrize("method, near", [("hermite_simpson", 1e-3), ("trapezoidal", 0.03)])
 def test_the_hamiltonian_is_constant_and_least(method, near):
     """Of a problem that time does not appear in; u minimises it: u = -costate of v."""
     found = solved(nonlinear(100, 1.0, (0.4, -0.5), 1.0), method)
@@ -226,6 +224,18 @@ def test_coefficients_have_none(basis):
     with pytest.raises(OrderError, match="costates: those of 'q"):
         found.costates  # noqa: B018
     assert np.isfinite(found.error.objective)
+
+
+def test_states_on_manifolds_have_none():
+    ocp = od.Problem(10, 1.0)
+    o, w = ocp.state("o", manifold="unit_quaternion"), ocp.control("w", 3)
+    ocp.rate(o, w)
+    ocp.start({o: [1, 0, 0, 0]})
+    ocp.goal({o: [0.8, 0.6, 0, 0]})
+    ocp.minimize(integral=ca.sumsqr(w))
+    found = ocp.solve(check="off")
+    with pytest.raises(OrderError, match="costates: those of 'o' lie on a manifold"):
+        found.costates  # noqa: B018
 
 
 def test_they_survive_another_process():

@@ -12,7 +12,9 @@ from oc_dyn.optimal_control.assembly import SOLVERS
 from oc_dyn.optimal_control.integrators import METHODS, Step
 
 FAST = 10  # nodes
-AT_NODES = [m for m, step in METHODS.items() if getattr(step, "controls_are_states", False)]
+MOVING = [  # controls change within intervals
+    m for m, s in METHODS.items() if getattr(s, "controls_are_states", False) or getattr(s, "control_degree", 0)
+]
 
 
 def double_integrator(nodes=FAST):
@@ -216,7 +218,7 @@ def test_one_state_without_controls(method):
 
 
 @pytest.mark.parametrize("nodes", [1, 5])
-@pytest.mark.parametrize("method", [m for m in METHODS if m not in AT_NODES])
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in MOVING])
 def test_one_state_that_is_a_map(method, nodes):
     ocp = od.Problem(nodes, 1.0)
     x, u = ocp.state("x"), ocp.control("u")
@@ -227,9 +229,9 @@ def test_one_state_that_is_a_map(method, nodes):
     assert ocp.solve(method=method, check="raise").objective == pytest.approx(1 / nodes**2)
 
 
-@pytest.mark.parametrize("method", AT_NODES)
+@pytest.mark.parametrize("method", MOVING)
 def test_controls_of_maps_are_those_of_intervals(method):
-    """With controls at nodes a map would take one end of its interval and the cost both."""
+    """With controls at nodes, or that change, a map would take one end of its interval and the cost all."""
     ocp = od.Problem(10, 1.0)
     x, u = ocp.state("x"), ocp.control("u")
     ocp.next(x, x + 0.1 * u)
@@ -297,7 +299,8 @@ def test_every_change_of_a_problem_is_seen():
     setters |= {"next", "join", "limit", "start", "goal", "minimize", "bound"}
     setters |= {"variable", "time", "integral", "periodic", "at"}
     others = {"as_described", "between", "description", "duration", "guess", "step", "solve", "transcribed"}
-    others |= {"coefficients", "nominal", "relative_step", "with_mesh"}
+    others |= {"coefficients", "describe", "load", "opti", "solution", "nominal", "relative_step", "scaling"}
+    others |= {"with_mesh"}
     assert {n for n in dir(od.Problem) if n[0] != "_"} == setters | others  # a new one is to be tried here
 
 
@@ -490,8 +493,12 @@ def test_what_does_not_fit_is_named():
     ocp.rate(late, 0)
     with pytest.raises(od.UnknownName, match="'late'"):
         old[late]
-    with pytest.raises(od.ShapeError, match="initial: the solution has 2 rows of states, this problem 3"):
-        ocp.solve(initial=old)
+    with pytest.warns(od.CheckWarning, match="initial has no late of this problem"):
+        ocp.solve(initial=old, check="off")
+    other = od.Problem(2, 1.0)
+    other.rate(other.state("y"), 0)
+    with pytest.raises(od.ShapeError, match="initial: the solution has nothing of this problem's y"):
+        other.solve(initial=old)
     with pytest.raises(ValueError, match="read-only"):
         old.x[0] = 1
     other, y, _ = thrown()
