@@ -22,7 +22,11 @@ def evaluated(made, expressions, name="f"):
     constants = [*(ca.vertsplit(T) if made.times else []), *made.split(p, made.p), *made.split(s, made.own)]
     constants += [relative] if made.free_mesh else []
     values = made.at(expressions, x, u, constants)
-    f = ca.Function(name, [x, u, c], [ca.densify(ca.vertcat(ca.MX(0, 1), *map(ca.vec, values)))])
+    return expanded(ca.Function(name, [x, u, c], [ca.densify(ca.vertcat(ca.MX(0, 1), *map(ca.vec, values)))]))
+
+
+def expanded(f):
+    """f written out in scalars, which is evaluated faster, or as it is where it calls what has no such form."""
     try:
         return f.expand()
     except RuntimeError:  # it calls something that has no SX form

@@ -1,4 +1,4 @@
-"""What a Solution loses by its kind of controls, as constants or polynomials on intervals, to first order.
+"""What a Solution gains or loses by its kind of controls, and by limits between nodes, to first order.
 
 With the costates c between nodes, H = L + c' f, and v the controls within their bounds that minimise H at a time, the
 optimum of the same problem with any controls lies below the cost J of controls u by
@@ -6,118 +6,155 @@ optimum of the same problem with any controls lies below the cost J of controls 
     integral of H(x, u, c) - H(x, v, c)
 
 but for what the states move by, which is of second order in u - v, and less as these alternate within an interval. Of
-linear problems it is the gap between a solution and its dual. Limits that read controls count with their multipliers,
-as in the program; controls that maps read, as those of chains, are what they are. Where controls leave their bounds
-between the points of the method, it is negative.
-Source: Meidner and Vexler, SIAM J. Control Optim. 46, 2007, 116-142 (residuals of the control).
+linear problems it is the gap between a solution and its dual. Limits g(x, u) <= b that hold at nodes have multipliers
+m there, which are spread over the intervals about them: c' = -dH/dx - m dg/dx, v keeps those that read controls, and
+what is left between the nodes is worth -m (g - b). Controls that maps read, as those of chains, are what they are.
+Where controls leave their bounds between the points of the method, the gap is negative.
+Sources: Meidner and Vexler, SIAM J. Control Optim. 46, 2007, 116-142 (residuals of the control); Hager, Numer. Math.
+87, 2000, 247-282 (multipliers of discretised limits).
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import casadi as ca
 import numpy as np
 
-from .check_functions import columns, evaluated, slopes_of
+from .check_functions import columns, evaluated, expanded
 from .check_rows import joined
+from .limit_multipliers import free_controls, limit_multipliers, of_nodes
 
-PLACES = 6  # in an interval where controls are compared
-_FLAT, _HELD, _ACTIVE = 1e-9, 1e4, 1e-6  # curvatures of H that are none, of limits that hold; multipliers that are none
+PARTS = 4  # of an interval, in each of which controls are compared by Simpson's rule
+_FLAT, _HELD = 1e-9, 1e4  # of the largest curvature of H: none; of limits that hold
+_WEAK, _FAR = 1e-8, 0.1  # of the largest pull of a limit on the controls: none; of the way to a limit
 
 
 @dataclass(frozen=True, eq=False)
 class _Functions:
-    """Of a phase. slopes (x, u, c): see slopes_of. value (x, u, c, costates): H. curves (..., multipliers): derivative
-    by the controls of H and what limits add, its derivative, that of the limits. limits: those that read controls.
-    free: rows of the controls that no map reads."""
+    """Of a phase. slopes (x, u, c): derivative of rates, cost and limits by the states that have rates. limits: their
+    values. value (x, u, c, costates): H. gradient (..., multipliers): derivative by the controls of H and multipliers
+    times limits, and of the limits. curve: derivative of the former. free: rows of the controls that no map reads."""
 
     slopes: ca.Function
+    limits: ca.Function
     value: ca.Function
-    curves: ca.Function
-    limits: tuple
+    gradient: ca.Function
+    curve: ca.Function
     free: np.ndarray
 
 
 def gains(solution, part, flow, costates):
-    """(N,): what other controls would gain on every interval of a Part whose integration ends in a Flow. costates
-    (n, N): at the ends of the intervals."""
-    made, key = solution.transcribed, ("control error", part.phase.number)
-    f = made.kept(key, lambda: _functions(made, part.phase, part.f))
-    total, c = np.zeros(part.N), costates[part.f.rated]
-    if not f.free.any():
+    """(N,): what other controls would gain on every interval of a Part whose integration ends in a Flow, less what is
+    left of limits between the nodes. costates (n, N): at the ends of the intervals."""
+    made, limits = solution.transcribed, limit_multipliers(solution, part)
+    f = made.kept(("control error", part.phase.number), lambda: _functions(made, part.phase, part.f, limits))
+    total, over, outwards = np.zeros(part.N), np.zeros(limits.even.shape), limits.outwards
+    if not (f.free.any() or limits.rows):
         return total
-    multipliers, of = _multipliers(solution, part, f.limits), _States(part, flow)
-    density = multipliers / part.h
-    active = np.abs(multipliers) > _ACTIVE * np.abs(multipliers).max(initial=0.0)
-    bounds = tuple(joined(getattr(v, b) for v in made.controls) for b in ("lower", "upper"))
-    for share in (np.arange(PLACES) + 0.5)[::-1] / PLACES:
-        x, u = of(share), part.polynomial(share)
-        before = _before(columns(f.slopes, x, u, part.constants), c, part.h / PLACES)
-        c, middle = before, (c + before) / 2
-        g, W, C = _split(columns(f.curves, x, u, part.constants, middle, density), len(u), len(density))
-        g, W, C = g * made.u_scale, W * np.outer(made.u_scale, made.u_scale), C * made.u_scale * active.T[:, :, None]
-        lower, upper = ((bound - u.T) / made.u_scale for bound in bounds)
-        W = _convex(W)
-        change = _least(g, W, C, lower, upper, f.free)
-        gain = -(g * change).sum(axis=1) - np.einsum("ki,kij,kj->k", change, W, change) / 2
-        if not f.limits:
-            other = u + made.u_scale[:, None] * change.T
-            gain = np.subtract(*(columns(f.value, x, w, part.constants, middle)[0] for w in (u, other)))
-        within = ((lower <= 0) & (upper >= 0)).all(axis=1)
-        total += part.h / PLACES * np.where(within, np.maximum(gain, 0.0), gain)
-    return total
+    places, curve = _along(f, part, limits, costates, _States(part, flow)), None
+    for weight, share, x, c in sorted(places, key=lambda place: abs(place[1] - 0.5)):
+        u = part.polynomial(share)
+        at, density = (x, u, part.constants, c), limits.at(share) / part.h
+        excess = limits.excess(columns(f.limits, x, u, part.constants), outwards)
+        if curve is None and f.free.any():  # in the middle: it changes little over an interval
+            curve = columns(f.curve, *at, density).T.reshape(part.N, len(u), -1)
+        np.maximum(over, outwards * excess, out=over)
+        beyond = np.where(limits.controlled[:, None], 0.0, np.maximum(outwards * excess, 0.0))
+        gain = _gain(made, f, limits, density, excess, curve, at) if f.free.any() else 0.0
+        total += weight * part.h * (gain - (np.abs(density) * beyond).sum(axis=0))
+    sides = np.pad(over, ((0, 0), (1, 1)))
+    alone = np.abs(limits.alone) * np.maximum(sides[:, :-1], sides[:, 1:])
+    return total - alone[:, :-1].sum(axis=0) - np.append(np.zeros(part.N - 1), alone[:, -1].sum())
 
 
-def _functions(made, phase, checks):
+def _along(f, part, limits, costates, of):
+    """[(weight of Simpson's rule, share of the interval, states (n, N), costates (m, N) of those with rates)]."""
+    m = len(part.f.rated)
+    parts = PARTS if len(part.shares) > 1 else 2  # where controls are constant, they are off by a straight line
+
+    def adjoint(share, x):
+        """(M (N, m, m), b (N, m)): costates fall by M c + b per share of the interval."""
+        A = part.h[:, None, None] * _slopes(f, x, part.polynomial(share), part.constants)
+        forced = np.einsum("krj,rk->kj", A[:, m + 1 :], limits.at(share) / part.h)
+        return A[:, :m].transpose(0, 2, 1), A[:, m] + forced
+
+    ends = _slopes(f, part.following, part.polynomial(1.0), part.constants)
+    c = costates[part.f.rated].T - np.einsum("krj,rk->kj", ends[:, m + 1 :], limits.at_end)
+    right, out = adjoint(1.0, of(1.0)), [(1 / (6 * parts), 1.0, of(1.0), c.T)]
+    for k in reversed(range(parts)):
+        share, start = (k + 0.5) / parts, k / parts
+        left = adjoint(start, of(start))
+        c, middle = _before(c, right, adjoint(share, of(share)), left, 1 / parts)
+        right = left
+        out += [(4 / (6 * parts), share, of(share), middle.T), ((2 if k else 1) / (6 * parts), start, of(start), c.T)]
+    return out
+
+
+def _gain(made, f, limits, density, excess, curve, at):
+    """(N,): what other controls would gain at a time. curve (N, nu, nu): second derivative by the controls. at: states,
+    controls, constants, costates."""
+    x, u, constants, costates = at
+    nu, scale = len(u), made.u_scale
+    g, C = np.split(columns(f.gradient, *at, density), [nu])
+    g, C = g.T * scale, C.T.reshape(len(g.T), nu, -1).transpose(0, 2, 1) * scale
+    most = np.abs(g).max()
+    W = _convex(curve * np.outer(scale, scale), most)
+    active = _active(limits, density, excess, W, C, most)
+    C, left = C * active.T[:, :, None], np.where(active, excess, 0.0)
+    lower, upper = ((joined(getattr(v, b) for v in made.controls) - u.T) / scale for b in ("lower", "upper"))
+    d = _least(g, W, C, left.T, lower, upper, f.free, most)
+    rest = left + np.einsum("kri,ki->rk", C, d)  # of limits that controls within their bounds cannot keep
+    by_model = -(g * d).sum(axis=1) - np.einsum("ki,kij,kj->k", d, W, d) / 2
+    by_model += (density * (rest - left) - np.abs(density) * np.maximum(np.sign(density) * rest, 0.0)).sum(axis=0)
+    other = u + scale[:, None] * d.T
+    by_value = np.subtract(*(columns(f.value, x, w, constants, costates)[0] for w in (u, other)))
+    within = ((lower <= 0) & (upper >= 0)).all(axis=1)
+    by_value = np.where(within, np.maximum(by_value, 0.0), by_value)
+    return np.where(active.any(axis=0), by_model, by_value)
+
+
+def _active(limits, density, excess, W, C, most):
+    """(rows, N): limits that hold controls back: without them these would move farther than to where the limit is. That
+    tells them from limits that solvers leave a small multiplier of."""
+    size = np.maximum((C**2).sum(axis=2).T, 1e-300)
+    curve = np.einsum("kri,kij,krj->rk", C, W, C) / size
+    pull = np.abs(density) * np.sqrt(size)
+    far = pull / np.maximum(curve, 1e-300) > _FAR * np.abs(excess) / np.sqrt(size)
+    far |= joined(r.lower == r.upper for r in limits.rows).astype(bool)[:, None]
+    return limits.controlled[:, None] & far & (pull > _WEAK * max(pull.max(initial=0.0), most))
+
+
+def _functions(made, phase, checks, limits):
     """_Functions of a phase."""
-    rates, limits = checks.rates, tuple(r for r in phase.rows if made._controlled(r.expression))
-    rows = evaluated(made, [r.expression for r in limits], "rows")
+    rates, rows = checks.rates, evaluated(made, [r.expression for r in limits.rows], "rows")
     kind = ca.SX if rates.is_a("SXFunction") and rows.is_a("SXFunction") else ca.MX
     x, u, c = (kind.sym(name, rates.size1_in(k)) for k, name in enumerate("xuc"))
     costates, multipliers = kind.sym("costates", len(checks.rated)), kind.sym("multipliers", rows.size1_out(0))
     rate, values = rates(x, u, c), rows(x, u, c)
     H = ca.dot(ca.vertcat(costates, 1), rate)
     gradient = ca.gradient(H + ca.dot(multipliers, values), u)
-    curves = ca.densify(ca.veccat(gradient, ca.jacobian(gradient, u), ca.jacobian(values, u)))
-    maps = ca.veccat(ca.MX(0, 1), *phase.steps.values(), *(x for body in made.description.bodies for x in (body.dv,)))
-    free = [not ca.depends_on(maps, v.symbol) for v in made.controls for _ in range(v.size)]
+    given = [x, u, c, costates, multipliers]
+    slopes = ca.densify(ca.jacobian(ca.vertcat(rate, values), x)[:, checks.rated])
+    alone = [r.expression for r in (*phase.rows, *phase.node_rows) if of_nodes(made, phase, r)]
+    alone = ca.veccat(ca.MX(0, 1), *alone, *(w.constraint.expression for w in phase.within))
+    free = [
+        may and not ca.depends_on(alone, v.symbol)
+        for v, may in zip(made.controls, free_controls(made, phase), strict=True)
+        for _ in range(v.size)
+    ]
     return _Functions(
-        slopes_of(checks),
-        ca.Function("H", [x, u, c, costates], [H]),
-        ca.Function("curves", [x, u, c, costates, multipliers], [curves]),
-        limits,
+        expanded(ca.Function("slopes", [x, u, c], [slopes])),
+        rows,
+        expanded(ca.Function("H", [x, u, c, costates], [H])),
+        expanded(ca.Function("gradient", given, [ca.densify(ca.veccat(gradient, ca.jacobian(values, u)))])),
+        expanded(ca.Function("curve", given, [ca.densify(ca.vec(ca.jacobian(gradient, u)))])),
         np.array(free, bool),
     )
 
 
-def _multipliers(solution, part, limits):
-    """(rows, N): multipliers of limits on every interval, at all points of the method."""
-    made, first, lam_g = solution.transcribed, part.first, np.append(solution.multipliers[1], 0.0)
-    places = {id(r): place for r, place in zip(limits, _places(limits), strict=True)}
-    out, at = np.zeros((sum(r.lower.size for r in limits), part.N)), 0
-    for group in made.assembly.groups if limits else ():
-        here = range(max(at, first), min(at + group.count, first + part.N + made.nodal))
-        at += group.count
-        if not len(here):
-            continue
-        rows = np.stack([made.assembly.stage_rows[k] for k in here])
-        ends = np.cumsum([block.size for block in made.row_blocks[here[0]]])
-        of_nodes = {id(b.constraint): k for k, b in enumerate(made.row_blocks[here[0]])}  # the last one of each
-        for k, (block, end) in enumerate(zip(made.row_blocks[here[0]], ends, strict=True)):
-            if id(block.constraint) not in places or block.where:
-                continue
-            found = lam_g[rows[:, end - block.size : end]].T  # the last one where a row is left out: 0
-            place, where = places[id(block.constraint)], np.array(here) - first
-            shared = made.nodal and of_nodes[id(block.constraint)] == k  # by the intervals on both sides
-            for shift in (0, 1) if shared else (0,):
-                inside = (where >= shift) & (where - shift < part.N)
-                out[place, where[inside] - shift] += found[:, inside] * (0.5 if shared else 1.0)
-    return out
-
-
-def _places(limits):
-    ends = np.cumsum([0, *(r.lower.size for r in limits)])
-    return [slice(a, b) for a, b in pairwise(ends)]
+def _slopes(f, x, u, constants):
+    """(N, m + 1 + rows, m): derivative of rates, cost and limits of every interval."""
+    found, N = columns(f.slopes, x, u, constants), x.shape[1]
+    return found.reshape(len(found), N, -1).transpose(1, 0, 2)
 
 
 class _States:
@@ -142,35 +179,31 @@ class _States:
         return x
 
 
-def _before(slopes, c, step):
-    """Costates (m, N) a step earlier, by the implicit midpoint rule. slopes (m + 1, m N): of rates and cost."""
-    m, N = c.shape
-    A = slopes.reshape(m + 1, N, m).transpose(1, 2, 0) * step[:, None, None]  # transposed, interval by interval
-    half = A[:, :, :m] / 2
-    right = c.T + np.einsum("kij,jk->ki", half, c) + A[:, :, m]
-    return np.linalg.solve(np.eye(m) - half, right[:, :, None])[:, :, 0].T
+def _before(c, right, middle, left, d):
+    """(costates (N, m) a share d of the interval earlier, those half-way): by the method of Hermite and Simpson, which
+    is stable for stiff dynamics too."""
+    (M1, b1), (Mm, bm), (M0, b0) = right, middle, left
+    times = lambda M, y: np.einsum("kij,kj->ki", M, y)  # noqa: E731
+    slope = times(M1, c) + b1
+    known = c + d / 6 * (slope + b0 + 4 * bm + 4 * times(Mm, c / 2 + d / 8 * (slope - b0)))
+    matrix = np.eye(c.shape[1]) - d / 6 * M0 - d / 3 * Mm + d**2 / 12 * Mm @ M0
+    before = np.linalg.solve(matrix, known[:, :, None])[:, :, 0]
+    return before, (before + c) / 2 + d / 8 * (slope - times(M0, before) - b0)
 
 
-def _split(columns_of, nu, rows):
-    """(gradient (N, nu), second derivative (N, nu, nu), derivative of the limits (N, rows, nu))."""
-    g, W, C = np.split(columns_of, [nu, nu + nu * nu])
-    N = columns_of.shape[1]
-    return g.T, W.T.reshape(N, nu, nu), C.T.reshape(N, nu, rows).transpose(0, 2, 1)
-
-
-def _convex(W):
-    """The same with the sizes of all eigenvalues, none of them zero."""
+def _convex(W, least):
+    """The same with the sizes of all eigenvalues, none of them zero. least: what they are small against at least."""
     values, vectors = np.linalg.eigh((W + W.transpose(0, 2, 1)) / 2)
-    largest = np.abs(values).max(initial=0.0) or 1.0
+    largest = max(np.abs(values).max(), least) or 1.0
     return np.einsum("kij,kj,klj->kil", vectors, np.maximum(np.abs(values), _FLAT * largest), vectors)
 
 
-def _least(g, W, C, lower, upper, free):
-    """(N, nu): the step that minimises g' d + d' W d / 2 within bounds, and along the limits with derivatives C."""
+def _least(g, W, C, left, lower, upper, free, most):
+    """(N, nu): the step that minimises g' d + d' W d / 2 within bounds, and takes C d + left to zero. most: of g."""
     N, nu = g.shape
-    largest = np.abs(W).max()
+    largest = max(np.abs(W).max(), most)
     weight = _HELD * largest / np.maximum((C**2).sum(axis=2, keepdims=True), 1e-300)
-    W = W + np.einsum("kri,krj->kij", weight * C, C)
+    W, g = W + np.einsum("kri,krj->kij", weight * C, C), g + np.einsum("kri,kr->ki", weight * C, left)
     flat = np.einsum("kii->ki", W) <= 10 * _FLAT * largest
     held = ~free | (flat & ~(np.isfinite(lower) & np.isfinite(upper)))
     d, places = np.zeros((N, nu)), np.arange(nu)

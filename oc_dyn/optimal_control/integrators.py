@@ -1,7 +1,8 @@
 """Ways to turn rates into steps, for Problem.solve(method=...): what a stage gets besides its state and controls.
 
 A method is a function (dynamics, cost, x, u, h, symbol) -> Step. dynamics(x, u) -> dx/dt and cost(x, u) -> cost rate
-are casadi expressions of any x, u; h is the length of the interval; symbol(name, size) makes a further unknown.
+are casadi expressions of any x, u; h is the length of the interval; symbol(name, size) makes a further unknown, and
+symbol.scale (n,), where it is there, has typical sizes of x.
 Attributes of the function, which may be left out: `controls_are_states` if controls are values at nodes, False;
 `control_degree` of their polynomials on intervals, where they may jump at nodes: u and the unknowns like it are its
 Bernstein coefficients, 0 for constant ones; `order` of the error of the states at nodes, by which Solution.check judges
@@ -11,7 +12,9 @@ their defects; `with_degree(degree)`, the method of the same family of another d
 from dataclasses import dataclass, field
 
 import casadi as ca
+import numpy as np
 
+from ..errors import OrderError
 from ..validation import count, one_of
 from .polynomials import bernstein_values, lagrange
 
@@ -84,8 +87,7 @@ class Collocation:
 
     def __call__(self, dynamics, cost, x, u, h, symbol):
         """Step of an interval."""
-        tau = ca.collocation_points(self.degree, self.scheme)
-        C, D, B = ca.collocation_coeff(tau)
+        tau, C, D, B = _coefficients(self.scheme, self.degree)
         inner = [symbol(f"x_{j}", x.numel()) for j in range(self.degree)]
         shares = [j / self.control_degree for j in range(1, self.control_degree + 1)]
         more = [symbol(f"u_{j}", u.numel()) for j in range(1, self.control_degree + 1)]
@@ -109,6 +111,16 @@ class Collocation:
                 places = ca.collocation_points(self.control_degree + 1, self.scheme)
                 step.equations = [(t, _combined(lagrange([0.0, *tau], t), [x, *inner]), control(t)) for t in places]
         return step
+
+
+def _coefficients(scheme, degree):
+    """(points, matrix that takes values at 0 and the points to slopes there, row that takes them to the end, weights of
+    the points in an integral). Weights are those that integrate powers up to degree - 1: CasADi's add up to a half for
+    one point of Radau."""
+    tau = ca.collocation_points(degree, scheme)
+    C, D, _ = ca.collocation_coeff(tau)
+    powers = np.arange(degree)
+    return tau, C, D, np.linalg.solve(np.vander(tau, increasing=True).T, 1 / (powers + 1))
 
 
 def _combined(weights, values):
@@ -142,6 +154,66 @@ def collocation(degree=3):
     return gauss(degree, 0)
 
 
+@dataclass(frozen=True)
+class Implicit:
+    """Multiple shooting by an implicit Runge-Kutta method, u constant on the interval, in `steps` equal steps of it.
+
+    Its equations are solved by Newton's method inside the step, so that they are no constraints of the program;
+    derivatives are those of the implicit function theorem. Where Newton's method fails, solvers try a shorter step.
+    Source: Hairer, Wanner, Solving ODEs II, IV.5 and IV.8.
+    """
+
+    scheme: str
+    degree: int
+    steps: int
+
+    @property
+    def order(self):
+        """Of the error of the states at nodes."""
+        return 2 * self.degree - (self.scheme == "radau")
+
+    def with_degree(self, degree):
+        """The same of another degree."""
+        return implicit(degree, self.steps, {"legendre": "gauss"}.get(self.scheme, self.scheme))
+
+    def __call__(self, dynamics, cost, x, u, h, symbol):
+        """Step of an interval."""
+        if not isinstance(x, ca.MX):
+            raise OrderError("implicit: its equations cannot be solved within stages of graph='sx'; leave graph out")
+        n, length = x.numel(), h / self.steps
+        tau, C, D, B = _coefficients(self.scheme, self.degree)
+        scale = getattr(symbol, "scale", np.ones(n))
+        start, inner = ca.MX.sym("start", n), ca.MX.sym("inner", n, self.degree)
+        Z = ca.horzcat(start, scale * inner)
+        slopes = [length * dynamics(Z[:, j + 1], u) for j in range(self.degree)]
+        misses = (Z @ C - ca.horzcat(*slopes)) / scale
+        inputs = [s for s in ca.symvar(misses) if not any(ca.is_equal(s, own) for own in (start, inner))]
+        equations = ca.Function("equations", [ca.vec(inner), start, *inputs], [ca.vec(misses)])
+        solve = ca.rootfinder("solve", "fast_newton", equations, dict(_NEWTON))
+        rule = []
+        for _ in range(self.steps):
+            found = solve(ca.repmat(x / scale, self.degree, 1), x, *inputs)
+            left = ca.norm_inf(equations(found, x, *inputs))
+            found = found + ca.if_else(left < 1e-6, 0, ca.inf)  # what it failed at is no number, which solvers know
+            Z = ca.horzcat(x, scale * ca.reshape(found, n, self.degree))
+            rule += [(float(B[j]) / self.steps, Z[:, j + 1], u) for j in range(self.degree)]
+            x = Z[:, -1] if tau[-1] == 1 else Z @ D
+        return Step(x, sum(h * weight * cost(y, u) for weight, y, _ in rule), quadrature=rule)
+
+
+# of states over their scales. The plugin "newton" searches along its steps by what is missed, which crawls where
+# dynamics are stiff; and C cannot be written of it
+_NEWTON = {"abstol": 1e-12, "abstolStep": 1e-12, "max_iter": 50, "error_on_fail": False}
+
+
+def implicit(degree=2, steps=1, scheme="radau"):
+    """Multiple shooting for stiff dynamics: an implicit Runge-Kutta method at `degree` points of "radau", of order
+    2 degree - 1 and damped, or "gauss", of order 2 degree, in so many steps of every interval; see Implicit."""
+    one_of("scheme of implicit", scheme, ("radau", "gauss"))
+    scheme = {"gauss": "legendre"}.get(scheme, scheme)
+    return Implicit(scheme, count("implicit: degree", degree, 1, 9), count("implicit: steps", steps, 1, 1000))
+
+
 def _by_nodes(midpoint):
     """Trapezoidal or Hermite-Simpson, u linear or quadratic between nodes: the controls of a node are states."""
 
@@ -173,6 +245,7 @@ METHODS = {
     "collocation": collocation(3),
     "radau": radau(3),
     "gauss": gauss(3),
+    "implicit": implicit(2),
     "trapezoidal": _by_nodes(False),
     "hermite_simpson": _by_nodes(True),
 }

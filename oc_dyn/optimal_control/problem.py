@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from itertools import pairwise
 from math import factorial
 from types import MappingProxyType
@@ -41,13 +42,18 @@ from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
 from . import bernstein, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
+from .as_text import as_text
 from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
+from .failures import explained
+from .infeasible import first_contradiction
+from .initial import begin, first_success
 from .integrators import chosen_method
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
 from .packing import packed, packed_numbers, unpacked
 from .polynomials import later, uniform_b_spline
+from .scaling import Scaling, report
 from .solution import Solution
 from .solver import checked_options, solve, solvers
 from .starts import best_of
@@ -191,7 +197,8 @@ class Problem:
     @staticmethod
     def _each(what, values, most, size):
         """Every one of a list as (size,) floats, or None."""
-        if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) == 0 or len(values) > most:
+        listed = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
+        if not listed or len(values) > most:
             raise ShapeError(f"chain: {what} is {shortened(values)}, expected a list of at most {most}")
         return [None if x is None else numbers(f"chain: {what}[{k}]", x, size) for k, x in enumerate(values)]
 
@@ -569,13 +576,16 @@ class Problem:
     ) -> Solution:  # fmt: skip
         """Solution of the problem.
 
-        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", or one of
-        integrators.py, as radau(degree=4).
+        method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
+        or one of integrators.py, as radau(degree=4).
         solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
-        from, with its multipliers where nothing else changed.
+        from, of any mesh, method or number of phases: what has the same name is taken from it, a CheckWarning tells
+        what has to be guessed; of the same problem and method with its multipliers.
         compiled: True compiles the stages by od.compile; or a function [Functions] -> [Functions] of one's own. raises:
-        SolveError if the solver fails, with the last iterate as its solution.
+        SolveError if the solver fails, which names what cannot hold together and the rows violated most, with the last
+        iterate as its solution; or at once, with the status "infeasible", where bounds, ends and parameters rule out
+        every motion by themselves.
         check: what happens if Solution.check() finds an error above 1e-3 of a scale, such as a limit that is broken
         between the nodes: "warn" (a CheckWarning), "raise" (SolveError, with the solution in it) or "off".
         time_limit [s]: of the solver, which it stops at the next iteration, with the status "time_limit".
@@ -598,6 +608,8 @@ class Problem:
         how = {"method": method, "solver": solver, "hessian": hessian, "parameters": parameters, "initial": initial}
         how |= {"solver_options": solver_options, "compiled": compiled, "time_limit": time_limit}
         starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
+        if raises:
+            self._refuse_infeasible(self.transcribed(method, compiled), {} if parameters is None else parameters)
 
         def first(problem, how):
             if starts > 1:
@@ -612,12 +624,8 @@ class Problem:
         if refinement.ran_out(solution):
             refinement.tell(solution, check)
             return solution
-        if raises and not solution.success:
-            message = f"the solver stopped with {solution.status!r} after {solution.iterations} iterations; "
-            message += "what its last iterate misses is told by the check() of this error's .solution"
-            if missed := meshes.out_of_reach(self):
-                message += f"; {missed}"
-            raise SolveError(message, solution.status, solution=solution)
+        if raises:
+            self._refuse_failed(solution, solver, initial)
         if solution.success and check != "off":
             if told := meshes.at_an_end(self, solution):
                 warnings.warn(f"Problem.solve: {told}", CheckWarning, stacklevel=2)
@@ -628,17 +636,38 @@ class Problem:
                 warnings.warn(f"Problem.solve: {seen.summary()}", CheckWarning, stacklevel=2)
         return solution
 
+    def _refuse_failed(self, solution, solver, initial):
+        """SolveError for a solution of a solver that failed."""
+        if solution.success:
+            return
+        message = explained(solution, solver, solution.transcribed.guess(initial))
+        if missed := meshes.out_of_reach(self):
+            message += f"; {missed}"
+        raise SolveError(message, solution.status, solution.worst_rows(), solution=solution)
+
+    @staticmethod
+    def _refuse_infeasible(made, parameters):
+        """SolveError where bounds, ends and parameters contradict each other."""
+        made.parameters(parameters)  # raises for what is wrong with them
+        if told := first_contradiction(made, parameters):
+            raise SolveError(f"no motion can keep what is asked for: {told}; nothing was solved", "infeasible")
+
     def _found(self, method, solver, hessian, parameters, initial, solver_options, compiled, time_limit):
         """(Transcribed, SolverResult, what the solver was given); see solve."""
         solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
         outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
         p = made.parameters({} if parameters is None else parameters)
-        given = {"p": p, **made.bounds, "x0": made.guess(initial)}
-        if initial is not None and initial.transcribed is made:
-            given |= {"lam_x0": initial.multipliers[0], "lam_g0": initial.multipliers[1]}
+        given = {"p": p, **made.bounds}
+        if initial is None:
+            given["x0"] = made.guess(None)
+        else:
+            start, options = begin(made, initial, given, solver, solver_options)
+            given = given | start
         with deadline(time_limit):
-            return made, solve(made.assembly, solver, hessian, outer, inner, given), given
+            tries = [inner] if initial is None or not options else [inner | options, inner]
+            run = partial(solve, made.assembly, solver, hessian, outer, given=given)
+            return made, first_success(run, tries), given
 
     def opti(
         self, *, method: Any = "rk4", hessian: str = "exact", parameters: Mapping[Any, Values] | None = None,
@@ -680,7 +709,7 @@ class Problem:
 
         method: the one it was solved by, where that is a function of one's own. Raises FileError for a file that is
         damaged, or of a problem with other names, sizes, bounds, scales or equations, which are named."""
-        return solution_file.load(path, self, method, Solution)
+        return solution_file.load(path, self, method, Solution, refinement.rounds_of)
 
     def with_mesh(
         self, nodes: int | Sequence[int | None] | None = None, duration: float | tuple[float, float] | None = None,
@@ -712,6 +741,20 @@ class Problem:
         if key not in self._made:
             self._made[key] = Transcribed(description, self.numbers, method, compiled, graph)
         return self._made[key]
+
+    def describe(self) -> str:
+        """The problem as mathematics, in plain text: costs, unknowns with their bounds, dynamics and limits of each
+        phase, start and goal, parameters. Functions are called by their names; an expression that would be longer than
+        a line is written f(x, u), of the symbols that it reads."""
+        return as_text(self.description, self.numbers)
+
+    def scaling(self, *, method: Any = "rk4", parameters: Mapping[Any, Values] | None = None) -> Scaling:
+        """Scaling at the guess: for each state, control, limit, equation and the cost its scale, typical value and the
+        largest derivative by scaled unknowns, with hints for what is off by more than 1000. Printing it gives a table;
+        Solution.scaling() is the same at a solution."""
+        made = self.transcribed(method)
+        given = made.parameters({} if parameters is None else parameters)
+        return report(made, made.guess(None), given, "the guess")
 
     @property
     def description(self) -> Description:

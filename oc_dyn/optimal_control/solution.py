@@ -11,15 +11,20 @@ import numpy as np
 
 from ..errors import ShapeError, UnknownName
 from ..model.robot import Robot
-from ..types import Array, StrPath
+from ..types import Array, Figure, StrPath
+from ..validation import count as positive
 from ..validation import expression as expression_of
 from ..validation import number
 from .costates import costates
 from .error_estimate import ErrorEstimate, estimated
 from .integrators import METHODS, chosen_method
 from .resampling import Curves, SolutionSamples, nodes_to_csv, times_of
+from .scaling import Scaling, report
 from .solution_check import SolutionCheck, check, parts_of
 from .solution_file import save
+from .solution_plot import plot
+from .two_meshes import TwoMeshes, two_meshes
+from .worst_rows import WorstRows, worst_rows
 
 
 class Solution:
@@ -27,7 +32,8 @@ class Solution:
     depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
     and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
     seconds: {part: seconds} in the functions of the program, from the solver. local_optima: (objective, status,
-    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), a table when printed, else empty.
+    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), a table when printed, else
+    empty. sample, resample: values between nodes. save: to a file that Problem.load reads.
     """
 
     local_optima: tuple = ()
@@ -83,6 +89,17 @@ class Solution:
             raise ShapeError(f"check: tolerance is {tolerance:g}, expected a positive number")
         return check(self, tolerance)
 
+    def worst_rows(self, count: int = 10) -> WorstRows:
+        """WorstRows: bounds, limits and equations of the nonlinear program that the solution, or the last iterate of a
+        solve that failed, violates most, at most so many, worst first: each by name with phase, node, value, bound,
+        and its violation relative to the scale of the state or control, or to the larger bound of a limit.
+        Printing it gives a table. It asks the program itself, check() an integration of its own."""
+        return worst_rows(self, positive("worst_rows: count", count, 1))
+
+    def scaling(self) -> Scaling:
+        """Scaling of the unknowns and rows at the solution; see Problem.scaling."""
+        return report(self.transcribed, self.unknowns, self.parameters, "the solution")
+
     @cached_property
     def _flows(self) -> dict[int, Any]:
         """{number of a phase: where the integration of its intervals ends, a Flow}, as check() and error leave it."""
@@ -93,6 +110,14 @@ class Solution:
         """ErrorEstimate: what the states of single intervals, and the objective, are off by; see there. It goes on from
         the integration of check(). It is a first-order estimate by one mesh: `two_meshes` is a second opinion."""
         return estimated(self)
+
+    def two_meshes(self, **how: Any) -> TwoMeshes:
+        """TwoMeshes: what the objective is off by, from solving again with every interval in two, from this solution
+        and with its parameters: takes a solve, but no multipliers, and sees what `error` does not.
+
+        how: arguments of Problem.solve, as solver and solver_options; the method is that of this solution.
+        """
+        return two_meshes(self, how)
 
     @cached_property
     def costates(self) -> Array:
@@ -145,6 +170,13 @@ class Solution:
             nodes_to_csv(self, path)
         else:
             self.resample(rate=rate).to_csv(path)
+
+    def plot(self, path: StrPath | None = None) -> Figure:
+        """matplotlib Figure of states, controls and named limits over the time, on the polynomials of the method, with
+        bounds that are near (dashed, what is beyond them grey), the mesh as ticks, phases, and the error of the
+        states over every interval, see error. path: PNG, SVG or PDF file to write. Raises ShapeError for more lines
+        than a figure holds."""
+        return plot(self, path)
 
     @cached_property
     def curves(self) -> list[Curves]:

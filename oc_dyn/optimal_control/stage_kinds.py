@@ -207,9 +207,7 @@ class StageKinds:
         bounds = self._bounds_at_points(phase)
         # a node between phases is the start of the next one, which has limits of its own
         at_end = [] if last or self.nodal else [r for r in inner if not self._controlled(r.expression)] + bounds
-        curved_ones = [self.states[k].manifold is not None for k in self.rated(phase)]
-        # where controls are polynomials, those of plain states are those of unknowns
-        inner += [r for r, on in zip(bounds, curved_ones, strict=True) if on] if self.control_degree else bounds
+        inner += bounds if not self.control_degree else self._bounds_at_points(phase, of_manifolds=True)
         after = [Extra("u", 1.0, [], self.u_scale, False)] if self.nodal else []
         ends = [replace(e, bounded=e.bounded or (self.nodal and e.like == "u")) for e in extras]
         return Parts(
@@ -365,9 +363,9 @@ class StageKinds:
                 (equations if at_points else rows).append(one)
         return rows, equations
 
-    def _bounds_at_points(self, phase):
-        """Bounds of states with rates, as limits."""
-        states = [self.states[k] for k in self.rated(phase)]
+    def _bounds_at_points(self, phase, of_manifolds=False):
+        """Bounds of states with rates, as limits; of_manifolds: of those whose unknowns are steps, and have none."""
+        states = [self.states[k] for k in self.rated(phase) if self.states[k].manifold or not of_manifolds]
         return [Constraint(v.symbol / v.scale, v.lower / v.scale, v.upper / v.scale) for v in states]
 
     def _rows_at_points(self, phase, limits):
@@ -394,6 +392,15 @@ class StageKinds:
         """What the method integrates of the states that have rates."""
         return curved.Local([self.states[k] for k in self.rated(phase)])
 
+    def local_bounds(self, phase):
+        """(lower, upper) of what the method integrates, over its scale: of plain states theirs."""
+        states = [self.states[k] for k in self.rated(phase)]
+        sides = [
+            joined(getattr(v, side) if v.manifold is None else np.full(v.rate_size, free) for v in states)
+            for side, free in (("lower", -np.inf), ("upper", np.inf))
+        ]
+        return tuple(side / self._local(phase).scale for side in sides)
+
     def _length(self, phase, X, U, constants):
         return self.at([self.description.length(phase.number)], X, U, constants)[0]
 
@@ -418,7 +425,12 @@ class StageKinds:
         unknowns = iter(ca.vertsplit(more, np.cumsum([0, *(x.size for x in scales)]).tolist()) if scales else [])
         factors = iter(scales)
         rated = local.start(known, type(X)(0, 1))
-        step = self.method(dynamics, cost, rated, U, h, lambda name, size: next(factors) * next(unknowns))
+
+        def symbol(name, size):
+            return next(factors) * next(unknowns)
+
+        symbol.scale = local.scale
+        step = self.method(dynamics, cost, rated, U, h, symbol)
         moved = dict(zip(ks, local.states(known, step.following), strict=True))
         stepped = list(phase.steps)
         moved |= dict(zip(stepped, self.at([phase.steps[k] for k in stepped], X, U, constants), strict=True))

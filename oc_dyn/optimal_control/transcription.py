@@ -50,6 +50,7 @@ class Transcribed(StageKinds):
             for some in (self.states, self.controls)
         )
         self.groups, self.row_blocks, self.stretches = [], [], []
+        self.parts_of = {}  # Parts, by number of the phase
         for phase in self.phases:
             self._add_phase(phase)
         self._add_end(self.phases[-1])
@@ -62,6 +63,7 @@ class Transcribed(StageKinds):
         # complete: of its mesh a stage reads whether intervals are as long as each other, where points count
         merged = bool(phase.sums) and inside.equal_lengths(self.description, phase)
         parts = self.kept(("parts", phase.number, merged), lambda: self.parts(phase, last))
+        self.parts_of[phase.number] = parts
         ends = last and self._last_differs(phase, parts)
         counts = {False: phase.nodes - (parts.closes or ends), True: int(parts.closes or ends)}
         tied = tuple(chain[0][1] for chain in self.pattern)
@@ -223,10 +225,7 @@ class Transcribed(StageKinds):
         row = [joined(own) / self.x_scale, np.array(T) / self.T_scale]
         row += [controls] if self.nodal or stretch else []
         for e in stretch.extras if stretch else []:
-            like = controls
-            if e.bounded and e.like == "x":  # steps on a manifold have no bounds
-                rated = [self.states[k] for k in self.rated(self.phases[stretch.phase])]
-                like = joined(np.full(v.rate_size, free) if v.manifold else getattr(v, bound) for v in rated) / e.scale
+            like = controls if e.like == "u" else self.local_bounds(self.phases[stretch.phase])[upper]
             row.append(like if e.bounded else np.full(e.scale.size, free))
         row += [[LONGEST if upper else SHORTEST]] if self.free_mesh and stretch else []
         return np.concatenate(row)
@@ -432,7 +431,6 @@ class Transcribed(StageKinds):
 
         # the last interval of a phase may have one more, for the start of the next
         return [[joined(same) for same in zip(*of, strict=False)] for of in parts]
-
 
     def _valued(self, stages, extras):
         """[(Extra, values)] with the values of the polynomials of controls in place of their coefficients."""

@@ -112,16 +112,14 @@ def _excess(task, sign, v):
 
 
 def _guess(task, sign):
-    """About how long braking takes [s]."""
+    """A time [s] in which joints can brake, their acceleration growing in proportion to it."""
     limits, (q, v), zero = task.limits, task.start[:2], np.zeros(len(task.names))
     still, times = np.array(task.dynamics(q, zero, zero, zero)[0]).ravel(), []
     for i, over in zip(np.flatnonzero(sign), _excess(task, sign, v), strict=True):
         one = np.eye(len(zero))[i]
         inertia = np.array(task.dynamics(q, zero, one, zero)[0]).ravel()[i] - still[i]
         a = min(_slowing(task, i, sign[i]), limits.larger("tau")[i] / max(abs(inertia), 1e-12))
-        j = limits.larger("d2v")[i]
-        a = min(a, np.sqrt(over * j))
-        times.append(over / a + (a / j if np.isfinite(j) else 0.0))
+        times.append(max(2 * over / a, np.sqrt(2 * over / limits.smaller("d2v")[i])))
     return max(times)
 
 
@@ -133,15 +131,18 @@ def _problem(task, sign, T):
     (lower, upper), *rates = _bounds(inner)
     rates[0] = tuple(np.where(fast, side, x) for side, x in zip((-np.inf, np.inf), rates[0], strict=True))
     sizes = [np.where(np.isfinite(pair).any(axis=0), 1.0, np.inf) for pair in rates]
-    v = task.start[1][m]
-    to = v - np.where(fast, sign[m] * np.array(_spread(_excess(task, sign, task.start[1]), sign))[m], 0.0)
+    first = np.array(_excess(task, sign, task.start[1]))
+    q, v, change = task.start[0][m], task.start[1][m], np.zeros(len(sign))
+    change[sign != 0] = -first * sign[sign != 0]
+    change = change[m]
     guess = [
-        lambda s: task.start[0][m] + T * (v * s + (to - v) * s * s / 2),
-        lambda s: v + (to - v) * s,
-        (to - v) / T,
+        lambda s: q + T * (v * s + change * s**3 / 3),
+        lambda s: v + change * s**2,
+        lambda s: change * 2 * s / T,
+        change * 2 / T**2,
     ]
     chain = ocp.chain("q", int(m.sum()), c + 1, lower=lower, upper=upper, bounds=sizes, basis="bernstein",
-                      scale=np.maximum(np.abs(v) * T, 0.05 * np.abs(v).max() * T), guess=guess)  # fmt: skip
+                      scale=np.where(fast, np.abs(change), np.abs(change).max()) * T, guess=guess)  # fmt: skip
     for name, pair in zip(ocp.description.bernstein[0].names[1:], rates, strict=False):
         if name in ocp.numbers.bounds:
             ocp.numbers.bounds[name] = pair
@@ -158,15 +159,7 @@ def _problem(task, sign, T):
     ocp.limit(-np.inf, ca.vertcat(over, gaining), 0, last=(1.0,), name="braked")
     for x in chain[3 : c + 1]:
         ocp.limit(0, x, 0, last=(1.0,))
-    first = np.array(_excess(task, sign, task.start[1]))
     calm = motion[2] * ca.DM(np.where(sign == 0, T / np.abs(v).max(), 0.0))
     ocp.minimize(terminal=ocp.duration / T)
     ocp.minimize(mean=_EXCESS * ca.sumsqr(ca.fmax(over / first, 0)) + _CALM * ca.sumsqr(calm))
     return ocp, chain
-
-
-def _spread(values, sign):
-    """Values of the joints that are too fast among all joints."""
-    out = np.zeros(len(sign))
-    out[np.flatnonzero(sign)] = values
-    return out

@@ -67,12 +67,9 @@ def spline(points, at=None, degree=3):
     k = len(points)
     if not np.abs(points).max(initial=0.0) < _FARTHEST:
         raise LimitError(f"path: way points get to {np.abs(points).max():g}, they can be up to {_FARTHEST:g} rad or m")
-    gaps = np.linalg.norm(np.diff(points, axis=0), axis=1)
-    if not gaps.all():
-        i = int(np.argmin(gaps))
-        raise LimitError(f"path: way points {i} and {i + 1} are the same; leave one out, or plan two paths")
+    check_apart(points)
     if at is None:
-        at = np.concatenate([[0.0], np.cumsum(np.sqrt(gaps))])
+        at = np.concatenate([[0.0], np.cumsum(np.sqrt(np.linalg.norm(np.diff(points, axis=0), axis=1)))])
         at = at / at[-1]
     at = as_floats("path: at", at)
     if at.shape != (k,) or at[0] != 0 or at[-1] != 1 or not np.all(np.diff(at) > 0):
@@ -93,6 +90,14 @@ def spline(points, at=None, degree=3):
             control = p * np.diff(control, axis=0) / spans[:, None]
             knots = knots[1:-1]
     return Spline(breaks, np.stack(pieces, axis=1), degree - 1 if len(inner) else np.inf, at)
+
+
+def check_apart(points):
+    """LimitError for way points (k, n) of which two that follow each other are the same."""
+    gaps = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    if not gaps.all():
+        i = int(np.argmin(gaps))
+        raise LimitError(f"path: way points {i} and {i + 1} are the same; leave one out, or plan two paths")
 
 
 def _basis(knots, degree, x):

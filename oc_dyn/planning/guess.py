@@ -8,7 +8,7 @@ from ..errors import LimitError
 from ..optimal_control.polynomials import derivatives_at, hermite
 from .quantities import ORDERS
 from .report import quantities
-from .trajectory import Samples
+from .samples import Samples
 
 
 def smooth_motion(task, settings, kinematic, slower=1.0):

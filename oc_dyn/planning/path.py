@@ -25,15 +25,16 @@ from ..model.robot import Robot
 from ..types import Array, Numbers
 from ..validation import flag
 from .arguments import check_robot, chosen_limits
-from .curves import curve
 from .limits import Limits
 from .path_guess import nodes_of, slow_enough
-from .path_motion import PathMotion
+from .path_motion import PathMotion, joined_motion
 from .path_problem import PathProblem
-from .path_refusals import check_numbers, refuse
+from .path_refusals import check_numbers, refuse, replace_speeds
 from .path_task import PathTask
+from .short_way import short_way as shortened_way
+from .stops import Joined, path_with_stops, shared_nodes
 from .tightening import tighten
-from .verdict import checked_mode, report_or_raise
+from .verdict import checked_mode, report_or_raise, warn_unlimited
 
 _TIGHTEN, _ROUNDS = 1.00095, 8
 
@@ -43,9 +44,10 @@ def plan_along_path(
     continuity: int = 2, limits: Limits | None = None, scale: Mapping[str, Numbers] | None = None,
     ignore: Collection[str] = (), nodes: int = 100, solver: str = "ipopt",
     solver_options: Mapping[str, Any] | None = None, friction: bool = True, check: str = "warn",
-    time_limit: float | None = None,
+    time_limit: float | None = None, speed_start: Numbers = 0.0, speed_end: Numbers = 0.0,
+    stops: Numbers | None = None, short_way: bool = False,
 ) -> PathMotion:  # fmt: skip
-    """Fastest motion from rest to rest along a path of the joints, as a PathMotion.
+    """Fastest motion along a path of the joints, from rest to rest or with given speeds at the ends, as a PathMotion.
 
     Args:
         robot: Robot whose velocities are the rates of its coordinates: no spherical, planar or free joints.
@@ -61,6 +63,13 @@ def plan_along_path(
         check: what to do about a motion that exceeds a limit by more than 0.1 %, anywhere: "warn", "raise", or "off".
         time_limit [s]: for all of it; the solver stops at its next iteration, and the status of SolveError is
             "time_limit".
+        speed_start, speed_end: ds/dt at the ends [1/s], or velocities (n,) of the joints there, which have to be along
+            the path. At an end that moves, derivatives above the velocity are free within the limits.
+        stops: numbers of way points, or places s on a Function, at which to stop. A way point at which the path turns
+            back is one without being named. At a stop all derivatives up to the continuity are zero, and the way points
+            between two stops get a spline of their own; info["stops"] tells where. A Function may turn back by q'
+            passing through zero, where the joints stand still for an instant.
+        short_way: continuous joints go the short way round from way point to way point; see plan_point_to_point.
     Returns:
         PathMotion: sample(dt), check(), save(path), plot(path), animate(path), law, curve. Between nodes the motion is
         checked and, where a limit is exceeded by more than 0.095 %, tightened there and solved again.
@@ -74,17 +83,41 @@ def plan_along_path(
     begun = time.perf_counter()
     check_robot(robot)
     checked_mode(check)
+    own_limits = limits is None
     limits = chosen_limits(robot, limits, scale, ignore)
     check_numbers(continuity, nodes, limits)
-    on = curve(path, at, degree, continuity, limits.joints)
-    task = PathTask(robot, limits, on, continuity, counts(robot, flag("plan_along_path: friction", friction)))
+    wrapped: dict[str, int] = {}
+    if flag("plan_along_path: short_way", short_way) and not isinstance(path, ca.Function) and np.ndim(path) == 2:
+        path, wrapped = shortened_way(robot, limits, np.array(path, float))
+    on = path_with_stops(path, at, degree, continuity, limits.joints, stops)
+    friction = counts(robot, flag("plan_along_path: friction", friction))
+    task = PathTask(robot, limits, on, continuity, friction)
     refuse(task)
+    task = replace_speeds(task, speed_start, speed_end)
     with deadline(time_limit), watched():
-        motion = _fastest(task, nodes, solver, solver_options)
+        motion = _planned(task, nodes, solver, solver_options)
     if check != "off":
         report_or_raise("plan_along_path", motion.check(), check, "use more nodes", motion)
+        if own_limits:
+            warn_unlimited("plan_along_path", motion, ignore)
     motion.info |= {"seconds": time.perf_counter() - begun, "solver": solver}
+    if wrapped:
+        motion.info["wrapped"] = wrapped
     return motion
+
+
+def _planned(task: PathTask, nodes: int, solver: str, solver_options: Mapping[str, Any] | None) -> PathMotion:
+    """The motion of a task: of a path with stops, one stretch after the other."""
+    if not isinstance(task.on, Joined):
+        return _fastest(task, nodes, solver, solver_options)
+    motions = []
+    counts_ = shared_nodes(task.on.widths, nodes, 2 * task.continuity + 2)
+    last = len(counts_) - 1
+    for k, (on, width, N) in enumerate(zip(task.on.stretches, task.on.widths, counts_, strict=True)):
+        speeds = (task.speeds[0] / width if k == 0 else 0.0, task.speeds[1] / width if k == last else 0.0)
+        part = PathTask(task.robot, task.limits, on, task.continuity, task.friction, speeds)
+        motions.append(_fastest(part, N, solver, solver_options))
+    return joined_motion(task.on, motions)
 
 
 def _fastest(task: PathTask, nodes: int, solver: str, solver_options: Mapping[str, Any] | None) -> PathMotion:

@@ -17,6 +17,8 @@ def _polynomial(continuity):
 
 def slow_enough(task):
     """(T, law) of a smooth law s(t), just slow enough for the limits."""
+    if any(task.speeds):
+        return _with_speeds(task)
     c = task.continuity
     p = np.polynomial.Polynomial(_polynomial(c))
     z = np.linspace(0, 1, 101)
@@ -36,6 +38,34 @@ def slow_enough(task):
         return np.array([(p.deriv(k)(x) if k else p(x)) / T**k for k in range(c + 2)])
 
     return T, at
+
+
+def _with_speeds(task):
+    """The same where the ends have speeds a and b: s' goes over from a to b smoothly, and what is missing of the way
+    is passed in a bump between them."""
+    z, (a, b), best = np.linspace(0, 1, 101), task.speeds, (np.inf, None)
+    for T in np.geomspace(0.05, 4.0, 60) / (a + b):
+        law = _between_speeds(T, a, b)
+        values = law(z * T)
+        if values[1].min() < 0:
+            break
+        s = np.clip(values[0], 0, 1)
+        worst = max(_worst(task, s, values), (values[1] / task.speed(s)).max())
+        if worst < best[0] * 0.999:
+            best = (worst, T)
+        if worst <= 1:
+            break
+    T = best[1] or 2.0 / (a + b)
+    law = _between_speeds(T, a, b)
+    return T, lambda t: law(t)[: task.continuity + 2]
+
+
+def _between_speeds(T, a, b):
+    """t -> (ORDERS or more, K) of the law."""
+    step, bump = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6]), np.polynomial.Polynomial([0, 0, 30, -60, 30])
+    speed = a + (b - a) * step + (1 / T - (a + b) / 2) * bump
+    s = (T * speed).integ()
+    return lambda t: np.array([s.deriv(k)(np.asarray(t) / T) / T**k if k else s(np.asarray(t) / T) for k in range(8)])
 
 
 def _worst(task, s, law):

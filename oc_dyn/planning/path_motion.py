@@ -13,7 +13,8 @@ from ..text import terminal
 from ..types import Array, Indices, Numbers, StrPath
 from .limits import Limits
 from .quantities import ORDERS, order_name
-from .trajectory import Motion, Samples, read_only
+from .samples import Samples, read_only
+from .trajectory import Motion
 
 Terms: TypeAlias = dict[tuple[int, ...], float]
 
@@ -68,6 +69,22 @@ def composed(path: Any, law: Array) -> Array:
     for m in range(1, count):
         out.append(sum(path[j] * B[m][j - 1][:, None] for j in range(1, m + 1)))
     return np.array(out)
+
+
+def joined_motion(on: Any, motions: Sequence[PathMotion]) -> PathMotion:
+    """One PathMotion of those of the stretches of a Joined curve, at rest where they meet."""
+    t, law = [np.zeros(1)], []
+    for motion, a, width in zip(motions, on.edges, on.widths, strict=False):
+        t.append(t[-1][-1] + motion.t[1:])
+        law.append(motion.law * width)
+        law[-1][:, 0] += a
+    info = dict(motions[0].info) | {"stops": on.stops.tolist(), "nodes": sum(len(x) for x in law)}
+    info |= {k: sum(m.info[k] for m in motions) for k in ("rounds", "iterations")}
+    first = motions[0]
+    return PathMotion(
+        np.concatenate(t), np.concatenate(law), on, joints=first.joints, units=first.units, robot=first.robot,
+        limits=first.limits, info=info, friction=first.friction,
+    )  # fmt: skip
 
 
 class PathMotion(Motion):

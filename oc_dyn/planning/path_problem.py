@@ -42,8 +42,8 @@ class PathProblem:
         for k in (k for k in task.bounded if k != "v"):
             for side in ("start", "end") if self._jumps(k) else ("start", "middle"):
                 self._limit(k, side, {"start": x, "middle": middle, "end": after}[side])
-        ocp.start(dict.fromkeys(self.x, 0.0))
-        ocp.goal(dict.fromkeys(self.x, 0.0))
+        for fix, speed in zip((ocp.start, ocp.goal), task.speeds, strict=True):
+            fix({self.x[0]: speed} if speed else dict.fromkeys(self.x, 0.0))
         ocp.minimize(terminal=0 * self.x[0])
         ocp.minimize(integral=N * h / T + 1e-8 * (self.u / (10 * T ** -(c + 1))) ** 2)
 
@@ -111,8 +111,10 @@ class PathProblem:
         return _motion(self.task, t, pieces, "solved")
 
     def _guess(self, motion):
-        guess = {"top": motion.law[:, -1:], "h": np.diff(motion.t)[:, None]}
-        return guess | {f"d{j}s": np.append(motion.law[:, j], 0.0)[:, None] for j in range(1, len(self.x) + 1)}
+        guess, last = {"top": motion.law[:, -1:], "h": np.diff(motion.t)[:, None]}, motion.shares(motion.t[-1:])
+        if not self.task.speeds[1]:
+            last = 0 * last
+        return guess | {f"d{j}s": np.append(motion.law[:, j], last[j])[:, None] for j in range(1, len(self.x) + 1)}
 
     def shares(self, motion):
         """{"speed", or quantity and side: largest shares of the limits between nodes, as margins have them}."""

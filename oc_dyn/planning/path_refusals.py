@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from ..errors import LimitError, OrderError
-from ..numbers import shortened
-from .arguments import MOST_NODES, check_smooth
+from ..errors import LimitError, OrderError, ShapeError
+from ..numbers import as_floats, shortened
+from .arguments import MOST_NODES, check_smooth, vector
 from .feasibility import refuse_senseless
+from .path_task import PathTask
 from .quantities import BOUNDED, DYNAMIC
 from .report import share_of_rate
 
@@ -28,11 +29,13 @@ def refuse(task):
     """Raise LimitError for a path that no motion can follow."""
     limits, on = task.limits, task.on
     s = np.unique(np.concatenate([np.linspace(0, 1, 2001), on.knots]))
-    q, slope = on.at(s, 2)
+    q, slope, bend = on.at(s, 3)
     refuse_senseless(limits, [q.min(axis=0), q.max(axis=0)], limits.joints)
     _refuse_outside(limits, on, s, q)
     _refuse_zero(limits, slope)
     still = np.abs(slope).max(axis=1) < 1e-6 * np.abs(slope).max()
+    still &= np.abs(bend).max(axis=1) < 1e-3 * np.abs(bend).max()  # else the path turns back there
+    still &= ~np.isin(s, getattr(on, "stops", ()))
     if still.any():
         where = s[int(np.argmax(still))]
         raise LimitError(f"path: q does not change with s at s = {where:.4g}; give it another parameter there")
@@ -47,6 +50,42 @@ def refuse(task):
         if np.any(speed <= 0):
             k = int(np.argmin(speed))
             raise LimitError(f"path: the limits of velocity at the position at s = {s[k]:.4g} allow no motion along it")
+
+
+def replace_speeds(task, start, end):
+    """The task with ds/dt at its ends, from numbers or velocities of the joints; refuses what the limits do not let."""
+    speeds = []
+    for where, given, s in (("speed_start", start, 0.0), ("speed_end", end, 1.0)):
+        speed = _speed_along(task, where, given, s)
+        most = task.speed(np.array([s]))[0]
+        if speed > most * (1 + _TINY):
+            v = task.on.at(np.array([s]), 2, before=s == 1)[1, 0] * speed
+            task.limits.without("v_of_q").assert_within(f"plan_along_path: {where}", v=v)
+            raise LimitError(f"plan_along_path: {where} is {speed:.6g} 1/s, over what the velocities allow, {most:.6g}")
+        speeds.append(min(speed, most))
+    return PathTask(task.robot, task.limits, task.on, task.continuity, task.friction, tuple(speeds))
+
+
+def _speed_along(task, where, given, s):
+    """ds/dt at place s from a number, or velocities (n,) along the path."""
+    value, where = as_floats(f"plan_along_path: {where}", given), f"plan_along_path: {where}"
+    if not np.isfinite(value).all():
+        raise ShapeError(f"{where} is {shortened(given)}, expected finite numbers")
+    if value.ndim == 0:
+        speed = float(value)
+    else:
+        v, slope = vector(where, value, task.limits.joints), task.on.at(np.array([s]), 2, before=s == 1)[1, 0]
+        speed = float(v @ slope / (slope @ slope))
+        off = v - speed * slope
+        if np.abs(off).max() > 1e-6 * max(np.abs(v).max(), 1e-9):
+            i = int(np.argmax(np.abs(off)))
+            raise LimitError(
+                f"{where}: joint {task.limits.joints[i]!r} has {v[i]:.6g}, which is not along the path: there it moves "
+                f"with {speed * slope[i]:.6g} where the others do as asked"
+            )
+    if speed < 0:
+        raise LimitError(f"{where} is {speed:.6g} 1/s, against the path; give 0 or more")
+    return speed
 
 
 def _refuse_outside(limits, on, s, q):

@@ -12,10 +12,10 @@ from .report import share_of_rate
 
 
 class PathTask:
-    """What is asked, and what the path and the dynamics are at places of the path."""
+    """What is asked, and what the path and the dynamics are at places of the path. speeds: ds/dt at start and end."""
 
-    def __init__(self, robot, limits, on, continuity, friction=False):
-        self.friction = friction
+    def __init__(self, robot, limits, on, continuity, friction=False, speeds=(0.0, 0.0)):
+        self.friction, self.speeds = friction, speeds
         self.viscous, self.coulomb = np.zeros(robot.nv), np.zeros(robot.nv)
         if friction:
             self.viscous = of_joints(robot, "viscous")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,8 @@ class Report:
     continuous. ends: {quantity: largest miss of the start and goal asked for}. shares: {quantity: (n,) per joint}.
     unchecked: limited quantities that only the robot can tell, where it is not at hand; ok() is False then.
     braking: (time [s] until which joints brake that started faster than a limit, their names): their velocities count
-    from then on; None where none does.
+    from then on; None where none does. wrapped: {joint: full turns added to its goal} of those that went the short way
+    round.
     """
 
     rows: tuple[ReportRow, ...]
@@ -66,6 +67,7 @@ class Report:
     dt: float
     unchecked: tuple[str, ...] = ()
     braking: tuple[float, tuple[str, ...]] | None = None
+    wrapped: dict[str, int] = field(default_factory=dict)
 
     @property
     def worst(self) -> float:
@@ -93,6 +95,9 @@ class Report:
         if self.braking:
             too_fast = ", ".join(terminal(x) for x in self.braking[1])
             lines.append(f"started faster than a limit: {too_fast}; velocities count from {self.braking[0]:.4g} s on")
+        if self.wrapped:
+            turns = ", ".join(f"{terminal(k)} ({n:+d} turns)" for k, n in self.wrapped.items())
+            lines.append(f"went the short way round: {turns}")
         verdict = "within all limits" if self.worst <= 1 + 1e-6 else "within 0.5 % of all limits"
         if self.worst > 1.005:
             verdict = "limits exceeded"
@@ -131,7 +136,7 @@ def report(motion: Any, limits: Limits | None, dt: float) -> Report:
     torque = [k for k in DYNAMIC if limits.bounded(k).any()]
     return Report(
         tuple(rows), motion.jumps(), _ends(motion), shares, motion.joints, step,
-        tuple(k for k in torque if k not in shares), braking,
+        tuple(k for k in torque if k not in shares), braking, _wrapped(motion),
     )  # fmt: skip
 
 
@@ -173,7 +178,14 @@ def _braking(motion: Any) -> tuple[float, tuple[str, ...]] | None:
     told = motion.info.get("braking")
     if not isinstance(told, dict) or not isinstance(told.get("until"), float):
         return None
-    return told["until"], tuple(str(x) for x in told.get("joints", ()))
+    joints = told.get("joints")
+    return told["until"], tuple(str(x) for x in joints) if isinstance(joints, (list, tuple)) else ()
+
+
+def _wrapped(motion: Any) -> dict[str, int]:
+    """{joint: turns} of those that went the short way round."""
+    told = motion.info.get("wrapped")
+    return {str(k): n for k, n in told.items() if isinstance(n, int)} if isinstance(told, dict) else {}
 
 
 def _skip_braking(

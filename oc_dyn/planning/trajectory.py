@@ -1,156 +1,33 @@
-"""A planned motion: polynomial pieces, and what they are sampled on a grid."""
+"""A planned motion: polynomial pieces, and what is known of them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..friction import counts
-from ..function import function
 from ..model.joints import UNITS
 from ..model.robot import Robot
 from ..numbers import as_floats
 from ..optimal_control.polynomials import derivatives_at
 from ..optimal_control.solution import Solution
 from ..text import terminal
-from ..types import Array, Figure, Indices, Numbers, StrPath
+from ..types import Array, Indices, Numbers, StrPath
 from ..validation import number
 from . import storage
 from .limits import Limits
-from .quantities import BOUNDED, BY_NAME, ORDERS, RATES, order_name
-from .report import Report, report, share_of_rate
+from .quantities import ORDERS, RATES, order_name
+from .report import Report, report
+from .samples import Samples, read_only
+from .time_scaling import check_rest, shortest_scale
+from .verdict import checked_mode, report_or_raise
 
 P = TypeVar("P", bound=StrPath)
 
 _MOST_NUMBERS = 20_000_000  # of positions, from sampling with a step
 _JUMP = 1e-6  # share of its largest value from which on the step of a derivative at a breakpoint is a jump
-
-
-class Samples:
-    """A motion on a grid of times. Rows are times, columns joints.
-
-    t (K,) [s]; q, v, dv, d2v, d3v (K, n) [rad or m and their time derivatives]; tau, dtau (K, n) [Nm or N, and per
-    second]: torques that the motion needs, gravity included, and the robot's friction unless friction=False (Coulomb
-    friction smoothed, as in od.function). derivatives: list of q and as many of its derivatives as
-    are known, at least four. At a time where a derivative jumps it is the value after the jump; at the last time, the
-    value before.
-    """
-
-    def __init__(
-        self, t: Numbers, derivatives: Sequence[Numbers] | None, *, joints: Sequence[str], units: Sequence[str],
-        robot: Robot | None = None, limits: Limits | None = None, info: Mapping[str, Any] | None = None,
-        torques: Sequence[Numbers] | None = None, continuity: int | None = None, friction: bool = True,
-    ) -> None:  # fmt: skip
-        self.t = read_only(t)
-        self.derivatives = derivatives
-        self.joints = tuple(joints)
-        self.units = tuple(units)
-        self.robot = robot
-        self.limits = limits
-        self.info = dict(info or {})
-        self.continuity = continuity
-        self.friction = friction
-        self.robot_name = self.info.get("robot") if robot is None else robot.name
-        self._torques = None if torques is None else tuple(read_only(x) for x in torques)
-
-    @property
-    def derivatives(self) -> list[Array]:
-        """[q, v, dv, ...], each (K, n), on the grid."""
-        return self._derivatives
-
-    @derivatives.setter
-    def derivatives(self, given: Sequence[Numbers] | None) -> None:
-        self._derivatives = [] if given is None else [read_only(x) for x in given]
-
-    @property
-    def q(self) -> Array:
-        """Positions (K, n) on the grid."""
-        return self.derivatives[0]
-
-    @property
-    def v(self) -> Array:
-        """Velocities (K, n) on the grid."""
-        return self.derivatives[1]
-
-    @property
-    def dv(self) -> Array:
-        """Accelerations (K, n) on the grid."""
-        return self.derivatives[2]
-
-    @property
-    def d2v(self) -> Array:
-        """Jerks (K, n) on the grid."""
-        return self.derivatives[3]
-
-    @property
-    def d3v(self) -> Array:
-        """Rates of the jerks (K, n) on the grid."""
-        return self.derivatives[4]
-
-    @property
-    def tau(self) -> Array:
-        """Torques (K, n) on the grid [Nm or N]."""
-        return self._dynamics()[0]
-
-    @property
-    def dtau(self) -> Array:
-        """Rates of the torques (K, n) on the grid."""
-        return self._dynamics()[1]
-
-    def _dynamics(self) -> tuple[Array, ...]:
-        if self._torques is None:
-            if self.robot is None:
-                raise ModelError("trajectory", ["torques need the robot; load the file with robot=..."])
-            # kept as they are for good: what they are computed from cannot be written to
-            self._torques = tuple(read_only(x) for x in torques(self.robot, self.derivatives, self.friction))
-        return self._torques
-
-    def __len__(self) -> int:
-        return len(self.t)
-
-    def utilization(self) -> dict[str, Array]:
-        """{quantity: (K,) largest share over the joints of its limit} of v, dv, ..., tau, dtau, those that have one.
-
-        Infinite where the motion is not smooth enough for a quantity to be one: d3v with continuity 2.
-        """
-        out = {}
-        for name in BOUNDED:
-            if self.limits is not None and self.limits.bounded(name).any():
-                rough = self.continuity is not None and BY_NAME[name].order > self.continuity + 1
-                share = share_of_rate(getattr(self, name), *self.limits.bounds(name)).max(axis=1)
-                out[name] = np.full(len(self.t), np.inf) if rough else share
-        return out
-
-    def used(self) -> dict[str, Array]:
-        """Deprecated name of utilization."""
-        warnings.warn("used() of a motion is called utilization() now", DeprecationWarning, stacklevel=2)
-        return self.utilization()
-
-    def save(self, path: StrPath, dt: float | None = None, layout: str | None = None) -> None:
-        """Write .csv, .npz or .json, by the ending of `path`; see Trajectory.load.
-
-        The file holds the times (the breakpoints, or every dt [s] and the end), all derivatives, tau and dtau, names,
-        units, limits and info; numbers are written so that reading gives the same ones. The folder is made, and the
-        file appears complete or not at all. layout="joint_trajectory": .json with the fields of ROS's message
-        trajectory_msgs/JointTrajectory instead, for other programs; load does not read it.
-        """
-        samples: Any = self
-        storage.save(samples if dt is None else samples.sample(dt), path, layout)
-
-    def plot(self, path: StrPath | None = None, normalized: bool = True) -> Figure:
-        """Six panels, q, v, dv, jerk, tau and dtau over time, against the limits; written to `path` if given.
-
-        normalized: each joint divided by its limit, which is then at 1 and -1 (q: 1 is the upper, -1 the lower limit).
-        Returns the matplotlib Figure; needs no screen.
-        """
-        from .plot import plot
-
-        return plot(self, path, normalized)
 
 
 class Motion(Samples):
@@ -211,7 +88,9 @@ class Motion(Samples):
         inner = [x[:-1] for x in before.derivatives]
         for k, quantity in enumerate(RATES):
             jumps[quantity] = after.derivatives[k] - inner[k]
-        largest = {k: np.abs(x).max(axis=0) for k, x in zip(jumps, self.derivatives, strict=False)}
+        usual = [np.ptp(self.q, axis=0) / self.duration**k for k in range(1 + len(RATES))]  # of this way
+        sizes = zip(jumps, self.derivatives, usual, strict=False)
+        largest = {k: np.maximum(np.abs(x).max(axis=0), size) for k, x, size in sizes}
         found, time, hit = {}, np.zeros(len(self.joints)), np.zeros(len(self.joints), bool)
         for quantity, x in jumps.items():  # what is above a rate that is infinite is so, too
             at, new = _beyond(x, largest[quantity], self.t[1:-1])
@@ -304,6 +183,47 @@ class Trajectory(Motion):
         ]
         return Samples(times[order], derivatives, **self._context(), continuity=self.continuity)
 
+    def stretched(self, k: float) -> Trajectory:
+        """The Trajectory k times slower: q(t / k) from the same first time on. Nothing is checked."""
+        orders = np.arange(self.pieces.shape[1])
+        info = {x: y for x, y in self.info.items() if x not in ("shares", "objective_value", "braking")}
+        if isinstance(info.get("request"), dict):
+            info["request"] = {
+                end: [(np.asarray(x) / k**d).tolist() for d, x in enumerate(rows)]
+                for end, rows in info["request"].items()
+            }
+        return Trajectory(
+            self.t[0] + k * (self.t - self.t[0]), self.pieces / (k**orders)[:, None], joints=self.joints,
+            units=self.units, robot=self.robot, limits=self.limits, info={**info, "scaled_by": k},
+            friction=self.friction,
+        )  # fmt: skip
+
+    def scaled_in_time(
+        self, duration: float | None = None, *, limits: Limits | None = None, check: str = "warn",
+    ) -> Trajectory:  # fmt: skip
+        """The same way in another time: q(t / k), uniformly slower or faster, from rest to rest.
+
+        duration [s]: what it takes then; by default the shortest that keeps all limits, which may be less than today's.
+        limits: default those of the plan. They are kept exactly where they are of derivatives; torques, of which
+        gravity keeps its part however slow the motion, to 1e-8 of the limit where `check` looks.
+        check: what to do about limits that a given duration exceeds by more than 0.1 %: "warn", "raise", or "off".
+        info["scaled_by"] tells k. Raises LimitError for a motion that does not start and end at rest, for a limit that
+        gravity alone exceeds, and where no limit bounds the time; ShapeError without limits and without a duration.
+        """
+        checked_mode(check)
+        check_rest(self)
+        limits = self.limits if limits is None else limits
+        if duration is None:
+            k = shortest_scale(self, limits)
+        else:
+            k = number("scaled_in_time: duration", duration, above=0) / self.duration
+        out = self.stretched(k)
+        if limits is not self.limits:
+            out.limits = limits
+        if duration is not None and limits is not None and check != "off":
+            report_or_raise("scaled_in_time", out.check(), check, "give a longer duration, or none", out)
+        return out
+
     def jumps(self) -> dict[str, float]:
         """{quantity: largest jump at the breakpoints} of q and the derivatives that should be continuous."""
         smooth = self.continuity + 1
@@ -349,20 +269,6 @@ def _checked_pieces(t: Numbers, pieces: Array, joints: Sequence[str]) -> Array:
         k = int(np.argmin(np.diff(t) > 0))
         raise ShapeError(f"trajectory: its times do not increase: {t[k]:g} s, then {t[k + 1]:g} s, at piece {k}")
     return pieces
-
-
-def read_only(x: Any) -> Array:
-    """Array of floats, a copy that cannot be written to: what is computed from it once stays right."""
-    x = np.array(x, float)
-    x.flags.writeable = False
-    return x
-
-
-def torques(robot: Robot, derivatives: Sequence[Array], friction: bool = True) -> tuple[Array, Array]:
-    """(tau, dtau), each (K, n), for rows of q, v, dv, d2v."""
-    f = function(robot, "inverse_dynamics", order=1, friction=counts(robot, friction))
-    tau, dtau = f(*(ca.DM(x.T) for x in derivatives[:4]))
-    return np.array(tau).T, np.array(dtau).T
 
 
 def _beyond(jumps: Array, largest: Array, times: Array) -> tuple[Array, np.ndarray[Any, np.dtype[np.bool_]]]:

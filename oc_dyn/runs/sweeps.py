@@ -35,7 +35,8 @@ from ..model.robot import Robot
 from ..numbers import shortened
 from ..optimal_control.problem import Problem
 from ..optimal_control.solution import Solution
-from ..planning.trajectory import Samples, Trajectory
+from ..planning.samples import Samples
+from ..planning.trajectory import Trajectory
 from ..registry import _METHODS
 from ..store import Store, aside
 from ..types import Executor, StrPath

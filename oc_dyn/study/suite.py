@@ -2,8 +2,8 @@
 
 They are the files of the repository's folder problems/known_optima, which is looked for beside this package, then in
 the current folder. Each is solved on a quarter, half and all of its intervals, from the guess that it states; where it
-states several, the best solution is taken. Errors are those of the cost that is minimised, and estimates of them are
-made from the three costs alone. Notes tell where a solver stopped early, where a solution fails its own check, and
+states several, the best solution is taken. Errors are those of the cost that is minimised. They are estimated twice: by
+Solution.error, from costates and defects on all intervals, and from the three costs alone. Notes tell where a solver stopped early, where a solution fails its own check, and
 where the error is more than was asked for.
 """
 
@@ -26,11 +26,12 @@ QUICK = (1, 3, 6, 11, 33)
 LIMIT = 600.0  # [s] for one solve
 TOLERANCE = 1e-10  # of the solver: what it leaves of the error is not seen among errors of 1e-8
 ORDERS = {name: order_of_cost(name) for name in METHODS}  # see README
-FIELDS = ("number", "name", "known", "computed", "error", "estimate", "asked", "method", "intervals", "iterations")
-FIELDS += ("seconds", "source", "note")
+FIELDS = ("number", "name", "known", "computed", "error", "estimate", "by meshes", "asked", "method", "intervals")
+FIELDS += ("iterations", "seconds", "source", "note")
 CAPTIONS = {
     "suite.csv": "known: the optimum by a closed form or as published; computed: on all intervals; error: their "
-    "difference; estimate: of it, from the costs on three meshes; asked: the largest error that was asked for; "
+    "difference; estimate: of it, by costates on all intervals alone (Solution.error); by meshes: the size of it, from "
+    "the costs on three meshes; asked: the largest error that was asked for; "
     "seconds: to build and solve the problem on all intervals, from all guesses.",
 }
 
@@ -88,9 +89,9 @@ def measured(module, variant, nodes=None):
     found = solutions(module, nodes, variant)
     seconds, best = time.perf_counter() - begun, found[0]
     error, asked = best.objective - known, module.ASKED * (abs(known) or 1.0)
-    estimate = np.nan
+    by_meshes = np.nan
     if all(solution.success for solution in (*coarse, best)):
-        estimate = estimated([solution.objective for solution in (*coarse, best)], ORDERS[module.METHOD])
+        by_meshes = estimated([solution.objective for solution in (*coarse, best)], ORDERS[module.METHOD])
     name = " ".join([module.__name__[4:].replace("_", " "), *(f"{k}={x:.4g}" for k, x in variant.items())])
     return {
         "number": int(module.__name__[1:3]),
@@ -98,7 +99,8 @@ def measured(module, variant, nodes=None):
         "known": f"{known:.12g}",
         "computed": f"{best.objective:.12g}",
         "error": f"{error:.1e}",
-        "estimate": f"{estimate:.1e}",
+        "estimate": f"{best.error.objective:.1e}",
+        "by meshes": f"{by_meshes:.1e}",
         "asked": f"{asked:.1e}",
         "method": module.METHOD,
         "intervals": len(best.t) - 1,

@@ -159,7 +159,7 @@ def test_equations_of_controls_hold_at_as_many_points_as_controls_have_coefficie
     ocp.limit([0, -1], ca.vertcat(u + x, w - x), [0, 0.5], name="both")
     ocp.start({x: 1})
     ocp.minimize(integral=w**2)
-    solution = ocp.solve(method=scheme(3, control_degree), solver_options=EXACT)
+    solution = ocp.solve(method=scheme(3, control_degree), solver_options=EXACT, check="off")
     assert solution["x"][-1, 0] == pytest.approx(np.exp(-2), abs=1e-5 if control_degree == 2 else 1e-3)
     rows = {r.name: r.error for r in solution.check().rows if r.what == "limit"}
     assert rows["both[0]"] < (1e-3 if control_degree == 2 else 2e-2)
@@ -177,7 +177,7 @@ def test_limits_hold_at_points_and_at_both_ends(scheme):
     ocp.limit(-np.inf, u + ocp.time, 1, name="less and less")
     ocp.start({x: 0})
     ocp.minimize(integral=-x)
-    solution = ocp.solve(method=scheme(3), check="off")  # the state is let loose between points
+    solution = ocp.solve(method=scheme(3), solver_options=EXACT, check="off")  # the state is let loose between points
     u = sampled(solution)
     t = (np.arange(3)[:, None] + DENSE) / 3
     assert (u + t).max() < 1 + 1e-6
@@ -275,3 +275,20 @@ def test_predictive_control(method):
         assert done["objective"] == pytest.approx(found.objective, rel=1e-6)
         assert done["u"] == pytest.approx(found["u"][0], abs=1e-4)
         measured = found.x[1]
+
+
+@pytest.mark.parametrize("degree", range(1, 6))
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_rules_integrate_powers_as_far_as_their_order(scheme, degree):
+    """x' = t^(p - 1) and that as a cost: 1 / p at the end of one interval, up to the order and no further."""
+    method = scheme(degree)
+    for p in {1, method.order, method.order + 1}:
+        ocp = od.Problem(1, 1.0)
+        x = ocp.state("x")
+        ocp.rate(x, ocp.time ** (p - 1))
+        ocp.start({x: 0})
+        ocp.minimize(integral=ocp.time ** (p - 1) + 0 * x)
+        solution = ocp.solve(method=method, solver_options=EXACT, check="off")
+        right = p <= method.order
+        assert (abs(solution.objective - 1 / p) < 1e-9) == right
+        assert (abs(solution["x"][-1, 0] - 1 / p) < 1e-9) == right

@@ -226,6 +226,18 @@ def test_coefficients_have_none(basis):
     assert np.isfinite(found.error.objective)
 
 
+def test_states_on_manifolds_have_none():
+    ocp = od.Problem(10, 1.0)
+    o, w = ocp.state("o", manifold="unit_quaternion"), ocp.control("w", 3)
+    ocp.rate(o, w)
+    ocp.start({o: [1, 0, 0, 0]})
+    ocp.goal({o: [0.8, 0.6, 0, 0]})
+    ocp.minimize(integral=ca.sumsqr(w))
+    found = ocp.solve(check="off")
+    with pytest.raises(OrderError, match="costates: those of 'o' lie on a manifold"):
+        found.costates  # noqa: B018
+
+
 def test_they_survive_another_process():
     found = solved(least_effort(8), "rk4")
     assert np.array_equal(pickle.loads(pickle.dumps(found)).costates, found.costates)

