@@ -4,6 +4,7 @@ import casadi as ca
 import numpy as np
 
 from .expression_text import expression_text, summary
+from .manifolds import NAMED
 from .mesh import LONGEST, SHORTEST
 from .program_names import names_of_expressions
 
@@ -38,16 +39,23 @@ class Shown:
 
     def __call__(self, expression):
         """One line for an expression."""
-        return expression_text(expression, _LONG, self.named)
+        text = expression_text(expression, _LONG, self.named)
+        return self.summary(expression) if text == summary(expression) else text
+
+    def summary(self, expression):
+        """f(x, u) of the symbols that an expression reads, but for those that no one has named."""
+        unnamed = self.description.share, self.description.ahead
+        read = [s.name() for s in ca.symvar(ca.MX(expression)) if not any(ca.is_equal(s, y) for y in unnamed)]
+        return f"f({', '.join(read)})"
 
     def rows(self, name, expression):
         """[(name, text)] of an expression: one line, or one for every row where that would be too long."""
         whole = self(expression)
         expression = ca.vec(ca.MX(expression))
-        if whole != summary(expression) or not 1 < expression.numel() <= _ROWS:
+        if whole != self.summary(expression) or not 1 < expression.numel() <= _ROWS:
             return [(name, whole)]
         parts = [self(expression[i]) for i in range(expression.numel())]
-        if all(part == summary(expression[i]) for i, part in enumerate(parts)):
+        if all(part == self.summary(expression[i]) for i, part in enumerate(parts)):
             return [(name, whole)]
         return [(f"{name}[{i}]", part) for i, part in enumerate(parts)]
 
@@ -134,7 +142,8 @@ def _unknowns(d, numbers):
         lines.append(f"chain {', '.join(names)} ({points[0].numel()}), a b-spline of degree {len(points) - 1}")
     for number, duration in enumerate(d.durations):
         if duration.free:
-            name = duration.symbol.name()
+            reused = duration.nominal_step is not None
+            name = ca.MX(duration.value).name() if not reused else expression_text(duration.value)
             _, lower, upper = numbers.durations[number]
             lines.append(f"duration {name} of phase {number}, {lower:.6g} <= {name} <= {upper:.6g} s")
     if d.relative_length is not None:
@@ -143,8 +152,10 @@ def _unknowns(d, numbers):
 
 
 def _on_manifold(v):
-    manifold = getattr(v, "manifold", None)
-    return "" if manifold is None else f", on the manifold {getattr(manifold, 'name', manifold)}"
+    if v.manifold is None:
+        return ""
+    names = {kind: name.replace("_", " ") for name, kind in NAMED.items()}
+    return f", {' and '.join(names.get(kind, f'{kind} ({nq})') for kind, nq, _ in v.manifold.parts)}"
 
 
 def _sized(what, v):
@@ -177,7 +188,7 @@ def _of_phase(d, numbers, show, phase):
     lines += told[1]
     for k, v in enumerate(d.states):
         if k in phase.rates:
-            lines += [f"{name}' = {text}" for name, text in _rated(show, v, phase.rates[k])]
+            lines += [f"{name} = {text}" for name, text in _rated(show, v, phase.rates[k])]
         elif k in phase.steps and k not in held and k not in told[0]:
             lines += [f"next {name} = {text}" for name, text in show.rows(v.name, phase.steps[k])]
     for row in phase.rows:
@@ -197,7 +208,10 @@ def _of_phase(d, numbers, show, phase):
 
 
 def _rated(show, v, rate):
-    return [(f"({name})" if "[" in name else name, text) for name, text in show.rows(v.name, rate)]
+    shown = show.rows(v.name, rate)
+    if v.manifold is not None:
+        return [(f"velocity of {name}", text) for name, text in shown]
+    return [(f"({name})'" if "[" in name else f"{name}'", text) for name, text in shown]
 
 
 def _chains_and_bodies(d, phase):
@@ -256,5 +270,7 @@ def _ends(d, numbers, show, where):
     names = [v.name for v in d.states] + [n for chain in d.bernstein for n in chain.names]
     lines = [f"{name} = {_numbers(values[name])}" for name in names if name in values]
     for row in d.start_rows if where == "start" else d.goal_rows:
+        if row.name.removeprefix(f"{where} of ") in values:  # of a state on a manifold, which is told already
+            continue
         lines += _limit(show, row, numbers, named=False)
     return lines

@@ -99,15 +99,15 @@ def _infeasible(solution, program, rows):
         return [*_held(program), violated]
     least, in_the_way = found
     if least <= NOTHING * max(1, program.g.size) or least < 1e-3 * rows[0].violation:
-        return [*_held(program), violated, "linearised there all rows can hold, so that the problem may be feasible: try "
-                "another guess, more iterations or another solver"]  # fmt: skip
+        hint = "linearised there all rows can hold, so that the problem may be feasible: try another guess, more "
+        return [*_held(program), violated, f"{hint}iterations or another solver"]
     shown = ", ".join(in_the_way[:6]) + (f" and {len(in_the_way) - 6} more" if len(in_the_way) > 6 else "")
     return [f"these cannot hold together, as linearised at the last iterate: {shown}", violated]
 
 
 def _held(program):
     """[text] of bounds that the iterate lies on."""
-    found = active(program)[:3]
+    found = [x for x in active(program) if 20 * x[3] >= x[4]][:3]
     told = [f"{name} at its {side} bound {value:.6g} ({k} of {n} places)" for name, side, value, k, n in found]
     return [f"on their bounds there: {', '.join(told)}"] if told else []
 

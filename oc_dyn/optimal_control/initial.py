@@ -4,20 +4,22 @@ What the new problem has by the same name and size is sampled on the polynomials
 there are as many, else by the share of the whole time. The rest takes its guesses. Controls that are constant on
 intervals take the mean over theirs.
 
-Interior-point methods push a start away from its bounds, and make multipliers for it that it does not fit, so that one
-at an optimum would take as many iterations as any other. So ipopt starts with a small barrier, close to the bounds; from
-the same problem by the same method on any mesh with multipliers, too, see initial_multipliers.py. The options below are
-those that took the fewest iterations on the problems of tests/optimal_control/test_initial.py.
+Interior-point methods push a start away from its bounds and make up multipliers, so that one at an optimum would take
+as many iterations as any other. So ipopt starts with a small barrier, close to the bounds; from the same problem by the
+same method, on any mesh, with multipliers, too, see initial_multipliers.py. The options are those that took the fewest
+iterations on the problems of tests/optimal_control/test_initial.py and a dozen others.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from math import comb
 
 import numpy as np
 
 from ..errors import CheckWarning, ShapeError
+from ..interrupts import TIME_LIMIT
 from .bernstein import guess_table
 from .initial_multipliers import alike, multipliers
 from .manifolds import unit_rows
@@ -44,14 +46,25 @@ def begin(made, initial, given, solver, asked):
     """({x0, multipliers}, options of the solver) from a Solution. given: parameters and bounds of the program. asked:
     options of the caller's own; where some of them are about the start, they are left alone."""
     out = {"x0": made.guess(initial)}
+    carried = initial.transcribed is made or alike(made, initial)
     if initial.transcribed is made:
         out |= dict(zip(("lam_x0", "lam_g0"), initial.multipliers, strict=True))
-        return out, {}
-    carried = alike(made, initial)
-    if carried:
+    elif carried:
         out |= dict(zip(("lam_x0", "lam_g0"), multipliers(made, initial, {**given, **out}), strict=True))
     options = (WITH_MULTIPLIERS if carried else WITHOUT) if solver == "ipopt" else {}
     return out, {} if any(str(key).removeprefix("ipopt.") in options for key in asked) else options
+
+
+def first_success(run, tries):
+    """SolverResult of run(options) with the first of some options that succeeds, or the last; iterations of all are
+    counted. One that runs out of iterations or time is the last one, too."""
+    iterations = 0
+    for options in tries:
+        found = run(inner=options)
+        iterations += found.iterations
+        if found.success or found.status in ("Maximum_Iterations_Exceeded", TIME_LIMIT):
+            break
+    return replace(found, iterations=iterations)
 
 
 class Start:
@@ -71,7 +84,8 @@ class Start:
         made, initial = self.made, self.initial
         limits = [made.duration_numbers(k) for k in range(len(made.durations))]
         if self.alike:
-            return np.array([np.clip(T, low, high) for T, (_, low, high) in zip(initial.durations, limits, strict=True)])
+            both = zip(initial.durations, limits, strict=True)
+            return np.array([np.clip(T, low, high) for T, (_, low, high) in both])
         free = np.array([low < high for _, low, high in limits])
         nominal = np.array([T for T, _, _ in limits])
         left = max(initial.duration - nominal[~free].sum(), 1e-3 * initial.duration)

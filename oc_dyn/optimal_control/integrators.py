@@ -87,8 +87,7 @@ class Collocation:
 
     def __call__(self, dynamics, cost, x, u, h, symbol):
         """Step of an interval."""
-        tau = ca.collocation_points(self.degree, self.scheme)
-        C, D, B = ca.collocation_coeff(tau)
+        tau, C, D, B = _coefficients(self.scheme, self.degree)
         inner = [symbol(f"x_{j}", x.numel()) for j in range(self.degree)]
         shares = [j / self.control_degree for j in range(1, self.control_degree + 1)]
         more = [symbol(f"u_{j}", u.numel()) for j in range(1, self.control_degree + 1)]
@@ -112,6 +111,16 @@ class Collocation:
                 places = ca.collocation_points(self.control_degree + 1, self.scheme)
                 step.equations = [(t, _combined(lagrange([0.0, *tau], t), [x, *inner]), control(t)) for t in places]
         return step
+
+
+def _coefficients(scheme, degree):
+    """(points, matrix that takes values at 0 and the points to slopes there, row that takes them to the end, weights of
+    the points in an integral). Weights are those that integrate powers up to degree - 1: CasADi's add up to a half for
+    one point of Radau."""
+    tau = ca.collocation_points(degree, scheme)
+    C, D, _ = ca.collocation_coeff(tau)
+    powers = np.arange(degree)
+    return tau, C, D, np.linalg.solve(np.vander(tau, increasing=True).T, 1 / (powers + 1))
 
 
 def _combined(weights, values):
@@ -171,8 +180,8 @@ class Implicit:
         """Step of an interval."""
         if not isinstance(x, ca.MX):
             raise OrderError("implicit: its equations cannot be solved within stages of graph='sx'; leave graph out")
-        tau, n, length = ca.collocation_points(self.degree, self.scheme), x.numel(), h / self.steps
-        C, D, B = ca.collocation_coeff(tau)
+        n, length = x.numel(), h / self.steps
+        tau, C, D, B = _coefficients(self.scheme, self.degree)
         scale = getattr(symbol, "scale", np.ones(n))
         start, inner = ca.MX.sym("start", n), ca.MX.sym("inner", n, self.degree)
         Z = ca.horzcat(start, scale * inner)

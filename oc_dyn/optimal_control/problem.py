@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from itertools import pairwise
 from math import factorial
 from types import MappingProxyType
@@ -46,7 +47,7 @@ from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
 from .failures import explained
 from .infeasible import first_contradiction
-from .initial import begin
+from .initial import begin, first_success
 from .integrators import chosen_method
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
@@ -642,7 +643,7 @@ class Problem:
         message = explained(solution, solver, solution.transcribed.guess(initial))
         if missed := meshes.out_of_reach(self):
             message += f"; {missed}"
-        raise SolveError(message, solution.status, solution=solution)
+        raise SolveError(message, solution.status, solution.worst_rows(), solution=solution)
 
     @staticmethod
     def _refuse_infeasible(made, parameters):
@@ -662,9 +663,11 @@ class Problem:
             given["x0"] = made.guess(None)
         else:
             start, options = begin(made, initial, given, solver, solver_options)
-            given, inner = given | start, inner | options
+            given = given | start
         with deadline(time_limit):
-            return made, solve(made.assembly, solver, hessian, outer, inner, given), given
+            tries = [inner] if initial is None or not options else [inner | options, inner]
+            run = partial(solve, made.assembly, solver, hessian, outer, given=given)
+            return made, first_success(run, tries), given
 
     def opti(
         self, *, method: Any = "rk4", hessian: str = "exact", parameters: Mapping[Any, Values] | None = None,
@@ -706,7 +709,7 @@ class Problem:
 
         method: the one it was solved by, where that is a function of one's own. Raises FileError for a file that is
         damaged, or of a problem with other names, sizes, bounds, scales or equations, which are named."""
-        return solution_file.load(path, self, method, Solution)
+        return solution_file.load(path, self, method, Solution, refinement.rounds_of)
 
     def with_mesh(
         self, nodes: int | Sequence[int | None] | None = None, duration: float | tuple[float, float] | None = None,

@@ -198,7 +198,7 @@ class ProgramNames:
         return "goal" if any(row is r for r in d.goal_rows) else "limit"
 
     def _names_of(self, row):
-        name, size = row.name, row.lower.size
+        name, size = row.name.removeprefix("start of ").removeprefix("goal of "), row.lower.size
         if not name or name.startswith("["):
             whole = ca.vec(row.expression)
             return [expression_text(whole[i], named=self.named) for i in range(size)]

@@ -80,7 +80,8 @@ def _rate(boxes, method, phase, k):
 def _between_nodes(boxes, method, phase, j, box):
     """Bounds of a state at the points of a method, from those at nodes: the same where it is linear in between, or
     further out by what it moves in two intervals."""
-    d, lower, upper = boxes.description, *box[id(boxes.description.states[j].symbol)]
+    d = boxes.description
+    lower, upper = box[id(d.states[j].symbol)]
     moving = ca.veccat(*(v.symbol for i, v in enumerate(d.states) if i not in phase.steps))
     plain = any(method is x for x in METHODS.values()) and not getattr(method, "control_degree", 0)
     if plain and not ca.depends_on(ca.MX(phase.rates[j]), moving):

@@ -68,6 +68,18 @@ class Rounds(tuple[Round, ...]):
         return "\n".join(line.rstrip() for line in lines)
 
 
+def rounds_of(told):
+    """Rounds from [{name of a field: value}] of a file, None for numbers that are not known; TypeError for all else."""
+    kinds = {"done": str, "status": str, "degree": int, "iterations": int, "nodes": list}
+    out = Rounds()
+    for r in told:
+        if not isinstance(r, dict) or any(type(x) is not kinds.get(k, float) for k, x in r.items() if x is not None):
+            raise TypeError("expected one object of each, with the fields of a Round")
+        r = {k: np.nan if x is None else x for k, x in r.items()}
+        out = Rounds((*out, Round(**{**r, "nodes": tuple(r["nodes"])}))) if isinstance(r.get("nodes"), list) else out
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class Asked:
     """What is asked of a solution: tolerance, at most so many rounds and intervals."""

@@ -18,7 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ShapeError, UnknownName
 from ..files import write_csv
 from ..numbers import as_floats, shortened
 from ..types import Array, StrPath
@@ -55,7 +55,10 @@ class Curves:
             known(x, u, share, (part.h[k], part.relative[k]))
         if self.rows.size:
             x[self.rows] = self._rated(k, share)
-        return x, u
+        x = np.where(share > 0, unit_rows(part.made.states, x.T.copy()).T, x)
+        # at nodes it is what was found, to the last digit, but for what a join changes
+        joined = np.isin(np.arange(len(x)), self.f.joined)[:, None] & (k == self.count - 1)
+        return np.where((share == 1) & ~joined, part.following[:, k], x), u
 
     @cached_property
     def mapped(self):
@@ -150,10 +153,21 @@ class SolutionSamples:
     those of its states, controls and what else has one, which it can be run through by, as a dict."""
 
     def __init__(self, solution: Any, times: Any, side: str = "after") -> None:
-        self.solution = solution
-        self.t, self._k, share = located(solution, times, side)
-        self._x, self._u = states_and_controls(solution, self._k, share)
-        self._constants = constants_of(solution)[:, self._k]
+        self._take(solution, *located(solution, times, side))
+
+    @classmethod
+    def of_intervals(cls, solution: Any, shares: Array) -> SolutionSamples:
+        """At some shares of every interval behind its start, so that 0 and 1 are both sides of every node."""
+        N = len(solution.t) - 1
+        k, share = np.repeat(np.arange(N), len(shares)), np.tile(shares, N)
+        out = cls.__new__(cls)
+        out._take(solution, solution.t[k] + share * np.diff(solution.t)[k], k, share)
+        return out
+
+    def _take(self, solution, t, k, share):
+        self.solution, self.t, self.intervals = solution, t, k
+        self._x, self._u = states_and_controls(solution, k, share)
+        self._constants = constants_of(solution)[:, k]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -175,15 +189,21 @@ class SolutionSamples:
         """The names, which dict(samples) asks for."""
         return self.names
 
+    def limit(self, name: str) -> Array:
+        """Values (M, size) of a named limit, NaN in phases that have none of the name."""
+        known = limits_of(self.solution)
+        if name not in known:
+            raise UnknownName("limit with a name", name, known)
+        out = np.full((len(self.t), next(iter(known[name].values())).numel()), np.nan)
+        for number, here in phases_at(self.solution, self.intervals):
+            if number in known[name]:
+                out[here] = self[known[name][number]][here]
+        return out
+
     def to_csv(self, path: StrPath) -> None:
         """Write a table; see Solution.to_csv."""
-        table = {name: self[name] for name in self.names}
-        for name, expressions in limits_of(self.solution).items():
-            values = np.full((len(self.t), next(iter(expressions.values())).numel()), np.nan)
-            for here, expression in _of_phases(self.solution, expressions, self._k):
-                values[here] = self[expression][here]
-            table[name] = values
-        write_table(path, self.t, table)
+        names = limits_of(self.solution)
+        write_table(path, self.t, {n: self[n] for n in self.names} | {n: self.limit(n) for n in names})
 
 
 def limits_of(solution):
@@ -198,26 +218,26 @@ def limits_of(solution):
     return found
 
 
-def _of_phases(solution, expressions, k):
-    """[(which of the intervals k are of a phase, the expression of that phase)]."""
+def phases_at(solution, k):
+    """[(number of a phase, which of the intervals k are of it)]."""
     ends = np.cumsum([0, *(phase.nodes for phase in solution.description.phases)])
-    return [((k >= ends[number]) & (k < ends[number + 1]), x) for number, x in expressions.items()]
+    return [(number, (k >= ends[number]) & (k < ends[number + 1])) for number in range(len(ends) - 1)]
 
 
 def nodes_to_csv(solution, path):
     """Write states, controls, what has a name and limits at the nodes; see Solution.to_csv."""
     count = len(solution.t)
-    k = np.minimum(np.arange(count), count - 2)  # the last node is of the last phase
+    phases = phases_at(solution, np.minimum(np.arange(count), count - 2))  # the last node is of the last phase
 
     def whole(values):
         return np.vstack([values, np.full((count - len(values), values.shape[1]), np.nan)])
 
     table = {name: whole(solution[name]) for name in solution.named}
     for name, expressions in limits_of(solution).items():
-        values = np.full((count, next(iter(expressions.values())).numel()), np.nan)
-        for here, expression in _of_phases(solution, expressions, k):
-            values[here] = whole(solution[ca.vec(expression)])[here]
-        table[name] = values
+        table[name] = np.full((count, next(iter(expressions.values())).numel()), np.nan)
+        for number, here in phases:
+            if number in expressions:
+                table[name][here] = whole(solution[ca.vec(expressions[number])])[here]
     write_table(path, solution.t, table)
 
 
@@ -225,7 +245,8 @@ def write_table(path, t, table):
     """Write a CSV of times and {name: values (M, n)}, blank where there is no number."""
     headings = ["time"]
     for name, values in table.items():
-        headings += [f"{name}[{i}]" for i in range(values.shape[1])] if values.shape[1] > 1 else [name] * values.shape[1]
+        n = values.shape[1]
+        headings += [f"{name}[{i}]" for i in range(n)] if n > 1 else [name] * n
     rows = np.column_stack([t, *table.values()])
     write_csv(path, [headings, *([float(x) if np.isfinite(x) else "" for x in row] for row in rows)])
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ShapeError, UnknownName
 from ..model.robot import Robot
-from ..types import Array, StrPath
+from ..types import Array, Figure, StrPath
 from ..validation import count as positive
 from ..validation import expression as expression_of
 from ..validation import number
@@ -22,6 +22,7 @@ from .resampling import Curves, SolutionSamples, nodes_to_csv, times_of
 from .scaling import Scaling, report
 from .solution_check import SolutionCheck, check, parts_of
 from .solution_file import save
+from .solution_plot import plot
 from .two_meshes import TwoMeshes, two_meshes
 from .worst_rows import WorstRows, worst_rows
 
@@ -31,7 +32,8 @@ class Solution:
     depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
     and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
     seconds: {part: seconds} in the functions of the program, from the solver. local_optima: (objective, status,
-    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), a table when printed, else empty.
+    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), a table when printed, else
+    empty. sample, resample: values between nodes. save: to a file that Problem.load reads.
     """
 
     local_optima: tuple = ()
@@ -168,6 +170,13 @@ class Solution:
             nodes_to_csv(self, path)
         else:
             self.resample(rate=rate).to_csv(path)
+
+    def plot(self, path: StrPath | None = None) -> Figure:
+        """matplotlib Figure of states, controls and named limits over the time, on the polynomials of the method, with
+        bounds that are near (dashed, what is beyond them grey), the mesh as ticks, phases, and the error of the
+        states over every interval, see error. path: PNG, SVG or PDF file to write. Raises ShapeError for more lines
+        than a figure holds."""
+        return plot(self, path)
 
     @cached_property
     def curves(self) -> list[Curves]:

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import platform
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import casadi as ca
@@ -24,6 +25,10 @@ from . import integrators
 from .solver import SolverResult
 
 _FORMAT = "oc_dyn solution 1"
+_FAMILIES: dict[str, Any] = {
+    name: x for name, x in vars(integrators).items() if is_dataclass(x) and hasattr(x, "with_degree")
+}
+_SCHEMES = ("legendre", "radau")
 _SAME = 1e-8  # rows of the program that are the same but for rounding
 _ARRAYS = {  # that a file has, besides bounds of limits; whether they are finite
     "t": True, "x": True, "u": True, "durations": True, "relative_lengths": True, "unknowns": True, "lam_x": True,
@@ -31,7 +36,7 @@ _ARRAYS = {  # that a file has, besides bounds of limits; whether they are finit
 }  # fmt: skip
 _ENTRIES: dict[str, Any] = {  # of the metadata, and what they are
     "format": str, "versions": dict, "method": dict, "phases": list, "problem": dict, "limits": list, "status": str,
-    "success": bool, "iterations": int, "seconds": dict, "local_optima": list, "sha256": str,
+    "success": bool, "iterations": int, "seconds": dict, "local_optima": list, "rounds": list, "sha256": str,
 }  # fmt: skip
 
 
@@ -65,6 +70,7 @@ def save(solution, path):
         "iterations": int(solution.iterations),
         "seconds": {str(k): float(x) for k, x in solution.seconds.items()},
         "local_optima": [[_or_none(f), str(status), int(n)] for f, status, n in solution.local_optima],
+        "rounds": [{k: _or_none(x) for k, x in asdict(r).items()} for r in solution.rounds],
     }
     meta["sha256"] = _digest(meta, arrays)
     buffer = io.BytesIO()
@@ -72,8 +78,9 @@ def save(solution, path):
     write_bytes(path, buffer.getvalue())
 
 
-def load(path, problem, method, make):
-    """What make(problem, transcribed, found, given) gives of a file that `save` wrote; see Problem.load."""
+def load(path, problem, method, make, rounds):
+    """What make(problem, transcribed, found, given) gives of a file that `save` wrote; see Problem.load. rounds: makes
+    those of refinement from [{name: value}]."""
     _check_ending(path)
     source = os.fspath(path)
     meta, arrays = _read(source)
@@ -95,6 +102,10 @@ def load(path, problem, method, make):
     solution.limit_bounds = limits
     if meta["local_optima"]:
         solution.local_optima = [(np.nan if f is None else f, s, n) for f, s, n in meta["local_optima"]]
+    try:
+        solution.rounds = rounds(meta["rounds"])
+    except (TypeError, ValueError) as error:
+        raise FileError(source, [f"its metadata: rounds: {error}"]) from None
     for name in ("t", "x", "u", "durations", "relative_lengths"):
         here, there = np.asarray(getattr(solution, name), float), arrays[name]
         if here.shape != there.shape or not np.allclose(here, there, rtol=1e-12, atol=1e-12):
@@ -109,7 +120,10 @@ def _check_ending(path):
 
 
 def _or_none(x):
-    return float(x) if np.isfinite(x) else None
+    """x as JSON has it: None for numbers that are not finite."""
+    if isinstance(x, tuple):
+        return [int(y) for y in x]
+    return x if isinstance(x, (str, int)) else float(x) if np.isfinite(x) else None
 
 
 # -- what problem it is of ----------------------------------------------------------------------------------------
@@ -118,35 +132,36 @@ def _or_none(x):
 def told_method(method):
     """{"name"} of a method of integrators.METHODS, {"family", "arguments"} of another one that is made there, {} of a
     function of the caller's own."""
-    name = next((name for name, x in integrators.METHODS.items() if x is method), None)
+    name = next((name for name, x in integrators.METHODS.items() if x == method), None)
     if name is not None:
         return {"name": name}
-    family, arguments = getattr(method, "made_by", (None, {}))
-    return {"family": family, "arguments": arguments} if family else {}
+    if type(method) in _FAMILIES.values():
+        return {"family": type(method).__name__, "arguments": asdict(method)}
+    return {}
 
 
 def _method(source, told):
     name, family, arguments = told.get("name"), told.get("family"), told.get("arguments")
-    if name in integrators.METHODS:
+    if isinstance(name, str) and name in integrators.METHODS:
         return integrators.METHODS[name]
-    families = {f for x in integrators.METHODS.values() for f, _ in [getattr(x, "made_by", (None, {}))] if f}
-    if isinstance(family, str) and family in families and isinstance(arguments, dict):
-        if all(x is None or (type(x) is int and 0 <= x <= 100) for x in arguments.values()):
-            try:
-                return getattr(integrators, family)(**arguments)
-            except (TypeError, ValueError) as error:
-                raise FileError(source, [f"its method {family}: {error}"]) from None
+    plain = isinstance(arguments, dict) and all(type(x) is int or x in _SCHEMES for x in arguments.values())
+    if plain and isinstance(family, str) and family in _FAMILIES:
+        try:
+            method = _FAMILIES[family](**arguments)
+            if method.with_degree(method.degree) == method:  # what makes it checks its arguments
+                return method
+        except (TypeError, ValueError, AttributeError) as error:
+            raise FileError(source, [f"its method {family}: {error}"]) from None
     if told:
-        raise FileError(source, [f"its method {name or family!r} is not known here"])
+        raise FileError(source, [f"its method {str(name or family)[:60]!r} is not known here"])
     raise FileError(source, ["it was solved by a function of the caller's own; give it, load(..., method=step)"])
 
 
 def _phases(description):
     """[{"nodes", "shares": of the intervals where they differ}]."""
-    shares = [getattr(phase, "shares", None) for phase in description.phases]
     return [
-        {"nodes": phase.nodes, "shares": None if own is None else [float(x) for x in own]}
-        for phase, own in zip(description.phases, shares, strict=True)
+        {"nodes": phase.nodes, "shares": None if phase.shares is None else [float(x) for x in phase.shares]}
+        for phase in description.phases
     ]
 
 
@@ -157,16 +172,23 @@ def _on_mesh(source, problem, phases):
         raise FileError(source, [f"it is of a problem with {len(phases)} phases, this one has {len(mine)}"])
     if phases == mine:
         return problem
+    nodes, mesh = [], []
     for phase in phases:
-        if type(phase.get("nodes")) is not int or not 1 <= phase["nodes"] <= 10**6:
+        n, shares = phase.get("nodes"), phase.get("shares")
+        if type(n) is not int or not 1 <= n <= 10**6:
             raise FileError(source, ["its metadata: phases has numbers of nodes that are none"])
-    nodes = [phase["nodes"] for phase in phases]
+        if shares is not None and not (isinstance(shares, list) and len(shares) == n and _positive(shares)):
+            raise FileError(source, ["its metadata: phases has shares that are no lengths of its intervals"])
+        nodes.append(n)
+        mesh.append("uniform" if shares is None else np.append(np.cumsum([0.0, *shares[:-1]]), 1.0))
     try:
-        if all(phase.get("shares") is None for phase in phases):
-            return problem.with_mesh(nodes[0] if len(nodes) == 1 else nodes)
+        return problem.with_mesh(nodes, mesh=mesh)
     except (OrderError, ShapeError) as error:
-        raise FileError(source, [f"its mesh is another one ({nodes} intervals): {error}"]) from None
-    raise FileError(source, [f"its mesh is another one ({nodes} intervals); give a problem of that mesh"])
+        raise FileError(source, [f"its mesh of {nodes} intervals cannot be that of this problem: {error}"]) from None
+
+
+def _positive(shares):
+    return all(type(x) is float and 0 < x < 1 for x in shares) and abs(sum(shares) - 1) < 1e-9
 
 
 def _facts(made):
@@ -234,7 +256,8 @@ def _check_limits(source, made, limits):
     sizes |= {name: chain.size for chain in description.bernstein for name in chain.names}
     for name, (lower, upper) in limits.items():
         if lower.size != sizes.get(name, lower.size if name in made.numbers.bounds else -1):
-            raise FileError(source, [f"limit {name!r} has {lower.size} rows, in this problem {sizes.get(name, 'none')}"])
+            here = sizes.get(name, "none")
+            raise FileError(source, [f"limit {name!r} has {lower.size} rows, in this problem {here}"])
         if np.any(lower > upper):
             raise FileError(source, [f"limit {name!r} has a lower bound above its upper one"])
 
@@ -269,13 +292,26 @@ def row_name(made, row):
             return f"the step of {names[i]} on interval {stage}"
         at += steps + len(kept)
         if row < at:
-            i, end = int(np.flatnonzero(rows == row)[0]), 0
-            for block in made.row_blocks[stage]:
-                end += block.size
-                if i < end:
-                    name = "" if block.constraint is None else block.constraint.name
-                    return f"limit {name!r} at node {stage}" if name else f"row {i} of interval {stage}"
+            return _name_in_stage(made, stage, int(np.flatnonzero(rows == row)[0]))
     return f"row {row}"
+
+
+def _name_in_stage(made, stage, i):
+    """What row i of a stage is called."""
+    ends = np.cumsum([block.size for block in made.row_blocks[stage]])
+    number = int(np.searchsorted(ends, i, "right"))
+    block = made.row_blocks[stage][number]
+    if block.constraint is not None and block.constraint.name:
+        return f"limit {block.constraint.name!r} at node {stage}"
+    rated = [made.state_names[k] for k in made._rows_rated(made.phases[_phase_of(made, stage)])]
+    if number == 0 and block.constraint is None and rated and block.size % len(rated) == 0:  # rows of the method
+        return f"the equation of the method for {rated[i % len(rated)]} on interval {stage}"
+    return f"row {i} of interval {stage}"
+
+
+def _phase_of(made, stage):
+    ends = np.cumsum([phase.nodes for phase in made.phases])
+    return min(int(np.searchsorted(ends, stage, "right")), len(ends) - 1)
 
 
 # -- what is read -------------------------------------------------------------------------------------------------
@@ -297,24 +333,27 @@ def _read(source):
         if type(meta.get(key)) is not kind:
             raise FileError(source, [f"its metadata: {key} is missing, or no {kind.__name__}"])
     _check_entries(source, meta)
-    expected = [*_ARRAYS, *(f"limit_{k}" for k in range(len(meta["limits"])))]
-    for name in expected:
-        if name not in arrays:
-            raise FileError(source, [f"table {name!r} is missing"])
-        if arrays[name].dtype.kind != "f":
-            raise FileError(source, [f"table {name!r} is not made of numbers"])
-    arrays = {name: np.array(arrays[name], float) for name in expected}
+    names = [*_ARRAYS, *(f"limit_{k}" for k in range(len(meta["limits"])))]
+    for name in names:
+        if name not in arrays or arrays[name].dtype.kind != "f":
+            raise FileError(source, [f"table {name!r} is {'not made of numbers' if name in arrays else 'missing'}"])
+    arrays = {name: np.array(arrays[name], float) for name in names}
     if meta["sha256"] != _digest(meta, arrays):
         raise FileError(source, ["its numbers or its metadata are not those that were written; take the file anew"])
+    _check_arrays(source, arrays)
+    return meta, arrays
+
+
+def _check_arrays(source, arrays):
+    """FileError for numbers that are none, and for shapes that no solution of any problem has."""
     for name, x in arrays.items():
-        finite = _ARRAYS.get(name, False)
-        if not np.isfinite(x).all() if finite else name != "objective" and name != "rows" and np.isnan(x).any():
+        blank = name in ("objective", "rows")  # of a last iterate they may be no numbers
+        if not (np.isfinite(x).all() if _ARRAYS.get(name) else blank or not np.isnan(x).any()):
             raise FileError(source, [f"table {name!r} has a number that is not finite"])
         if name.startswith("limit_") and (x.ndim != 2 or len(x) != 2):
             raise FileError(source, [f"table {name!r} has the shape {x.shape}, expected a lower and an upper row"])
     if arrays["objective"].shape != ():
         raise FileError(source, [f"table 'objective' has the shape {arrays['objective'].shape}, expected one number"])
-    return meta, arrays
 
 
 def _check_entries(source, meta):

@@ -34,7 +34,7 @@ from .path_task import PathTask
 from .short_way import short_way as shortened_way
 from .stops import Joined, path_with_stops, shared_nodes
 from .tightening import tighten
-from .verdict import checked_mode, report_or_raise
+from .verdict import checked_mode, report_or_raise, warn_unlimited
 
 _TIGHTEN, _ROUNDS = 1.00095, 8
 
@@ -83,6 +83,7 @@ def plan_along_path(
     begun = time.perf_counter()
     check_robot(robot)
     checked_mode(check)
+    own_limits = limits is None
     limits = chosen_limits(robot, limits, scale, ignore)
     check_numbers(continuity, nodes, limits)
     wrapped: dict[str, int] = {}
@@ -97,6 +98,8 @@ def plan_along_path(
         motion = _planned(task, nodes, solver, solver_options)
     if check != "off":
         report_or_raise("plan_along_path", motion.check(), check, "use more nodes", motion)
+        if own_limits:
+            warn_unlimited("plan_along_path", motion, ignore)
     motion.info |= {"seconds": time.perf_counter() - begun, "solver": solver}
     if wrapped:
         motion.info["wrapped"] = wrapped

@@ -45,3 +45,23 @@ def sentence(report: Report) -> str:
         f"{quantity} of joint {row.joint!r} is {row.value:.6g} at {row.time:.4g} s, {100 * (row.share - 1):.2g} % over "
         f"{bound} {row.limit:.6g}"
     )
+
+
+def warn_unlimited(where: str, motion: Any, ignored: Any, stacklevel: int = 3) -> None:
+    """CheckWarning for a fast motion under a robot's own limits where these say nothing of accelerations or jerks."""
+    limits = motion.limits
+    if {"dv", "d2v"} & set((ignored,) if isinstance(ignored, str) else ignored):
+        return
+    moving = np.ptp(motion.q, axis=0) > 0
+    free = np.flatnonzero(moving & ~limits.bounded("dv") & ~limits.bounded("d2v"))
+    if not free.size:
+        return
+    peaks = np.abs(motion.both_sides(motion.duration / 400).dv).max(axis=0)
+    worst = free[int(np.argmax(peaks[free]))]
+    missing = "accelerations, jerks or torques" if not limits.bounded("tau").any() else "accelerations or jerks"
+    names = ", ".join(repr(motion.joints[i]) for i in free[:8]) + ("" if free.size <= 8 else ", ...")
+    warnings.warn(
+        f"{where}: the robot has no limits of {missing} of joints {names}: that of {motion.joints[worst]!r} gets to "
+        f"{peaks[worst]:.4g} {motion.units[worst]}/s²; give limits=replace(Limits.of(robot), dv=..., d2v=...)",
+        CheckWarning, stacklevel=stacklevel,
+    )  # fmt: skip

@@ -25,6 +25,7 @@ STUDIES = {
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",
     "matrices": "oc_dyn.study.matrices:run",
     "ocp_peers": "oc_dyn.study.ocp_peers:run",
+    "orders": "oc_dyn.study.orders:run",
     "peers": "oc_dyn.study.peers:run",
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",

@@ -275,3 +275,20 @@ def test_predictive_control(method):
         assert done["objective"] == pytest.approx(found.objective, rel=1e-6)
         assert done["u"] == pytest.approx(found["u"][0], abs=1e-4)
         measured = found.x[1]
+
+
+@pytest.mark.parametrize("degree", range(1, 6))
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_rules_integrate_powers_as_far_as_their_order(scheme, degree):
+    """x' = t^(p - 1) and that as a cost: 1 / p at the end of one interval, up to the order and no further."""
+    method = scheme(degree)
+    for p in {1, method.order, method.order + 1}:
+        ocp = od.Problem(1, 1.0)
+        x = ocp.state("x")
+        ocp.rate(x, ocp.time ** (p - 1))
+        ocp.start({x: 0})
+        ocp.minimize(integral=ocp.time ** (p - 1) + 0 * x)
+        solution = ocp.solve(method=method, solver_options=EXACT, check="off")
+        right = p <= method.order
+        assert (abs(solution.objective - 1 / p) < 1e-9) == right
+        assert (abs(solution["x"][-1, 0] - 1 / p) < 1e-9) == right

@@ -186,6 +186,26 @@ def test_the_same_after_pickling_and_again():
     assert pickle.loads(pickle.dumps(ocp)).describe() == ocp.describe() == load(listed()[39]).problem(10).describe()
 
 
+def test_states_on_manifolds():
+    ocp = od.Problem(4, 1.0)
+    q, w = ocp.state("q", 4, manifold="unit_quaternion"), ocp.control("w", 3, lower=-1, upper=1)
+    ocp.rate(q, w)
+    ocp.start({q: [0, 0, 0, 1]})
+    ocp.goal({q: [1, 0, 0, 0]})
+    text = ocp.describe()
+    assert "state q (4), unit quaternion" in text
+    assert "velocity of q = w" in text
+    assert text.endswith("at the goal\n    q = [1, 0, 0, 0]")
+
+
+def test_problems_that_are_reused():
+    ocp = od.Problem(4, (0.5, 2.0), reusable=True)
+    x = ocp.state("x")
+    ocp.rate(x, 1)
+    text = ocp.describe()
+    assert "duration T0_nominal*T0_relative of phase 0, 0.5 <= T0_nominal*T0_relative <= 2 s" in text
+
+
 def test_bounds_are_those_of_now():
     ocp = od.Problem(5, 1.0)
     x, u = ocp.state("x"), ocp.control("u")

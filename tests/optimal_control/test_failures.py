@@ -44,6 +44,7 @@ def test_what_cannot_hold_together_is_named_first(solver):
     assert told.index("u at") < told.index("the start of x = 0")
     assert "dynamics" not in told
     assert error.solution.status == error.status
+    assert error.violations == error.solution.worst_rows()
 
 
 def test_a_limit_that_is_too_much_is_named_by_its_name():
@@ -151,6 +152,59 @@ def test_bernstein_chains_are_told_in_their_own_units():
     solution.unknowns[0] += 1.0
     row = next(r for r in solution.worst_rows(20) if r.name == "q[0]" and r.what == "bound")
     assert row.lower == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("method", ["rk4", "radau"])
+def test_states_on_manifolds(method):
+    """Two radians in one second at one radian per second."""
+    ocp = od.Problem(4, 1.0)
+    q, w = ocp.state("q", 4, manifold="unit_quaternion"), ocp.control("w", 3, lower=-1, upper=1)
+    ocp.rate(q, w)
+    ocp.start({q: [1, 0, 0, 0]})
+    ocp.goal({q: [np.cos(1), 0, 0, np.sin(1)]})
+    ocp.minimize(integral=ca.sumsqr(w))
+    text, error = message(ocp, method=method)
+    assert INFEASIBLE in text
+    assert ": w[2] at most 1 at 4 nodes" in text[text.index(INFEASIBLE) :].split(",")[1]
+    program = program_of(error.solution)
+    assert len({program.label(k)[0].name for k in range(program.x.size)}) >= 7
+
+
+def test_the_duration_of_a_free_mesh_is_named_first():
+    ocp = od.Problem(10, (0.1, 1.0), mesh="free")
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u", lower=-1, upper=1)
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 1, v: 0})
+    ocp.minimize(integral=1)
+    text, _ = message(ocp)
+    assert f"{INFEASIBLE}, as linearised at the last iterate: the duration of the motion at most 1, u at" in text
+
+
+def test_phases_are_named():
+    ocp = od.Problem(6, 1.0)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u", lower=-5, upper=5)
+    for number in range(2):
+        if number:
+            ocp.phase(6, (0.2, 1.0))
+            ocp.limit(-0.2, v, 0.2, name="slow zone")
+        ocp.rate(x, v)
+        ocp.rate(v, u - ca.sin(x))
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 3, v: 0})
+    text, _ = message(ocp)
+    told = text[text.index(INFEASIBLE) :]
+    assert "the limit slow zone at most 0.2 at" in told.split(",")[1]
+    assert "of phase 1" in told.split(",")[1]
+    assert "the duration of phase 1 at most 1" in told
+
+
+def test_several_starts_that_all_fail_say_the_same():
+    ocp, *_ = double_integrator(1.0)
+    text, error = message(ocp, starts=2)
+    assert INFEASIBLE in text
+    assert len(error.solution.local_optima) == 2
 
 
 # -- reasons ----------------------------------------------------------------------------------------------------

@@ -103,13 +103,14 @@ def goddard(nodes):
 @dataclass(frozen=True)
 class Case:
     """A problem, its optimum, and the numbers of nodes at which it is solved. orders: of the error in the objective, by
-    method, where it is smooth; else errors only have to fall, to 1e-3 on `finest` nodes."""
+    method, where it is smooth; else errors only have to fall to what is `left`, and to 1e-3 on `finest` nodes."""
 
     build: object
     optimum: float
     nodes: tuple
     orders: dict | None = None
     finest: dict | None = None
+    left: float = 1e-6
 
 
 SMOOTH = {name: order_of_cost(name) for name in METHODS if order_of_cost(name) > 1}
@@ -134,7 +135,7 @@ CASES = {
     "interior point": Case(interior_point, 0.920531441473003, (8, 16, 32), {**SMOOTH, "euler": 1}),
     "singular arc": Case(singular_arc, 10 / 3, (12, 24, 48), finest={"euler": 96, "trapezoidal": 96}),
     "Fuller": Case(fuller, 0.268393830569, (25, 50, 100), finest={"euler": 4000}),
-    "Goddard": Case(goddard, -1.012837, (30, 60, 120)),
+    "Goddard": Case(goddard, -1.012837, (30, 60, 120), left=2e-6),
 }
 
 
@@ -178,7 +179,7 @@ def test_errors_fall_as_promised(name, method, solver):
     if case.finest and method in case.finest:
         errors.append(abs(not_below(name, method, solver, case.finest[method])))
     for before, after in itertools.pairwise(errors):
-        assert after < max(before, 1e-6)
+        assert after < max(before, case.left)
     assert errors[-1] < 1e-3 * (1 + abs(case.optimum))
 
 

@@ -299,7 +299,8 @@ def test_every_change_of_a_problem_is_seen():
     setters |= {"next", "join", "limit", "start", "goal", "minimize", "bound"}
     setters |= {"variable", "time", "integral", "periodic", "at"}
     others = {"as_described", "between", "description", "duration", "guess", "step", "solve", "transcribed"}
-    others |= {"coefficients", "load", "opti", "solution", "nominal", "relative_step", "with_mesh"}
+    others |= {"coefficients", "describe", "load", "opti", "solution", "nominal", "relative_step", "scaling"}
+    others |= {"with_mesh"}
     assert {n for n in dir(od.Problem) if n[0] != "_"} == setters | others  # a new one is to be tried here
 
 
