@@ -53,7 +53,8 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
         axis.remove()
     title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"
     figure.suptitle(mathtext(title))
-    figure.legend(handles, names, loc=where, ncols=columns, fontsize="small", handlelength=2.0 if len(names) <= 10 else 3.2)
+    length = 2.0 if len(names) <= 10 else 3.2  # of a line, longer where its style tells
+    figure.legend(handles, names, loc=where, ncols=columns, fontsize="small", handlelength=length)
     if path is not None:
         with replacing(path) as part:
             figure.savefig(part, dpi=300)
