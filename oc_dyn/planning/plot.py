@@ -53,7 +53,8 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
         axis.remove()
     title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"
     figure.suptitle(mathtext(title))
-    figure.legend(handles, names, loc=where, ncols=columns, fontsize="small", handlelength=3.2)
+    length = 2.0 if len(names) <= 10 else 3.2  # of a line, longer where its style tells
+    figure.legend(handles, names, loc=where, ncols=columns, fontsize="small", handlelength=length)
     if path is not None:
         with replacing(path) as part:
             figure.savefig(part, dpi=300)
@@ -62,7 +63,7 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
 
 def _legend(names: list[str], height: float) -> tuple[str, int, float]:
     """(where the legend is, its columns, how much wider [inch] the figure gets): below where three rows are enough."""
-    one = 0.078 * max(map(len, names), default=1) + 0.75  # a name in small letters and its line
+    one = 0.073 * max(map(len, names), default=1) + (0.5 if len(names) <= 10 else 0.7)  # a name and its line
     columns = max(1, min(len(names), int(9.8 / one)))
     if -(-len(names) // columns) <= 3:
         return "outside lower center", columns, 0.0
