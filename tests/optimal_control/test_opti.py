@@ -230,6 +230,7 @@ def test_derivatives_of_what_was_added_are_those_of_ad(kind):
     same_derivatives(opti)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("change", ["nothing", "constraint", "objective", "no bounds", "twice"])
 def test_derivatives_after_a_change(change):
     ocp, method = arm()
@@ -406,7 +407,7 @@ def test_copies_are_changed_alone():
     assert opti.solve().value(opti.f) == pytest.approx(6, rel=1e-6)
     tight = copy.solve().value(copy.f)
     assert tight > 6.1
-    for one in (opti.advanced, opti.debug):
+    for one in (opti.advanced, opti.debug, opti.solve().opti):
         one.subject_to(ca.vec(symbols["v"]) <= 1.2)
         assert one.solve().value(one.f) == pytest.approx(tight, rel=1e-7)
     opti.subject_to(ca.vec(symbols["v"]) <= 1.2)
