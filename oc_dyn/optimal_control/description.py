@@ -283,6 +283,11 @@ class Description:
     # that differ in their numbers of intervals alone
 
     @property
+    def of_nominal(self):
+        """Whether lengths of a free mesh are those over an equal share of the nominal duration, which is a number."""
+        return len(self.phases) == 1 and self.phases[0].shares is None and not self.durations[0].free
+
+    @property
     def free_time(self):
         """Whether the duration of a phase is an unknown."""
         return any(d.free for d in self.durations) or self.relative_length is not None

@@ -23,7 +23,7 @@ from ..interrupts import TIME_LIMIT
 from .bernstein import guess_table
 from .initial_multipliers import alike, multipliers
 from .manifolds import unit_rows
-from .mesh import LONGEST, SHORTEST, has_clock
+from .mesh import LONGEST, SHORTEST, clock_of, has_clock
 from .resampling import SolutionSamples
 
 MIDPOINTS = (np.arange(8) + 0.5) / 8  # of an interval, where what is constant on it is averaged
@@ -46,12 +46,16 @@ def begin(made, initial, given, solver, asked):
     """({x0, multipliers}, options of the solver) from a Solution. given: parameters and bounds of the program. asked:
     options of the caller's own; where some of them are about the start, they are left alone."""
     out = {"x0": made.guess(initial)}
-    carried = initial.transcribed is made or alike(made, initial)
-    if initial.transcribed is made:
+    if not np.isfinite(initial.unknowns).all():
+        return out, {}
+    finite = all(np.isfinite(x).all() for x in initial.multipliers)
+    carried = finite and (initial.transcribed is made or alike(made, initial))
+    if carried and initial.transcribed is made:
         out |= dict(zip(("lam_x0", "lam_g0"), initial.multipliers, strict=True))
     elif carried:
         out |= dict(zip(("lam_x0", "lam_g0"), multipliers(made, initial, {**given, **out}), strict=True))
-    options = (WITH_MULTIPLIERS if carried else WITHOUT) if solver == "ipopt" else {}
+    near = initial.success or initial.rounds  # else it may be far from any optimum, which a small barrier hides
+    options = (WITH_MULTIPLIERS if carried else WITHOUT) if near and solver == "ipopt" else {}
     return out, {} if any(str(key).removeprefix("ipopt.") in options for key in asked) else options
 
 
@@ -96,7 +100,7 @@ class Start:
         """(N,) lengths of the intervals over the mean one on a free mesh, all else alike ones."""
         made, initial = self.made, self.initial
         N, T = made.total, made.duration_numbers(0)[0]
-        if not made.free_mesh:
+        if not (made.free_mesh and made.description.of_nominal):
             return np.ones(N)
         nodes = np.interp(np.linspace(0, 1, N + 1), np.linspace(0, 1, len(initial.t)), initial.t)
         return np.clip(np.diff(nodes) * N / T, SHORTEST, LONGEST)
@@ -131,7 +135,7 @@ class Start:
         """({name: expression of the solution} of what both have, names of what only the problem has)."""
         made, named = self.made, self.initial.named
         own = {s.name() for chain in made.description.bernstein for s in chain.coefficients}
-        own |= {"clock"} if has_clock(made.description) else set()
+        own |= {made.states[clock_of(made.description)].name} if has_clock(made.description) else set()
         variables = [v for v in (*made.states, *made.controls) if v.name not in own]
         known = {v.name: named[v.name] for v in variables if v.name in named and named[v.name].numel() == v.size}
         chains = [c.name for c in made.description.bernstein]
@@ -154,6 +158,10 @@ class Start:
 
 def unknowns(made, initial):
     """Unknowns of a Transcribed from a Solution."""
+    if not np.isfinite(initial.unknowns).all():
+        told = "Problem.solve: initial has numbers that are not finite, so that all starts from its guess"
+        warnings.warn(told, CheckWarning, stacklevel=6)
+        return made.guess(None)
     start = Start(made, initial)
     variables = [v.name for v in (*made.states, *made.controls)]
     if not start.known and set(start.unknown) & set(variables) == set(variables):
@@ -259,7 +267,8 @@ def _put_chains(start, stages):
         for j, symbol in enumerate(c.chain.coefficients):
             put(symbol, x[:, j] if j < c.chain.order else u)
     if has_clock(made.description):
-        put(made.states[0].symbol, np.concatenate([[0.0], np.cumsum(start.lengths)])[:, None] / N)
+        symbol = made.states[clock_of(made.description)].symbol
+        put(symbol, np.concatenate([[0.0], np.cumsum(made.shares[:-1] * start.lengths)])[:, None])
     for points in made.description.splines:
         _put_spline(start, points, put)
 

@@ -79,7 +79,7 @@ def check_unequal(what, problem):
     if needs := next((of for of, some in equal.items() if some), None):
         raise OrderError(f"{what}: {needs} is for intervals of equal length; take mesh='uniform', or do without it")
     if problem._relative_length is not None:
-        raise OrderError(f"{what}: lengths of a free mesh are unknowns; breakpoints are for meshes that are not free")
+        raise OrderError(f"{what}: lengths of a free mesh are unknowns already; this is for meshes that are not free")
 
 
 def add_phase(problem, nodes, duration, nominal, reusable, mesh=None):
@@ -122,29 +122,26 @@ def _needs_clock(T, lower, upper):
     return lower / T > SHORTEST * (1 + 1e-9) or upper / T < LONGEST * (1 - 1e-9)
 
 
+def clock_of(description):
+    """Number of the state that is the clock of a free mesh, or None."""
+    for k, state in enumerate(description.states if description.relative_length is not None else ()):
+        step = description.phases[0].steps.get(k)
+        if state.name.startswith("clock") and step is not None and ca.depends_on(step, description.relative_length):
+            return k
+    return None
+
+
 def has_clock(description):
-    """Whether the first state is the clock of a free mesh."""
-    if description.relative_length is None or not description.states or description.states[0].name != "clock":
-        return False
-    step = description.phases[0].steps.get(0)
-    return step is not None and ca.depends_on(step, description.relative_length)
-
-
-def states_for(description, nominal, solution):
-    """States (N + 1, n) of a Solution for a Problem that may differ from its own by the clock of a free mesh."""
-    x, own, theirs = solution.x, has_clock(description), has_clock(solution.description)
-    if own == theirs:
-        return x
-    if theirs:
-        return x[:, 1:]
-    return np.hstack([(solution.t - solution.t[0])[:, None] / nominal, x])
+    """Whether a state is the clock of a free mesh."""
+    return clock_of(description) is not None
 
 
 def at_an_end(problem, solution):
     """Text: that half the intervals of a free mesh or more are as short, or as long, as they can be, where that may be
     what keeps its duration from becoming so; or ""."""
     T, lower, upper = problem.numbers.durations[0]
-    if problem._relative_length is None or not lower * 1.001 < solution.duration < upper / 1.001:
+    of_nominal = problem._relative_length is not None and problem.description.of_nominal
+    if not of_nominal or not lower * 1.001 < solution.duration < upper / 1.001:
         return ""
     N = len(solution.relative_lengths)
     for end, what in ((SHORTEST, "short"), (LONGEST, "long")):

@@ -49,6 +49,8 @@ from .failures import explained
 from .infeasible import first_contradiction
 from .initial import begin, first_success
 from .integrators import chosen_method
+from .moving import movable
+from .not_finite import refused
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
 from .packing import packed, packed_numbers, unpacked
@@ -371,7 +373,8 @@ class Problem:
             raise OrderError("Problem: a b_spline chain has knots at equal times, so it is for one phase; use taylor")
         if self._bernstein or self._relative_length is not None:
             what = "a bernstein chain is" if self._bernstein else "a free mesh is"
-            raise OrderError(f"Problem: {what} for one phase; use taylor and a uniform mesh")
+            advice = "use taylor and a uniform mesh, and with_mesh(mesh='free') in the end where nodes are to move"
+            raise OrderError(f"Problem: {what} for one phase; {advice}")
         reusable = self._durations[0].nominal_step is not None
         meshes.add_phase(self, nodes, duration, nominal, reusable, breakpoints)
         for chain in self._chains:
@@ -578,7 +581,9 @@ class Problem:
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
         or one of integrators.py, as radau(degree=4).
-        solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
+        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Other
+        solvers of this CasADi can be named, too, with derivatives by AD, but most serve for few problems: see
+        results/suite_solvers. hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, of any mesh, method or number of phases: what has the same name is taken from it, a CheckWarning tells
         what has to be guessed; of the same problem and method with its multipliers.
@@ -664,6 +669,8 @@ class Problem:
         else:
             start, options = begin(made, initial, given, solver, solver_options)
             given = given | start
+        if solver == "fatrop" and (found := refused(made, given)):
+            return made, found, given
         with deadline(time_limit):
             tries = [inner] if initial is None or not options else [inner | options, inner]
             run = partial(solve, made.assembly, solver, hessian, outer, given=given)
@@ -720,9 +727,14 @@ class Problem:
 
         nodes: number of intervals, by default as many as the mesh has; of several phases a list, one each, None for as
         before. mesh: "uniform", the default where nodes are given, or breakpoints as those of a Problem; of several
-        phases a list. duration: as it is by
+        phases a list. "free" lets nodes move within each phase of any problem but for bernstein and b_spline chains: an
+        interval is 0.1 to 4 times as long as without, what switches does so at a node, and a state "clock" counts the
+        phases, 1 each; nodes with values of their own stay, as do durations and their symbols. duration: as it is by
         default, for one phase; nominal: of a free one, by default as that of a new Problem if the duration is given.
         Guesses that are tables are interpolated."""
+        if isinstance(mesh, str) and mesh == "free":
+            given = (nodes, duration, nominal)
+            return movable(self if given == (None,) * 3 else meshes.with_mesh(self, *given, None))
         return meshes.with_mesh(self, nodes, duration, nominal, mesh)
 
     def transcribed(

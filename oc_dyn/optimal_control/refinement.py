@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,13 +22,17 @@ from ..interrupts import TIME_LIMIT, deadline, expired
 from ..numbers import shortened
 from ..validation import count, number
 from .integrators import chosen_method
-from .remeshing import Demand, halved, remeshed, shares_of_losses
+from .moving import breakpoints, movable
+from .remeshing import ROOM, Demand, halved, remeshed, shares_of_losses
 from .solution import Solution
 
 RAN_OUT = "tolerance not reached"
 STALLED = 4  # rounds in which nothing gets better, after which there are no more
-MOST_DEGREE = 8
-_WARM = {"bound_push": 1e-6, "bound_frac": 1e-6, "mu_init": 1e-4}  # of ipopt, from the solution of another mesh
+MOST_DEGREE, MOST_MOVES, MOST_FAILURES = 8, 3, 4
+MOSTLY = 0.7  # of the intervals, which a higher degree serves better
+TOO_MUCH, CONTRADICTED = 0.3, 10.0  # where an estimate of the objective is none, over that, or over what meshes say
+ALL = "all in two"
+MOVING_ITERATIONS = 150
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,6 @@ class Asked:
         """What the objective may be off by."""
         return self.tolerance * max(1.0, abs(solution.objective))
 
-    def over(self, solution):
-        """How many times what it may be a solution is off by, the worst of states and objective; inf for not known."""
-        error = solution.error
-        loss = (abs(error.objective) + error.uncertainty) / self.allowed(solution)
-        return float(np.nan_to_num(max(error.states / self.tolerance, loss), nan=np.inf))
-
 
 def checked(problem, tolerance, rounds, most_nodes, how):
     """Asked, from what a caller gives."""
@@ -142,34 +140,33 @@ def refined(problem, asked, how, first):
 
 
 class _Run:
-    """The rounds of one solve. good: solutions that were found; why: there are no more rounds, "" at the end."""
+    """The rounds of one solve. good: solutions that were found, and seen, what they are off by; why: there are no more
+    rounds, "" at the end. blind: Solution.error tells nothing of the objective, as meshes contradict it, so that the
+    difference of two, all intervals in two, stands for it."""
 
     def __init__(self, problem, asked, how, first):
         self.problem, self.asked, self.how, self.first = problem, asked, how, first
         self.method = chosen_method(how["method"])
-        self.rounds, self.good, self.why, self.failures = [], [], "", 0
-        self.moved, self.last, self.local_optima = 0, None, ()
-        self.done = "as given"
+        self.rounds, self.good, self.seen, self.why, self.failures = [], [], [], "", 0
+        self.moves, self.last, self.local_optima, self.done = 0, None, (), "as given"
+        self.blind, self.begin, self.before_move = False, how["initial"], None
 
     def to_the_end(self):
         """The Solution, with self.why set where it is not as exact as asked."""
         while not self._end():
             solution = self._solved()
-            if solution is not None:
-                self.good.append(solution)
-                self.failures = 0
-                if self._reached():
-                    return solution
+            if solution is not None and self._reached():
+                return solution
             if not self._end():
                 self._remesh(solution)
         if not self.good:  # not even one: a failure of the solver, which is told as without a tolerance
             self.why = ""
             return self.last
-        best = min(self.good, key=self.asked.over)
-        error = best.error
-        off = f"the states of an interval are off by {error.states:.2g}, the objective by {abs(error.objective):.2g}"
+        best = min(range(len(self.good)), key=lambda k: (self.seen[k].over, -k))
+        seen = self.seen[best]
+        off = f"the states of an interval are off by {seen.states:.2g}, the objective by {abs(seen.loss):.2g}"
         self.why = f"{self.why}; {off}"
-        return best
+        return self.good[best]
 
     def _end(self):
         if not self.why and len(self.rounds) >= self.asked.rounds:
@@ -181,80 +178,111 @@ class _Run:
     def _solved(self):
         """Solution of a round, None where the solver failed."""
         begun = time.perf_counter()
-        if not self.rounds:
-            solution = self.first(self.problem, self.how)
-            self.local_optima = solution.local_optima
-        else:
-            options, initial = dict(self.how["solver_options"] or {}), self.how["initial"]
-            if self.good and not self.failures:
-                initial = self.good[-1]
-                options = {**(_WARM if self.how["solver"] == "ipopt" else {}), **options}
-            how = {**self.how, "method": self.method, "initial": initial}
-            try:
-                solution = Solution(self.problem, *self.problem._found(**{**how, "solver_options": options}))
-            except SolveError as error:
-                self._failed(error.status or "failed", 0, begun)
-                return None
+        try:
+            solution = self._once(begun)
+        except SolveError as error:
+            if not self.rounds:
+                raise
+            self._failed(error.status or "failed", 0, begun, None)
+            return None
         if not solution.success:
             self._failed(solution.status, solution.iterations, begun, solution)
             return None
-        error = solution.error
-        self._told(solution.status, solution.iterations, begun, solution.objective, error.states, error.objective)
+        self.good.append(solution)
+        self.seen.append(self._assessed(solution))
+        self.failures, self.begin = 0, solution
+        seen = self.seen[-1]
+        self._told(solution.status, solution.iterations, begun, solution.objective, seen.states, seen.loss)
+        if self.before_move and seen.over > self.seen[-2].over:  # lengths were chosen to make use of errors
+            self.problem, self.moves = self.before_move, MOST_MOVES
+            self.begin = solution = self.good[-2]
+            self.good, self.seen = [*self.good, solution], [*self.seen, self.seen[-2]]
+        self.before_move = None
         return solution
+
+    def _once(self, begun):
+        if not self.rounds:
+            solution = self.first(self.problem, self.how)
+            self.local_optima = solution.local_optima
+            return solution
+        initial = self.how["initial"] if self.failures else self.begin
+        how = {**self.how, "method": self.method, "initial": initial}
+        return Solution(self.problem, *self.problem._found(**how))
+
+    def _assessed(self, solution):
+        """Seen, by the estimate or, where that is none, by the mesh before."""
+        error, allowed = solution.error, self.asked.allowed(solution)
+        loss, losses = error.objective, np.concatenate([np.zeros(0), *error.losses])
+        before = self.good[-2] if len(self.good) > 1 else None
+        change = np.nan if before is None else solution.objective - before.objective
+        if not (np.isfinite(loss) and np.isfinite(losses).all()):
+            self.blind = True
+        elif before is None:
+            self.blind = abs(loss) > TOO_MUCH * max(1.0, abs(solution.objective))
+        elif not self.blind:
+            told = loss - before.error.objective  # how much the objective is said to have changed
+            self.blind = abs(told) > CONTRADICTED * max(abs(change), allowed)
+        else:
+            told = loss - before.error.objective
+            self.blind = not abs(told - change) <= max(0.5 * abs(change), 0.1 * allowed)
+        if self.blind:
+            loss, losses = change, np.zeros(len(losses))
+        uncertain = 0.0 if self.blind else error.uncertainty
+        over = max(error.states / self.asked.tolerance, (abs(loss) + uncertain) / allowed)
+        if not self.blind and abs(told := self._change_told(loss)) > CONTRADICTED * abs(change):
+            loss *= max(abs(change) / abs(loss), abs(change / told)) if abs(change) < abs(loss) else 1.0
+        return Seen(error.states, loss, losses, float(np.nan_to_num(over, nan=np.inf)))
+
+    def _change_told(self, loss):
+        """How much the objective has changed by the estimates of this and the last round."""
+        return loss - self.good[-2].error.objective if len(self.good) > 1 else np.nan
 
     def _told(self, status, iterations, begun, *numbers):
         nodes = tuple(phase.nodes for phase in self.problem.description.phases)
         degree, seconds = getattr(self.method, "degree", 0), time.perf_counter() - begun
-        self.rounds.append(Round(self.done, nodes, degree, status, iterations, seconds, *numbers))
+        self.rounds.append(Round(self.done, nodes, degree, status, iterations, seconds, *map(float, numbers)))
 
-    def _failed(self, status, iterations, begun, solution=None):
+    def _failed(self, status, iterations, begun, solution):
         self._told(status, iterations, begun, *[np.nan] * 3)
-        self.failures += 1
-        self.last = solution
+        self.failures, self.last = self.failures + 1, solution or self.last
         if status == TIME_LIMIT or expired():
             self.why = f"{TIME_LIMIT} in round {len(self.rounds)}"
-        elif self.failures > (2 if self.good else 1):
+        elif self.failures > (MOST_FAILURES if self.good else 1):
             self.why = f"the solver stopped with {status!r} in round {len(self.rounds)}"
 
     def _reached(self):
         """Whether the last solution is as exact as asked, and two meshes say so."""
-        solution = self.good[-1]
-        if self.asked.over(solution) > 1:
-            self._stalled()
+        seen, solution = self.seen[-1], self.good[-1]
+        if seen.over > 1:
+            over = [x.over for x in self.seen]
+            if len(over) > STALLED and min(over[-STALLED:]) > 0.7 * min(over[:-STALLED]):
+                self.why = f"no better in {STALLED} rounds, as where the solver's own accuracy ends"
             return False
-        if len(self.good) < 2:
-            return False
-        allowed = self.asked.allowed(solution)
-        here, before = ((s.objective, s.objective - s.error.objective) for s in (solution, self.good[-2]))
-        return min(abs(a - b) for a, b in zip(here, before, strict=True)) <= allowed
-
-    def _stalled(self):
-        over = [self.asked.over(s) for s in self.good]
-        if len(over) > STALLED and min(over[-STALLED:]) > 0.7 * min(over[:-STALLED]):
-            self.why = f"no better in {STALLED} rounds, as where the solver's own accuracy ends"
+        if len(self.good) < 2 or self.blind:
+            return self.blind and self.done == ALL
+        here, before = (
+            (s.objective, s.objective - x.loss) for s, x in zip(self.good[-2:], self.seen[-2:], strict=True)
+        )
+        return min(abs(a - b) for a, b in zip(here, before, strict=True)) <= self.asked.allowed(solution)
 
     # -- the next mesh --------------------------------------------------------------------------------------
 
     def _remesh(self, solution):
         """Set problem, method and what was done for the next round."""
+        phases = self.problem.description.phases
         if expired():
             self.why = f"{TIME_LIMIT} after round {len(self.rounds)}"
-            return
-        phases = self.problem.description.phases
-        if solution is None and self.good and self.failures == 1:
+        elif solution is None and self.good and self.failures == 1:
             self.done = "again, from the guess"
-            return None
-        if solution is None or self.asked.over(solution) <= 1 or not _may_differ(self.problem):
-            return self._finer([halved(p.breakpoints) for p in phases], "all in two")
-        if self._move(solution):
-            return None
-        demands = self._demands(solution)
-        above = np.mean(np.concatenate([d.parts() > 1 for d in demands]))
-        if above > 0.5 and self._higher(demands):
-            return None
-        meshes = [remeshed(demand) for demand in demands]
-        split = sum(int((d.parts() > 1).sum()) for d in demands)
-        return self._finer(meshes, f"{split} split")
+        elif solution is None or not may_differ(self.problem):
+            self._finer([halved(p.breakpoints) for p in phases], ALL)
+        elif not self._move(solution):
+            demands = self._demands(solution)
+            parts = np.concatenate([d.parts() for d in demands])
+            if not (parts > 1).any():
+                self._finer([halved(p.breakpoints) for p in phases], ALL)
+            elif not self._higher(demands):
+                self._finer([remeshed(demand) for demand in demands], f"{(parts > 1).sum()} split")
 
     def _finer(self, meshes, done):
         """Take other meshes, if they are not too fine."""
@@ -262,43 +290,81 @@ class _Run:
         if sum(nodes) > self.asked.most:
             self.why = f"{sum(nodes)} intervals would be more than most_nodes={self.asked.most}"
             return
-        mesh = None if not _may_differ(self.problem) else meshes if len(meshes) > 1 else meshes[0]
-        self.problem = self.problem.with_mesh(nodes if len(nodes) > 1 else nodes[0], mesh=mesh)
+        self.problem = on_meshes(self.problem, meshes)
         self.done = done
 
     def _demands(self, solution):
         """[Demand] of the phases."""
-        error, allowed = solution.error, self.asked.allowed(solution)
-        losses = np.concatenate([np.zeros(0), *error.losses])
-        if not np.isfinite(losses).all():
-            losses = np.zeros(len(losses))
-        loss, first, out = shares_of_losses(losses, allowed), 0, []
-        order = getattr(self.method, "order", 1) + 1
+        error, seen, allowed = solution.error, self.seen[-1], self.asked.allowed(solution)
+        loss, first, out = shares_of_losses(seen.losses, allowed), 0, []
+        orders = getattr(self.method, "order", 1) + 1, _order_of_cost(self.method) + 1
         for phase, errors in zip(self.problem.description.phases, error.intervals, strict=True):
             here = slice(first, first + phase.nodes)
             kept = tuple(r.fraction for r in phase.node_rows)
-            own = errors / self.asked.tolerance
-            every = losses[here] * len(losses) / allowed
-            loss_order = _order_of_cost(self.method) + 1
-            out.append(Demand(phase.breakpoints, own, loss[here], every, order, loss_order, kept))
+            every = seen.losses[here] * len(seen.losses) / allowed + (np.inf if self.blind else 0.0)
+            out.append(Demand(phase.breakpoints, errors / self.asked.tolerance, loss[here], every, *orders, kept))
             first += phase.nodes
         return out
 
     def _higher(self, demands):
-        """Raise the degree of the method, if there is a higher one."""
+        """Raise the degree of the method, where most intervals are to be split and splitting would take many."""
         degree = getattr(self.method, "degree", 0)
         if not hasattr(self.method, "with_degree") or not 0 < degree < MOST_DEGREE or len(self.good) < 2:
+            return False
+        if not getattr(self.method, "control_degree", 0):  # what constant controls lose stays
+            demands = [replace(demand, losses=0 * demand.losses) for demand in demands]
+        parts = np.concatenate([demand.parts() for demand in demands])
+        if (parts > 1).mean() < MOSTLY or parts.mean() < 2 * MOSTLY:
             return False
         self.method = self.method.with_degree(degree + 1)
         self.done = f"degree {degree + 1}"
         return True
 
     def _move(self, solution):
-        """Let nodes move to where controls switch; see moving."""
-        return False
+        """Take the mesh that nodes move to where controls switch, if few intervals make up what is lost there."""
+        seen, allowed = self.seen[-1], self.asked.allowed(solution)
+        bounded = any(np.isfinite([v.lower, v.upper]).all() for v in self.problem.description.controls)
+        bounded &= not getattr(self.method, "controls_are_states", False)  # which cannot switch at a node
+        sizes = np.sort(seen.losses)[::-1]
+        few = sizes[: max(3, len(sizes) // 4)].sum() > 0.9 * sizes.sum() > ROOM * allowed
+        if not (bounded and few) or self.moves >= MOST_MOVES or len(self.good) < 2:
+            return False
+        self.moves += 1
+        try:
+            moved = movable(self.problem)
+            options = dict(self.how["solver_options"] or {})
+            options |= {"max_iter": MOVING_ITERATIONS} if self.how["solver"] == "ipopt" else {}
+            how = {**self.how, "method": self.method, "initial": solution, "solver_options": options}
+            found = Solution(moved, *moved._found(**how))
+        except (OrderError, SolveError):
+            return False
+        if not found.success:
+            return False
+        before = self.problem
+        self._finer(breakpoints(found), f"nodes moved, in {found.iterations} iterations")
+        self.begin, self.before_move = found, before
+        return True
 
 
-def _may_differ(problem):
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a solution is off by: states of an interval, the objective, what intervals add to that; over: how many times
+    what it may be, the worse of both, inf where that is not known."""
+
+    states: float
+    loss: float
+    losses: np.ndarray
+    over: float
+
+
+def on_meshes(problem, meshes):
+    """The problem on other meshes, one for each phase."""
+    nodes = [len(m) - 1 for m in meshes]
+    mesh = list(meshes) if may_differ(problem) else None
+    return problem.with_mesh(nodes, mesh=mesh)
+
+
+def may_differ(problem):
     """Whether intervals may be of different lengths."""
     d = problem.description
     reused = any(x.nominal_step is not None for x in d.durations)

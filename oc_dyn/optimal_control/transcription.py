@@ -385,8 +385,11 @@ class Transcribed(StageKinds):
 
     def steps(self, durations, relative_lengths):
         """(N,) lengths of the intervals [s] from what `values` and `relative_lengths` give."""
-        if self.free_mesh:
+        if self.free_mesh and self.description.of_nominal:
             return self.duration_numbers(0)[0] / self.total * relative_lengths
+        if self.free_mesh:
+            parts = np.split(self.shares[:-1] * relative_lengths, np.cumsum([p.nodes for p in self.phases])[:-1])
+            return np.concatenate([T * part / part.sum() for T, part in zip(durations, parts, strict=True)])
         return np.concatenate([
             np.full(p.nodes, durations[p.number] / p.nodes) if p.shares is None else durations[p.number] * p.lengths
             for p in self.phases
@@ -399,7 +402,7 @@ class Transcribed(StageKinds):
         x = curved.unit_rows(self.states, np.array([z[:n] * self.x_scale for z in stages]))
         free = dict(zip(self.times, stages[0][n : n + k] * self.T_scale, strict=True))
         T = [float(free.get(t, self.duration_numbers(t)[0])) for t in range(len(self.durations))]
-        if self.free_mesh:
+        if self.free_mesh and self.description.of_nominal:
             T[0] *= float(np.mean(self.relative_lengths(unknowns)))
         size = self.u_scale.size
         controls = [z[n + k : n + k + size] * self.u_scale for z in (stages if self.nodal else stages[:-1])]

@@ -340,7 +340,7 @@ def test_words_that_are_no_mesh():
         lambda: od.Problem(4, 1.0, mesh="even"),
         lambda: od.Problem(4, 1.0, mesh=None),
         lambda: od.Problem(4, 1.0).phase(4, 1.0, mesh="free"),
-        lambda: od.Problem(4, 1.0).with_mesh(4, mesh="free"),
+        lambda: od.Problem(4, 1.0).with_mesh(4, mesh="even"),
     ):
         with pytest.raises(od.UnknownName, match="mesh"):
             call()
