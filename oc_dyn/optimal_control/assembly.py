@@ -16,7 +16,7 @@ from ..errors import ShapeError
 from ..interrupts import evaluation_watch
 from .convexified import Convexified
 
-SOLVERS = ("ipopt", "fatrop", "sqpmethod")  # that take our derivatives, see Assembly.cache; tests solve with each
+SOLVERS = ("ipopt", "fatrop", "sqpmethod", "uno")  # that take our derivatives, see Assembly.cache; all are tested
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,8 @@ class Assembly:
         if solver == "sqpmethod":
             made = {"nlp_fg": ([f, g], ["f", "g"])}
             made["nlp_jac_fg"] = ([f, gradient, g, J], ["f", "grad_f_x", "g", "jac_g_x"])
+        if solver == "uno":
+            made |= {"nlp_jac_g": ([J], ["jac_g_x"]), "nlp_grad_f": ([gradient], ["grad_f_x"])}
         out = {n: ca.Function(n, both, e, xp, names) for n, (e, names) in made.items()}
         of_lagrangian = lam_f * gradient + ca.mtimes(J.T, lam_g)
         given, names = [x, p, lam_f, lam_g], ["x", "p", "lam_f", "lam_g"]
@@ -101,7 +103,7 @@ class Assembly:
         every = [f, g, of_lagrangian, ca.MX.zeros(*p.shape)]
         out["nlp_grad"] = ca.Function("nlp_grad", given, every, names, ["f", "g", "grad_gamma_x", "grad_gamma_p"])
         if H is not None:
-            what = {"ipopt": ([H], ["triu_hess_gamma_x_x"])}
+            what = dict.fromkeys(("ipopt", "uno"), ([H], ["triu_hess_gamma_x_x"]))
             what["fatrop"] = ([of_lagrangian, ca.triu2symm(H)], ["grad_gamma_x", "hess_gamma_x_x"])
             convex = ca.triu2symm(H)
             if hessian == "exact" and solver == "sqpmethod":
@@ -111,6 +113,9 @@ class Assembly:
             what["sqpmethod"] = ([convex], ["hess_gamma_x_x"])
             expressions, outputs = what[solver]
             out["nlp_hess_l"] = ca.Function("nlp_hess_l", given, expressions, names, outputs)
+            if solver == "uno":
+                of_x = {"is_diff_in": [True, False, False, False]}  # it is differentiated by x alone
+                out["nlp_grad_l"] = ca.Function("nlp_grad_l", given, [of_lagrangian], names, ["grad_gamma_x"], of_x)
         return out
 
 

@@ -46,12 +46,16 @@ def begin(made, initial, given, solver, asked):
     """({x0, multipliers}, options of the solver) from a Solution. given: parameters and bounds of the program. asked:
     options of the caller's own; where some of them are about the start, they are left alone."""
     out = {"x0": made.guess(initial)}
-    carried = initial.transcribed is made or alike(made, initial)
-    if initial.transcribed is made:
+    if not np.isfinite(initial.unknowns).all():
+        return out, {}
+    finite = all(np.isfinite(x).all() for x in initial.multipliers)
+    carried = finite and (initial.transcribed is made or alike(made, initial))
+    if carried and initial.transcribed is made:
         out |= dict(zip(("lam_x0", "lam_g0"), initial.multipliers, strict=True))
     elif carried:
         out |= dict(zip(("lam_x0", "lam_g0"), multipliers(made, initial, {**given, **out}), strict=True))
-    options = (WITH_MULTIPLIERS if carried else WITHOUT) if solver == "ipopt" else {}
+    near = initial.success or initial.rounds  # else it may be far from any optimum, which a small barrier hides
+    options = (WITH_MULTIPLIERS if carried else WITHOUT) if near and solver == "ipopt" else {}
     return out, {} if any(str(key).removeprefix("ipopt.") in options for key in asked) else options
 
 
@@ -154,6 +158,10 @@ class Start:
 
 def unknowns(made, initial):
     """Unknowns of a Transcribed from a Solution."""
+    if not np.isfinite(initial.unknowns).all():
+        told = "Problem.solve: initial has numbers that are not finite, so that all starts from its guess"
+        warnings.warn(told, CheckWarning, stacklevel=6)
+        return made.guess(None)
     start = Start(made, initial)
     variables = [v.name for v in (*made.states, *made.controls)]
     if not start.known and set(start.unknown) & set(variables) == set(variables):

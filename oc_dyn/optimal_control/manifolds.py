@@ -23,6 +23,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, ShapeError
+from ..lie import so3
 from ..model import joints as jt
 from ..model.quaternions import check_quaternions
 from ..model.robot import Robot, check_robot
@@ -101,12 +102,18 @@ def of_robot(robot: Robot) -> Manifold:
 
 
 def _mismatch(kind, goal, q):
-    """(nv,) zero where q is the goal, either sign of a quaternion being the same, and regular there: twice the vector
-    part of the relative quaternion, about the rotation vector, and differences of the rest."""
+    """(nv,) zero where q is the goal, either sign of a quaternion being the same, and regular there: four times the
+    modified Rodrigues parameters of the rotation between, about its rotation vector, and differences of the rest.
+
+    Steps of Newton's method turn by at most the angle that is missing; by the vector part of the quaternion they would
+    turn by the tangent of half of it, and solvers would end with more turns than it takes. It jumps at half a turn.
+    Source: Schaub, Junkins 1996, with the shadow set.
+    """
     if kind not in jt.QUATERNIONS:
         return q - goal
-    conj = jt.so3.quat_conj(goal)
-    return ca.vertcat(2 * jt.so3.quat_mul(conj, q)[1:4], q[4:] - goal[4:])
+    Q = so3.quat_mul(so3.quat_conj(goal), q)
+    sign = ca.if_else(Q[0] < 0, -1, 1)
+    return ca.vertcat(4 * sign / (ca.sqrt(ca.dot(Q, Q)) + sign * Q[0]) * Q[1:4], q[4:] - goal[4:])
 
 
 def _normalised(kind, q, _):

@@ -9,6 +9,7 @@ from .check_functions import columns, evaluated
 from .expression_text import expression_text
 from .program_names import ProgramNames, names_of_expressions
 from .solution_check import constants_of
+from .solver import SolverResult
 from .worst_rows import function_of
 
 
@@ -17,6 +18,18 @@ def first_not_finite(solution, unknowns):
     if found := _of_expressions(solution, unknowns):
         return found
     return _of_program(solution, unknowns)
+
+
+def refused(made, given):
+    """SolverResult of a solver that is not asked, as fatrop does not come back from a guess where a row, the cost or a
+    derivative is no finite number; None where all are. given: what solve() is given."""
+    at = given["x0"], given["p"]
+    parts = (function_of(made, what)(*at).nonzeros() for what in ("rows", "cost", "gradient", "jacobian"))
+    if all(np.isfinite(part).all() for part in parts):
+        return None
+    n, m = made.assembly.size
+    x0 = np.array(given["x0"], float)
+    return SolverResult(x0, np.zeros(n), np.zeros(m), np.nan, "Invalid_Number_Detected", False, 0, {})
 
 
 def _of_expressions(solution, unknowns):

@@ -101,7 +101,7 @@ class _WithDerivatives:
                 found = solve()
             finally:
                 self.program.timed_out = run.timed_out
-        found.program = replace(self.program)
+        found.__class__, found.program = ProblemOptiSol, replace(self.program)
         return found
 
     def _install(self):
@@ -131,6 +131,17 @@ class ProblemOpti(_WithDerivatives, ca.Opti):  # type: ignore[misc]
 
 class ProblemOptiAdvanced(_WithDerivatives, ca.OptiAdvanced):  # type: ignore[misc]
     """casadi.OptiAdvanced of a Problem, as ProblemOpti."""
+
+
+class ProblemOptiSol(ca.OptiSol):
+    """casadi.OptiSol of a Problem."""
+
+    program: Program
+
+    @property
+    def opti(self) -> Any:
+        """As of casadi.OptiSol: a copy of the Opti that was solved."""
+        return _of_program(super().opti, replace(self.program, installed=None))
 
 
 def _of_program(opti, program):
@@ -265,7 +276,7 @@ def _no_bounds(rows, x):
 
 
 def _only(parameters, own):
-    return not parameters or (len(parameters) == 1 and parameters[0].__hash__() == own.__hash__())
+    return len(parameters) == 1 and parameters[0].__hash__() == own.__hash__()
 
 
 # -- and back ---------------------------------------------------------------------------------------------------------

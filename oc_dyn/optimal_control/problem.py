@@ -50,6 +50,7 @@ from .infeasible import first_contradiction
 from .initial import begin, first_success
 from .integrators import chosen_method
 from .moving import movable
+from .not_finite import refused
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
 from .packing import packed, packed_numbers, unpacked
@@ -580,7 +581,9 @@ class Problem:
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
         or one of integrators.py, as radau(degree=4).
-        solver: "ipopt", "fatrop", "sqpmethod". hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
+        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Other
+        solvers of this CasADi can be named, too, with derivatives by AD, but most serve for few problems: see
+        results/suite_solvers. hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
         from, of any mesh, method or number of phases: what has the same name is taken from it, a CheckWarning tells
         what has to be guessed; of the same problem and method with its multipliers.
@@ -666,6 +669,8 @@ class Problem:
         else:
             start, options = begin(made, initial, given, solver, solver_options)
             given = given | start
+        if solver == "fatrop" and (found := refused(made, given)):
+            return made, found, given
         with deadline(time_limit):
             tries = [inner] if initial is None or not options else [inner | options, inner]
             run = partial(solve, made.assembly, solver, hessian, outer, given=given)

@@ -28,12 +28,13 @@ from .worst_rows import WorstRows, worst_rows
 
 
 class Solution:
-    """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) for what
-    depends on controls that are constant on intervals. Names are those of states and controls, and of what rigid_body
-    and chains with the basis "b_spline" return. t (N + 1,): times of the nodes. objective, status, success, iterations,
-    seconds: {part: seconds} in the functions of the program, from the solver. local_optima: (objective, status,
-    iterations) of all starts, where there were several. rounds: of solve(tolerance=...), a table when printed, else
-    empty. sample, resample: values between nodes. save: to a file that Problem.load reads.
+    """What solve found. found[symbol, expression or name] -> values (N + 1, size) at the nodes, (N, size) at the
+    starts of intervals for what depends on controls of intervals, constant or polynomials. Names are those of states
+    and controls, and of what rigid_body and chains with the basis "b_spline" return. t (N + 1,): times of the nodes.
+    objective, status, success, iterations, seconds: {part: seconds} in the functions of the program, from the solver.
+    local_optima: (objective, status, iterations) of all starts, where there were several. rounds: of
+    solve(tolerance=...), a table when printed, else empty. sample, resample: values between nodes. save: to a file that
+    Problem.load reads.
     """
 
     local_optima: tuple = ()

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -39,8 +40,8 @@ _QUIET = {  # options of CasADi, options of the solver
         },
         {},
     ),
-    # a line is printed before its options are read
-    "uno": ({}, {"logger": "SILENT", "max_iterations": 500}),
+    # its other presets, filtersqp and funnelsqp, are slow on more than a few hundred unknowns: results/suite_solvers
+    "uno": ({}, {"preset": "ipopt", "logger": "SILENT", "max_iterations": 500}),
     "blocksqp": ({"linsol": "ldl", "print_header": False, "print_iteration": False, "max_iter": 500}, {}),
 }  # fmt: skip
 _WATCHED = ("fatrop", "ipopt", "sleqp", "sqpmethod", "uno")  # can be stopped: see Assembly.cache and iteration_watch
@@ -107,6 +108,8 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
     # complete: an assembly never changes, and options count by all that they hold, long arrays and Functions too; a
     # callback is kept with its solver, so that no other one gets its hash
     key = (name, hessian, _told(options), theirs and theirs.__hash__())
+    if name == "uno" and inner.get("logger") == "SILENT":
+        _silence_uno()
     if name == "fatrop":
         options["equality"] = [bool(x) for x in assembly.dynamics]
     with solver_run(bar, stops=name in _WATCHED) as run:
@@ -135,6 +138,13 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
         int(stats.get("iter_count", 0)),
         seconds,
     )
+
+
+@cache
+def _silence_uno():
+    """Uno reads what it may print after it has told of fixed unknowns, and remembers it: let it read it now."""
+    x = ca.MX.sym("x")
+    ca.nlpsol("silent", "uno", {"x": x, "f": x**2}, {"print_time": False, "uno": {"logger": "SILENT"}})(x0=1)
 
 
 def _told(options):

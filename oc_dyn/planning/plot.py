@@ -18,7 +18,9 @@ from .report import quantities
 def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> Figure:
     """matplotlib Figure of Samples; see Samples.plot.
 
-    Joints without a limit are dashed where others have one: normalised, they are divided by their own peak.
+    Joints without a limit are dashed where others have one: normalised, they are divided by their own peak. A rate or
+    torque with unequal limits is divided by that of its side, so that both are at 1 and -1. From eleven joints on no
+    colour comes twice, line styles take turns, and joints without a limit are pale.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -28,7 +30,10 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
         infinite = samples.impulses()
         samples = samples.both_sides(samples.duration / 600)
     rows = -(-len(DRAWN) // 2)
-    figure = Figure(figsize=(10, 8 * rows / 3), layout="constrained")
+    names = [mathtext(x, None) for x in told_apart(samples.joints, 40)]
+    where: Any
+    where, columns, more = _legend(names, 8 * rows / 3)
+    figure = Figure(figsize=(10 + more, 8 * rows / 3), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, 2, sharex=True)
     shown: dict[str, Any] = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
@@ -48,42 +53,73 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
         axis.remove()
     title = f"{samples.robot_name or 'motion'}: {samples.t[-1] - samples.t[0]:.4g} s"
     figure.suptitle(mathtext(title))
-    columns = min(len(samples.joints), 7)
-    figure.legend(
-        handles,
-        [mathtext(x, None) for x in told_apart(samples.joints, 40)],
-        loc="outside lower center",
-        ncols=columns,
-        fontsize="small",
-    )
+    length = 2.0 if len(names) <= 10 else 3.2  # of a line, longer where its style tells
+    figure.legend(handles, names, loc=where, ncols=columns, fontsize="small", handlelength=length)
     if path is not None:
         with replacing(path) as part:
             figure.savefig(part, dpi=300)
     return figure
 
 
+def _legend(names: list[str], height: float) -> tuple[str, int, float]:
+    """(where the legend is, its columns, how much wider [inch] the figure gets): below where three rows are enough."""
+    one = 0.073 * max(map(len, names), default=1) + (0.5 if len(names) <= 10 else 0.7)  # a name and its line
+    columns = max(1, min(len(names), int(9.8 / one)))
+    if -(-len(names) // columns) <= 3:
+        return "outside lower center", columns, 0.0
+    columns = -(-len(names) // int((height - 0.6) / 0.19))
+    return "outside right upper", columns, columns * one
+
+
+def _look(i: int, n: int, limited: bool) -> dict[str, Any]:
+    """Colour and line of joint i of n."""
+    if n <= 10:
+        return {"color": f"C{i}", "linestyle": "-" if limited else "--"}
+    from colorsys import hls_to_rgb
+
+    # the hue goes round, light and dark take turns so that neighbours differ, and so do the lines
+    color = hls_to_rgb(0.93 * i / n, (0.32, 0.52, 0.42)[i % 3], 0.85)
+    return {"color": color, "linestyle": ("-", "--", "-.", ":")[i % 4], "alpha": 1.0 if limited else 0.45}
+
+
 def _panel(
     axis: Axes, samples: Any, quantity: str, value: Array, low: Array, high: Array, normalized: bool,
 ) -> list[Any]:  # fmt: skip
-    limited: Any = np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
-    scaled = normalized and limited.any()
-    middle = np.where(limited, (low + high) / 2, 0.0) if scaled else np.zeros_like(value)
-    half = np.where(limited, (high - low) / 2, np.abs(value).max(axis=0)) if scaled else np.ones_like(value)
-    half = np.where(half > 0, half, 1.0)
-    colors = [f"C{i % 10}" for i in range(len(samples.joints))]
+    limited: Any = _limited(quantity, low, high)
+    scaled, n = normalized and limited.any(), len(samples.joints)
+    looks = [_look(i, n, bool(limited[i] or not limited.any())) for i in range(n)]
+    drawn = _scaled(quantity, value, low, high, limited) if scaled else value
     handles = []
-    for i, color in enumerate(colors):
-        style = "--" if limited.any() and not limited[i] else "-"
-        y = (value[:, i] - middle[:, i]) / half[:, i]
-        handles += axis.plot(samples.t, y, style, color=color, linewidth=1.2)
+    for y, look in zip(drawn.T, looks, strict=True):
+        handles += axis.plot(samples.t, y, linewidth=1.2, **look)
     if scaled:
         axis.axhline(1, color="black", linewidth=0.8)
         axis.axhline(-1, color="black", linewidth=0.8)
         axis.set_ylabel("share of limit")
     else:
         axis.set_ylabel(mathtext(f"[{_unit(samples, quantity)}]"))
-        _limit_lines(axis, value, low, high, limited, colors)
+        _limit_lines(axis, value, low, high, limited, [look["color"] for look in looks])
     return handles
+
+
+def _limited(quantity: str, low: Array, high: Array) -> Any:
+    """(n,) joints with limits: of positions on both sides, of others on one at least."""
+    ends = np.isfinite(low).all(axis=0), np.isfinite(high).all(axis=0)
+    return ends[0] & ends[1] if quantity == "q" else ends[0] | ends[1]
+
+
+def _scaled(quantity: str, value: Array, low: Array, high: Array, limited: Any) -> Array:
+    """Values by their limits, which are at 1 and -1; of joints without one by their own peak."""
+    peak = np.abs(value).max(axis=0)
+    if quantity == "q":
+        with np.errstate(invalid="ignore"):
+            middle, half = np.where(limited, (low + high) / 2, 0.0), np.where(limited, (high - low) / 2, peak)
+        return (value - middle) / np.where(half > 0, half, 1.0)
+    near = np.where(value >= 0, high, -low)
+    sizes = np.abs(np.array([low, high]))
+    larger = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=0)
+    unit = np.where(np.isfinite(near) & limited, np.maximum(near, 0.1 * larger), np.where(limited, larger, peak))
+    return value / np.where(unit > 0, unit, 1.0)
 
 
 def _limit_lines(axis: Axes, value: Array, low: Array, high: Array, limited: Any, colors: list[Any]) -> None:

@@ -20,10 +20,12 @@ from ..optimal_control.problem import Problem
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 
+_OF_UNO = ("primal_tolerance", "dual_tolerance", "loose_primal_tolerance", "loose_dual_tolerance")
 ENDLESS = {  # options with which a solver continues after it has converged; fatrop still ends after a while
     "ipopt": {"tol": 1e-300, "acceptable_tol": 1e-300, "acceptable_iter": 0, "tiny_step_tol": 0.0, "max_iter": 10**8},
     "fatrop": {"tolerance": 1e-300, "max_iter": 10**8},
     "sqpmethod": {"tol_pr": 0.0, "tol_du": 0.0, "min_step_size": -1.0, "max_iter": 10**8},
+    "uno": {**dict.fromkeys(_OF_UNO, 1e-300), "max_iterations": 10**8},
 }
 FIELDS = ("solver", "sent after [s]", "raised", "latency [s]", "latency [iterations]")
 CAPTIONS = {"interrupts.csv": "SIGINT at random moments: what was raised, and how long after the signal."}
@@ -88,7 +90,7 @@ def _solve_when_asked(solver):
     """The process that is interrupted: solves whenever it reads a line, and prints how that ended and when."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs of a shell
     ocp, known = problem(), 10
-    options = dict(ENDLESS[solver], max_iter=known)
+    options = {key: known if key.startswith("max_iter") else x for key, x in ENDLESS[solver].items()}
     ocp.solve(solver=solver, solver_options=options, raises=False)
     begun = time.monotonic()
     ocp.solve(solver=solver, solver_options=options, raises=False)

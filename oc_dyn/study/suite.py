@@ -2,9 +2,9 @@
 
 They are the files of the repository's folder problems/known_optima, which is looked for beside this package, then in
 the current folder. Each is solved on a quarter, half and all of its intervals, from the guess that it states; where it
-states several, the best solution is taken. Errors are those of the cost that is minimised. They are estimated twice: by
-Solution.error, from costates and defects on all intervals, and from the three costs alone. Notes tell where a solver stopped early, where a solution fails its own check, and
-where the error is more than was asked for.
+states several, the best solution is taken. Errors are those of the cost that is minimised. They are estimated twice:
+by Solution.error, from costates and defects on all intervals, and from the three costs alone. Notes tell where a solver
+stopped early, where a solution fails its own check, and where the error is more than was asked for.
 """
 
 import errno

@@ -290,3 +290,25 @@ def test_free_mesh():
     found, exact = (solved(pendulum(16, mesh="free"), m) for m in ("rk4", collocation(5)))
     error = found.objective - exact.objective
     assert 0.1 < found.error.objective / error < 10
+
+
+def test_a_limit_goes_on_in_the_next_phase():
+    """What holds at the node between two phases is said twice there; the estimate is about that of one phase."""
+
+    def problem(phases):
+        ocp = od.Problem(24 // phases, 1.0 / phases)
+        x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u", lower=-20, upper=20)
+        for number in range(phases):
+            if number:
+                ocp.phase(24 // phases, 1.0 / phases)
+            ocp.rate(x, v)
+            ocp.rate(v, u - v)
+            ocp.limit(-np.inf, v + 0.3 * x, 0.1)
+            ocp.minimize(integral=x**2 + (v - 1) ** 2 + 0.005 * u**2)
+        ocp.start({x: 0, v: -1})
+        return ocp
+
+    for method in ("rk4", "hermite_simpson"):
+        one, three = (solved(problem(phases), method) for phases in (1, 3))
+        assert three.objective == pytest.approx(one.objective, rel=1e-5)
+        assert 0.5 < three.error.objective / one.error.objective < 2

@@ -246,6 +246,19 @@ def test_a_derivative_that_is_infinite():
     assert "the derivative of the cost u^2 + sqrt(x) by x is inf at node 0, where x = 0" in text
 
 
+@pytest.mark.parametrize("where", ["rate", "cost"])
+def test_fatrop_is_not_asked_from_where_it_does_not_come_back(where):
+    """It searches without an end where a derivative is infinite; a root of zero has one."""
+    ocp = od.Problem(4, 1.0)
+    x, u = ocp.state("x"), ocp.control("u", lower=-1, upper=1)
+    ocp.rate(x, u + (ca.sqrt(x) if where == "rate" else 0))
+    ocp.start({x: 0})
+    ocp.minimize(integral=u**2 + (ca.sqrt(x) if where == "cost" else 0))
+    text, error = message(ocp, solver="fatrop")
+    assert error.status == "Invalid_Number_Detected"
+    assert "by x is inf at node 0, where x = 0" in text
+
+
 def test_feasible_but_not_optimal():
     ocp, x, v, u = double_integrator(3.0)
     ocp.minimize(terminal=0 * x, integral=ca.exp(3 * u))

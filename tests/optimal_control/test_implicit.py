@@ -32,6 +32,7 @@ def reference():
     return np.trapezoid((c + k * u - 0.5) ** 2 + 1e-9 * u**2, t)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("scale", [1.0, 1e6])
 def test_stiff_dynamics(scale):
     """Intervals of a twentieth of a second, 500 times what an explicit step may have."""
@@ -41,6 +42,7 @@ def test_stiff_dynamics(scale):
     assert not explicit.success or explicit.check().worst > 0.5
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("degree", [1, 2, 3])
 @pytest.mark.parametrize("scheme, direct", [("radau", radau), ("gauss", gauss)])
 def test_it_is_collocation_without_the_unknowns(scheme, direct, degree):

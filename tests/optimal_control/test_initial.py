@@ -207,3 +207,23 @@ def test_a_start_that_fails_is_tried_with_plain_options():
     assert (tried, found.iterations, found.success) == (["warm", "plain"], 6, True)
     stopped = starts.first_success(lambda inner: result(False, "Maximum_Iterations_Exceeded"), ["warm", "plain"])
     assert stopped.iterations == 3
+
+
+def test_an_iterate_that_is_no_number_is_told():
+    first = cart_pole(10).solve(check="off")
+    first.unknowns = first.unknowns * np.nan
+    with pytest.warns(od.CheckWarning, match="not finite"):
+        again = cart_pole(8).solve(check="off", initial=first)
+    assert again.iterations == cart_pole(8).solve(check="off").iterations
+
+
+def test_an_iterate_of_a_solver_that_was_stopped_is_gone_on_from_with_plain_options(monkeypatch):
+    ocp, seen, kept = cart_pole(20), [], starts.first_success
+    first = ocp.solve(check="off", raises=False, solver_options={"max_iter": 4})
+    assert not first.success
+    where = "oc_dyn.optimal_control.problem.first_success"
+    monkeypatch.setattr(where, lambda run, tries: seen.append(len(tries)) or kept(run, tries))
+    right = ocp.solve(check="off").objective
+    for problem in (ocp, cart_pole(25)):
+        assert problem.solve(check="off", initial=first).objective == pytest.approx(right, rel=0.02)
+    assert seen == [1, 1, 1]

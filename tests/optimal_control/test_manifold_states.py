@@ -145,6 +145,7 @@ def turned_by(method, nodes, **options):
     return max(angle(q, top_at(t, start)) for t, q in zip(found.t, found["o"], strict=True))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_methods_keep_their_order(method):
     order = METHODS[method].order
@@ -153,12 +154,14 @@ def test_methods_keep_their_order(method):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.35)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degree", [1, 2])
 def test_collocation_keeps_its_order(degree):
     errors = [turned_by(collocation(degree), n) for n in (10, 20)]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2 * degree, abs=0.2)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_constant_twist_is_a_screw_by_any_method(method):
     twist = np.array([0.4, -0.9, 0.3, 1.0, 0.2, -0.7])
@@ -175,7 +178,7 @@ def test_a_constant_twist_is_a_screw_by_any_method(method):
                       ).max() < 1e-13  # fmt: skip
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_methods_keep_their_order_on_poses(method):
     """The body of the top, whose centre is to move as it is told, so that its velocity in its own axes turns."""
@@ -212,7 +215,7 @@ def by_trapezoids(nodes, T, theta):
     return ends @ np.linalg.solve(rows / (h * weights) @ rows.T, ends) / 2
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 @pytest.mark.parametrize("method", ["rk4", "euler", "collocation", "trapezoidal", "hermite_simpson"])
 def test_least_effort_from_rest_to_rest(method, solver):
@@ -225,6 +228,7 @@ def test_least_effort_from_rest_to_rest(method, solver):
     assert found.check().worst < 1e-3
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("theta", [1e-3, 1.0, 3.1])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_either_sign_of_a_goal_is_the_same_rotation(sign, theta):
@@ -253,6 +257,7 @@ def test_the_world_frame_does_not_matter():
     assert found[0].objective > 0.75 * 1.1  # it is none that turns about a fixed axis
 
 
+@pytest.mark.slow
 def test_the_same_as_four_rates_with_a_norm():
     """Written as an ODE of four numbers, whose norm drifts, on a fine mesh."""
     I = ca.DM([1.0, 2.0, 3.5])
@@ -291,6 +296,7 @@ def test_the_shortest_way_of_a_pose_is_straight():
 # -- norms ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("iterations", [0, 1, 3])
 @pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal"])
 def test_norms_are_one_far_from_convergence(method, iterations):
@@ -315,18 +321,34 @@ def test_steps_keep_the_length_of_a_quaternion(length):
         assert np.linalg.norm(following[:4]) == pytest.approx(length, rel=4e-16)
 
 
-@pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
-def test_random_guesses_are_unwound(method):
-    """Quaternions without any order lead to the two ways round, and to no further turns."""
-    objectives = set()
-    for seed in range(6):
-        ocp, o, w, u = reorientation(theta=2.5)
-        ocp.guess({o: np.random.default_rng(seed).normal(size=(11, 4))})
-        found = ocp.solve(method=method, check="off")
-        objectives.add(round(found.objective / (6 / 8) * (1 if method == "hermite_simpson" else 0.99), 3))
-    assert objectives <= {round(2.5**2, 3), round((2 * np.pi - 2.5) ** 2, 3)}
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("method", ["rk4", "collocation", "radau", "hermite_simpson"])
+def test_random_guesses_do_not_wind(method):
+    """Random ones that are smooth in time lead to the two ways round, and to no further turns: by the vector part of
+    the quaternion in the goal, or with steps as the guess turns, most of those of collocation do."""
+    ocp, *_ = reorientation(theta=2.9)
+    found = ocp.solve(method=method, starts=6, seed=1, check="off")
+    ways = [x / found.objective for x, _, _ in found.local_optima]
+    assert found.objective == pytest.approx(6 / 8 * 2.9**2, rel=0.02)
+    assert all(min(abs(x - 1), abs(x / (2 * np.pi / 2.9 - 1) ** 2 - 1)) < 0.02 for x in ways)
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.2, 4.0])
+def test_distances_to_a_goal(scale):
+    """4 tan(angle / 4) about the axis, either sign and any length being the same, finite from half a turn on."""
+    f, m = manifolds.formula, manifolds.chosen("x", "unit_quaternion")
+    goal = exp([0.3, -0.5, 0.2])
+    for theta in (0.0, 1e-9, 1.0, 3.0):
+        for sign in (1, -1):
+            found = flat(f(m, "mismatch")(goal, sign * scale * times(goal, exp(theta * AXIS))))
+            assert found == pytest.approx(4 * np.tan(theta / 4) * AXIS, rel=1e-12, abs=1e-15)
+    half = flat(f(m, "mismatch")(goal, times(goal, np.r_[0.0, AXIS])))
+    assert np.abs(half) == pytest.approx(4 * AXIS)
+    J = f(m, "mismatch").jacobian()(goal, goal, np.zeros(3))[1].full()
+    assert np.linalg.svd(J, compute_uv=False) == pytest.approx([2, 2, 2])
+
+
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
 def test_hessians_are_exact_and_finite_where_no_interval_turns(method):
     """At the guess every step is zero: second derivatives against differences of the gradient."""
@@ -352,6 +374,7 @@ def test_hessians_are_exact_and_finite_where_no_interval_turns(method):
 # -- ends, phases, what is free -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
 @pytest.mark.parametrize("method", ["rk4", "hermite_simpson"])
 def test_a_free_start(method, solver):
@@ -369,6 +392,7 @@ def test_a_free_start(method, solver):
     assert flat(so3.quat_to_rot(ca.DM(found[o][-1])) @ ca.DM([0, 0, 1])) == pytest.approx(up, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_ends_as_parameters():
     ocp = od.Problem(10, 2.0)
     o, w, u = ocp.state("o", manifold="unit_quaternion"), ocp.state("w", 3), ocp.control("u", 3)
@@ -385,6 +409,7 @@ def test_ends_as_parameters():
         assert angle(found[o][0], start) < 1e-7
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("what", ["numbers", "parameters", "free", "rows"])
 def test_rows_are_independent_at_the_optimum(what):
     """So multipliers are determined: what is active has full rank, with ends of every kind."""
@@ -429,6 +454,7 @@ def test_a_value_at_a_node():
     assert found.objective > 0.76
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
 def test_phases_and_joins(method):
     """Two phases, the second one in another body frame, as after a tool change: the same motion."""
@@ -450,6 +476,7 @@ def test_phases_and_joins(method):
     assert found.check().worst < 1e-6
 
 
+@pytest.mark.slow
 def test_a_free_duration_and_a_free_mesh():
     """The least of T + integral of u'u / 2: 6 theta^2 / T^3 + T is least at T^4 = 18 theta^2."""
     best = 18**0.25
@@ -461,6 +488,7 @@ def test_a_free_duration_and_a_free_mesh():
         assert found.objective == pytest.approx(6 / best**3 + best, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_limit_of_the_rotation_holds():
     """A pointing axis stays 0.3 rad away from a direction on the way."""
     ocp, o, w, u = reorientation(nodes=12, theta=2.0)
@@ -477,6 +505,7 @@ def test_a_limit_of_the_rotation_holds():
 # -- periodic motions -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("turns", [1, 2])
 @pytest.mark.parametrize("method", ["rk4", "hermite_simpson"])
 def test_a_spin_is_periodic_with_either_sign(method, turns):
@@ -536,6 +565,7 @@ def test_guesses_that_are_functions_of_any_sign():
     assert ocp.solve().objective == pytest.approx(0.75 / (1 - 1 / 100), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_another_mesh_and_a_solution_to_start_from():
     ocp, o, w, u = reorientation(nodes=5)
     ocp.guess({o: np.array([exp(0.2 * k * AXIS) * (-1) ** k for k in range(6)])})
@@ -569,6 +599,7 @@ def test_problems_and_solutions_are_pickled():
     assert same.check().worst == pytest.approx(found.check().worst, abs=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "radau", "hermite_simpson"])
 def test_samples_are_unit_and_on_the_motion(method, tmp_path):
     found = top(6).solve(method=method, check="off")
@@ -580,6 +611,7 @@ def test_samples_are_unit_and_on_the_motion(method, tmp_path):
     assert np.array_equal(top(6).load(tmp_path / "top.npz")["o"], found["o"])
 
 
+@pytest.mark.slow
 def test_meshes_are_refined_until_the_top_is_right():
     found = top(4).solve(method="collocation", tolerance=1e-7)
     assert found.error.states < 1e-6
@@ -601,7 +633,7 @@ def moved(name, transcription, nodes=6, T=1.0, seed=3):
     return robot, ocp, q1
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample("small floating-inverse-hermite_simpson", "small spherical-forward-collocation")
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
 @pytest.mark.parametrize("transcription", ["inverse", "forward"])
 @pytest.mark.parametrize("name", ["small floating", "small spherical", "planar"])

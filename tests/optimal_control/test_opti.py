@@ -107,6 +107,21 @@ def body():
     return ocp, "euler"
 
 
+def uneven(method):
+    """Free durations of two phases on meshes of unequal intervals."""
+    ocp = od.Problem(4, (0.3, 2.0), mesh=[0, 0.1, 0.3, 0.7, 1])
+    x, v, u = ocp.state("x"), ocp.state("v", scale=2.0), ocp.control("u", lower=-4, upper=4)
+    for number in range(2):
+        if number:
+            ocp.phase(3, (0.3, 2.0), mesh=[0, 0.2, 0.4, 1])
+        ocp.rate(x, v)
+        ocp.rate(v, u - 0.3 * v * ca.fabs(v))
+        ocp.minimize(integral=1 + u**2 / 20)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 1, v: 0})
+    return ocp, method
+
+
 PARAMETERS = {"taylor": {"load": 0.9}, "phases": {"w": np.linspace(-0.2, 0.2, 10)[:, None]}}
 KINDS = {
     "bernstein": bernstein,
@@ -117,6 +132,9 @@ KINDS = {
     "phases": phases,
     "body": body,
     "reusable": lambda: (pushed(duration=(0.5, 1.0), reusable=True)[0], "rk4"),
+    "uneven radau": lambda: uneven("radau"),
+    "uneven gauss": lambda: uneven("gauss"),
+    "uneven implicit": lambda: uneven("implicit"),
     **{f"suite {k}": (lambda k=k: of_suite(k)) for k in (1, 5, 6, 11, 17, 21, 30, 33, 41, 43)},
 }
 
@@ -212,6 +230,7 @@ def test_derivatives_of_what_was_added_are_those_of_ad(kind):
     same_derivatives(opti)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("change", ["nothing", "constraint", "objective", "no bounds", "twice"])
 def test_derivatives_after_a_change(change):
     ocp, method = arm()
@@ -388,7 +407,7 @@ def test_copies_are_changed_alone():
     assert opti.solve().value(opti.f) == pytest.approx(6, rel=1e-6)
     tight = copy.solve().value(copy.f)
     assert tight > 6.1
-    for one in (opti.advanced, opti.debug):
+    for one in (opti.advanced, opti.debug, opti.solve().opti):
         one.subject_to(ca.vec(symbols["v"]) <= 1.2)
         assert one.solve().value(one.f) == pytest.approx(tight, rel=1e-7)
     opti.subject_to(ca.vec(symbols["v"]) <= 1.2)

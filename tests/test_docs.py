@@ -1,0 +1,27 @@
+"""Examples of the pages under docs/ run, and their links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def test_examples_of_optimal_control_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, names = (DOCS / "optimal-control.md").read_text(encoding="utf-8"), {"__name__": "docs"}
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 7
+    for block in blocks:
+        line = text[: text.index(block)].count("\n")
+        exec(compile("\n" * line + block, "optimal-control.md", "exec"), names)  # so that a failure names the line
+    assert names["found"].success
+    assert Path("swing_up.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert len(Path("swing_up.csv").read_text().splitlines()) == 202
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
+        assert link.startswith("https://") or (DOCS / link).exists(), link
