@@ -40,7 +40,9 @@ def tracked(mesh, nodes=6, duration=2.0):
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("number", OPTIMA)
-@pytest.mark.parametrize("method, asked", [("hermite_simpson", 1e-6), ("rk4", 0.03), ("collocation", 0.03)])
+@pytest.mark.parametrize(
+    "method, asked", [("hermite_simpson", 1e-6), ("radau", 1e-6), ("rk4", 0.03), ("collocation", 0.03)]
+)
 def test_known_optima(number, method, asked):
     ocp = on_other_meshes(load(listed()[number]).problem())
     found = ocp.solve(method=method, check="raise")
@@ -132,7 +134,8 @@ def test_values_at_a_node_by_fraction_and_time():
     assert ocp.with_mesh(8).solve()[x][2] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("method", ["rk4", "collocation", "radau", "hermite_simpson"])
 def test_guesses_are_functions_of_the_share_of_the_time(method):
     """What is guessed is the solution: no iteration is left to do."""
     ocp, x, u = tracked(graded(6), duration=2.0)
@@ -280,7 +283,8 @@ def test_solutions_are_guesses_from_mesh_to_mesh():
     assert warm.iterations < cold.iterations
 
 
-@pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal", "hermite_simpson"])
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("method", ["rk4", "collocation", "radau", "trapezoidal", "hermite_simpson"])
 def test_problems_and_solutions_are_sent(method):
     ocp, x, u = tracked(graded(6))
     ocp.phase(3, 1.0, mesh=breakpoints(3))

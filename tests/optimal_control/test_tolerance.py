@@ -77,8 +77,8 @@ def cases(number, method):
 
 
 METHODS = "radau", "hermite_simpson", "rk4", "collocation"
-# Hermite and Simpson's chain cheats on any mesh, and controls of theirs ring on singular arcs
-NOT_FOR = {(16, "hermite_simpson"), (24, "hermite_simpson")}
+# by Hermite and Simpson's method the chain is tried below, and controls ring on singular arcs
+NOT_FOR = {(16, "hermite_simpson"), (21, "hermite_simpson"), (24, "hermite_simpson")}
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,28 @@ def test_known_optima(number, method):
         assert abs(off) / 10 <= abs(found.rounds[-1].loss) <= 10 * abs(off)
 
 
+def alp_rider(nodes):
+    """That of problems/known_optima in one phase."""
+    ocp = od.Problem(nodes, 20.0)
+    x, u, t = ocp.state("x", 4, guess=[2, 1, 2, 1]), ocp.control("u", 2), ocp.time
+    peaks = sum(h * ca.exp(-b * (t - a) ** 2) for h, a, b in ((3, 3, 12), (3, 6, 10), (3, 10, 6), (8, 15, 4)))
+    A = ca.DM([[-10, 0, 0, 0], [0, -2, 0, 0], [0, 0, -3, 5], [0, 0, 5, -3]])
+    ocp.rate(x, A @ x + ca.DM([[1, 1], [1, 2], [1, -1], [1, 3]]) @ u)
+    ocp.limit(0.01, ca.sumsqr(x) - peaks, np.inf)
+    ocp.minimize(integral=100 * ca.sumsqr(x) + 0.01 * ca.sumsqr(u))
+    ocp.start({x: [2, 1, 2, 1]})
+    ocp.goal({x: [2, 3, 1, -2]})
+    return ocp
+
+
 @pytest.mark.slow
 def test_the_alp_rider():
-    """Stiff, above narrow peaks; from the default guess."""
-    found = named(36).problem(20).solve(method="hermite_simpson", tolerance=1e-4, check="off")
+    """Stiff, above narrow peaks; from 50 equal intervals and a constant guess."""
+    found = alp_rider(50).solve(method="radau", tolerance=1e-4, check="off")
     assert found.success
+    assert found.rounds[0].objective > 2100
     assert found.objective == pytest.approx(2030.856, abs=0.2)
+    assert len(found.t) < 800
 
 
 def test_a_coarse_mesh_that_cheats_is_caught_and_refined():
@@ -118,6 +134,14 @@ def test_a_coarse_mesh_that_cheats_is_caught_and_refined():
     assert one.objective == coarse.objective
     found = ocp.solve(method="radau", tolerance=1e-6)
     assert found.objective == pytest.approx(5.06848011099342, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_a_mesh_that_cheats_leads_to_the_right_optimum():
+    found = named(16).problem(40).solve(method="hermite_simpson", tolerance=1e-5, rounds=25, check="off")
+    assert found.rounds[0].objective < 5.0
+    assert found.success
+    assert found.objective == pytest.approx(5.06848011099342, rel=1e-5)
 
 
 def test_defects_alone_are_not_enough():
@@ -184,6 +208,7 @@ def test_the_degree_is_raised_where_everything_is_off(exact):
     assert "degree 4" in [r.done for r in found.rounds]
 
 
+@pytest.mark.slow
 def test_intervals_are_joined_where_they_are_too_many():
     """Linear hypersensitive problem over 100 s on 400 intervals: most of them for nothing."""
     ocp = od.Problem(400, 100.0)
@@ -206,7 +231,7 @@ def test_intervals_are_joined_where_they_are_too_many():
     "more, words",
     [
         ({"rounds": 1}, "1 round did not do"),
-        ({"rounds": 2}, "2 rounds did not do"),
+        pytest.param({"rounds": 2}, "2 rounds did not do", marks=pytest.mark.slow),
         ({"most_nodes": 10}, "would be more than most_nodes=10"),
         pytest.param(
             {"tolerance": 1e-16, "rounds": 30}, "no better in 4 rounds|would be more than", marks=pytest.mark.slow
@@ -233,6 +258,7 @@ def test_what_runs_out_says_so(more, words):
     assert error.value.solution.objective == found.objective
 
 
+@pytest.mark.slow
 def test_a_single_interval_is_split():
     found = smooth(1)[0].solve(method="rk4", tolerance=1e-3)
     assert found.rounds[0].nodes == (1,)
@@ -267,6 +293,7 @@ def test_a_solver_that_fails_midway_leaves_the_last_good_solution(monkeypatch):
     assert np.isfinite(found.error.objective)
 
 
+@pytest.mark.slow
 def test_a_solver_that_fails_once_goes_on_from_the_guess(monkeypatch, exact):
     ocp, *_ = smooth()
 
@@ -295,6 +322,7 @@ def test_an_infeasible_problem_fails_as_without_a_tolerance():
     assert len(found.rounds) == 2
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_keeps_what_there_is(monkeypatch):
     ocp, *_ = smooth()
 
@@ -341,6 +369,7 @@ def test_a_problem_without_dynamics():
     assert alone.solve(tolerance=1e-9).objective == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_parameters_variables_integrals_and_soft_limits(exact):
     ocp = od.Problem(4, 2.0)
     x, u, power = ocp.state("x", guess=1.0), ocp.control("u"), ocp.parameter("power")
