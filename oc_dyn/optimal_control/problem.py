@@ -18,8 +18,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from itertools import pairwise
-from math import factorial
 from types import MappingProxyType
 from typing import Any
 
@@ -33,14 +31,13 @@ from ..function import function
 from ..interrupts import deadline
 from ..kinematics.contact import contact_points
 from ..model.joints import GROUPS
-from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
 from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
 from ..validation import count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
-from . import bernstein, manifolds, names, refinement, solution_file, words
+from . import bernstein, chains, ends, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
 from .as_text import as_text
 from .contact_motion import ContactBody, check_guess, of_problem
@@ -54,7 +51,7 @@ from .not_finite import refused
 from .opti import ProblemOpti, found_by, opti_of
 from .opti_symbols import OptiSymbols
 from .packing import packed, packed_numbers, unpacked
-from .polynomials import later, uniform_b_spline
+from .polynomials import later
 from .scaling import Scaling, report
 from .solution import Solution
 from .solver import checked_options, solve, solvers
@@ -153,38 +150,7 @@ class Problem:
         joins what is fixed there. What it returns are no states, but can be used like them, in start and goal up to the
         order before the last, and limits on it may be held within intervals (at).
         """
-        name, size = name_of("chain", name), count("chain: size", size, 1, 10**5)
-        order = count("chain: order", order, 1, 20)
-        one_of("basis of a chain", basis, ("taylor", "b_spline", "bernstein"))
-        names.claim_chain(self, name, order, basis)
-        if basis == "bernstein":
-            ends = self._bounds(name, lower, upper, size)
-            return self._bernstein_chain(name, size, order, ends, bounds, scale, guess)
-        guess = 0.0 if guess is None else guess
-        limits = self._each("bounds", bounds, order, size)
-        limits += [None] * (order - len(limits))
-        scale = [None] * (order + 1) if scale is None else self._each("scale", scale, order + 1, size)
-        if len(scale) != order + 1:
-            raise ShapeError(f"chain {name!r}: got {len(scale)} scales, expected {order + 1}: of {name} and its rates")
-        if basis == "b_spline":
-            if self._relative_length is not None:
-                raise OrderError("Problem: a b_spline chain has knots at equal times; use another basis on a free mesh")
-            meshes.check_equal("a b_spline chain", self)
-            if np.isfinite([*self._bounds(name, lower, upper, size)]).any():
-                raise ShapeError(f"chain {name!r}: bounds of q are for the other bases; use limit with b_spline")
-            return self._spline(name, size, order, limits, scale, guess)
-        guesses: list[Any] = list(guess) if isinstance(guess, (list, tuple)) else [guess] + [0.0] * order
-        if len(guesses) != order + 1:
-            what = f"{order + 1}: of {name} and its rates"
-            raise ShapeError(f"chain {name!r}: got {len(guesses)} guesses, expected {what}")
-        made = [self.state(name, size, lower=lower, upper=upper, scale=scale[0], guess=guesses[0])]
-        for j in range(1, order + 1):
-            add = self.state if j < order else self.control
-            bound = np.inf if limits[j - 1] is None else limits[j - 1]
-            made.append(add(f"d{j}{name}", size, lower=-bound, upper=bound, scale=scale[j], guess=guesses[j]))
-        self._chains.append(made)
-        self._step(made)
-        return made
+        return chains.add(self, name, size, order, lower, upper, bounds, scale, guess, basis)
 
     def _step(self, chain):
         for x, after in zip(chain[:-1], self.between(chain, 1), strict=False):
@@ -196,39 +162,6 @@ class Problem:
             return list(chain)
         return later(chain, share * self.step + self._ahead)
 
-    @staticmethod
-    def _each(what, values, most, size):
-        """Every one of a list as (size,) floats, or None."""
-        listed = isinstance(values, (list, tuple)) or (isinstance(values, np.ndarray) and values.ndim > 0)
-        if not listed or len(values) > most:
-            raise ShapeError(f"chain: {what} is {shortened(values)}, expected a list of at most {most}")
-        return [None if x is None else numbers(f"chain: {what}[{k}]", x, size) for k, x in enumerate(values)]
-
-    def _bernstein_chain(self, name, size, order, ends, bounds, scale, guess):
-        """The chain of bernstein.py."""
-        if len(self._phases) > 1:
-            raise OrderError("Problem: a bernstein chain is for one phase; use taylor")
-        meshes.check_equal("a bernstein chain", self)
-        limits = self._each("bounds", bounds, order, size)
-        limits = [np.full(size, np.inf) if x is None else x for x in limits + [None] * (order - len(limits))]
-        bounds = [tuple(ends), *(self._bounds(f"{name}: bounds", -x, x, size) for x in limits)]
-        reach = None if scale is None else bernstein.checked_reach(name, scale, size, order)
-        guess = bernstein.checked_guess(name, guess, order)
-        coefficients = [self.state(f"{name}_{j}", size, scale=1.0) for j in range(order)]
-        coefficients.append(self.control(f"{name}_{order}", size, scale=1.0))
-        made = bernstein.chain_symbols(name, coefficients, size, bounds, reach)
-        self._bernstein.append(made)
-        relative, mean = self._relative_length, self._durations[-1].mean_step(self._share)
-        for x, after in zip(coefficients[:-1], bernstein.following(made, relative), strict=True):
-            self.next(x, after)
-        self._add("within", *bernstein.hull(made, bounds, mean, relative))
-        for output, which, both in zip(made.names, made.bounded, bounds, strict=True):
-            if which.any():
-                self.numbers.bounds[output] = tuple(both)
-        self.numbers.guess[name] = guess
-        self._named |= {x.name(): x for x in made.outputs}
-        return list(made.outputs)
-
     def coefficients(self, chain: Sequence[ca.MX]) -> list[ca.MX]:
         """Unknowns of a bernstein chain, Taylor coefficients over their scales, about 1 on a typical motion.
 
@@ -237,34 +170,6 @@ class Problem:
             if chain[0] is made.outputs[0]:
                 return list(made.coefficients)
         raise UnknownName("bernstein chain", shortened(chain), [c.name for c in self._bernstein])
-
-    def _spline(self, name, size, order, limits, scale, guess):
-        """The chain whose states are the control points that bear on the start of an interval, all but the last one."""
-        scale = scale[0]
-        guess = guess[0] if isinstance(guess, (list, tuple)) else guess
-        points = [self.state(f"{name}_{j}", size, scale=scale, guess=guess) for j in range(order)]
-        points.append(self.control(f"{name}_{order}", size, scale=scale, guess=guess))
-        for j in range(order):
-            self.next(points[j], points[j + 1])
-        self._splines.append(points)
-        h, differences = self.step, points
-        for d in range(1, order + 1):
-            differences = [b - a for a, b in pairwise(differences)]
-            if limits[d - 1] is not None:
-                # those behind the first are bounded by the intervals before; the first interval bounds its own
-                rows = [
-                    Constraint(x / h**d / limits[d - 1], -np.ones(size), np.ones(size), f"d{d}{name}", of_nodes=True)
-                    for x in differences
-                ]
-                self._start_rows += rows[:-1]
-                self._add("rows", rows[-1])
-        weights = uniform_b_spline(order)
-        out = []
-        for j in range(order + 1):
-            terms = [float(w) * p for w, p in zip(weights[j], points, strict=True) if abs(w) > 1e-14]
-            out.append(factorial(j) * sum(terms[1:], terms[0]) / h**j)
-        self._named |= {f"d{j}{name}" if j else name: x for j, x in enumerate(out)}
-        return out
 
     def rigid_body(
         self, robot: Robot, transcription: str = "inverse", *, derivatives: str = "analytic", guess: Guess = 0.0,
@@ -509,16 +414,16 @@ class Problem:
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
         for where in ("start", "goal") if name in names.quantities(self) else ():
-            self._check_end(where, name, getattr(self.numbers, where).get(name, ()), *new)
+            ends.check(where, name, getattr(self.numbers, where).get(name, ()), *new)
         self.numbers.bounds[name] = new
 
     def start(self, values: dict[Any, Any]) -> None:
         """{state or expression: value, or (lower, upper)} at the first node; values may be parameters."""
-        self._ends(values, self._start_rows, "start")
+        ends.said(self, values, self._start_rows, "start")
 
     def goal(self, values: dict[Any, Any]) -> None:
         """{state or expression: value, or (lower, upper)} at the last node; values may be parameters."""
-        self._ends(values, self._goal_rows, "goal")
+        ends.said(self, values, self._goal_rows, "goal")
 
     def minimize(
         self, *, integral: ExpressionLike | None = None, terminal: ExpressionLike | None = None,
@@ -905,55 +810,6 @@ class Problem:
             of = "" if size == state.numel() else ", the velocity of its manifold in the body's axes"
             raise ShapeError(f"rate, next or join of {state}: got {expression.numel()} rows, expected {size}{of}")
         return expression
-
-    def _ends(self, values, rows, where):
-        if not isinstance(values, dict):
-            raise ShapeError(f"{where}: got {shortened(values)}, expected {{state or expression: value}}")
-        for symbol, value in values.items():
-            if self._end_of_chain(symbol, value, where) or manifolds.end(self, symbol, value, where, rows):
-                continue
-            known = next((v for v in self._states if v.symbol is symbol), None)
-            x = expression_of(where, symbol)
-            if isinstance(value, tuple):
-                x, *ends = words.pair(where, x, value)
-                rows.append(Constraint(x, *self._bounds(where, *ends, x.numel())))
-            elif isinstance(value, ca.MX):
-                if value.numel() not in (1, x.numel()):
-                    raise ShapeError(f"{where}: got {value.numel()} values, expected {x.numel()}")
-                rows.append(Constraint(x - ca.vec(value), *self._bounds(where, 0, 0, x.numel())))
-            elif known is not None:
-                fixed, _ = self._bounds(f"{where} of {known.name}", value, value, known.size)
-                for body in (b for b in self._bodies if b.q is symbol):
-                    check_quaternions(f"{where} of {known.name}", quaternions(body.robot), fixed)
-                for i, x in enumerate(fixed):
-                    if not known.lower[i] - 1e-9 <= x <= known.upper[i] + 1e-9:
-                        bounds = f"{known.lower[i]:g} to {known.upper[i]:g}"
-                        raise LimitError(f"{where}: {known.name}[{i}] is {x:g}, outside its bounds {bounds}")
-                ends = getattr(self.numbers, where)
-                if known.name not in ends:
-                    self._revision += 1
-                ends[known.name] = fixed
-                continue
-            else:
-                rows.append(Constraint(x, *self._bounds(where, value, value, x.numel())))
-            self._revision += 1
-
-    def _end_of_chain(self, symbol, value, where):
-        """Whether a value is that of a bernstein chain's output, which is fixed by its unknowns."""
-        chain = next((c for c in self._bernstein if any(symbol is x for x in c.outputs[:-1])), None)
-        if chain is None or isinstance(value, (tuple, ca.MX)):
-            return False
-        fixed, _ = self._bounds(f"{where} of {symbol.name()}", value, value, chain.size)
-        self._check_end(where, symbol.name(), fixed, *self.numbers.bounds.get(symbol.name(), ((), ())))
-        getattr(self.numbers, where)[symbol.name()] = fixed
-        return True
-
-    @staticmethod
-    def _check_end(where, name, fixed, lower, upper):
-        """LimitError for values of a chain's quantity that are fixed outside its bounds."""
-        for i, (x, low, high) in enumerate(zip(fixed, lower, upper, strict=False)):
-            if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
-                raise LimitError(f"{where}: {name}[{i}] is {x:g}, outside its bounds {low:g} to {high:g}")
 
 
 def load_solution(path: StrPath, problem: Problem, *, method: Any = None) -> Solution:
