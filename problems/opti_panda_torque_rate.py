@@ -20,10 +20,7 @@ import oc_dyn as od
 
 @dataclass(frozen=True)
 class Config:
-    ends: tuple = (
-        (0, -0.25 * np.pi, 0, -0.75 * np.pi, 0, 0.5 * np.pi, 0.25 * np.pi),
-        (1.5, 0.6, -0.8, -1.2, 0.9, 2.4, -0.6),
-    )
+    ends: tuple = ((0, -0.785398, 0, -2.356194, 0, 1.570796, 0.785398), (1.5, 0.6, -0.8, -1.2, 0.9, 2.4, -0.6))
     share: float = 0.1  # of the limits of the torque rate
     nodes: int = 50
 
@@ -46,8 +43,8 @@ def fastest(cfg, limits, dynamics):
         opti.subject_to(opti.bounded(-1, ca.vec(y / ca.repmat(getattr(limits, name), 1, y.shape[1])), 1))
     opti.subject_to(opti.bounded(np.tile(limits.q[0], N + 1), ca.vec(x[0]), np.tile(limits.q[1], N + 1)))
     opti.subject_to(opti.bounded(0.1, T, 20))
-    opti.set_initial(T, 2.0)
-    opti.set_initial(x[0], np.linspace(*cfg.ends, N + 1).T)
+    for y, guess in ((T, 2.0), (x[0], np.linspace(*cfg.ends, N + 1).T)):
+        opti.set_initial(y, guess)
     opti.minimize(T + 1e-5 * ca.sumsqr(x[3] / ca.repmat(limits.d2v, 1, N)) / N)  # for joints that have time to spare
     quiet = {"print_level": 0, "sb": "yes", "mu_strategy": "adaptive"}
     opti.solver("ipopt", {"print_time": False, "detect_simple_bounds": True}, quiet)
@@ -68,11 +65,10 @@ def solve(run, cfg):
     run.check("time over the least without limits of torque", T / 0.92896, above=1)
     for name, share in motion.utilization().items():
         run.check(f"{name}: largest share of its limit at nodes", share.max(), below=1 + 1e-6)
-    report = motion.check()
-    run.check("largest share of a limit between nodes", report.worst, below=1.002)
-    run.check("largest jump", max(report.jumps.values()), below=1e-6)
-    run.check("distance from the ends", np.abs(motion.q[[0, -1]] - cfg.ends).max(), below=1e-7)
-    run.check("speed at the ends", np.abs(motion.v[[0, -1]]).max(), below=1e-7)
+    run.check("largest share of a limit between nodes", motion.check().worst, below=1.002)
+    run.check("largest jump", max(motion.check().jumps.values()), below=1e-6)
+    for what, miss in (("distance from", motion.q[[0, -1]] - cfg.ends), ("speed at", motion.v[[0, -1]])):
+        run.check(f"{what} the ends", np.abs(miss).max(), below=1e-7)
     motion.save(run.out / "motion.csv")
     motion.plot(run.out / "motion.png")
 
