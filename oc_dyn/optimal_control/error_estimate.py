@@ -85,7 +85,7 @@ def estimated(solution):
         lost += gained.sum()
         missed = off + costs[part.first : part.first + part.N] - flow.end[-1]
         losses.append(np.abs(missed) + np.abs(gained) if solution.success else np.full(part.N, np.nan))
-    if not (solution.success and np.isfinite(uncertain)):
+    if solution.objective_changed or not (solution.success and np.isfinite(uncertain)):
         integration = lost = np.nan
     largest = max((float(x.max(initial=0.0)) for x in relative), default=0.0)
     numbers = (float(x) for x in (integration + lost, uncertain, integration, lost))

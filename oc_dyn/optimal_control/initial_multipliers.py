@@ -1,14 +1,18 @@
 """Multipliers to start from, of a solution of the same problem on another mesh, for warm starts of interior points.
 
-What bounds and limits have is a density over the time, as the multiplier of a bound that holds on an interval grows
-with its length: it is interpolated phase by phase. Those of the dynamics, and all of other equations, follow from the
+What bounds and limits have is a measure over the time: the multiplier of a bound that holds on an interval grows with
+its length, that of a state that touches its bound does not. So sums up to a time are interpolated, phase by phase, and
+each place gets what its part of the time adds. Those of the dynamics, and all of other equations, follow from the
 stationarity of the Lagrangian at the guess, by least squares (as interior-point methods start them: Waechter, Biegler
 2006, section 3.6).
 """
 
+from itertools import pairwise
+
 import casadi as ca
 import numpy as np
 
+ONCE = (0.0, 0.0)  # the part of the time of what is at one place whatever the mesh
 DAMPING = 1e-8  # of the least squares, relative: equations may say the same
 
 
@@ -20,19 +24,18 @@ def alike(made, initial):
 
 
 class _Places:
-    """Unknowns x and rows g of a Transcribed as quantities along the time: {label: [(fraction of the phase, what a
-    density is times, scale, number)]}, those of one label having the same meaning at other times."""
+    """Unknowns x and rows g of a Transcribed as quantities along the time: {label: [(start and end of the part of the
+    phase that it stands for, scale, number)]}, those of one label having the same meaning at other times."""
 
     def __init__(self, made, steps):
         self.made, self.x, self.g = made, {}, {}
-        fractions, lengths = _along(made, steps)
+        intervals, nodes = _along(made, steps)
         stages = [(stretch, number) for number, stretch in enumerate(made.stretches) for _ in range(stretch.count)]
         for stage, (stretch, kind) in enumerate([*stages, (None, len(made.stretches))]):
-            at = fractions[stage], lengths[stage]
-            self._add_unknowns(stretch, stage, at)
-            self._add_rows(stage, kind, at)
+            self._add_unknowns(stretch, stage, nodes[stage], intervals[stage])
+            self._add_rows(stage, kind, (nodes if made.nodal else intervals)[stage])
 
-    def _add_unknowns(self, stretch, stage, at):
+    def _add_unknowns(self, stretch, stage, node, interval):
         made, place = self.made, int(self.made.assembly.first[stage])
         phase = len(made.phases) - 1 if stretch is None else stretch.phase
         end = "start" if stage == 0 else "goal" if stretch is None else ""
@@ -42,7 +45,8 @@ class _Places:
         parts += [(("length", phase), np.ones(1))] if made.free_mesh and stretch else []
         for label, scale in parts:
             once = label[0] == "T" or (label[0] == "x" and end)
-            self._add(self.x, label, at, place + np.arange(scale.size), scale, once)
+            at = ONCE if once else node if label[0] == "x" or (label[0] == "u" and made.nodal) else interval
+            self._add(self.x, label, at, place + np.arange(scale.size), scale)
             place += scale.size
 
     def _add_rows(self, stage, kind, at):
@@ -50,34 +54,43 @@ class _Places:
         for j, block in enumerate(self.made.row_blocks[stage]):
             own, place = rows[place : place + block.size], place + block.size
             if block.constraint is not None:
-                once = block.where == "start" or kind == len(self.made.stretches) or block.constraint.fraction
-                self._add(self.g, (kind, block.where, j, block.size), at, own, np.ones(block.size), once)
+                once = block.where == "start" or kind == len(self.made.stretches)
+                once |= block.constraint.fraction is not None
+                label = kind, block.where, j, block.size
+                self._add(self.g, label, ONCE if once else at, own, np.ones(block.size))
 
     @staticmethod
-    def _add(into, label, at, numbers, scales, once):
+    def _add(into, label, at, numbers, scales):
         for i, (number, scale) in enumerate(zip(numbers, scales, strict=True)):
             if number >= 0:
-                into.setdefault((*label, i), []).append((at[0], 1.0 if once else at[1], scale, number))
+                into.setdefault((*label, i), []).append((*at, scale, number))
 
 
 def _along(made, steps):
-    """(fractions of their phase at which nodes are, lengths of the intervals behind them [s])."""
-    fractions, at = [], 0
+    """Parts of their phase, (start, end), that intervals stand for, and nodes, each of half the intervals about it."""
+    intervals, nodes, at = [], [], 0
     for phase in made.phases:
         passed = np.cumsum([0.0, *steps[at : at + phase.nodes]])
-        at += phase.nodes
-        fractions += (passed[:-1] / passed[-1]).tolist()
-    return [*fractions, 1.0], [*steps, steps[-1]]
+        passed, at = passed / passed[-1], at + phase.nodes
+        middles = [0.0, *(passed[:-1] + passed[1:]) / 2, 1.0]
+        intervals += pairwise(passed)
+        nodes += list(pairwise(middles))[:-1]
+    return [*intervals, (1.0, 1.0)], [*nodes, (middles[-2], 1.0)]
 
 
 def _carried(mine, theirs, values, size):
     """(size,) multipliers with the meaning of mine from those of theirs, zero where there is none."""
     out = np.zeros(size)
     for label in mine.keys() & theirs.keys():
-        at, weight, scale, number = (np.array(x) for x in zip(*theirs[label], strict=True))
-        own_at, own_weight, own_scale, own = (np.array(x) for x in zip(*mine[label], strict=True))
-        density = values[number] / scale / weight
-        out[own] = np.interp(own_at, at, density) * own_scale * own_weight
+        start, end, scale, number = (np.array(x) for x in zip(*theirs[label], strict=True))
+        own_start, own_end, own_scale, own = (np.array(x) for x in zip(*mine[label], strict=True))
+        value = values[number] / scale
+        if (start[0], end[0]) == ONCE:
+            out[own] = value[0] * own_scale
+            continue
+        sums = np.concatenate([[0.0], np.cumsum(value)])
+        at = np.concatenate([start[:1], end])
+        out[own] = (np.interp(own_end, at, sums) - np.interp(own_start, at, sums)) * own_scale
     return out
 
 

@@ -100,6 +100,8 @@ def load(path, problem, method, make, rounds):
     given = {"p": arrays["parameters"], "lbx": arrays["lower"], "ubx": arrays["upper"]}
     solution = make(problem, made, found, given)
     solution.limit_bounds = limits
+    of_costs = np.isclose(arrays["rows"][0], arrays["objective"], rtol=_SAME, atol=_SAME, equal_nan=True)
+    solution.objective_changed = not bool(of_costs)
     if meta["local_optima"]:
         solution.local_optima = [(np.nan if f is None else f, s, n) for f, s, n in meta["local_optima"]]
     try:

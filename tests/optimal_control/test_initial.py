@@ -227,3 +227,31 @@ def test_an_iterate_of_a_solver_that_was_stopped_is_gone_on_from_with_plain_opti
     for problem in (ocp, cart_pole(25)):
         assert problem.solve(check="off", initial=first).objective == pytest.approx(right, rel=0.02)
     assert seen == [1, 1, 1]
+
+
+@pytest.mark.parametrize("method", ["rk4", "hermite_simpson", "radau"])
+def test_multipliers_from_another_mesh_are_those_of_the_optimum_there(method):
+    def bounded(nodes):
+        ocp = od.Problem(nodes, 2.0)
+        x, v, u = ocp.state("x"), ocp.state("v", scale=3.0), ocp.control("u", lower=-1.8, upper=1.8)
+        ocp.rate(x, v)
+        ocp.rate(v, u)
+        ocp.limit(-0.93, v + u / 30, 0.93, name="mixed")
+        ocp.start({x: 0, v: 0})
+        ocp.goal({x: 1.3, v: 0})
+        ocp.minimize(integral=u**2)
+        return ocp
+
+    first, right = (bounded(n).solve(method=method, check="off") for n in (60, 24))
+    given, _ = starts.begin(right.transcribed, first, {"p": right.parameters, **right.transcribed.bounds}, "ipopt", {})
+    free = np.flatnonzero(right.bounds[0] < right.bounds[1])  # what is fixed has any multiplier
+    lam_x, lam_g = given["lam_x0"][free], given["lam_g0"]
+    rows = ~right.transcribed.assembly.dynamics
+    for got, of in (
+        (lam_x, right.multipliers[0][free]),
+        (lam_g[rows], right.multipliers[1][rows]),
+        (lam_g[~rows], right.multipliers[1][~rows]),
+    ):
+        sums, theirs = np.cumsum(got), np.cumsum(of)  # where a state touches its bound is a matter of an interval
+        assert np.abs(sums - theirs).max() < 0.3 * np.abs(theirs).max() + 1e-5
+    assert np.abs(right.multipliers[1][rows]).max() > 1e-2

@@ -468,12 +468,21 @@ def test_warm_start_and_another_hessian():
     assert found.iterations == again.iterations
 
 
-def test_a_solution_can_be_sent():
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_solution_can_be_sent_and_saved(changed, tmp_path):
     ocp, *_ = pushed()
-    opti, _ = ocp.opti()
+    opti, symbols = ocp.opti(method="hermite_simpson")
+    if changed:
+        opti.minimize(opti.f + 10 * symbols["x"][0, 5] ** 2)
     found = ocp.solution(opti.solve())
-    there = pickle.loads(pickle.dumps(found))
-    assert np.abs(there["x"] - found["x"]).max() == 0
+    found.save(tmp_path / "found.npz")
+    for there in (pickle.loads(pickle.dumps(found)), ocp.load(tmp_path / "found.npz")):
+        assert np.abs(there["x"] - found["x"]).max() == 0
+        assert there.objective == found.objective
+        assert there.objective_changed is changed
+        assert there.check().ok()
+        estimated = bool(np.isfinite(there.error.objective))  # of the costs of the problem
+        assert estimated is not changed
 
 
 def test_what_is_refused():
