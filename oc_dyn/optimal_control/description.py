@@ -276,7 +276,7 @@ class Description:
     fixed: MappingProxyType
     named: MappingProxyType
     bernstein: tuple = ()
-    relative_length: object = None  # symbol: length of an interval over the mean one, an unknown of a free mesh
+    relative_length: object = None  # symbol: length of an interval over what its share gives, an unknown of a free mesh
     repeated: tuple = ()
     start_time: float = 0.0
     stages: dict = field(default_factory=dict, repr=False)  # kinds of stages that were built, shared by descriptions

@@ -1,7 +1,8 @@
 """Lengths of the intervals of a Problem: durations and what they are scaled by, a free mesh, another mesh.
 
 On a free mesh each interval has its length over the mean one as an unknown of its own. The mean is that of the nominal
-duration, a number, so that nothing couples the intervals but what passes from one to the next.
+duration, a number, so that nothing couples the intervals but what passes from one to the next. The more general form,
+over what the share of an interval gives, is that of moving.py.
 """
 
 from dataclasses import dataclass, replace

@@ -634,10 +634,10 @@ class Problem:
         before. mesh: "uniform", the default where nodes are given, or breakpoints as those of a Problem; of several
         phases a list. "free" lets nodes move within each phase of any problem but for bernstein and b_spline chains: an
         interval is 0.1 to 4 times as long as without, what switches does so at a node, and a state "clock" counts the
-        phases, 1 each; nodes with values of their own stay, as do durations and their symbols. Lengths make use
-        of errors of coarse meshes, too, which check() and error tell. duration: as it is by
-        default, for one phase; nominal: of a free one, by default as that of a new Problem if the duration is given.
-        Guesses that are tables are interpolated."""
+        phases, 1 each; nodes with values of their own stay, as do durations and their symbols. Lengths make use of
+        errors of coarse meshes, too, which check() and error tell. duration: as it is by default, for one phase;
+        nominal: of a free one, by default as that of a new Problem if the duration is given. Guesses that are tables
+        are interpolated."""
         if isinstance(mesh, str) and mesh == "free":
             given = (nodes, duration, nominal)
             return movable(self if given == (None,) * 3 else meshes.with_mesh(self, *given, None))

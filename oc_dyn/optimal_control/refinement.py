@@ -294,7 +294,10 @@ class _Run:
         if sum(nodes) > self.asked.most:
             self.why = f"{sum(nodes)} intervals would be more than most_nodes={self.asked.most}"
             return
-        self.problem = on_meshes(self.problem, meshes)
+        try:
+            self.problem = on_meshes(self.problem, meshes)
+        except (OrderError, ShapeError) as error:  # as where nodes with values of their own are on a free mesh
+            self.why = f"the mesh cannot be finer: {error}"
         self.done = done
 
     def _demands(self, solution):

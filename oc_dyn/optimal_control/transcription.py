@@ -345,7 +345,7 @@ class Transcribed(StageKinds):
 
     def packed(self, x, u, durations, lengths):
         """Unknowns from states x (N + 1, n), controls u (N, nu), durations of the phases, and lengths (N,) of intervals
-        over the mean ones, for methods that add nothing."""
+        over those that the mesh gives, for methods that add nothing."""
         free = [durations[k] / scale for k, scale in zip(self.times, self.T_scale, strict=True)]
         columns = [x[:-1] / self.x_scale, np.tile(free, (self.total, 1)), u / self.u_scale]
         rows = np.hstack(columns + ([lengths[:, None]] if self.free_mesh else []))
@@ -378,7 +378,7 @@ class Transcribed(StageKinds):
         return out
 
     def relative_lengths(self, unknowns):
-        """(N,) lengths of the intervals over the mean ones of their phases."""
+        """(N,) lengths of the intervals over those that the mesh gives: what is free of them."""
         if not self.free_mesh:
             return np.ones(self.total)
         return unknowns[self.assembly.first[1:-1] - 1]

@@ -529,6 +529,14 @@ def test_nodes_move_within_their_phases():
     assert fixed.t == pytest.approx(found.t, abs=1e-7)
 
 
+def test_a_mesh_that_cannot_be_finer_says_so():
+    ocp, x, u = smooth(mesh=[0, 0.1, 0.5, 0.8, 1])
+    ocp.at({x: 1.5}, fraction=0.8)
+    found = ocp.with_mesh(mesh="free").solve(method="radau", tolerance=1e-9, check="off")
+    assert found.status.startswith("tolerance not reached: the mesh cannot be finer: at: 0.8 is no node")
+    assert found.t[3] == pytest.approx(1.6, abs=1e-8)
+
+
 def test_nodes_that_cannot_move_are_refused():
     for ocp in (od.Problem(3, 1.0, mesh="free"), od.Problem(3, 1.0, reusable=True)):
         with pytest.raises(od.OrderError):
@@ -558,6 +566,9 @@ def test_a_free_mesh_of_several_phases():
     assert sum(b.durations) == pytest.approx(b.duration, rel=1e-9)
     assert b[x][4] == pytest.approx(1, abs=1e-7)
     assert b.problem.with_mesh([6, 6]).solve(method="rk4", check="off").duration == pytest.approx(least, rel=1e-6)
+    twice = b.problem.solve(method="rk4", tolerance=1e-6)
+    assert twice.success
+    assert [p.nodes for p in twice.problem.description.phases] == [8, 6]
     with pytest.raises(od.OrderError, match="free mesh"):
         b.problem.phase(3, 1.0)
     with pytest.raises(od.OrderError, match="free mesh"):
