@@ -1,8 +1,8 @@
 """Six problems with known optima beside YAPSS and dymos: digits of the optimum, and seconds, cold and warm, in one run.
 
-The same statement, guess and grid on all sides: Radau collocation of degree 5, on uniform meshes that are doubled;
-YAPSS and this package with the ipopt of CasADi and exact second derivatives, dymos with SLSQP, the solver that its
-wheel has. Cold is the first solve with all that is built for it, warm the least time of those behind it, from the same
+The same statement, guess and grids on all sides: collocation of degree 5, on uniform meshes that are doubled, by each
+scheme that a side has; YAPSS and this package with the ipopt of CasADi and exact second derivatives, dymos with SLSQP,
+the solver that its wheel has. Cold is the first solve with all that is built for it, warm the least time of those behind it, from the same
 guess; imports are counted apart. Each run has a process of its own. Then the cheapest grid of each side for so many
 digits; and this package by itself from five intervals on, with tolerance=.
 """
@@ -23,11 +23,13 @@ from ..memory import fresh
 from . import our_programs
 
 GRIDS = {"oc_dyn": (5, 10, 20, 40, 80, 160), "yapss": (5, 10, 20, 40, 80, 160), "dymos": (4, 8)}
+SCHEMES = {"oc_dyn": ("gauss", "radau"), "yapss": ("lg", "lgr", "lgl"), "dymos": ("Radau",)}
 DEGREE = 5
 DIGITS = (1e-4, 1e-6, 1e-8)
 WARM = 5
-FIELDS = ("problem", "tool", "intervals", "known", "computed", "error", "cold", "warm", "status")
-BEST = ("problem", "asked", *(f"{tool} {what}" for tool in GRIDS for what in ("intervals", "cold", "warm")), "ratio")
+FIELDS = ("problem", "tool", "scheme", "intervals", "known", "computed", "error", "cold", "warm", "status")
+TOLD = ("scheme", "intervals", "cold", "warm")
+BEST = ("problem", "asked", *(f"{tool} {what}" for tool in GRIDS for what in TOLD), "ratio")
 CAPTIONS = {
     "runs.csv": "seconds: cold, the first solve with all that is built; warm, the least of those behind "
     "it. error: relative to the optimum.",
@@ -43,13 +45,14 @@ def run(out, quick=False, progress=None):
     """
     tools = [tool for tool in GRIDS if tool == "oc_dyn" or find_spec(tool)]
     numbers = our_programs.NUMBERS[:2] if quick else our_programs.NUMBERS
-    cases = [(n, tool, k) for n in numbers for tool in tools for k in GRIDS[tool][: 2 if quick else None]]
-    cases += [(n, "oc_dyn tolerance", t) for n in numbers for t in (DIGITS[:1] if quick else DIGITS)]
+    grids = {tool: GRIDS[tool][: 2 if quick else None] for tool in tools}
+    cases = [(n, tool, scheme, k) for n in numbers for tool in tools for k in grids[tool] for scheme in SCHEMES[tool]]
+    cases += [(n, "oc_dyn tolerance", "radau", t) for n in numbers for t in (DIGITS[:1] if quick else DIGITS)]
     rows = []
     with bar(progress, len(cases), "ocp_peers", " runs") as shown:
-        for number, tool, grid in cases:
+        for number, tool, scheme, grid in cases:
             shown.set_postfix_str(f"{tool} {number}")
-            rows.append(_row(number, tool, grid))
+            rows.append(_row(number, tool, scheme, grid))
             shown.update()
     best = [_best(rows, number, asked) for number in numbers for asked in DIGITS]
     write_csv(Path(out) / "runs.csv", [FIELDS, *([row[k] for k in FIELDS] for row in rows)])
@@ -65,11 +68,12 @@ def run(out, quick=False, progress=None):
     return f"{_table(BEST, best)}\nto import: {spent}{note}"
 
 
-def _row(number, tool, grid):
+def _row(number, tool, scheme, grid):
     known = our_programs.known(number)
-    row = dict.fromkeys(FIELDS, "") | {"problem": number, "tool": tool, "intervals": grid, "known": f"{known:.12g}"}
+    row = dict.fromkeys(FIELDS, "") | {"problem": number, "tool": tool, "scheme": scheme, "intervals": grid}
+    row["known"] = f"{known:.12g}"
     try:
-        found = fresh(one_run, number=number, tool=tool, grid=grid)
+        found = fresh(one_run, number=number, tool=tool, scheme=scheme, grid=grid)
     except SolveError as error:
         return row | {"status": str(error).splitlines()[-1][-200:]}
     return row | {
@@ -82,18 +86,18 @@ def _row(number, tool, grid):
     }
 
 
-def one_run(number, tool, grid):
+def one_run(number, tool, scheme, grid):
     """{objective, seconds, status} of a tool on a grid; for "oc_dyn tolerance" grid is the tolerance."""
     if tool == "oc_dyn tolerance":
-        return our_programs.refined(number, grid, WARM + 1)
+        return our_programs.refined(number, scheme, grid, WARM + 1)
     if tool == "oc_dyn":
-        return our_programs.solved(number, grid, DEGREE, WARM + 1)
+        return our_programs.solved(number, scheme, grid, DEGREE, WARM + 1)
     guess, here = our_programs.guess_of(number), os.getcwd()
     solved = import_module(f"{__package__}.{tool}_programs").solved
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)  # dymos writes where it runs
         try:
-            return solved(number, grid, DEGREE, guess, 2 if tool == "dymos" else WARM + 1)
+            return solved(number, scheme, grid, DEGREE, guess, 2 if tool == "dymos" else WARM + 1)
         finally:
             os.chdir(here)
 
@@ -112,7 +116,7 @@ def _best(rows, number, asked):
         good = [r for r in good if float(r["error"]) <= asked]
         if good:
             row = min(good, key=lambda r: float(r["warm"]))
-            out |= {f"{tool} {what}": row[what] for what in ("intervals", "cold", "warm")}
+            out |= {f"{tool} {what}": row[what] for what in TOLD}
     peers = [float(out[f"{tool} warm"]) for tool in ("yapss", "dymos") if f"{tool} warm" in out]
     if peers and "oc_dyn warm" in out:
         out["ratio"] = f"{float(out['oc_dyn warm']) / min(peers):.2f}"

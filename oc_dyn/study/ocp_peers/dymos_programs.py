@@ -89,7 +89,7 @@ def _words(expression):
     return expression.split()
 
 
-def built(number, intervals, degree, guess):
+def built(number, scheme, intervals, degree, guess):
     """(om.Problem ready to run, function that sets the guess)."""
     program = PROGRAMS[number]
     ode, used = _ode(program)
@@ -97,7 +97,7 @@ def built(number, intervals, degree, guess):
     problem.driver = om.ScipyOptimizeDriver(optimizer="SLSQP", tol=1e-9, maxiter=1000, disp=False)
     problem.driver.declare_coloring(show_summary=False, show_sparsity=False)
     trajectory = problem.model.add_subsystem("trajectory", dm.Trajectory())
-    grid = dm.Radau(num_segments=intervals, order=degree)
+    grid = getattr(dm, scheme)(num_segments=intervals, order=degree)
     phase = trajectory.add_phase("phase", dm.Phase(ode_class=ode, transcription=grid))
     fixed = program.duration[0] == program.duration[1]
     options = {"targets": ["t"]} if "t" in used else {}
@@ -135,13 +135,13 @@ def built(number, intervals, degree, guess):
     return problem, begin
 
 
-def solved(number, intervals, degree, guess, times):
+def solved(number, scheme, intervals, degree, guess, times):
     """{objective, seconds of each of so many solves, the first with all that is built, status}."""
     out, problem, program = {"seconds": []}, None, PROGRAMS[number]
     for _ in range(times):
         begun = time.perf_counter()
         if problem is None:
-            problem, begin = built(number, intervals, degree, guess)
+            problem, begin = built(number, scheme, intervals, degree, guess)
         begin()
         failed = not problem.run_driver().success
         out["seconds"].append(time.perf_counter() - begun)

@@ -10,7 +10,7 @@ import numpy as np
 
 import oc_dyn as od
 
-from ...optimal_control.integrators import radau
+from ...optimal_control.integrators import gauss, radau
 from ..suite import listed, load
 
 
@@ -41,6 +41,7 @@ def goddard(nodes):
     return ocp
 
 
+SCHEMES = {"gauss": gauss, "radau": radau}
 OWN = {10: hypersensitive, 21: goddard}
 VARIANTS = {6: {"limit": 1 / 9}}
 KNOWN_OF = {10: {"duration": 100.0}, 6: {"limit": 1 / 9}}
@@ -68,9 +69,9 @@ def guess_of(number):
     return {"t": (T * np.linspace(0, 1, 21)).tolist(), "x": x.T[states].tolist(), "u": u.T.tolist()}
 
 
-def solved(number, intervals, degree, times):
+def solved(number, scheme, intervals, degree, times):
     """As those of the peers; the guess is the program's own."""
-    out, ocp, method = {"seconds": []}, None, radau(degree)
+    out, ocp, method = {"seconds": []}, None, SCHEMES[scheme](degree)
     for _ in range(times):
         begun = time.perf_counter()
         ocp = ocp or program(number, intervals)
@@ -79,13 +80,13 @@ def solved(number, intervals, degree, times):
     return out | {"objective": found.objective, "status": found.status}
 
 
-def refined(number, tolerance, times):
+def refined(number, scheme, tolerance, times):
     """The same from five intervals on, with tolerance= instead of a mesh that is given."""
     out, ocp = {"seconds": []}, None
     for _ in range(times):
         begun = time.perf_counter()
         ocp = ocp or program(number, 5)
         options = {"tol": 1e-10}
-        found = ocp.solve(method="radau", tolerance=tolerance, solver_options=options, check="off", raises=False)
+        found = ocp.solve(method=scheme, tolerance=tolerance, solver_options=options, check="off", raises=False)
         out["seconds"].append(time.perf_counter() - begun)
     return out | {"objective": found.objective, "status": found.status, "intervals": len(found.t) - 1}

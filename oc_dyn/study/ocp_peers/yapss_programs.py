@@ -22,7 +22,6 @@ def _begun(name, intervals, degree, start, end, duration, states=3, **sizes):
     for i, x in enumerate(end):
         if x is not None:
             bounds.final_state.lower[i] = bounds.final_state.upper[i] = x
-    ocp.spectral_method = "lgr"
     ocp.derivatives.method, ocp.derivatives.order = "auto", "second"
     ocp.ipopt_options.print_level, ocp.ipopt_options.tol, ocp.ipopt_options.max_iter = 0, 1e-10, 500
     ocp.ipopt_options.sb = "yes"
@@ -149,7 +148,7 @@ def cart_pole(intervals, degree):
 PROGRAMS = {1: brachistochrone, 6: bryson_denham, 10: hypersensitive, 21: goddard, 38: orbit_raising, 39: cart_pole}
 
 
-def solved(number, intervals, degree, guess, times):
+def solved(number, scheme, intervals, degree, guess, times):
     """{objective, seconds of each of so many solves, the first with all that is built, status}."""
     out = {"seconds": []}
     ocp = None
@@ -157,6 +156,7 @@ def solved(number, intervals, degree, guess, times):
         begun = time.perf_counter()
         if ocp is None:
             ocp = PROGRAMS[number](intervals, degree)
+            ocp.spectral_method = scheme
             start = ocp.guess.phase[0]
             start.time, start.state, start.control = guess["t"], guess["x"], guess["u"]
         found = ocp.solve()
