@@ -2,9 +2,9 @@
 
 The same statement, guess and grids on all sides: collocation of degree 5, on uniform meshes that are doubled, by each
 scheme that a side has; YAPSS and this package with the ipopt of CasADi and exact second derivatives, dymos with SLSQP,
-the solver that its wheel has. Cold is the first solve with all that is built for it, warm the least time of those behind it, from the same
-guess; imports are counted apart. Each run has a process of its own. Then the cheapest grid of each side for so many
-digits; and this package by itself from five intervals on, with tolerance=.
+the solver that its wheel has. Cold is the first solve with all that is built for it, warm the least time of those
+behind it, from the same guess; imports are counted apart. Each run has a process of its own. Then the cheapest grid of
+each side for so many digits; and this package by itself from five intervals on, with tolerance=.
 """
 
 import os
