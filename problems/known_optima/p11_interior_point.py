@@ -1,4 +1,4 @@
-"""Value at an interior point, where the control jumps.
+"""Value at an interior point: two phases, as the control jumps there.
 
     minimise    integral of x^2 + u^2 over [0, 1]
     subject to  x' = u,  x(0) = 1,  x(0.75) = 0.9,  x(1) = 0.75
@@ -21,11 +21,14 @@ def known():
 
 
 def problem(nodes=NODES):
-    ocp = od.Problem(nodes, 1.0)
+    ocp = od.Problem(nodes, 0.75)
     x, u = ocp.state("x", guess=0.9), ocp.control("u")
-    ocp.rate(x, u)
+    for number in range(2):
+        if number:
+            ocp.phase(nodes, 0.25)
+            ocp.at({x: 0.9}, fraction=0)
+        ocp.rate(x, u)
+        ocp.minimize(integral=x**2 + u**2)
     ocp.start({x: 1})
-    ocp.at({x: 0.9}, fraction=0.75)
     ocp.goal({x: 0.75})
-    ocp.minimize(integral=x**2 + u**2)
     return ocp

@@ -153,8 +153,8 @@ def test_the_optimum_of_three_arcs_by_matrix_exponentials():
     z, steps = np.array([0.136, 0.725, 0.227]), 1e-4 * np.eye(3)
     for _ in range(10):
         slope = [(cost(z + e) - cost(z - e)) / 2e-4 for e in steps]
-        corners = [[cost(z + e + f) - cost(z + e - f) - cost(z - e + f) + cost(z - e - f) for e in steps] for f in steps]
-        z = z - np.linalg.solve(np.array(corners) / 4e-8, slope)
+        curve = [[cost(z + e + f) - cost(z + e - f) - cost(z - e + f) + cost(z - e - f) for e in steps] for f in steps]
+        z = z - np.linalg.solve(np.array(curve) / 4e-8, slope)
     assert cost(z) == pytest.approx(module.KNOWN, abs=1e-12)
     assert all(cost(z + 100 * e) > cost(z) < cost(z - 100 * e) for e in steps)
 
