@@ -13,6 +13,7 @@ from oc_dyn.optimal_control.integrators import METHODS
 
 BY_INTERVALS = [name for name, method in METHODS.items() if not getattr(method, "controls_are_states", False)]
 TOLERANCES = {"ipopt": {"tol": 1e-11}, "fatrop": {"tol": 1e-11}, "sqpmethod": {"tol_du": 1e-7, "tol_pr": 1e-9}}
+TOLERANCES["uno"] = {"primal_tolerance": 1e-11, "dual_tolerance": 1e-9}
 
 
 def solved(problem, method, solver="ipopt", **more):

@@ -25,6 +25,7 @@ def stands(row):
         assert float(row["observed"]) > float(row["expected"]) * (1 - off / 2) - off / 2, row
 
 
+@pytest.mark.slow
 def test_quick_study(tmp_path, capsys):
     assert cli.main(["study", "orders", "--quick", "--out", str(tmp_path)]) == 0
     rows = read(tmp_path)
