@@ -68,7 +68,8 @@ def listed(folder=None):
 def load(path):
     """The module in a file of a problem: problem(nodes, ...) -> Problem; KNOWN or known(...), the optimum, and WITHIN,
     what that may be off by; METHOD, NODES, ASKED, SOURCE; where it has any, TOLERANCE and STARTS of Problem.solve;
-    VARIANTS, a tuple of further arguments; OPTIONS of the solver; EXPLAINED, to follow what the notes say."""
+    MESH, of Problem.with_mesh; VARIANTS, a tuple of further arguments; OPTIONS of the solver; EXPLAINED, to follow
+    what the notes say."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -120,7 +121,8 @@ def solved(module, variant, nodes=None, **more):
     """Solution as the module states. nodes: in place of NODES; more: arguments of Problem.solve in place of its own."""
     how = {"method": module.METHOD, "tolerance": getattr(module, "TOLERANCE", None), **given(module)}
     how |= {"starts": getattr(module, "STARTS", 1), "raises": False, "check": "off", **more}
-    return module.problem(nodes or module.NODES, **variant).solve(**how)
+    ocp = module.problem(nodes or module.NODES, **variant)
+    return (ocp.with_mesh(mesh=module.MESH) if hasattr(module, "MESH") else ocp).solve(**how)
 
 
 def remarks(solution, error, asked, explained=""):
