@@ -704,11 +704,12 @@ class Problem:
         its opti.debug, where it failed.
 
         The objective is that of the Opti; where the user has changed it, check() does not compare it with the costs of
-        this Problem. Multipliers are those of the Problem's own bounds and rows. ShapeError for anything else.
+        this Problem, and error tells nothing of it. Multipliers are those of the Problem's own bounds and rows.
+        ShapeError for anything else.
         """
         program, result, given, changed = found_by(self, opti_solution)
         solution = Solution(self, program.made, result, given)
-        solution.objective_changed = changed
+        solution.objective_changed, solution.constraints_changed = changed["objective"], changed["constraints"]
         return solution
 
     def load(self, path: StrPath, *, method: Any = None) -> Solution:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import OrderError, ShapeError
 from .integrators import order_of_cost
 from .remeshing import halved
 
@@ -39,6 +40,11 @@ class TwoMeshes:
 
 def two_meshes(solution, how):
     """See Solution.two_meshes."""
+    if solution.objective_changed or solution.constraints_changed:
+        what = "objective" if solution.objective_changed else "constraints"
+        raise OrderError(f"two_meshes: its {what} were changed in an Opti; solve on both meshes there and compare")
+    if fixed := sorted({"method", "initial", "parameters"} & set(how)):
+        raise ShapeError(f"two_meshes: got {fixed[0]}=, which is that of this solution; leave it out")
     description, order = solution.description, _order(solution.method)
     problem = solution.problem.as_described(description)
     phases = description.phases
@@ -46,8 +52,9 @@ def two_meshes(solution, how):
     mesh = None if all(p.shares is None for p in phases) else [halved(p.breakpoints) for p in phases]
     if len(phases) == 1:
         nodes, mesh = nodes[0], None if mesh is None else mesh[0]
+    how = {"check": "off", "raises": False, **how}
     finer = problem.with_mesh(nodes, mesh=mesh).solve(
-        method=solution.method, initial=solution, parameters=_parameters(solution), check="off", raises=False, **how
+        method=solution.method, initial=solution, parameters=_parameters(solution), **how
     )
     off = (solution.objective - finer.objective) * 2**order / (2**order - 1) if finer.success else np.nan
     return TwoMeshes(float(off), finer, order)

@@ -203,6 +203,18 @@ def test_two_meshes(method, mesh):
     assert "24 intervals" in str(compared)
 
 
+def test_two_meshes_are_of_the_same_method_and_parameters():
+    ocp = od.Problem(4, 1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.minimize(integral=u**2 + (x - 1) ** 2)
+    found = ocp.solve(method="radau")
+    with pytest.raises(od.ShapeError, match="two_meshes: got method="):
+        found.two_meshes(method="gauss")
+    assert found.two_meshes(check="off", raises=True).finer.success
+
+
 def test_two_meshes_of_several_phases_and_parameters():
     """The same parameters, those that vary along the nodes too."""
     ocp = od.Problem(6, 1.0)
