@@ -122,7 +122,10 @@ def lagrange(shares, values, k, share):
 def located(solution, times, side):
     """(times (M,), numbers of the intervals, shares of them behind their starts); see Solution.sample."""
     one_of("side", side, ("after", "before"))
-    asked, t = as_floats("times", times).ravel(), solution.t
+    given, t = as_floats("times", times), solution.t
+    if given.ndim > 1:
+        raise ShapeError(f"times: got the shape {given.shape}, expected one time or a list (M,) of them")
+    asked = given.ravel()
     close = 16 * np.finfo(float).eps * max(abs(t[0]), abs(t[-1]))
     outside = ~((asked >= t[0] - close) & (asked <= t[-1] + close))
     if outside.any():

@@ -185,13 +185,19 @@ def test_samples_are_a_table_by_name():
     [
         ({"rate": 0}, "rate"), ({"rate": np.nan}, "rate"), ({"rate": 1e12}, "more than"), ({"rate": "fast"}, "rate"),
         ({}, "times="), ({"rate": 1, "times": [0]}, "not both"), ({"times": [2.1]}, "from 0|goes from"),
-        ({"times": [np.nan]}, "nan"), ({"times": [-1e-3]}, "-0.001"),
+        ({"times": [np.nan]}, "nan"), ({"times": [-1e-3]}, "-0.001"), ({"times": [[0.1, 0.2]]}, "shape"),
     ],
 )  # fmt: skip
 def test_times_that_are_none(how, words):
     solution = least_effort()[0].solve(check="off")
     with pytest.raises(od.ShapeError, match=words):
         solution.resample(**how)
+
+
+def test_no_times_have_no_values():
+    solution = least_effort()[0].solve(check="off")
+    assert solution.sample("x", []).shape == (0, 1)
+    assert solution.sample("u", []).shape == (0, 1)
 
 
 def test_names_that_are_none():
@@ -254,6 +260,13 @@ def test_figures(ending, tmp_path):
     assert "error" in titles[-1]
     bounds = [line for line in figure.axes[3].lines if line.is_dashed()]
     assert np.nanmax(bounds[-1].get_ydata()) == 1.2
+
+
+@pytest.mark.parametrize("name", ["motion", "motion.xyz"])
+def test_figures_of_no_format(name, tmp_path):
+    solution = least_effort()[0].solve(check="off")
+    with pytest.raises(od.UnknownName, match="file format of a figure"):
+        solution.plot(tmp_path / name)
 
 
 @pytest.mark.slow
