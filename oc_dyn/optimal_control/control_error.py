@@ -202,7 +202,8 @@ def _least(g, W, C, left, lower, upper, free, most):
     """(N, nu): the step that minimises g' d + d' W d / 2 within bounds, and takes C d + left to zero. most: of g."""
     N, nu = g.shape
     largest = max(np.abs(W).max(), most)
-    weight = _HELD * largest / np.maximum((C**2).sum(axis=2, keepdims=True), 1e-300)
+    size = (C**2).sum(axis=2, keepdims=True)  # zero of rows that hold nothing
+    weight = np.divide(_HELD * largest, size, out=np.zeros_like(size), where=size > 1e-300)
     W, g = W + np.einsum("kri,krj->kij", weight * C, C), g + np.einsum("kri,kr->ki", weight * C, left)
     flat = np.einsum("kii->ki", W) <= 10 * _FLAT * largest
     held = ~free | (flat & ~(np.isfinite(lower) & np.isfinite(upper)))

@@ -203,6 +203,21 @@ def test_two_meshes(method, mesh):
     assert "24 intervals" in str(compared)
 
 
+@pytest.mark.parametrize("size", [1e3, 1e6])
+def test_large_costs_have_an_estimate_too(size):
+    """Constant controls lose 12 / (n^2 - 1) of 12: (-12 t + 6) in means over n intervals."""
+    ocp = od.Problem(6, 1.0)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: size, v: 0})
+    ocp.minimize(integral=u**2)
+    found = ocp.solve(method="rk4")
+    assert found.objective == pytest.approx(size**2 * 12 * 36 / 35)
+    assert found.error.objective == pytest.approx(size**2 * 12 / 35, rel=0.1)
+
+
 def test_two_meshes_are_of_the_same_method_and_parameters():
     ocp = od.Problem(4, 1.0)
     x, u = ocp.state("x"), ocp.control("u")
