@@ -533,8 +533,8 @@ class Problem:
         of the next. Without points the rule is that of the method, for which chains and contact bodies stay as they are
         at the start of an interval; on a free mesh integrals and squares of them get points of their own.
         mean: a cost at the starts of intervals, each counted with its share of the phase's duration, on a free mesh of
-        their number. maximum: of an expression, the largest value of its rows over the phase, where limits hold: a
-        variable "maximum" above them."""
+        their number; OrderError where it reads controls that change within intervals. maximum: of an expression, the
+        largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
         if maximum is not None:
             words.keep_below(self, maximum)
         if mean is not None:
