@@ -466,8 +466,8 @@ class StageKinds:
         if self._moving and any(map(self._controlled, phase.means)):
             what = "are values of nodes" if self.nodal else "change within intervals"
             raise OrderError(
-                f"Problem: minimize(mean=...) reads controls at the starts of intervals, but those of this method {what}"
-                "; use integral=, or a method with controls that are constant on intervals, as rk4 or collocation"
+                f"Problem: minimize(mean=...) reads controls at starts of intervals, but those of this method {what}; "
+                "use integral=, or a method with controls that are constant on intervals, as rk4 or collocation"
             )
 
     def _norm_rows(self):

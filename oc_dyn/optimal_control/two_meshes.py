@@ -53,11 +53,24 @@ def two_meshes(solution, how):
     if len(phases) == 1:
         nodes, mesh = nodes[0], None if mesh is None else mesh[0]
     how = {"check": "off", "raises": False, **how}
-    finer = problem.with_mesh(nodes, mesh=mesh).solve(
+    halves = problem.with_mesh(nodes, mesh=mesh)
+    _as_solved(halves, solution)
+    finer = halves.solve(
         method=solution.method, initial=solution, parameters=_parameters(solution), **how
     )
     off = (solution.objective - finer.objective) * 2**order / (2**order - 1) if finer.success else np.nan
     return TwoMeshes(float(off), finer, order)
+
+
+def _as_solved(problem, solution):
+    """Give a problem the bounds of limits and the fixed ends of a solution, which may have been changed since."""
+    made, lower = solution.transcribed, solution.transcribed.values(solution.bounds[0])[0]
+    problem.numbers.bounds = dict(solution.limit_bounds)
+    for where, node in (("start", 0), ("goal", -1)):
+        ends = getattr(problem.numbers, where)
+        for v, rows in zip(made.states, made.state_rows, strict=True):
+            if v.name in solution.description.fixed[where]:
+                ends[v.name] = lower[node][rows]
 
 
 def _order(method):

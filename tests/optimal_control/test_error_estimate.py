@@ -218,6 +218,23 @@ def test_large_costs_have_an_estimate_too(size):
     assert found.error.objective == pytest.approx(size**2 * 12 / 35, rel=0.1)
 
 
+def test_two_meshes_are_of_the_bounds_and_ends_that_were_solved():
+    ocp = od.Problem(4, 1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.goal({x: 1})
+    ocp.limit(-1, u, 1.5, name="speed")
+    ocp.minimize(integral=u**2 - 2 * x)
+    found = ocp.solve(method="rk4", check="off")
+    before = found.two_meshes().objective
+    ocp.bound("speed", -0.5, 1.1)
+    ocp.start({x: 0.5})
+    ocp.goal({x: 0.7})
+    assert found.two_meshes().objective == pytest.approx(before, abs=1e-7)
+    assert found.two_meshes().finer["x"][[0, -1], 0] == pytest.approx([0, 1])
+
+
 def test_two_meshes_are_of_the_same_method_and_parameters():
     ocp = od.Problem(4, 1.0)
     x, u = ocp.state("x"), ocp.control("u")
