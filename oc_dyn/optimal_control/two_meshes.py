@@ -69,8 +69,14 @@ def _as_solved(problem, solution):
     for where, node in (("start", 0), ("goal", -1)):
         ends = getattr(problem.numbers, where)
         for v, rows in zip(made.states, made.state_rows, strict=True):
-            if v.name in solution.description.fixed[where]:
+            if v.name in solution.description.fixed[where] and np.isfinite(lower[node][rows]).all():
                 ends[v.name] = lower[node][rows]
+    turned = [v for v in made.states if v.manifold is not None]  # their goals are the last of the parameters
+    at = made.n_p - sum(v.size for v in turned)
+    for v in turned:
+        if v.name in solution.description.fixed["goal"]:
+            problem.numbers.goal[v.name] = solution.parameters[at : at + v.size]
+        at += v.size
 
 
 def _order(method):

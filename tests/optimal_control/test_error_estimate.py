@@ -2,6 +2,7 @@
 
 import pickle
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -233,6 +234,22 @@ def test_two_meshes_are_of_the_bounds_and_ends_that_were_solved():
     ocp.goal({x: 0.7})
     assert found.two_meshes().objective == pytest.approx(before, abs=1e-7)
     assert found.two_meshes().finer["x"][[0, -1], 0] == pytest.approx([0, 1])
+
+
+def test_two_meshes_of_states_on_manifolds():
+    ocp = od.Problem(4, 1.0)
+    o, w, x = ocp.state("o", manifold="unit_quaternion"), ocp.control("w", 3), ocp.state("x", manifold="pose")
+    ocp.rate(o, w)
+    ocp.rate(x, ca.vertcat(0, 0, 0, w))
+    ocp.start({o: [1, 0, 0, 0], x: [1, 0, 0, 0, 0, 0, 0]})
+    ocp.goal({o: [np.cos(0.4), np.sin(0.4), 0, 0]})
+    ocp.minimize(integral=ca.sumsqr(w) + x[5] ** 2)
+    found = ocp.solve(method="hermite_simpson", check="off")
+    before = found.two_meshes()
+    assert before.finer.success
+    ocp.goal({o: [1, 0, 0, 0]})
+    assert found.two_meshes().objective == pytest.approx(before.objective, abs=1e-9)
+    assert before.finer.objective == pytest.approx(0.64, abs=1e-6)
 
 
 def test_two_meshes_are_of_the_same_method_and_parameters():
