@@ -245,8 +245,12 @@ def nodes_to_csv(solution, path):
 
 
 def write_table(path, t, table):
-    """Write a CSV of times and {name: values (M, n)}, blank where there is no number."""
-    headings = ["time"]
+    """Write a CSV of times and {name: values (M, n)}, blank where there is no number. A state that is the time is no
+    column more; the times are called "t" where another has the name."""
+    own = table.get("time")
+    if own is not None and own.shape[1] == 1 and np.allclose(own[:, 0], t, rtol=1e-9, atol=1e-9):
+        table = {name: values for name, values in table.items() if name != "time"}
+    headings = ["t" if "time" in table else "time"]
     for name, values in table.items():
         n = values.shape[1]
         headings += [f"{name}[{i}]" for i in range(n)] if n > 1 else [name] * n

@@ -210,6 +210,25 @@ def test_names_that_are_none():
         solution.sample("x", 0.1, side="left")
 
 
+def test_a_table_has_the_time_once(tmp_path):
+    path, heads = tmp_path / "motion.csv", []
+    for rate in (1.0, 2.0):
+        ocp = od.Problem(3, 1.0)
+        x, u = ocp.state("x"), ocp.control("u")
+        clock = ocp.time if rate == 1 else ocp.state("time")
+        ocp.rate(x, u + clock)
+        if rate != 1:
+            ocp.rate(clock, rate)
+        ocp.start({x: 0})
+        ocp.minimize(integral=u**2 + x**2)
+        solution = ocp.solve(check="off")
+        for how in ({}, {"rate": 5}):
+            solution.to_csv(path, **how)
+            heads.append(path.read_text().splitlines()[0])
+    assert heads[:2] == ["time,x,u"] * 2
+    assert all(sorted(head.split(",")) == ["t", "time", "u", "x"] for head in heads[2:])
+
+
 def test_a_table_for_spreadsheets(tmp_path):
     ocp, *_ = pendulum()
     solution = ocp.solve(check="off")
