@@ -252,6 +252,30 @@ def test_two_meshes_of_states_on_manifolds():
     assert before.finer.objective == pytest.approx(0.64, abs=1e-6)
 
 
+@pytest.mark.parametrize("method", ["gauss", "hermite_simpson", "rk4"])
+def test_costates_in_front_of_a_join(method):
+    """They are those behind it times its derivative: without that the last interval seems to lose a lot."""
+
+    def bounced(nodes):
+        ocp = od.Problem(nodes, 1.0)
+        x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+        for number in range(2):
+            if number:
+                ocp.join(v, -0.5 * v - 0.1 * v * x)
+                ocp.phase(nodes, 0.5)
+            ocp.rate(x, v)
+            ocp.rate(v, u - ca.sin(x) - v)
+            ocp.minimize(integral=u**2 + (x - 1) ** 2)
+        ocp.start({x: 0, v: 1})
+        ocp.minimize(terminal=4 * v**2)
+        return ocp
+
+    found = bounced(4).solve(method=method, check="off", solver_options={"tol": 1e-11})
+    exact = bounced(20).solve(method=gauss(4), solver_options={"tol": 1e-11})
+    error = found.objective - exact.objective
+    assert 0.8 < found.error.objective / error < 1.25
+
+
 def test_two_meshes_are_of_the_same_method_and_parameters():
     ocp = od.Problem(4, 1.0)
     x, u = ocp.state("x"), ocp.control("u")
