@@ -438,8 +438,8 @@ class Problem:
         of the next. Without points the rule is that of the method, for which chains and contact bodies stay as they are
         at the start of an interval; on a free mesh integrals and squares of them get points of their own.
         mean: a cost at the starts of intervals, each counted with its share of the phase's duration, on a free mesh of
-        their number. maximum: of an expression, the largest value of its rows over the phase, where limits hold: a
-        variable "maximum" above them."""
+        their number; OrderError where it reads controls that change within intervals. maximum: of an expression, the
+        largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
         if maximum is not None:
             words.keep_below(self, maximum)
         if mean is not None:
@@ -609,11 +609,12 @@ class Problem:
         its opti.debug, where it failed.
 
         The objective is that of the Opti; where the user has changed it, check() does not compare it with the costs of
-        this Problem. Multipliers are those of the Problem's own bounds and rows. ShapeError for anything else.
+        this Problem, and error tells nothing of it. Multipliers are those of the Problem's own bounds and rows.
+        ShapeError for anything else.
         """
         program, result, given, changed = found_by(self, opti_solution)
         solution = Solution(self, program.made, result, given)
-        solution.objective_changed = changed
+        solution.objective_changed, solution.constraints_changed = changed["objective"], changed["constraints"]
         return solution
 
     def load(self, path: StrPath, *, method: Any = None) -> Solution:

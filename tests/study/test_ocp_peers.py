@@ -1,4 +1,4 @@
-"""The study of six problems beside YAPSS and dymos: its programs are those of known_optima, and the committed figures."""
+"""The study of six problems beside YAPSS and dymos: its programs have the known optima, its figures are of them all."""
 
 import csv
 import json
