@@ -89,7 +89,8 @@ def plan_point_to_point(
             higher ones free within the limits unless given. A start that is faster than a limit brakes first, in the
             least time, all limits but that of its velocity held, and the plan keeps all limits from there on, the first
             time it can; joints that are not too fast keep their speed while others brake. info["braking"] tells how
-            long and which joints, and the report counts their velocities from then on. The duration includes it.
+            long and which joints, and the report counts their velocities from then on. The duration includes it. A
+            start faster than a limit that depends on the position (v_of_q) is refused.
         nodes: number of pieces N. interior: points between nodes where torque and its rate are bounded, by default
             none, and two where torques of a motion of continuity 3 and more bulge between the nodes; they are also what
             the effort is summed over.

@@ -124,3 +124,10 @@ def test_limits_that_depend_on_the_position_count_after_braking():
     assert motion.check().worst <= 1.001
     v = motion.sample(1e-3)
     assert np.abs(v.v[v.t >= motion.info["braking"]["until"]]).max() <= 1 + 1e-3
+
+
+def test_a_time_limit_is_no_reason_to_start_slower():
+    panda = od.robots.panda()
+    q, v = [0, -0.78, 0, -2.36, 0, 1.57, 0.78], [3.0, 0, 0, 0, 0, 0, 0]
+    with pytest.raises(SolveError, match="'panda_joint1' .* the solver stopped with 'time_limit'$"):
+        od.plan_point_to_point(panda, q, [0.5, *q[1:]], v_start=v, time_limit=1e-3)
