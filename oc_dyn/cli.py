@@ -16,7 +16,7 @@ import oc_dyn as od
 from . import plan_options
 from .codegen.build import find_compiler
 from .command_line import Parser, floating_number, named_numbers, numbers_of, whole_number
-from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
+from .errors import ALL, CheckWarning, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .files import read_text
 from .interrupts import recorded, watched
 from .model.robot import assemble
@@ -666,6 +666,7 @@ def _show_warnings(quiet):
     warnings.simplefilter("ignore")
     if not quiet:
         warnings.simplefilter("always", ModelWarning)
+        warnings.filterwarnings("always", ".*the robot has no limits of", CheckWarning)  # the rest is in the report
         warnings.showwarning = lambda message, *_, **__: _complain(f"oc-dyn: note: {_one_line(message)}")
 
 

@@ -169,3 +169,12 @@ def test_a_frame_keeps_the_robot_as_it_is():
     ):
         with pytest.raises(error):
             panda.with_frame(*bad)
+
+
+def test_a_word_where_nothing_limits_accelerations(capsys, tmp_path):
+    words = ["plan", "planar_2r", "--from=-1.2,0.5", "--to=-0.5,-0.8", "--nodes", "12", "--out", str(tmp_path)]
+    assert cli.main(words) == 0
+    assert "oc-dyn: note: plan_point_to_point: the robot has no limits of accelerations" in capsys.readouterr().err
+    for more in (["--dv", "20"], ["--quiet"]):
+        assert cli.main([*words, *more]) == 0
+        assert "no limits" not in capsys.readouterr().err
