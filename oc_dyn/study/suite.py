@@ -1,38 +1,35 @@
 """Problems with known optima, from public collections and closed forms, each solved and set beside its optimum.
 
 They are the files of the repository's folder problems/known_optima, which is looked for beside this package, then in
-the current folder. Each is solved on a quarter, half and all of its intervals, from the guess that it states; where it
-states several, the best solution is taken. Errors are those of the cost that is minimised. They are estimated twice:
-by Solution.error, from costates and defects on all intervals, and from the three costs alone. Notes tell where a solver
-stopped early, where a solution fails its own check, and where the error is more than was asked for.
+the current folder. Each is solved from the guess and on the mesh that it states, to the tolerance that it states, by
+Problem.solve. Errors are those of the cost that is minimised. They are estimated twice: by Solution.error, and by
+solving once more with every interval in two. Notes tell where a run stopped early or on its limit, where a solution
+fails its own check, and where the error is more than was asked for.
 """
 
 import errno
 import importlib.util
-import itertools
 import time
 from pathlib import Path
 
-import numpy as np
-
 from ..errors import UnknownName
 from ..files import write_csv
-from ..optimal_control.integrators import METHODS, order_of_cost
+from ..optimal_control.integrators import METHODS
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 
 FOLDER = Path("problems") / "known_optima"
 QUICK = (1, 3, 6, 11, 33)
-LIMIT = 600.0  # [s] for one solve
+LIMIT = 300.0  # [s] for one solve
 TOLERANCE = 1e-10  # of the solver: what it leaves of the error is not seen among errors of 1e-8
-ORDERS = {name: order_of_cost(name) for name in METHODS}  # see README
-FIELDS = ("number", "name", "known", "computed", "error", "estimate", "by meshes", "asked", "method", "intervals")
-FIELDS += ("iterations", "seconds", "source", "note")
+FIELDS = ("number", "name", "known", "computed", "error", "estimate", "by meshes", "asked", "tolerance", "method")
+FIELDS += ("intervals", "rounds", "iterations", "seconds", "source", "note")
 CAPTIONS = {
-    "suite.csv": "known: the optimum by a closed form or as published; computed: on all intervals; error: their "
-    "difference; estimate: of it, by costates on all intervals alone (Solution.error); by meshes: the size of it, from "
-    "the costs on three meshes; asked: the largest error that was asked for; "
-    "seconds: to build and solve the problem on all intervals, from all guesses.",
+    "suite.csv": "known: the optimum by a closed form or as published; computed: on the last mesh; error: their "
+    "difference; estimate: of it, by Solution.error of the last mesh alone; by meshes: of it, by solving again with "
+    "every interval in two; asked: the largest error that was asked for; tolerance: of Problem.solve, where there is "
+    "one; intervals: of the last mesh; iterations: of all rounds; seconds: to build and solve the problem, all rounds "
+    "and starts.",
 }
 
 
@@ -69,78 +66,71 @@ def listed(folder=None):
 
 
 def load(path):
-    """The module in a file of a problem: problem(nodes, ...) -> Problem, KNOWN or known(...), METHOD, NODES, ASKED,
-    SOURCE; where it has any, VARIANTS and STARTS, tuples of further arguments; OPTIONS of the solver; EXPLAINED, to
-    follow what the check says."""
+    """The module in a file of a problem: problem(nodes, ...) -> Problem; KNOWN or known(...), the optimum, and WITHIN,
+    what that may be off by; METHOD, NODES, ASKED, SOURCE; where it has any, TOLERANCE and STARTS of Problem.solve;
+    VARIANTS, a tuple of further arguments; OPTIONS of the solver; EXPLAINED, to follow what the notes say."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    if module.METHOD not in ORDERS:
-        raise UnknownName(f"method of {path.name}", module.METHOD, ORDERS)
+    if module.METHOD not in METHODS:
+        raise UnknownName(f"method of {path.name}", module.METHOD, METHODS)
     return module
 
 
-def measured(module, variant, nodes=None):
-    """{field: number or text}: a row of the table, and what all starts led to. nodes: in place of NODES."""
-    nodes = nodes or module.NODES
-    known = module.known(**variant) if hasattr(module, "known") else module.KNOWN
-    coarse = [solutions(module, count, variant)[0] for count in (nodes // 4, nodes // 2)]
-    begun = time.perf_counter()
-    found = solutions(module, nodes, variant)
-    seconds, best = time.perf_counter() - begun, found[0]
-    error, asked = best.objective - known, module.ASKED * (abs(known) or 1.0)
-    by_meshes = np.nan
-    if all(solution.success for solution in (*coarse, best)):
-        by_meshes = estimated([solution.objective for solution in (*coarse, best)], ORDERS[module.METHOD])
+def optimum(module, variant=None):
+    """The known optimum of a problem."""
+    return module.known(**(variant or {})) if hasattr(module, "known") else module.KNOWN
+
+
+def measured(module, variant):
+    """{field: number or text}: a row of the table, and what all starts led to."""
+    known, begun = optimum(module, variant), time.perf_counter()
+    found = solved(module, variant)
+    seconds, rounds = time.perf_counter() - begun, found.rounds
+    error, asked = found.objective - known, module.ASKED * (abs(known) or 1.0)
+    by_meshes = found.two_meshes(**given(module)).objective if found.success else float("nan")
     name = " ".join([module.__name__[4:].replace("_", " "), *(f"{k}={x:.4g}" for k, x in variant.items())])
     return {
         "number": int(module.__name__[1:3]),
         "name": name,
         "known": f"{known:.12g}",
-        "computed": f"{best.objective:.12g}",
+        "computed": f"{found.objective:.12g}",
         "error": f"{error:.1e}",
-        "estimate": f"{best.error.objective:.1e}",
+        "estimate": f"{found.error.objective:.1e}",
         "by meshes": f"{by_meshes:.1e}",
         "asked": f"{asked:.1e}",
+        "tolerance": f"{module.TOLERANCE:.0e}" if hasattr(module, "TOLERANCE") else "",
         "method": module.METHOD,
-        "intervals": len(best.t) - 1,
-        "iterations": best.iterations,
+        "intervals": len(found.t) - 1,
+        "rounds": len(rounds) or 1,
+        "iterations": sum(r.iterations for r in rounds) or found.iterations,
         "seconds": f"{seconds:.2f}",
         "source": module.SOURCE,
-        "note": "; ".join(remarks(best, error, asked, getattr(module, "EXPLAINED", ""))),
-        "optima of all starts": [solution.objective for solution in found if solution.success],
+        "note": "; ".join(remarks(found, error, asked, getattr(module, "EXPLAINED", ""))),
+        "optima of all starts": [objective for objective, status, _ in found.local_optima],
     }
 
 
-def solutions(module, nodes, variant):
-    """[Solution] on so many intervals, from every start, the best first; those that failed last."""
-    options = {"tol": TOLERANCE, **getattr(module, "OPTIONS", {})}
-    given = {"method": module.METHOD, "solver_options": options, "time_limit": LIMIT}
-    found = [
-        module.problem(nodes, **variant, **start).solve(**given, raises=False, check="off")
-        for start in getattr(module, "STARTS", ({},))
-    ]
-    return sorted(found, key=lambda solution: (not solution.success, solution.objective))
+def given(module):
+    """Options of the solver and its limit of time, as arguments of Problem.solve."""
+    return {"solver_options": {"tol": TOLERANCE, **getattr(module, "OPTIONS", {})}, "time_limit": LIMIT}
 
 
-def estimated(costs, order):
-    """Estimate of the error of the last of three costs, each on twice as many intervals as the one before.
-
-    p is the order that their differences show, between 1 and that of the method. Of what the last difference says by
-    Richardson, d2 / (2^p - 1), and what the first one does, d1 / 2^p / (2^p - 1), the larger one is taken: a
-    difference that is small by chance does not pass for accuracy.
-    """
-    first, last = (max(abs(b - a), 1e-16) for a, b in itertools.pairwise(costs))
-    ratio = 2 ** np.clip(np.log2(first / last), 1, order)
-    return float(max(last, first / ratio) / (ratio - 1))
+def solved(module, variant, nodes=None, **more):
+    """Solution as the module states. nodes: in place of NODES; more: arguments of Problem.solve in place of its own."""
+    how = {"method": module.METHOD, "tolerance": getattr(module, "TOLERANCE", None), **given(module)}
+    how |= {"starts": getattr(module, "STARTS", 1), "raises": False, "check": "off", **more}
+    return module.problem(nodes or module.NODES, **variant).solve(**how)
 
 
 def remarks(solution, error, asked, explained=""):
-    """Texts about what is not as it should be. explained: of what the check says."""
+    """Texts about what is not as it should be. explained: follows them."""
     if not solution.success:
         yield f"stopped with {solution.status} after {solution.iterations} iterations"
     if not abs(error) <= asked:
         yield "error above what is asked"
+    if abs(solution.error.objective) > asked:
+        yield f"estimate above what is asked{explained}"
     seen = solution.check()
     if not seen.ok():
         yield f"check: {seen.summary()}{explained}"

@@ -114,12 +114,12 @@ def main():
 
 def solved_once(path, solver, options):
     """{"success", "status", "iterations", "seconds", "cost", "intervals"} of one solve on a coarse mesh, the first of
-    the variants and starts of a problem."""
+    the variants of a problem."""
     module = suite.load(path)
-    nodes = module.NODES // 4
+    nodes = module.NODES if hasattr(module, "TOLERANCE") else module.NODES // 4
     while nodes > MOST:
         nodes //= 2
-    arguments = {**getattr(module, "VARIANTS", ({},))[0], **getattr(module, "STARTS", ({},))[0]}
+    arguments = getattr(module, "VARIANTS", ({},))[0]
     begun = time.process_time()
     ocp = module.problem(nodes, **arguments)
     how = {"method": module.METHOD, "solver": solver, "solver_options": options, "time_limit": LIMIT}

@@ -14,7 +14,7 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "PSOPT brac1"
-METHOD, NODES, ASKED = "hermite_simpson", 80, 1e-6
+METHOD, NODES, ASKED, TOLERANCE = "radau", 10, 1e-6, 1e-8
 
 
 def known():

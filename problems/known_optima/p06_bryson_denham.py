@@ -4,15 +4,14 @@
     subject to  x' = v,  v' = u,  x <= l
                 (x, v)(0) = (0, 1),  (x, v)(1) = (0, -1)
 
-Optimum: 4 / (9 l) for l <= 1/6, where the motion stays at the ceiling from 3 l to 1 - 3 l; a number of intervals that
-is divisible by 30 meets both.
+Optimum: 4 / (9 l) for l <= 1/6, where the motion stays at the ceiling from 3 l to 1 - 3 l.
 Source: PSOPT (Bryson-Denham, Breakwell), DYMOS; Bryson, Denham, Dreyfus 1963.
 """
 
 import oc_dyn as od
 
 SOURCE = "PSOPT, DYMOS"
-METHOD, NODES, ASKED = "hermite_simpson", 120, 1e-6
+METHOD, NODES, ASKED, TOLERANCE = "hermite_simpson", 10, 1e-6, 1e-7
 VARIANTS = ({"limit": 1 / 9}, {"limit": 0.1})
 
 

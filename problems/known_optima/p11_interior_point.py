@@ -12,7 +12,7 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "PSOPT"
-METHOD, NODES, ASKED = "hermite_simpson", 12, 1e-6
+METHOD, NODES, ASKED, TOLERANCE = "radau", 4, 1e-6, 1e-8
 
 
 def known():

@@ -4,15 +4,14 @@
     subject to  x' = v,  v' = u,  |u| <= 1
                 (x, v)(0) = (2, 0),  (x, v)(T) = (5, 0)
 
-Optimum: u = 1 on [0, 1], 0 on [1, 3], -1 on [3, 4]: 10/3. Controls are constant on intervals; a number of them that is
-divisible by 4 meets the switches.
+Optimum: u = 1 on [0, 1], 0 on [1, 3], -1 on [3, 4]: 10/3.
 Source: PSOPT, singular_di.
 """
 
 import oc_dyn as od
 
 SOURCE = "PSOPT singular_di"
-METHOD, NODES, ASKED = "rk4", 32, 1e-6
+METHOD, NODES, ASKED, TOLERANCE = "rk4", 10, 1e-6, 1e-8
 KNOWN = 10 / 3
 
 

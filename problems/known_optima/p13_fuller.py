@@ -13,7 +13,7 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "PROPT Singular Control 2"
-METHOD, NODES, ASKED = "rk4", 3200, 1e-6
+METHOD, NODES, ASKED, TOLERANCE = "radau", 20, 1e-6, 1e-7
 
 
 def known():

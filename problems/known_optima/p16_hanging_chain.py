@@ -3,8 +3,8 @@
     minimise    integral of x sqrt(1 + u^2) over [0, 1]
     subject to  x' = u,  integral of sqrt(1 + u^2) = 4,  x(0) = 1,  x(1) = 3
 
-Optimum: a catenary x = c cosh((t - m) / c) + k with 2 c sinh(1 / (2 c)) = sqrt(4^2 - 2^2). Shapes of straight
-pieces, whose slopes are constant on intervals, end above it; those whose slopes are free within intervals end below.
+Optimum: a catenary x = c cosh((t - m) / c) + k with 2 c sinh(1 / (2 c)) = sqrt(4^2 - 2^2). A coarse mesh whose slopes
+are free within intervals hides length between its points, and ends below: 40 intervals of degree 3 can end at 4.7704.
 Source: COPS (5.06891 with 800 intervals).
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "COPS 5.06891"
-METHOD, NODES, ASKED = "rk4", 480, 1e-6
+METHOD, NODES, ASKED, TOLERANCE = "radau", 40, 1e-6, 1e-8
 
 
 def known():

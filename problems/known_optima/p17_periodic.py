@@ -13,7 +13,7 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "closed form"
-METHOD, NODES, ASKED = "hermite_simpson", 80, 1e-6
+METHOD, NODES, ASKED, TOLERANCE = "radau", 10, 1e-6, 1e-8
 KNOWN = np.pi / 2
 
 

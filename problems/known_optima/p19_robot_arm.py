@@ -14,8 +14,8 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "COPS, DYMOS 9.14138"
-METHOD, NODES, ASKED = "rk4", 400, 1e-4
-KNOWN = 9.14091
+METHOD, NODES, ASKED, TOLERANCE = "rk4", 20, 1e-4, 1e-6
+KNOWN, WITHIN = 9.14091, 5e-6
 
 
 def problem(nodes=NODES):

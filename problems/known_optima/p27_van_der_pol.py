@@ -9,8 +9,8 @@ Source: PROPT (2.8672595); 2.867261 by an independent Radau collocation.
 import oc_dyn as od
 
 SOURCE = "PROPT 2.8672595"
-METHOD, NODES, ASKED = "hermite_simpson", 200, 1e-6
-KNOWN = 2.867261
+METHOD, NODES, ASKED, TOLERANCE = "radau", 10, 1e-6, 1e-8
+KNOWN, WITHIN = 2.867261, 5e-7
 
 
 def problem(nodes=NODES):

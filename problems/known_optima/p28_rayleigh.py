@@ -11,8 +11,8 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "Betts 44.8044"
-METHOD, NODES, ASKED = "hermite_simpson", 200, 1e-6
-KNOWN = 44.804445
+METHOD, NODES, ASKED, TOLERANCE = "radau", 20, 1e-6, 1e-6
+KNOWN, WITHIN = 44.804445, 5e-7
 
 
 def problem(nodes=NODES):

@@ -11,8 +11,8 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "PSOPT stc1 0.169818"
-METHOD, NODES, ASKED = "hermite_simpson", 200, 1e-6
-KNOWN = 0.1698206
+METHOD, NODES, ASKED, TOLERANCE = "radau", 20, 1e-6, 1e-7
+KNOWN, WITHIN = 0.1698206, 1e-7
 
 
 def problem(nodes=NODES):

@@ -14,8 +14,8 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "Kelly 2017"
-METHOD, NODES, ASKED = "hermite_simpson", 160, 1e-6
-KNOWN = 58.80766747
+METHOD, NODES, ASKED, TOLERANCE = "radau", 10, 1e-6, 1e-8
+KNOWN, WITHIN = 58.80766747, 5e-9
 
 
 def problem(nodes=NODES):

@@ -11,8 +11,8 @@ import casadi as ca
 import oc_dyn as od
 
 SOURCE = "PSOPT -0.3755057"
-METHOD, NODES, ASKED = "hermite_simpson", 200, 1e-6
-KNOWN = -0.3755038
+METHOD, NODES, ASKED, TOLERANCE = "radau", 10, 1e-6, 1e-8
+KNOWN, WITHIN = -0.3755038, 5e-8
 
 
 def problem(nodes=NODES):

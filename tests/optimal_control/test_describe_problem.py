@@ -32,31 +32,6 @@ at the goal
     x = 2
     y = 2
 """,
-    8: """
-minimize
-    integral over all phases of w^2
-over
-    state x
-    state v
-    state w
-    control r, -4 <= r <= 4
-    duration T0 of phase 0, 0.1 <= T0 <= 1.9 s
-    duration T1 of phase 1, 0.1 <= T1 <= 1.9 s
-subject to, in phase 0, 10 intervals in 0.1 to 1.9 s (nominal 0.43589 s)
-    x' = v
-    v' = w
-    w' = r
-subject to, in phase 1, 10 intervals in 0.1 to 1.9 s (nominal 0.43589 s)
-    as in phase 0
-at the start
-    x = 0
-    v = 0
-    w = 0
-at the goal
-    x = 1
-    v = 0
-    T0 + T1 = 2
-""",
     17: """
 minimize
     integral of (x - cos(time))^2 + u^2
@@ -121,9 +96,53 @@ at the start
 }
 
 
+TWO_PHASES = """
+minimize
+    integral over all phases of w^2
+over
+    state x
+    state v
+    state w
+    control r, -4 <= r <= 4
+    duration T0 of phase 0, 0.1 <= T0 <= 1.9 s
+    duration T1 of phase 1, 0.1 <= T1 <= 1.9 s
+subject to, in phase 0, 10 intervals in 0.1 to 1.9 s (nominal 0.43589 s)
+    x' = v
+    v' = w
+    w' = r
+subject to, in phase 1, 10 intervals in 0.1 to 1.9 s (nominal 0.43589 s)
+    as in phase 0
+at the start
+    x = 0
+    v = 0
+    w = 0
+at the goal
+    x = 1
+    v = 0
+    T0 + T1 = 2
+"""
+
+
 @pytest.mark.parametrize("number", SNAPSHOTS)
 def test_snapshots(number):
     assert load(listed()[number]).problem(10).describe() == SNAPSHOTS[number].strip()
+
+
+def test_phases_that_are_alike():
+    """Problem 8 in two phases."""
+    ocp = od.Problem(10, (0.1, 1.9))
+    x, v, w = ocp.state("x"), ocp.state("v"), ocp.state("w")
+    r, time = ocp.control("r", lower=-4, upper=4), 0
+    for number in range(2):
+        if number:
+            ocp.phase(10, (0.1, 1.9))
+        for state, rate in ((x, v), (v, w), (w, r)):
+            ocp.rate(state, rate)
+        ocp.minimize(integral=w**2)
+        time += ocp.duration
+    ocp.start({x: 0, v: 0, w: 0})
+    ocp.goal({x: 1, v: 0, time: 2})
+    assert ocp.describe() == TWO_PHASES.strip()
 
 
 @pytest.mark.parametrize("number", listed())

