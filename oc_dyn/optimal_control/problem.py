@@ -504,7 +504,8 @@ class Problem:
         status, iterations) of all of them in order. executor: where they run, see oc_dyn.executors.
         tolerance: solve on one mesh after the other, each from the solution before, until Solution.error says that the
         states of all intervals are within it, relative to their scales, and the objective, relative to its size, or
-        absolutely where that is below 1, and two meshes agree on it; see refinement. The Solution is that of the last
+        absolutely where that is below 1, and two meshes agree on it; where they contradict its estimate of the
+        objective, what halving every interval changes counts alone. See refinement. The Solution is that of the last
         mesh, its problem one with that mesh, and `rounds` tell of all. Where `rounds`, most_nodes (intervals) or the
         time_limit, which is that of all rounds then, run out, it is the best one there is: its status begins with
         "tolerance not reached" and tells why and what is left, success is False, and a CheckWarning says so (an error
