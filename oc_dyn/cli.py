@@ -16,7 +16,7 @@ import oc_dyn as od
 from . import plan_options
 from .codegen.build import find_compiler
 from .command_line import Parser, floating_number, named_numbers, numbers_of, whole_number
-from .errors import ALL, FileError, ModelError, ModelWarning, ShapeError, SolveError
+from .errors import ALL, CheckWarning, FileError, ModelError, ModelWarning, ShapeError, SolveError
 from .files import read_text
 from .interrupts import recorded, watched
 from .model.robot import assemble
@@ -111,12 +111,13 @@ def _describe(options):
 
 def _plan(options):
     out = _writable(options.out)
-    robot = plan_options.equipped(_robot(options.robot, options.lock), options.tool, options.payload)
+    bare = _robot(options.robot, options.lock)
+    robot = plan_options.equipped(bare, options.tool, options.payload)
     if options.path is not None or options.via:
-        return _plan_along_path(options, out, robot)
+        return _plan_along_path(options, out, robot, bare)
     _require_ends(options)
     start = _positions(robot, "from", getattr(options, "from"))
-    goal, told = _goal(options, robot, start)
+    goal, told = _goal(options, robot, bare, start)
     speed = None if options.start_velocity is None else _velocity(robot, options.start_velocity)
     limits = _limits(options, robot)
     plan = od.plan_point_to_point(
@@ -139,11 +140,11 @@ def _plan(options):
     return _checked_and_written(options, out, plan, {"from": start, "to": list(goal), **told})
 
 
-def _goal(options, robot, start):
+def _goal(options, robot, bare, start):
     """(Configuration of --to or --to-pose, what the manifest tells of the pose)."""
     if options.to_pose is None:
         return _positions(robot, "to", options.to), {}
-    goal, told = plan_options.goal_at(robot, options.to_pose, options.frame, start)
+    goal, told = plan_options.goal_at(robot, options.to_pose, options.frame, start, bare)
     return goal, {"to_pose": told}
 
 
@@ -168,7 +169,7 @@ def _require_ends(options):
             raise ShapeError(f"plan: --{end} is missing; give --from and --to (or --to-pose), or --path FILE")
 
 
-def _plan_along_path(options, out, robot):
+def _plan_along_path(options, out, robot, bare):
     if options.objective != "time" or options.duration is not None:
         raise ShapeError("plan: a motion along a path takes the least time; omit --objective and --duration")
     if options.start_velocity is not None:
@@ -177,12 +178,15 @@ def _plan_along_path(options, out, robot):
         _require_ends(options)
         way = [_positions(robot, "from", getattr(options, "from"))]
         way += [_positions(robot, "via", text) for text in options.via]
-        way.append(list(_goal(options, robot, way[-1])[0]))
+        goal, told = _goal(options, robot, bare, way[-1])
+        way.append(list(goal))
     else:
+        if options.frame is not None:
+            raise ShapeError("plan: --frame is what --to-pose is of; --path gives all way points; omit it")
         ends = (getattr(options, "from"), options.to, options.to_pose)
         if options.via or any(x is not None for x in ends):
             raise ShapeError("plan: --path gives all way points; omit --from, --via, --to and --to-pose")
-        way = _way_points(robot, options.path)
+        way, told = _way_points(robot, options.path), {}
     plan = od.plan_along_path(
         robot,
         way,
@@ -194,7 +198,7 @@ def _plan_along_path(options, out, robot):
         solver=options.solver,
         time_limit=options.time_limit,
     )
-    return _checked_and_written(options, out, plan, {"way": [list(q) for q in way]})
+    return _checked_and_written(options, out, plan, {"way": [list(q) for q in way], **told})
 
 
 def _checked_and_written(options, out, plan, facts):
@@ -662,6 +666,7 @@ def _show_warnings(quiet):
     warnings.simplefilter("ignore")
     if not quiet:
         warnings.simplefilter("always", ModelWarning)
+        warnings.filterwarnings("always", ".*the robot has no limits of", CheckWarning)  # the rest is in the report
         warnings.showwarning = lambda message, *_, **__: _complain(f"oc-dyn: note: {_one_line(message)}")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import FileError
+from .errors import FileError, UnknownName
 from .interrupts import watched
 from .text import csv_cell
 from .types import StrPath
@@ -45,6 +45,15 @@ def replacing(path: StrPath) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def save_figure(figure: Any, path: StrPath, dpi: int) -> None:
+    """Write a matplotlib Figure as the ending of its file says; UnknownName for one that matplotlib does not write."""
+    ending, known = os.path.splitext(os.fspath(path))[1], figure.canvas.get_supported_filetypes()
+    if ending.removeprefix(".").lower() not in known:
+        raise UnknownName("file format of a figure", ending or os.fspath(path), [f".{kind}" for kind in known])
+    with replacing(path) as part:
+        figure.savefig(part, dpi=dpi)
 
 
 def behind(path: StrPath) -> Path:

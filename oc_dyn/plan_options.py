@@ -23,34 +23,41 @@ def equipped(robot, tool, payloads):
         ((frame, values),) = named_numbers("--tool", [tool]).items()
         p, R = _pose("--tool", values)
         robot = robot.with_frame(TOOL, frame, p, R)
-    for k, (frame, values) in enumerate(named_numbers("--payload", payloads).items()):
+    for frame, values in named_numbers("--payload", payloads).items():
         if len(values) not in (1, 4, 10):
             raise ShapeError(f"--payload {frame}: got {len(values)} numbers, expected 1, 4 or 10: {PAYLOAD}")
+        if values[0] < 0:
+            raise ShapeError(f"--payload {frame}: the mass is {values[0]:g} kg, expected 0 or more")
         com, tensor = (values[1:4] or (0, 0, 0)), np.array(values[4:] or [0.0] * 6)[[_TENSOR]][0]
-        name = "payload" if not k else f"payload_{k + 1}"
+        links, joints, *_ = robot.description
+        taken = {*links, *(j.name for j in joints)}
+        name, k = "payload", 2
+        while name in taken:
+            name, k = f"payload_{k}", k + 1
         robot = robot.with_payload(frame, Inertia.from_com(values[0], com, tensor), name)
     return robot
 
 
-def goal_at(robot, text, frame, start):
+def goal_at(robot, text, frame, start, bare=None):
     """(Configuration that brings the frame to a pose of that text, near the start, and what the manifest tells of
-    it). frame: None for the tool, or the robot's one outermost link."""
+    it). frame: None for the tool, or the one outermost link of the robot, as it is without payloads (bare)."""
     try:
-        p, R = _pose("--to-pose", numbers_of(text))
+        values = numbers_of(text)
     except ValueError as error:
         raise ShapeError(f"--to-pose: expected {POSE}: {error}") from None
-    frame = _tip(robot) if frame is None else frame
+    p, R = _pose("--to-pose", values)
+    frame = _tip(robot, bare or robot) if frame is None else frame
     goal = od.inverse_kinematics(robot, frame, p=p, R=R, q_start=start, starts=_STARTS)
     told = {"frame": frame, "p": p.tolist()} | ({} if R is None else {"R": R.tolist()})
     return goal, told
 
 
-def _tip(robot):
+def _tip(robot, bare):
     if TOOL in robot.frames:
         return TOOL
-    links, joints, *_ = robot.description
+    links, joints, *_ = bare.description
     parents = {j.parent for j in joints}
-    tips = [name for name in links if name not in parents and not name.startswith("payload")]
+    tips = [name for name in links if name not in parents]
     if len(tips) != 1:
         raise ShapeError(f"--to-pose: {robot.name} has several outermost links, say which by --frame: {tips}")
     return tips[0]

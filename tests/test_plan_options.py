@@ -86,6 +86,45 @@ def test_plan_to_a_pose_with_a_moving_start_a_payload_and_a_picture(capsys, tmp_
     assert (tmp_path / "joint_trajectory.json").exists()
 
 
+def fork(*names):
+    """Three bodies: two fingers of these names on a palm."""
+    b = od.RobotBuilder("fork")
+    b.add_link("base")
+    b.add_body("palm", "revolute", "base", axis=(0, 0, 1), mass=1.0, com=(0.1, 0, 0))
+    for name in names:
+        b.add_body(name, "revolute", "palm", axis=(0, 0, 1), mass=1.0, com=(0.1, 0, 0), xyz=(0.2, 0, 0))
+    return b.build()
+
+
+def test_the_robots_own_links_may_be_called_payload():
+    single = fork("payload_gripper")
+    carrying = plan_options.equipped(single, None, ["payload_gripper=1", "palm=0.1"])
+    _, told = plan_options.goal_at(carrying, "0,0.2,0", None, [0.0, 0.0], single)
+    assert told["frame"] == "payload_gripper"
+    double = fork("payload", "payload_2")
+    assert "payload_3" in plan_options.equipped(double, None, ["palm=1"]).frames
+    with pytest.raises(od.ShapeError, match="say which by --frame: .'payload', 'payload_2'"):
+        plan_options.goal_at(double, "0,0.2,0", None, [0.0] * 3)
+
+
+def test_what_ends_a_path_is_in_its_manifest(capsys, tmp_path):
+    words = ["plan", "panda", "--from", *START, "--via", *(x + 0.1 for x in START), "--to-pose", "0.45,0.1,0.4"]
+    words += ["--nodes", "20", "--continuity", "2", "--quiet", "--out", tmp_path]
+    assert cli.main([str(w) for w in words]) == 0, capsys.readouterr().err
+    facts = json.loads((tmp_path / "manifest.json").read_text())
+    assert facts["to_pose"] == {"frame": "panda_link8", "p": [0.45, 0.1, 0.4]}
+
+
+def test_a_frame_goes_with_a_pose_alone(capsys, tmp_path):
+    (tmp_path / "way.csv").write_text("0,0,0,-2,0,2,0\n0.1,0,0,-2,0,2,0\n")
+    words = ["plan", "panda", "--path", tmp_path / "way.csv", "--frame", "panda_link8", "--out", tmp_path / "out"]
+    assert "--frame is what --to-pose is of" in refused(capsys, *words)
+
+
+def test_a_mistake_in_a_pose_is_told_once(capsys):
+    assert refused(capsys, *PLAN, "--to-pose", "0.4,0.1").count("--to-pose") == 1
+
+
 PLAN = ["plan", "panda", "--from", *START, "--out", "never_written"]
 
 
@@ -102,7 +141,7 @@ PLAN = ["plan", "panda", "--from", *START, "--out", "never_written"]
         (["--to", *START, "--payload", "panda_link8=1,2"], "expected 1, 4 or 10"),
         (["--to", *START, "--payload", "hand=1"], "frame of panda"),
         (["--to", *START, "--payload", "3"], "NAME=NUMBER"),
-        (["--to", *START, "--payload", "panda_link8=-1"], "mass"),
+        (["--to", *START, "--payload", "panda_link8=-1"], "--payload panda_link8: the mass is -1 kg"),
         (["--to", *START, "--payload", "panda_link8=1", "panda_link8=2"], "given twice"),
         (["--to", *START, "--tool", "panda_link8=1"], "expected 3, 6 or 7"),
         (["--to", *START, "--start-velocity", "1"], "got 1 numbers, expected 7"),
@@ -130,3 +169,12 @@ def test_a_frame_keeps_the_robot_as_it_is():
     ):
         with pytest.raises(error):
             panda.with_frame(*bad)
+
+
+def test_a_word_where_nothing_limits_accelerations(capsys, tmp_path):
+    words = ["plan", "planar_2r", "--from=-1.2,0.5", "--to=-0.5,-0.8", "--nodes", "12", "--out", str(tmp_path)]
+    assert cli.main(words) == 0
+    assert "oc-dyn: note: plan_point_to_point: the robot has no limits of accelerations" in capsys.readouterr().err
+    for more in (["--dv", "20"], ["--quiet"]):
+        assert cli.main([*words, *more]) == 0
+        assert "no limits" not in capsys.readouterr().err

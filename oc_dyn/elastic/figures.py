@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..files import replacing
+from ..files import replacing, save_figure
 from ..planning.animate import stick_figure
 from ..planning.drawing import without_tex
 from ..text import mathtext, told_apart
@@ -59,8 +59,7 @@ def plot_runs(runs: Mapping[str, Run], path: StrPath | None = None, *, title: st
         axis.margins(x=0)
     figure.suptitle(mathtext(name if title is None else title))
     if path is not None:
-        with replacing(path) as part:
-            figure.savefig(part, dpi=90)
+        save_figure(figure, path, 90)
     return figure
 
 

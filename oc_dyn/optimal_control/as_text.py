@@ -179,7 +179,8 @@ def _title(d, numbers, phase):
     nominal, lower, upper = numbers.durations[phase.number]
     length = f"{lower:.6g} s" if lower == upper else f"{lower:.6g} to {upper:.6g} s (nominal {nominal:.6g} s)"
     which = f"in phase {phase.number}, " if len(d.phases) > 1 else "on "
-    return f"subject to, {which}{phase.nodes} intervals in {length}"
+    unequal = "" if phase.shares is None else " of unequal lengths"
+    return f"subject to, {which}{phase.nodes} intervals{unequal} in {length}"
 
 
 def _of_phase(d, numbers, show, phase):

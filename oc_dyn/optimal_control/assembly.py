@@ -16,6 +16,7 @@ from ..errors import ShapeError
 from ..interrupts import evaluation_watch
 from .convexified import Convexified
 
+FAR = 1e30  # rows that are off by so much are not worth a step
 SOLVERS = ("ipopt", "fatrop", "sqpmethod", "uno")  # that take our derivatives, see Assembly.cache; all are tested
 
 
@@ -89,8 +90,10 @@ class Assembly:
         made["nlp_grad_f"] = ([f, gradient], ["f", "grad_f_x"])
         if solver == "fatrop":
             made["nlp_grad_f"] = ([gradient], ["grad_f_x"])
-            # its line search asks for it in every phase, and gives up where none of its values is a number
-            made["nlp_g"] = ([g + evaluation_watch()(x[0])], ["g"])
+            # its line search asks for it in every phase, and gives up where none of its values is a number; of a step
+            # to where derivatives overflow, which its watchdog would accept, it does not come back
+            far = ca.if_else(ca.norm_inf(g) < FAR, 0, ca.inf)
+            made["nlp_g"] = ([g + (evaluation_watch()(x[0]) + far)], ["g"])
         if solver == "sqpmethod":
             made = {"nlp_fg": ([f, g], ["f", "g"])}
             made["nlp_jac_fg"] = ([f, gradient, g, J], ["f", "grad_f_x", "g", "jac_g_x"])

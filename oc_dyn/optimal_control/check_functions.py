@@ -36,8 +36,8 @@ def expanded(f):
 def columns(f, *values):
     """f at every column, as an array (rows, columns)."""
     count = values[0].shape[1]
-    if not f.size1_out(0):
-        return np.zeros((0, count))
+    if not f.size1_out(0) or not count:
+        return np.zeros((f.size1_out(0), count))
     return (f.map(count) if count > 1 else f)(*values).full()
 
 

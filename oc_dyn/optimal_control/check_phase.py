@@ -40,6 +40,9 @@ class Part:
         # of a state whose scale nobody gave the largest value, as 1 may be far more; below 1e-4 solvers leave noise
         given = np.array([v.scaled for v in made.states for _ in range(v.size)], bool)
         largest = np.abs(solution.x).max(axis=0)
+        for v, rows in zip(made.states, made.state_rows, strict=True):
+            if v.manifold is not None:
+                largest[rows] = v.manifold.largest(largest[rows])
         self.scale = np.where(given, np.maximum(made.x_scale, largest), np.maximum(largest, 1e-4))
         self.x, self.following = solution.x[here].T, solution.x[first + 1 : first + N + 1].T
         self.constants = constants

@@ -15,6 +15,7 @@ Sources: Meidner and Vexler, SIAM J. Control Optim. 46, 2007, 116-142 (residuals
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -32,7 +33,8 @@ _WEAK, _FAR = 1e-8, 0.1  # of the largest pull of a limit on the controls: none;
 class _Functions:
     """Of a phase. slopes (x, u, c): derivative of rates, cost and limits by the states that have rates. limits: their
     values. value (x, u, c, costates): H. gradient (..., multipliers): derivative by the controls of H and multipliers
-    times limits, and of the limits. curve: derivative of the former. free: rows of the controls that no map reads."""
+    times limits, and of the limits. curve: derivative of the former. free: rows of the controls that no map reads.
+    joins (x, u, c): derivative of the join at the end of the phase by the states in front of it, None without one."""
 
     slopes: ca.Function
     limits: ca.Function
@@ -40,6 +42,7 @@ class _Functions:
     gradient: ca.Function
     curve: ca.Function
     free: np.ndarray
+    joins: Any
 
 
 def gains(solution, part, flow, costates):
@@ -47,6 +50,8 @@ def gains(solution, part, flow, costates):
     left of limits between the nodes. costates (n, N): at the ends of the intervals."""
     made, limits = solution.transcribed, limit_multipliers(solution, part)
     f = made.kept(("control error", part.phase.number), lambda: _functions(made, part.phase, part.f, limits))
+    if f.joins is not None:
+        costates = _before_join(f, part, flow, costates)
     total, over, outwards = np.zeros(part.N), np.zeros(limits.even.shape), limits.outwards
     if not (f.free.any() or limits.rows):
         return total
@@ -64,6 +69,15 @@ def gains(solution, part, flow, costates):
     sides = np.pad(over, ((0, 0), (1, 1)))
     alone = np.abs(limits.alone) * np.maximum(sides[:, :-1], sides[:, 1:])
     return total - alone[:, :-1].sum(axis=0) - np.append(np.zeros(part.N - 1), alone[:, -1].sum())
+
+
+def _before_join(f, part, flow, costates):
+    """costates (n, N) with those at the end of the phase in front of its join: they are of the states behind it."""
+    whole, _ = part.ends(flow.end)
+    at_end = (y[:, -1:] for y in (whole, part.polynomial(1.0), part.constants))
+    J = np.eye(len(costates))
+    J[part.f.joined] = f.joins(*at_end).full()
+    return np.hstack([costates[:, :-1], J.T @ costates[:, -1:]])
 
 
 def _along(f, part, limits, costates, of):
@@ -148,7 +162,13 @@ def _functions(made, phase, checks, limits):
         expanded(ca.Function("gradient", given, [ca.densify(ca.veccat(gradient, ca.jacobian(values, u)))])),
         expanded(ca.Function("curve", given, [ca.densify(ca.vec(ca.jacobian(gradient, u)))])),
         np.array(free, bool),
+        _joins(checks) if checks.joined else None,
     )
+
+
+def _joins(checks):
+    x, u, c = checks.joins.mx_in()
+    return ca.Function("joins", [x, u, c], [ca.densify(ca.jacobian(checks.joins(x, u, c), x))])
 
 
 def _slopes(f, x, u, constants):
@@ -202,7 +222,8 @@ def _least(g, W, C, left, lower, upper, free, most):
     """(N, nu): the step that minimises g' d + d' W d / 2 within bounds, and takes C d + left to zero. most: of g."""
     N, nu = g.shape
     largest = max(np.abs(W).max(), most)
-    weight = _HELD * largest / np.maximum((C**2).sum(axis=2, keepdims=True), 1e-300)
+    size = (C**2).sum(axis=2, keepdims=True)  # zero of rows that hold nothing
+    weight = np.divide(_HELD * largest, size, out=np.zeros_like(size), where=size > 1e-300)
     W, g = W + np.einsum("kri,krj->kij", weight * C, C), g + np.einsum("kri,kr->ki", weight * C, left)
     flat = np.einsum("kii->ki", W) <= 10 * _FLAT * largest
     held = ~free | (flat & ~(np.isfinite(lower) & np.isfinite(upper)))

@@ -42,7 +42,8 @@ class ErrorEstimate:
     objective: how much the objective is above that of the exact optimum, below it if negative: the sum of
     integration, by costates times defects and what the method's rule misses of the cost, and of controls, what those
     lose that are constants or polynomials on intervals. All three are nan where there are no multipliers, as of a
-    solver that failed. They are of first order: for errors that are small.
+    solver that failed, and where the objective is another than that of the Problem, as an Opti may have. They are of
+    first order: for errors that are small.
     uncertainty: what `integration` may be off by as the integration that tells it is inexact itself.
     losses: for every phase (N,) the size of what each interval adds to `objective`, nan where that cannot be told.
     """
@@ -72,6 +73,7 @@ def estimated(solution):
     if len(solution._flows) < len(solution.transcribed.phases):
         check(solution, 1e-3)
     costates, size = of_dynamics(solution), max(1.0, abs(solution.objective))
+    told = solution.success and not solution.objective_changed
     relative, integration, lost, uncertain = [], solution.objective - terminal_costs(solution).sum(), 0.0, 0.0
     losses, costs = [], stage_costs(solution)
     for part in parts_of(solution):
@@ -84,8 +86,8 @@ def estimated(solution):
         gained = _lost(solution, part, flow, here)
         lost += gained.sum()
         missed = off + costs[part.first : part.first + part.N] - flow.end[-1]
-        losses.append(np.abs(missed) + np.abs(gained) if solution.success else np.full(part.N, np.nan))
-    if solution.objective_changed or not (solution.success and np.isfinite(uncertain)):
+        losses.append(np.abs(missed) + np.abs(gained) if told else np.full(part.N, np.nan))
+    if not (told and np.isfinite(uncertain)):
         integration = lost = np.nan
     largest = max((float(x.max(initial=0.0)) for x in relative), default=0.0)
     numbers = (float(x) for x in (integration + lost, uncertain, integration, lost))

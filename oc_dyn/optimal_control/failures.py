@@ -42,6 +42,7 @@ _MEANING = {  # status: words; those of CasADi's own solvers and of ipopt by nam
     "Time limit": _TIME,
     "Unbounded": "the cost falls without bound",
 }
+_STOPPED = (_LIMIT, _TIME, "it was stopped by a callback", "it reached a limit of iterations or time")
 _FATROP = {  # the enumeration of its return flags; 1 also stands for all that its C interface does not tell
     "1": "it did not converge: the limit of iterations, or no step that helps",
     "2": _POINT,
@@ -101,7 +102,11 @@ def _infeasible(solution, program, rows):
     if least <= NOTHING * max(1, program.g.size) or least < 1e-3 * rows[0].violation:
         hint = "linearised there all rows can hold, so that the problem may be feasible: try another guess, more "
         return [*_held(program), violated, f"{hint}iterations or another solver"]
+    stopped = meaning("", solution.status) in _STOPPED
     shown = ", ".join(in_the_way[:6]) + (f" and {len(in_the_way) - 6} more" if len(in_the_way) > 6 else "")
+    if stopped:  # where no iterate was near a solution yet, that says little
+        hint = "the problem may be feasible all the same: let it go on, or try another guess"
+        return [f"linearised at the last iterate these are in each other's way: {shown}", violated, hint]
     return [f"these cannot hold together, as linearised at the last iterate: {shown}", violated]
 
 

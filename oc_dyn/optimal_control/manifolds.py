@@ -57,6 +57,18 @@ class Manifold:
         starts = np.cumsum([0, *(nq for _, nq, _ in self.parts)])
         return [int(i) for i, (kind, *_) in zip(starts, self.parts, strict=False) if kind in jt.QUATERNIONS]
 
+    def largest(self, sizes: np.ndarray) -> np.ndarray:
+        """(nq,) sizes of the rows of points, the largest one for those that measure one thing in axes that turn: of a
+        quaternion all four, of a position all of its own."""
+        out, at = np.array(sizes, float), 0
+        for kind, nq, _ in self.parts:
+            turned = 4 if kind in jt.QUATERNIONS else 1 if kind == "planar" else nq
+            if kind in jt.QUATERNIONS:
+                out[at : at + turned] = out[at : at + turned].max()
+            out[at + turned : at + nq] = out[at + turned : at + nq].max(initial=0.0)
+            at += nq
+        return out
+
     def neutral(self) -> np.ndarray:
         """(nq,) point without displacement."""
         return np.concatenate([jt.neutral(kind, nq) for kind, nq, _ in self.parts])

@@ -283,8 +283,8 @@ def _only(parameters, own):
 
 
 def found_by(problem, solution):
-    """(Program, SolverResult, {p, lbx, ubx}, whether the objective is another) from what an Opti of the Problem found;
-    see Problem.solution."""
+    """(Program, SolverResult, {p, lbx, ubx}, {what a user may change: whether it is another}) from what an Opti of the
+    Problem found; see Problem.solution."""
     program = getattr(solution, "program", None)
     if not isinstance(program, Program):
         expected = "what solve() of an Opti returned that ocp.opti() has made, or that Opti itself for its last iterate"
@@ -309,4 +309,5 @@ def found_by(problem, solution):
     status = TIME_LIMIT if program.timed_out and not success else status
     result = SolverResult(x, lam_x, lam_g, float(f[0]), status, success, int(stats.get("iter_count", 0)), seconds)
     p = np.array(ca.DM(solution.value(program.p))).ravel()
-    return program, result, {**program.given, "p": p}, opti.f.__hash__() != program.f.__hash__()
+    changed = {"objective": opti.f.__hash__() != program.f.__hash__(), "constraints": not ours or len(now) > known}
+    return program, result, {**program.given, "p": p}, changed

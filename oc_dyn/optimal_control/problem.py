@@ -438,8 +438,8 @@ class Problem:
         of the next. Without points the rule is that of the method, for which chains and contact bodies stay as they are
         at the start of an interval; on a free mesh integrals and squares of them get points of their own.
         mean: a cost at the starts of intervals, each counted with its share of the phase's duration, on a free mesh of
-        their number. maximum: of an expression, the largest value of its rows over the phase, where limits hold: a
-        variable "maximum" above them."""
+        their number; OrderError where it reads controls that change within intervals. maximum: of an expression, the
+        largest value of its rows over the phase, where limits hold: a variable "maximum" above them."""
         if maximum is not None:
             words.keep_below(self, maximum)
         if mean is not None:
@@ -504,7 +504,8 @@ class Problem:
         status, iterations) of all of them in order. executor: where they run, see oc_dyn.executors.
         tolerance: solve on one mesh after the other, each from the solution before, until Solution.error says that the
         states of all intervals are within it, relative to their scales, and the objective, relative to its size, or
-        absolutely where that is below 1, and two meshes agree on it; see refinement. The Solution is that of the last
+        absolutely where that is below 1, and two meshes agree on it; where they contradict its estimate of the
+        objective, what halving every interval changes counts alone. See refinement. The Solution is that of the last
         mesh, its problem one with that mesh, and `rounds` tell of all. Where `rounds`, most_nodes (intervals) or the
         time_limit, which is that of all rounds then, run out, it is the best one there is: its status begins with
         "tolerance not reached" and tells why and what is left, success is False, and a CheckWarning says so (an error
@@ -609,11 +610,12 @@ class Problem:
         its opti.debug, where it failed.
 
         The objective is that of the Opti; where the user has changed it, check() does not compare it with the costs of
-        this Problem. Multipliers are those of the Problem's own bounds and rows. ShapeError for anything else.
+        this Problem, and error tells nothing of it. Multipliers are those of the Problem's own bounds and rows.
+        ShapeError for anything else.
         """
         program, result, given, changed = found_by(self, opti_solution)
         solution = Solution(self, program.made, result, given)
-        solution.objective_changed = changed
+        solution.objective_changed, solution.constraints_changed = changed["objective"], changed["constraints"]
         return solution
 
     def load(self, path: StrPath, *, method: Any = None) -> Solution:

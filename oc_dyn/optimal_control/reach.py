@@ -35,10 +35,11 @@ def _told(boxes, name, symbol, low, high, rates, longest):
             continue
         one = f"{name}[{i}]" if symbol.numel() > 1 else name
         need = least if least > high[i] else most
+        slow, fast = (rate[i] + 0.0 for rate in rates)  # no -0
         ends = [f"{s[0][i]:.6g}" if s[0][i] == s[1][i] else f"{s[0][i]:.6g} to {s[1][i]:.6g}" for s in (start, goal)]
         return (
-            f"{one} cannot go from {ends[0]} at the start to {ends[1]} at the goal: with a rate from {rates[0][i]:.6g} "
-            f"to {rates[1][i]:.6g} it changes by {low[i]:.6g} to {high[i]:.6g} in the longest duration of "
+            f"{one} cannot go from {ends[0]} at the start to {ends[1]} at the goal: with a rate from {slow:.6g} "
+            f"to {fast:.6g} it changes by {low[i]:.6g} to {high[i]:.6g} in the longest duration of "
             f"{longest:.6g} s, and has to change by {need:.6g}"
         )
     return ""

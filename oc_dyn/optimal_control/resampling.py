@@ -122,7 +122,10 @@ def lagrange(shares, values, k, share):
 def located(solution, times, side):
     """(times (M,), numbers of the intervals, shares of them behind their starts); see Solution.sample."""
     one_of("side", side, ("after", "before"))
-    asked, t = as_floats("times", times).ravel(), solution.t
+    given, t = as_floats("times", times), solution.t
+    if given.ndim > 1:
+        raise ShapeError(f"times: got the shape {given.shape}, expected one time or a list (M,) of them")
+    asked = given.ravel()
     close = 16 * np.finfo(float).eps * max(abs(t[0]), abs(t[-1]))
     outside = ~((asked >= t[0] - close) & (asked <= t[-1] + close))
     if outside.any():
@@ -242,8 +245,12 @@ def nodes_to_csv(solution, path):
 
 
 def write_table(path, t, table):
-    """Write a CSV of times and {name: values (M, n)}, blank where there is no number."""
-    headings = ["time"]
+    """Write a CSV of times and {name: values (M, n)}, blank where there is no number. A state that is the time is no
+    column more; the times are called "t" where another has the name."""
+    own = table.get("time")
+    if own is not None and own.shape[1] == 1 and np.allclose(own[:, 0], t, rtol=1e-9, atol=1e-9):
+        table = {name: values for name, values in table.items() if name != "time"}
+    headings = ["t" if "time" in table else "time"]
     for name, values in table.items():
         n = values.shape[1]
         headings += [f"{name}[{i}]" for i in range(n)] if n > 1 else [name] * n

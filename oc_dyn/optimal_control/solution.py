@@ -39,6 +39,7 @@ class Solution:
 
     local_optima: tuple = ()
     objective_changed: bool = False  # by the user of an Opti, see Problem.opti
+    constraints_changed: bool = False
     rounds: tuple = ()
     objective: float
     status: str
@@ -116,7 +117,8 @@ class Solution:
         """TwoMeshes: what the objective is off by, from solving again with every interval in two, from this solution
         and with its parameters: takes a solve, but no multipliers, and sees what `error` does not.
 
-        how: arguments of Problem.solve, as solver and solver_options; the method is that of this solution.
+        how: arguments of Problem.solve, as solver and solver_options; the method is that of this solution. Raises
+        OrderError for one whose objective or constraints were changed in an Opti: a finer mesh knows nothing of that.
         """
         return two_meshes(self, how)
 

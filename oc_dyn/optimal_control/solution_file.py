@@ -38,6 +38,7 @@ _ENTRIES: dict[str, Any] = {  # of the metadata, and what they are
     "format": str, "versions": dict, "method": dict, "phases": list, "problem": dict, "limits": list, "status": str,
     "success": bool, "iterations": int, "seconds": dict, "local_optima": list, "rounds": list, "sha256": str,
 }  # fmt: skip
+_CHANGED = ("objective", "constraints")  # in an Opti: the entry "changed" of the metadata, which few files have
 
 
 def save(solution, path):
@@ -72,6 +73,8 @@ def save(solution, path):
         "local_optima": [[_or_none(f), str(status), int(n)] for f, status, n in solution.local_optima],
         "rounds": [{k: _or_none(x) for k, x in asdict(r).items()} for r in solution.rounds],
     }
+    if changed := [what for what in _CHANGED if getattr(solution, f"{what}_changed")]:
+        meta["changed"] = changed
     meta["sha256"] = _digest(meta, arrays)
     buffer = io.BytesIO()
     np.savez(buffer, meta=np.array(json_text(meta)), **arrays)
@@ -100,8 +103,8 @@ def load(path, problem, method, make, rounds):
     given = {"p": arrays["parameters"], "lbx": arrays["lower"], "ubx": arrays["upper"]}
     solution = make(problem, made, found, given)
     solution.limit_bounds = limits
-    of_costs = np.isclose(arrays["rows"][0], arrays["objective"], rtol=_SAME, atol=_SAME, equal_nan=True)
-    solution.objective_changed = not bool(of_costs)
+    for what in meta.get("changed", ()):
+        setattr(solution, f"{what}_changed", True)
     if meta["local_optima"]:
         solution.local_optima = [(np.nan if f is None else f, s, n) for f, s, n in meta["local_optima"]]
     try:
@@ -364,11 +367,13 @@ def _check_entries(source, meta):
     def refuse(what):
         raise FileError(source, [f"its metadata: {what}"])
 
-    unknown = set(meta) - set(_ENTRIES)
+    unknown = set(meta) - set(_ENTRIES) - {"changed"}
     if unknown:
         refuse(f"it has an entry {min(unknown)[:60]!r} that is not known")
     if not all(isinstance(x, dict) for x in meta["phases"]):
         refuse("phases is no list of objects")
+    if not isinstance(changed := meta.get("changed", []), list) or not all(x in _CHANGED for x in changed):
+        refuse("changed is no list of what an Opti may change")
     if not all(isinstance(x, str) for x in meta["limits"]) or len(set(meta["limits"])) != len(meta["limits"]):
         refuse("limits is no list of names, no two alike")
     if not all(isinstance(x, str) for x in meta["problem"].values()):

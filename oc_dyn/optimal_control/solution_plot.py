@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..files import replacing
+from ..files import save_figure
 from ..text import mathtext, told_apart
 from ..types import Array, Axes, Figure, StrPath
 from .resampling import SolutionSamples, limits_of, phases_at
@@ -63,8 +63,7 @@ def plot(solution: Any, path: StrPath | None = None) -> Figure:
                 axis.tick_params(labelbottom=True)
         figure.suptitle(mathtext(_title(solution)), fontsize="medium")
         if path is not None:
-            with replacing(path) as part:
-                figure.savefig(part, dpi=120)
+            save_figure(figure, path, 120)
     return figure
 
 

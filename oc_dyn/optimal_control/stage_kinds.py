@@ -200,6 +200,7 @@ class StageKinds:
                 f"Problem: in phase{phase.number} state {missing[0]!r} has neither a rate nor a next value; give one"
             )
         self._check_maps(phase)
+        self._check_means(phase)
         inside.check_points(self.description, phase, self._moving)
         inside.check_rates(self.description, phase)
         rows, equations = self._sorted_rows(phase)
@@ -459,6 +460,15 @@ class StageKinds:
                     f"contact body), but this method {what}; use rk4, euler, collocation "
                     "or another with controls that are constant on intervals, as radau(3, control_degree=0)"
                 )
+
+    def _check_means(self, phase):
+        """A mean counts the starts of intervals: controls that change within would do what they do behind them."""
+        if self._moving and any(map(self._controlled, phase.means)):
+            what = "are values of nodes" if self.nodal else "change within intervals"
+            raise OrderError(
+                f"Problem: minimize(mean=...) reads controls at starts of intervals, but those of this method {what}; "
+                "use integral=, or a method with controls that are constant on intervals, as rk4 or collocation"
+            )
 
     def _norm_rows(self):
         """Rows that keep quaternions of contact bodies and manifolds at norm 1 at the start where nothing else says

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import OrderError, ShapeError
 from .integrators import order_of_cost
 from .remeshing import halved
 
@@ -39,6 +40,11 @@ class TwoMeshes:
 
 def two_meshes(solution, how):
     """See Solution.two_meshes."""
+    if solution.objective_changed or solution.constraints_changed:
+        what = "objective" if solution.objective_changed else "constraints"
+        raise OrderError(f"two_meshes: its {what} were changed in an Opti; solve on both meshes there and compare")
+    if fixed := sorted({"method", "initial", "parameters"} & set(how)):
+        raise ShapeError(f"two_meshes: got {fixed[0]}=, which is that of this solution; leave it out")
     description, order = solution.description, _order(solution.method)
     problem = solution.problem.as_described(description)
     phases = description.phases
@@ -46,11 +52,31 @@ def two_meshes(solution, how):
     mesh = None if all(p.shares is None for p in phases) else [halved(p.breakpoints) for p in phases]
     if len(phases) == 1:
         nodes, mesh = nodes[0], None if mesh is None else mesh[0]
-    finer = problem.with_mesh(nodes, mesh=mesh).solve(
-        method=solution.method, initial=solution, parameters=_parameters(solution), check="off", raises=False, **how
+    how = {"check": "off", "raises": False, **how}
+    halves = problem.with_mesh(nodes, mesh=mesh)
+    _as_solved(halves, solution)
+    finer = halves.solve(
+        method=solution.method, initial=solution, parameters=_parameters(solution), **how
     )
     off = (solution.objective - finer.objective) * 2**order / (2**order - 1) if finer.success else np.nan
     return TwoMeshes(float(off), finer, order)
+
+
+def _as_solved(problem, solution):
+    """Give a problem the bounds of limits and the fixed ends of a solution, which may have been changed since."""
+    made, lower = solution.transcribed, solution.transcribed.values(solution.bounds[0])[0]
+    problem.numbers.bounds = dict(solution.limit_bounds)
+    for where, node in (("start", 0), ("goal", -1)):
+        ends = getattr(problem.numbers, where)
+        for v, rows in zip(made.states, made.state_rows, strict=True):
+            if v.name in solution.description.fixed[where] and np.isfinite(lower[node][rows]).all():
+                ends[v.name] = lower[node][rows]
+    turned = [v for v in made.states if v.manifold is not None]  # their goals are the last of the parameters
+    at = made.n_p - sum(v.size for v in turned)
+    for v in turned:
+        if v.name in solution.description.fixed["goal"]:
+            problem.numbers.goal[v.name] = solution.parameters[at : at + v.size]
+        at += v.size
 
 
 def _order(method):

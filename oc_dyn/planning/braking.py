@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, SolveError
+from ..interrupts import TIME_LIMIT
 from ..optimal_control.problem import Problem
 from .motion_problem import KindOfMotion, _bounds, _limit_torque
 from .quantities import BOUNDED
@@ -45,8 +46,8 @@ def braked(task, solver_options, solver):
     names = ", ".join(repr(task.names[i]) for i in np.flatnonzero(sign))
     if not found.success:
         text = f"v_start of joints {names} is over their limits, and no motion was found that brakes within the others"
-        text += f": the solver stopped with {found.status!r}; start slower, or widen a limit"
-        raise SolveError(text, found.status)
+        advice = "" if found.status == TIME_LIMIT else "; start slower, or widen a limit"
+        raise SolveError(f"{text}: the solver stopped with {found.status!r}{advice}", found.status)
     moving = of_solution(found, chain)
     pieces = np.zeros((len(moving.pieces), task.continuity + 2, len(task.names)))
     pieces[:, 0] = task.start[0]
@@ -150,7 +151,7 @@ def _problem(task, sign, T):
     motion = [ca.mtimes(place, x) for x in chain]
     motion[0] = motion[0] + ca.DM(np.where(m, 0.0, task.start[0]))
     torques = inner.limits.bounded("tau").any() or inner.limits.bounded("dtau").any()
-    kind = KindOfMotion(2, not torques, "uniform", 0.0, both_sides=True, derivatives="ad")
+    kind = KindOfMotion(2, not torques, "uniform", 0.0, both_sides=True, derivatives="analytic")
     if torques:
         _limit_torque(ocp, inner, kind, motion[:4], [ca.DM(inner.limits.unit(k)) for k in ("tau", "dtau")])
     ocp.start({s: x[m] for s, x in zip(chain, task.start, strict=False)})

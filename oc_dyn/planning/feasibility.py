@@ -276,8 +276,11 @@ def _refuse_one_way(task):
     """Ways that limits of zero on one side leave no motion for: LimitError that names the limit."""
     if not task.rests:
         return
-    for quantity in RATES[:3]:
-        for i in np.flatnonzero(np.isinf(time_alone(task.limits, task.distance, quantity)) & task.moving):
+    never = {k: np.isinf(time_alone(task.limits, task.distance, k)) for k in RATES[:3]}
+    if task.continuity > 2:
+        never |= {k: (task.limits.smaller(k) == 0) & (task.distance != 0) for k in RATES[3:]}
+    for quantity, joints in never.items():
+        for i in np.flatnonzero(joints & task.moving):
             lower, upper = (x[i] for x in task.limits.bounds(quantity))
             raise LimitError(
                 f"joint {task.names[i]!r} has to move by {task.distance[i]:.6g} from rest to rest, which its limits "

@@ -141,9 +141,10 @@ class Limits:
         if robot is not None:
             check_robot("Limits.updated", robot)
             followers = {j.name: (j.v_index, j.mimic.multiplier, j.mimic.offset) for j in robot.mimics if j.mimic}
-        for joint, entries in by_joint.items():
+        for joint in by_joint:
             if joint not in (*self.joints, *followers):
                 raise UnknownName("joint of these limits", joint, (*self.joints, *followers))
+        for joint, entries in sorted(by_joint.items(), key=lambda x: x[0] in followers):  # they narrow what is replaced
             if not isinstance(entries, dict):
                 raise ShapeError(f"limits: joint {joint!r} got {entries!r}, expected {{quantity: number}}")
             for quantity, value in entries.items():

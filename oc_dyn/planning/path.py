@@ -19,9 +19,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from ..errors import ShapeError
 from ..friction import counts
 from ..interrupts import deadline, watched
 from ..model.robot import Robot
+from ..numbers import as_floats
 from ..types import Array, Numbers
 from ..validation import flag
 from .arguments import check_robot, chosen_limits
@@ -29,7 +31,7 @@ from .limits import Limits
 from .path_guess import nodes_of, slow_enough
 from .path_motion import PathMotion, joined_motion
 from .path_problem import PathProblem
-from .path_refusals import check_numbers, refuse, replace_speeds
+from .path_refusals import check_numbers, refuse, refuse_one_way, replace_speeds
 from .path_task import PathTask
 from .short_way import short_way as shortened_way
 from .stops import Joined, path_with_stops, shared_nodes
@@ -87,13 +89,14 @@ def plan_along_path(
     limits = chosen_limits(robot, limits, scale, ignore)
     check_numbers(continuity, nodes, limits)
     wrapped: dict[str, int] = {}
-    if flag("plan_along_path: short_way", short_way) and not isinstance(path, ca.Function) and np.ndim(path) == 2:
-        path, wrapped = shortened_way(robot, limits, np.array(path, float))
+    if flag("plan_along_path: short_way", short_way):
+        path, wrapped = _shortened(robot, limits, path)
     on = path_with_stops(path, at, degree, continuity, limits.joints, stops)
     friction = counts(robot, flag("plan_along_path: friction", friction))
     task = PathTask(robot, limits, on, continuity, friction)
     refuse(task)
     task = replace_speeds(task, speed_start, speed_end)
+    refuse_one_way(task)
     with deadline(time_limit), watched():
         motion = _planned(task, nodes, solver, solver_options)
     if check != "off":
@@ -104,6 +107,16 @@ def plan_along_path(
     if wrapped:
         motion.info["wrapped"] = wrapped
     return motion
+
+
+def _shortened(robot: Robot, limits: Limits, path: Any) -> tuple[Any, dict[str, int]]:
+    """As short_way, of way points; what is wrong with them is told where they are joined."""
+    if isinstance(path, ca.Function):
+        raise ShapeError("plan_along_path: short_way is for way points; a Function says itself which way joints go")
+    points = as_floats("path", path)
+    if points.ndim != 2 or points.shape[1] != len(limits.joints) or not np.isfinite(points).all():
+        return path, {}
+    return shortened_way(robot, limits, points)
 
 
 def _planned(task: PathTask, nodes: int, solver: str, solver_options: Mapping[str, Any] | None) -> PathMotion:

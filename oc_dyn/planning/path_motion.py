@@ -99,6 +99,7 @@ class PathMotion(Motion):
     ) -> None:  # fmt: skip
         self.law, self.curve = read_only(law), curve
         continuity = self.law.shape[1] - 2
+        self._orders = max(ORDERS, continuity + 1)  # derivatives that are computed, those that are continuous at least
         super().__init__(
             t, None, joints=joints, units=units, robot=robot, limits=limits, info=info,
             continuity=continuity, friction=friction,
@@ -120,11 +121,11 @@ class PathMotion(Motion):
 
     def _evaluated(self, law: Array, before: bool = False) -> list[Array]:
         s = np.clip(law[0], 0.0, 1.0)
-        return list(composed(self.curve.at(s, ORDERS, before), law))
+        return list(composed(self.curve.at(s, self._orders, before), law))
 
     def _at(self, times: Array) -> list[Array]:
         piece = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.law) - 1)
-        law = self._law(piece, times - self.t[piece], ORDERS)
+        law = self._law(piece, times - self.t[piece], self._orders)
         on = times == self.t[piece]
         law[0] = np.where(on, self.law[piece, 0], law[0])  # exactly at a knot, not a rounding in front of it
         return self._evaluated(law)
@@ -132,7 +133,7 @@ class PathMotion(Motion):
     def on_pieces(self, piece: Indices, s: Array) -> Samples:
         """Samples at times s (K,) after the start of pieces (K,): at its end a piece is as it is before a jump."""
         end = s >= np.diff(self.t)[piece]
-        law = self._law(piece, s, ORDERS)
+        law = self._law(piece, s, self._orders)
         law[0] = np.where(s <= 0, self.law[piece, 0], np.where(end, np.append(self.law[1:, 0], 1.0)[piece], law[0]))
         derivatives = self._evaluated(law)
         if end.any():
@@ -143,7 +144,7 @@ class PathMotion(Motion):
     def before(self) -> list[Array]:
         """Derivatives in front of the breakpoints t[1:]: list of (N, n)."""
         N = len(self.law)
-        law = self._law(np.arange(N), np.diff(self.t), ORDERS)
+        law = self._law(np.arange(N), np.diff(self.t), self._orders)
         law[0] = np.append(self.law[1:, 0], 1.0)
         return self._evaluated(law, before=True)
 

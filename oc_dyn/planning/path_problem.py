@@ -17,6 +17,7 @@ from .path_task import terms
 from .quantities import BY_NAME, ORDERS
 from .trajectory import joint_units
 
+_FASTEST = 1e6  # s', over one by a duration that is slow: no limit
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
 
 
@@ -24,11 +25,14 @@ class PathProblem:
     """The Problem of a PathTask with N intervals, about a duration T. iterations: of all solves so far."""
 
     def __init__(self, task, N, T):
-        self.task, self.N, self.iterations = task, N, 0
+        self.task, self.N, self.iterations, self.fastest = task, N, 0, _FASTEST / T
         c = task.continuity
         ocp = self.ocp = Problem(N, 1.0)
-        self.x = [ocp.state(f"d{j}s", lower=0.0 if j == 1 else -np.inf, scale=T**-j) for j in range(1, c + 1)]
-        self.u = ocp.control("top", scale=10 * T ** -(c + 1))
+        # from the fourth derivative on they grow with N: it switches the third within an interval, and so on
+        scales = [T**-j * N ** max(0, j - 3) for j in range(1, c + 1)]
+        self.x = [ocp.state(f"d{j}s", lower=0.0 if j == 1 else -np.inf, scale=x) for j, x in enumerate(scales, 1)]
+        top = 10 * T ** -(c + 1) * (2 * N) ** max(0, c - 3)
+        self.u = ocp.control("top", scale=top)
         self.h = ocp.control("h", lower=T / N * 1e-3, upper=1e2 * T / N, scale=T / N)
         self.gap, self.top_speed = ocp.varying("gap"), ocp.varying("speed", 2)
         h, x = self.h, [*self.x, self.u]
@@ -45,7 +49,7 @@ class PathProblem:
         for fix, speed in zip((ocp.start, ocp.goal), task.speeds, strict=True):
             fix({self.x[0]: speed} if speed else dict.fromkeys(self.x, 0.0))
         ocp.minimize(terminal=0 * self.x[0])
-        ocp.minimize(integral=N * h / T + 1e-8 * (self.u / (10 * T ** -(c + 1))) ** 2)
+        ocp.minimize(integral=N * h / T + 1e-8 * (self.u / top) ** 2)
 
     def _jumps(self, quantity):
         """Whether a quantity jumps at nodes."""
@@ -78,6 +82,7 @@ class PathProblem:
         task = self.task
         at = {"start": places, "middle": np.append(middles, 1.0), "end": np.append(places[1:], 1.0)}
         speed = np.column_stack([task.speed(at["start"]), task.speed(at["middle"])])
+        speed = np.minimum(speed, self.fastest)  # it is infinite without limits of v, and where q' = 0
         p = {self.gap: np.append(np.diff(places), 1.0), self.top_speed: speed * margins["speed"][:, None]}
         for (k, side), symbol in self.rows.items():
             where, margin = at[side], margins[k, side]
@@ -92,20 +97,26 @@ class PathProblem:
     def solve(self, grid, margins, guess, solver, options):
         """PathMotion on a grid. guess: {state or control: values}, or the PathMotion before."""
         self.ocp.guess(guess if isinstance(guess, dict) else self._guess(guess))
-        if solver == "ipopt":  # half the iterations of the monotone barrier, and it fails less
-            options = {"mu_strategy": "adaptive", **(options or {})}
-        p = self.parameters(grid, margins)
-        found = self.ocp.solve(
-            method="euler", solver=solver, parameters=p, solver_options=options, raises=False, check="off"
-        )
-        self.iterations += found.iterations
+        p, tries = self.parameters(grid, margins), [options]
+        if solver == "ipopt":  # adaptive takes half the iterations of monotone, which solves some that the former fails
+            tries = [{"mu_strategy": x, **(options or {})} for x in ("adaptive", "monotone")]
+            tries = tries[:1] if {"mu_strategy", "max_iter"} & set(options or {}) else tries
+        for given in tries:
+            found = self.ocp.solve(
+                method="euler", solver=solver, parameters=p, solver_options=given, raises=False, check="off"
+            )
+            self.iterations += found.iterations
+            if found.success or found.status == TIME_LIMIT:
+                break
         h = found[self.h][:, 0]
         t = np.concatenate([[0.0], np.cumsum(h)])
         x = [found[s][:-1, 0] for s in self.x]
         pieces = np.column_stack([grid[1][:-1], *x, found[self.u][:, 0]])
         if not found.success:
-            message = f"plan_along_path: the solver stopped with {found.status!r} after {found.iterations} iterations"
-            advice = "" if found.status == TIME_LIMIT else "; try another number of nodes"
+            message = f"plan_along_path: the solver stopped with {found.status!r} after {self.iterations} iterations"
+            moving = [k for k, x in zip(("speed_start", "speed_end"), self.task.speeds, strict=True) if x]
+            advice = "; try another number of nodes" + (f", or a smaller {' or '.join(moving)}" if moving else "")
+            advice = "" if found.status == TIME_LIMIT else advice
             last = _motion(self.task, t, pieces, found.status) if np.all(h > 0) else None
             raise SolveError(message + advice, found.status, trajectory=last)
         return _motion(self.task, t, pieces, "solved")

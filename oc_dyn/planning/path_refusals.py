@@ -7,10 +7,11 @@ from ..numbers import as_floats, shortened
 from .arguments import MOST_NODES, check_smooth, vector
 from .feasibility import refuse_senseless
 from .path_task import PathTask
-from .quantities import BOUNDED, DYNAMIC
+from .quantities import BOUNDED, BY_NAME, DYNAMIC, RATES
 from .report import share_of_rate
 
 _TINY = 1e-9
+_SLOPE = 1e-9  # share of the largest q' from which on a joint moves
 
 
 def check_numbers(continuity, nodes, limits):
@@ -64,6 +65,27 @@ def replace_speeds(task, start, end):
             raise LimitError(f"plan_along_path: {where} is {speed:.6g} 1/s, over what the velocities allow, {most:.6g}")
         speeds.append(min(speed, most))
     return PathTask(task.robot, task.limits, task.on, task.continuity, task.friction, tuple(speeds))
+
+
+def refuse_one_way(task):
+    """Raise LimitError where limits that are 0 on one side leave no motion along the path: of velocities, where the
+    path goes to that side; of higher derivatives, which take both signs from rest to rest."""
+    limits, on = task.limits, task.on
+    s = np.unique(np.concatenate([np.linspace(0, 1, 2001), on.knots]))
+    slope = on.at(s, 2)[1]
+    size, reason = np.abs(slope).max(), "do not allow its way along the path"
+    against = {"v": [(slope < -_SLOPE * size).any(axis=0), (slope > _SLOPE * size).any(axis=0)]}
+    if not any(task.speeds):
+        moves = np.abs(slope).max(axis=0) > _SLOPE * size
+        orders = {k: BY_NAME[k].order for k in RATES}
+        against |= {k: [moves, moves] for k in RATES if 1 < orders[k] <= task.continuity + 1}
+    for quantity, sides in against.items():
+        lower, upper = limits.bounds(quantity)
+        for i in np.flatnonzero((sides[0] & (lower == 0)) | (sides[1] & (upper == 0))):
+            raise LimitError(
+                f"path: limits {quantity} of joint {limits.joints[i]!r} are {lower[i] + 0.0:.6g} to {upper[i]:.6g}, "
+                f"which {reason if quantity == 'v' else 'do not allow a motion from rest to rest'}"
+            )
 
 
 def _speed_along(task, where, given, s):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files import replacing
+from ..files import save_figure
 from ..text import mathtext, told_apart
 from ..types import Array, Axes, Figure, StrPath
 from .drawing import without_tex
@@ -56,8 +56,7 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
     length = 2.0 if len(names) <= 10 else 3.2  # of a line, longer where its style tells
     figure.legend(handles, names, loc=where, ncols=columns, fontsize="small", handlelength=length)
     if path is not None:
-        with replacing(path) as part:
-            figure.savefig(part, dpi=300)
+        save_figure(figure, path, 300)
     return figure
 
 

@@ -206,7 +206,7 @@ def _measured(
 ) -> dict[str, tuple[Array, Array, Array]]:  # fmt: skip
     """{quantity: (share, value, limit)}, each (K, n), at times s after the start of pieces."""
     samples = motion.on_pieces(piece, s)
-    out = {}
+    braking, out = _braking(motion), {}
     for quantity, value, low, high, share in quantities(samples, limits, asked):
         if quantity == "tau" and counts(motion.robot, motion.friction):
             values = [value + x for x in coulomb_bounds(motion.robot, samples.v, in_order)]
@@ -215,6 +215,9 @@ def _measured(
             value, share = np.where(up, *values[::-1]), np.maximum(*both)
         if quantity == "dtau" and in_order and counts(motion.robot, motion.friction):
             share, value = _at_turns(motion, limits, samples, piece, s, share, value)
+        if quantity == "v_of_q" and braking:
+            brakes = samples.t[:, None] < motion.t[0] + braking[0] * (1 - 1e-9)
+            share = np.where(brakes & np.isin(motion.joints, braking[1]), 0.0, share)
         middle = _middle(low, high) if quantity == "q" else 0.0
         up = ((value >= middle) & np.isfinite(high)) | ~np.isfinite(low)
         out[quantity] = share, value, np.where(up, high, low)

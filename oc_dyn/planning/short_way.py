@@ -37,7 +37,8 @@ def short_way(robot: Robot, limits: Limits, way: Array) -> tuple[Array, dict[str
             there = goal + 2 * pi * turns
             inside = (there >= lower[i]) & (there <= upper[i])
             if inside.any():
-                best = int(np.argmin(np.where(inside, np.abs(there - here), np.inf)))
+                far = np.where(inside, np.abs(there - here), np.inf) - 1e-9 * (turns == 0)  # half a turn: as told
+                best = int(np.argmin(far))
                 way[k, i] = goal if turns[best] == 0 else there[best]
         if np.any(way[:, i] != before):
             told[robot.coordinate_names[i]] = int(np.round((way[-1, i] - before[-1]) / (2 * pi)))

@@ -21,6 +21,7 @@ from .quantities import BOUNDED, BY_NAME, DYNAMIC, RATES
 from .report import quantities, report
 
 _WITHIN = 1 + 1e-8  # share of a limit that counts as kept
+_OUTSIDE = 1e-3  # of a range, in rad or m, as of the largest position: what plans may leave
 _CLOSE = 1e-9  # relative, of k
 _SLOWEST = 1e6  # times slower than the limits of derivatives ask for
 _SAMPLES = 400
@@ -46,6 +47,7 @@ def shortest_scale(motion: Any, limits: Limits | None) -> float:
         raise ShapeError("scaled_in_time: the trajectory has no limits; give a duration, or limits")
     if limits.joints != motion.joints:
         raise ShapeError(f"scaled_in_time: limits are of joints {', '.join(limits.joints)}, not of those of the motion")
+    _refuse_positions(motion, limits)
     dynamic = [k for k in DYNAMIC if limits.bounded(k).any()]
     if dynamic and motion.robot is None:
         text = f"scaled_in_time: limits of {', '.join(dynamic)} need the robot"
@@ -56,6 +58,19 @@ def shortest_scale(motion: Any, limits: Limits | None) -> float:
             raise LimitError("scaled_in_time: no limit bounds the time; give one, or a duration")
         return least
     return _searched(motion, limits, least)
+
+
+def _refuse_positions(motion: Any, limits: Limits) -> None:
+    """LimitError for positions outside their limits, where every speed leaves them."""
+    low, at_low, high, at_high = of_polynomials(motion.t, motion.pieces, 0)
+    lower, upper = limits.q
+    slack = _OUTSIDE * np.maximum(1.0, np.abs(motion.q).max(axis=0))
+    for value, over, at in ((low, lower - low, at_low), (high, high - upper, at_high)):
+        for i in np.flatnonzero(over > slack):
+            raise LimitError(
+                f"scaled_in_time: joint {motion.joints[i]!r} is at {value[i]:.6g} at {at[i]:.4g} s, outside its limits "
+                f"{lower[i]:.6g} to {upper[i]:.6g}, however slow the motion; lift them by Limits.without"
+            )
 
 
 def _of_rate(motion: Any, limits: Limits, quantity: str) -> float:

@@ -208,7 +208,8 @@ class Trajectory(Motion):
         gravity keeps its part however slow the motion, to 1e-8 of the limit where `check` looks.
         check: what to do about limits that a given duration exceeds by more than 0.1 %: "warn", "raise", or "off".
         info["scaled_by"] tells k. Raises LimitError for a motion that does not start and end at rest, for a limit that
-        gravity alone exceeds, and where no limit bounds the time; ShapeError without limits and without a duration.
+        gravity alone exceeds, for positions outside their limits, and where no limit bounds the time; ShapeError
+        without limits and without a duration.
         """
         checked_mode(check)
         check_rest(self)

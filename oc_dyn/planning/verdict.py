@@ -62,6 +62,7 @@ def warn_unlimited(where: str, motion: Any, ignored: Any, stacklevel: int = 3) -
     names = ", ".join(repr(motion.joints[i]) for i in free[:8]) + ("" if free.size <= 8 else ", ...")
     warnings.warn(
         f"{where}: the robot has no limits of {missing} of joints {names}: that of {motion.joints[worst]!r} gets to "
-        f"{peaks[worst]:.4g} {motion.units[worst]}/s²; give limits=replace(Limits.of(robot), dv=..., d2v=...)",
+        f"{peaks[worst]:.4g} {motion.units[worst]}/s²; give some of dv or d2v, as "
+        "limits=replace(Limits.of(robot), dv=...) or --dv",
         CheckWarning, stacklevel=stacklevel,
     )  # fmt: skip

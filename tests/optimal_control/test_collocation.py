@@ -316,3 +316,16 @@ def test_rules_integrate_powers_as_far_as_their_order(scheme, degree):
         right = p <= method.order
         assert (abs(solution.objective - 1 / p) < 1e-9) == right
         assert (abs(solution["x"][-1, 0] - 1 / p) < 1e-9) == right
+
+
+@pytest.mark.parametrize("method", ["radau", "gauss", "hermite_simpson", "trapezoidal"])
+def test_a_mean_of_controls_that_change_within_intervals_is_refused(method):
+    """They would be zero at the starts of intervals, at no cost."""
+    ocp = od.Problem(6, 2.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.start({x: 1})
+    ocp.minimize(mean=x**2 + u**2)
+    with pytest.raises(OrderError, match="mean=.* reads controls at starts of intervals"):
+        ocp.solve(method=method)
+    assert ocp.solve(method=radau(2, control_degree=0)).success

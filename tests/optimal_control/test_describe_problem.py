@@ -266,3 +266,10 @@ def test_long_expressions_are_told_by_what_they_read():
     for _ in range(60):
         y = ca.sin(y) + u * y
     assert expression_text(y) == "f(x, u)"
+
+
+def test_a_mesh_of_unequal_intervals_is_told():
+    ocp = od.Problem(2, 1.0, mesh=[0, 0.1, 1])
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    assert "on 2 intervals of unequal lengths in 1 s" in ocp.describe()

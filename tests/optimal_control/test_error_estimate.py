@@ -2,6 +2,7 @@
 
 import pickle
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -205,6 +206,90 @@ def test_two_meshes(method, mesh):
     assert len(compared.finer.t) == 25
     assert compared.finer.t[::2] == pytest.approx(found.t, abs=1e-12)
     assert "24 intervals" in str(compared)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6])
+def test_large_costs_have_an_estimate_too(size):
+    """Constant controls lose 12 / (n^2 - 1) of 12: (-12 t + 6) in means over n intervals."""
+    ocp = od.Problem(6, 1.0)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: size, v: 0})
+    ocp.minimize(integral=u**2)
+    found = ocp.solve(method="rk4")
+    assert found.objective == pytest.approx(size**2 * 12 * 36 / 35)
+    assert found.error.objective == pytest.approx(size**2 * 12 / 35, rel=0.1)
+
+
+def test_two_meshes_are_of_the_bounds_and_ends_that_were_solved():
+    ocp = od.Problem(4, 1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.goal({x: 1})
+    ocp.limit(-1, u, 1.5, name="speed")
+    ocp.minimize(integral=u**2 - 2 * x)
+    found = ocp.solve(method="rk4", check="off")
+    before = found.two_meshes().objective
+    ocp.bound("speed", -0.5, 1.1)
+    ocp.start({x: 0.5})
+    ocp.goal({x: 0.7})
+    assert found.two_meshes().objective == pytest.approx(before, abs=1e-7)
+    assert found.two_meshes().finer["x"][[0, -1], 0] == pytest.approx([0, 1])
+
+
+def test_two_meshes_of_states_on_manifolds():
+    ocp = od.Problem(4, 1.0)
+    o, w, x = ocp.state("o", manifold="unit_quaternion"), ocp.control("w", 3), ocp.state("x", manifold="pose")
+    ocp.rate(o, w)
+    ocp.rate(x, ca.vertcat(0, 0, 0, w))
+    ocp.start({o: [1, 0, 0, 0], x: [1, 0, 0, 0, 0, 0, 0]})
+    ocp.goal({o: [np.cos(0.4), np.sin(0.4), 0, 0]})
+    ocp.minimize(integral=ca.sumsqr(w) + x[5] ** 2)
+    found = ocp.solve(method="hermite_simpson", check="off")
+    before = found.two_meshes()
+    assert before.finer.success
+    ocp.goal({o: [1, 0, 0, 0]})
+    assert found.two_meshes().objective == pytest.approx(before.objective, abs=1e-9)
+    assert before.finer.objective == pytest.approx(0.64, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["gauss", "hermite_simpson", "rk4"])
+def test_costates_in_front_of_a_join(method):
+    """They are those behind it times its derivative: without that the last interval seems to lose a lot."""
+
+    def bounced(nodes):
+        ocp = od.Problem(nodes, 1.0)
+        x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u")
+        for number in range(2):
+            if number:
+                ocp.join(v, -0.5 * v - 0.1 * v * x)
+                ocp.phase(nodes, 0.5)
+            ocp.rate(x, v)
+            ocp.rate(v, u - ca.sin(x) - v)
+            ocp.minimize(integral=u**2 + (x - 1) ** 2)
+        ocp.start({x: 0, v: 1})
+        ocp.minimize(terminal=4 * v**2)
+        return ocp
+
+    found = bounced(4).solve(method=method, check="off", solver_options={"tol": 1e-11})
+    exact = bounced(20).solve(method=gauss(4), solver_options={"tol": 1e-11})
+    error = found.objective - exact.objective
+    assert 0.8 < found.error.objective / error < 1.25
+
+
+def test_two_meshes_are_of_the_same_method_and_parameters():
+    ocp = od.Problem(4, 1.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, u)
+    ocp.start({x: 0})
+    ocp.minimize(integral=u**2 + (x - 1) ** 2)
+    found = ocp.solve(method="radau")
+    with pytest.raises(od.ShapeError, match="two_meshes: got method="):
+        found.two_meshes(method="gauss")
+    assert found.two_meshes(check="off", raises=True).finer.success
 
 
 def test_two_meshes_of_several_phases_and_parameters():

@@ -259,6 +259,35 @@ def test_fatrop_is_not_asked_from_where_it_does_not_come_back(where):
     assert "by x is inf at node 0, where x = 0" in text
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_fatrop_comes_back_from_where_derivatives_overflow():
+    """Its watchdog takes steps to where they do; steps of length 0.5 at -x^3 are unstable."""
+    ocp = od.Problem(20, 10.0)
+    x, u = ocp.state("x"), ocp.control("u")
+    ocp.rate(x, -(x**3) + u)
+    ocp.start({x: 1})
+    ocp.goal({x: 1.5})
+    ocp.minimize(integral=(x**2 + u**2) / 2)
+    found = ocp.solve(method="rk4", solver="fatrop", check="off", raises=False)
+    assert np.isfinite(found.unknowns).all()
+
+
+def test_a_solver_that_was_stopped_does_not_tell_of_what_is_impossible():
+    """The problem is feasible in 2 s; where a solver is stopped early, rows linearised there may contradict."""
+    ocp = od.Problem(10, (0.2, 10.0))
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u", lower=-1, upper=2)
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: 0, v: 0})
+    ocp.goal({x: 1, v: 0})
+    ocp.minimize(terminal=ocp.duration)
+    text, error = message(ocp, time_limit=1e-9)
+    assert error.status == "time_limit"
+    assert "in each other's way" in text
+    assert "may be feasible" in text
+    assert INFEASIBLE not in text
+
+
 def test_feasible_but_not_optimal():
     ocp, x, v, u = double_integrator(3.0)
     ocp.minimize(terminal=0 * x, integral=ca.exp(3 * u))

@@ -296,6 +296,27 @@ def test_the_shortest_way_of_a_pose_is_straight():
 # -- norms ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("method", ["radau", "gauss"])
+def test_what_does_not_move_is_measured_by_what_does(method):
+    """Along x by 1 m and about z: y is zero but for the error of the polynomials, a micrometre."""
+    ocp = od.Problem(6, 1.0)
+    o, w = ocp.state("o", manifold="pose"), ocp.control("w", 6)
+    ocp.rate(o, w)
+    ocp.start({o: [1, 0, 0, 0, 0, 0, 0]})
+    ocp.goal({o: [np.cos(0.5), 0, 0, np.sin(0.5), 1, 0, 0]})
+    ocp.minimize(integral=ca.sumsqr(w))
+    found = ocp.solve(method=method, check="off")
+    assert found.objective == pytest.approx(2, abs=1e-8)
+    assert found.check(1e-5).ok()
+
+
+def test_the_largest_sizes_of_what_turns_together():
+    parts = ("free", 7, 6), ("planar", 3, 3), ("vector", 2, 2), ("spherical", 4, 3)
+    sizes = np.array([1, 2, 3, 4, 5, 7, 6, 9, 2, 3, 1, 2, 1, 1, 8, 1.0])
+    right = [4, 4, 4, 4, 7, 7, 7, 9, 3, 3, 1, 2, 8, 8, 8, 8]
+    assert manifolds.Manifold(parts).largest(sizes).tolist() == right
+
+
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("iterations", [0, 1, 3])
 @pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal"])

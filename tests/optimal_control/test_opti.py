@@ -337,6 +337,36 @@ def test_another_objective_and_more_of_it():
     assert other.objective < 3
 
 
+def test_what_a_changed_objective_leaves_of_the_estimates(tmp_path):
+    ocp, x, v, u = pushed()
+    opti, symbols = ocp.opti(method="hermite_simpson")
+    opti.minimize(opti.f + 10 * symbols[x][0, 5] ** 2)
+    found = ocp.solution(opti.solve())
+    # what was added would count as an error of the integration
+    assert np.isnan([found.error.objective, found.error.integration, *found.error.losses[0]]).all()
+    assert np.isfinite(found.error.states)
+    with pytest.raises(od.OrderError, match="objective were changed"):
+        found.two_meshes()
+    found.save(tmp_path / "found.npz")
+    there = ocp.load(tmp_path / "found.npz")
+    assert there.objective_changed
+    assert not there.constraints_changed
+    assert there.check().ok()
+
+
+def test_constraints_that_were_added_are_remembered(tmp_path):
+    ocp, x, v, u = pushed()
+    opti, symbols = ocp.opti(method="hermite_simpson")
+    assert not ocp.solution(opti.solve()).constraints_changed
+    opti.subject_to(symbols[v] <= 1.2)
+    found = ocp.solution(opti.solve())
+    found.save(tmp_path / "found.npz")
+    for solution in (found, ocp.load(tmp_path / "found.npz")):
+        assert solution.constraints_changed
+        with pytest.raises(od.OrderError, match="constraints were changed"):
+            solution.two_meshes()
+
+
 def test_parameters_and_guesses_by_symbols():
     ocp, method = taylor()
     opti, symbols = ocp.opti(method=method, parameters={"load": 0.9}, solver_options=TIGHT)

@@ -185,13 +185,19 @@ def test_samples_are_a_table_by_name():
     [
         ({"rate": 0}, "rate"), ({"rate": np.nan}, "rate"), ({"rate": 1e12}, "more than"), ({"rate": "fast"}, "rate"),
         ({}, "times="), ({"rate": 1, "times": [0]}, "not both"), ({"times": [2.1]}, "from 0|goes from"),
-        ({"times": [np.nan]}, "nan"), ({"times": [-1e-3]}, "-0.001"),
+        ({"times": [np.nan]}, "nan"), ({"times": [-1e-3]}, "-0.001"), ({"times": [[0.1, 0.2]]}, "shape"),
     ],
 )  # fmt: skip
 def test_times_that_are_none(how, words):
     solution = least_effort()[0].solve(check="off")
     with pytest.raises(od.ShapeError, match=words):
         solution.resample(**how)
+
+
+def test_no_times_have_no_values():
+    solution = least_effort()[0].solve(check="off")
+    assert solution.sample("x", []).shape == (0, 1)
+    assert solution.sample("u", []).shape == (0, 1)
 
 
 def test_names_that_are_none():
@@ -202,6 +208,25 @@ def test_names_that_are_none():
         solution.sample(ca.MX.sym("foreign"), 0.1)
     with pytest.raises(od.UnknownName, match="side"):
         solution.sample("x", 0.1, side="left")
+
+
+def test_a_table_has_the_time_once(tmp_path):
+    path, heads = tmp_path / "motion.csv", []
+    for rate in (1.0, 2.0):
+        ocp = od.Problem(3, 1.0)
+        x, u = ocp.state("x"), ocp.control("u")
+        clock = ocp.time if rate == 1 else ocp.state("time")
+        ocp.rate(x, u + clock)
+        if rate != 1:
+            ocp.rate(clock, rate)
+        ocp.start({x: 0})
+        ocp.minimize(integral=u**2 + x**2)
+        solution = ocp.solve(check="off")
+        for how in ({}, {"rate": 5}):
+            solution.to_csv(path, **how)
+            heads.append(path.read_text().splitlines()[0])
+    assert heads[:2] == ["time,x,u"] * 2
+    assert all(sorted(head.split(",")) == ["t", "time", "u", "x"] for head in heads[2:])
 
 
 def test_a_table_for_spreadsheets(tmp_path):
@@ -254,6 +279,13 @@ def test_figures(ending, tmp_path):
     assert "error" in titles[-1]
     bounds = [line for line in figure.axes[3].lines if line.is_dashed()]
     assert np.nanmax(bounds[-1].get_ydata()) == 1.2
+
+
+@pytest.mark.parametrize("name", ["motion", "motion.xyz"])
+def test_figures_of_no_format(name, tmp_path):
+    solution = least_effort()[0].solve(check="off")
+    with pytest.raises(od.UnknownName, match="file format of a figure"):
+        solution.plot(tmp_path / name)
 
 
 @pytest.mark.slow

@@ -116,3 +116,18 @@ def test_what_cannot_brake_is_refused_by_name():
         plan([0.0], [2.0], v_goal=[3.0], limits=limits())
     with pytest.raises((LimitError, SolveError)):  # it could stop with an acceleration that were there at once
         plan([0.0], [1.1], v_start=[3.0], limits=limits(q=(-2, 1.2)))
+
+
+def test_limits_that_depend_on_the_position_count_after_braking():
+    robot, fast = slider(), lambda q: ([-1.0], [1.0])
+    motion = plan([0.0], [3.0], v_start=[3.0], limits=limits(v_of_q=fast), robot=robot)
+    assert motion.check().worst <= 1.001
+    v = motion.sample(1e-3)
+    assert np.abs(v.v[v.t >= motion.info["braking"]["until"]]).max() <= 1 + 1e-3
+
+
+def test_a_time_limit_is_no_reason_to_start_slower():
+    panda = od.robots.panda()
+    q, v = [0, -0.78, 0, -2.36, 0, 1.57, 0.78], [3.0, 0, 0, 0, 0, 0, 0]
+    with pytest.raises(SolveError, match="'panda_joint1' .* the solver stopped with 'time_limit'$"):
+        od.plan_point_to_point(panda, q, [0.5, *q[1:]], v_start=v, time_limit=1e-3)

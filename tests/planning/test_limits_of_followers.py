@@ -169,3 +169,10 @@ def test_the_report_says_it_too():
 
 def test_a_follower_that_stands_at_the_end_of_its_range_is_in_it():
     assert limits(hand(multiplier=0.0, offset=1.0)) == {k: float(MASTER[k]) for k in MASTER}
+
+
+def test_limits_of_followers_bind_in_whatever_order_they_are_given():
+    robot = hand(-2.0)
+    given = {"follower": {"v": (-1, 3)}, "master": {"v": 4.0}}
+    for order in (given, dict(reversed(given.items()))):
+        assert od.Limits.of(robot).updated(order, robot).as_dict()["master"]["v"] == [-1.5, 0.5]

@@ -176,3 +176,81 @@ def test_stops_that_cannot_be_are_refused():
 def test_nodes_are_shared():
     assert shared_nodes(np.array([0.5, 0.3, 0.2]), 100, 6) == [50, 30, 20]
     assert shared_nodes(np.array([0.98, 0.01, 0.01]), 100, 6) == [88, 6, 6]
+
+
+def test_no_limit_of_velocity():
+    """A jerk of J up, down, down, up: T = (32 D / J)^(1/3)."""
+    robot = slider()
+    for more in ({}, {"v": (-1, np.inf)}):
+        limits = od.Limits(robot.coordinate_names, d2v=J, **more)
+        motion = od.plan_along_path(robot, [[0.0], [1.0]], limits=limits, nodes=60, check="raise")
+        assert motion.duration == pytest.approx((32 / J) ** (1 / 3), rel=2e-3)
+
+
+def test_a_stop_where_a_function_turns_back():
+    s = ca.SX.sym("s")
+    path = ca.Function("there_and_back", [s], [4 * s * (1 - s)])
+    motion = along(path, nodes=80, stops=[0.5])
+    assert motion.duration == pytest.approx(2 * least(1.0), rel=0.05)
+    assert np.abs(motion.sample([motion.t[motion.s == 0.5][0]]).v).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"v": (-2, 0)}, "v of joint 'z' are -2 to 0, which do not allow its way"),
+        ({"dv": (0, 4)}, "dv of joint 'z' are 0 to 4, which do not allow a motion from rest"),
+        ({"d2v": (-40, 0)}, "d2v of joint 'z' are -40 to 0, which do not allow a motion from rest"),
+        ({"d3v": (0, 400), "continuity": 3}, "d3v of joint 'z' are 0 to 400, which do not allow a motion from rest"),
+    ],
+)
+def test_limits_of_zero_on_one_side(given, said):
+    robot, continuity = slider(), given.pop("continuity", 2)
+    limits = od.Limits(robot.coordinate_names, **{"v": V, "dv": A, "d2v": J, **given})
+    with pytest.raises(LimitError, match=said):
+        od.plan_along_path(robot, [[0.0], [1.0]], limits=limits, continuity=continuity)
+
+
+def test_what_moves_to_one_side_needs_one_limit():
+    """From rest to a speed of 1 with accelerations of 0 to A: the acceleration is never below 0."""
+    robot = slider()
+    limits = od.Limits(robot.coordinate_names, v=(0, V), dv=(0, A), d2v=J)
+    motion = od.plan_along_path(robot, [[0.0], [1.0]], limits=limits, speed_end=2.0, check="raise")
+    assert motion.duration == pytest.approx(V / A + (1 - V**2 / 2 / A) / V, rel=5e-3)
+    assert motion.both_sides(1e-3).dv.min() > -1e-4
+
+
+def test_an_end_that_is_too_fast_is_named():
+    with pytest.raises(od.SolveError, match="or a smaller speed_start"):
+        along([[0.0], [0.01]], speed_start=180.0, nodes=30)  # 1.8 m/s in front of 1 cm
+
+
+@pytest.mark.parametrize("continuity", [4, pytest.param(5, marks=pytest.mark.slow)])
+def test_smooth_paths_are_as_fast_as_motions_between_their_ends(continuity):
+    robot, options = slider(), {"continuity": continuity, "nodes": 40}
+    options["limits"] = od.Limits(robot.coordinate_names, v=V, dv=10.0, d2v=400.0)
+    best = od.plan_point_to_point(robot, [0.0], [1.0], **options).duration
+    motion = od.plan_along_path(robot, [[0.0], [1.0]], **options)
+    assert 0.99 * best < motion.duration < 1.06 * best
+    jumps = motion.check().jumps
+    assert list(jumps) == ["q", "v", "dv", "d2v", "d3v", "d4v"][: continuity + 1]
+    assert all(x < 1e-6 * 100.0**k for k, x in enumerate(jumps.values()))
+
+
+def test_a_second_try_where_the_first_fails():
+    robot = table()
+    limits = od.Limits(robot.coordinate_names, v=(V, 3.0), dv=20.0)
+    tries = []
+
+    def solve(self, **given):
+        tries.append(given["solver_options"]["mu_strategy"])
+        found = original(self, **given)
+        found.success = len(tries) > 1
+        return found
+
+    original = od.Problem.solve
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(od.Problem, "solve", solve)
+        motion = od.plan_along_path(robot, [[0.0, 0.0], [1.0, 0.5]], limits=limits, nodes=20)
+    assert tries[:2] == ["adaptive", "monotone"]
+    assert motion.check().ok(1e-3)

@@ -156,3 +156,10 @@ def test_a_duration_that_is_too_short_is_told():
     with pytest.raises(SolveError):
         motion.scaled_in_time(0.5, check="raise")
     assert motion.scaled_in_time(0.5, check="off").duration == pytest.approx(0.5)
+
+
+def test_positions_outside_their_limits_are_refused():
+    """However slow it is, the way is the same."""
+    with pytest.raises(LimitError, match="'z' is at 1 at 1 s, outside its limits 0 to 0.5, however slow"):
+        smooth().scaled_in_time(limits=limits(q=(0, 0.5), v=1.0))
+    assert smooth().scaled_in_time(limits=limits(q=(0, 1), v=1.0)).duration == pytest.approx(15 / 8)

@@ -2,11 +2,12 @@
 
 from math import pi
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.errors import LimitError
+from oc_dyn.errors import LimitError, ShapeError
 from oc_dyn.planning.short_way import short_way, turning_joints
 
 
@@ -87,3 +88,25 @@ def test_nothing_is_left_to_do():
     robot = wheels()
     with pytest.raises(LimitError, match="start and goal"):
         od.plan_point_to_point(robot, [0, 0, 0], [2 * pi, 0, 0], limits=limits(robot), short_way=True)
+
+
+def test_half_a_turn_goes_as_it_is_told():
+    robot = wheels()
+    way, told = short_way(robot, limits(robot), np.array([[0, 0, 0], [pi, 0, -pi]]))
+    assert way[1].tolist() == [pi, 0, -pi]
+    assert told == {}
+
+
+def test_mistakes_in_a_path_are_named_as_without_it():
+    robot = wheels()
+    for path, said in (
+        ([[3, 0, 3], [-3, 0.1]], "path: got .* expected numbers"),
+        ([[3, 0], [-3, 0.1]], r"path: got shape \(2, 2\)"),
+        ([[3, 0, 3], [-3, 0.1, np.nan]], "'c' is not a finite number"),
+        ([["a", "b", "c"]] * 2, "expected numbers"),
+    ):
+        with pytest.raises(ShapeError, match=said):
+            od.plan_along_path(robot, path, limits=limits(robot), short_way=True)
+    s = ca.SX.sym("s")
+    with pytest.raises(ShapeError, match="short_way is for way points"):
+        od.plan_along_path(robot, ca.Function("f", [s], [ca.vertcat(s, 0, s)]), limits=limits(robot), short_way=True)

@@ -257,3 +257,9 @@ def test_files_keep_both_sides(tmp_path):
         again = od.Trajectory.load(tmp_path / f"motion.{kind}")
         assert np.array_equal(again.limits.bounds("dv"), motion.limits.bounds("dv"))
         assert again.limits.v.tolist() == [2.0]
+
+
+def test_a_snap_of_one_sign_moves_nothing_from_rest_to_rest():
+    limits = od.Limits(("z",), v=2.0, d3v=(0, 60.0))
+    with pytest.raises(LimitError, match="d3v of 0 to 60 do not allow"):
+        plan(slider(), [0.0], [1.0], limits=limits, continuity=3)

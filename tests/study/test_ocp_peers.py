@@ -1,4 +1,4 @@
-"""The study of six problems beside YAPSS and dymos: its programs are those of known_optima, and the committed figures."""
+"""The study of six problems beside YAPSS and dymos: its programs have the known optima, its figures are of them all."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ def rows_of(path):
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", our_programs.NUMBERS)
 def test_programs_have_the_known_optima(number):
-    """Those written on one phase for the comparison are the problems of known_optima."""
+    """From five intervals on, by tolerance; guesses are tables for the peers."""
     found = our_programs.refined(number, "radau", 1e-5, 1)
     assert found["objective"] == pytest.approx(our_programs.known(number), rel=2e-5)
     guess = our_programs.guess_of(number)

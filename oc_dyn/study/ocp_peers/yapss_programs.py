@@ -81,7 +81,7 @@ def hypersensitive(intervals, degree):
 
 def goddard(intervals, degree):
     """Problem 21."""
-    ocp, bounds = _begun("goddard", intervals, degree, (1, 0, 1), (None, None, 0.6), (0.01, 0.9))
+    ocp, bounds = _begun("goddard", intervals, degree, (1, 0, 1), (None, None, 0.6), (0.05, 0.5))
     bounds.control.lower[0], bounds.control.upper[0] = 0, 3.5
     bounds.state.lower[:], bounds.state.upper[2] = (1, 0, 0.6), 1
 
