@@ -4,8 +4,8 @@
     subject to  x' = v,  v' = a,  a' = j,  |v| <= 1/2,  |a| <= 1,  |j| <= 4
                 (x, v, a)(0) = (0, 0, 0),  (x, v, a)(T) = (1, 0, 0)
 
-Optimum: every bound is reached: T = d / v + v / a + a / j. A Bernstein
-chain keeps its bounds between nodes.
+Optimum: every bound is reached: T = d / v + v / a + a / j. A Bernstein chain keeps its bounds
+between nodes.
 Source: closed form (textbook).
 """
 

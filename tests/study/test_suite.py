@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oc_dyn as od
 from oc_dyn import cli
 from oc_dyn.optimal_control.integrators import gauss, radau
 from oc_dyn.study import suite
@@ -184,6 +185,13 @@ def test_a_chain_that_begins_with_a_trap_is_caught_or_gets_out():
     for method in (radau(2), radau(3), gauss(3)):
         found = module.problem(40).solve(method=method, initial=low, tolerance=1e-6, check="off", raises=False)
         assert not found.success or found.objective == pytest.approx(module.known(), rel=1e-6)
+
+
+def test_steps_that_lead_to_no_number_are_not_printed(capfd):
+    """x' = u - x^3 by few steps of rk4: ipopt tries steps that overflow, by the hundred."""
+    with pytest.raises(od.SolveError, match="dynamics of x"):
+        suite.load(PROBLEMS[43]).problem(10).solve(method="rk4", solver_options={"max_iter": 60})
+    assert tuple(capfd.readouterr()) == ("", "")
 
 
 def test_a_run_that_stops_on_its_limit_says_so():
