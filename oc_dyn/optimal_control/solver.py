@@ -27,7 +27,8 @@ _OF_CASADI = {
 }  # fmt: skip
 _QUIET = {  # options of CasADi, options of the solver
     "ipopt": (
-        {},
+        # steps that lead to no number are made shorter; each would print a line
+        {"show_eval_warnings": False},
         # limits are kept exactly: ipopt would loosen them by 1e-8
         {"print_level": 0, "sb": "yes", "max_iter": 500, "bound_relax_factor": 0.0},
     ),

@@ -68,7 +68,7 @@ def listed(folder=None):
 def load(path):
     """The module in a file of a problem: problem(nodes, ...) -> Problem; KNOWN or known(...), the optimum, and WITHIN,
     what that may be off by; METHOD, NODES, ASKED, SOURCE; where it has any, TOLERANCE and STARTS of Problem.solve;
-    VARIANTS, a tuple of further arguments; OPTIONS of the solver; EXPLAINED, to follow what the notes say."""
+    MESH, of Problem.with_mesh; VARIANTS, a tuple of further arguments; OPTIONS of the solver."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -106,7 +106,7 @@ def measured(module, variant):
         "iterations": sum(r.iterations for r in rounds) or found.iterations,
         "seconds": f"{seconds:.2f}",
         "source": module.SOURCE,
-        "note": "; ".join(remarks(found, error, asked, getattr(module, "EXPLAINED", ""))),
+        "note": "; ".join(remarks(found, error, asked)),
         "optima of all starts": [objective for objective, status, _ in found.local_optima],
     }
 
@@ -120,20 +120,21 @@ def solved(module, variant, nodes=None, **more):
     """Solution as the module states. nodes: in place of NODES; more: arguments of Problem.solve in place of its own."""
     how = {"method": module.METHOD, "tolerance": getattr(module, "TOLERANCE", None), **given(module)}
     how |= {"starts": getattr(module, "STARTS", 1), "raises": False, "check": "off", **more}
-    return module.problem(nodes or module.NODES, **variant).solve(**how)
+    ocp = module.problem(nodes or module.NODES, **variant)
+    return (ocp.with_mesh(mesh=module.MESH) if hasattr(module, "MESH") else ocp).solve(**how)
 
 
-def remarks(solution, error, asked, explained=""):
-    """Texts about what is not as it should be. explained: follows them."""
+def remarks(solution, error, asked):
+    """Texts about what is not as it should be."""
     if not solution.success:
         yield f"stopped with {solution.status} after {solution.iterations} iterations"
     if not abs(error) <= asked:
         yield "error above what is asked"
     if abs(solution.error.objective) > asked:
-        yield f"estimate above what is asked{explained}"
+        yield "estimate above what is asked"
     seen = solution.check()
     if not seen.ok():
-        yield f"check: {seen.summary()}{explained}"
+        yield f"check: {seen.summary()}"
     if not abs(seen.objective - solution.objective) <= 1e-4 * max(1.0, abs(solution.objective)):
         yield f"the cost integrated along the motion is {seen.objective:.6g}"
 

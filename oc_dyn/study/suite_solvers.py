@@ -21,7 +21,6 @@ from ..runs.points import bar
 from . import suite
 
 LIMIT = 8.0  # [s] for one solve, which most solvers stop at by themselves; the process is ended after twice as long
-MOST = 120  # intervals of a coarse mesh
 TOLERANCE = 1e-5  # of the cost
 PROGRAM = f"from {__name__} import main; main()"  # of a process
 AT_A_TIME = 2  # processes; their seconds are those of the processor
@@ -113,15 +112,12 @@ def main():
 
 
 def solved_once(path, solver, options):
-    """{"success", "status", "iterations", "seconds", "cost", "intervals"} of one solve on a coarse mesh, the first of
-    the variants of a problem."""
+    """{"success", "status", "iterations", "seconds", "cost", "intervals"} of one solve on the mesh that a problem
+    begins with, of equal intervals, the first of its variants."""
     module = suite.load(path)
-    nodes = module.NODES if hasattr(module, "TOLERANCE") else module.NODES // 4
-    while nodes > MOST:
-        nodes //= 2
     arguments = getattr(module, "VARIANTS", ({},))[0]
     begun = time.process_time()
-    ocp = module.problem(nodes, **arguments)
+    ocp = module.problem(**arguments)
     how = {"method": module.METHOD, "solver": solver, "solver_options": options, "time_limit": LIMIT}
     try:
         found = ocp.solve(**how, raises=False, check="off")

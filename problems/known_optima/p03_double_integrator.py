@@ -11,9 +11,8 @@ Source: closed form (textbook).
 import oc_dyn as od
 
 SOURCE = "closed form"
-METHOD, NODES, ASKED, TOLERANCE = "rk4", 10, 1e-6, 1e-7
+METHOD, NODES, ASKED, MESH = "rk4", 4, 1e-6, "free"
 KNOWN = 2.0
-EXPLAINED = " (costates are not unique where a control switches at a node; by meshes it is less)"
 
 
 def problem(nodes=NODES):

@@ -11,7 +11,7 @@ Source: PSOPT, singular_di.
 import oc_dyn as od
 
 SOURCE = "PSOPT singular_di"
-METHOD, NODES, ASKED, TOLERANCE = "rk4", 10, 1e-6, 1e-8
+METHOD, NODES, ASKED, MESH = "rk4", 8, 1e-6, "free"
 KNOWN = 10 / 3
 
 

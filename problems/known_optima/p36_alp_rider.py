@@ -15,9 +15,9 @@ import numpy as np
 import oc_dyn as od
 
 SOURCE = "Betts 2030.856"
-METHOD, NODES, ASKED, TOLERANCE = "radau", 40, 1e-4, 1e-5
+METHOD, NODES, ASKED, TOLERANCE = "radau", 50, 1e-4, 1e-5
 KNOWN, WITHIN = 2030.856, 5e-4
-OPTIONS = {"tol": 1e-8, "mumps_permuting_scaling": 0}  # of the solver; without the latter steps take seconds
+OPTIONS = {"tol": 1e-8, "mumps_permuting_scaling": 0}  # of the solver; without the latter fine meshes take minutes
 
 
 def problem(nodes=NODES):

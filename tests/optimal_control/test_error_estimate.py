@@ -64,7 +64,8 @@ def test_computed_optima(number, method):
     module, digits = of_suite(number), {28: 3e-6, 29: 4e-7, 33: 1e-6, 39: 1e-6, 27: 2e-8}
     variant = getattr(module, "VARIANTS", ({},))[0]
     intervals = {10: 20, 16: 40, 27: 20, 28: 50, 29: 50, 31: 10, 33: 40, 39: 40}[number]
-    found = solved(module.problem(intervals, **variant), method, raises=False)
+    starts = getattr(module, "STARTS", 1)
+    found = solved(module.problem(intervals, **variant), method, raises=False, starts=starts)
     error = found.objective - (module.known(**variant) if hasattr(module, "known") else module.KNOWN)
     estimate = found.error
     off, part = abs(estimate.objective), max(abs(estimate.integration), abs(estimate.controls)) / 100

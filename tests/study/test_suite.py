@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oc_dyn as od
 from oc_dyn import cli
 from oc_dyn.optimal_control.integrators import gauss, radau
 from oc_dyn.study import suite
 
 PROBLEMS = suite.listed()
 TABLE = Path(__file__).parents[2] / "results" / "suite" / "suite.csv"
-WITH_REMARK = {4: "costates are not unique", 5: "costates are not unique"}  # what the table explains
 
 
 def variants(module):
@@ -28,14 +28,14 @@ def about(estimate, error, within=0.0):
 
 
 def stands(row):
-    """A row reaches what was asked, without an unexplained remark; its estimates are about right."""
+    """A row reaches what was asked, without a remark; its estimates are about right."""
     number = int(row["number"])
     error, estimate, by_meshes = (float(row[key]) for key in ("error", "estimate", "by meshes"))
     assert abs(error) <= float(row["asked"])
     within = getattr(suite.load(PROBLEMS[number]), "WITHIN", 0.0)
     assert about(estimate, error, within)
     assert about(by_meshes, error, within)
-    assert not row["note"] or WITH_REMARK.get(number, "nothing") in row["note"]
+    assert not row["note"]
 
 
 def test_about():
@@ -87,8 +87,8 @@ def test_optimum_is_reached(number):
         stands(suite.measured(module, variant))
 
 
-# what multipliers cannot tell: switches at nodes (4, 5); 18 is 0, reached; 7 is exact; 36 takes long
-ROUGH = [n for n in sorted(PROBLEMS) if n not in (4, 5, 7, 18, 36)]
+# on free meshes 3, 4, 5, 12 have no tolerance; 18 is 0, reached; 7 is exact; 36 takes long
+ROUGH = [n for n in sorted(PROBLEMS) if n not in (3, 4, 5, 7, 12, 18, 36)]
 
 
 @pytest.mark.slow
@@ -185,6 +185,13 @@ def test_a_chain_that_begins_with_a_trap_is_caught_or_gets_out():
     for method in (radau(2), radau(3), gauss(3)):
         found = module.problem(40).solve(method=method, initial=low, tolerance=1e-6, check="off", raises=False)
         assert not found.success or found.objective == pytest.approx(module.known(), rel=1e-6)
+
+
+def test_steps_that_lead_to_no_number_are_not_printed(capfd):
+    """x' = u - x^3 by few steps of rk4: ipopt tries steps that overflow, by the hundred."""
+    with pytest.raises(od.SolveError, match="dynamics of x"):
+        suite.load(PROBLEMS[43]).problem(10).solve(method="rk4", solver_options={"max_iter": 60})
+    assert tuple(capfd.readouterr()) == ("", "")
 
 
 def test_a_run_that_stops_on_its_limit_says_so():

@@ -31,7 +31,7 @@ def test_quick_study(tmp_path, capsys, monkeypatch):
 
 def test_a_solve_is_told():
     told = suite_solvers.solved_once(PATHS[7], "ipopt", {})
-    assert (told["success"], told["intervals"]) == (True, 2)
+    assert (told["success"], told["intervals"]) == (True, 8)
     assert told["cost"] == pytest.approx(6)
     refused = suite_solvers.solved_once(PATHS[7], "ipopt", {"tolerance_of_nothing": 1})
     assert set(refused) == {"status"}
