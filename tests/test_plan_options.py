@@ -128,6 +128,7 @@ def test_a_mistake_in_a_pose_is_told_once(capsys):
 PLAN = ["plan", "panda", "--from", *START, "--out", "never_written"]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "words, said",
     [

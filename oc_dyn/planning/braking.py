@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import LimitError, SolveError
 from ..interrupts import TIME_LIMIT
 from ..optimal_control.problem import Problem
-from .motion_problem import KindOfMotion, _bounds, _limit_torque
+from .motion_problem import KindOfMotion, limit_torque, motion_bounds
 from .quantities import BOUNDED
 from .trajectory import Trajectory, of_solution
 
@@ -129,7 +129,7 @@ def _problem(task, sign, T):
     inner = replace(task, limits=task.limits.scaled(**dict.fromkeys(BOUNDED, _INSIDE)))
     c, m, fast = task.continuity, task.moving, sign[task.moving] != 0
     ocp = Problem(_NODES, (_SHORTEST * T, _LONGEST * T), nominal=T)
-    (lower, upper), *rates = _bounds(inner)
+    (lower, upper), *rates = motion_bounds(inner)
     rates[0] = tuple(np.where(fast, side, x) for side, x in zip((-np.inf, np.inf), rates[0], strict=True))
     sizes = [np.where(np.isfinite(pair).any(axis=0), 1.0, np.inf) for pair in rates]
     first = np.array(_excess(task, sign, task.start[1]))
@@ -153,7 +153,7 @@ def _problem(task, sign, T):
     torques = inner.limits.bounded("tau").any() or inner.limits.bounded("dtau").any()
     kind = KindOfMotion(2, not torques, "uniform", 0.0, both_sides=True, derivatives="analytic")
     if torques:
-        _limit_torque(ocp, inner, kind, motion[:4], [ca.DM(inner.limits.unit(k)) for k in ("tau", "dtau")])
+        limit_torque(ocp, inner, kind, motion[:4], [ca.DM(inner.limits.unit(k)) for k in ("tau", "dtau")])
     ocp.start({s: x[m] for s, x in zip(chain, task.start, strict=False)})
     over = ca.vertcat(*_excess(task, sign, motion[1]))
     gaining = ca.vertcat(*(sign[i] * motion[2][i] for i in np.flatnonzero(sign)))

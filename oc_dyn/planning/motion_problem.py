@@ -116,7 +116,7 @@ def motion_problem(task, kind, *, nodes, T, shortest, compiler=None):
     }[kind.mesh]
     ocp = template.with_mesh(nodes, duration, T)
     (chain,) = ocp.description.bernstein
-    for name, (lower, upper) in zip(chain.names, _bounds(task), strict=False):
+    for name, (lower, upper) in zip(chain.names, motion_bounds(task), strict=False):
         if np.isfinite([lower, upper]).any():
             ocp.bound(name, lower, upper)
     ocp.start({s: x[m] for s, x in zip(chain.outputs, task.start, strict=False)})
@@ -131,7 +131,7 @@ def _template(task, kind):
     limits, n, effort = task.limits, len(task.names), kind.mesh == "fixed"
     mesh = "free" if kind.mesh == "free" else "uniform"
     ocp = Problem(1, 1.0 if effort else (SHORTEST, LONGEST), mesh=mesh, nominal=1.0, reusable=True)
-    (lower, upper), *rates = _bounds(task)
+    (lower, upper), *rates = motion_bounds(task)
     sizes = [np.where(np.isfinite(pair).any(axis=0), 1.0, np.inf) for pair in rates]
     chain = ocp.chain(
         "q", int(task.moving.sum()), task.continuity + 1, lower=lower, upper=upper, bounds=sizes, basis="bernstein",
@@ -147,7 +147,7 @@ def _template(task, kind):
     if limits.v_of_q is not None:
         _limit_velocity(ocp, task, q, rates[0], units[2], v_use)
     if effort or not kind.kinematic:
-        _limit_torque(ocp, task, kind, (q, *rates[:3]), units)
+        limit_torque(ocp, task, kind, (q, *rates[:3]), units)
     if kind.mesh == "uniform":
         ocp.minimize(terminal=ocp.relative_step)
     elif kind.mesh == "free":
@@ -176,7 +176,7 @@ def _limit_velocity(ocp, task, q, v, v_unit, v_use):
     ocp.limit(lower, over, upper, name="v_of_q", at=(0.0, 0.5))
 
 
-def _limit_torque(ocp, task, kind, motion, units):
+def limit_torque(ocp, task, kind, motion, units):
     """Limits of torque and its rate at points of the pieces; the effort, if it is what is minimised."""
     f = function(task.robot, "inverse_dynamics", order=1, derivatives=kind.derivatives, friction=task.friction)
     shares = [y / unit for y, unit in zip(f(*motion), units[:2], strict=True)]
@@ -196,7 +196,7 @@ def _limit_torque(ocp, task, kind, motion, units):
         ocp.minimize(integral=ca.sumsqr(shares[0]), points=kind.interior)
 
 
-def _bounds(task):
+def motion_bounds(task):
     """[(lower, upper)] of q, v, ... of the joints that move, up to the derivative that is constant in a piece."""
     limits, m = task.limits, task.moving
     return [tuple(bound[m] for bound in limits.bounds(k)) for k in KINEMATIC[: task.continuity + 2]]

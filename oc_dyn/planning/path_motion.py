@@ -99,7 +99,7 @@ class PathMotion(Motion):
     ) -> None:  # fmt: skip
         self.law, self.curve = read_only(law), curve
         continuity = self.law.shape[1] - 2
-        self._orders = max(ORDERS, continuity + 1)  # derivatives that are computed, those that are continuous at least
+        self._orders = max(ORDERS, continuity + 2)  # derivatives that are computed, those that are saved at least
         super().__init__(
             t, None, joints=joints, units=units, robot=robot, limits=limits, info=info,
             continuity=continuity, friction=friction,

@@ -2,8 +2,9 @@
 
 Limits of derivatives give k at once, from the extremes of the polynomials. Torques are dynamics / k^2 + gravity (and
 what friction adds), so that what gravity takes of a limit stays: k is found by bisection, on a coarse grid first, then
-by what Trajectory.check sees. Without friction every slower motion keeps the limits where one does; with it the
-fastest of the times looked at is taken.
+by what Trajectory.check sees. Torques of every slower motion keep their limits where those of one and gravity alone do;
+with friction, and limits of the torque rate, of which inertia and gravity may take opposite parts, this need not be so:
+the fastest of the times looked at is taken.
 Source: uniform scaling of time, Hollerbach 1984, without its assumption that torque limits are symmetric about gravity.
 """
 

@@ -226,7 +226,7 @@ def test_an_end_that_is_too_fast_is_named():
 
 
 @pytest.mark.parametrize("continuity", [4, pytest.param(5, marks=pytest.mark.slow)])
-def test_smooth_paths_are_as_fast_as_motions_between_their_ends(continuity):
+def test_smooth_paths_are_as_fast_as_motions_between_their_ends(continuity, tmp_path):
     robot, options = slider(), {"continuity": continuity, "nodes": 40}
     options["limits"] = od.Limits(robot.coordinate_names, v=V, dv=10.0, d2v=400.0)
     best = od.plan_point_to_point(robot, [0.0], [1.0], **options).duration
@@ -235,6 +235,9 @@ def test_smooth_paths_are_as_fast_as_motions_between_their_ends(continuity):
     jumps = motion.check().jumps
     assert list(jumps) == ["q", "v", "dv", "d2v", "d3v", "d4v"][: continuity + 1]
     assert all(x < 1e-6 * 100.0**k for k, x in enumerate(jumps.values()))
+    motion.save(tmp_path / "motion.csv", dt=0.01)
+    saved, sampled = od.Trajectory.load(tmp_path / "motion.csv", robot), motion.sample(0.01)
+    assert all(np.allclose(*x, rtol=1e-12) for x in zip(saved.derivatives, sampled.derivatives, strict=True))
 
 
 def test_a_second_try_where_the_first_fails():
