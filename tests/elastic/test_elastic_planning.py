@@ -56,6 +56,7 @@ def test_limits_of_the_links_hold_between_nodes(arm, quantity, limit):
     assert report.shares[quantity].max() > 0.99
 
 
+@pytest.mark.slow
 def test_positions_are_kept_even_at_a_limit(arm):
     """The goal lies on the limit of a joint, and without it the motion swings back past the start."""
     free = el.plan_elastic(arm, START, GOAL, motor_torque=[25, 12], nodes=20)

@@ -155,6 +155,7 @@ def run(words):
     return main([str(w) for w in words])
 
 
+@pytest.mark.slow
 def test_command_plans_along_a_file_and_through_points(tmp_path, capsys):
     file = tmp_path / "way.csv"
     file.write_text("shoulder,elbow\n0.1,0.2\n0.4,-0.3\n0.9,0.1\n")

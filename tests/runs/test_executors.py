@@ -263,6 +263,7 @@ def test_what_cannot_be_swept_is_told(tmp_path):
 # -- Dask ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_dask_loses_nothing_when_a_worker_is_killed(tmp_path):
     distributed = pytest.importorskip("distributed")
     settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}

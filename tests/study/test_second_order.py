@@ -22,6 +22,9 @@ def read(path):
 
 
 @pytest.mark.slow
+
+
+@pytest.mark.slow
 def test_writes_tables_figure_and_manifest(done):
     out, report = done
     tables = {"instructions.csv", "accuracy.csv", "programs.csv"}
@@ -33,6 +36,7 @@ def test_writes_tables_figure_and_manifest(done):
     assert "chain" in report
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_methods(done):
     rows = read(done[0] / "accuracy.csv")
     assert {row["robot"] for row in rows} == {"chain", "tree"}
@@ -44,6 +48,7 @@ def test_errors_are_those_of_the_methods(done):
     assert best > max(float(row["max_abs"]) for row in rows if row["method"] == "finite_difference_2")
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_the_functions(done):
     counts = {(r["quantity"], r["method"]): int(r["instructions"]) for r in read(done[0] / "instructions.csv")}
     f = od.function(od.robots.double_pendulum(), second_order.INVERSE)

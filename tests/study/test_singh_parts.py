@@ -85,6 +85,7 @@ def small(monkeypatch):
     monkeypatch.setattr(singh_parts, "COMPILED", {"composite": 2})
 
 
+@pytest.mark.slow
 def test_measured_tables(small, tmp_path):
     counts, clock, shares = singh_parts.measure(tmp_path, True, "serial", tqdm(disable=True))
     assert read(tmp_path / "terms.csv") == [

@@ -8,6 +8,7 @@ from oc_dyn.errors import SolveError
 from oc_dyn.study import solvers
 
 
+@pytest.mark.slow
 def test_quick_study(tmp_path):
     solvers.run(tmp_path, quick=True)
     with open(tmp_path / "solvers.csv", encoding="utf-8") as file:
