@@ -107,6 +107,7 @@ def test_the_robots_own_links_may_be_called_payload():
         plan_options.goal_at(double, "0,0.2,0", None, [0.0] * 3)
 
 
+@pytest.mark.slow
 def test_what_ends_a_path_is_in_its_manifest(capsys, tmp_path):
     words = ["plan", "panda", "--from", *START, "--via", *(x + 0.1 for x in START), "--to-pose", "0.45,0.1,0.4"]
     words += ["--nodes", "20", "--continuity", "2", "--quiet", "--out", tmp_path]
@@ -172,6 +173,7 @@ def test_a_frame_keeps_the_robot_as_it_is():
             panda.with_frame(*bad)
 
 
+@pytest.mark.slow
 def test_a_word_where_nothing_limits_accelerations(capsys, tmp_path):
     words = ["plan", "planar_2r", "--from=-1.2,0.5", "--to=-0.5,-0.8", "--nodes", "12", "--out", str(tmp_path)]
     assert cli.main(words) == 0

@@ -124,6 +124,7 @@ int main(void) {
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_two_robots_in_one_program(tmp_path):
     """One in double precision, in parts, the other in single precision: no symbol and no type is mixed up."""

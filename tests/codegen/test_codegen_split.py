@@ -84,6 +84,7 @@ def test_c_of_parts_has_no_tests_and_no_copies():
     assert "if (res[0]!=0) res[0][0]=" in c_source([f], "code")  # others may be called without an output
 
 
+@pytest.mark.slow
 def test_parts_within_other_functions(tmp_path):
     """Results of parts may be read again where somebody else calls them: in C too, with and without their chain."""
     try:

@@ -156,6 +156,7 @@ def rigid_time(nodes):
     return ocp.solve().duration
 
 
+@pytest.mark.slow
 def test_stiff_springs_tend_to_the_rigid_arm():
     rigid, times = rigid_time(20), []
     for factor in (1, 10, 100):

@@ -199,6 +199,7 @@ def test_extreme_numbers(place):
             sane(lambda x=x: NUMBERS[place](x))
 
 
+@pytest.mark.slow
 def test_some_extreme_numbers():
     rng = np.random.default_rng(0)
     for place in sorted(NUMBERS):

@@ -256,6 +256,7 @@ def test_block_and_articulated_inertias_complete_alike(name, rows):
         assert relative(t[others], tau[others]) == 0
 
 
+@pytest.mark.slow
 def test_long_chains_do_not_need_the_mass_matrix():
     """The default grows with the number of joints, not with its cube."""
     counts = []

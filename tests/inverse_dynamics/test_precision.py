@@ -18,6 +18,7 @@ def analytic(robot, quantity, order):
     return [(m, od.function(robot, quantity, order=order, method=m)) for m in able]
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_inverse_dynamics(name):

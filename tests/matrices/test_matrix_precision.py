@@ -204,6 +204,7 @@ def test_mass_matrix_and_gravity_alone(name):
             assert worst(derivatives(robot, quantity, method), series) < 1e-11, (quantity, method)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_coriolis_matrix_alone(name):

@@ -137,6 +137,7 @@ def agree(seed):
         assert abs(found[method][1]) < 1e-4 + 1e-6 / abs(found["cost"]), (seed, method)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_all_methods_find_the_optimum(seed):

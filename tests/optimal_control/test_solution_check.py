@@ -436,6 +436,7 @@ def test_an_equation_and_a_limit_said_together():
     assert found[True].worst == pytest.approx(found[False].worst)
 
 
+@pytest.mark.slow
 def test_fast_motions_within_an_interval_are_seen():
     """Two intervals of ten swings each, by a method that steps finely: nodes alone tell nothing of the swings."""
 

@@ -549,6 +549,7 @@ def test_several_starts_find_the_best(method):
     assert again.iterations == alone.iterations  # guesses are as they were
 
 
+@pytest.mark.slow
 def test_starts_on_processes():
     ocp, p = round_a_disc(10)
     here, there = (ocp.solve(starts=3, seed=1, check="off", executor=e) for e in ("serial", "processes:2"))

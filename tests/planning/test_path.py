@@ -28,6 +28,7 @@ def test_comes_to_the_time_of_the_second_order_optimum(panda, nodes, ratio):
     assert motion.check(dt=2e-4).worst < 1.0015
 
 
+@pytest.mark.slow
 def test_all_limits_hold_between_nodes_and_the_torque_rate_costs_time(panda):
     times = []
     for share in (0.6, 0.2, 0.05):
@@ -198,6 +199,7 @@ def circle(panda, radius):
     return ca.Function("circle", [S], [ca.SX(ca.DM(at["R"])), ca.DM(at["p"]) + way])
 
 
+@pytest.mark.slow
 def test_a_frame_follows_a_path_of_poses(panda):
     pose = circle(panda, 0.12)
     way, at, degree = od.pose_path(panda, "panda_link8", pose, HOME + 0.02, tolerance=1e-5)

@@ -129,6 +129,7 @@ def test_a_corner_that_is_asked_for():
     assert "stops" not in along(way, table()).info
 
 
+@pytest.mark.slow
 def test_functions_that_turn_back():
     """They are passed with an acceleration at the turn: 0 to 1 to -1 to 0."""
     s = ca.SX.sym("s")

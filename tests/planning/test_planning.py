@@ -221,6 +221,7 @@ def test_torques_that_bulge_between_nodes_do_not_slow_all_of_a_motion(continuity
     assert motion.duration < 1.08 * 2 * np.sqrt(1 / 20)
 
 
+@pytest.mark.slow
 def test_coarse_grid_is_tightened_between_nodes(arm, monkeypatch):
     # torque is bounded at the nodes only: where it binds, the first solution exceeds it in between
     motion = plan(arm, A, B, nodes=24)
@@ -259,6 +260,7 @@ def test_continuity_is_as_asked(arm, limits):
     assert durations == sorted(durations)
 
 
+@pytest.mark.slow
 def test_snap_is_bounded(arm, limits):
     snap = Limits(limits.joints, q=limits.q, v=limits.v, dv=limits.dv, d2v=limits.d2v, d3v=2500.0)
     motion = plan(arm, A, B, limits=snap, nodes=30)

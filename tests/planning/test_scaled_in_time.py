@@ -58,6 +58,7 @@ def test_unequal_limits():
     assert found.duration == pytest.approx(np.sqrt(PEAKS["dv"][1] / 2), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_torque_under_gravity():
     """tau = m g + m z''/k^2 <= limit: gravity does not scale."""
     top = MASS * G + 3.0

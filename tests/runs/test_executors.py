@@ -71,6 +71,7 @@ def test_exception_that_cannot_travel_does_not_end_the_pool():
         assert f"'{name}'" in str(found[number][1])
 
 
+@pytest.mark.slow
 def test_point_of_a_killed_worker_runs_again(tmp_path):
     points = [(k, str(tmp_path), 3) for k in range(6)]
     found = collected(P.killed_once, points, "processes:2")
@@ -156,6 +157,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
 @pytest.mark.sample("processes:2")
 @pytest.mark.parametrize("executor", ["serial", "processes:2"])

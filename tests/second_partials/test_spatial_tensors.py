@@ -218,6 +218,7 @@ def _identities(x, i, j, t):
     return moved, speeds
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_derivative_identities(fields, seed):

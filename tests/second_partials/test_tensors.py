@@ -174,6 +174,7 @@ def test_as_tensor():
             as_tensor(wrong)
 
 
+@pytest.mark.slow
 def test_instructions_of_the_panda():
     panda = od.robots.panda()
     count = {m: od.function(panda, INVERSE, method=m).n_instructions() for m in ("composite", "ad", "ad_pure")}

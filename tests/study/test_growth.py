@@ -28,6 +28,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_writes_tables_figures_and_manifest(done):
     out, report = done
     pictures = {"growth.png", "bodies.png", "memory.png"}
@@ -41,6 +42,7 @@ def test_writes_tables_figures_and_manifest(done):
     assert "forward ad_via_inverse" in report
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_the_functions(done):
     measured = {
         (r["quantity"], r["method"], r["robot"], r["bodies"], r["order"]): r for r in read(done[0] / "growth.csv")
@@ -65,6 +67,7 @@ def test_counts_are_those_of_the_functions(done):
     assert int(row["instructions"]) == od.function(od.robots.tree(6), "forward_dynamics").n_instructions()
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_functions(done):
     rows = read(done[0] / "growth.csv")
     panda = od.robots.panda()
@@ -90,6 +93,7 @@ def test_work_in_a_new_process():
 POINT = {"quantity": "inverse_dynamics", "method": "taylor", "robot": "panda", "bodies": 7, "order": 2}
 
 
+@pytest.mark.slow
 def test_goes_on_where_it_was(done, tmp_path, monkeypatch):
     whole = read(done[0] / "growth.csv")
     plan = growth._over_orders(range(4))[:1]

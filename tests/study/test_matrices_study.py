@@ -9,6 +9,7 @@ import oc_dyn as od
 from oc_dyn.study import load, native
 
 
+@pytest.mark.slow
 def test_matrices(tmp_path):
     report = load("matrices")(tmp_path, quick=True)
     with open(tmp_path / "matrices.csv", newline="", encoding="utf-8") as file:

@@ -31,7 +31,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 def test_writes_tables_figures_manifest_and_report(name, tmp_path):
     with clone(tmp_path / "clone") as quick:

@@ -72,6 +72,7 @@ def test_limits_are_kept_and_penalties_are_not(done):
     assert float(soft[0]["cost"]) < min(float(row["cost"]) for row in ours)  # what it gains by passing them
 
 
+@pytest.mark.slow
 def test_judge_sees_what_is_wrong():
     of = problem.Reach(5, np.full(7, 50.0), np.full(7, 0.5))
     _, solved = problem.prepared(of, problem.Way("oc_dyn", "fatrop", "exact"), None)
