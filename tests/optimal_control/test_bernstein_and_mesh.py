@@ -45,6 +45,7 @@ def test_free_mesh_finds_the_optimum_exactly():
     assert np.abs(motion.sample(np.linspace(0, motion.duration, 2001)).v).max() < V * (1 + 1e-6)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis, method", [("taylor", "rk4"), ("bernstein", "rk4"),
                                                ("rates", "rk4"), ("rates", "euler"), ("rates", "collocation"),
                                                ("rates", "hermite_simpson")])  # fmt: skip
@@ -100,6 +101,7 @@ def test_free_mesh_with_bounds_of_the_duration():
     assert ocp.solve().duration == pytest.approx(1.9, rel=1e-7)  # SHORTEST is less
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 def test_ends_in_motion(solver):
     """Through both ends at 0.4: accelerated to the middle, v^2 = 0.4^2 + A D, then braked."""
@@ -169,6 +171,7 @@ def test_limits_within_intervals_of_a_taylor_chain():
     assert sum((rows >= 0).sum() for rows in found.transcribed.assembly.stage_rows) == 6
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mesh", ["uniform", "free"])
 def test_lobatto_sums_and_means(mesh):
     """The integral of q^2 along q = t^2 on [0, 1], of degree 4, exact with 2 interior points; at rest at its ends there
@@ -231,6 +234,7 @@ def test_a_nominal_duration_of_a_free_mesh_reaches_the_bounds():
 # -- costs and limits within intervals of what is known there ----------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["taylor", "bernstein"])
 @pytest.mark.parametrize("points", [3, None])
 def test_integrals_on_a_free_mesh_are_those_of_each_interval(basis, points):
@@ -264,6 +268,7 @@ def test_an_integral_of_a_chain_and_a_state_with_a_rate_is_refused_on_a_free_mes
         ocp.solve()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["taylor", "bernstein"])
 def test_rates_that_read_a_chain(basis):
     """Held over an interval: off by order 1, which the check tells, and refused on a free mesh."""
@@ -286,6 +291,7 @@ def test_rates_that_read_a_chain(basis):
         ocp.solve()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["hermite_simpson", "trapezoidal", "rk4"])
 def test_what_is_not_known_within_an_interval_is_refused(method):
     def problem():
@@ -349,6 +355,7 @@ def test_bounds_change_without_building_anew():
         ocp.bound("dq", -1, 1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["rk4", "collocation"])
 def test_bounds_of_named_limits_change_everywhere_and_checks_go_by_those_of_the_solve(method):
     """At nodes, and at the points of a method."""
@@ -471,6 +478,7 @@ def test_guesses_that_are_tables_are_interpolated_by_with_mesh():
     assert ocp.numbers.guess["x"].shape == (9, 1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["rates", "bernstein"])
 def test_solutions_are_guesses_from_mesh_to_mesh(basis):
     found = {}
@@ -516,6 +524,7 @@ def test_multipliers_are_carried_to_a_problem_with_more_rows():
     assert g.size == many.multipliers[1].size
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mesh", ["uniform", "free"])
 def test_problems_and_solutions_are_sent(mesh):
     found, (q, *_) = fastest(mesh=mesh)
@@ -580,6 +589,7 @@ def test_what_does_not_fit_is_told():
         other.goal({q: 2.0})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scale", [0, np.nan, -1.0, np.inf, [], [1.0, 1.0], [1, 2, 3, 4], np.ones(3), [0.0, 1, 1], "x"])
 def test_scales_of_chains_that_do_not_fit(scale):
     ocp = od.Problem(5, 1.0)
@@ -588,6 +598,7 @@ def test_scales_of_chains_that_do_not_fit(scale):
     ocp.chain("q", 2, 2, scale=np.ones(2), basis="bernstein")  # nothing is left of the others
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("guess", [np.nan, [0, 0, 0, 0], [], [0, np.inf], np.full((6, 1), np.nan), "x"])
 def test_guesses_of_chains_that_do_not_fit(guess):
     ocp = od.Problem(5, 1.0)

@@ -59,6 +59,7 @@ def test_bryson_denham_has_its_optimum_on_few_intervals(scheme, degree):
         assert abs(module.problem(nodes).solve(method="collocation", check="off").objective - 4) > 5e-2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_bryson_denham_on_ten_intervals(scheme):
     """With nodes where the motion reaches its ceiling and leaves it the optimum is exact; on equal intervals, where it
@@ -142,6 +143,7 @@ def test_a_polynomial_that_leaves_its_bounds_is_seen():
     assert not solution.check().ok()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", [radau(4), gauss(4), gauss(5, 2)], ids=str)
 def test_the_control_that_is_checked_is_the_one_that_was_transcribed(method):
     """x' = cos(x) + u from the polynomials of the solution, by many small steps of Euler's method, extrapolated."""
@@ -172,6 +174,7 @@ def test_the_control_that_is_checked_is_the_one_that_was_transcribed(method):
     assert solution.check(1e-9).objective == pytest.approx(solution.objective, rel=1e-6)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("control_degree", [1, 2])
 def test_equations_of_controls_hold_at_as_many_points_as_controls_have_coefficients(scheme, control_degree):
@@ -191,6 +194,7 @@ def test_equations_of_controls_hold_at_as_many_points_as_controls_have_coefficie
     assert ocp.solve(method=scheme(3, control_degree), solver_options=EXACT, check="off").success
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_limits_hold_at_points_and_at_both_ends(scheme):
     """Largest x(T) with x' = u, u <= 1 - t: limits with controls bind in all the interval, states at their points."""
@@ -210,6 +214,7 @@ def test_limits_hold_at_points_and_at_both_ends(scheme):
     assert 0.44 < states.max() < 0.45 + 1e-8
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_free_mesh_finds_switches(scheme):
     ocp = od.Problem(6, (0.1, 10.0), mesh="free", nominal=2.0)
@@ -223,6 +228,7 @@ def test_a_free_mesh_finds_switches(scheme):
     assert solution.duration == pytest.approx(2, abs=1e-7)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_controls_may_jump_at_nodes_and_between_phases(scheme):
     solution = known(11).problem(4).solve(method=scheme(3), solver_options=EXACT)
@@ -253,6 +259,7 @@ def test_what_changes_within_intervals_is_not_known_there():
         ocp.solve(method="gauss")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_methods_are_values(scheme):
     assert scheme(3) == METHODS[scheme.__name__]
@@ -271,6 +278,7 @@ def test_methods_are_values(scheme):
             scheme(*wrong)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", [radau(2), gauss(4, 2)], ids=str)
 def test_solutions_are_sent(method):
     solution = swing(8).solve(method=method, check="off")
@@ -281,6 +289,7 @@ def test_solutions_are_sent(method):
     assert other.check().worst == pytest.approx(solution.check().worst, abs=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["radau", "gauss"])
 def test_predictive_control(method):
     ocp = od.Problem(8, 1.0)
@@ -318,6 +327,7 @@ def test_rules_integrate_powers_as_far_as_their_order(scheme, degree):
         assert (abs(solution["x"][-1, 0] - 1 / p) < 1e-9) == right
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["radau", "gauss", "hermite_simpson", "trapezoidal"])
 def test_a_mean_of_controls_that_change_within_intervals_is_refused(method):
     """They would be zero at the starts of intervals, at no cost."""

@@ -112,6 +112,7 @@ def test_a_body_without_contacts_falls():
     assert max(motion.report(0.7).values()) < 1e-6
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "wrong, error, words",
     [

@@ -167,6 +167,7 @@ def test_a_bound_that_is_reached():
     assert found.costates[0] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method, near", [("hermite_simpson", 1e-3), ("trapezoidal", 0.03)])
 def test_the_hamiltonian_is_constant_and_least(method, near):
     """Of a problem that time does not appear in; u minimises it: u = -costate of v."""
@@ -214,6 +215,7 @@ def test_a_taylor_chain_has_them():
     assert found.costates[:, 1] == pytest.approx(12 * found.t - 6, abs=0.02)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["bernstein", "b_spline"])
 def test_coefficients_have_none(basis):
     ocp = od.Problem(10, 1.0)

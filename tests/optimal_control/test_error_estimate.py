@@ -34,6 +34,7 @@ def pendulum(nodes, scale=1.0, mesh="uniform"):
     return ocp
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scale", [1.0, 1e-4, 1e4])
 @pytest.mark.parametrize("method", ["euler", "rk4"])
 def test_objective_of_the_program_with_exact_integration(method, scale):
@@ -165,6 +166,7 @@ def rotation(nodes):
     return ocp
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["rk4", "trapezoidal"])
 @pytest.mark.parametrize("problem", [softened, far_limit, least_maximum, rotation])
 def test_other_words(problem, method):
@@ -208,6 +210,7 @@ def test_two_meshes(method, mesh):
     assert "24 intervals" in str(compared)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("size", [1e3, 1e6])
 def test_large_costs_have_an_estimate_too(size):
     """Constant controls lose 12 / (n^2 - 1) of 12: (-12 t + 6) in means over n intervals."""
@@ -256,6 +259,7 @@ def test_two_meshes_of_states_on_manifolds():
     assert before.finer.objective == pytest.approx(0.64, abs=1e-6)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["gauss", "hermite_simpson", "rk4"])
 def test_costates_in_front_of_a_join(method):
     """They are those behind it times its derivative: without that the last interval seems to lose a lot."""
@@ -329,6 +333,7 @@ def test_controls_that_maps_read_are_what_they_are():
     assert found.error.objective == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_errors_of_intervals_are_those_of_the_check(method):
     found = solved(pendulum(12), method)

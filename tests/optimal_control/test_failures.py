@@ -34,6 +34,7 @@ def message(ocp, **how):
 # -- worst rows ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 def test_what_cannot_hold_together_is_named_first(solver):
     ocp, *_ = double_integrator(1.0)
@@ -65,6 +66,7 @@ def violation(values, lower, upper):
     return np.maximum(0, np.maximum(lower - values, values - upper))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson", "trapezoidal"])
 def test_worst_rows_are_those_of_the_limits_evaluated_again(method):
     ocp, x, v, u = double_integrator((0.5, 1.2))
@@ -154,6 +156,7 @@ def test_bernstein_chains_are_told_in_their_own_units():
     assert row.lower == pytest.approx(1.0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["rk4", "radau"])
 def test_states_on_manifolds(method):
     """Two radians in one second at one radian per second."""
@@ -246,6 +249,7 @@ def test_a_derivative_that_is_infinite():
     assert "the derivative of the cost u^2 + sqrt(x) by x is inf at node 0, where x = 0" in text
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("where", ["rate", "cost"])
 def test_fatrop_is_not_asked_from_where_it_does_not_come_back(where):
     """It searches without an end where a derivative is infinite; a root of zero has one."""

@@ -69,6 +69,7 @@ def pendulum(nodes):
     return ocp
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", [implicit(2), implicit(3, 2), implicit(1, scheme="gauss")], ids=str)
 def test_derivatives_are_exact(method):
     """Jacobian and Hessian of a stage by central differences."""
@@ -100,6 +101,7 @@ def test_it_takes_few_newton_iterations_of_ipopt():
     assert counts["implicit"] <= counts["rk4"] + 3
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["fatrop", "sqpmethod"])
 def test_every_solver(solver):
     found = pendulum(12).solve(method="implicit", solver=solver)

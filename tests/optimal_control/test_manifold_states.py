@@ -66,6 +66,7 @@ def reorientation(nodes=10, T=2.0, theta=1.0, start=UNIT, sign=1.0, **more):
 GROUPS = ("spherical", "planar", "free")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("size", [0.0, 1e-9, 1e-3, 0.3, 0.999, 1.001, 2.5, 5.5])
 @pytest.mark.parametrize("kind", GROUPS)
 def test_steps_move_with_the_velocity(kind, size):
@@ -83,6 +84,7 @@ def test_steps_move_with_the_velocity(kind, size):
     assert along == pytest.approx(flat(jt.rate(kind, ca.DM(moved), ca.DM(v))), abs=2e-13)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", GROUPS)
 def test_second_derivatives_of_steps_are_finite_at_zero_and_smooth_where_series_end(kind):
     dv, v, lam = (ca.SX.sym(n, jt.NV[kind]) for n in ("dv", "v", "lam"))
@@ -296,6 +298,7 @@ def test_the_shortest_way_of_a_pose_is_straight():
 # -- norms ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["radau", "gauss"])
 def test_what_does_not_move_is_measured_by_what_does(method):
     """Along x by 1 m and about z: y is zero but for the error of the polynomials, a micrometre."""
@@ -329,6 +332,7 @@ def test_norms_are_one_far_from_convergence(method, iterations):
     assert np.abs(norms(found) - 1).max() < 1e-14
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("length", [0.3, 1.0, 2.0])
 def test_steps_keep_the_length_of_a_quaternion(length):
     """Stages at any unknowns, as a solver meets them on its way: intervals that turn by up to 4 rad."""
@@ -354,6 +358,7 @@ def test_random_guesses_do_not_wind(method):
     assert all(min(abs(x - 1), abs(x / (2 * np.pi / 2.9 - 1) ** 2 - 1)) < 0.02 for x in ways)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scale", [1.0, 0.2, 4.0])
 def test_distances_to_a_goal(scale):
     """4 tan(angle / 4) about the axis, either sign and any length being the same, finite from half a turn on."""
@@ -547,6 +552,7 @@ def test_a_spin_is_periodic_with_either_sign(method, turns):
     assert found[o][0] @ found[o][-1] == pytest.approx((-1.0) ** turns, abs=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("start", [True, False])
 def test_periodic_up_to_a_turn(start):
     """The least integral of w'w / 2 over 1 s that ends 3.5 rad on about the body's axis: 3.5^2 / 2."""
@@ -744,6 +750,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused(what):
     call, message = REFUSED[what]

@@ -52,6 +52,7 @@ def test_known_optima(number, method, asked):
     assert steps.max() > 2 * steps.min()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 def test_every_solver_takes_them(solver):
     ocp = on_other_meshes(load(listed()[11]).problem(12))
@@ -172,6 +173,7 @@ def test_guesses_keep_their_time_where_phases_get_other_numbers_of_intervals():
     assert other.solve()[time][:, 0] == pytest.approx(states[:, 1], abs=1e-12)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("points, power", [(0, 1), (1, 3), (3, 7)])
 def test_sums_at_points_are_exact_for_polynomials(points, power):
     """The end of an interval counts for itself: it is not as long as the next."""
@@ -317,6 +319,7 @@ def test_a_controller_does_not_move_its_memory():
 # -- refusals -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "mesh, words",
     [
@@ -366,6 +369,7 @@ def test_several_phases_have_a_mesh_each():
         ocp.with_mesh([5, 0])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["b_spline", "bernstein"])
 def test_chains_on_equal_times_are_refused(basis):
     with pytest.raises(od.OrderError, match=r"equal length|equal times"):

@@ -289,6 +289,7 @@ def test_rows_of_one_unknown_stay_rows():
     assert ours.multipliers[1] == pytest.approx(theirs.multipliers[1], abs=1e-9)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal"])
 def test_an_active_constraint_is_as_a_limit_of_the_problem(method):
     ocp, x, v, u = pushed()
@@ -454,6 +455,7 @@ def test_copies_are_changed_alone():
     assert float(g(0)) == pytest.approx(tight, rel=1e-6)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["sqpmethod", "fatrop"])
 def test_another_solver(solver):
     ocp, x, v, u = pushed()
@@ -498,6 +500,7 @@ def test_warm_start_and_another_hessian():
     assert found.iterations == again.iterations
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_solution_can_be_sent_and_saved(changed, tmp_path):
     ocp, *_ = pushed()

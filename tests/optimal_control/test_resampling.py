@@ -48,6 +48,7 @@ def by_small_steps(f, y, times, parts=400):
     return y
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["hermite_simpson", "gauss", "radau"])
 def test_polynomials_of_the_method_are_the_closed_form(method):
     ocp, x, v, u = least_effort()
@@ -93,6 +94,7 @@ def test_states_between_nodes_are_those_of_an_integration(method):
     assert np.abs(chord - right).max() > 2e-4  # a straight line would be seen
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["taylor", "bernstein", "b_spline"])
 def test_chains_are_their_polynomials(basis):
     ocp = od.Problem(9, (0.5, 3.0))
@@ -180,6 +182,7 @@ def test_samples_are_a_table_by_name():
     assert solution.resample(times=[0.5]).t.tolist() == [0.5]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "how, words",
     [
@@ -281,6 +284,7 @@ def test_figures(ending, tmp_path):
     assert np.nanmax(bounds[-1].get_ydata()) == 1.2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["motion", "motion.xyz"])
 def test_figures_of_no_format(name, tmp_path):
     solution = least_effort()[0].solve(check="off")

@@ -44,6 +44,7 @@ def rows(check, what):
     return {r.name: r for r in check.rows if r.what == what}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_right_optimum_is_not_flagged(method):
     ocp, *_ = double_integrator()
@@ -79,6 +80,7 @@ def test_defects_are_those_of_the_closed_form():
     assert check.uncertainty < 1e-7
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_defects_shrink_with_the_order_of_the_method(method):
     """x' = cos(x) + u from 0 at a control that is fixed: the error of a step is of one order more."""
@@ -191,6 +193,7 @@ def test_arguments_are_named():
 # -- one of everything, and what a problem is made of ---------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("nodes", [1, 7])
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)
@@ -207,6 +210,7 @@ def test_one_state_and_one_control(method, solver, nodes):
     assert np.abs(solution[u] - 1).max() < 1e-4
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_one_state_without_controls(method):
     ocp = od.Problem(4, (0.5, 2.0))
@@ -217,6 +221,7 @@ def test_one_state_without_controls(method):
     assert ocp.solve(method=method, check="raise").duration == pytest.approx(1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("nodes", [1, 5])
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in MOVING])
 def test_one_state_that_is_a_map(method, nodes):
@@ -229,6 +234,7 @@ def test_one_state_that_is_a_map(method, nodes):
     assert ocp.solve(method=method, check="raise").objective == pytest.approx(1 / nodes**2)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", MOVING)
 def test_controls_of_maps_are_those_of_intervals(method):
     """With controls at nodes, or that change, a map would take one end of its interval and the cost all."""
@@ -366,6 +372,7 @@ def test_a_contact_body_stays_on_its_manifold():
     assert rows(solution.check(), "norm")["quaternion q[0]"].error == pytest.approx(0.1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("hessian", ["exact", "gauss_newton"])
 @pytest.mark.parametrize("method", METHODS)
 def test_squares_are_integrated_by_the_rule_of_the_method(method, hessian):
@@ -458,6 +465,7 @@ def test_fast_motions_within_an_interval_are_seen():
     assert rows(check, "limit")["swing"].value > 0.99
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fast", [1e2, 1e4, 1e6])
 def test_stiff_dynamics_are_no_defect(fast):
     ocp = od.Problem(20, 1.0)
@@ -555,6 +563,7 @@ def test_a_rate_is_not_spread_over_the_rows_of_a_state():
     ocp.rate(x, 0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["taylor", "bernstein"])
 def test_every_solution_is_judged_by_the_bounds_it_was_solved_with(basis):
     ocp = od.Problem(6, (0.2, 5))
@@ -587,6 +596,7 @@ def slid(method, nodes=4, **more):
     return ocp.solve(method=method, check="off")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method, counts", [("hermite_simpson", True), ("trapezoidal", False), ("euler", False)])
 def test_the_objective_is_compared_with_the_cost_along_the_motion(method, counts):
     solution = slid(method)  # all nodes and midpoints lie where the sine is zero: x = t
@@ -613,6 +623,7 @@ def test_costs_that_the_method_integrates_well_leave_no_gap():
     assert rows(tiny.solve(check="off").check(), "cost")["the objective"].error == 0  # nothing but noise
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("factor", [1.0, 1e-2, -1e3])
 @pytest.mark.parametrize("shift", [0.0, 1.0, -1.0])
 def test_differences_are_measured_by_what_they_are_of(shift, factor):

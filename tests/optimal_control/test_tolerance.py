@@ -81,6 +81,7 @@ METHODS = "radau", "hermite_simpson", "rk4", "collocation"
 NOT_FOR = {(16, "hermite_simpson"), (21, "hermite_simpson"), (24, "hermite_simpson")}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "number, method", [cases(n, method) for n in OPTIMA for method in METHODS if (n, method) not in NOT_FOR]
 )
@@ -430,6 +431,7 @@ def test_values_that_vary_along_the_nodes_are_refused():
     assert ocp.solve(method="radau", tolerance=1e-6, parameters={wind: 1.0}).success
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["taylor", "b_spline", "bernstein"])
 def test_chains(basis):
     """Those on equal intervals get twice as many, others where it pays."""
@@ -476,12 +478,14 @@ def test_a_method_of_ones_own_without_an_order(exact):
     assert found.objective == pytest.approx(exact, rel=5e-3)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("tolerance", [0, -1.0, np.nan, np.inf, "fine", True, [1e-6, 1e-3]])
 def test_what_is_no_tolerance(tolerance):
     with pytest.raises(od.ShapeError, match="tolerance"):
         smooth()[0].solve(tolerance=tolerance)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("more", [{"rounds": 0}, {"rounds": 1.5}, {"most_nodes": 0}])
 def test_what_are_no_limits(more):
     with pytest.raises(od.ShapeError, match=next(iter(more))):
@@ -491,6 +495,7 @@ def test_what_are_no_limits(more):
 # -- nodes that move ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["rk4", "radau", "collocation"])
 def test_nodes_move_to_where_controls_switch(method):
     ocp, x, v, u = bang_bang()

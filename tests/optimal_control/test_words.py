@@ -54,6 +54,7 @@ def test_a_variable_has_one_value_in_all_phases(method, solver):
     assert np.ptp(found[a]) < 1e-9
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 def test_a_variable_at_its_bound(solver):
     """A way d costs 6 d^2 + (d - 0.2)^2, least at 0.03: its lower bound decides."""
@@ -279,6 +280,7 @@ def test_a_shift_and_an_expression():
         ocp.periodic({x: [1, 2]})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
 def test_a_periodic_turn_of_a_body(solver):
     """A top that spins freely comes back by whole turns: with its quaternion's sign changed after one."""
@@ -529,6 +531,7 @@ def length_round_a_disc(side):
     return 2 * np.sqrt(distance**2 - 0.25) + 0.5 * (angle - 2 * np.arccos(0.5 / distance))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["hermite_simpson", "collocation"])
 def test_several_starts_find_the_best(method):
     ocp, p = round_a_disc()
@@ -573,6 +576,7 @@ def test_starts_that_all_fail():
     assert ocp.solve(starts=2, parameters={m: 9.0}, initial=ocp.solve(parameters={m: 9.0})).success
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("basis", ["taylor", "b_spline", "bernstein"])
 def test_starts_of_chains(basis):
     ocp = od.Problem(6, 1.0)

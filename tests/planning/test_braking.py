@@ -25,6 +25,7 @@ def plan(*task, robot=None, **options):
     return od.plan_point_to_point(robot or slider(), *task, **options)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("v0", [3.0, -3.0, 1.05])
 def test_least_time_of_a_triple_integrator(v0):
     """The acceleration falls at the rate J to -A and stays there: over / A + A / (2 J); or sqrt(2 over / J)."""

@@ -109,6 +109,7 @@ def test_figures_say_what_is_infinite():
 # -- extremes, both sides ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("degree", [2, 3, 4, 6])
 def test_extremes_of_polynomials(degree):
     rng = np.random.default_rng(degree)
@@ -134,6 +135,7 @@ def test_a_peak_between_samples_is_found():
     assert (row.quantity, row.share, row.time) == ("v", pytest.approx(2.0), pytest.approx(0.5, abs=1e-3))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("q, end", [((-0.2, 5.0), -0.2), ((-5.0, 0.2), 0.2)])
 def test_either_end_of_an_unequal_range(q, end):
     there_and_back = motion([0, 1, 2], [[0, np.sign(end), 0], [np.sign(end), -np.sign(end), 0]])
@@ -149,6 +151,7 @@ def test_wide_ranges_make_no_light_of_an_excess():
     assert not report.ok()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("v, side", [(0.5, 1), (-0.5, -1)])
 def test_both_sides_of_velocity_limits_that_depend_on_the_position(v, side):
     """Neither may it go faster than 0.4 nor, where it has to go, slower than that."""
@@ -180,12 +183,14 @@ def needed(plan, damping=0.0, friction=0.0):
     return (INERTIA * s.dv + damping * s.v + friction * np.sign(np.round(s.v, 9)))[:, 0]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("drag", [{"damping": 5}, {"friction": 2}, {"damping": 0.3, "friction": 1.5}])
 def test_plans_keep_torque_limits_with_friction(drag):
     plan = od.plan_point_to_point(arm(**drag), [-1], [1], nodes=20)
     assert 0.9 < np.abs(needed(plan, **drag)).max() / 5 < 1.0015
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("drag", [{"damping": 5}, {"friction": 2}, {"damping": 0.3, "friction": 1.5}])
 def test_motions_along_paths_keep_torque_limits_with_friction(drag):
     along = od.plan_along_path(arm(**drag), [[-1], [0.5], [1]], nodes=30)
@@ -273,6 +278,7 @@ def test_robots_without_friction_take_the_same_functions():
     assert not any(("friction", True) in key[-1] for key in robot._made if key[0] == "function")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("transcription", ["inverse", "forward"])
 @pytest.mark.parametrize("friction", [True, False])
 def test_rigid_body_counts_friction(transcription, friction):
@@ -386,6 +392,7 @@ def test_too_many_samples_are_refused():
         motion([0, 1e6], [[0, 1e-6, 0]]).sample(1e-3)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("factor", [1.5, -1.0, np.nan])
 def test_a_path_of_poses_needs_rotations(factor):
     arm, s = od.robots.panda(), ca.MX.sym("s")

@@ -44,6 +44,7 @@ def least(D, a=0.0, b=0.0):
 # -- speeds at the ends ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("a, b", [(0.0, 1.0), (1.0, 0.0), (1.0, 1.5), (2.0, 2.0), (0.3, 2.0)])
 def test_least_times(a, b):
     motion = along([[0.0], [1.0]], speed_start=a, speed_end=b)
@@ -196,6 +197,7 @@ def test_a_stop_where_a_function_turns_back():
     assert np.abs(motion.sample([motion.t[motion.s == 0.5][0]]).v).max() < 1e-9
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "given, said",
     [

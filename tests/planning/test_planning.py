@@ -74,6 +74,7 @@ def test_kinematic_limits_alone_reach_the_known_shortest_time(panda):
     assert motion.check().worst <= 1 + 1e-6
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("nodes, ratio", [(25, 1.006), (50, 1.0015)])
 def test_free_mesh_comes_closer_to_the_shortest_time(panda, nodes, ratio):
     """Equal pieces reach 1.0409 and 1.0185 of the time of the seven phases, which only the slowest joint needs."""
@@ -92,6 +93,7 @@ def test_free_mesh_keeps_torque_limits(arm, limits):
     assert free.check().worst < 1.005
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("derivatives", ["ad", "analytic"])
 def test_kinds_of_derivatives_and_compiled_stages_find_the_same(arm, limits, derivatives):
     ways = [{"derivatives": derivatives}, {"derivatives": derivatives, "compiled": True}]
@@ -109,6 +111,7 @@ def test_shortest_time_of_single_joints_agrees_with_ruckig():
     assert shortest_time([2.0], [np.inf], [4.0], [np.inf])[0] == pytest.approx(np.sqrt(2), rel=1e-5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("continuity", [2, 3])
 def test_one_radian_under_a_jerk_limit_alone(continuity):
     robot = od.robots.double_pendulum()
@@ -210,6 +213,7 @@ def test_panda_with_default_settings_where_the_torque_rate_binds(panda):
     assert np.all(np.abs(np.diff(at.tau, axis=0)) <= 1.005 * motion.limits.dtau * dt)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("continuity", [3, 4])
 def test_torques_that_bulge_between_nodes_do_not_slow_all_of_a_motion(continuity):
     """2 kg over 1 m with 40 N either way take 2 sqrt(1 / 20) s at least; smooth motions a few percent more."""
@@ -286,6 +290,7 @@ def test_velocity_limits_that_depend_on_the_position():
 # -- starts and goals -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("continuity", [2, 3])
 def test_start_is_met_exactly(arm, limits, continuity):
     q, v, dv = np.array([-1.2000123, 0.5]), np.array([1.1, -0.4]), np.array([3.0, -1.0])
@@ -330,6 +335,7 @@ def test_a_joint_with_a_limit_of_zero_is_held(arm, limits):
 # -- refused before solving -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "start, goal, options, words",
     [
@@ -380,6 +386,7 @@ def test_ends_within_wider_limits_than_those_of_an_earlier_plan(arm):
         assert motion.sample(0.1).q[0] == pytest.approx([0.9 * most] * 2)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "call, error, words",
     [
@@ -422,6 +429,7 @@ def test_joints_of_two_coordinates_can_be_planned():
     assert motion.tau[0, 1] == pytest.approx(9.81)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["spherical", "planar", "free"])
 def test_joints_without_one_rate_per_coordinate_are_refused(kind):
     b = od.RobotBuilder("ball")
@@ -461,6 +469,7 @@ def test_too_few_iterations_and_refused_options(arm, limits):
         plan(arm, A, B, limits=limits, nodes=20, solver_options={"nonsense": 1})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", ["fatrop", "sqpmethod"])
 def test_solvers_agree(arm, limits, solver):
     limits = limits.scaled(tau=0.9, dtau=0.2)

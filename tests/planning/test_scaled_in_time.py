@@ -31,6 +31,7 @@ def limits(**given):
 PEAKS = {"v": (1, 15 / 8), "dv": (2, 10 / np.sqrt(3)), "d2v": (3, 60.0)}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("quantity", PEAKS)
 @pytest.mark.parametrize("limit", [0.7, 300.0])
 def test_one_derivative(quantity, limit):

@@ -84,6 +84,7 @@ def test_values_are_held_against_their_side():
         limits.assert_within("here", tau=11.0)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("m", [-2.0, 2.0, 0.5])
 def test_followers_bind_with_their_sides(m):
     """q' = m q + 0.1: a negative ratio swaps the sides."""
@@ -108,6 +109,7 @@ def test_followers_bind_with_their_sides(m):
 # -- closed forms ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("D", [1.3, -1.3])
 def test_double_integrator(D):
     """sqrt(2 D (a + b) / (a b)), the same either way, as speeding up and slowing down swap."""
@@ -133,6 +135,7 @@ def test_seven_phases_of_unequal_limits_by_a_search(seed):
     assert least * (1 - 1e-6) <= motion.duration <= 1.005 * least
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("D", [0.8, -0.8])
 def test_plan_of_a_double_integrator(D):
     robot = slider()
@@ -189,6 +192,7 @@ def test_a_duration_that_is_too_short_is_refused():
     assert plan(slider(), [0], [1], limits=limits, objective="effort", duration=1.1 * least).check().ok()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("continuity", [2, 3])
 def test_path_with_unequal_limits(continuity):
     """A straight way of one joint: the time of the joint alone."""
