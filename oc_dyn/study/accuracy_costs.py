@@ -17,7 +17,9 @@ from ..optimal_control.problem import Problem
 from ..robots import panda
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
+from ..text import in_columns
 from .memory import fresh, peak
+from .suite import listed, load
 
 INTERVALS, QUICK = (100, 200, 400, 800, 1600, 3200), (50, 100)
 TOLERANCES, COARSE = (1e-4, 1e-6), 10
@@ -34,19 +36,8 @@ CAPTIONS = {
 
 
 def cart_pole(nodes):
-    """A pendulum on a cart swings up with least effort; 4 states, a control."""
-    ocp = Problem(nodes, 2.0)
-    x, q = ocp.state("x", lower=-2, upper=2, guess=lambda s: s), ocp.state("q", guess=lambda s: np.pi * s)
-    dx, dq, u = ocp.state("dx"), ocp.state("dq"), ocp.control("u", lower=-20, upper=20)
-    s, c = ca.sin(q), ca.cos(q)
-    ocp.rate(x, dx)
-    ocp.rate(q, dq)
-    ocp.rate(dx, (0.15 * s * dq**2 + u + 2.943 * c * s) / (1 + 0.3 * s**2))
-    ocp.rate(dq, -(0.15 * c * s * dq**2 + u * c + 1.3 * 9.81 * s) / (0.5 + 0.15 * s**2))
-    ocp.start({x: 0, q: 0, dx: 0, dq: 0})
-    ocp.goal({x: 1, q: np.pi, dx: 0, dq: 0})
-    ocp.minimize(integral=u**2)
-    return ocp
+    """A pendulum on a cart swings up with least effort; 4 states, a control: problem 39 of known_optima."""
+    return load(listed()[39]).problem(nodes)
 
 
 def hypersensitive(nodes):
@@ -90,11 +81,14 @@ def run(out, quick=False, progress=None):
             for tolerance in tolerances:
                 rounds.append(_round(fresh(refined, name=name, tolerance=tolerance), name))
                 shown.update()
-    write_csv(Path(out) / "accuracy_costs.csv", [FIELDS, *([row[k] for k in FIELDS] for row in rows)])
-    write_csv(Path(out) / "refinement.csv", [ROUNDS, *([row[k] for k in ROUNDS] for row in rounds)])
+    cells = [[row[k] for k in FIELDS] for row in rows]
+    cells_of_rounds = [[row[k] for k in ROUNDS] for row in rounds]
+    write_csv(Path(out) / "accuracy_costs.csv", [FIELDS, *cells])
+    write_csv(Path(out) / "refinement.csv", [ROUNDS, *cells_of_rounds])
     command = ["oc-dyn", "study", "accuracy_costs", *(["--quick"] if quick else []), "--out", out]
     write_json(Path(out) / "manifest.json", manifest(command, intervals=sizes, tolerances=tolerances))
-    return f"{_table(FIELDS, rows)}\n\n{_table(ROUNDS, rounds)}"
+    tables = ([[k.strip() for k in FIELDS], *cells], [ROUNDS, *cells_of_rounds])
+    return "\n\n".join(map(in_columns, tables))
 
 
 def measured(name, nodes):
@@ -166,9 +160,3 @@ def _round(told, name):
     values += [f"{told['error']:.1e}", f"{told['estimate']:.1e}" + ("" if told["reached"] else " (not reached)")]
     values += [f"{told[key]:.3f}" for key in ("seconds", "before", "last")]
     return dict(zip(ROUNDS, [*values, f"{told['seconds'] / told['last']:.2f}"], strict=True))
-
-
-def _table(fields, rows):
-    cells = [[str(x).strip() for x in line] for line in [fields, *([row[k] for k in fields] for row in rows)]]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(fields))]
-    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in cells)

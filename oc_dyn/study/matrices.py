@@ -14,6 +14,7 @@ from ..files import write_csv
 from ..function import function
 from ..registry import methods
 from ..runs.manifest import manifest, write_json
+from ..text import in_columns
 from .native import compiler, times
 
 REPORTED = 0.71
@@ -70,7 +71,7 @@ def run(out, quick=False, progress=None):
     facts = [dict(zip(FIELDS, row, strict=True)) for row in rows]
     plot_shares(facts, [name for name in FIELDS if "share" in name], REPORTED, Path(out) / "matrices.png")
     write_json(Path(out) / "manifest.json", manifest(command, reported_share_of_time=REPORTED, rows=facts))
-    return _table(rows)
+    return in_columns([FIELDS, *rows])
 
 
 def _count(robot, quantity, method, order):
@@ -95,9 +96,3 @@ def _times(robot, names):
 def _named(robot, quantity, method, order):
     name = f"{quantity}_{method}_{order}" if method else quantity
     return function(robot, quantity, order=order, method=method, name=name)
-
-
-def _table(rows):
-    cells = [[str(x) for x in row] for row in (FIELDS, *rows)]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(FIELDS))]
-    return "\n".join("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in cells)

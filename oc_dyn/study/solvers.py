@@ -20,6 +20,7 @@ from ..optimal_control.problem import Problem
 from ..optimal_control.solver import checked_options, solve
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
+from ..text import in_columns
 
 START = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])
 GOAL = np.array([1.5, 0.6, -0.8, -1.2, 0.9, 2.4, -0.6])
@@ -140,9 +141,7 @@ def run(out, quick=False, progress=None):
     write_csv(folder / "solvers.csv", [FIELDS, *rows])
     command = "oc-dyn study solvers" + (" --quick" if quick else "")
     write_json(folder / "manifest.json", manifest(command, problems=names))
-    widths = [max(len(str(r[k])) for r in [FIELDS, *rows]) for k in range(len(FIELDS))]
-    lines = ["  ".join(str(x).ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in [FIELDS, *rows]]
-    return "\n".join(lines)
+    return in_columns([FIELDS, *rows])
 
 
 def _reference(name):

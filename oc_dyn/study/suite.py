@@ -17,6 +17,7 @@ from ..files import write_csv
 from ..optimal_control.integrators import METHODS
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
+from ..text import in_columns
 
 FOLDER = Path("problems") / "known_optima"
 QUICK = (1, 3, 6, 11, 33)
@@ -47,11 +48,12 @@ def run(out, quick=False, progress=None, problems=None):
             shown.set_postfix_str(module.__name__)
             rows.append(measured(module, variant))
             shown.update()
-    write_csv(Path(out) / "suite.csv", [FIELDS, *([row[k] for k in FIELDS] for row in rows)])
+    table = [FIELDS, *([row[k] for k in FIELDS] for row in rows)]
+    write_csv(Path(out) / "suite.csv", table)
     command = ["oc-dyn", "study", "suite", *(["--quick"] if quick else []), "--out", out]
     reached = sum(not row["note"] for row in rows)
     write_json(Path(out) / "manifest.json", manifest(command, solver_tolerance=TOLERANCE, rows=rows))
-    return f"{_table(rows)}\n{reached} of {len(rows)} reach what was asked, without a remark"
+    return f"{in_columns(table)}\n{reached} of {len(rows)} reach what was asked, without a remark"
 
 
 def listed(folder=None):
@@ -139,7 +141,3 @@ def remarks(solution, error, asked):
         yield f"the cost integrated along the motion is {seen.objective:.6g}"
 
 
-def _table(rows):
-    cells = [[str(x) for x in line] for line in [FIELDS, *([row[k] for k in FIELDS] for row in rows)]]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(FIELDS))]
-    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in cells)

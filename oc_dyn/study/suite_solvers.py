@@ -18,6 +18,7 @@ from ..interrupts import command
 from ..optimal_control.solver import solvers
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
+from ..text import in_columns
 from . import suite
 
 LIMIT = 8.0  # [s] for one solve, which most solvers stop at by themselves; the process is ended after twice as long
@@ -87,9 +88,7 @@ def run(out, quick=False, progress=None, problems=None):
     typed = ["oc-dyn", "study", "suite_solvers", *(["--quick"] if quick else []), "--out", out]
     facts = {"limit": LIMIT, "options": {name: {"solver": s, **o} for name, (s, o) in ways.items()}}
     write_json(Path(out) / "manifest.json", manifest(typed, **facts))
-    cells = [[str(x) for x in line] for line in (SUMMARY, *summary)]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(SUMMARY))]
-    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in cells)
+    return in_columns([SUMMARY, *summary])
 
 
 def apart(path, solver, options):

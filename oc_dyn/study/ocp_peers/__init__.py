@@ -19,6 +19,7 @@ from ...errors import SolveError
 from ...files import write_csv
 from ...runs.manifest import manifest, write_json
 from ...runs.points import bar
+from ...text import in_columns
 from ..memory import fresh
 from . import our_programs
 
@@ -56,7 +57,8 @@ def run(out, quick=False, progress=None):
             shown.update()
     best = [_best(rows, number, asked) for number in numbers for asked in DIGITS]
     write_csv(Path(out) / "runs.csv", [FIELDS, *([row[k] for k in FIELDS] for row in rows)])
-    write_csv(Path(out) / "digits.csv", [BEST, *([row.get(k, "") for k in BEST] for row in best)])
+    digits = [BEST, *([row.get(k, "") for k in BEST] for row in best)]
+    write_csv(Path(out) / "digits.csv", digits)
     command = ["oc-dyn", "study", "ocp_peers", *(["--quick"] if quick else []), "--out", out]
     versions = {tool: getattr(import_module(tool), "__version__", "") for tool in tools[1:]}
     imports = {tool: _seconds_to_import(tool) for tool in tools}
@@ -65,7 +67,7 @@ def run(out, quick=False, progress=None):
     missing = [tool for tool in GRIDS if tool not in tools]
     note = f"\nnot installed, see the extra bench: {', '.join(missing)}" if missing else ""
     spent = ", ".join(f"{tool} {seconds} s" for tool, seconds in imports.items())
-    return f"{_table(BEST, best)}\nto import: {spent}{note}"
+    return f"{in_columns(digits)}\nto import: {spent}{note}"
 
 
 def _row(number, tool, scheme, grid):
@@ -123,8 +125,3 @@ def _best(rows, number, asked):
     return out
 
 
-def _table(fields, rows):
-    cells = [[str(row.get(k, "")) for k in fields] for row in rows]
-    widths = [max(map(len, column)) for column in zip(fields, *cells, strict=True)]
-    lines = [fields, *cells]
-    return "\n".join("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines)

@@ -18,6 +18,7 @@ from ...errors import SolveError
 from ...files import write_csv
 from ...runs.manifest import manifest, write_json
 from ...runs.points import bar
+from ...text import in_columns
 from . import crocoddyl, problem
 from .problem import SHARE, Reach, Way, judged
 
@@ -233,7 +234,5 @@ def _report(rows, agreement, path, notes):
     for name in dict.fromkeys(row["case"] for row in rows):
         here = [row for row in rows if row["case"] == name]
         table = [TOLD, *([_shown(row.get(k), 9 if k == "cost" else 3) for k in TOLD] for row in here)]
-        widths = [max(len(line[k]) for line in table) for k in range(len(TOLD))]
-        lines += ["", f"bounds: {name.removeprefix('no bounds') or 'none'}"]
-        lines += ["  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in table]
+        lines += ["", f"bounds: {name.removeprefix('no bounds') or 'none'}", in_columns(table)]
     return "\n".join(lines)
