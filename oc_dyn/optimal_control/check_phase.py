@@ -8,6 +8,7 @@ import numpy as np
 
 from .check_functions import buffered, columns, largest_term, low_order, slopes_of
 from .check_rows import CheckRow, joined, outside
+from .polynomials import lagrange
 
 GRID = 4  # places in a part of an interval that is integrated at once where limits are looked at
 SUBSTEPS = (2, 4, 8, 16, 32, 64, 128, 256)  # of an interval, tried in turn until the integration is accurate enough
@@ -65,10 +66,7 @@ class Part:
         """Controls (nu, N) a share of the interval behind its start, as the method takes them."""
         if len(self.shares) == 1:
             return self.controls[0]
-        u = np.zeros_like(self.controls[0])
-        for i, (a, y) in enumerate(zip(self.shares, self.controls, strict=True)):
-            others = [b for k, b in enumerate(self.shares) if k != i]
-            u = u + y * np.prod([(share - b) / (a - b) for b in others])
+        u = sum(weight * y for weight, y in zip(lagrange(self.shares, share), self.controls, strict=True))
         return np.clip(u, self.lower, self.upper) if self.clip else u
 
     def straight(self, share):

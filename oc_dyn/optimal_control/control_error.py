@@ -21,6 +21,7 @@ import casadi as ca
 import numpy as np
 
 from .check_functions import columns, evaluated, expanded
+from .check_phase import hermite
 from .check_rows import joined
 from .limit_multipliers import free_controls, limit_multipliers, of_nodes
 
@@ -189,13 +190,11 @@ class _States:
             self.slopes = [part.rates(s, np.vstack([y, zero]))[:-1] for s, y in ((0.0, self.start), (1.0, self.end))]
 
     def __call__(self, s):
-        a, d = self.start, self.end - self.start
         x, _ = self.part.within(s, self.part.polynomial(s))
         if self.slopes is None:
-            x[self.part.f.rated] = a + s * d
+            x[self.part.f.rated] = self.start + s * (self.end - self.start)
         else:
-            m, n = self.slopes
-            x[self.part.f.rated] = a + s * (m + s * (3 * d - 2 * m - n + s * (m + n - 2 * d)))
+            x[self.part.f.rated] = hermite(np.array([0.0, 1.0]), (self.start, self.end), self.slopes, s)
         return x
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from math import comb
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from .bernstein import guess_table
 from .initial_multipliers import alike, multipliers
 from .manifolds import unit_rows
 from .mesh import LONGEST, SHORTEST, clock_of, has_clock
+from .polynomials import bernstein_values
 from .resampling import SolutionSamples
 
 MIDPOINTS = (np.arange(8) + 0.5) / 8  # of an interval, where what is constant on it is averaged
@@ -231,13 +231,7 @@ def _controls(start):
         return [sum(start.tables("u", share) for share in MIDPOINTS) / len(MIDPOINTS)]
     at = np.arange(degree + 1) / degree
     values = np.array([start.tables("u", share) for share in at])
-    return list(np.tensordot(np.linalg.inv(bernstein_basis(degree, at)), values, axes=1))
-
-
-def bernstein_basis(degree, at):
-    """(len(at), degree + 1) values of the Bernstein polynomials."""
-    j = np.arange(degree + 1)
-    return np.array([comb(degree, i) for i in j]) * at[:, None] ** j * (1 - at[:, None]) ** (degree - j)
+    return list(np.tensordot(np.linalg.inv(bernstein_values(degree, at).T), values, axes=1))
 
 
 def _put_chains(start, stages):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import OrderError
 from ..validation import count, one_of
-from .polynomials import bernstein_values, lagrange
+from .polynomials import bernstein_values, lagrange, quadrature
 
 
 @dataclass(eq=False)
@@ -115,12 +115,10 @@ class Collocation:
 
 def _coefficients(scheme, degree):
     """(points, matrix that takes values at 0 and the points to slopes there, row that takes them to the end, weights of
-    the points in an integral). Weights are those that integrate powers up to degree - 1: CasADi's add up to a half for
-    one point of Radau."""
+    the points in an integral: CasADi's add up to a half for one point of Radau)."""
     tau = ca.collocation_points(degree, scheme)
     C, D, _ = ca.collocation_coeff(tau)
-    powers = np.arange(degree)
-    return tau, C, D, np.linalg.solve(np.vander(tau, increasing=True).T, 1 / (powers + 1))
+    return tau, C, D, quadrature(tau)
 
 
 def _combined(weights, values):
@@ -253,11 +251,12 @@ METHODS = {
 
 def order_of_cost(method):
     """Order of the error of the objective of smooth problems: of controls that are polynomials on intervals twice what
-    these are off by at most, two where they are constant."""
+    these are off by at most, two where they are constant. 1 of methods of one's own that do not say theirs."""
     step = chosen_method(method)
+    order = getattr(step, "order", 1)
     if getattr(step, "controls_are_states", False):
-        return step.order
-    return min(step.order, 2 * (getattr(step, "control_degree", 0) + 1))
+        return order
+    return min(order, 2 * (getattr(step, "control_degree", 0) + 1))
 
 
 def chosen_method(method):

@@ -13,6 +13,7 @@ import numpy as np
 
 from .check_rows import joined
 from .description import Constraint
+from .polynomials import lagrange, quadrature
 
 _ACTIVE = 1e-6  # of the largest multiplier of a limit: none
 _ALONE = 3.0  # times those of both neighbours, a multiplier of a node is not spread over the intervals about it
@@ -40,12 +41,8 @@ class LimitMultipliers:
     def at(self, share):
         """(k, N): density at a share of the interval, times the length of that."""
         out, shares = self.even, list(self.at_points)
-        for j, a in enumerate(shares):
-            p = np.poly1d([1.0])
-            for b in shares[:j] + shares[j + 1 :]:
-                p = p * np.poly1d([1.0, -b]) / (a - b)
-            weight = p.integ()(1.0)
-            out = out + self.at_points[a] * (p(share) / weight if weight > 1e-9 else 1.0)
+        for a, value, weight in zip(shares, lagrange(shares, share), quadrature(shares), strict=True):
+            out = out + self.at_points[a] * (value / weight if weight > 1e-9 else 1.0)
         return out
 
     @property

@@ -45,15 +45,21 @@ def bernstein(degree, d):
 
 
 def bernstein_values(degree, s):
-    """(degree + 1,) values of the Bernstein polynomials of a degree at s."""
+    """(degree + 1,) values of the Bernstein polynomials of a degree at s, or (degree + 1, M) at s (M,)."""
     return np.array([comb(degree, j) * s**j * (1 - s) ** (degree - j) for j in range(degree + 1)])
 
 
 def lagrange(points, s):
-    """(n,) weights of values at points (n,) in the value at s of the polynomial through them."""
-    points = np.asarray(points, float)
-    others = [np.delete(points, i) for i in range(len(points))]
-    return np.array([np.prod((s - rest) / (a - rest)) for a, rest in zip(points, others, strict=True)])
+    """(n,) weights of values at points (n,) in the value at s of the polynomial through them, or (n, M) at s (M,)."""
+    others = [[*points[:i], *points[i + 1 :]] for i in range(len(points))]
+    ratios = ([(s - b) / (a - b) for b in rest] for a, rest in zip(points, others, strict=True))
+    return np.array([np.prod([np.ones(np.shape(s)), *each], axis=0) for each in ratios])
+
+
+def quadrature(points):
+    """(n,) weights of values at points (n,) in the integral from 0 to 1 of the polynomial through them."""
+    powers = np.arange(len(points))
+    return np.linalg.solve(np.vander(points, increasing=True).T, 1 / (powers + 1))
 
 
 def uniform_b_spline(degree):

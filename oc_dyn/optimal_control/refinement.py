@@ -21,7 +21,7 @@ from ..errors import CheckWarning, OrderError, ShapeError, SolveError
 from ..interrupts import TIME_LIMIT, deadline, expired
 from ..numbers import shortened
 from ..validation import count, number
-from .integrators import chosen_method
+from .integrators import chosen_method, order_of_cost
 from .moving import breakpoints, movable
 from .remeshing import ROOM, Demand, halved, remeshed, shares_of_losses
 from .solution import Solution
@@ -304,7 +304,7 @@ class _Run:
         """[Demand] of the phases."""
         error, seen, allowed = solution.error, self.seen[-1], self.asked.allowed(solution)
         loss, first, out = shares_of_losses(seen.losses, allowed), 0, []
-        orders = getattr(self.method, "order", 1) + 1, _order_of_cost(self.method) + 1
+        orders = getattr(self.method, "order", 1) + 1, order_of_cost(self.method) + 1
         for phase, errors in zip(self.problem.description.phases, error.intervals, strict=True):
             here = slice(first, first + phase.nodes)
             kept = tuple(r.fraction for r in phase.node_rows)
@@ -376,11 +376,3 @@ def may_differ(problem):
     d = problem.description
     reused = any(x.nominal_step is not None for x in d.durations)
     return not (d.bernstein or d.splines or reused or d.relative_length is not None)
-
-
-def _order_of_cost(method):
-    """Order of the error of the objective of smooth problems."""
-    order = getattr(method, "order", 1)
-    if getattr(method, "controls_are_states", False):
-        return order
-    return min(order, 2 * (getattr(method, "control_degree", 0) + 1))

@@ -26,6 +26,7 @@ from ..validation import one_of
 from .check_functions import columns, evaluated
 from .check_phase import hermite
 from .manifolds import unit_rows
+from .polynomials import lagrange
 from .solution_check import constants_of
 
 ACCURACY = 2e-6  # of an integration between nodes, relative to the scales
@@ -48,7 +49,7 @@ class Curves:
     def at(self, k, share):
         """(states (n, M), controls (nu, M)) a share (M,) behind the starts of the intervals k (M,)."""
         part = self.part
-        x, u = part.x[:, k], lagrange(part.shares, part.controls, k, share)
+        x, u = part.x[:, k], through(part.shares, part.controls, k, share)
         if self.unknown.size:
             x[self.unknown] += share * (self.mapped - part.x[self.unknown])[:, k]
         for known in self.f.known:
@@ -68,7 +69,7 @@ class Curves:
 
     def _rated(self, k, share):
         if self.points:
-            return lagrange(*zip(*self.points, strict=True), k, share)
+            return through(*zip(*self.points, strict=True), k, share)
         if self.part.made.nodal:
             ends = self.part.x[self.rows], self._ends
             slopes = self.slopes
@@ -107,16 +108,9 @@ class Curves:
         return grid, values, slopes, gap
 
 
-def lagrange(shares, values, k, share):
+def through(shares, values, k, share):
     """Polynomials of the intervals k (M,), through values[i] (n, N) at shares[i], at share (M,): (n, M)."""
-    out = np.zeros((len(values[0]), len(share)))
-    for i, (a, y) in enumerate(zip(shares, values, strict=True)):
-        weight = np.ones(len(share))
-        for j, b in enumerate(shares):
-            if j != i:
-                weight = weight * (share - b) / (a - b)
-        out += weight * y[:, k]
-    return out
+    return sum(weight * y[:, k] for weight, y in zip(lagrange(shares, share), values, strict=True))
 
 
 def located(solution, times, side):

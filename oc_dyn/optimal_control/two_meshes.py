@@ -45,7 +45,7 @@ def two_meshes(solution, how):
         raise OrderError(f"two_meshes: its {what} were changed in an Opti; solve on both meshes there and compare")
     if fixed := sorted({"method", "initial", "parameters"} & set(how)):
         raise ShapeError(f"two_meshes: got {fixed[0]}=, which is that of this solution; leave it out")
-    description, order = solution.description, _order(solution.method)
+    description, order = solution.description, order_of_cost(solution.method)
     problem = solution.problem.as_described(description)
     phases = description.phases
     nodes = [2 * phase.nodes for phase in phases]
@@ -77,11 +77,6 @@ def _as_solved(problem, solution):
         if v.name in solution.description.fixed["goal"]:
             problem.numbers.goal[v.name] = solution.parameters[at : at + v.size]
         at += v.size
-
-
-def _order(method):
-    """Order of the objective, 1 of methods of one's own that do not say."""
-    return order_of_cost(method) if hasattr(method, "order") else 1
 
 
 def _parameters(solution):
