@@ -27,7 +27,7 @@ def costates(solution):
         ([c.name for c in description.bernstein], "are coefficients of a bernstein chain"),
         ([points[0].name() for points in description.splines], "are control points of a b_spline chain"),
         ([body.q.name() for body in description.bodies], "lie on the manifold of a contact body"),
-        ([v.name for v in made.states if getattr(v, "manifold", None) is not None], "lie on a manifold"),
+        ([v.name for v in made.states if v.manifold is not None], "lie on a manifold"),
     ):
         if some:
             raise OrderError(

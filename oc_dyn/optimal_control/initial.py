@@ -200,7 +200,7 @@ def filled(start, z):
         at, skip = {}, n + k + nu
         degree = 0
         for e in stretch.extras:
-            if e.like == "u" and getattr(made.method, "control_degree", 0):
+            if e.like == "u" and made.control_degree:
                 degree += 1
                 values = controls[degree]
             else:
@@ -224,7 +224,7 @@ def filled(start, z):
 def _controls(start):
     """[(N or N + 1, nu)] scaled controls of the intervals or nodes, and their further Bernstein coefficients."""
     made = start.made
-    degree = getattr(made.method, "control_degree", 0)
+    degree = made.control_degree
     if made.nodal:
         return [np.vstack([start.tables("u", 0.0), start.tables("u", 1.0)[-1:]])]
     if not degree:

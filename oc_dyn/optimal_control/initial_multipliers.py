@@ -12,6 +12,8 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
+from .worst_rows import function_of
+
 ONCE = (0.0, 0.0)  # the part of the time of what is at one place whatever the mesh
 DAMPING = 1e-8  # of the least squares, relative: equations may say the same
 
@@ -117,9 +119,7 @@ def _of_bounds(lam, lower, upper):
 
 def _stationary(made, given, lam_x, lam_g):
     """lam_g with those of equations such that the Lagrangian is stationary, as well as it can be."""
-    nlp, parts = made.assembly.nlp, made.assembly.parts
-    f = ca.Function("slopes", [nlp["x"], nlp["p"]], [parts["gradient"], parts["jacobian"]])
-    gradient, J = f(given["x0"], given["p"])
+    gradient, J = (function_of(made, what)(given["x0"], given["p"]) for what in ("gradient", "jacobian"))
     equal = np.flatnonzero(given["lbg"] == given["ubg"])
     free = np.flatnonzero(given["lbx"] < given["ubx"])
     r = gradient.full().ravel() + (J.T @ ca.DM(lam_g)).full().ravel() + lam_x

@@ -116,7 +116,7 @@ class ProgramNames:
         own = [self.made.states[k] for k in self.made.rated(phase)]
         labels = []
         for v in own:
-            if getattr(v, "manifold", None) is None:
+            if v.manifold is None:
                 labels += self._variables([v])
             else:
                 scales = v.manifold.tangent_scale(v.scale)
@@ -166,7 +166,7 @@ class ProgramNames:
             return range(0)
         phase = self.made.phases[self.places[stage][0]]
         others = sum(bool(b.where) or b.decided is not None for b in blocks)
-        return range(1, len(blocks) - others - len(parts_of(self.made, phase).rows) - len(phase.node_rows))
+        return range(1, len(blocks) - others - len(self.made.parts_of[phase.number].rows) - len(phase.node_rows))
 
     def _labels_of_block(self, block, stage, at_point):
         made = self.made
@@ -212,11 +212,6 @@ class ProgramNames:
         if not own or block.size % len(own):
             return [Label("dynamics", "the method", share=None, unit=1.0)] * block.size
         return [Label("dynamics", x.name, x.scale, share=None, unit=x.unit) for x in own] * (block.size // len(own))
-
-
-def parts_of(made, phase):
-    """Parts of a phase of a Transcribed, as it keeps them."""
-    return made.kept(("parts", phase.number), lambda: made.parts(phase, phase is made.phases[-1]))
 
 
 def names_of_expressions(description):

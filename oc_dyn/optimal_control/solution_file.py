@@ -22,7 +22,9 @@ from ..errors import FileError, OrderError, ShapeError, UnknownName
 from ..files import parsed_json, read_npz, write_bytes
 from ..text import json_text
 from . import integrators
+from .program_names import ProgramNames
 from .solver import SolverResult
+from .worst_rows import function_of
 
 _FORMAT = "oc_dyn solution 1"
 _FAMILIES: dict[str, Any] = {
@@ -269,9 +271,8 @@ def _check_limits(source, made, limits):
 
 def _rows(made, unknowns, parameters):
     """Objective and rows of the program."""
-    nlp = made.assembly.nlp
-    f = ca.Function("rows", [nlp["x"], nlp["p"]], [ca.vertcat(nlp["f"], nlp["g"])])
-    return f(unknowns, parameters).full().ravel()
+    parts = (function_of(made, what)(unknowns, parameters).full().ravel() for what in ("cost", "rows"))
+    return np.concatenate([*parts])
 
 
 def _check_rows(source, made, arrays):
@@ -279,44 +280,19 @@ def _check_rows(source, made, arrays):
     same = np.isclose(here, there, rtol=_SAME, atol=_SAME, equal_nan=True)
     if not same.all():
         k = int(np.argmin(same))
-        name = "its objective" if k == 0 else row_name(made, k - 1)
+        name = "its objective" if k == 0 else _called(*ProgramNames(made).row(k - 1))
         told = f"{name} is {there[k]:.9g} at the solution in the file, {here[k]:.9g} in this problem"
         raise FileError(source, [f"it is of a problem with other equations: {told}"])
 
 
-def row_name(made, row):
+def _called(label, node):
     """What a row of the program is called."""
-    at = 0
-    for stage, rows in enumerate(made.assembly.stage_rows):
-        kept = rows[rows >= 0]
-        last = stage == len(made.assembly.stage_rows) - 1
-        steps = 0 if last else made.nx
-        if row < at + steps:
-            i = row - at
-            names = [*made.state_names, *(f"duration {k}" for k in made.times), *made.control_names]
-            return f"the step of {names[i]} on interval {stage}"
-        at += steps + len(kept)
-        if row < at:
-            return _name_in_stage(made, stage, int(np.flatnonzero(rows == row)[0]))
-    return f"row {row}"
-
-
-def _name_in_stage(made, stage, i):
-    """What row i of a stage is called."""
-    ends = np.cumsum([block.size for block in made.row_blocks[stage]])
-    number = int(np.searchsorted(ends, i, "right"))
-    block = made.row_blocks[stage][number]
-    if block.constraint is not None and block.constraint.name:
-        return f"limit {block.constraint.name!r} at node {stage}"
-    rated = [made.state_names[k] for k in made._rows_rated(made.phases[_phase_of(made, stage)])]
-    if number == 0 and block.constraint is None and rated and block.size % len(rated) == 0:  # rows of the method
-        return f"the equation of the method for {rated[i % len(rated)]} on interval {stage}"
-    return f"row {i} of interval {stage}"
-
-
-def _phase_of(made, stage):
-    ends = np.cumsum([phase.nodes for phase in made.phases])
-    return min(int(np.searchsorted(ends, stage, "right")), len(ends) - 1)
+    if label.share == 1.0:
+        return f"the step of {label.name} on interval {node}"
+    if label.what == "dynamics":
+        return f"the equation of the method for {label.name} on interval {node}"
+    name = repr(label.name) if label.what == "limit" else f"of {label.name}"
+    return f"{label.what} {name} at node {node}"
 
 
 # -- what is read -------------------------------------------------------------------------------------------------
