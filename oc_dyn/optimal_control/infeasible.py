@@ -12,7 +12,7 @@ from ..numbers import as_floats
 from .expression_text import expression_text
 from .intervals import bounds_of
 from .mesh import LONGEST, SHORTEST
-from .program_names import names_of_expressions, parts_of
+from .program_names import names_of_expressions
 from .reach import out_of_reach
 
 TOLERANCE = 1e-6  # of a bound: what solvers let pass
@@ -69,7 +69,7 @@ class Boxes:
 
     def _variables(self):
         d = self.description
-        plain = [v for v in (*d.states, *d.controls) if getattr(v, "manifold", None) is None]
+        plain = [v for v in (*d.states, *d.controls) if v.manifold is None]
         # of quaternions both signs mean the same
         found = {id(v.symbol): (v.lower.copy(), v.upper.copy()) for v in plain}
         for chain in d.bernstein:
@@ -127,7 +127,7 @@ class Boxes:
 
     def rows(self, phase):
         """[(row, lower, upper)] of what holds at all nodes of a phase."""
-        rows = parts_of(self.made, phase).rows
+        rows = self.made.parts_of[phase.number].rows
         return [(r, *r.bounds_of(self.numbers.bounds)) for r in rows]
 
     def _free_of_controls(self, phase):

@@ -70,12 +70,17 @@ def _rate(boxes, method, phase, k):
             return np.zeros((2, d.states[k].size))
         return _rate_of_chain(boxes, phase, k)
     box = boxes.at_nodes(phase)
-    if getattr(d.states[k], "manifold", None) is not None:
+    if d.states[k].manifold is not None:
         return None
-    for j, v in enumerate(d.states):
-        if j not in phase.steps and ca.depends_on(ca.MX(phase.rates[k]), v.symbol):
-            box[id(v.symbol)] = _between_nodes(boxes, method, phase, j, box)
+    for j in boxes.kept(("read by", phase.number, k), lambda: _read(d.states, phase, k)):
+        box[id(d.states[j].symbol)] = _between_nodes(boxes, method, phase, j, box)
     return boxes.of(("rate", phase.number, k), phase.rates[k], box)
+
+
+def _read(states, phase, k):
+    """Numbers of the states that the rate of one reads, of those that have rates."""
+    rate = ca.MX(phase.rates[k])
+    return [j for j, v in enumerate(states) if j not in phase.steps and ca.depends_on(rate, v.symbol)]
 
 
 def _between_nodes(boxes, method, phase, j, box):
@@ -83,12 +88,11 @@ def _between_nodes(boxes, method, phase, j, box):
     further out by what it moves in two intervals."""
     d = boxes.description
     lower, upper = box[id(d.states[j].symbol)]
-    moving = ca.veccat(*(v.symbol for i, v in enumerate(d.states) if i not in phase.steps))
     plain = any(method is x for x in METHODS.values()) and not getattr(method, "control_degree", 0)
-    if plain and not ca.depends_on(ca.MX(phase.rates[j]), moving):
+    if plain and not boxes.kept(("read by", phase.number, j), lambda: _read(d.states, phase, j)):
         return lower, upper
-    curved = getattr(d.states[j], "manifold", None) is not None
-    rate = None if curved else boxes.of(("rate", phase.number, j), phase.rates[j], boxes.at_nodes(phase))
+    on_manifold = d.states[j].manifold is not None
+    rate = None if on_manifold else boxes.of(("rate", phase.number, j), phase.rates[j], boxes.at_nodes(phase))
     return _widened(boxes, phase, (lower, upper), rate)
 
 
@@ -96,10 +100,7 @@ def _widened(boxes, phase, bounds, rate):
     if rate is None:
         return np.full(bounds[0].size, -np.inf), np.full(bounds[0].size, np.inf)
     size = np.maximum(np.abs(rate[0]), np.abs(rate[1]))
-    step = boxes.numbers.durations[phase.number][2] / phase.nodes
-    shares = getattr(phase, "shares", None)
-    if shares is not None:
-        step *= float(np.max(shares)) * phase.nodes
+    step = boxes.numbers.durations[phase.number][2] * float(np.max(phase.lengths))
     step *= 4.0 if boxes.description.relative_length is not None else 1.0
     return bounds[0] - 2 * step * size, bounds[1] + 2 * step * size
 

@@ -49,6 +49,7 @@ _WATCHED = ("fatrop", "ipopt", "sleqp", "sqpmethod", "uno")  # can be stopped: s
 _LINEAR_SOLVERS = ("mumps", "spral", "ma27", "ma57", "ma77", "ma86", "ma97", "pardiso", "pardisomkl", "wsmp", "custom")
 
 
+@cache
 def solvers():
     """Names of the NLP solvers this CasADi has."""
     plugins = (p.split("::") for p in ca.CasadiMeta.plugins().split(";") if p.startswith("Nlpsol::"))

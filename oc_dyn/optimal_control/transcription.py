@@ -309,19 +309,18 @@ class Transcribed(StageKinds):
             return initial.unknowns if initial.transcribed is self else unknowns(self, initial)
         places, rows, chains = self.places, [], self._chain_guesses()
         x, u = self._guessed_states(), guessed(self.controls, self.numbers.guess, places)
+        steps = [self._local(phase).guessed_steps for phase in self.phases]
         for k, (stretch, _) in enumerate(self._stages()):
-            share, gap = places[k], np.diff(places[k : k + 2])
-            own = [x(share) / self.x_scale, u(share) / self.u_scale]
+            share, gap, here = places[k], np.diff(places[k : k + 2]), x(places[k])
+            own = [here / self.x_scale, u(share) / self.u_scale]
             for value, where, table in chains:
                 own[value][where] = table[min(k, len(table) - 1)]
             row = [own[0], np.ones(len(self.times))]
             row += [own[1]] if self.nodal or stretch else []
             for e in stretch.extras if stretch else []:
-                there = share + e.share * gap[0]
-                like = u(there)
+                like = (x if e.like == "x" else u)(share + e.share * gap[0])
                 if e.like == "x":
-                    steps = self._local(self.phases[stretch.phase]).guessed_steps
-                    like = steps(*(x(place)[None, e.rows] for place in (share, there)))[0]
+                    like = steps[stretch.phase](here[None, e.rows], like[None, e.rows])[0]
                 row.append(like / e.scale)
             row += [np.ones(1)] if self.free_mesh and stretch else []
             rows.append(np.concatenate([np.zeros(0), *row]))
