@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from .errors import ShapeError, UnknownName
+from .errors import LimitError, ShapeError, UnknownName
 from .numbers import as_floats, shortened
 from .types import Array
 
@@ -69,6 +69,16 @@ def numbers(what: str, value: Any, size: int) -> Array:
     if value.size not in (1, size):
         raise ShapeError(f"{what}: got {value.size} values, expected {size}")
     return np.array(np.broadcast_to(value, size))
+
+
+def check_within(
+    where: str, name: str, values: Array, lower: Array, upper: Array, relative: bool = False
+) -> None:
+    """Raise LimitError for values (n,) outside their bounds by more than 1e-9, or that times their size above 1."""
+    for i, (x, low, high) in enumerate(zip(values, lower, upper, strict=True)):
+        slack = 1e-9 * (max(1.0, abs(x)) if relative else 1.0)
+        if not low - slack <= x <= high + slack:
+            raise LimitError(f"{where}: {name}[{i}] is {x:g}, outside its bounds {low:g} to {high:g}")
 
 
 def expression(what: str, value: Any) -> ca.MX:

@@ -2,9 +2,10 @@
 
 import casadi as ca
 
-from ..errors import LimitError, ShapeError
+from ..errors import ShapeError
 from ..model.quaternions import check_quaternions, quaternions
 from ..numbers import shortened
+from ..validation import check_within
 from ..validation import expression as expression_of
 from . import manifolds, words
 from .description import Constraint
@@ -30,10 +31,7 @@ def said(problem, values, rows, where):
             fixed, _ = problem._bounds(f"{where} of {known.name}", value, value, known.size)
             for body in (b for b in problem._bodies if b.q is symbol):
                 check_quaternions(f"{where} of {known.name}", quaternions(body.robot), fixed)
-            for i, x in enumerate(fixed):
-                if not known.lower[i] - 1e-9 <= x <= known.upper[i] + 1e-9:
-                    bounds = f"{known.lower[i]:g} to {known.upper[i]:g}"
-                    raise LimitError(f"{where}: {known.name}[{i}] is {x:g}, outside its bounds {bounds}")
+            check_within(where, known.name, fixed, known.lower, known.upper)
             ends = getattr(problem.numbers, where)
             if known.name not in ends:
                 problem._revision += 1
@@ -50,13 +48,7 @@ def _of_chain(problem, symbol, value, where):
     if chain is None or isinstance(value, (tuple, ca.MX)):
         return False
     fixed, _ = problem._bounds(f"{where} of {symbol.name()}", value, value, chain.size)
-    check(where, symbol.name(), fixed, *problem.numbers.bounds.get(symbol.name(), ((), ())))
+    if symbol.name() in problem.numbers.bounds:
+        check_within(where, symbol.name(), fixed, *problem.numbers.bounds[symbol.name()], relative=True)
     getattr(problem.numbers, where)[symbol.name()] = fixed
     return True
-
-
-def check(where, name, fixed, lower, upper):
-    """LimitError for values of a chain's quantity that are fixed outside its bounds."""
-    for i, (x, low, high) in enumerate(zip(fixed, lower, upper, strict=False)):
-        if not low - 1e-9 * max(1.0, abs(x)) <= x <= high + 1e-9 * max(1.0, abs(x)):
-            raise LimitError(f"{where}: {name}[{i}] is {x:g}, outside its bounds {low:g} to {high:g}")

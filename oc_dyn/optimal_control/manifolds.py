@@ -28,7 +28,7 @@ from ..model import joints as jt
 from ..model.quaternions import check_quaternions
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
-from ..validation import numbers, one_of
+from ..validation import check_within, numbers, one_of
 from .description import Constraint, Variable
 
 NAMED = {"unit_quaternion": "spherical", "pose": "free"}  # whose coordinates are those of a joint of that kind
@@ -335,10 +335,7 @@ def end(problem, symbol, value, where, rows):
     fixed = numbers(what, value, m.size)
     check_quaternions(what, [(known.name, i) for i in m.quaternions], fixed)
     fixed = unit_rows([known], fixed[None].copy())[0]
-    for i, x in enumerate(fixed):
-        if not known.lower[i] - 1e-9 <= x <= known.upper[i] + 1e-9:
-            bounds = f"{known.lower[i]:g} to {known.upper[i]:g}"
-            raise LimitError(f"{where}: {known.name}[{i}] is {x:g}, outside its bounds {bounds}")
+    check_within(where, known.name, fixed, known.lower, known.upper)
     ends = getattr(problem.numbers, where)
     if known.name not in ends:
         problem._revision += 1

@@ -35,7 +35,7 @@ from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
 from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
-from ..validation import count, flag, name_of, numbers, one_of, options_of
+from ..validation import check_within, count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
 from . import bernstein, chains, ends, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
@@ -414,7 +414,8 @@ class Problem:
         if any(np.any(np.isfinite(a) != np.isfinite(b)) for a, b in zip(old, new, strict=True)):
             raise ShapeError(f"bound: {name!r} is bounded elsewhere; give finite bounds for those that are finite now")
         for where in ("start", "goal") if name in names.quantities(self) else ():
-            ends.check(where, name, getattr(self.numbers, where).get(name, ()), *new)
+            if (fixed := getattr(self.numbers, where).get(name)) is not None:
+                check_within(where, name, fixed, new[0], new[1], relative=True)
         self.numbers.bounds[name] = new
 
     def start(self, values: dict[Any, Any]) -> None:
