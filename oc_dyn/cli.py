@@ -153,9 +153,13 @@ def _velocity(robot, text):
         values = numbers_of(text)
     except ValueError as error:
         raise ShapeError(f"--start-velocity: expected numbers with blanks or commas between: {error}") from None
-    if len(values) != robot.nv:
-        names = ", ".join(robot.velocity_names)
-        raise ShapeError(f"--start-velocity: got {len(values)} numbers, expected {robot.nv}: {names}")
+    return _one_each("--start-velocity", values, robot.velocity_names)
+
+
+def _one_each(source, values, names):
+    """The values, if there is one for each of the names."""
+    if len(values) != len(names):
+        raise ShapeError(f"{source}: got {len(values)} numbers, expected {len(names)}: {', '.join(names)}")
     return values
 
 
@@ -225,10 +229,7 @@ def _way_points(robot, path):
             if not rows and number == 1:
                 continue  # the heading
             raise ShapeError(f"{path}:{number}: expected numbers with blanks or commas between: {error}") from None
-        if len(values) != robot.nq:
-            names = ", ".join(robot.coordinate_names)
-            raise ShapeError(f"{path}:{number}: got {len(values)} numbers, expected {robot.nq}: {names}")
-        rows.append(values)
+        rows.append(_one_each(f"{path}:{number}", values, robot.coordinate_names))
     if len(rows) < 2:
         raise ShapeError(f"{path}: got {len(rows)} way points, expected at least two lines of numbers")
     return rows
@@ -558,10 +559,7 @@ def _positions(robot, end, text):
             raise
         except ValueError as error:
             raise ShapeError(f"{source}: expected numbers with blanks or commas between: {error}") from None
-    if len(values) != robot.nq:
-        names = ", ".join(robot.coordinate_names)
-        raise ShapeError(f"{source}: got {len(values)} numbers, expected {robot.nq}: {names}")
-    return values
+    return _one_each(source, values, robot.coordinate_names)
 
 
 def _robot(name, lock, floating=False):
