@@ -99,24 +99,10 @@ def test_known_optima(number, method):
         assert abs(off) / 10 <= abs(found.rounds[-1].loss) <= many * abs(off)
 
 
-def alp_rider(nodes):
-    """That of problems/known_optima in one phase."""
-    ocp = od.Problem(nodes, 20.0)
-    x, u, t = ocp.state("x", 4, guess=[2, 1, 2, 1]), ocp.control("u", 2), ocp.time
-    peaks = sum(h * ca.exp(-b * (t - a) ** 2) for h, a, b in ((3, 3, 12), (3, 6, 10), (3, 10, 6), (8, 15, 4)))
-    A = ca.DM([[-10, 0, 0, 0], [0, -2, 0, 0], [0, 0, -3, 5], [0, 0, 5, -3]])
-    ocp.rate(x, A @ x + ca.DM([[1, 1], [1, 2], [1, -1], [1, 3]]) @ u)
-    ocp.limit(0.01, ca.sumsqr(x) - peaks, np.inf)
-    ocp.minimize(integral=100 * ca.sumsqr(x) + 0.01 * ca.sumsqr(u))
-    ocp.start({x: [2, 1, 2, 1]})
-    ocp.goal({x: [2, 3, 1, -2]})
-    return ocp
-
-
 @pytest.mark.slow
 def test_the_alp_rider():
     """Stiff, above narrow peaks; from 50 equal intervals and a constant guess."""
-    found = alp_rider(50).solve(method="radau", tolerance=1e-4, check="off")
+    found = named(36).problem(50).solve(method="radau", tolerance=1e-4, check="off")
     assert found.success
     assert found.rounds[0].objective > 2100
     assert found.objective == pytest.approx(2030.856, abs=0.2)
