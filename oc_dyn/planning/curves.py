@@ -67,13 +67,7 @@ def spline(points, at=None, degree=3):
     k = len(points)
     if not np.abs(points).max(initial=0.0) < _FARTHEST:
         raise LimitError(f"path: way points get to {np.abs(points).max():g}, they can be up to {_FARTHEST:g} rad or m")
-    check_apart(points)
-    if at is None:
-        at = np.concatenate([[0.0], np.cumsum(np.sqrt(np.linalg.norm(np.diff(points, axis=0), axis=1)))])
-        at = at / at[-1]
-    at = as_floats("path: at", at)
-    if at.shape != (k,) or at[0] != 0 or at[-1] != 1 or not np.all(np.diff(at) > 0):
-        raise ShapeError(f"path: at is {at}, expected {k} rising numbers from 0 to 1, one for every way point")
+    at = places_of(points, at)
     if k <= degree:
         degree = k - 1
     half = (degree + 1) // 2
@@ -92,12 +86,20 @@ def spline(points, at=None, degree=3):
     return Spline(breaks, np.stack(pieces, axis=1), degree - 1 if len(inner) else np.inf, at)
 
 
-def check_apart(points):
-    """LimitError for way points (k, n) of which two that follow each other are the same."""
-    gaps = np.linalg.norm(np.diff(points, axis=0), axis=1)
+def places_of(points, at):
+    """(k,) s of each way point (k, n), from what a caller gives; see spline. LimitError where two that follow each
+    other are the same."""
+    k, gaps = len(points), np.linalg.norm(np.diff(points, axis=0), axis=1)
     if not gaps.all():
         i = int(np.argmin(gaps))
         raise LimitError(f"path: way points {i} and {i + 1} are the same; leave one out, or plan two paths")
+    if at is None:
+        at = np.concatenate([[0.0], np.cumsum(np.sqrt(gaps))])
+        at = at / at[-1]
+    at = as_floats("path: at", at)
+    if at.shape != (k,) or at[0] != 0 or at[-1] != 1 or not np.all(np.diff(at) > 0):
+        raise ShapeError(f"path: at is {at}, expected {k} rising numbers from 0 to 1, one for every way point")
+    return at
 
 
 def _basis(knots, degree, x):

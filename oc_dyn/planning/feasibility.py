@@ -221,7 +221,12 @@ def _exceeded(bounds, value, i):
     lower, upper = bounds[0][i], bounds[1][i]
     if lower * (1 + _TINY) <= value[i] <= upper * (1 + _TINY):
         return None
-    return lower if value[i] < 0 and lower != -upper else upper
+    return exceeded_side(lower, upper, value[i])
+
+
+def exceeded_side(lower, upper, value):
+    """The limit that a value is beyond, the upper one where both are alike."""
+    return lower if value < 0 and lower != -upper else upper
 
 
 def _padded(state):

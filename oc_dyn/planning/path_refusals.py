@@ -5,7 +5,7 @@ import numpy as np
 from ..errors import LimitError, OrderError, ShapeError
 from ..numbers import as_floats, shortened
 from .arguments import MOST_NODES, check_smooth, vector
-from .feasibility import refuse_senseless
+from .feasibility import exceeded_side, refuse_senseless
 from .path_task import PathTask
 from .quantities import BOUNDED, BY_NAME, DYNAMIC, RATES
 from .report import share_of_rate
@@ -143,7 +143,7 @@ def _refuse_held(task, s, q):
         share = share_of_rate(tau, *(np.broadcast_to(x, tau.shape) for x in (lower, upper)))
         k, i = np.unravel_index(np.argmax(share), tau.shape)
         if share[k, i] > 1 + _TINY:
-            limit = lower[i] if tau[k, i] < 0 and lower[i] != -upper[i] else upper[i]
+            limit = exceeded_side(lower[i], upper[i], tau[k, i])
             raise LimitError(
                 f"path: joint {limits.joints[i]!r} needs tau = {tau[k, i]:.6g} for holding still at s = {s[k]:.4g}, "
                 f"over its limit {limit:.6g}"

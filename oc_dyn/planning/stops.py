@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import OrderError, ShapeError, UnknownName
 from ..numbers import as_floats
 from ..validation import count
-from .curves import check_apart, curve
+from .curves import curve, places_of
 
 _PARALLEL = 1e-6  # sine of the angle up to which two directions count as one
 
@@ -87,14 +87,7 @@ def path_with_stops(path, at, degree, continuity, names, stops):
 
 def _split(points, at, degree, continuity, names, inner):
     """Joined splines between the way points of these numbers."""
-    check_apart(points)
-    if at is None:
-        at = np.concatenate([[0.0], np.cumsum(np.sqrt(np.linalg.norm(np.diff(points, axis=0), axis=1)))])
-        at = at / at[-1]
-    at = as_floats("path: at", at)
-    if at.shape != (len(points),) or at[0] != 0 or at[-1] != 1 or not np.all(np.diff(at) > 0):
-        expected = f"{len(points)} rising numbers from 0 to 1, one for every way point"
-        raise ShapeError(f"path: at is {at}, expected {expected}")
+    at = places_of(points, at)
     stretches, edges = [], [0.0]
     for a, b in pairwise([0, *inner, len(points) - 1]):
         own = (at[a : b + 1] - at[a]) / (at[b] - at[a])
