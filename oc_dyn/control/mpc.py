@@ -83,9 +83,7 @@ def mpc(
     if not given:
         raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
     for what, expression in given.items():
-        for symbol in ca.symvar(expression):
-            if not any(ca.is_equal(symbol, s) for s in (*made.symbols, made.description.ahead, *made.outputs)):
-                raise UnknownName(f"symbol in output {what!r}", symbol.name(), [s.name() for s in made.symbols])
+        made.check_known(f"symbol in output {what!r}", expression)
     checked_c_name("mpc", name, "give another name=")
     _check_ports(problem.description.parameter_names, list(given))
     options: Any = _QP[qpsol][0]

@@ -14,10 +14,10 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
-from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
+from ..interrupts import iteration_watch, solver_run
 from ..numbers import shortened
 from .opti_symbols import OptiSymbols
-from .solver import SolverResult, checked_options
+from .solver import SolverResult, checked_options, told_by
 
 _TINY = 1e-300  # times an unknown: no number changes where it is added, but Opti sees that it is there
 
@@ -303,11 +303,7 @@ def found_by(problem, solution):
     lam_x, lam_g = np.zeros(n), np.zeros(m)
     if ours:
         lam_g, lam_x[program.bounded] = lam[:m], lam[m : m + program.bounded.size]
-    success = bool(stats.get("success", False))
-    status = str(stats.get("return_status", stats.get("unified_return_status")))
-    seconds = {k.removeprefix("t_wall_"): v for k, v in stats.items() if k.startswith("t_wall_")}
-    status = TIME_LIMIT if program.timed_out and not success else status
-    result = SolverResult(x, lam_x, lam_g, float(f[0]), status, success, int(stats.get("iter_count", 0)), seconds)
+    result = SolverResult(x, lam_x, lam_g, float(f[0]), *told_by(stats, program.timed_out))
     p = np.array(ca.DM(solution.value(program.p))).ravel()
     changed = {"objective": opti.f.__hash__() != program.f.__hash__(), "constraints": not ours or len(now) > known}
     return program, result, {**program.given, "p": p}, changed

@@ -154,11 +154,7 @@ class OptiSymbols(Mapping[Any, ca.MX]):
         for symbol, value in self._known:
             if ca.is_equal(symbol, key):
                 return value
-        made = self._made
-        known = [*made.symbols, made.description.ahead, *made.outputs]
-        foreign = [s.name() for s in ca.symvar(key) if not any(ca.is_equal(s, y) for y in known)]
-        if foreign:
-            raise UnknownName("symbol of the problem", foreign[0], [s.name() for s in made.symbols])
+        self._made.check_known("symbol of the problem", key)
         return self._at_nodes(key, 0, self._count - self._of_controls(key))
 
     def __iter__(self) -> Iterator[str]:

@@ -201,10 +201,7 @@ class Solution:
                 raise UnknownName("state or control of the problem that was solved", expression, named)
             expression = named[expression]
         expression = expression_of(what, expression)
-        known = [*made.symbols, made.description.ahead, *made.outputs]
-        foreign = [s.name() for s in ca.symvar(expression) if not any(ca.is_equal(s, y) for y in known)]
-        if foreign:
-            raise UnknownName("symbol of the problem that was solved", foreign[0], [s.name() for s in made.symbols])
+        made.check_known("symbol of the problem that was solved", expression)
         return expression
 
     def __getitem__(self, expression: Any) -> Array:

@@ -129,17 +129,16 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
         finally:
             if run.stopped:  # fatrop fails from its first step on when it is called again after that
                 assembly.solvers.pop(key, None)
-    seconds = {k.removeprefix("t_wall_"): v for k, v in stats.items() if k.startswith("t_wall_")}
+    arrays = (np.array(out[k]).ravel() for k in ("x", "lam_x", "lam_g"))
+    return SolverResult(*arrays, float(out["f"]), *told_by(stats, run.timed_out))
+
+
+def told_by(stats, timed_out):
+    """(status, success, iterations, {function: seconds in it}) from the stats of a solver."""
     success = bool(stats.get("success", False))
     status = str(stats.get("return_status", stats.get("unified_return_status")))
-    return SolverResult(
-        *(np.array(out[k]).ravel() for k in ("x", "lam_x", "lam_g")),
-        float(out["f"]),
-        TIME_LIMIT if run.timed_out and not success else status,
-        success,
-        int(stats.get("iter_count", 0)),
-        seconds,
-    )
+    seconds = {k.removeprefix("t_wall_"): v for k, v in stats.items() if k.startswith("t_wall_")}
+    return TIME_LIMIT if timed_out and not success else status, success, int(stats.get("iter_count", 0)), seconds
 
 
 @cache

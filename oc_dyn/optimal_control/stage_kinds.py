@@ -12,7 +12,7 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
-from ..errors import OrderError
+from ..errors import OrderError, UnknownName
 from . import bernstein, inside
 from . import manifolds as curved
 from .description import Constraint
@@ -245,6 +245,13 @@ class StageKinds:
             worst[rows] = np.maximum(worst[rows], d)
         out[:, int(within.share)] = worst
         return out
+
+    def check_known(self, what, expression):
+        """UnknownName for a symbol that is none of the problem's; what: what it would be one of."""
+        known = [*self.symbols, self.description.ahead, *self.outputs]
+        for s in ca.symvar(expression):
+            if not any(ca.is_equal(s, y) for y in known):
+                raise UnknownName(what, s.name(), [y.name() for y in self.symbols])
 
     @property
     def parameter_symbols(self):
