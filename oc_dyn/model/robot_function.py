@@ -147,7 +147,7 @@ class RobotFunction(ca.Function):
         """Raise ShapeError where ports are given for different numbers of points, one beside the other."""
         found = {}
         for name, value in given.items():
-            (rows, columns), got = self._sizes[name], getattr(value, "shape", ())
+            (rows, columns), got = self._sizes[name], tuple(getattr(value, "shape", ()))
             if columns and len(got) == 2 and got[0] == rows and got[1] > columns:
                 found[name] = got[1] // columns
         if len(set(found.values())) > 1:
