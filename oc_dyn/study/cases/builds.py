@@ -36,7 +36,7 @@ def all_of(od, r, orders=range(5)):
     for quantity in od.quantities():
         if not quantity.startswith("elastic"):
             for order in orders:
-                options = {"frame": r.frames[-1].name if r.frames else "tip"} if quantity.startswith("frame") else {}
+                options = {"frame": list(r.frames)[-1]} if quantity.startswith("frame") else {}
                 if quantity in ("frame_twist", "frame_jacobian"):
                     options["representation"] = "body"
                 if quantity.startswith("hybrid"):

@@ -117,7 +117,7 @@ def hessian_by_ad(kind):
     z, p, s = (ca.SX.sym(name, *value.size_in(k)) for k, name in enumerate("zps"))
     following, rows = value(z, p, s)
     lam = [ca.SX.sym(f"lam{k}", y.shape[0]) for k, y in enumerate((ca.SX(1, 1), following, rows))]
-    y = lam[0] * cost(z, p, s) + ca.dot(lam[1], following) + ca.dot(lam[2], rows)
+    y = ca.cse([lam[0] * cost(z, p, s) + ca.dot(lam[1], following) + ca.dot(lam[2], rows)])[0]
     H = ca.triu(ca.jacobian(ca.gradient(y, z), z, {"symmetric": True}))
     return ca.Function("by_ad", [z, p, s, *lam], ca.cse([H]))
 

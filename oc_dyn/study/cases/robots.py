@@ -71,7 +71,16 @@ def limits(r):
     return replace(own, **{k: np.where(np.isfinite(getattr(own, k)), getattr(own, k), x) for k, x in more.items()})
 
 
-def ends(r, seed):
-    """Two configurations within the middle 0.6 of the limits of position, at random."""
+def ends(r, seed, share=0.6):
+    """Two configurations in the middle share of the limits of position, at random, that 0.8 of the torques can hold."""
     lower, upper = (np.clip(x, -np.pi, np.pi) for x in od.Limits.of(r).q)
-    return lower + (upper - lower) * (0.2 + 0.6 * np.random.default_rng(seed).random((2, len(lower))))
+    most, rng = 0.8 * od.Limits.of(r).tau, np.random.default_rng(seed)
+    held, found = od.function(r, "inverse_dynamics"), []
+    while len(found) < 2:
+        shares = (1 - share) / 2 + share * rng.random((1000, len(lower)))
+        for q in lower + (upper - lower) * shares:
+            if np.all(np.abs(np.array(held(q, 0, 0))).ravel() <= most):
+                found.append(q)
+            if len(found) == 2:
+                break
+    return np.array(found)

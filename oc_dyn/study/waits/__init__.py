@@ -18,7 +18,7 @@ from ...runs.points import bar
 from ...runs.stored_table import StoredTable
 from ...text import in_columns
 from .. import apart
-from .lines import Line, lines
+from .lines import lines
 from .tables import FIELDS, SHOWN, rows_of, shown
 
 KEYS, VALUES = ("line", "who", "run"), ("status", "seconds", "parts")
@@ -43,7 +43,7 @@ def run(out, quick=False, progress=None, against=None, only=None):
     chosen = chosen_of([x for x in lines() if x.quick or not quick], only)
     table = StoredTable(out / "runs.csv", KEYS, VALUES, apart.code(earlier), quick)
     table.begin()
-    told: dict = {}
+    told = {}
     try:
         with bar(progress, len(chosen), "waits", " lines") as moved, apart.processes() as measure:
             for line in chosen:
@@ -70,10 +70,10 @@ def chosen_of(some, only):
     return kept
 
 
-def measured(line: Line, earlier, table, measure):
+def measured(line, earlier, table, measure):
     """{who: [Told]} of a line: "before" and "now" in turns, then its peers."""
     sides = {"before": earlier, "now": None} if earlier else {"now": None}
-    told = {who: [] for who in sides}
+    told: dict[str, list] = {who: [] for who in sides}
     spent = 0.0
     for number in range(line.runs):
         for who, folder in sides.items():

@@ -51,8 +51,9 @@ def _motions():
 
 
 def _other_plans():
-    torque = {"kind": "torque", "nodes": 50}
-    yield Line("Talos, 30 joints, torque, 50 nodes", Case("plans", "talos", torque), aims={"first": 2.0})
+    for what, seed in (("no torque at its limit", 0), ("torques at their limits", 1)):
+        case = Case("plans", "talos", {"kind": "torque", "nodes": 50, "seed": seed})
+        yield Line(f"Talos, 30 joints, torque, 50 nodes, {what}", case, aims={"first": 2.0})
     yield Line("plan_elastic, UR5", Case("plans", "elastic"), aims={"first": 2.0})
     peers = {"toppra, no jerk": Case("peers", "toppra")}
     yield Line("plan_along_path, Panda", Case("plans", "along_path"), peers)
