@@ -33,6 +33,7 @@ STUDIES = {
     "suite": "oc_dyn.study.suite:run",
     "suite_solvers": "oc_dyn.study.suite_solvers:run",
     "sweeps": "oc_dyn.study.sweeps:run",
+    "waits": "oc_dyn.study.waits:run",
 }
 
 
@@ -44,16 +45,24 @@ def folder(name, quick=False):
     return results_folder(SAME.get(name, name), quick)
 
 
-def run(name, out=None, quick=False, executor="serial", progress=None):
+def run(name, out=None, quick=False, executor="serial", progress=None, against=None, only=None):
     """Run a study, which writes its results to the folder `out`; returns its report, a text.
 
-    executor: where its points are computed, see oc_dyn.executors. Raises UnknownName, ShapeError for an executor that
-    is none or that the study does not take, OSError where `out` cannot be written.
+    executor: where its points are computed, see oc_dyn.executors. against: folder of an earlier checkout that is
+    measured, too; only: texts, with commas between them, one of which is in the names of what is measured. Raises
+    UnknownName, ShapeError for an executor that is none and for what the study does not take, OSError where `out`
+    cannot be written.
     """
     study, options = load(name), {}
     checked(executor)
     out = folder(name, quick) if out is None else Path(out)
-    if "executor" in inspect.signature(study).parameters:
+    taken = inspect.signature(study).parameters
+    for what, given in (("against", against), ("only", only)):
+        if what in taken:
+            options[what] = given
+        elif given is not None:
+            raise ShapeError(f"study {name}: it takes no {what}, got {str(given)!r}")
+    if "executor" in taken:
         options["executor"] = executor
     elif executor != "serial":
         raise ShapeError(f"study {name}: it measures times and runs here alone, one point after the other: no executor")
