@@ -1,13 +1,14 @@
-"""od.batch: a Function at many points at once, by a compiled loop that takes several points a step, on several threads."""
+"""od.batch: a Function at many points at once, by a compiled loop of several points a step, on several threads."""
 
 from __future__ import annotations
 
 import ctypes
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -15,13 +16,14 @@ import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..model.quaternions import check_quaternions
-from ..numbers import as_floats
 from ..types import Array, Numbers, StrPath
-from .build import FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, library, opened, processors
+from .batch_arrays import checked_points, checked_results, new_results, number_of_points, ports
+from .build import FAST_MATH, FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, library, opened, processors
 from .lanes import batch_source
 from .source import checked_functions
 
-NATIVE = (*FLAGS, "-march=native")
+NATIVE = (*FLAGS, "-march=native", "-ffp-contract=off")  # what is rounded twice stays so, as without -march=native
+_REORDERING = {*FAST_MATH, "-fassociative-math"}  # they would ruin our reduction of angles
 _WORTH = 300_000  # instructions that are worth a thread: about 50 us
 
 Compute = Callable[[list[Array], list[Array], int], None]  # of inputs, outputs to write to, the number of points
@@ -42,8 +44,11 @@ def batch(
 
     threads: how many points are computed at a time; default the number of processors. executor: a
     concurrent.futures.Executor of threads to use instead of own ones (not of processes: memory is shared).
-    flags: of the compiler; default -O3 -march=native, or -O3 where it does not know the latter.
+    flags: of the compiler; default -O3 for this processor where the compiler can, without fused operations.
     compiler, cache, time_limit: as in od.compile.
+    Functions of scalar instructions, as od.function makes them, take 8, 4 or 2 points a step (with AVX-512; AVX; SSE2 or
+    NEON), others one. sin and cos are within 1 ulp of the C library's, and 0.8 of the exact numbers (of angles above
+    65536 rad they are the library's); all else has the bits of the scalar code with the same flags.
     fallback: go on with Function.map, with a ModelWarning, where it cannot be compiled and loaded, see od.compile.
     Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
     without fallback SolveError and ModelError as od.compile.
@@ -67,15 +72,17 @@ def batch(
     return Batch(function, _Compiled(function, library_, int(threads), executor))
 
 
-def _library(text: str, flags: Flags | None, *options: Any) -> Any:
-    if flags is not None:
-        return library({"oc_dyn.c": text}, flags, *options)
-    try:
-        return library({"oc_dyn.c": text}, NATIVE, *options)
-    except SolveError as error:
-        if error.status == "time_limit":
-            raise
-        return library({"oc_dyn.c": text}, FLAGS, *options)
+def _library(text: str, flags: Flags | None, *options: Any) -> Path:
+    if flags is None:
+        try:
+            return library({"oc_dyn.c": text}, NATIVE, *options)
+        except SolveError as error:
+            if error.status == "time_limit":
+                raise
+            flags = FLAGS
+    if _REORDERING.intersection([flags] if isinstance(flags, str) else flags):
+        text = f"#define OC_DYN_LIBM\n{text}"
+    return library({"oc_dyn.c": text}, flags, *options)
 
 
 class Batch:
@@ -89,93 +96,34 @@ class Batch:
 
     def __init__(self, function: ca.Function, compute: Compute) -> None:
         self.function, self._compute = function, compute
+        self._inputs, self._outputs = ports(function)
+        self._where, self._names = function.name(), [p.name for p in self._inputs]
+        self._configurations = [self._names.index(name) for name in getattr(function, "configurations", ())]
 
-    def __call__(self, *args: Numbers, out: Any = None, **ports: Any) -> Any:
+    def __call__(self, *args: Numbers, out: Any = None, **named: Any) -> Any:
         """The output at all points, or a tuple of the outputs; see the class."""
-        f: Any = self.function
-        names = f.name_in()
+        names, where = self._names, self._where
         if "out" in names and out is not None:
-            ports["out"], out = out, None
-        if args and ports:
-            raise ShapeError(f"{f.name()}: give all ports by position or all by name, not both")
-        if len(args) != len(names) and set(ports) != set(names):
-            expected = ", ".join(f"{n}{list(f.size_in(n))}" for n in names)
-            got = f"{len(args)} arrays" if args or not ports else ", ".join(ports)
-            raise ShapeError(f"{f.name()}: got {got}, expected {expected}, with the points side by side")
-        points = [_points(f, i, x) for i, x in enumerate(args or [ports[n] for n in names])]
-        for port in getattr(f, "configurations", ()):
-            check_quaternions(f.where(port), f.rotations, points[names.index(port)], f.normalize)
-        counts = {n: _count(x, f.size2_in(i)) for i, (n, x) in enumerate(zip(names, points, strict=True))}
-        n = max((c for c in counts.values() if c != 1), default=1) if all(counts.values()) else 0
-        if any(c not in (1, n) for c in counts.values()):
-            raise ShapeError(f"{f.name()}: the ports have different numbers of points: {counts}")
-        results = _new_results(f, n) if out is None else _checked_results(f, n, out, points)
+            named["out"], out = out, None
+        if args and named:
+            raise ShapeError(f"{where}: give all ports by position or all by name, not both")
+        if len(args) != len(names) and set(named) != set(names):
+            expected = ", ".join(f"{p.name}[{p.rows}, {p.columns}]" for p in self._inputs)
+            got = f"{len(args)} arrays" if args or not named else ", ".join(named)
+            raise ShapeError(f"{where}: got {got}, expected {expected}, with the points side by side")
+        given = args or [named[name] for name in names]
+        points = [checked_points(where, port, x) for port, x in zip(self._inputs, given, strict=True)]
+        for k in self._configurations:
+            f: Any = self.function
+            check_quaternions(f.where(names[k]), f.rotations, points[k], f.normalize)
+        n = number_of_points(where, self._inputs, points)
+        if out is None:
+            results = new_results(self._outputs, n)
+        else:
+            results = checked_results(where, self._outputs, n, out, points)
         if n:
             self._compute(points, results, n)
         return results[0] if len(results) == 1 else tuple(results)
-
-
-def _points(f: ca.Function, i: int, given: Any) -> Array:
-    """(rows, columns*points) of a port."""
-    name, (rows, columns) = f.name_in(i), f.size_in(i)
-    given = as_floats(f"{f.name()}: port {name}", given)
-    shape = given.shape
-    if given.ndim < 2:
-        given = given.reshape(rows if given.size == rows else -1, 1)
-    if given.ndim != 2 or given.shape[0] != rows or (columns and given.shape[1] % columns):
-        wanted = f"({rows}, N)" if columns == 1 else f"({rows}, {columns} N)"
-        raise ShapeError(f"{f.name()}: port {name} got shape {shape}, expected {wanted} for N points")
-    return given if given.flags.aligned else given.copy()
-
-
-def _count(points: Array, columns: int) -> int:
-    return points.shape[1] // columns if columns else 1
-
-
-def _new_results(f: ca.Function, n: int) -> list[Array]:
-    shapes = [(f.size1_out(i), f.size2_out(i) * n) for i in range(f.n_out())]
-    dense = [f.sparsity_out(i).is_dense() for i in range(f.n_out())]
-    return [(np.empty if d else np.zeros)(shape, order="F") for d, shape in zip(dense, shapes, strict=True)]
-
-
-def _checked_results(f: ca.Function, n: int, out: Any, points: Sequence[Array]) -> list[Array]:
-    """The arrays to write to; zero where an output has none."""
-    results = [out] if isinstance(out, np.ndarray) else out
-    if not isinstance(results, (list, tuple)) or len(results) != f.n_out():
-        got = f"{len(results)} of them" if isinstance(results, (list, tuple)) else f"a {type(out).__name__}"
-        raise ShapeError(f"{f.name()}: out is {got}, expected {f.n_out()} arrays of floats")
-    for i, x in enumerate(results):
-        shape, where = (f.size1_out(i), f.size2_out(i) * n), f"{f.name()}: out for {f.name_out(i)}"
-        if type(x) is not np.ndarray or x.dtype != float:
-            kind = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"
-            raise ShapeError(f"{where} is {kind}, expected a numpy array of {np.dtype(float)}")
-        if x.shape != shape:
-            raise ShapeError(f"{where} has shape {x.shape}, expected {shape}")
-        if not x.flags.writeable or not x.flags.aligned:
-            raise ShapeError(f"{where} is {'not aligned' if x.flags.writeable else 'read-only'}; give another array")
-        if any(_overlap(x, other) for other in (*points, *results[:i])) or _folded(x):
-            raise ShapeError(f"{where} shares memory with another array of the call; give one of its own")
-        if not f.sparsity_out(i).is_dense():
-            x[...] = 0
-    return list(results)
-
-
-def _overlap(x: Array, y: Array) -> bool:
-    if not np.may_share_memory(x, y):
-        return False
-    try:
-        return np.shares_memory(x, y, max_work=100_000)
-    except np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError:
-        return True
-
-
-def _folded(x: Array) -> bool:
-    """Whether several entries of an array are one in memory."""
-    (rows, columns), (down, across) = x.shape, map(abs, x.strides)
-    inner, outer, size = (down, across, rows) if down <= across else (across, down, columns)
-    return x.size > 1 and min(rows, columns) > 0 and (
-        (inner == 0 and size > 1) or (min(rows, columns) > 1 and outer < inner * size)
-    )
 
 
 class _Compiled:
@@ -189,19 +137,17 @@ class _Compiled:
         self.lanes = int(library_.oc_dyn_lanes())
         self.least = max(1, _WORTH // max(1, function.n_instructions()))  # points that are worth a thread
         self.lock = threading.Lock()
-        self.columns = [function.size2_in(i) for i in range(function.n_in())]
-        self.columns += [function.size2_out(i) for i in range(function.n_out())]
+        self.columns = [port.columns for side in ports(function) for port in side]
 
     def __call__(self, points: list[Array], results: list[Array], n: int) -> None:
         arrays = [*points, *results]
-        strides = []
-        for x, columns in zip(arrays, self.columns, strict=True):
+        addresses = (ctypes.c_void_p * len(arrays))()
+        strides = (ctypes.c_longlong * (3 * len(arrays)))()
+        for k, (x, columns) in enumerate(zip(arrays, self.columns, strict=True)):
             down, across = x.strides
-            strides += [down, across, across * columns if x.shape[1] != columns else 0]
-        steps = np.array(strides, np.int64)
-        addresses = np.array([x.ctypes.data for x in arrays], np.uintp)
-        given = addresses.ctypes.data
-        fixed = given, given + len(points) * addresses.itemsize, steps.ctypes.data
+            addresses[k] = x.__array_interface__["data"][0]
+            strides[3 * k : 3 * k + 3] = down, across, across * columns if x.shape[1] != columns else 0
+        fixed = addresses, ctypes.byref(addresses, len(points) * ctypes.sizeof(ctypes.c_void_p)), strides
 
         blocks = -(-n // self.lanes)
         pieces = max(1, min(self.threads, n // self.least, blocks))

@@ -24,6 +24,8 @@ WORDS = {  # what instructions are called in lanes.c.in
         "HYPOT REMAINDER"
     ).split()
 }
+LONGEST = 50_000  # instructions of what is expanded from matrices
+_WITH_EFFECTS = {ca.OP_ASSERTION, ca.OP_MONITOR, ca.OP_PRINTME, ca.OP_DUMP}  # which expanding would drop
 WORDS |= {ca.OP_CONSTPOW: "POW", ca.OP_IF_ELSE_ZERO: "IF"}
 
 
@@ -43,7 +45,7 @@ def scalar_source(function: ca.Function) -> str:
     work = sum(int(words[x]) for x in ("arg", "res", "iw", "w"))  # pointers and integers take no more than a double
     begin, end = "const int mem = oc_dyn_one_checkout();", "if (mem >= 0) oc_dyn_one_release(mem);"
     head = "#undef OC_DYN_LANES\n#define OC_DYN_LANES 1\n"
-    more = head + filled("lanes.c") + filled("one_point.c", **words) + points_source(function, work, begin, end)
+    more = head + _lanes() + filled("one_point.c", **words) + points_source(function, work, begin, end)
     return c_source([written], "oc_dyn", more=more)
 
 
@@ -56,10 +58,38 @@ def _lines(function: ca.Function, which: str) -> str:
 
 
 def _straight(function: ca.Function) -> ca.Function | None:
-    """The Function as one of scalar instructions, if it is not too long then."""
+    """The Function as one of scalar instructions, where that loses nothing and is not too long."""
     if function.is_a("SXFunction"):
         return function
-    return None
+    if _length(function) > LONGEST:
+        return None
+    try:
+        return ca.Function.expand(function)
+    except RuntimeError:  # what CasADi has no scalar instructions for, as solvers
+        return None
+
+
+def _length(function: ca.Function) -> float:
+    """About as many scalar instructions as a Function has when it is expanded; inf for what is not to be."""
+    if function.is_a("SXFunction"):
+        return function.n_instructions()
+    if not function.is_a("MXFunction"):
+        return inf
+    total = 0.0
+    for k in range(function.n_instructions()):
+        op = function.instruction_id(k)
+        if op in (ca.OP_INPUT, ca.OP_OUTPUT):
+            continue
+        node = function.instruction_MX(k)
+        if op == ca.OP_CALL:
+            total += _length(node.which_function())
+        elif op in _WITH_EFFECTS:
+            return inf
+        else:
+            total += node.nnz() * (node.dep(1).shape[0] if op == ca.OP_MTIMES else 1)
+        if total > LONGEST:
+            return inf
+    return total
 
 
 def lanes_source(function: ca.Function, limit: int = LIMIT) -> str | None:
@@ -75,7 +105,11 @@ def lanes_source(function: ca.Function, limit: int = LIMIT) -> str | None:
     calls = "".join(f"  oc_dyn_part{k}(x, y, w);\n" for k in range(len(parts)))
     head = "static int oc_dyn_kernel(const vec* x, vec* y, vec* w, int mem) {\n"
     kernel = f"{head}{calls}  return 0;\n}}\n"
-    return "".join([filled("lanes.c"), *parts, kernel, points_source(function, work)])
+    return "".join([_lanes(), *parts, kernel, points_source(function, work)])
+
+
+def _lanes() -> str:
+    return filled("lanes.c", erfinv=filled("erfinv.c"))
 
 
 def points_source(function: ca.Function, work: int, begin: str = "const int mem = 0;", end: str = "") -> str:
@@ -89,8 +123,7 @@ def points_source(function: ca.Function, work: int, begin: str = "const int mem 
         for i, s in enumerate(sparsities)
     )
     words = {
-        which: "".join(f"oc_dyn_{which}{i}, " for i in range(len(sparsities)))
-        for which, sparsities in patterns.items()
+        which: "".join(f"oc_dyn_{which}{i}, " for i in range(len(sparsities))) for which, sparsities in patterns.items()
     }
     sizes = {"inputs": sum(s.nnz() for s in ports), "outputs": sum(s.nnz() for s in results)}
     return text + filled("points.c", work=work, begin=begin, end=end, **sizes, **words)
