@@ -38,6 +38,7 @@ SLOW = 0.1  # [s] from which building counts as slow, and its result is kept
 MOST = 500_000_000  # bytes in a folder; those least recently used go first
 _HEAD = b"oc_dyn function 1\n"
 _ENDING = ".functions"
+_WRITTEN = {"SXFunction", "MXFunction", "Map", "ThreadMap", "OmpMap", "Switch"}  # kinds that CasADi writes in full
 _LEFT = 3600.0  # [s] after which a file that is half written is one that a killed process has left
 _NO_SOURCE = {"__pycache__", "study", "planning", "optimal_control", "control", "runs", "codegen"}  # Functions ask none
 _STARTED = time.time()
@@ -118,7 +119,7 @@ def _key(robot: AnyRobot, key: Sequence[Any]) -> str | None:
         told = cached(robot, ("digest",), lambda: digest.digest(robot))
     except ShapeError:  # it holds what has no content, such as a callback
         return None
-    return repr((source, ca.__version__, platform.machine(), told, *key))
+    return repr((source, ca.CasadiMeta.version(), platform.machine(), told, *key))
 
 
 @once
@@ -150,7 +151,8 @@ def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports]) -> ca.Function 
             raise ValueError("it has other ports")
         found = functions[0] if len(functions) == 1 else with_registered(*functions)
     except Exception as error:  # whatever CasADi, zlib and json find wrong: nothing in it may do harm
-        warnings.warn(ModelWarning(f"{path} is not as it was written: {error}; it is made again"), stacklevel=5)
+        said = " ".join(str(error).split())
+        warnings.warn(ModelWarning(f"{path} is not as it was written: {said}; it is made again"), stacklevel=5)
         with suppress(OSError):
             path.unlink()
         return None
@@ -217,9 +219,7 @@ def _parts(f: ca.Function) -> list[ca.Function]:
     own = registered(f)
     if own is not None:
         return [without_registered(f), *own]
-    kinds = ("SXFunction", "MXFunction")
-    called = f.find_functions()
-    plain = all(g.class_name() in kinds and registered(g) is None for g in (f, *called))
+    plain = all(g.class_name() in _WRITTEN and registered(g) is None for g in (f, *f.find_functions()))
     return [ca.Function(f)] if plain else []
 
 
