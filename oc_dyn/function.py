@@ -74,7 +74,10 @@ def function(
     _check_analytic(record, settings)
 
     def differentiated() -> ca.Function:
-        plain = function(robot, quantity, order=order, method=method, name=name, cache=cache, **options)
+        plain = function(
+            robot, quantity, order=order, method=method, name=name, derivatives="ad", normalize=False, cache=cache,
+            **options,
+        )  # fmt: skip
         kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction")}
         return analytic(cast(Robot, robot), quantity, order, plain, kept, function)
 

@@ -39,6 +39,7 @@ MOST = 500_000_000  # bytes in a folder; those least recently used go first
 _HEAD = b"oc_dyn function 1\n"
 _ENDING = ".functions"
 _WRITTEN = {"SXFunction", "MXFunction", "Map", "ThreadMap", "OmpMap", "Switch"}  # kinds that CasADi writes in full
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _LEFT = 3600.0  # [s] after which a file that is half written is one that a killed process has left
 _NO_SOURCE = {"__pycache__", "study", "planning", "optimal_control", "control", "runs", "codegen"}  # Functions ask none
 _STARTED = time.time()
@@ -59,7 +60,8 @@ def stored(
     key: names, truth values and tuples of them that hold, with the robot, all that make() reads. ports: (name, shape)
     of inputs and of outputs that the Function must have. cache: a folder; None for that of $OC_DYN_FUNCTION_CACHE, or
     "functions" in the folder of compiled code; False, or "off" in the variable, for none. It holds for what make() asks
-    for as well. Raises ModelError for a folder given as `cache` that cannot be used; for others a ModelWarning tells it once.
+    for as well.
+    Raises ModelError for a folder given as `cache` that cannot be used; for others a ModelWarning tells it once.
     """
     cache = _CACHE.get() if cache is None else cache
     folder = _folder(cache)
@@ -202,7 +204,7 @@ def _write(path: Path, text: str, f: ca.Function) -> None:
     rest = json.dumps({"key": text, "functions": facts}).encode() + b"\n" + zlib.compress("".join(texts).encode(), 1)
     part = path.with_name(f"{secrets.token_hex(8)}.part")
     try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb") as file:
+        with open(os.open(part, _NEW, 0o600), "wb") as file:
             file.write(_HEAD + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
         os.replace(part, path)
     except OSError:  # a full disk, a folder that is gone, a file that is read on Windows

@@ -7,7 +7,7 @@ from itertools import groupby
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as many processes as cores run the tests: threads would only compete
-os.environ["OC_DYN_FUNCTION_CACHE"] = "off"  # what is tested is what this source builds; test_function_store has folders
+os.environ["OC_DYN_FUNCTION_CACHE"] = "off"  # what is tested is what this source builds
 
 
 def pytest_collection_modifyitems(items):
