@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as many processes as cores run the tests: threads would only compete
+os.environ["OC_DYN_FUNCTION_CACHE"] = "off"  # what is tested is what this source builds
 
 if sys.dont_write_bytecode:  # every process that a test starts would compile all modules: kept apart, beside pytest's
     sys.dont_write_bytecode = False
