@@ -18,7 +18,8 @@ FAST = 0.3  # share of the limits of velocity that joints have at an end, at mos
 def drawn(number):
     """{"robot", "kind", "continuity", "nodes", "mesh", "objective", "speeds"} of a task."""
     rng = np.random.default_rng((19, number))
-    own = {"robot": ROBOTS[number % 4], "kind": OF_LIMITS[number // 4 % 3], "continuity": 2 + (number // 4 + number // 12) % 3}
+    own = {"robot": ROBOTS[number % 4], "kind": OF_LIMITS[number // 4 % 3]}
+    own["continuity"] = 2 + (number // 4 + number // 12) % 3  # all three of each robot and kind
     own["nodes"] = int(rng.choice((15, 25, 40) if own["robot"] == "two_pandas" else (20, 35, 50, 80)))
     own["objective"] = "effort" if own["kind"] != "kinematic" and rng.random() < 0.2 else "time"
     own["mesh"] = "free" if own["objective"] == "time" and own["nodes"] <= 35 and rng.random() < 0.2 else "uniform"
