@@ -6,12 +6,14 @@ oc_dyn.executors. A study's module is imported when it is needed.
 """
 
 import inspect
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
 
 from ..errors import ShapeError, UnknownName
 from ..executors import checked
+from ..function_store import ENVIRONMENT
 from ..runs.script import results_folder
 
 STUDIES = {
@@ -67,7 +69,14 @@ def run(name, out=None, quick=False, executor="serial", progress=None, against=N
         options["executor"] = executor
     elif executor != "serial":
         raise ShapeError(f"study {name}: it measures times and runs here alone, one point after the other: no executor")
-    return study(out, quick=quick, progress=progress, **options)
+    before = os.environ.get(ENVIRONMENT)
+    os.environ[ENVIRONMENT] = "off"  # what is measured is building, here and in processes that are started
+    try:
+        return study(out, quick=quick, progress=progress, **options)
+    finally:
+        os.environ.pop(ENVIRONMENT)
+        if before is not None:
+            os.environ[ENVIRONMENT] = before
 
 
 def write_page(name, out=None, report=""):
