@@ -35,6 +35,7 @@ STUDIES = {
     "suite": "oc_dyn.study.suite:run",
     "suite_solvers": "oc_dyn.study.suite_solvers:run",
     "sweeps": "oc_dyn.study.sweeps:run",
+    "tasks": "oc_dyn.study.tasks:run",
     "waits": "oc_dyn.study.waits:run",
 }
 
