@@ -46,10 +46,12 @@ def batch(
     concurrent.futures.Executor of threads to use instead of own ones (not of processes: memory is shared).
     flags: of the compiler; default -O3 for this processor where the compiler can, without fused operations.
     compiler, cache, time_limit: as in od.compile.
-    Functions of scalar instructions, as od.function makes them, take 8, 4 or 2 points a step (with AVX-512; AVX; SSE2 or
-    NEON), others one. sin and cos are within 1 ulp of the C library's, and 0.8 of the exact numbers (of angles above
-    65536 rad they are the library's); all else has the bits of the scalar code with the same flags.
     fallback: go on with Function.map, with a ModelWarning, where it cannot be compiled and loaded, see od.compile.
+
+    Functions of scalar instructions, as those of od.function, take 8, 4 or 2 points a step, with AVX-512, AVX, SSE2 or
+    NEON; others one. Their sin and cos are within 1 ulp of the C library's and within 0.8 ulp of the exact numbers, and
+    the library's for angles above 65536 rad; all else has the bits of the scalar code with the same flags.
+
     Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
     without fallback SolveError and ModelError as od.compile.
     """
@@ -142,11 +144,12 @@ class _Compiled:
     def __call__(self, points: list[Array], results: list[Array], n: int) -> None:
         arrays = [*points, *results]
         addresses = (ctypes.c_void_p * len(arrays))()
-        strides = (ctypes.c_longlong * (3 * len(arrays)))()
+        steps: list[int] = []
         for k, (x, columns) in enumerate(zip(arrays, self.columns, strict=True)):
             down, across = x.strides
             addresses[k] = x.__array_interface__["data"][0]
-            strides[3 * k : 3 * k + 3] = down, across, across * columns if x.shape[1] != columns else 0
+            steps += down, across, across * columns if x.shape[1] != columns else 0
+        strides = (ctypes.c_longlong * len(steps))(*steps)
         fixed = addresses, ctypes.byref(addresses, len(points) * ctypes.sizeof(ctypes.c_void_p)), strides
 
         blocks = -(-n // self.lanes)
