@@ -71,7 +71,7 @@ def batch(
             raise
         warnings.warn(ModelWarning(f"not compiled, Function.map is used: {error}"), stacklevel=2)
         return Batch(function, _mapped(function, int(threads)))
-    return Batch(function, _Compiled(function, library_, int(threads), executor))
+    return Batch(function, CompiledLoop(function, library_, int(threads), executor))
 
 
 def _library(text: str, flags: Flags | None, *options: Any) -> Path:
@@ -94,10 +94,12 @@ class Batch:
 
     Arrays of floats are read and written where they are, whatever their strides. A point's result does not depend on
     the others, their number or the threads. Calls from several threads do not disturb each other.
+    lanes: how many points are computed together.
     """
 
     def __init__(self, function: ca.Function, compute: Compute) -> None:
         self.function, self._compute = function, compute
+        self.lanes: int = getattr(compute, "lanes", 1)
         self._inputs, self._outputs = ports(function)
         self._where, self._names = function.name(), [p.name for p in self._inputs]
         self._configurations = [self._names.index(name) for name in getattr(function, "configurations", ())]
@@ -128,7 +130,7 @@ class Batch:
         return results[0] if len(results) == 1 else tuple(results)
 
 
-class _Compiled:
+class CompiledLoop:
     """The loop over the points in a library, called without holding Python's lock."""
 
     def __init__(self, function: ca.Function, library_: ctypes.CDLL, threads: int, executor: Executor | None) -> None:
@@ -142,6 +144,7 @@ class _Compiled:
         self.columns = [port.columns for side in ports(function) for port in side]
 
     def __call__(self, points: list[Array], results: list[Array], n: int) -> None:
+        """Compute n points, see Compute."""
         arrays = [*points, *results]
         addresses = (ctypes.c_void_p * len(arrays))()
         steps: list[int] = []

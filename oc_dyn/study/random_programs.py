@@ -3,6 +3,7 @@
 import casadi as ca
 import numpy as np
 
+from ..codegen import batch
 from ..codegen.lanes import WORDS
 
 BINARY = set("ADD SUB MUL DIV POW LT LE EQ NE AND OR FMOD COPYSIGN FMIN FMAX ATAN2 HYPOT REMAINDER LIFT IF".split())
@@ -69,3 +70,33 @@ def one_by_one(function, given, points):
 def same_bits(x, y):
     """Where two arrays hold the same number: sign of zero included, NaN like NaN."""
     return (x.view(np.int64) == y.view(np.int64)) | (np.isnan(x) & np.isnan(y))
+
+
+def sine_errors(count):
+    """Rows (range, largest error of sin and of cos of od.batch, largest distance to the C library's), in units of the
+    last place; errors against long double, empty where that is no longer than double. count: angles of a range."""
+    x, rng = ca.SX.sym("x"), np.random.default_rng(0)
+    run = batch(ca.Function("sines", [x], [ca.sin(x), ca.cos(x)]), fallback=False)
+    near = rng.integers(-41_000, 41_000, count) * (np.pi / 2)
+    ranges = {
+        "to pi/4": rng.uniform(-np.pi / 4, np.pi / 4, count),
+        "to 7": rng.uniform(-7, 7, count),
+        "to 65536": rng.uniform(-65536, 65536, count),
+        "multiples of pi/2, 3 ulp around": near + rng.integers(-3, 4, count) * np.spacing(near),
+        "1e-300 to 1e4, logarithmic": 10 ** rng.uniform(-300, 4, count),
+    }
+    rows = []
+    for name, angles in ranges.items():
+        results = [y[0] for y in run(angles[None])]
+        longer = angles.astype(np.longdouble)
+        exact = [g(longer) for g in (np.sin, np.cos)]
+        ours = [f"{_ulps(y, z):.3f}" for y, z in zip(results, exact, strict=True)]
+        known = ours if np.finfo(np.longdouble).eps < 1e-18 else ["", ""]
+        usual = [g(ca.DM(angles)).full()[:, 0] for g in (ca.sin, ca.cos)]  # numpy has its own
+        library = max(_ulps(y, z) for y, z in zip(results, usual, strict=True))
+        rows.append((name, *known, f"{library:.0f}"))
+    return rows
+
+
+def _ulps(x, exact):
+    return float(np.max(np.abs(x - exact) / np.spacing(np.abs(exact.astype(float)))))

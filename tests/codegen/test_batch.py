@@ -88,7 +88,7 @@ def test_without_vectors_the_numbers_are_the_same():
     f, words = every_instruction()
     points = np.random.default_rng(0).normal(size=(2, 1, 500))
     run = run_of(f, "-DOC_DYN_LANES=1")
-    assert run._compute.lanes == 1
+    assert run.lanes == 1
     assert same_bits(run(*points), one_by_one(f, points, 500)[0]).all()
 
 
@@ -133,7 +133,7 @@ def test_random_programs_to_the_bit(seed):
 
 def test_vectors_are_used_by_default():
     run = od.batch(polynomial(outputs=1), fallback=False)
-    assert run._compute.lanes > 1
+    assert run.lanes > 1
 
 
 def test_a_compiler_that_does_not_know_this_processor_is_asked_without(tmp_path):
