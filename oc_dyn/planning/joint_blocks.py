@@ -23,10 +23,10 @@ class Blocks:
     """What all joints of a plan have in common. r: highest derivative. known: how many are fixed at (start, goal).
 
     G (R, r + b): rows of a block. order (R,): derivative of each. rows (m, R): whether a row stands for anything.
-    fixed (m, R): whether the ends decide it. A (m, r, r), B (m, r, b): from block to block. real (m, b): controls that
-    there are. M (r + b, r + b): last block, from its state, free directions of its controls, zeros. products: of rows of
-    G with themselves. calm (m, R): weights of squared rows that make the roughness. basic: motions that meet one end of
-    1, rows (E, m, R) and [x; u] (E, m, r + b).
+    fixed (m, R): whether the ends decide it. A (m, r, r), B (m, r, b): from block to block. real (m, b): controls
+    that there are. M (r + b, r + b): last block, from its state, free directions of its controls, zeros. products: of
+    rows of G with themselves. calm (m, R): weights of squared rows that make the roughness. basic: motions that meet
+    one end of 1, rows (E, m, R) and [x; u] (E, m, r + b).
     """
 
     r: int
@@ -72,7 +72,7 @@ def blocks(r, N, known):
         x[:, r + q] += B
         states.append(x)
         powers.append((x[:, :r], x[:, r:]))
-    G, order, starts, place = [], [], [], []
+    G, order, place = [], [], []
     for q in range(b):
         full = np.vstack([states[q], np.eye(1, r + b, r + q)])
         for d in range(r + 1):

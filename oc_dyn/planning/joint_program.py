@@ -116,8 +116,8 @@ class _Rows:
 
 
 class _Iterate:
-    """Where the iterations are: p (J, 1), unknowns z (J, m, r + b) that are zero at the ends, their rows y; slacks s and
-    multipliers v of the (upper, lower) limits, multipliers w of the (upper, lower) end of p."""
+    """Where the iterations are: p (J, 1), unknowns z (J, m, r + b) that are zero at the ends, their rows y; slacks s
+    and multipliers v of the (upper, lower) limits, multipliers w of the (upper, lower) end of p."""
 
     def __init__(self, rows, cost, border, shared, p, span):
         self.rows, self.cost, self.border, self.shared, self.span = rows, cost, border, shared, span
@@ -269,6 +269,7 @@ def solve(joints, T, cost=0.0, border=None, shared=False, p=None, span=None):
     span = (1e-9 * p, 100 * p) if span is None else span
     at = _Iterate(rows, cost, border, shared, np.clip(p, span[0] * 1.01, span[1] * 0.99), span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
+    last = None
     done, lag = np.zeros((len(T), 1), bool), np.ones((len(T), 1))
     with np.errstate(all="ignore"):
         for iteration in range(ITERATIONS + 1):
