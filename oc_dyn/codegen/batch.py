@@ -6,7 +6,6 @@ import ctypes
 import threading
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..model.quaternions import check_quaternions
-from ..types import Array, Numbers, StrPath
+from ..types import Array, Executor, Numbers, StrPath
 from .batch_arrays import checked_points, checked_results, new_results, number_of_points, ports
 from .build import FAST_MATH, FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, library, opened, processors
 from .lanes import batch_source
@@ -46,10 +45,12 @@ def batch(
     concurrent.futures.Executor of threads to use instead of own ones (not of processes: memory is shared).
     flags: of the compiler; default -O3 for this processor where the compiler can, without fused operations.
     compiler, cache, time_limit: as in od.compile.
-    Functions of scalar instructions, as od.function makes them, take 8, 4 or 2 points a step (with AVX-512; AVX; SSE2 or
-    NEON), others one. sin and cos are within 1 ulp of the C library's, and 0.8 of the exact numbers (of angles above
-    65536 rad they are the library's); all else has the bits of the scalar code with the same flags.
     fallback: go on with Function.map, with a ModelWarning, where it cannot be compiled and loaded, see od.compile.
+
+    Functions of scalar instructions, as those of od.function, take 8, 4 or 2 points a step, with AVX-512, AVX, SSE2 or
+    NEON; others one. Their sin and cos are within 1 ulp of the C library's and within 0.8 ulp of the exact numbers, and
+    the library's for angles above 65536 rad; all else has the bits of the scalar code with the same flags.
+
     Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
     without fallback SolveError and ModelError as od.compile.
     """
@@ -69,7 +70,7 @@ def batch(
             raise
         warnings.warn(ModelWarning(f"not compiled, Function.map is used: {error}"), stacklevel=2)
         return Batch(function, _mapped(function, int(threads)))
-    return Batch(function, _Compiled(function, library_, int(threads), executor))
+    return Batch(function, CompiledLoop(function, library_, int(threads), executor))
 
 
 def _library(text: str, flags: Flags | None, *options: Any) -> Path:
@@ -92,10 +93,12 @@ class Batch:
 
     Arrays of floats are read and written where they are, whatever their strides. A point's result does not depend on
     the others, their number or the threads. Calls from several threads do not disturb each other.
+    lanes: how many points are computed together.
     """
 
     def __init__(self, function: ca.Function, compute: Compute) -> None:
         self.function, self._compute = function, compute
+        self.lanes: int = getattr(compute, "lanes", 1)
         self._inputs, self._outputs = ports(function)
         self._where, self._names = function.name(), [p.name for p in self._inputs]
         self._configurations = [self._names.index(name) for name in getattr(function, "configurations", ())]
@@ -126,7 +129,7 @@ class Batch:
         return results[0] if len(results) == 1 else tuple(results)
 
 
-class _Compiled:
+class CompiledLoop:
     """The loop over the points in a library, called without holding Python's lock."""
 
     def __init__(self, function: ca.Function, library_: ctypes.CDLL, threads: int, executor: Executor | None) -> None:
@@ -140,13 +143,15 @@ class _Compiled:
         self.columns = [port.columns for side in ports(function) for port in side]
 
     def __call__(self, points: list[Array], results: list[Array], n: int) -> None:
+        """Compute n points, see Compute."""
         arrays = [*points, *results]
         addresses = (ctypes.c_void_p * len(arrays))()
-        strides = (ctypes.c_longlong * (3 * len(arrays)))()
+        steps: list[int] = []
         for k, (x, columns) in enumerate(zip(arrays, self.columns, strict=True)):
             down, across = x.strides
             addresses[k] = x.__array_interface__["data"][0]
-            strides[3 * k : 3 * k + 3] = down, across, across * columns if x.shape[1] != columns else 0
+            steps += down, across, across * columns if x.shape[1] != columns else 0
+        strides = (ctypes.c_longlong * len(steps))(*steps)
         fixed = addresses, ctypes.byref(addresses, len(points) * ctypes.sizeof(ctypes.c_void_p)), strides
 
         blocks = -(-n // self.lanes)
@@ -163,6 +168,8 @@ class _Compiled:
             raise SolveError(f"{self.name} failed at one of the points, with status {status}")
 
     def _pool(self) -> Executor:
+        from concurrent.futures import ThreadPoolExecutor
+
         with self.lock:
             if self.executor is None:
                 self.executor = ThreadPoolExecutor(self.threads, thread_name_prefix=self.name)

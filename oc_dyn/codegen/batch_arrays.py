@@ -95,7 +95,7 @@ def _share(x: Array, y: Array) -> bool:
     if not np.may_share_memory(x, y):
         return False
     try:
-        return np.shares_memory(x, y, max_work=_WORK)
+        return np.shares_memory(x, y, max_work=_WORK)  # type: ignore[arg-type]  # any number, numpy's stubs know two
     except RuntimeError:  # numpy's TooHardError
         return True
 

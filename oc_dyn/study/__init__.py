@@ -19,6 +19,7 @@ from ..runs.script import results_folder
 STUDIES = {
     "accuracy_costs": "oc_dyn.study.accuracy_costs:run",
     "ali": "oc_dyn.study.ali:run",
+    "batch_peers": "oc_dyn.study.batch_peers:run",
     "crocoddyl": "oc_dyn.study.reach:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",
