@@ -30,6 +30,7 @@ STUDIES = {
     "ocp_peers": "oc_dyn.study.ocp_peers:run",
     "orders": "oc_dyn.study.orders:run",
     "peers": "oc_dyn.study.peers:run",
+    "planning": "oc_dyn.study.planning:run",
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",
     "solvers": "oc_dyn.study.solvers:run",
