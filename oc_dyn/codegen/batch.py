@@ -139,7 +139,8 @@ class CompiledLoop:
         loop.argtypes, loop.restype = [pointer] * 3 + [number] * 2, ctypes.c_int
         self.loop, self.name, self.threads, self.executor = loop, function.name(), threads, executor
         self.lanes = int(library_.oc_dyn_lanes())
-        self.least = max(1, _WORTH // max(1, function.n_instructions()))  # points that are worth a thread
+        length = function.n_instructions() if function.is_a("SXFunction") else _WORTH // 32  # a guess: they call others
+        self.least = max(1, _WORTH // max(1, length))  # points that are worth a thread
         self.lock = threading.Lock()
         self.columns = [port.columns for side in ports(function) for port in side]
 

@@ -86,7 +86,7 @@ def _length(function: ca.Function) -> float:
         elif op in _WITH_EFFECTS:
             return inf
         else:
-            total += node.nnz() * (node.dep(1).shape[0] if op == ca.OP_MTIMES else 1)
+            total += node.nnz() * (node.dep(1).shape[1] if op == ca.OP_MTIMES else 1)
         if total > LONGEST:
             return inf
     return total

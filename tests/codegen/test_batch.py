@@ -1,6 +1,7 @@
 """od.batch on vectors: every instruction to the bit, arrays of every layout, and what it refuses."""
 
 import re
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -142,6 +143,15 @@ def test_a_compiler_that_does_not_know_this_processor_is_asked_without(tmp_path)
     words.chmod(0o755)
     run = od.batch(polynomial(outputs=1), compiler=str(words), fallback=False)
     assert run(np.ones((3, 1)), 2.0)[0, 0] == 6.0
+
+
+@pytest.mark.slow
+def test_a_compiler_of_cpp_does_as_well():
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    f, _ = every_instruction()
+    points = np.random.default_rng(0).normal(size=(2, 1, 50))
+    assert same_bits(run_of(f, compiler="g++")(*points), one_by_one(f, points, 50)[0]).all()
 
 
 # -- long ones, and others than scalar programs ------------------------------------------------------------------
