@@ -68,7 +68,7 @@ def test_all_scalar_instructions_of_casadi_are_known():
 
 
 def every_instruction():
-    chosen = [(op, word) for op, word in WORDS.items() if word not in ("SIN", "COS")]
+    chosen = [(op, word) for op, word in WORDS.items() if word not in ("SIN", "COS", "TANH")]
     values = [ca.SX.binary(op, X, Y) if word in BINARY else ca.SX.unary(op, X) for op, word in chosen]
     return ca.Function("all", [X, Y], [ca.vertcat(*values)]), [word for _, word in chosen]
 
@@ -112,6 +112,17 @@ def test_sines_are_as_good_as_those_of_the_library(flags):
     assert np.isnan(s[0, 2:5]).all()
     assert np.isnan(c[0, 2:5]).all()
     assert abs(s[0, 5] - np.sin(1e22)) < 1e-15
+
+
+@pytest.mark.parametrize("flags", [(), pytest.param(("-march=native",), marks=pytest.mark.slow)])
+def test_tanh_is_as_good_as_that_of_the_library(flags):
+    run = run_of(ca.Function("f", [X], [ca.tanh(X)]), *flags)
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-1, 1, 20_000), rng.uniform(-25, 25, 20_000), 10 ** rng.uniform(-320, 300, 5000)])
+    exact = np.tanh(x.astype(np.longdouble))
+    assert np.max(np.abs(run(x[None])[0] - exact) / np.spacing(np.abs(exact.astype(float)))) < 2.4
+    special = np.array([[0.0, -0.0, np.inf, -np.inf, np.nan, 22, -23, 5e-324]])
+    assert same_bits(run(special), np.array([[0.0, -0.0, 1, -1, np.nan, 1, -1, 5e-324]])).all()
 
 
 @pytest.mark.parametrize("flag", ["-ffast-math", pytest.param("-fassociative-math", marks=pytest.mark.slow)])
