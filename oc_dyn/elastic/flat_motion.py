@@ -44,6 +44,13 @@ def flat_motion(
     are for robots whose velocities are the rates of q.
     Raises OrderError, naming the order needed, for a continuity that is too low.
     """
+    check_flat(elastic, continuity, rate)
+    q = problem.chain("q", elastic.nq, continuity + 1, guess=guess, scale=scale)
+    return flat_expressions(elastic, q, sigma, rate, derivatives)
+
+
+def check_flat(elastic: ElasticRobot, continuity: Any, rate: bool) -> None:
+    """Refuse what has no flat motion: a continuity that is too low, springs with damping, joints of other kinds."""
     wanted = elastic.continuity("torque_rate" if rate else "torque")
     if isinstance(continuity, bool) or not isinstance(continuity, (int, np.integer)) or continuity < wanted:
         what = "a bounded and continuous rate of the motor torque" if rate else "a continuous motor torque"
@@ -53,8 +60,7 @@ def flat_motion(
         )
     if elastic.nq != elastic.nv:
         raise ShapeError(f"planning {elastic.name}: it is for joints of one coordinate, whose rates are the velocities")
-    q = problem.chain("q", elastic.nq, continuity + 1, guess=guess, scale=scale)
-    return flat_expressions(elastic, q, sigma, rate, derivatives)
+    function(elastic, "elastic_flat_map", order=int(rate))
 
 
 def flat_expressions(

@@ -38,8 +38,8 @@ def derivatives(stage, lam):
     chain = _Chain(stage) if stage.calls else None
     jacobians, residual_jacobians, hessians = [], [], []
     if chain:
-        jacobians.append(chain.jacobian(ca.vertcat(*stage.outputs[:2])))
-        residual_jacobians.append(chain.jacobian(stage.outputs[3]))
+        jacobians += chain.jacobians(ca.vertcat(*stage.outputs[:2]))
+        residual_jacobians += chain.jacobians(stage.outputs[3])
         hessians.append(chain.hessian(_lagrangian(*stage.outputs, lam), lam))
     if small or not chain:
         jacobians += _both_modes(out, z)
@@ -106,9 +106,19 @@ class _Chain:
         parts = self.stage.put_in([ca.jacobian(y, x) for x in (self.z, *self.ys[:calls])])
         return ca.sparsify(sum((d @ dy for d, dy in zip(parts[1:], self.dy, strict=False) if d.nnz()), parts[0]))
 
-    def jacobian(self, y):
-        """Of an expression of the stage's inputs and the results of calls."""
-        return self._total_derivative(y, len(self.ys))
+    def jacobians(self, y):
+        """Of an expression of the stage's inputs and the results of calls, multiplied from the right, and from the
+        left, which is less where y has fewer rows than the results."""
+        return [self._total_derivative(y, len(self.ys)), self._in_reverse(y)]
+
+    def _in_reverse(self, y):
+        first, *by = self._put_in([ca.jacobian(y, x) for x in (self.z, *self.ys)])
+        for k in reversed(range(len(by))):
+            if by[k].nnz():
+                by_w = ca.sparsify(by[k] @ self.J[k])
+                along = self._put_in([ca.jacobian(self.stage.calls[k].w, x) for x in (self.z, *self.ys[:k])])
+                first, *by[:k] = (a + by_w @ ca.sparsify(b) for a, b in zip([first, *by[:k]], along, strict=True))
+        return ca.sparsify(first)
 
     def hessian(self, y, lam):
         """Upper triangle, of a scalar that depends on multipliers lam besides."""
@@ -128,7 +138,7 @@ class _Chain:
             H = H + _congruence(call.curvature(w, seed), dw)
         return H
 
-    def _put_in(self, expressions, lam, bars, values):
+    def _put_in(self, expressions, lam=(), bars=(), values=()):
         return self.stage.put_in(expressions, [*lam, *bars], [*lam, *values])
 
 

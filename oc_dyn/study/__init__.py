@@ -30,12 +30,14 @@ STUDIES = {
     "ocp_peers": "oc_dyn.study.ocp_peers:run",
     "orders": "oc_dyn.study.orders:run",
     "peers": "oc_dyn.study.peers:run",
+    "planning": "oc_dyn.study.planning:run",
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",
     "solvers": "oc_dyn.study.solvers:run",
     "suite": "oc_dyn.study.suite:run",
     "suite_solvers": "oc_dyn.study.suite_solvers:run",
     "sweeps": "oc_dyn.study.sweeps:run",
+    "tasks": "oc_dyn.study.tasks:run",
     "waits": "oc_dyn.study.waits:run",
 }
 

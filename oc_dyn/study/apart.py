@@ -20,10 +20,12 @@ from signal import Signals
 
 from ..errors import ShapeError
 from ..interrupts import command
-from ..runs.stored_table import fingerprint
+from ..runs.stored_table import StoredTable, fingerprint
 from ..text import terminal
 
 LIMIT = 120.0  # [s] for a process
+KEYS, VALUES = ("line", "who", "run"), ("status", "seconds", "parts")
+RUNS = "Every process: what it measured, as JSON, and how it ended."
 HERE = Path(__file__).resolve().parents[2]
 CASES = Path(__file__).with_name("cases")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -98,6 +100,21 @@ def code(against=None):
     return fingerprint() if against is None else f"{fingerprint()} against {_digits_of(against / 'oc_dyn')}"
 
 
+def chosen_of(some, only, name=lambda x: x.name):
+    """Those whose names contain one of the texts `only`, with commas between them; None: all. ShapeError for none."""
+    words = [w.strip().lower() for w in (only or "").split(",") if w.strip()]
+    kept = [x for x in some if not words or any(w in name(x).lower() for w in words)]
+    if not kept:
+        raise ShapeError(f"only: nothing has {only!r} in its name; some are: {'; '.join(map(name, some[:5]))}")
+    return kept
+
+
+def typed(study, out, quick, **options):
+    """The words of a command, for a manifest."""
+    words = ["oc-dyn", "study", study, *(["--quick"] if quick else []), "--out", out]
+    return words + [word for name, x in options.items() if x for word in (f"--{name}", x)]
+
+
 def _digits_of(folder):
     found = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
@@ -125,6 +142,30 @@ def processes(limit=LIMIT):
             return _run(case, where, cache, limit)
 
         yield measure
+
+
+@contextmanager
+def runs(out, against=None, quick=False):
+    """one(line, who, number, case, folder=None) -> Told, for one run of a study: of the table runs.csv in the folder
+    `out` where the same code has left it there, else measured and stored. The table is written in the end, however
+    that comes. against: the checkout that counts as code, too."""
+    table = StoredTable(Path(out) / "runs.csv", KEYS, VALUES, code(against), quick)
+    table.begin()
+
+    def one(line, who, number, case, folder=None):
+        keys = {"line": line, "who": who, "run": number}
+        row = table.known(**keys)
+        if row is None:
+            found = measure(case, folder)
+            row = {"status": found.status, "seconds": f"{found.seconds:.3f}", "parts": json.dumps(found.parts)}
+        table.add(**{**row, **keys})
+        return Told(row["status"], json.loads(row["parts"]), float(row["seconds"]))
+
+    try:
+        with processes() as measure:
+            yield one
+    finally:
+        table.close()
 
 
 def environment(folder, cache):

@@ -174,7 +174,7 @@ def ten_random_motions(robot):
     return [(START, GOAL)] + [(rng.uniform(lower, upper), rng.uniform(lower, upper)) for _ in range(10)]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("continuity, rate", [(3, 1.0), (2, 1.0), (3, 0.1)])
 def test_panda_keeps_all_limits_between_the_nodes(panda, continuity, rate):
     bound = 0

@@ -154,10 +154,10 @@ def test_lines_have_names_of_their_own_and_cases_that_are_there():
 
 def test_only_some_lines():
     some = [Line(name, Case("some", "good")) for name in ("Panda, 20 nodes", "Panda, 50 nodes", "import")]
-    assert [x.name for x in waits.chosen_of(some, "20 NODES, import")] == ["Panda, 20 nodes", "import"]
-    assert waits.chosen_of(some, None) == some
-    with pytest.raises(od.ShapeError, match="no line has 'talos'"):
-        waits.chosen_of(some, "talos")
+    assert [x.name for x in apart.chosen_of(some, "20 NODES, import")] == ["Panda, 20 nodes", "import"]
+    assert apart.chosen_of(some, None) == some
+    with pytest.raises(od.ShapeError, match="nothing has 'talos'"):
+        apart.chosen_of(some, "talos")
 
 
 # -- the study -----------------------------------------------------------------------------------------------------

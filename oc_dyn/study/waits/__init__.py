@@ -6,28 +6,24 @@ toppra; the Python bindings of Pinocchio and MuJoCo. A case that an earlier chec
 takes too long says so in its cell. Times are least and median wall seconds, and least seconds of the processor.
 """
 
-import json
 import shutil
 import sys
 from pathlib import Path
 
-from ...errors import ShapeError
 from ...files import write_csv
 from ...runs.manifest import git_state, manifest, write_json
 from ...runs.points import bar
-from ...runs.stored_table import StoredTable
 from ...text import in_columns
 from .. import apart
 from .lines import lines
 from .tables import FIELDS, SHOWN, rows_of, shown
 
-KEYS, VALUES = ("line", "who", "run"), ("status", "seconds", "parts")
 MOST = 150.0  # [s] of all runs of a line after which it is not run again
 CAPTIONS = {
     "waits.csv": "before, now: least of the runs, wall time; median and CPU: their median, and the least time of the "
     "processor; ratio: now over before, of CPU where both have it; first: in a new process with nothing kept, again: "
     "in the same process; aim: what now is to stay below.",
-    "runs.csv": "Every process: what it measured, as JSON, and how it ended.",
+    "runs.csv": apart.RUNS,
 }
 
 
@@ -40,61 +36,35 @@ def run(out, quick=False, progress=None, against=None, only=None):
     checkout, and where no line is left.
     """
     out, earlier = Path(out), apart.checkout(against)
-    chosen = chosen_of([x for x in lines() if x.quick or not quick], only)
-    table = StoredTable(out / "runs.csv", KEYS, VALUES, apart.code(earlier), quick)
-    table.begin()
+    chosen = apart.chosen_of([x for x in lines() if x.quick or not quick], only)
     told = {}
-    try:
-        with bar(progress, len(chosen), "waits", " lines") as moved, apart.processes() as measure:
-            for line in chosen:
-                moved.set_postfix_str(line.name)
-                told[line.name] = measured(line, earlier, table, measure)
-                moved.update()
-    finally:
-        table.close()
+    with bar(progress, len(chosen), "waits", " lines") as moved, apart.runs(out, earlier, quick) as one:
+        for line in chosen:
+            moved.set_postfix_str(line.name)
+            told[line.name] = measured(line, earlier, one)
+            moved.update()
     rows = [row for line in chosen for row in rows_of(line, told[line.name])]
     write_csv(out / "waits.csv", [FIELDS, *([row[k] for k in FIELDS] for row in rows)])
-    command = ["oc-dyn", "study", "waits", *(["--quick"] if quick else []), "--out", out]
-    command += [word for name, x in (("--against", against), ("--only", only)) if x for word in (name, x)]
+    command = apart.typed("waits", out, quick, against=against, only=only)
     facts = {"limit": apart.LIMIT, "against": None if earlier is None else git_state(earlier), **versions()}
     write_json(out / "manifest.json", manifest(command, **facts))
     return in_columns([SHOWN, *map(shown, rows)])
 
 
-def chosen_of(some, only):
-    """The lines whose names contain one of the texts `only`, with commas between them; None: all."""
-    words = [w.strip().lower() for w in (only or "").split(",") if w.strip()]
-    kept = [x for x in some if not words or any(w in x.name.lower() for w in words)]
-    if not kept:
-        raise ShapeError(f"only: no line has {only!r} in its name; some are: {', '.join(x.name for x in some[:5])}")
-    return kept
-
-
-def measured(line, earlier, table, measure):
+def measured(line, earlier, one):
     """{who: [Told]} of a line: "before" and "now" in turns, then its peers."""
     sides = {"before": earlier, "now": None} if earlier else {"now": None}
     told: dict[str, list] = {who: [] for who in sides}
     spent = 0.0
     for number in range(line.runs):
         for who, folder in sides.items():
-            told[who].append(_one(table, measure, line.name, who, number, line.case, folder))
+            told[who].append(one(line.name, who, number, line.case, folder))
             spent += told[who][-1].seconds
         if spent > MOST or all(not x[-1].done for x in told.values()):
             break
     for peer, case in line.peers.items():
-        told[peer] = [_one(table, measure, line.name, peer, 0, case, None)]
+        told[peer] = [one(line.name, peer, 0, case)]
     return told
-
-
-def _one(table, measure, name, who, number, case, folder):
-    """A Told, of the table where it is known."""
-    keys = {"line": name, "who": who, "run": number}
-    row = table.known(**keys)
-    if row is None:
-        found = measure(case, folder)
-        row = {"status": found.status, "seconds": f"{found.seconds:.3f}", "parts": json.dumps(found.parts)}
-    table.add(**{**row, **keys})
-    return apart.Told(row["status"], json.loads(row["parts"]), float(row["seconds"]))
 
 
 def versions():
