@@ -57,7 +57,7 @@ def run(out, quick=False, progress=None):
     out: folder for batch.csv, programs.csv, accuracy.csv and manifest.json, see CAPTIONS. Peers that are not installed
     are left out, and the report says so. quick: inverse dynamics of a Panda without peers, and 5 programs.
     """
-    out, notes = Path(out), []
+    out, notes, points = Path(out), [], 512 if quick else POINTS
     names = [name for name in (ROBOTS[:1] if quick else ROBOTS) if robot(name)]
     plan = [(name, *what) for name in names for what in (QUANTITIES[:1] if quick else QUANTITIES)]
     seeds = range(5 if quick else PROGRAMS)
@@ -65,7 +65,7 @@ def run(out, quick=False, progress=None):
         theirs = {name: {} if quick else _peers(name, notes) for name in names}
         rows = []
         for name, quantity, order, *routines in plan:
-            rows.append(_row(name, quantity, order, routines, theirs[name], 512 if quick else POINTS))
+            rows.append(_row(name, quantity, order, routines, theirs[name], points))
             bar.update()
         checked = []
         for seed in seeds:
@@ -82,7 +82,7 @@ def run(out, quick=False, progress=None):
     exact += f"bits than CasADi's; {totals[4]} are finite"
     command = ["oc-dyn", "study", "batch_peers", *(["--quick"] if quick else []), "--out", out]
     facts = {"compiler": native.compiler_version(), "flags": NATIVE, "flags_of_scalar": FLAGS, "left_out": notes}
-    facts |= {"flags_beside_mujoco": "the wheel's own", "points": POINTS, "rounds": ROUNDS, "programs": exact}
+    facts |= {"flags_beside_mujoco": "the wheel's own", "points": points, "rounds": ROUNDS, "programs": exact}
     write_json(out / "manifest.json", manifest(command, **facts))
     return "\n".join([in_columns([FIELDS, *rows]), "", exact, "", in_columns(accuracy), *notes])
 

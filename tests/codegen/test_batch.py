@@ -196,13 +196,14 @@ def test_matrix_functions_are_expanded_where_that_loses_nothing():
         ca.Function("checked", [x], [x.attachAssert(x[0] > 0, "x is negative")]),
         ca.Function("many", [x], [ca.Function("s", [X], [ca.sin(X)]).map(10)(ca.repmat(x, 1, 10)[0, :])]),
         ca.Function("solved", [x], [ca.solve(ca.diag(x), x, "ldl")]),
+        ca.Function("large", [x], [ca.det(ca.diag(ca.vertcat(*(x[k % 3] for k in range(12)))) + 1) * x]),
     ]
     for f in expanded:
         assert "oc_dyn_one" not in batch_source(f)
-    for f in (*expanded, *kept):
+    for f in (*expanded, *kept[:3]):  # CasADi writes no C for determinants
         given = np.random.default_rng(0).uniform(0.5, 1, (f.size1_in(0), 9))
         assert np.allclose(od.batch(f, flags="-O1", fallback=False)(given), f.map(9)(given).full(), rtol=1e-13)
-    for f in kept[:2]:
+    for f in kept:
         assert "oc_dyn_one" in batch_source(f)
     with pytest.raises(od.SolveError, match="checked failed at one of the points"):
         od.batch(kept[0], flags="-O1", fallback=False)(-np.ones((3, 5)))
