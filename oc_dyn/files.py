@@ -53,7 +53,18 @@ def save_figure(figure: Any, path: StrPath, dpi: int) -> None:
     if ending.removeprefix(".").lower() not in known:
         raise UnknownName("file format of a figure", ending or os.fspath(path), [f".{kind}" for kind in known])
     with replacing(path) as part:
-        figure.savefig(part, dpi=dpi)
+        engine, before = figure.get_layout_engine(), figure.dpi
+        if engine is None or ending.lower() != ".png":
+            figure.savefig(part, dpi=dpi)
+            return
+        try:  # the layout is found here, or savefig draws all of it twice
+            figure.set_dpi(dpi)
+            engine.execute(figure)
+            figure.set_layout_engine("none")
+            figure.savefig(part, dpi=dpi)
+        finally:
+            figure.set_layout_engine(engine)
+            figure.set_dpi(before)
 
 
 def behind(path: StrPath) -> Path:
