@@ -4,7 +4,7 @@ import numpy as np
 
 from ..errors import SolveError
 from .joint_blocks import blocks
-from .joint_program import Joints, solve, states
+from .joint_program import Joints, roomy_time, solve, states
 from .motion_problem import motion_bounds
 
 
@@ -15,7 +15,7 @@ def least_time(task, settings):
     q[0] = task.start[0]
     which = np.flatnonzero(task.moving & (task.distance != 0))
     joints = _joints(task, settings, which)
-    T = np.full(len(which), float(settings["shortest"]) or 1.0)
+    T = np.full(len(which), roomy_time(joints).max())
     found = solve(joints, T, 1.0, "time", shared=True)
     if not found.success.all():
         raise SolveError("the joints found no common time", "not solved")

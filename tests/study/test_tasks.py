@@ -13,10 +13,10 @@ from oc_dyn.study.cases import robots
 from oc_dyn.study.cases import tasks as cases
 
 
-def told(T=1.0, cpu=(1.0, 1.1), objective=None, status="done"):
-    first = {"part": "first", "value": 9.0, "cpu": 3.0, "T": T, "iterations": 20, "status": "Solve_Succeeded"}
+def told(T=1.0, cpu=(1.0, 1.1), objective=None, first=3.0):
+    first = {"part": "first", "value": 9.0, "cpu": first, "T": T, "iterations": 20, "status": "Solve_Succeeded"}
     first |= {"objective": T if objective is None else objective, "nodes": 20, "worst": 1.0}
-    return Told(status, [first, *({"part": "again", "value": x, "cpu": x} for x in cpu)], 5.0)
+    return Told("done", [first, *({"part": "again", "value": x, "cpu": x} for x in cpu)], 5.0)
 
 
 FAILED = Told("SolveError: infeasible", [], 2.0)
@@ -71,6 +71,8 @@ def test_limits_that_a_file_has_not_are_made_up_and_others_stay():
     ([told(), told()], [told(cpu=(1.3, 1.4)), told(cpu=(1.25, 1.3))], "slower"),
     ([told(), told(cpu=(1.2, 1.4))], [told(cpu=(1.3, 1.4)), told(cpu=(1.25, 1.3))], ""),  # before it took as long once
     ([told()], [told(T=1.01, cpu=(2.0, 2.0))], "worse; slower"),
+    ([told()], [told(first=3.5)], "slower at first"),
+    ([told(), told(first=3.6)], [told(first=3.5)], ""),
     ([told()], [FAILED], "lost"),
     ([FAILED], [told()], "gained"),
     ([FAILED], [FAILED], "both fail"),

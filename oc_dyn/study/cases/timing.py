@@ -20,15 +20,22 @@ def twice(work, told=None, parts=("first", "again")):
 
 
 def each(work, calls, rounds=7):
-    """Least seconds of a call of work(), of so many rounds of so many calls."""
+    """(least wall seconds, least seconds of the processor) of a call of work(), of so many rounds of so many calls."""
     work()
-    found = []
+    walls, cpus = [], []
     for _ in range(rounds):
-        begun = time.perf_counter()
+        wall, cpu = time.perf_counter(), time.process_time()
         for _ in range(calls):
             work()
-        found.append((time.perf_counter() - begun) / calls)
-    return min(found)
+        walls.append((time.perf_counter() - wall) / calls)
+        cpus.append((time.process_time() - cpu) / calls)
+    return min(walls), min(cpus)
+
+
+def one(part, work, calls, rounds=7, unit="us", told="", samples=1):
+    """The part of a call of work(), or of one of its samples, in us or ns; its cpu is in the same unit."""
+    wall, cpu = (x * {"us": 1e6, "ns": 1e9, "s": 1.0}[unit] / samples for x in each(work, calls, rounds))
+    return {"part": part, "value": wall, "unit": unit, "cpu": cpu, "told": told}
 
 
 def quiet():

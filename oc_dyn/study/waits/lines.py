@@ -55,6 +55,8 @@ def _other_plans():
         case = Case("plans", "talos", {"kind": "torque", "nodes": 50, "seed": seed})
         yield Line(f"Talos, 30 joints, torque, 50 nodes, {what}", case, aims={"first": 2.0})
     yield Line("plan_elastic, UR5", Case("plans", "elastic"), aims={"first": 2.0})
+    compiled = Case("plans", "elastic", {"compiled": True}, kept=True)
+    yield Line("plan_elastic, UR5, compiled before", compiled)
     peers = {"toppra, no jerk": Case("peers", "toppra")}
     yield Line("plan_along_path, Panda", Case("plans", "along_path"), peers)
 
