@@ -14,6 +14,8 @@ from .guess import resampled, smooth_motion
 from .motion import failure, solved
 from .motion_problem import MARGINS, KindOfMotion, motion_problem
 from .quantities import QUANTITIES, RATES
+from .separate_joints import NAME as SEPARATE
+from .separate_joints import SeparateMotion, covers, least_time, watch_of
 from .tightening import tighten, worst
 
 _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tightened
@@ -71,13 +73,44 @@ def plan(task, settings, solver, initial):
     rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
     for kinematic in [True, False] if _torque_can_wait(task, settings, initial) else [False]:
-        motion, checked = _tightened(task, settings, solver, kinematic, initial)
+        motion, checked = _apart(task, settings, solver) if kinematic else (None, None)
+        if motion is None:
+            motion, checked = _tightened(task, settings, solver, kinematic, initial)
         if checked.worst <= _TIGHTEN:
             return motion, checked
     refinements = settings["refinements"]
     while checked.worst > _CLEAN and refinements > 0 and 2 * settings["nodes"] <= MOST_NODES:
         settings, refinements = {**settings, "nodes": 2 * settings["nodes"]}, refinements - 1
         motion, checked = _tightened(task, settings, solver, motion.solver_state.kinematic, motion)
+    return motion, checked
+
+
+def _apart(task, settings, solver):
+    """(motion, its Report) without limits of torque, joints apart; (None, None) where they share more than the time,
+    where a solver was asked for, or where that fails."""
+    if not (settings["apart"] and covers(task, settings)):
+        return None, None
+    watch, count = watch_of(solver)
+    try:
+        found = least_time(task, settings, watch)
+    except SolveError as error:
+        if error.status == TIME_LIMIT:
+            raise
+        return None, None
+    solver.iterations.append(count[0])
+    solver.status = "solved"
+    motion = solved(task, SeparateMotion(task, settings["nodes"]), found, solver)
+    motion.info["solver"] = SEPARATE
+    ends = np.array([task.start[0], task.goal[0]])
+    motion.solver_state = _State((), True, False, 0, ends, motion.duration, None, None, None)
+    return _checked(motion, settings, solver)
+
+
+def _checked(motion, settings, solver):
+    """(motion, its Report), what is told of it added."""
+    checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
+    motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
+    motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
     return motion, checked
 
 
