@@ -16,8 +16,9 @@ import casadi as ca
 
 from ..function import function
 from ..lie.time_derivatives import time_derivatives
+from ..model.cache import cached
 from ..ports import derivative_name, motion_ports
-from ..registry import get_method, method, quantity
+from ..registry import choose, get_method, method, quantity
 from .motor_side import at_motors, carried_momentum, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat, column_ports, example, jet
 
@@ -61,11 +62,11 @@ quantity(
 )
 
 
-def flat_map(inverse_dynamics, elastic, order, q, V, sigma):
+def flat_map(inverse_dynamics, elastic, order, q, V, sigma, derivatives="ad"):
     """{"theta": [theta .. d{2+order}theta], "tau_m": [..], "tau_sigma": [..]}, by a method of inverse dynamics."""
     orders = [x + order for x in elastic.motor_orders]
     top = max(orders)
-    f = function(elastic.links, "inverse_dynamics", order=top, method=inverse_dynamics)
+    f = function(elastic.links, "inverse_dynamics", order=top, method=inverse_dynamics, derivatives=derivatives)
     tau = f.call([q, *V[: top + 2]])
     position = [q, *V]
     deflection, theta = {}, {}
@@ -116,6 +117,25 @@ def _sigma_torques(elastic, order, z, sigma):
     """Derivatives 0..order of the forces of the drives of sigma."""
     forces = sigma_forces(elastic, order, z, sigma)
     return [ca.DM(elastic.stiffness_inertia) * sigma[k + 2] + forces[k] for k in range(order + 1)]
+
+
+def analytic_flat_map(elastic, order=0):
+    """Function (q, v, .., sigma, ..) -> outputs of the flat map, an MX graph that calls inverse dynamics with its
+    registered derivatives; all else is differentiated by AD. To be called inlined, so that they are seen."""
+    plain = function(elastic, QUANTITY, order=order)
+    # complete: the method is the default one, which follows from the robot and the order
+    return cached(elastic, ("analytic_flat_map", order), lambda: _analytic(elastic, order, plain))
+
+
+def _analytic(elastic, order, plain):
+    symbols = [ca.MX.sym(name, *plain.size_in(name)) for name in plain.name_in()]
+    count = elastic.flat_order(order)
+    q, V, sigma = symbols[0], symbols[1 : 1 + count], symbols[1 + count :]
+    method_name = choose(QUANTITY, elastic, order).name
+    found = flat_map(method_name, elastic, order, q, V, sigma, "analytic")
+    by_name = {derivative_name(name, k): x for name, xs in found.items() for k, x in enumerate(xs)}
+    outputs = [ca.densify(by_name[name]) for name in plain.name_out()]
+    return ca.Function(plain.name(), symbols, outputs, plain.name_in(), plain.name_out())
 
 
 def _register(name):

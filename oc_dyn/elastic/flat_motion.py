@@ -12,6 +12,8 @@ import numpy as np
 from ..errors import OrderError, ShapeError
 from ..function import function
 from ..optimal_control.problem import Problem
+from ..validation import one_of
+from .flat_map import analytic_flat_map
 from .model import ElasticRobot
 from .plan import deflected
 
@@ -32,15 +34,23 @@ class FlatMotion:
 
 def flat_motion(
     problem: Problem, elastic: ElasticRobot, *, continuity: int = 4, rate: bool = False, guess: Any = 0.0,
-    scale: Any = None, sigma: Sequence[ca.MX] | None = None,
+    scale: Any = None, sigma: Sequence[ca.MX] | None = None, derivatives: str = "ad",
 ) -> FlatMotion:  # fmt: skip
     """FlatMotion of an elastic robot as states and controls of a Problem.
 
     continuity: of q; its derivative of order continuity + 1 is the control. rate: whether the rate of the motor torque
     is asked for. guess, scale: as of Problem.chain. sigma: expressions [sigma, dsigma, d2sigma, ...] of robots that
-    vary their stiffness, for instance of a chain.
+    vary their stiffness, for instance of a chain. derivatives: of the links' torques, "analytic" or "ad"; the former
+    are for robots whose velocities are the rates of q.
     Raises OrderError, naming the order needed, for a continuity that is too low.
     """
+    check_flat(elastic, continuity, rate)
+    q = problem.chain("q", elastic.nq, continuity + 1, guess=guess, scale=scale)
+    return flat_expressions(elastic, q, sigma, rate, derivatives)
+
+
+def check_flat(elastic: ElasticRobot, continuity: Any, rate: bool) -> None:
+    """Refuse what has no flat motion: a continuity that is too low, springs with damping, joints of other kinds."""
     wanted = elastic.continuity("torque_rate" if rate else "torque")
     if isinstance(continuity, bool) or not isinstance(continuity, (int, np.integer)) or continuity < wanted:
         what = "a bounded and continuous rate of the motor torque" if rate else "a continuous motor torque"
@@ -50,14 +60,15 @@ def flat_motion(
         )
     if elastic.nq != elastic.nv:
         raise ShapeError(f"planning {elastic.name}: it is for joints of one coordinate, whose rates are the velocities")
-    q = problem.chain("q", elastic.nq, continuity + 1, guess=guess, scale=scale)
-    return flat_expressions(elastic, q, sigma, rate)
+    function(elastic, "elastic_flat_map", order=int(rate))
 
 
 def flat_expressions(
     elastic: ElasticRobot, q: list[ca.MX], sigma: Sequence[ca.MX] | None = None, rate: bool = False,
+    derivatives: str = "ad",
 ) -> FlatMotion:  # fmt: skip
-    """FlatMotion of expressions [q, v, ...] and [sigma, dsigma, ...]."""
+    """FlatMotion of expressions [q, v, ...] and [sigma, dsigma, ...]; derivatives as of flat_motion."""
+    one_of("kind of derivatives", derivatives, ("ad", "analytic"))
     flat = function(elastic, "elastic_flat_map", order=int(rate))
     given = dict(zip([n for n in flat.name_in() if "sigma" not in n], q, strict=False))
     sigma = list(sigma or [])
@@ -65,6 +76,10 @@ def flat_expressions(
     missing = [n for n in flat.name_in() if n not in given]
     if missing:
         raise ShapeError(f"planning {elastic.name}: the flat map needs {', '.join(missing)} besides; give sigma=[...]")
-    out = flat(**given)
+    if derivatives == "analytic":
+        inside = analytic_flat_map(elastic, int(rate)).call([given[n] for n in flat.name_in()], True, False)
+        out = dict(zip(flat.name_out(), inside, strict=True))
+    else:
+        out = flat(**given)
     deflection = out["theta"] - ca.vertcat(*(q[0][i] for i in deflected(elastic)))
     return FlatMotion(q, out["theta"], out["dtheta"], out["tau_m"], out["dtau_m"] if rate else None, deflection, sigma)

@@ -8,29 +8,31 @@ from ..interrupts import TIME_LIMIT
 from ..planning.tightening import tighten
 from .plan import ElasticPlan
 from .plan_guess import smooth
-from .plan_problem import elastic_problem
+from .plan_problem import LEAST, MOST, elastic_problem, loss
 
 _TIGHTEN, _CLEAN, _ROUNDS = 1.001, 1.005, 8
-# weights, one after the other, of the highest derivative, which would else be undetermined where no limit binds
+# weights, one after the other, of the highest derivative, which would else be undetermined where no limit binds: first
+# only the last one, and where that fails all
 _SMOOTH = (1e-7, 1e-9)
 
 
-def search(task, solver, solver_options):
+def search(task, solver, solver_options, compiled):
     """ElasticPlan of an ElasticTask."""
-    rounds = _Search(task, solver, solver_options)
-    settings = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS, "least": len(_SMOOTH)}
+    rounds = _Search(task, solver, solver_options, compiled)
+    settings = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
     return tighten(rounds.solve, rounds.shares, task.margins, **settings).result
 
 
 class _Search:
     """What goes from one round to the next."""
 
-    def __init__(self, task, solver, solver_options):
-        self.task, self.options = task, {"solver": solver, "solver_options": solver_options}
+    def __init__(self, task, solver, solver_options, compiled):
+        self.task = task
+        self.options = {"method": "euler", "solver": solver, "solver_options": solver_options, "compiled": compiled}
         self.T, self.guess, self.scale = smooth(task)
-        self.span = (0.2 * self.T, 5 * self.T)
         self.problem = self.initial = None
-        self.iterations, self.solves, self.slower, self.settled = 0, 0, 1.0, 0
+        self.weights, self.first_try = list(_SMOOTH[-1:]), True
+        self.iterations, self.solves, self.slower = 0, 0, 1.0
 
     def solve(self, margins, plan):
         """The next plan; None where the solver fails and the plan before is within limits as it is: that one is a
@@ -40,24 +42,27 @@ class _Search:
         while not found.success:
             if plan is not None and max(plan.info["shares"].values()) <= _CLEAN:
                 return None
-            if self.slower > 2 or task.duration is not None or found.status == TIME_LIMIT:
+            last = self.slower > 2 or (task.duration is not None and not self.first_try)
+            if last or found.status == TIME_LIMIT:
                 message = f"planning {task.elastic.name}: the solver stopped with {found.status!r}"
                 raise SolveError(message, found.status, trajectory=_trajectory(task, found, self.problem.flat))
-            self.slower *= 1.6
-            _, self.guess, self.scale = smooth(task, self.slower)
-            self.problem = self.initial = None
+            if self.first_try:
+                self.first_try = False
+            else:
+                self.slower *= 1.6
+                self.T, self.guess, self.scale = smooth(task, self.slower)
+            self.weights, self.problem, self.initial = list(_SMOOTH), None, None
             found = self._run(margins)
         self.initial = found
-        motion, loss = _trajectory(task, found, self.problem.flat), self.problem.loss
-        objective = motion.duration if loss is None else float(np.sum(found[loss]))
+        motion = _trajectory(task, found, self.problem.flat)
+        objective = motion.duration if task.objective == "time" else loss(task, motion)
         info = {"iterations": self.iterations, "rounds": self.solves}
         return ElasticPlan(task.elastic, motion, task.given, objective, info, task.sigma)
 
     def _run(self, margins):
         if self.problem is None:
-            self.problem = elastic_problem(self.task, self.task.duration or self.span, self.guess, self.scale)
-        values = {self.problem.margins[name]: m for name, m in margins.items()}
-        values["smooth"] = _SMOOTH[min(self.settled, len(_SMOOTH) - 1)]
+            self.problem = elastic_problem(self.task, self.task.duration or self.T, self.guess)
+        values = self.problem.given(margins, self.weights[0], self.scale[-1])
         found = self.problem.ocp.solve(
             initial=self.initial, parameters=values, raises=False, check="off", **self.options
         )
@@ -69,10 +74,12 @@ class _Search:
         motion, task = plan.motion, self.task
         shares = plan.check(task.grid(motion), dynamics=False).shares
         plan.info["shares"] = {k: float(np.max(x, initial=0)) for k, x in shares.items()}
-        if task.duration is None and not 1.01 * self.span[0] < motion.duration < 0.99 * self.span[1]:
-            self.span, self.problem = (0.2 * motion.duration, 5 * motion.duration), None
+        if task.duration is None and not 1.01 * LEAST < motion.duration / self.T < 0.99 * MOST:
+            self.T, self.problem = motion.duration, None
             return None
-        self.settled += 1
+        if len(self.weights) > 1:
+            self.weights.pop(0)
+            return None
         return shares
 
 

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 
-import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
 from ..numbers import as_floats
 from ..planning.limits import Limits
 from ..planning.quantities import RATES
-from .flat_motion import flat_motion
 from .plan import OUTPUTS, flat_outputs
 
 
@@ -28,18 +26,12 @@ class ElasticTask:
     sigma: np.ndarray | None
     nodes: int
     interior: int
+    derivatives: str
 
     @property
     def jets(self):
         """[sigma, 0, ...], None where no stiffness varies."""
         return None if self.sigma is None else [self.sigma] + [np.zeros_like(self.sigma)] * (2 + self.rate)
-
-    def flat(self, problem, **options):
-        """The FlatMotion in a problem."""
-        jets = None if self.sigma is None else [ca.MX(ca.DM(x)) for x in self.jets]
-        return flat_motion(
-            problem, self.elastic, **{"rate": self.rate, "sigma": jets, "continuity": self.continuity, **options}
-        )
 
     def outputs(self, derivatives):
         """Outputs of the flat map at derivatives of q (K, n)."""

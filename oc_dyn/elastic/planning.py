@@ -13,13 +13,12 @@ from typing import Any
 
 from ..errors import CheckWarning, OrderError, ShapeError, SolveError
 from ..interrupts import deadline, watched
-from ..optimal_control.problem import Problem
 from ..planning.arguments import check_smooth, vector
 from ..planning.limits import Limits
 from ..planning.quantities import DYNAMIC
 from ..types import Array, Numbers
-from ..validation import count, one_of
-from .flat_motion import FlatMotion, flat_expressions, flat_motion
+from ..validation import count, flag, one_of
+from .flat_motion import FlatMotion, check_flat, flat_expressions, flat_motion
 from .model import ElasticRobot
 from .plan import ElasticPlan
 from .plan_refusals import refuse
@@ -47,6 +46,8 @@ def plan_elastic(
     interior: int = 2,
     solver: str = "ipopt",
     solver_options: Mapping[str, Any] | None = None,
+    derivatives: str = "analytic",
+    compiled: bool = False,
     check: str = "warn",
     time_limit: float | None = None,
 ) -> ElasticPlan:
@@ -61,6 +62,8 @@ def plan_elastic(
     sigma: stiffnesses of the joints that vary theirs, held constant; to plan them, too, use flat_motion in a Problem.
     nodes: number of pieces. Limits hold at nodes and `interior` points inside each piece; where they are exceeded
         elsewhere by more than 0.1 % they are tightened and the problem is solved again.
+    derivatives: of the links' torques, "analytic" or "ad".
+    compiled: compile the functions of a stage, once for a robot and kind of task; needs a C compiler.
     check: what to do where the plan that was found is over a limit by more than 0.1 %, or is not what the robot does
         under its motor torques, by more than 0.1 % of the motion: "warn" gives a CheckWarning that names the worst,
         "raise" a SolveError with the plan as its `trajectory`, "off" nothing. See ElasticPlan.check.
@@ -83,13 +86,16 @@ def plan_elastic(
     limits = (Limits.of(elastic.links) if limits is None else limits).without(*DYNAMIC)
     one_of("objective", objective, ("time", "energy"))
     one_of("check", check, ("warn", "raise", "off"))
+    one_of("kind of derivatives", derivatives, ("ad", "analytic"))
+    compiled = flag("plan_elastic: compiled", compiled)
     if (objective == "energy") != (duration is not None):
         raise ShapeError("plan_elastic: give a duration with objective='energy', and with it alone")
     count("plan_elastic: interior", interior)
     count("plan_elastic: nodes", nodes)
     sigma = _stiffnesses(elastic, sigma)
-    task = ElasticTask(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, nodes, interior)
-    task.flat(Problem(2, 1.0), continuity=continuity)  # refuses what cannot be, at once
+    check_flat(elastic, continuity, rate)
+    mesh = (nodes, interior, derivatives)
+    task = ElasticTask(elastic, ends, int(continuity), rate, given, limits, objective, duration, sigma, *mesh)
     check_smooth("plan_elastic", task.continuity, limits)
     if nodes <= task.continuity:  # the highest derivative of each piece against what is fixed at the goal
         raise OrderError(
@@ -98,7 +104,7 @@ def plan_elastic(
         )
     refuse(task)
     with deadline(time_limit), watched():
-        plan = search(task, solver, solver_options)
+        plan = search(task, solver, solver_options, compiled)
     complaint = None if check == "off" else plan.check(task.grid(plan.motion) / 2).complaint()
     if complaint:
         text = f"planning {elastic.name}: {complaint}; use more nodes or interior points"

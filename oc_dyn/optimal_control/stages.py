@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..errors import ShapeError, UnknownName
+from .registered_calls import unrolled
+from .stage_derivatives import Derivatives, derivatives
 
 _INPUTS = ["z", "p", "s"]
 _MULTIPLIERS = ["lam_cost", "lam_next", "lam_rows"]
@@ -71,56 +73,48 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         if y.shape[1] != 1 or (what == "cost" and y.shape[0] != 1):
             raise ShapeError(f"stage {name}: {what} has shape {y.shape}, expected {shape}")
     following, rows, cost, residuals = (ca.densify(y) for y in (following, rows, cost, residuals))
-    if graph == "sx":  # once, before differentiating: derivatives share what the values share
-        following, rows, cost, residuals = ca.cse([following, rows, cost, residuals])
-    total = cost + ca.sumsqr(residuals) / 2 if residuals.numel() else cost
+    parts = unrolled(ca.Function(name, [z, p, s], [following, rows, cost, residuals]))
     sizes = (1, following.numel(), rows.numel())
-    lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
-    curved = ca.dot(lam[1], following) + ca.dot(lam[2], rows)
-    exact = _upper_hessian(lam[0] * total + curved, z)
-    R = ca.jacobian(residuals, z)
-    approximate = ca.triu(lam[0] * (R.T @ R)) + _upper_hessian(lam[0] * cost, z)
+    if parts is None:  # it calls something that has no scalar form
+        lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
+        made = _by_graph(following, rows, cost, residuals, z, lam)
+    else:
+        z, p, s = parts.inputs
+        lam = [ca.SX.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
+        made = derivatives(parts, lam)
 
-    def made(what, outputs, names, multipliers=()):
-        inputs = [z, p, s, *multipliers]
+    def function(what, outputs, names, multipliers=()):
         input_names = _INPUTS + (_MULTIPLIERS if multipliers else [])
-        f = ca.Function(f"{name}_{what}", inputs, outputs, input_names, names)
-        return _written_out(f, sparse=what in ("jacobian", "hessian", "gauss_newton"))
+        return ca.Function(f"{name}_{what}", [z, p, s, *multipliers], outputs, input_names, names)
 
     return Kind(
         name,
         nx,
         nu,
-        made("value", [following, rows], ["next", "rows"]),
-        made("jacobian", [_jacobian(ca.vertcat(following, rows), z)], ["J"]),
-        made("cost", [total], ["cost"]),
-        made("gradient", [ca.densify(ca.gradient(total, z))], ["grad_cost"]),
-        made("hessian", [exact], ["H"], lam),
-        made("gauss_newton", [approximate], ["H"], lam),
+        function("value", [made.following, made.rows], ["next", "rows"]),
+        function("jacobian", [made.jacobian], ["J"]),
+        function("cost", [made.cost], ["cost"]),
+        function("gradient", [made.gradient], ["grad_cost"]),
+        function("hessian", [made.hessian], ["H"], lam),
+        function("gauss_newton", [made.gauss_newton], ["H"], lam),
     )
 
 
-def _jacobian(y, z):
-    """Jacobian in the mode that takes fewer instructions: CasADi's own choice counts directions alone."""
-    tried = [ca.jacobian(y, z)]
-    if isinstance(z, ca.SX):
-        tried.append(ca.jacobian(y, z, {"helper_options": {"enable_forward": False}}))
-    return min(tried, key=lambda J: ca.Function("J", [*ca.symvar(J)], [J]).n_instructions() if len(tried) > 1 else 0)
+def _by_graph(following, rows, cost, residuals, z, lam):
+    """Derivatives as MX, by the derivatives that Functions have."""
+    total = cost + ca.sumsqr(residuals) / 2 if residuals.numel() else cost
+    curved = ca.dot(lam[1], following) + ca.dot(lam[2], rows)
+    R = ca.jacobian(residuals, z)
+    return Derivatives(
+        following,
+        rows,
+        total,
+        ca.jacobian(ca.vertcat(following, rows), z),
+        ca.densify(ca.gradient(total, z)),
+        _upper_hessian(lam[0] * total + curved, z),
+        ca.triu(lam[0] * (R.T @ R)) + _upper_hessian(lam[0] * cost, z),
+    )
 
 
 def _upper_hessian(y, z):
     return ca.triu(ca.jacobian(ca.gradient(y, z), z, {"symmetric": True}))
-
-
-def _written_out(f, sparse):
-    """f as SX, which is evaluated faster, or as it is where that cannot be. sparse: drop zeros of the outputs."""
-    if f.is_a("MXFunction"):
-        try:
-            f = f.expand()
-        except RuntimeError:  # it calls something that has no SX form
-            return f
-    if not sparse:
-        return f
-    inputs = f.sx_in()
-    outputs = [ca.sparsify(y) for y in f.call(inputs)]  # registered derivatives are asked for in dense blocks
-    return ca.Function(f.name(), inputs, outputs, f.name_in(), f.name_out())

@@ -1,0 +1,204 @@
+"""A Function as scalar instructions, its calls of Functions with registered derivatives set apart.
+
+    w_k = arguments of call k (z, .., y_1 .. y_(k-1)),    y_k = f_k(w_k),    outputs (z, .., y)
+
+What is between the calls is SX, and so are the derivatives that come with them: derivatives of the whole are put
+together by the chain rule, without an instruction that structure makes zero.
+"""
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from ..derivatives import registered
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call: its Function, those of its Jacobian, its adjoint and the Jacobian of that, to be written out; its
+    arguments w, a column of SX, and the symbols y of its results, a column."""
+
+    function: ca.Function
+    jacobian: ca.Function
+    adjoint: ca.Function
+    second: ca.Function
+    w: ca.SX
+    y: ca.SX
+
+    def _arguments(self, w, ports):
+        """The column w as arguments of one of its Functions, with `ports` (sparsities) of what follows left empty."""
+        f = self.function
+        ends = [0]
+        for i in range(f.n_in()):
+            ends.append(ends[-1] + f.numel_in(i))
+        parts = ca.vertsplit(w, ends)
+        return [ca.reshape(x, *f.size_in(i)) for i, x in enumerate(parts)] + [ca.SX(*size) for size in ports]
+
+    @property
+    def _dummies(self):
+        return [self.function.size_out(i) for i in range(self.function.n_out())]
+
+    def values(self, w):
+        """Results at w, a column."""
+        return _column(self.function.call(self._arguments(w, []), True, False))
+
+    def derivative(self, w):
+        """(y, w) sparse Jacobian at w."""
+        blocks, n = self.jacobian.call(self._arguments(w, self._dummies), True, False), self.function.n_in()
+        return ca.sparsify(ca.vertcat(*(ca.horzcat(*blocks[i : i + n]) for i in range(0, len(blocks), n))))
+
+    def _seeds(self, seed):
+        f, ends = self.function, [0]
+        for i in range(f.n_out()):
+            ends.append(ends[-1] + f.numel_out(i))
+        return [ca.reshape(x, *f.size_out(i)) for i, x in enumerate(ca.vertsplit(seed, ends))]
+
+    def gradient(self, w, seed):
+        """(w,) gradient of seed' y."""
+        return _column(self.adjoint.call([*self._arguments(w, self._dummies), *self._seeds(seed)], True, False))
+
+    def curvature(self, w, seed):
+        """(w, w) Hessian of seed' y, sparse."""
+        f = self.function
+        empty = [ca.SX(*f.size_in(i)) for i in range(f.n_in())]
+        given = [*self._arguments(w, self._dummies), *self._seeds(seed), *empty]
+        blocks = self.second.call(given, True, False)
+        wide = f.n_in() + 2 * f.n_out()
+        rows = [ca.horzcat(*blocks[i * wide : i * wide + f.n_in()]) for i in range(f.n_in())]
+        return ca.sparsify(ca.vertcat(*rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Unrolled:
+    """inputs, outputs: SX, outputs of the inputs and of the results y of the calls."""
+
+    inputs: list
+    calls: list
+    outputs: list
+
+    def put_in(self, expressions, others=(), values=()):
+        """Expressions of inputs, results and other symbols with what the results are, and `values` for the others."""
+        given = [*self.inputs, *(c.y for c in self.calls), *others]
+        ys = []
+        for k, c in enumerate(self.calls):
+            known = [*self.inputs, *(d.y for d in self.calls[:k])]
+            ys.append(c.values(ca.Function("w", known, [c.w]).call([*self.inputs, *ys], True, False)[0]))
+        return ca.Function("put", given, expressions).call([*self.inputs, *ys, *values], True, False)
+
+
+def unrolled(f):
+    """Unrolled of an MX or SX Function; None where it, or something that it calls, has no scalar form, or derivatives
+    of its own that are not known here."""
+    if f.is_a("SXFunction"):
+        inputs = f.sx_in()
+        return Unrolled(inputs, [], f.call(inputs, True, False)) if _plain(f) else None
+    symbols = f.mx_in()
+    expressions = _inlined(symbols, f.call(symbols, True, False))
+    if expressions is None:
+        return None
+    expressions = ca.cse(expressions)  # calls with the same arguments become one
+    nodes = [x for x in _calls(symbols, expressions) if registered(x.which_function())]
+    results, shapes = {}, []
+    for node in nodes:
+        g, column = node.which_function(), ca.MX.sym("y", sum(_sizes_out(node.which_function())))
+        shapes.append(column)
+        at = 0
+        for i, size in enumerate(_sizes_out(g)):
+            results[node.__hash__(), i] = ca.reshape(column[at : at + size], *g.size_out(i))
+            at += size
+    taken = [x for x in _nodes(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in results]
+    arguments = [ca.veccat(*(ca.densify(node.dep(i)) for i in range(node.n_dep()))) for node in nodes]
+    put = [results[x.dep(0).__hash__(), x.which_output()] for x in taken]
+    rest = ca.graph_substitute([*arguments, *expressions], taken, put)
+    try:
+        flat = ca.Function("rest", [*symbols, *shapes], rest).expand()
+    except RuntimeError:  # it calls something that has no SX form
+        return None
+    given = flat.sx_in()
+    found = flat.call(given, True, False)
+    ys = given[len(symbols) :]
+    known = {}
+    for node in nodes:
+        g = node.which_function()
+        if g.__hash__() not in known:
+            J, A = registered(g)
+            known[g.__hash__()] = [_open(h) for h in (g, J, A, A.jacobian())]
+    calls = [
+        Call(*known[node.which_function().__hash__()], w, y) for node, w, y in zip(nodes, found, ys, strict=False)
+    ]
+    return Unrolled(given[: len(symbols)], calls, found[len(calls) :])
+
+
+def _open(f):
+    """An SXFunction whose calls can be written out, from one that must never be."""
+    nodes, inputs, registers = ca.vertsplit(f.instructions_sx()), f.sx_in(), {}
+    outputs = [[None] * f.nnz_out(i) for i in range(f.n_out())]
+    for k, node in enumerate(nodes):
+        to = f.instruction_output(k)
+        if f.instruction_id(k) == ca.OP_OUTPUT:
+            outputs[to[0]][to[1]] = registers[f.instruction_input(k)[0]]
+        else:
+            registers[to[0]] = node
+    values = [ca.SX(f.sparsity_out(i), ca.vertcat(ca.SX(0, 1), *x)) for i, x in enumerate(outputs)]
+    return ca.Function(f.name(), inputs, values, f.name_in(), f.name_out())
+
+
+def _sizes_out(g):
+    return [g.numel_out(i) for i in range(g.n_out())]
+
+
+def _column(values):
+    return ca.veccat(*(ca.densify(x) for x in values))
+
+
+def _plain(f):
+    """Whether derivatives of a Function are those of its instructions, or registered ones."""
+    if not (all(f.is_diff_in()) and all(f.is_diff_out())):
+        return False
+    own = f.cache().get(f"jac_{f.name()}")
+    if own is None or registered(f):
+        return True
+    inputs = f.sx_in() if f.is_a("SXFunction") else f.mx_in()
+    twin = ca.Function(f.name(), inputs, f.call(inputs, True, False), f.name_in(), f.name_out())
+    return twin.jacobian().serialize() == own.serialize()  # CasADi's own, which it keeps as it keeps a custom one
+
+
+def _inlined(symbols, expressions):
+    """The expressions with calls written out that hide calls of Functions with registered derivatives; None where that
+    cannot be."""
+    while True:
+        f = ca.Function("calls", symbols, expressions)
+        if not all(_plain(g) for g in f.find_functions()):
+            return None
+        hiding = [g for g in f.find_functions(0) if not registered(g) and any(map(registered, g.find_functions()))]
+        if not hiding:
+            return expressions
+        if not all(g.is_a("MXFunction") for g in hiding):
+            return None
+        put = {}
+        for node in _calls(symbols, expressions):
+            g = node.which_function()
+            if any(g.__hash__() == h.__hash__() for h in hiding):
+                written = g.call([node.dep(i) for i in range(node.n_dep())], True, False)
+                put |= {(node.__hash__(), i): x for i, x in enumerate(written)}
+        taken = [x for x in _nodes(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in put]
+        expressions = ca.graph_substitute(
+            expressions, taken, [put[x.dep(0).__hash__(), x.which_output()] for x in taken]
+        )
+
+
+def _calls(symbols, expressions):
+    """Nodes that call Functions, in order."""
+    f = ca.Function("calls", symbols, expressions)
+    return [f.instruction_MX(k) for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CALL]
+
+
+def _nodes(expressions):
+    """All nodes of a graph."""
+    found, left = {}, list(expressions)
+    while left:
+        x = left.pop()
+        if x.__hash__() not in found:
+            found[x.__hash__()] = x  # kept, so that no other gets its hash
+            left += [x.dep(i) for i in range(x.n_dep())]
+    return found.values()

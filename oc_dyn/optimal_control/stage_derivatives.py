@@ -1,0 +1,147 @@
+"""First and second derivatives of a stage as scalar instructions, by the way that takes the fewest.
+
+Ways: AD of the stage written out, forwards or in reverse; and, where it calls Functions with registered derivatives,
+the chain rule through these: with w the arguments of a call and y its results
+
+    d out = out_z dz + out_y dy,    dy = J dw,    dw = w_z dz + w_y dy,
+    H = (dw/dz)' (Hessian of lam' y by w) (dw/dz), lam from the reverse sweep, and that of what is between the calls.
+"""
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+SMALL = 1500  # instructions of a stage up to which every way is tried
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """What the Functions of a stage are made of, SX of z, p, s and lam = [lam_cost, lam_next, lam_rows]."""
+
+    following: ca.SX
+    rows: ca.SX
+    cost: ca.SX
+    jacobian: ca.SX
+    gradient: ca.SX
+    hessian: ca.SX
+    gauss_newton: ca.SX
+
+
+def derivatives(stage, lam):
+    """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]."""
+    z, p, s = stage.inputs
+    following, rows, cost, residuals = ca.cse([ca.densify(y) for y in stage.put_in(stage.outputs)])
+    total = _total(cost, residuals)
+    out = ca.vertcat(following, rows)
+    known, multiplied = [z, p, s], [z, p, s, *lam]
+    small = ca.Function("n", known, [out, total]).n_instructions() <= SMALL
+    chain = _Chain(stage) if stage.calls else None
+    jacobians, residual_jacobians, hessians = [], [], []
+    if chain:
+        jacobians += chain.jacobians(ca.vertcat(*stage.outputs[:2]))
+        residual_jacobians += chain.jacobians(stage.outputs[3])
+        hessians.append(chain.hessian(_lagrangian(*stage.outputs, lam), lam))
+    if small or not chain:
+        jacobians += _both_modes(out, z)
+        residual_jacobians += _both_modes(residuals, z)
+        hessians += _hessians(_lagrangian(following, rows, cost, residuals, lam), z)
+    R = _least(residual_jacobians, known, small)
+    return Derivatives(
+        following,
+        rows,
+        total,
+        _least(jacobians, known, small),
+        ca.cse(ca.densify(ca.gradient(total, z))),
+        _least(hessians, multiplied, small),
+        _least([ca.triu(lam[0] * (R.T @ R)) + H for H in _hessians(lam[0] * cost, z)], multiplied, small),
+    )
+
+
+def _total(cost, residuals):
+    return cost + ca.sumsqr(residuals) / 2 if residuals.numel() else cost
+
+
+def _lagrangian(following, rows, cost, residuals, lam):
+    return lam[0] * _total(cost, residuals) + ca.dot(lam[1], following) + ca.dot(lam[2], rows)
+
+
+def _least(ways, known, small):
+    """The expression of fewest instructions, what is in it twice merged; without trying that for each where it is
+    long."""
+    ways = [ca.sparsify(y) for y in ways]
+    if small:
+        ways = [ca.cse(y) for y in ways]
+    best = min(ways, key=lambda y: ca.Function("n", known, [y]).n_instructions()) if len(ways) > 1 else ways[0]
+    return best if small else ca.cse(best)
+
+
+_REVERSE = {"helper_options": {"enable_forward": False}}  # CasADi's own choice counts directions alone
+
+
+def _both_modes(y, z):
+    return [ca.jacobian(y, z), ca.jacobian(y, z, _REVERSE)]
+
+
+def _hessians(y, z):
+    """Upper triangles."""
+    gradient = ca.gradient(y, z)
+    return [ca.triu(ca.jacobian(gradient, z, how)) for how in ({"symmetric": True}, _REVERSE)]
+
+
+class _Chain:
+    """Derivatives by the chain rule through the calls of an Unrolled stage."""
+
+    def __init__(self, stage):
+        self.stage, (self.z, *_) = stage, stage.inputs
+        self.ys = [c.y for c in stage.calls]
+        self.w = stage.put_in([c.w for c in stage.calls])
+        self.J = [c.derivative(w) for c, w in zip(stage.calls, self.w, strict=True)]
+        self.dw, self.dy = [], []
+        for k, c in enumerate(stage.calls):
+            self.dw.append(self._total_derivative(c.w, k))
+            self.dy.append(ca.sparsify(self.J[k] @ self.dw[k]))
+
+    def _total_derivative(self, y, calls):
+        """By z, of an expression that depends on results of the first so many calls."""
+        parts = self.stage.put_in([ca.jacobian(y, x) for x in (self.z, *self.ys[:calls])])
+        return ca.sparsify(sum((d @ dy for d, dy in zip(parts[1:], self.dy, strict=False) if d.nnz()), parts[0]))
+
+    def jacobians(self, y):
+        """Of an expression of the stage's inputs and the results of calls, multiplied from the right, and from the
+        left, which is less where y has fewer rows than the results."""
+        return [self._total_derivative(y, len(self.ys)), self._in_reverse(y)]
+
+    def _in_reverse(self, y):
+        first, *by = self._put_in([ca.jacobian(y, x) for x in (self.z, *self.ys)])
+        for k in reversed(range(len(by))):
+            if by[k].nnz():
+                by_w = ca.sparsify(by[k] @ self.J[k])
+                along = self._put_in([ca.jacobian(self.stage.calls[k].w, x) for x in (self.z, *self.ys[:k])])
+                first, *by[:k] = (a + by_w @ ca.sparsify(b) for a, b in zip([first, *by[:k]], along, strict=True))
+        return ca.sparsify(first)
+
+    def hessian(self, y, lam):
+        """Upper triangle, of a scalar that depends on multipliers lam besides."""
+        calls = self.stage.calls
+        bars = [ca.SX.sym("bar", *c.w.shape) for c in calls]
+        swept, values, seeds = y, [], []
+        for k in reversed(range(len(calls))):
+            (seed,) = self._put_in([ca.densify(ca.gradient(swept, self.ys[k]))], lam, bars[k + 1 :], values)
+            seeds.insert(0, seed)
+            values.insert(0, calls[k].gradient(self.w[k], seed))
+            swept = swept + ca.dot(bars[k], calls[k].w)
+        x = ca.vertcat(self.z, *self.ys)
+        (outer,) = self._put_in([ca.hessian(swept, x)[0]], lam, bars, values)
+        along = ca.vertcat(ca.SX.eye(self.z.numel()), *self.dy)
+        H = _congruence(outer, along)
+        for call, w, seed, dw in zip(calls, self.w, seeds, self.dw, strict=True):
+            H = H + _congruence(call.curvature(w, seed), dw)
+        return H
+
+    def _put_in(self, expressions, lam=(), bars=(), values=()):
+        return self.stage.put_in(expressions, [*lam, *bars], [*lam, *values])
+
+
+def _congruence(H, D):
+    """Upper triangle of D' H D."""
+    return ca.triu(D.T @ ca.sparsify(ca.sparsify(H) @ D))
