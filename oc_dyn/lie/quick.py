@@ -88,12 +88,13 @@ def dot(a: Any, b: Any) -> Any:
     """a^T b of columns (n, i) and (n, j): (i, j)."""
     if type(a) is not QuickSX or type(b) is not QuickSX or not (a.is_column() and b.is_column()):
         return quick(a.T @ b)
+    pairs: Any
     if a.is_dense() and b.is_dense():
         pairs = zip(a.nonzeros(), b.nonzeros(), strict=True)
     else:
         left = dict(zip(a.row(), a.nonzeros(), strict=True))
         pairs = ((left[row], y) for row, y in zip(b.row(), b.nonzeros(), strict=True) if row in left)
-    total = None
+    total: Any = None
     for x, y in pairs:
         product = _binary(_MUL, x, y)
         total = product if total is None else _binary(_ADD, total, product)

@@ -25,8 +25,10 @@ def symbols():
     }
 
 
-CONSTANTS = {"2": 2, "0": 0, "-0.0": -0.0, "0.5": 0.5, "nan": np.nan, "float64": np.float64(3.0), "DM": ca.DM([1, 0, 2]),
-             "sparse": ca.sparsify(ca.DM([1, 0, 2])), "array": np.array([1.0, 0.0, 2.0])}  # fmt: skip
+CONSTANTS = {
+    "2": 2, "0": 0, "-0.0": -0.0, "0.5": 0.5, "nan": np.nan, "float64": np.float64(3.0),
+    "DM": ca.DM([1, 0, 2]), "sparse": ca.sparsify(ca.DM([1, 0, 2])), "array": np.array([1.0, 0.0, 2.0]),
+}  # fmt: skip
 OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "@": operator.matmul, "/": operator.truediv}
 
 
