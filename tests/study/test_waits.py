@@ -98,6 +98,21 @@ def test_caches_are_empty_or_kept(cases, earlier):
     assert theirs != kept[0]
 
 
+def test_a_cache_is_filled_once_by_a_process_of_one_part(cases, monkeypatch):
+    runs, run = [], apart._run
+
+    def noted(case, folder, cache, limit, fill=False):
+        found = run(case, folder, cache, limit, fill)
+        runs.append((fill, len(found.parts)))
+        return found
+
+    monkeypatch.setattr(apart, "_run", noted)
+    with apart.processes() as measure:
+        for _ in range(2):
+            measure(Case("some", "good", kept=True))
+    assert runs == [(True, 1), (False, 2), (False, 2)]
+
+
 def test_what_is_no_earlier_checkout_is_refused(tmp_path):
     with pytest.raises(od.ShapeError, match="has no folder oc_dyn"):
         apart.checkout(tmp_path)
@@ -174,7 +189,7 @@ def small(cases, monkeypatch):
     monkeypatch.setattr(waits, "lines", lambda: [replace(line, quick=True) for line in lines])
     asked = []
 
-    def run(case, folder, *_):
+    def run(case, folder, *_, **__):
         asked.append((case.name, folder))
         return told(first=1.0)
 

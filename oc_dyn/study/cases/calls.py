@@ -63,7 +63,7 @@ def single(robot, quantity="inverse_dynamics"):
     import casadi as ca
 
     plain = ca.Function(f)
-    for part, call, calls in (("CasADi alone", plain, 200), ("RobotFunction", f, 200), ("numpy_call", None, 20_000)):
+    for part, call, calls in (("numpy_call", None, 20_000), ("RobotFunction", f, 200), ("CasADi alone", plain, 200)):
         if call is None:
             call = od.numpy_call(od.compile(f))
         yield one(part, lambda call=call: call(*given), calls)

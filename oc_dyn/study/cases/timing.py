@@ -3,6 +3,8 @@
 import time
 import warnings
 
+from . import BEGAN
+
 
 def timed(part, work, told=None):
     """({"part", "value" [s], "unit", "cpu" [s], "told"}, result) of work(). told: a text from the result."""
@@ -13,10 +15,17 @@ def timed(part, work, told=None):
     return row, result
 
 
-def twice(work, told=None, parts=("first", "again")):
-    """The parts of work() done once and once again."""
-    for part in parts:
-        yield timed(part, work, told)[0]
+def twice(work, told=None):
+    """The parts of work() done once and once again, and between them what has passed since the process began: modules
+    may be imported, and robots read, before the first or within it."""
+    yield timed("first", work, told)[0]
+    yield since_began("first, with imports")
+    yield timed("again", work, told)[0]
+
+
+def since_began(part):
+    """The part of all that a process has done so far."""
+    return {"part": part, "value": time.perf_counter() - BEGAN, "unit": "s", "cpu": time.process_time(), "told": ""}
 
 
 def each(work, calls, rounds=7):

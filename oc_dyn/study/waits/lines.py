@@ -43,6 +43,7 @@ def _motions():
     across = {"ends": "across", "kind": "rate", "nodes": 50}
     yield Line("the same as across at 50, no smoothing", Case("plans", "panda", {**across, "smoothing": 0.0}))
     ready = {**across, "ends": "ready"}
+    yield Line("the same as ready at 50, Functions kept", Case("plans", "panda", ready, kept=True))
     compiled = Case("plans", "panda", {**ready, "compiled": True}, kept=True)
     yield Line("the same as ready at 50, compiled before", compiled, aims={"again": 0.1})
     for nodes in (50, 200):
