@@ -53,7 +53,7 @@ def scales(r, N):
 
 def _size(N, r):
     """Pieces of a block."""
-    return int(min(N, max(2 * r, round(np.sqrt(2.0 * N)))))
+    return int(min(N, max(r + 1, round(np.sqrt(N)))))
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,7 @@
-"""Motions of joints within their limits by a method of interior points that knows their structure, see joint_blocks.py.
+"""Motions of joints within their limits by a method of interior points that knows their structure: joint_blocks.py.
 
-In pieces of length h a limit of the derivative d reads B_d x <= limit h^d. With h = h_0 p^(1 / r), where r = c + 1 is
-the highest derivative, the right-hand side, limit h_0^d p^(d / r), is a concave function of p: from rest to rest
+In pieces of length h a limit of the derivative d reads B_d x <= limit h^d. With h = h_0 p^(1 / s), where s is the
+highest d that has a limit, the right-hand side, limit h_0^d p^(d / s), is a concave function of p: from rest to rest
 motions and times are a convex set, and the least time has no other one near it. Joints share p alone, so that one step
 of Newton's method is one of each joint, and an equation for p.
 
@@ -81,32 +81,32 @@ class _Rows:
             value[:, 0] -= joints.start[:, 0]
             ends.append(value / joints.reach[:, None])
             orders.append(j)
+        limited = np.isfinite(joints.lower[:, 1:]) | np.isfinite(joints.upper[:, 1:])
+        self.power = 1 + int(np.max(np.flatnonzero(limited.any(axis=0)), initial=0))  # of the time, what p is
         self.ends, self.orders = np.concatenate(ends, axis=1), np.concatenate(orders)
 
     def motion(self, p):
         """(rows, their first and second derivatives by p) of the motion that meets the ends."""
-        r, basic = self.joints.blocks.r, self.joints.blocks.basic[0]
-        e = self.orders / r
+        basic, e = self.joints.blocks.basic[0], self.orders / self.power
         values = [self.ends * f for f in (p**e, e * p ** (e - 1), e * (e - 1) * p ** (e - 2))]
         return [np.tensordot(v, basic, 1) for v in values]
 
     def bounds(self, p):
         """{"low", "high": (values, first and second derivatives by p)}."""
-        e = self.joints.blocks.order / self.joints.blocks.r
-        p = p[:, :, None]
+        e, p = self.joints.blocks.order / self.power, p[:, :, None]
         powers = [p**e, e * p ** (e - 1), e * (e - 1) * p ** (e - 2)]
         return [[x * f for f in powers] for x in (self.low, self.high)]
 
-    def roomy(self, border):
-        """(J, 1) p from which on the motion that meets the ends at p = 1 has room to all limits but those of q."""
-        B = self.joints.blocks
-        rho, most = np.tensordot(self.ends, B.basic[0], 1), np.zeros(len(self.T))
+    def roomy(self, by_time):
+        """(J,) by what the time, or limits of all but q, are to be multiplied so that the motion that meets the ends,
+        as these are now, has room to those limits."""
+        order, most = self.joints.blocks.order, np.full(len(self.T), 1e-6)
+        rho = np.tensordot(self.ends, self.joints.blocks.basic[0], 1)
         for sign, bound, keep in ((1, self.high, self.above), (-1, self.low, self.below)):
-            share = np.where(keep & (B.order > 0), sign * rho / np.where(keep, sign * bound, 1.0), 0.0)
-            with np.errstate(divide="ignore"):
-                e = B.r / np.maximum(B.order, 1) if border == "time" else 1.0
-                most = np.maximum(most, np.max((np.minimum(_ROOM * share, 1e6).clip(0)) ** e, axis=(1, 2)))
-        return np.maximum(most, 1e-6)[:, None]
+            keep = keep & (order > 0) & (bound != 0)
+            share = np.where(keep, _ROOM * sign * rho / np.where(keep, sign * bound, 1.0), 0.0)
+            most = np.maximum(most, np.max(share.clip(0) ** (1 / order.clip(1) if by_time else 1.0), axis=(1, 2)))
+        return most
 
     def widened(self, p):
         """The same where limits of all but q are multiplied by p."""
@@ -152,8 +152,7 @@ class _Iterate:
         self.rho = self.y + self.k[0]
         self.gaps = [high[0] - self.rho, self.rho - low[0]]
         self.room = [self.span[1] - self.p, self.p - self.span[0]]
-        r = rows.joints.blocks.r
-        e = 1 / r if time else 1.0
+        e = 1 / rows.power if time else 1.0
         self.costs = [self.cost * e * self.p ** (e - 1), self.cost * e * (e - 1) * self.p ** (e - 2)]
 
     @property
@@ -255,21 +254,25 @@ class _Newton:
         return out
 
 
-def solve(joints, T, cost=0.0, border=None, shared=False, p=None, span=None):
+def roomy_time(joints):
+    """(J,) times in which smooth motions from rest to rest have room to all limits but those of q."""
+    one = np.ones(len(joints.start))
+    return _Rows(joints, one).roomy(True)
+
+
+def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=False, watch=None):
     """Found for Joints in times T (J,), at the least cost.
 
     border: None, the roughness alone; "time": cost times the time over T, which is free, and the roughness; "width":
     cost times what limits of all but q are multiplied by, and the roughness. shared: whether the time is one for all.
-    p: to begin with, of the time to the power r or of the limits; span: its ends.
+    span: ends of p, the time over T to the power s, or what limits are multiplied by. within: stay
+    within limits, which is slower and surer. watch: called at every iteration.
     """
     rows = _Rows(joints, T)
-    p = rows.roomy(border) if p is None else np.broadcast_to(np.asarray(p, float), (len(T), 1)).copy()
-    if shared:
-        p = np.full_like(p, p.max())
-    span = (1e-9 * p, 100 * p) if span is None else span
-    at = _Iterate(rows, cost, border, shared, np.clip(p, span[0] * 1.01, span[1] * 0.99), span)
+    p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
+    at = _Iterate(rows, cost, border, shared, p, (1e-9 * p, 100 * p) if span is None else span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
-    last = None
+    last = None, np.zeros(len(T), bool)[:, None]
     done, lag = np.zeros((len(T), 1), bool), np.ones((len(T), 1))
     with np.errstate(all="ignore"):
         for iteration in range(ITERATIONS + 1):
@@ -278,13 +281,16 @@ def solve(joints, T, cost=0.0, border=None, shared=False, p=None, span=None):
             good = (at.least(-worst) > -_RESIDUAL) & (mu * at.count < _GAP * scale) & (lag < 1e-6)
             done = done | good
             if not np.isfinite(mu).all():
-                at.p, at.z, at.y, at.s, at.v, at.w = last[0]
-                at.look()
                 done = last[1]
+                if last[0] is not None:
+                    at.p, at.z, at.y, at.s, at.v, at.w = last[0]
+                    at.look()
             if done.all() or iteration == ITERATIONS or not np.isfinite(mu).all():
                 break
             enough = (at.least(-worst) > -1e3 * _RESIDUAL) & (mu * at.count < 1e3 * _GAP * scale) & (lag < 1e-6)
             last = (at.p, at.z, at.y, at.s, at.v, at.w), done | enough
+            if watch is not None:
+                watch()
             newton = _Newton(at)
             affine = newton.step(np.zeros_like(mu))
             lengths = newton.lengths(affine, 1.0)
@@ -292,7 +298,7 @@ def solve(joints, T, cost=0.0, border=None, shared=False, p=None, span=None):
             step = newton.step(sigma * mu, affine, lengths[0] * lengths[1])
             primal, dual = (np.where(done, 0.0, x) for x in newton.lengths(step, _NEAR))
             primal = np.minimum(primal, _MOST / np.maximum(np.abs(step["p"]) / at.p, _MOST))
-            _move(at, step, primal, dual)
+            _move(at, step, primal, dual, within)
             lag = lag * (1 - dual)
     return _found(joints, rows, at, T, done[:, 0], iteration)
 
@@ -311,22 +317,39 @@ def _centring(at, step, lengths, mu):
     return np.clip(after / at.count / mu, 0.0, 1.0) ** 3
 
 
-def _move(at, step, primal, dual):
-    a, b = primal[:, :, None], dual[:, :, None]
-    at.p, at.z, at.y = at.p + primal * step["p"], at.z + a * step["z"], at.y + a * step["y"]
-    at.s = [np.where(k, s + a * d, 1.0) for k, s, d in zip(at.masks, at.s, step["s"], strict=True)]
+def _move(at, step, primal, dual, within):
+    """Take a step. within: a shorter one where limits bend too much, so that slacks that were right stay so."""
+    before, right = (at.p, at.z, at.y), [np.abs(x) <= _RESIDUAL for x in at.residuals]
+    for _ in range(10 if within else 1):
+        a = primal[:, :, None]
+        at.p, at.z, at.y = (x + share * step[k] for x, k, share in zip(before, "pzy", (primal, a, a), strict=True))
+        at.look()
+        ahead = [s + a * d for s, d in zip(at.s, step["s"], strict=True)]
+        least = [np.minimum(x, s) for x, s in zip(ahead, at.s, strict=True)]
+        bent = [
+            (k & e & (g < (1 - _NEAR) * x)).any(axis=(1, 2))
+            for k, e, g, x in zip(at.masks, right, at.gaps, least, strict=True)
+        ]
+        bent = -at.least(-(bent[0] | bent[1]).astype(float)[:, None]) > 0
+        if not (within and bent.any()):
+            break
+        primal = np.where(bent, primal / 2, primal)
+    at.s = [
+        np.where(k, np.where(within & e & (g > 0), g, x), 1.0)
+        for k, e, g, x in zip(at.masks, right, at.gaps, ahead, strict=True)
+    ]
+    b = dual[:, :, None]
     at.v = [v + b * d for v, d in zip(at.v, step["v"], strict=True)]
     at.w = [w + dual * d for w, d in zip(at.w, step["w"], strict=True)]
-    at.look()
 
 
 def _found(joints, rows, at, T, success, iterations):
     B = joints.blocks
-    time = at.p[:, 0] ** (1 / B.r) if at.border == "time" else np.ones(len(T))
+    time = at.p[:, 0] ** (1 / rows.power) if at.border == "time" else np.ones(len(T))
     basic = np.tensordot(rows.ends * time[:, None] ** rows.orders, B.basic[1], 1)
     q = at.calm * at.rho + at.v[0] - at.v[1]
     (_, bends, _) = rows.motion(np.ones_like(at.p))
-    bends = B.r * bends
+    bends = rows.power * bends
     slope = _inner(bends, q) - _inner(B.order * at.limits[0][0], at.v[0]) + _inner(B.order * at.limits[1][0], at.v[1])
     wide = at.p[:, 0] if at.border == "width" else np.ones(len(T))
     return Found(success, T * time, at.z + basic, wide, slope[:, 0], iterations)
