@@ -66,8 +66,7 @@ def _drawn(figure: Any, moving: Sequence[Any], show: Callable[[int], object], co
 
 def _colors(canvas: Any) -> Any:
     """(height, width) red, green and blue of the pixels in one number each."""
-    red, green, blue = np.moveaxis(np.asarray(canvas.buffer_rgba())[..., :3].astype(np.uint32), -1, 0)
-    return red << 16 | green << 8 | blue
+    return np.asarray(canvas.buffer_rgba()).view("<u4")[..., 0] & 0xFFFFFF
 
 
 def _palette(still: Any, changed: Sequence[_Pixels]) -> tuple[Any, Callable[[Any], Any]]:
@@ -79,7 +78,7 @@ def _palette(still: Any, changed: Sequence[_Pixels]) -> tuple[Any, Callable[[Any
     counts = np.bincount(places, np.concatenate([len(changed) * stay[1], move[1]]))
     order = np.argsort(-counts, kind="stable")
     colors, counts = colors[order], counts[order]
-    parts = np.stack([colors >> 16, colors >> 8 & 255, colors & 255], axis=1).astype(np.uint8)
+    parts = np.stack([colors & 255, colors >> 8 & 255, colors >> 16], axis=1).astype(np.uint8)
     palette: Any = parts
     if len(parts) > _COLORS:
         often = np.repeat(parts[_EXACT:], np.ceil(np.sqrt(counts[_EXACT:])).astype(int), axis=0)

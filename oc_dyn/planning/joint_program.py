@@ -1,7 +1,7 @@
-"""Motions of joints within their limits by a method of interior points that knows their structure, see joint_blocks.py.
+"""Motions of joints within their limits by a method of interior points that knows their structure: joint_blocks.py.
 
-In pieces of length h a limit of the derivative d reads B_d x <= limit h^d. With h = h_0 p^(1 / s), where s is the highest
-d that has a limit, the right-hand side, limit h_0^d p^(d / s), is a concave function of p: from rest to rest
+In pieces of length h a limit of the derivative d reads B_d x <= limit h^d. With h = h_0 p^(1 / s), where s is the
+highest d that has a limit, the right-hand side, limit h_0^d p^(d / s), is a concave function of p: from rest to rest
 motions and times are a convex set, and the least time has no other one near it. Joints share p alone, so that one step
 of Newton's method is one of each joint, and an equation for p.
 
@@ -260,13 +260,13 @@ def roomy_time(joints):
     return _Rows(joints, one).roomy(True)
 
 
-def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=False):
+def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=False, watch=None):
     """Found for Joints in times T (J,), at the least cost.
 
     border: None, the roughness alone; "time": cost times the time over T, which is free, and the roughness; "width":
     cost times what limits of all but q are multiplied by, and the roughness. shared: whether the time is one for all.
     span: ends of p, the time over T to the power s, or what limits are multiplied by. within: stay
-    within limits, which is slower and surer.
+    within limits, which is slower and surer. watch: called at every iteration.
     """
     rows = _Rows(joints, T)
     p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
@@ -289,6 +289,8 @@ def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=Fals
                 break
             enough = (at.least(-worst) > -1e3 * _RESIDUAL) & (mu * at.count < 1e3 * _GAP * scale) & (lag < 1e-6)
             last = (at.p, at.z, at.y, at.s, at.v, at.w), done | enough
+            if watch is not None:
+                watch()
             newton = _Newton(at)
             affine = newton.step(np.zeros_like(mu))
             lengths = newton.lengths(affine, 1.0)
@@ -324,14 +326,18 @@ def _move(at, step, primal, dual, within):
         at.look()
         ahead = [s + a * d for s, d in zip(at.s, step["s"], strict=True)]
         least = [np.minimum(x, s) for x, s in zip(ahead, at.s, strict=True)]
-        bent = [(k & e & (g < (1 - _NEAR) * x)).any(axis=(1, 2)) for k, e, g, x in
-                zip(at.masks, right, at.gaps, least, strict=True)]
+        bent = [
+            (k & e & (g < (1 - _NEAR) * x)).any(axis=(1, 2))
+            for k, e, g, x in zip(at.masks, right, at.gaps, least, strict=True)
+        ]
         bent = -at.least(-(bent[0] | bent[1]).astype(float)[:, None]) > 0
         if not (within and bent.any()):
             break
         primal = np.where(bent, primal / 2, primal)
-    at.s = [np.where(k, np.where(within & e & (g > 0), g, x), 1.0) for k, e, g, x in
-            zip(at.masks, right, at.gaps, ahead, strict=True)]
+    at.s = [
+        np.where(k, np.where(within & e & (g > 0), g, x), 1.0)
+        for k, e, g, x in zip(at.masks, right, at.gaps, ahead, strict=True)
+    ]
     b = dual[:, :, None]
     at.v = [v + b * d for v, d in zip(at.v, step["v"], strict=True)]
     at.w = [w + dual * d for w, d in zip(at.w, step["w"], strict=True)]

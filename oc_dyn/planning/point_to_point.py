@@ -103,7 +103,10 @@ def plan_point_to_point(
             least effort of the latter alone. The time is up to a thousandth longer for it, but some percent on a
             free mesh with continuity 3 and more where the highest derivative has no limit. 0 leaves it out.
         initial: a Trajectory to start the solver from; by default a smooth motion within the limits.
-        solver, solver_options: an NLP solver of CasADi and its options, flat: {"max_iter": 100}.
+        solver, solver_options: an NLP solver of CasADi and its options, flat: {"max_iter": 100}. With
+            neither, joints are solved for apart where they share nothing but the time: equal pieces from rest to rest,
+            up to continuity 5, without limits of torque or where those turn out to hold, and no v_of_q; info["solver"]
+            is "separate joints" then, and `initial` is not needed.
         hessian: "exact" or "limited_memory" (ipopt only).
         derivatives: of the torques, "analytic" or "ad".
         compiled: compile the functions of a stage, once for a robot and kind of task; needs a C compiler. It pays where
@@ -160,13 +163,15 @@ def plan_point_to_point(
         "refinements": refinements,
         "derivatives": derivatives,
         "compiler": compile if compiled else None,
+        "apart": solver == "ipopt" and hessian == "exact" and not solver_options,
     }
     outer, inner = options
     with deadline(time_limit), watched(), _bar(progress) as bar:
+        engine = PlanSolver(solver, outer, inner, hessian, bar, solver_options)
         first, rest = braked(task, solver_options, solver)
         if first is not None:
             refuse(rest)
-        motion, checked = plan(rest, settings, PlanSolver(solver, outer, inner, hessian, bar), initial)
+        motion, checked = plan(rest, settings, engine, initial)
         if first is not None:
             motion = with_braking(first, motion, task)
             checked = motion.check()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
+from oc_dyn.files import save_figure
 from oc_dyn.planning.gif import write_gif
 
 pytest.importorskip("matplotlib")
@@ -53,8 +54,14 @@ def test_a_picture_is_drawn_once_and_is_what_savefig_writes(count, tmp_path):
     again = motion().plot()
     again.savefig(tmp_path / "y.png", dpi=300)
     with Image.open(tmp_path / "x.png") as ours, Image.open(tmp_path / "y.png") as theirs:
-        assert ours.info["dpi"] == theirs.info["dpi"]
-        assert np.array_equal(np.asarray(ours), np.asarray(theirs))
+        assert ours.info == theirs.info
+        assert np.array_equal(np.asarray(ours), np.asarray(theirs)[..., :3])
+        assert (np.asarray(theirs)[..., 3] == 255).all()
+    figure.set_facecolor((1, 1, 1, 0.5))
+    save_figure(figure, tmp_path / "clear.png", 20)
+    with Image.open(tmp_path / "clear.png") as image:
+        assert image.mode == "RGBA"
+        assert image.getpixel((0, 0))[3] == 128
 
 
 @pytest.mark.slow
