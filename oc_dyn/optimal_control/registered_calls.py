@@ -114,6 +114,8 @@ def unrolled(f):
         flat = ca.Function("rest", [*symbols, *shapes], rest).expand()
     except RuntimeError:  # it calls something that has no SX form
         return None
+    if flat.find_functions():  # one that must not be written out
+        return None
     given = flat.sx_in()
     found = flat.call(given, True, False)
     ys = given[len(symbols) :]
@@ -123,9 +125,7 @@ def unrolled(f):
         if g.__hash__() not in known:
             J, A = registered(g)
             known[g.__hash__()] = [_open(h) for h in (g, J, A, A.jacobian())]
-    calls = [
-        Call(*known[node.which_function().__hash__()], w, y) for node, w, y in zip(nodes, found, ys, strict=False)
-    ]
+    calls = [Call(*known[node.which_function().__hash__()], w, y) for node, w, y in zip(nodes, found, ys, strict=False)]
     return Unrolled(given[: len(symbols)], calls, found[len(calls) :])
 
 
@@ -158,8 +158,10 @@ def _plain(f):
     own = f.cache().get(f"jac_{f.name()}")
     if own is None or registered(f):
         return True
+    if not (f.is_a("SXFunction") or f.is_a("MXFunction")):
+        return False
     inputs = f.sx_in() if f.is_a("SXFunction") else f.mx_in()
-    twin = ca.Function(f.name(), inputs, f.call(inputs, True, False), f.name_in(), f.name_out())
+    twin = ca.Function(f.name(), inputs, f.call(inputs), f.name_in(), f.name_out())
     return twin.jacobian().serialize() == own.serialize()  # CasADi's own, which it keeps as it keeps a custom one
 
 

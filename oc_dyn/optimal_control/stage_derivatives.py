@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-SMALL = 1500  # instructions of a stage up to which every way is tried
+SMALL = 500  # instructions of a stage up to which every way is tried with what is in it twice merged, which takes long
+# above so many the chain rule takes fewer instructions than AD, as far as the tests have seen, where most of them are
+# in the calls: then AD is not tried
+LARGE = 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +37,17 @@ def derivatives(stage, lam):
     total = _total(cost, residuals)
     out = ca.vertcat(following, rows)
     known, multiplied = [z, p, s], [z, p, s, *lam]
-    small = ca.Function("n", known, [out, total]).n_instructions() <= SMALL
-    chain = _Chain(stage) if stage.calls else None
+    size = ca.Function("n", known, [out, total]).n_instructions()
+    small, chain = size <= SMALL, _Chain(stage) if stage.calls else None
     jacobians, residual_jacobians, hessians = [], [], []
     if chain:
         jacobians += chain.jacobians(ca.vertcat(*stage.outputs[:2]))
         residual_jacobians += chain.jacobians(stage.outputs[3])
         hessians.append(chain.hessian(_lagrangian(*stage.outputs, lam), lam))
-    if small or not chain:
+    if not chain or size <= LARGE or chain.instructions < size / 2:
         jacobians += _both_modes(out, z)
         residual_jacobians += _both_modes(residuals, z)
-        hessians += _hessians(_lagrangian(following, rows, cost, residuals, lam), z)
+        hessians += _hessians(_lagrangian(following, rows, cost, residuals, lam), z, small)
     R = _least(residual_jacobians, known, small)
     return Derivatives(
         following,
@@ -53,7 +56,7 @@ def derivatives(stage, lam):
         _least(jacobians, known, small),
         ca.cse(ca.densify(ca.gradient(total, z))),
         _least(hessians, multiplied, small),
-        _least([ca.triu(lam[0] * (R.T @ R)) + H for H in _hessians(lam[0] * cost, z)], multiplied, small),
+        _least([ca.triu(lam[0] * (R.T @ R)) + H for H in _hessians(lam[0] * cost, z, small)], multiplied, small),
     )
 
 
@@ -82,10 +85,10 @@ def _both_modes(y, z):
     return [ca.jacobian(y, z), ca.jacobian(y, z, _REVERSE)]
 
 
-def _hessians(y, z):
-    """Upper triangles."""
+def _hessians(y, z, every):
+    """Upper triangles, by every mode or those that are usually less."""
     gradient = ca.gradient(y, z)
-    return [ca.triu(ca.jacobian(gradient, z, how)) for how in ({"symmetric": True}, _REVERSE)]
+    return [ca.triu(ca.jacobian(gradient, z, how)) for how in ({"symmetric": True}, _REVERSE, {})[: 2 + every]]
 
 
 class _Chain:
@@ -94,6 +97,7 @@ class _Chain:
     def __init__(self, stage):
         self.stage, (self.z, *_) = stage, stage.inputs
         self.ys = [c.y for c in stage.calls]
+        self.instructions = sum(c.function.n_instructions() for c in stage.calls)
         self.w = stage.put_in([c.w for c in stage.calls])
         self.J = [c.derivative(w) for c, w in zip(stage.calls, self.w, strict=True)]
         self.dw, self.dy = [], []

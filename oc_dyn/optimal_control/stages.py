@@ -85,7 +85,8 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
 
     def function(what, outputs, names, multipliers=()):
         input_names = _INPUTS + (_MULTIPLIERS if multipliers else [])
-        return ca.Function(f"{name}_{what}", [z, p, s, *multipliers], outputs, input_names, names)
+        f = ca.Function(f"{name}_{what}", [z, p, s, *multipliers], outputs, input_names, names)
+        return f if parts else _written_out(f, sparse=what in ("jacobian", "hessian", "gauss_newton"))
 
     return Kind(
         name,
@@ -118,3 +119,16 @@ def _by_graph(following, rows, cost, residuals, z, lam):
 
 def _upper_hessian(y, z):
     return ca.triu(ca.jacobian(ca.gradient(y, z), z, {"symmetric": True}))
+
+
+def _written_out(f, sparse):
+    """f as SX, which is evaluated faster, or as it is where that cannot be. sparse: drop zeros of the outputs."""
+    try:
+        f = f.expand()
+    except RuntimeError:  # it calls something that has no SX form
+        return f
+    if not sparse:
+        return f
+    inputs = f.sx_in()
+    outputs = [ca.sparsify(y) for y in f.call(inputs)]  # registered derivatives are asked for in dense blocks
+    return ca.Function(f.name(), inputs, outputs, f.name_in(), f.name_out())
