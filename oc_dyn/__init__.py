@@ -4,17 +4,15 @@ from . import starting  # noqa: I001, first: Ctrl-C while the command oc-dyn imp
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-# the quantities register themselves; the table shows them in the order in which they are imported
+# the quantities register themselves; the table shows them in the order in which they are imported, those of elastic
+# robots last
 from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics
 from . import partials, second_partials
 from . import regressor, matrix_partials, whole_body
-from . import elastic
-from . import identification, interop, registry, robots
+from . import registry, robots
 from ._version import __version__
 from . import _moved
 from .codegen import batch, codegen, compile, numpy_call
-from .derivatives import check_derivatives
-from .description import describe
 from .errors import (
     CheckWarning,
     FileError,
@@ -28,32 +26,82 @@ from .errors import (
 )
 from .function import function, ports
 from .interrupts import deadline
-from .kinematics.contact import contact_points, contact_wrenches
-from .planning.inverse_kinematics import inverse_kinematics
 from .model.builder import RobotBuilder
 from .model.inertia import Inertia
 from .model.robot import Robot
 from .model.robot_function import RobotFunction
-from . import design
-from .design.sensitivity import sensitivity
-from .planning.animate import animate
-from .optimal_control.contact_motion import ContactMotion
-from .planning.limits import Limits
-from .control.mpc import mpc
-from .planning.path import plan_along_path
-from .planning.point_to_point import plan_point_to_point
-from .planning.pose_path import pose_path
-from .optimal_control.problem import Problem, load_solution
-from .planning.rollout import motion_report, rollout, simulate
-from .planning.tightening import tighten
-from .planning.trajectory import Trajectory
 from .registry import methods, quantities, table
-from .regressor.base_parameters import base_parameters
-from .second_partials.tensor import as_tensor
-from .runs.script import script
-from .runs.sweeps import export_sweep, sweep
+
+if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the package, and few programs need them all
+    from . import design as design
+    from . import elastic as elastic
+    from . import executors as executors
+    from . import identification as identification
+    from . import interop as interop
+    from .control.mpc import mpc as mpc
+    from .derivatives import check_derivatives as check_derivatives
+    from .description import describe as describe
+    from .design.sensitivity import sensitivity as sensitivity
+    from .kinematics.contact import contact_points as contact_points
+    from .kinematics.contact import contact_wrenches as contact_wrenches
+    from .model.urdf import load_urdf as load_urdf
+    from .optimal_control.contact_motion import ContactMotion as ContactMotion
+    from .optimal_control.problem import Problem as Problem
+    from .optimal_control.problem import load_solution as load_solution
+    from .planning.animate import animate as animate
+    from .planning.inverse_kinematics import inverse_kinematics as inverse_kinematics
+    from .planning.limits import Limits as Limits
+    from .planning.path import plan_along_path as plan_along_path
+    from .planning.point_to_point import plan_point_to_point as plan_point_to_point
+    from .planning.pose_path import pose_path as pose_path
+    from .planning.rollout import motion_report as motion_report
+    from .planning.rollout import rollout as rollout
+    from .planning.rollout import simulate as simulate
+    from .planning.tightening import tighten as tighten
+    from .planning.trajectory import Trajectory as Trajectory
+    from .regressor.base_parameters import base_parameters as base_parameters
+    from .runs.script import script as script
+    from .runs.sweeps import export_sweep as export_sweep
+    from .runs.sweeps import sweep as sweep
+    from .second_partials.tensor import as_tensor as as_tensor
+
+_LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
+    "ContactMotion": ("optimal_control.contact_motion", "ContactMotion"),
+    "Limits": ("planning.limits", "Limits"),
+    "Problem": ("optimal_control.problem", "Problem"),
+    "Trajectory": ("planning.trajectory", "Trajectory"),
+    "animate": ("planning.animate", "animate"),
+    "as_tensor": ("second_partials.tensor", "as_tensor"),
+    "base_parameters": ("regressor.base_parameters", "base_parameters"),
+    "check_derivatives": ("derivatives", "check_derivatives"),
+    "contact_points": ("kinematics.contact", "contact_points"),
+    "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
+    "describe": ("description", "describe"),
+    "design": ("design", None),
+    "elastic": ("elastic", None),
+    "executors": ("executors", None),
+    "export_sweep": ("runs.sweeps", "export_sweep"),
+    "identification": ("identification", None),
+    "interop": ("interop", None),
+    "inverse_kinematics": ("planning.inverse_kinematics", "inverse_kinematics"),
+    "load_solution": ("optimal_control.problem", "load_solution"),
+    "load_urdf": ("model.urdf", "load_urdf"),
+    "motion_report": ("planning.rollout", "motion_report"),
+    "mpc": ("control.mpc", "mpc"),
+    "plan_along_path": ("planning.path", "plan_along_path"),
+    "plan_point_to_point": ("planning.point_to_point", "plan_point_to_point"),
+    "pose_path": ("planning.pose_path", "pose_path"),
+    "rollout": ("planning.rollout", "rollout"),
+    "script": ("runs.script", "script"),
+    "sensitivity": ("design.sensitivity", "sensitivity"),
+    "simulate": ("planning.rollout", "simulate"),
+    "sweep": ("runs.sweeps", "sweep"),
+    "tighten": ("planning.tightening", "tighten"),
+}
+_PACKAGES = ("control", "optimal_control", "planning", "runs")  # not public, but there without an import of their own
 
 _moved.install()
+registry.complete_by(lambda: import_module("oc_dyn.elastic"))
 
 __all__ = [
     "CheckWarning",
@@ -112,28 +160,20 @@ __all__ = [
     "table",
     "tighten",
 ]
-if TYPE_CHECKING:  # what __getattr__ imports
-    from . import executors as executors
-    from .model.urdf import load_urdf as load_urdf
-
-_LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
-    "executors": ("oc_dyn.executors", None),
-    "load_urdf": ("oc_dyn.model.urdf", "load_urdf"),  # what reads XML takes a quarter of the time of the whole import
-}
-
-
 if not TYPE_CHECKING:  # or checkers would take any name for one of these
 
     def __getattr__(name):
         """What is imported when it is first asked for; see _LATER."""
+        if name in _PACKAGES:
+            return import_module(f"oc_dyn.{name}")
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module, attribute = _LATER[name]
-        found = import_module(module)
+        found = import_module(f"oc_dyn.{module}")
         globals()[name] = found = getattr(found, attribute) if attribute else found
         return found
 
 
 def __dir__() -> list[str]:
     """The public names; submodules that are not among them are the package's own."""
-    return sorted([*__all__, *_LATER])
+    return sorted({*__all__, *_LATER})

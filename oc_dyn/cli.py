@@ -261,7 +261,8 @@ def _study(options):
     out = _writable(options.out or study.folder(options.name, options.quick))
     report = ""
     if not (options.report and study.has_results(out)):
-        report = study.run(options.name, out, options.quick, options.executor, False if options.quiet else None)
+        shown, more = False if options.quiet else None, (options.against, options.only)
+        report = study.run(options.name, out, options.quick, options.executor, shown, *more)
         _print(options, report)
     written = study.write_page(options.name, out, report) if options.report else out
     _print(options, f"written to {written}")
@@ -469,6 +470,10 @@ def _add_study(commands):
     sub.add_argument("--quick", action="store_true", help="a small version that takes seconds")
     help = "where points are computed: serial, processes:N, dask:ADDRESS (%(default)s)"
     sub.add_argument("--executor", default="serial", metavar="WHERE", help=help)
+    help = "an earlier checkout of the repository to measure beside this one (studies of waiting times)"
+    sub.add_argument("--against", metavar="FOLDER", help=help)
+    help = "measure only what has one of these texts in its name, with commas between them (the same studies)"
+    sub.add_argument("--only", metavar="TEXTS", help=help)
     sub.add_argument("--out", metavar="DIR", help="folder for the results (results/NAME; quick: results/quick/NAME)")
     help = "write report.html, one page of all tables and figures; measures only if the folder has no results"
     sub.add_argument("--report", action="store_true", help=help)

@@ -160,14 +160,21 @@ def require_whole(path: StrPath) -> None:
 
 def _damage(path: Path) -> str:
     """What is wrong with a file of the cache; empty if nothing is."""
+    data, problem = own_content(path)
+    return problem or ("" if digest(data) in path.name else "its content is another")
+
+
+def own_content(path: Path) -> tuple[bytes, str]:
+    """(content, why it must not be used) of a file of a cache folder: one of them is empty."""
     try:
         with open(os.open(path, _READ), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                return "it is no regular file"
-            return _not_own(found) or ("" if digest(file.read()) in path.name else "its content is another")
+                return b"", "it is no regular file"
+            problem = _not_own(found)
+            return (b"", problem) if problem else (file.read(), "")
     except OSError as error:
-        return error.strerror or str(error)
+        return b"", error.strerror or str(error)
 
 
 def _removed(path: Path) -> None:

@@ -89,8 +89,14 @@ def registered(f: ca.Function) -> tuple[ca.Function, ca.Function] | None:
 
 def with_registered(f: ca.Function, jac: ca.Function, adjoint: ca.Function) -> ca.Function:
     """f as with_derivatives made it, from one that has lost what registered tells of it."""
-    inputs = f.sx_in()
-    return _registered(f.name(), inputs, f.call(inputs), f.name_in(), f.name_out(), jac, adjoint)
+    plain = without_registered(f)
+    inputs = plain.sx_in()
+    return _registered(f.name(), inputs, plain.call(inputs), f.name_in(), f.name_out(), jac, adjoint)
+
+
+def without_registered(f: ca.Function) -> ca.Function:
+    """f as it is without derivatives of its own: what calls it with SX gets its expressions, not a call."""
+    return f.slice(f.name(), list(range(f.n_in())), list(range(f.n_out())))
 
 
 def _several_seeds(

@@ -14,7 +14,6 @@ import enum
 import functools
 import hashlib
 import importlib
-import importlib.metadata
 import importlib.util
 import platform
 import re
@@ -634,6 +633,8 @@ def _origin(module):
 @functools.cache
 def _version_of(top):
     """Name and version of the installed package that a module is of; None if nothing tells."""
+    import importlib.metadata  # few programs need it, and it brings email and socket
+
     names = sorted(_distributions().get(top, ()))
     versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
     version = getattr(sys.modules.get(top), "__version__", None)
@@ -642,6 +643,8 @@ def _version_of(top):
 
 @functools.cache
 def _distributions():
+    import importlib.metadata
+
     return importlib.metadata.packages_distributions()
 
 

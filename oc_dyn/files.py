@@ -53,7 +53,24 @@ def save_figure(figure: Any, path: StrPath, dpi: int) -> None:
     if ending.removeprefix(".").lower() not in known:
         raise UnknownName("file format of a figure", ending or os.fspath(path), [f".{kind}" for kind in known])
     with replacing(path) as part:
-        figure.savefig(part, dpi=dpi)
+        if ending.lower() != ".png" or not hasattr(figure.canvas, "print_png") or _adapted():
+            figure.savefig(part, dpi=dpi)
+            return
+        before = figure.dpi
+        try:  # savefig draws twice where there is a layout to find, and writes the same
+            figure.set_dpi(dpi)
+            figure.canvas.print_png(part)
+        finally:
+            figure.set_dpi(before)
+
+
+def _adapted() -> bool:
+    """Whether settings of matplotlib change what savefig writes."""
+    from matplotlib import rcParams
+
+    usual = {"bbox": None, "facecolor": "auto", "edgecolor": "auto", "transparent": False}
+    settings: Any = rcParams
+    return any(settings[f"savefig.{name}"] != value for name, value in usual.items())
 
 
 def behind(path: StrPath) -> Path:

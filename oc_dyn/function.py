@@ -9,8 +9,10 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
-from .derivatives import analytic
+from .derivatives import analytic, without_registered
+from .digest import unwound
 from .errors import ModelError, OrderError, ShapeError, UnknownName
+from .function_store import stored
 from .model.cache import cached
 from .model.canonical import canonical
 from .model.canonical_report import counts_instructions
@@ -22,12 +24,12 @@ from .model.robot_function import RobotFunction
 from .ports import parameter_port
 from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, get, quantities
 from .representation import converted, converts, described
-from .types import AnyRobot, Array, Option
+from .types import AnyRobot, Array, Option, StrPath
 
 
 def function(
     robot: AnyRobot, quantity: str, *, order: int = 0, method: str | None = None, name: str | None = None,
-    derivatives: str = "ad", normalize: bool = False, **options: Option,
+    derivatives: str = "ad", normalize: bool = False, cache: StrPath | bool | None = None, **options: Option,
 ) -> RobotFunction:  # fmt: skip
     """Quantity of a robot as casadi.Function with named ports.
 
@@ -42,6 +44,9 @@ def function(
     normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
     numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
     `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
+    cache: folder for Functions that took 0.1 s and more to build, which are loaded from there when they are asked for
+    again; default $OC_DYN_FUNCTION_CACHE, or "functions" in the folder of od.compile. False for none, as "off" in the
+    variable. What this Robot object has made already, it gives again whatever `cache` is.
     Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
     record = get(quantity)
@@ -57,21 +62,54 @@ def function(
         raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if normalize:
         strict = function(
-            robot, quantity, order=order, method=method, name=name, derivatives=derivatives, normalize=False, **options
-        )
+            robot, quantity, order=order, method=method, name=name, derivatives=derivatives, normalize=False,
+            cache=cache, **options,
+        )  # fmt: skip
         return cached(robot, ("normalizing", derivatives, *key), strict.normalizing)
+    asked = robot, record, chosen, order, settings, name
     if derivatives == "ad":
-        return cached(robot, key, lambda: _build(robot, record, chosen, order, settings, name))
+        return cached(robot, key, lambda: _stored(*asked, key, lambda: _build(*asked), cache))
     if derivatives != "analytic":
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
     _check_analytic(record, settings)
 
-    def differentiated() -> RobotFunction:
-        plain = _build(robot, record, chosen, order, settings, name)
+    def differentiated() -> ca.Function:
+        plain = function(
+            robot, quantity, order=order, method=method, name=name, derivatives="ad", normalize=False, cache=cache,
+            **options,
+        )  # fmt: skip
         kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction")}
-        return plain.with_base(analytic(cast(Robot, robot), quantity, order, plain, kept, function), twin=plain)
+        return analytic(cast(Robot, robot), quantity, order, plain, kept, function)
 
-    return cached(robot, ("analytic", *key), differentiated)
+    def with_twin() -> RobotFunction:
+        made = _stored(*asked, ("analytic", *key), differentiated, cache)
+        return made.with_base(made, twin=made.with_base(without_registered(made)))
+
+    return cached(robot, ("analytic", *key), with_twin)
+
+
+def _stored(
+    robot: Any, record: Quantity, chosen: Method, order: int, settings: dict[str, Any], name: str,
+    key: tuple[Any, ...], make: Callable[[], ca.Function], cache: StrPath | bool | None,
+) -> RobotFunction:  # fmt: skip
+    """The Function of make(), or of an earlier process, that checks its ports."""
+    inputs, outputs = _ports(robot, record, order, settings)
+    if all(_is_ours(x) for x in (chosen.function, record.call, record.inputs, record.outputs)):
+        shapes = [(p.name, p.shape) for p in inputs], [(p.name, p.shape) for p in outputs]
+        base = stored(robot, key, shapes, make, cache)
+    else:
+        base = make()
+    names = {p.name: p.rows for p in inputs if p.rows}
+    bodies = tuple(b.name for b in robot.bodies)
+    columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
+    regular = None if _symbolic(record, settings) else _regular(record, robot, settings)
+    rotations = quaternions(robot) if any(p.name == "q" for p in inputs) else ()
+    return RobotFunction(base, names, columns, regular=regular, rotations=rotations)
+
+
+def _is_ours(f: Callable[..., Any]) -> bool:
+    """Whether a function is of this package, so that digests of its source tell what it does."""
+    return str(getattr(unwound(f)[0], "__module__", "")).partition(".")[0] == __package__
 
 
 def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
@@ -122,7 +160,7 @@ def _symbolic(record: Quantity, settings: dict[str, Any]) -> tuple[str, ...]:
 def _build(
     robot: Any, record: Quantity, chosen: Method, order: int, settings: dict[str, Any], name: str,
     model: Any = None,
-) -> RobotFunction:  # fmt: skip
+) -> ca.Function:  # fmt: skip
     inputs, outputs = _ports(robot, record, order, settings)
     matrix: Any = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
     symbols = {p.name: matrix.sym(p.name, *p.shape) for p in inputs}
@@ -133,7 +171,8 @@ def _build(
     model = model or _read(record, robot) or canonical(robot, chosen.regroup and "inertia" not in parts)
     if parts:
         model = with_values(model, parts, symbols["params"])
-    regular = _regular(record, model, settings)
+    if record.solves is not None:
+        require_inertia(model, record.name, record.solves(robot, settings))
 
     def run(values: dict[str, Any]) -> Any:
         given = {name: x for name, x in values.items() if name != "params"}
@@ -148,24 +187,16 @@ def _build(
         expressions = [ca.densify(x) for x in expressions]
     if chosen.cse:
         expressions = ca.cse(expressions)
-    base = ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
-    names = {p.name: p.rows for p in inputs if p.rows}
-    bodies = tuple(b.name for b in robot.bodies)
-    columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
-    regular = None if parts else regular
-    rotations = quaternions(robot) if "q" in symbols else ()
-    return RobotFunction(base, names, columns, regular=regular, rotations=rotations)
+    return ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
 
 
-def _regular(record: Quantity, model: Any, settings: dict[str, Any]) -> Callable[[Array], None] | None:
+def _regular(record: Quantity, robot: Any, settings: dict[str, Any]) -> Callable[[Array], None] | None:
     """What looks, for a quantity that solves with the mass matrix, whether it can be solved with at a q; None for
-    others. Raises ModelError if it can be nowhere."""
+    others."""
     if record.solves is None:
         return None
-    robot, what = model.robot, record.name
     known = record.solves(robot, settings)
-    require_inertia(model, what, known)
-    return lambda q: require_inertia_at(robot, q, what, known)
+    return lambda q: require_inertia_at(robot, q, record.name, known)
 
 
 def _read(record: Quantity, robot: AnyRobot) -> Any:

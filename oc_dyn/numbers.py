@@ -10,6 +10,7 @@ import numpy as np
 from .errors import ShapeError
 from .types import Array, ArrayLike
 
+_PLAIN = {float, int}
 HUGE = 1e30  # no length, mass or angle reaches it, and products of what is smaller do not overflow
 
 
@@ -27,7 +28,8 @@ def as_floats(where: str, value: Any) -> Array:
     if type(value) is np.ndarray and value.dtype == float:
         return value
     try:
-        reason = _no_number(value)
+        plain = type(value) in (list, tuple) and set(map(type, value)) <= _PLAIN
+        reason = None if plain else _no_number(value)
         array = None if reason else np.asarray(value, float)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # the last from casadi, which has its own ways
         reason, array = "expected numbers", None

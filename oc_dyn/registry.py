@@ -55,6 +55,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
 }
 _QUANTITIES: dict[str, Quantity] = {}
 _METHODS: dict[str, dict[str, Method]] = {}
+_MORE: list[Callable[[], Any]] = []  # see complete_by
 
 
 @dataclass(frozen=True)
@@ -173,15 +174,27 @@ def method(quantity: str, name: str, *, kind: str, source: str, **facts: Any) ->
     return register
 
 
+def complete_by(load: Callable[[], Any]) -> None:
+    """A function that registers more quantities, where that has waited: called before all are listed, and where one is
+    not found. It is called again and again, and so does nothing the second time, as an import."""
+    _MORE.append(load)
+
+
+def _all() -> dict[str, Quantity]:
+    for load in _MORE:
+        load()
+    return _QUANTITIES
+
+
 def quantities(of: str | None = None) -> tuple[str, ...]:
     """Names of the registered quantities; of="robot" or "elastic robot": of those that such a one has."""
-    return tuple(name for name, q in _QUANTITIES.items() if of in (None, q.of))
+    return tuple(name for name, q in _all().items() if of in (None, q.of))
 
 
 def get(name: object) -> Quantity:
     """The Quantity of this name; UnknownName lists near ones."""
-    if not isinstance(name, str) or name not in _QUANTITIES:
-        raise UnknownName("quantity", name, _QUANTITIES)
+    if not isinstance(name, str) or (name not in _QUANTITIES and name not in _all()):
+        raise UnknownName("quantity", name, _all())
     return _QUANTITIES[name]
 
 
@@ -249,7 +262,7 @@ def table(markdown: bool = False) -> str:
     od.describe(quantity) says what a quantity takes and gives.
     """
     rows = [("quantity", "method", "orders", "kind", "source")]
-    for q in _QUANTITIES.values():
+    for q in _all().values():
         rows += [(q.name, *row) for row in method_rows(q.name, q.default[0] if q.default else None)]
     if not markdown:
         underlined = ["-" * max(len(terminal(r[k])) for r in rows) for k in range(4)]

@@ -2,11 +2,20 @@
 sample("a", "b") those with these ids; the others are slow."""
 
 import os
+import sys
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as many processes as cores run the tests: threads would only compete
+os.environ["OC_DYN_FUNCTION_CACHE"] = "off"  # what is tested is what this source builds
+
+if sys.dont_write_bytecode:  # every process that a test starts would compile all modules: kept apart, beside pytest's
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items):

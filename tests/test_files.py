@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,7 @@ def test_two_processes_that_write_one_table(tmp_path):
             assert lines[0] == "who,k,value,code"
             assert all(len(x.split(",")) == 4 for x in lines)
             assert all(len(x.split(",")[2]) == 2000 for x in lines[1:])
+        time.sleep(0.005)  # leaves the cores to the writers
     for w in writers:
         _, err = w.communicate()
         assert w.returncode == 0, err
@@ -179,6 +181,7 @@ def test_two_processes_that_save_one_plan(plan, tmp_path):
     while any(w.poll() is None for w in writers):
         if path.exists():
             assert Trajectory.load(path).duration == plan.duration
+        time.sleep(0.005)
     for w in writers:
         _, err = w.communicate()
         assert w.returncode == 0, err

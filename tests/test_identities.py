@@ -10,7 +10,7 @@ import oc_dyn as od
 METHODS = [m for m in od.methods("inverse_dynamics")]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("serial", "helical")
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_forward_after_inverse(name):
     r = robot(name)
@@ -22,7 +22,7 @@ def test_forward_after_inverse(name):
         assert relative(dv, ports["dv"]) < 1e-10, method
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("method", ["taylor", "articulated_spatial", "closed_form", "ad_via_inverse"])
 @pytest.mark.parametrize("name", list(SMALL))
 def test_forward_after_inverse_at_every_order(name, method):

@@ -59,6 +59,7 @@ def test_not_above(name):
     assert count(robot, "mass_matrix") <= MASS_MATRIX[name]
 
 
+@pytest.mark.sample("forward_dynamics-4-ad_via_inverse-0.8")
 @pytest.mark.parametrize(
     "quantity, order, other, share",
     [("inverse_dynamics", 5, "ad_jet_cse", 0.55), ("forward_dynamics", 4, "ad_via_inverse", 0.8)],
@@ -94,6 +95,7 @@ def test_linear_in_the_number_of_bodies(quantity, order, sizes):
     assert many - some == pytest.approx(2 * (some - few), rel=0.02)
 
 
+@pytest.mark.sample("forward_dynamics-8")
 @pytest.mark.parametrize("quantity, top", [("inverse_dynamics", 10), ("forward_dynamics", 8)])
 def test_quadratic_in_the_order(quantity, top):
     """A parabola goes through the counts, and what a cubic would add is nothing."""

@@ -282,6 +282,7 @@ def mjcf(robot, reference=0.0):
     return f'<mujoco><compiler angle="radian"/><option gravity="{gravity}"/><worldbody>{grow(0)}</worldbody></mujoco>'
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(MUJOCO))
 @pytest.mark.parametrize("reference", [0.0, 0.3])
 def test_mujoco(name, reference):

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import pickle
 import re
 import shutil
 import subprocess
@@ -59,16 +60,92 @@ def test_dependencies_are_what_is_imported():
     assert needed - declared <= extras, "imported, but not declared"
 
 
-def test_import_leaves_heavy_modules_alone():
-    code = "import sys, oc_dyn; print(*(m for m in ('matplotlib', 'lxml', 'yaml', 'tqdm', 'PIL') if m in sys.modules))"
+def in_a_new_process(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=_ROOT, check=True)
-    assert done.stdout.split() == []
+    return done.stdout.split()
+
+
+HEAVY = ("matplotlib", "lxml", "yaml", "tqdm", "PIL", "dask", "distributed", "scipy", "logging", "email", "socket")
+LAYERS = ("planning", "optimal_control", "elastic", "control", "identification", "design", "interop", "runs", "study")
+
+
+def test_import_leaves_heavy_modules_alone():
+    """Those of others, and layers of this package above the quantities, which are most of it; so does a Function."""
+    names = [*HEAVY, *(f"oc_dyn.{layer}" for layer in LAYERS), "oc_dyn.cli", "oc_dyn.demo"]
+    way = "import oc_dyn; oc_dyn.function(oc_dyn.robots.planar_2r(), 'gravity')"
+    assert in_a_new_process(f"import sys; {way}; print(*(m for m in {names} if m in sys.modules))") == []
+
+
+def test_every_name_is_there_when_it_is_asked_for():
+    """Each alone, before any other has been asked for, and what it is in the module that has it."""
+    code = """
+import importlib, sys, types
+import oc_dyn as od
+alone = {"Problem", "codegen", "elastic"}
+for name in sorted({*dir(od), "planning", "optimal_control", "control", "runs"}):
+    own = [m for m in sys.modules if m.partition(".")[0] == "oc_dyn"]
+    kept = {m: sys.modules.pop(m) for m in own} if name in alone else {}
+    package = importlib.import_module("oc_dyn")
+    x = getattr(package, name)
+    assert getattr(package, name) is x, name
+    home = package.__dict__.get("_LATER", {}).get(name, (None, None))
+    assert home[1] is None or getattr(sys.modules[f"oc_dyn.{home[0]}"], home[1]) is x, name
+    assert isinstance(x, types.ModuleType) or callable(x) or name == "__version__", name
+    if kept:
+        for m in [m for m in sys.modules if m.partition(".")[0] == "oc_dyn"]:
+            del sys.modules[m]
+        sys.modules.update(kept)
+from oc_dyn import *
+assert callable(codegen) and callable(function) and callable(batch) and callable(compile)
+print("done")
+"""
+    assert in_a_new_process(code) == ["done"]
+
+
+def test_what_comes_later_is_what_checkers_read():
+    """The table of names, and the imports of a block that runs nowhere."""
+    imported = {}
+    for block in ast.parse((_PACKAGE / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING":
+            for line in block.body:
+                for alias in line.names:
+                    assert alias.asname == alias.name  # or strict checkers do not see it from outside
+                    home = (line.module, alias.name) if line.module else (alias.name, None)
+                    imported[alias.name] = home
+    assert imported == od._LATER
+    assert set(od._LATER) - set(od.__all__) == {"executors", "load_urdf"}
+
+
+def test_elastic_quantities_are_found_before_anyone_has_asked_for_elastic_robots():
+    code = """
+import sys
+import oc_dyn as od
+print(*od.methods("inverse_dynamics"), "oc_dyn.elastic" in sys.modules)
+print(od.registry.get("elastic_flat_map").of, "oc_dyn.elastic" in sys.modules)
+print(*od.quantities())
+"""
+    words = in_a_new_process(code)
+    known = [*od.methods("inverse_dynamics"), "False", "elastic", "robot", "True", *od.quantities()]
+    assert words == known
+
+
+def test_pickles_load_where_nothing_is_imported(tmp_path):
+    """Of classes in modules that are imported late."""
+    arm = od.robots.planar_2r()
+    things = [
+        arm,
+        od.Limits(arm.coordinate_names, v=2.0),
+        od.elastic.elastic_robot(arm, 100.0, motor_inertia=0.1),
+        od.OrderError("no"),
+    ]
+    (tmp_path / "things").write_bytes(pickle.dumps(things))
+    code = f"import pickle; print(*(type(x).__name__ for x in pickle.load(open({str(tmp_path / 'things')!r}, 'rb'))))"
+    assert in_a_new_process(code) == ["Robot", "Limits", "ElasticRobot", "OrderError"]
 
 
 def test_import_brings_nothing_that_others_wrote_but_casadi_and_numpy():
     code = "import sys, casadi, numpy; before = {*sys.modules}; import oc_dyn; print(*({*sys.modules} - before))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=_ROOT, check=True)
-    roots = {m.partition(".")[0] for m in done.stdout.split()}
+    roots = {m.partition(".")[0] for m in in_a_new_process(code)}
     assert roots - sys.stdlib_module_names == {"oc_dyn"}
     assert roots & {"asyncio", "ctypes", "multiprocessing", "unittest", "http", "xml"} == set()
 

@@ -92,7 +92,7 @@ def test_inverse_dynamics_is_that_of_the_definitions(flight):
     check(od.function(robot("floating"), "inverse_dynamics", order=3, representation=name), values)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("body-taylor")
 @pytest.mark.parametrize("method", ["taylor", "articulated_spatial", "ad_jet_cse"])
 def test_forward_dynamics_is_that_of_the_definitions(flight, method):
     """Here a conversion needs accelerations of lower orders, which the Function finds itself."""
@@ -100,6 +100,7 @@ def test_forward_dynamics_is_that_of_the_definitions(flight, method):
     check(od.function(robot("floating"), "forward_dynamics", order=3, method=method, representation=name), values)
 
 
+@pytest.mark.sample("hybrid-prescribed0", "body-prescribed1")
 @pytest.mark.parametrize("prescribed", [("joint2",), ("root_joint", "joint1")])
 def test_hybrid_dynamics_is_that_of_the_definitions(flight, prescribed):
     name, values = flight

@@ -25,7 +25,7 @@ Flags: TypeAlias = str | Sequence[str]
 Command: TypeAlias = str | os.PathLike[str] | Sequence[str]
 
 FLAGS = ("-O3",)
-_FAST_MATH = {"-Ofast", "-ffast-math", "-funsafe-math-optimizations"}
+FAST_MATH = {"-Ofast", "-ffast-math", "-funsafe-math-optimizations"}
 COMPILERS = ("cc", "gcc", "clang")
 TIME_LIMIT = 600.0  # [s] of a run of the compiler: -O3 takes minutes over the longest Functions
 _ASKED = 30.0  # [s] for its version, which takes milliseconds
@@ -140,12 +140,12 @@ def library(
     def make(place: str) -> Path:
         for file, text in texts.items():
             Path(place, file).write_text(text, encoding="utf-8")
-        if not _FAST_MATH.intersection(flags):
+        if not FAST_MATH.intersection(flags):
             run_compiler(line, place, time_limit)
             return Path(place, name)
         # linked with these flags, gcc's library would make the whole process round small numbers to zero when it loads
         run_compiler([*words, *flags, *position, "-c", *texts], place, time_limit)
-        others = [flag for flag in flags if flag not in _FAST_MATH]
+        others = [flag for flag in flags if flag not in FAST_MATH]
         objects = [str(Path(file).with_suffix(".o")) for file in texts]
         run_compiler([*words, *others, *position, "-shared", "-o", name, *objects, "-lm"], place, time_limit)
         return Path(place, name)

@@ -16,6 +16,7 @@ import casadi as ca
 
 from ..errors import ModelError, ShapeError
 from .split import LIMIT, MARK, split
+from .templates import filled
 
 SPLIT_ABOVE = 2000  # instructions; longer ones compile 1.3 to 10 times faster in parts, and run no slower
 REALS = {"double": "double", "single": "float"}
@@ -33,6 +34,7 @@ _COPY = re.compile(r"  (?:if \(res\[\d+\]\) )?casadi_copy\((w\d+), \d+, (res\[\d
 _WRITE = re.compile(r"if \(res\[\d+\]!=0\) (res\[\d+\]\[\d+\]=)")
 _READ = re.compile(r"arg\[\d+\]\? (arg\[\d+\]\[\d+\]) : 0")
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
+_ERFINV = re.compile(r"(?<!\w)erfinv\(")  # which CasADi writes, and no C library has
 _START = """/* C99 of CasADi Functions, written by oc_dyn with CasADi's generator */
 #ifdef __cplusplus
 extern "C" {
@@ -125,6 +127,7 @@ def c_source(
     if missing:
         raise ModelError(", ".join(f.name() for f in functions), [f"CasADi cannot write it as C: {missing[1]}"])
     text = _HELPER.sub("static ", text)
+    text, inverses = _ERFINV.subn("oc_dyn_erfinv(", text)
     # inlined into hundreds of calls, its loop costs a fifth of the time of functions that are made of short ones
     text = text.replace("static void casadi_copy(", "CASADI_APART void casadi_copy(")
     complete = _given_all(text)
@@ -132,7 +135,7 @@ def c_source(
     if precision == "single":
         text = text.replace("#include <math.h>", "#include <tgmath.h>")
         text = re.sub(r"^  .*$", lambda line: _NUMBER.sub(r"\1f", line[0]), text, flags=re.MULTILINE)
-    return _START + text + more + _END
+    return _START + ("#include <math.h>\n\n" + filled("erfinv.c") if inverses else "") + text + more + _END
 
 
 def _given_all(text: str) -> set[str]:

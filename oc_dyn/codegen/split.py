@@ -37,7 +37,7 @@ def split(function: ca.Function, limit: int = LIMIT) -> ca.Function:
         return function
     if function.has_free():
         raise ShapeError(f"split: {function.name()} has free symbols ({', '.join(map(str, function.get_free()))})")
-    tape = _Tape(function)
+    tape = Tape(function)
     if tape.calls:  # calls within SX are parts already
         return function
     made = _chain(function, tape, tape.cuts(limit))
@@ -46,7 +46,7 @@ def split(function: ca.Function, limit: int = LIMIT) -> ca.Function:
     return made
 
 
-class _Tape:
+class Tape:
     """The instructions of an SX Function in terms of values, each of which is computed once.
 
     op[k], operands[k]: of the k-th value. reads[k]: of an instruction, the values it reads. Values that are inputs or
@@ -113,7 +113,7 @@ def _pair(numbers: Sequence[int]) -> tuple[int, int]:
     return first, second
 
 
-def _chain(f: ca.Function, tape: _Tape, cuts: list[int]) -> ca.Function:
+def _chain(f: ca.Function, tape: Tape, cuts: list[int]) -> ca.Function:
     """The MX Function that calls the parts between the cuts."""
     ports = [ca.MX.sym(name, f.sparsity_in(i)) for i, name in enumerate(f.name_in())]
     symbols = [_scalars(ca.SX.sym(f"x{i}", f.sparsity_in(i))) for i in range(f.n_in())]
@@ -143,7 +143,7 @@ def _scalars(symbol: ca.SX) -> tuple[ca.SX, list[ca.SX]]:
 
 
 def _part(
-    tape: _Tape, start: int, end: int, place: dict[int, tuple[int, int]], symbols: list[tuple[ca.SX, list[ca.SX]]]
+    tape: Tape, start: int, end: int, place: dict[int, tuple[int, int]], symbols: list[tuple[ca.SX, list[ca.SX]]]
 ) -> tuple[list[int], list[int], list[ca.SX], dict[int, list[int]]]:
     """Instructions start..end as (lists they read of, values they hand on, results, {output: positions written}).
 

@@ -42,8 +42,9 @@ def check_quaternions(where: str, found: Iterable[tuple[str, int]], q: Array, no
             with np.errstate(over="ignore"):
                 norms = np.sqrt(np.square(q[row : row + 4]).sum(axis=0))
             bad = (norms <= TOLERANCE) | (norms >= HUGE) if normalize else np.abs(norms - 1) > TOLERANCE
-            wrong = bad.any()
-            k = int(np.argmax(bad)) if wrong else 0
+            if not bad.any():
+                continue
+            wrong, k = True, int(np.argmax(bad))
             column, norm = f", column {k}" if len(bad) > 1 else "", norms[k]
         if wrong:
             at = f"{where}: joint {name}{column}: the quaternion q[{row}:{row + 4}] has norm {norm:.9g}"

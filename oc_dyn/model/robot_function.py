@@ -15,6 +15,10 @@ from ..types import Array
 from .quaternions import check_quaternions
 
 _CONFIGURATIONS = ("q", "q0", "q1")  # ports whose quaternions are checked
+_Array, _float, _MATRICES = np.ndarray, np.dtype(float), (ca.DM, ca.MX, ca.SX)
+_SYMBOLS, _FLOATS = {ca.SX, ca.MX}, {float}
+_NO_PORT = (-1, -1)  # no shape fits it
+_FEW = 100  # entries that Python looks at as quickly as CasADi
 _ABSURD = 1e9  # a result that is larger may come of a singular mass matrix, and is looked at
 
 
@@ -44,7 +48,14 @@ class RobotFunction(ca.Function):
         self.library: str | None = None  # path of the machine code, where it is compiled
         self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
         self.rotations, self.normalize = rotations, normalize  # quaternions of a q: ((joint, first row), ...)
-        self.configurations = self._configurations()  # ports that hold them
+        self._read_ports()
+
+    def _read_ports(self) -> None:
+        """What the checks ask of the ports, kept, for each question to CasADi takes a microsecond."""
+        self._sizes = {name: self.size_in(i) for i, name in enumerate(self.name_in())}
+        self._shapes = {n: (size, size[:1]) if size[0] and size[1] == 1 else (size,) for n, size in self._sizes.items()}
+        self._few = all(self.nnz_out(i) <= _FEW for i in range(self.n_out()))
+        self.configurations = tuple(x for x in _CONFIGURATIONS if x in self._sizes) if self.rotations else ()
 
     def with_base(self, base: ca.Function, twin: ca.Function | None = None) -> RobotFunction:
         """`base`, a Function of the same ports, checked and named like this one."""
@@ -58,33 +69,48 @@ class RobotFunction(ca.Function):
         """As casadi.Function is called, its arguments checked; see the class."""
         if args and ports:
             raise ShapeError(f"{self.name()}: give all ports by position or all by name, not both")
-        if args and len(args) != self.n_in():
-            raise ShapeError(f"{self.name()}: got {len(args)} arguments, expected {self.n_in()}: {self._signature()}")
-        given = zip(self.name_in(), args, strict=True) if args else ports.items()
-        checked = {name: self._check(name, value) for name, value in given}
-        if not args and "params" in self.name_in() and "params" not in checked:
+        if args and len(args) != len(self._sizes):
+            expected = f"expected {len(self._sizes)}: {self._signature()}"
+            raise ShapeError(f"{self.name()}: got {len(args)} arguments, {expected}")
+        given = dict(zip(self._sizes, args, strict=True)) if args else ports
+        for name, value in given.items():
+            if not self._is_plain(name, value):
+                given[name] = self._check(name, value)
+        if not args and "params" in self._sizes and "params" not in given:
             own = "robot.parameter_values(parts), for the inertia alone robot.parameters"
             raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
-        if {ca.SX, ca.MX} <= {type(x) for x in checked.values()}:
+        symbols = _SYMBOLS & set(map(type, given.values()))
+        if len(symbols) > 1:
             raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
         for port in self.configurations:
-            self._check_rotations(port, checked.get(port))
+            self._check_rotations(port, given.get(port))
         try:
-            found = super().__call__(*checked.values()) if args else super().__call__(**checked)
+            found = super().__call__(*given.values()) if args else super().__call__(**given)
         except (NotImplementedError, RuntimeError):
-            self._check_counts(checked)  # only now, for casadi compares them anyway
+            self._check_counts(given)  # only now, for casadi compares them anyway
             raise
-        if self.regular is not None:
-            self._check_results(checked, found, self.regular)
+        if self.regular is not None and not symbols:
+            self._check_results(given, found, self.regular)
         return found
+
+    def _is_plain(self, name: str, value: Any) -> bool:
+        """Whether a value goes to CasADi as it is, without a second look: so do most, told in about a microsecond."""
+        size, kind = self._sizes.get(name, _NO_PORT), type(value)
+        if kind is _Array:
+            return value.dtype == _float and (value.shape in self._shapes.get(name, ()) or _fits(value.shape, size))
+        if kind in _MATRICES:
+            return value.size() == size
+        if kind is list or kind is tuple:
+            return (len(value),) in self._shapes.get(name, ()) and set(map(type, value)) == _FLOATS
+        return (kind is int or kind is float) and not value and size is not _NO_PORT
 
     def _signature(self) -> str:
         return ", ".join(f"{n}{list(self.size_in(i))}" for i, n in enumerate(self.name_in()))
 
     def _check(self, name: str, value: Any) -> Any:
-        if name not in self.name_in():
+        if name not in self._sizes:
             raise UnknownName(f"port of {self.name()}", name, self.name_in())
-        rows, columns = self.size_in(name)
+        rows, columns = self._sizes[name]
         if isinstance(value, dict):
             value = self._by_body(name, value)
         if not isinstance(value, (ca.SX, ca.MX, ca.DM)):
@@ -95,12 +121,7 @@ class RobotFunction(ca.Function):
             if value.ndim < 2:
                 value = value.reshape(-1, 1) if columns == 1 or value.size == rows else value.reshape(1, -1)
         got = tuple(value.shape)
-        fits = len(got) == 2 and (
-            (columns == 1 and got == (1, rows))
-            or (got[0] == rows and (got[1] % columns == 0 if columns else not got[1]))
-            or _is_zero(value)
-        )
-        if not fits:
+        if not (_fits(got, (rows, columns)) or _is_zero(value)):
             called = self._names.get(name)
             hint = f" for {', '.join(called)}" if called and len(called) <= 40 else ""
             hint += "; a single 0 stands for zeros, no other number for all rows" if got == (1, 1) else ""
@@ -110,6 +131,8 @@ class RobotFunction(ca.Function):
     def _check_results(self, given: dict[str, Any], found: Any, regular: Callable[[Array], None]) -> None:
         """Raise ModelError, naming joints, where numbers came out of a mass matrix that is singular at their q."""
         results = found.values() if isinstance(found, dict) else found if isinstance(found, (tuple, list)) else (found,)
+        if self._few and all(isinstance(y, ca.DM) and sum(map(abs, y.nonzeros())) < _ABSURD for y in results):
+            return  # so is every entry, and none is NaN
         if all(isinstance(y, ca.DM) and y.is_regular() and _largest(y) < _ABSURD for y in results):
             return
         numbers = {name: np.array(x, float) for name, x in given.items() if not isinstance(x, (ca.SX, ca.MX))}
@@ -124,15 +147,12 @@ class RobotFunction(ca.Function):
         """Raise ShapeError where ports are given for different numbers of points, one beside the other."""
         found = {}
         for name, value in given.items():
-            (rows, columns), got = self.size_in(name), value.shape
-            if columns and got[0] == rows and got[1] > columns:
+            (rows, columns), got = self._sizes[name], tuple(getattr(value, "shape", ()))
+            if columns and len(got) == 2 and got[0] == rows and got[1] > columns:
                 found[name] = got[1] // columns
         if len(set(found.values())) > 1:
             said = ", ".join(f"port {name} of {count}" for name, count in found.items())
             raise ShapeError(f"{self.name()}: got {said} points; give each of as many points, or of one")
-
-    def _configurations(self) -> tuple[str, ...]:
-        return tuple(x for x in _CONFIGURATIONS if x in self.name_in()) if self.rotations else ()
 
     def _check_rotations(self, port: str, q: Any) -> None:
         """Refuse quaternions that are numbers and not of unit length."""
@@ -141,9 +161,9 @@ class RobotFunction(ca.Function):
         if q is None:
             problem = f"port {port} is missing, but zero is no rotation of joint {self.rotations[0][0]}"
             raise ShapeError(f"{self.name()}: {problem}; robot.neutral() is without displacement")
-        q = np.asarray(q, float)
+        q = np.array(q.elements()) if type(q) is ca.DM and q.is_column() else np.asarray(q, float)
         if q.size == 1:
-            q = np.full(self.size1_in(port), q.item())
+            q = np.full(self._sizes[port][0], q.item())
         elif 1 in q.shape:  # one configuration, for which the check is cheapest
             q = q.ravel()
         check_quaternions(self.where(port), self.rotations, q, self.normalize)
@@ -175,7 +195,16 @@ class RobotFunction(ca.Function):
         super().__setstate__(state["base"])
         self._names, self._columns, self.twin, self.regular = state["names"], state["columns"], None, None
         self.rotations, self.normalize = state["rotations"]
-        self.configurations = self._configurations()
+        self._read_ports()
+
+
+def _fits(got: tuple[int, ...], size: tuple[int, int]) -> bool:
+    """Whether a shape is that of a port, of its transposed column, or of several points side by side."""
+    rows, columns = size
+    if len(got) != 2:
+        return False
+    fills = got[1] % columns == 0 if columns else not got[1]
+    return (got[0] == rows and fills) or (columns == 1 and got == (1, rows))
 
 
 def _largest(matrix: ca.DM) -> float:

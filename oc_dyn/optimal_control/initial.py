@@ -13,12 +13,10 @@ iterations on the problems of tests/optimal_control/test_initial.py and a dozen 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 
 from ..errors import CheckWarning, ShapeError
-from ..interrupts import TIME_LIMIT
 from .bernstein import guess_table
 from .initial_multipliers import alike, multipliers
 from .manifolds import unit_rows
@@ -57,18 +55,6 @@ def begin(made, initial, given, solver, asked):
     near = initial.success or initial.rounds  # else it may be far from any optimum, which a small barrier hides
     options = (WITH_MULTIPLIERS if carried else WITHOUT) if near and solver == "ipopt" else {}
     return out, {} if any(str(key).removeprefix("ipopt.") in options for key in asked) else options
-
-
-def first_success(run, tries):
-    """SolverResult of run(options) with the first of some options that succeeds, or the last; iterations of all are
-    counted. One that runs out of iterations or time is the last one, too."""
-    iterations = 0
-    for options in tries:
-        found = run(inner=options)
-        iterations += found.iterations
-        if found.success or found.status in ("Maximum_Iterations_Exceeded", TIME_LIMIT):
-            break
-    return replace(found, iterations=iterations)
 
 
 class Start:

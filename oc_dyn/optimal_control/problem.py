@@ -44,7 +44,7 @@ from .contact_motion import ContactBody, check_guess, of_problem
 from .description import Body, Constraint, Description, Numbers, Parameter, Variable, Within
 from .failures import explained
 from .infeasible import first_contradiction
-from .initial import begin, first_success
+from .initial import begin
 from .integrators import chosen_method
 from .moving import movable
 from .not_finite import refused
@@ -54,7 +54,7 @@ from .packing import packed, packed_numbers, unpacked
 from .polynomials import later
 from .scaling import Scaling, report
 from .solution import Solution
-from .solver import checked_options, solve, solvers
+from .solver import checked_options, first_success, safer, solve, solvers
 from .starts import best_of
 from .transcription import Transcribed, pattern
 
@@ -579,7 +579,8 @@ class Problem:
         if solver == "fatrop" and (found := refused(made, given)):
             return made, found, given
         with deadline(time_limit):
-            tries = [inner] if initial is None or not options else [inner | options, inner]
+            tries = {"warm start": inner | options} if initial is not None and options else {}
+            tries |= {"start": inner, **safer(solver, inner, solver_options)}
             run = partial(solve, made.assembly, solver, hessian, outer, given=given)
             return made, first_success(run, tries), given
 

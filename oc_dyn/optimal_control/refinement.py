@@ -33,9 +33,6 @@ MOSTLY = 0.7  # of the intervals, which a higher degree serves better
 TOO_MUCH, CONTRADICTED = 0.3, 10.0  # where an estimate of the objective is none, over that, or over what meshes say
 ALL = "all in two"
 MOVING_ITERATIONS = 150
-# on fine meshes mumps may permute a matrix such that its factors fill up: minutes and gigabytes in one step where it
-# takes 0.02 s without, as on 406 intervals of collocation of problems/known_optima/p17_periodic.py
-_FACTORS = {"mumps_permuting_scaling": 0}
 
 
 @dataclass(frozen=True)
@@ -133,9 +130,9 @@ def tell(solution, check):
 def refined(problem, asked, how, first):
     """Solution on the mesh that it takes. how: arguments of Problem._found; first: function that gives the Solution of
     the first round from them."""
-    options = {**(_FACTORS if how["solver"] == "ipopt" else {}), **(how["solver_options"] or {})}
-    with deadline(how["time_limit"]):
-        run = _Run(problem, asked, {**how, "time_limit": None, "solver_options": options}, first)
+    how, limit = {**how, "time_limit": None, "solver_options": dict(how["solver_options"] or {})}, how["time_limit"]
+    with deadline(limit):
+        run = _Run(problem, asked, how, first)
         solution = run.to_the_end()
     solution.rounds, solution.local_optima = Rounds(run.rounds), run.local_optima
     if run.why:

@@ -33,8 +33,9 @@ class Solution:
     and controls, and of what rigid_body and chains with the basis "b_spline" return. t (N + 1,): times of the nodes.
     objective, status, success, iterations, seconds: {part: seconds} in the functions of the program, from the solver.
     local_optima: (objective, status, iterations) of all starts, where there were several. rounds: of
-    solve(tolerance=...), a table when printed, else empty. sample, resample: values between nodes. save: to a file that
-    Problem.load reads.
+    solve(tolerance=...), a table when printed, else empty. info: {"tries": [(name, status, iterations)]}: a warm start,
+    a plain one, one with safer linear algebra where ipopt lost its way. sample, resample: values between nodes. save:
+    to a file that Problem.load reads.
     """
 
     local_optima: tuple = ()
@@ -45,6 +46,7 @@ class Solution:
     status: str
     success: bool
     iterations: int
+    info: dict[str, Any]
     t: Array
     to_trajectory: Any = None  # what makes a Trajectory is above this layer: planning.trajectory sets it
 
@@ -55,6 +57,7 @@ class Solution:
         self.unknowns, self.multipliers = found.x, (found.lam_x, found.lam_g)
         self.objective, self.status, self.success = found.objective, found.status, found.success
         self.iterations, self.seconds = found.iterations, found.seconds
+        self.info = {"tries": list(getattr(found, "tries", ()))}
         self.x, self.u, self.durations = transcribed.values(found.x)
         for values in (self.x, self.u, self.unknowns):  # what is told of a solution is told of the one that was found
             values.flags.writeable = False
@@ -235,3 +238,4 @@ class Solution:
     def __setstate__(self, state):
         vars(self).update(state, method=chosen_method(state["method"]), description=state["problem"].description)
         vars(self).setdefault("limit_bounds", dict(self.problem.numbers.bounds))  # of one saved before it kept them
+        vars(self).setdefault("info", {"tries": []})  # as above

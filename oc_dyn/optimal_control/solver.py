@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import casadi as ca
@@ -25,12 +25,21 @@ _OF_CASADI = {
     "dump_out", "dump_dir", "show_eval_warnings", "structure_detection", "iteration_callback",
     "iteration_callback_step", "iteration_callback_ignore_errors",
 }  # fmt: skip
+# mumps: to permute before scaling lets factors of fine meshes fill up, minutes and gigabytes in a step of 0.02 s; from
+# 10 000 rows on it orders by itself in a way that takes twice the time of approximate minimum fill on programs that
+# are stages in a row; and it takes ten times the memory it needs, whose clearing is half of the time on long horizons
+_QUICK = {"mumps_permuting_scaling": 0, "mumps_pivot_order": 2, "mumps_mem_percent": 20}
+_SAFE = {"mumps_permuting_scaling": 7, "mumps_pivot_order": 7, "mumps_pivtol": 1e-4}  # what mumps chooses by itself
+_LOST = (  # statuses of ipopt that a matrix which was factored badly leads to
+    "Error_In_Step_Computation", "Internal_Error", "Invalid_Number_Detected", "Restoration_Failed",
+    "Search_Direction_Becomes_Too_Small",
+)  # fmt: skip
 _QUIET = {  # options of CasADi, options of the solver
     "ipopt": (
         # steps that lead to no number are made shorter; each would print a line
         {"show_eval_warnings": False},
         # limits are kept exactly: ipopt would loosen them by 1e-8
-        {"print_level": 0, "sb": "yes", "max_iter": 500, "bound_relax_factor": 0.0},
+        {"print_level": 0, "sb": "yes", "max_iter": 500, "bound_relax_factor": 0.0, **_QUICK},
     ),
     # it is stopped by an evaluation that fails, see Assembly.cache, which is not worth a warning
     "fatrop": ({"structure_detection": "auto", "show_eval_warnings": False}, {"print_level": 0, "max_iter": 500}),
@@ -46,6 +55,7 @@ _QUIET = {  # options of CasADi, options of the solver
     "blocksqp": ({"linsol": "ldl", "print_header": False, "print_iteration": False, "max_iter": 500}, {}),
 }  # fmt: skip
 _WATCHED = ("fatrop", "ipopt", "sleqp", "sqpmethod", "uno")  # can be stopped: see Assembly.cache and iteration_watch
+SAFER = "safer linear algebra"  # name of a try
 _LINEAR_SOLVERS = ("mumps", "spral", "ma27", "ma57", "ma77", "ma86", "ma97", "pardiso", "pardisomkl", "wsmp", "custom")
 
 
@@ -79,6 +89,40 @@ def checked_options(name, options, free_time):
     return outer, inner
 
 
+def safer(name, inner, asked):
+    """{SAFER: options of the solver} with linear algebra that takes longer and loses less, for a second try; {} where
+    there are none. inner: as of checked_options. asked: the caller's own, which stay."""
+    if name != "ipopt" or inner.get("linear_solver", "mumps") != "mumps":
+        return {}
+    own = {str(key).removeprefix("ipopt.") for key in asked or {}}
+    safe = {key: value for key, value in _SAFE.items() if key not in own}
+    return {SAFER: inner | safe} if safe else {}
+
+
+def lost(found):
+    """Whether a SolverResult of ipopt is a failure that a matrix which was factored badly may have led to."""
+    nowhere = found.status == "Invalid_Number_Detected" and not found.iterations
+    return not found.success and found.status in _LOST and not nowhere
+
+
+def first_success(run, tries):
+    """SolverResult of run(inner=options) with the first of {name of a try: options} that succeeds, or the last one.
+
+    Iterations of all are counted, and `tries` tells of each. One that runs out of iterations or time is the last one,
+    and SAFER is for what is lost() alone.
+    """
+    iterations, told, found = 0, [], None
+    for what, options in tries.items():
+        if what == SAFER and not lost(found):
+            break
+        found = run(inner=options)
+        iterations += found.iterations
+        told.append((what, found.status, found.iterations))
+        if found.success or found.status in ("Maximum_Iterations_Exceeded", TIME_LIMIT):
+            break
+    return replace(found, iterations=iterations, tries=tuple(told))
+
+
 @dataclass(frozen=True, eq=False)
 class SolverResult:
     """What a solver came back with."""
@@ -91,6 +135,7 @@ class SolverResult:
     success: bool
     iterations: int
     seconds: dict  # in the functions of the program, by name
+    tries: tuple = ()  # (name, status, iterations) of each, see first_success
 
 
 def solve(assembly, name, hessian, outer, inner, given, bar=None):

@@ -8,7 +8,6 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
-from ..files import replacing
 from ..kinematics.recursive_body import body_poses, frame_in_body
 from ..lie import se3
 from ..model.canonical import canonical
@@ -18,6 +17,7 @@ from ..text import mathtext
 from ..types import Numbers, StrPath
 from ..validation import number
 from .drawing import without_tex
+from .gif import write_gif
 
 P = TypeVar("P", bound=StrPath)
 
@@ -29,7 +29,6 @@ def animate(robot: Robot, t: Numbers, q: Numbers, path: P, fps: float = 25, size
     t (K,): times [s]. q (K, nq): configurations; a picture shows the last one that is not later than it. size: in
     pixels. Raises ShapeError naming what does not fit.
     """
-    from matplotlib.animation import PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -61,13 +60,13 @@ def animate(robot: Robot, t: Numbers, q: Numbers, path: P, fps: float = 25, size
         set_label(f"{label} [m]")
     lines = [axis.plot([], [], [], "-o", color="C0", linewidth=2.5, markersize=4)[0] for _ in sticks]
     title, name = axis.set_title(""), mathtext(robot.name, 40)
-    writer = PillowWriter(fps=fps)  # type: ignore[arg-type]  # it takes any number
-    with replacing(path) as part, writer.saving(figure, str(part), dpi):
-        for k, now in enumerate(shown):
-            for line, ends in zip(lines, sticks, strict=True):
-                line.set_data_3d(*points[:, k, ends])
-            title.set_text(f"{name}, t = {now:.2f} s")
-            writer.grab_frame()
+
+    def show(k: int) -> None:
+        for line, ends in zip(lines, sticks, strict=True):
+            line.set_data_3d(*points[:, k, ends])
+        title.set_text(f"{name}, t = {shown[k]:.2f} s")
+
+    write_gif(figure, [*lines, title], show, len(shown), path, int(1000 / fps))
     return path
 
 

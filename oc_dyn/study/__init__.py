@@ -6,17 +6,21 @@ oc_dyn.executors. A study's module is imported when it is needed.
 """
 
 import inspect
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
 
 from ..errors import ShapeError, UnknownName
 from ..executors import checked
+from ..function_store import ENVIRONMENT
 from ..runs.script import results_folder
 
 STUDIES = {
     "accuracy_costs": "oc_dyn.study.accuracy_costs:run",
     "ali": "oc_dyn.study.ali:run",
+    "batch_peers": "oc_dyn.study.batch_peers:run",
+    "calls": "oc_dyn.study.calls:run",
     "crocoddyl": "oc_dyn.study.reach:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",
@@ -27,12 +31,15 @@ STUDIES = {
     "ocp_peers": "oc_dyn.study.ocp_peers:run",
     "orders": "oc_dyn.study.orders:run",
     "peers": "oc_dyn.study.peers:run",
+    "planning": "oc_dyn.study.planning:run",
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",
     "solvers": "oc_dyn.study.solvers:run",
     "suite": "oc_dyn.study.suite:run",
     "suite_solvers": "oc_dyn.study.suite_solvers:run",
     "sweeps": "oc_dyn.study.sweeps:run",
+    "tasks": "oc_dyn.study.tasks:run",
+    "waits": "oc_dyn.study.waits:run",
 }
 
 
@@ -44,20 +51,35 @@ def folder(name, quick=False):
     return results_folder(SAME.get(name, name), quick)
 
 
-def run(name, out=None, quick=False, executor="serial", progress=None):
+def run(name, out=None, quick=False, executor="serial", progress=None, against=None, only=None):
     """Run a study, which writes its results to the folder `out`; returns its report, a text.
 
-    executor: where its points are computed, see oc_dyn.executors. Raises UnknownName, ShapeError for an executor that
-    is none or that the study does not take, OSError where `out` cannot be written.
+    executor: where its points are computed, see oc_dyn.executors. against: folder of an earlier checkout that is
+    measured, too; only: texts, with commas between them, one of which is in the names of what is measured. Raises
+    UnknownName, ShapeError for an executor that is none and for what the study does not take, OSError where `out`
+    cannot be written.
     """
     study, options = load(name), {}
     checked(executor)
     out = folder(name, quick) if out is None else Path(out)
-    if "executor" in inspect.signature(study).parameters:
+    taken = inspect.signature(study).parameters
+    for what, given in (("against", against), ("only", only)):
+        if what in taken:
+            options[what] = given
+        elif given is not None:
+            raise ShapeError(f"study {name}: it takes no {what}, got {str(given)!r}")
+    if "executor" in taken:
         options["executor"] = executor
     elif executor != "serial":
         raise ShapeError(f"study {name}: it measures times and runs here alone, one point after the other: no executor")
-    return study(out, quick=quick, progress=progress, **options)
+    before = os.environ.get(ENVIRONMENT)
+    os.environ[ENVIRONMENT] = "off"  # what is measured is building, here and in processes that are started
+    try:
+        return study(out, quick=quick, progress=progress, **options)
+    finally:
+        os.environ.pop(ENVIRONMENT)
+        if before is not None:
+            os.environ[ENVIRONMENT] = before
 
 
 def write_page(name, out=None, report=""):

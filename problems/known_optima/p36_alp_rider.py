@@ -17,7 +17,7 @@ import oc_dyn as od
 SOURCE = "Betts 2030.856"
 METHOD, NODES, ASKED, TOLERANCE = "radau", 50, 1e-4, 1e-5
 KNOWN, WITHIN = 2030.856, 5e-4
-OPTIONS = {"tol": 1e-8, "mumps_permuting_scaling": 0}  # of the solver; without the latter fine meshes take minutes
+OPTIONS = {"tol": 1e-8}  # of the solver
 
 
 def problem(nodes=NODES):

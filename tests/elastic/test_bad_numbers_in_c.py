@@ -50,7 +50,7 @@ class Law:
         return getattr(self.library, f"{self.name}_{what}")(*pointers)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("linear--O2")
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
 @pytest.mark.parametrize("kind", ["linear", "mixed", "driven"])
 def test_every_input_is_looked_at(kind, flags, tmp_path):

@@ -100,7 +100,7 @@ def test_the_error_grows_linearly_with_that_of_the_stiffness(swinging):
     assert caught.value.trajectory.t[-1] < 1.0  # it diverges early; what there is of it is kept
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("friction")
 @pytest.mark.parametrize("name", ["friction", "mixed", "nonlinear", "direct", "driven", "pairs", "mixed_kinds"])
 def test_every_kind_of_spring_is_followed_exactly(name):
     elastic = arm(name)
@@ -147,6 +147,7 @@ def test_complete_model_of_two_joints():
         el.feedback_linearization(whole, 20.0)
 
 
+@pytest.mark.sample("complete")
 @pytest.mark.parametrize("name", ["complete", "complete_chain"])
 def test_complete_model_of_three_joints(name):
     """Order 2 (n + 1) = 8 of q, constant and configuration-dependent couplings."""

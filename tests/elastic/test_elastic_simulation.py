@@ -102,7 +102,7 @@ def test_collocation_inside_an_optimisation():
         assert np.allclose(J[:, k], (sides[0] - sides[1]) / (2 * h), atol=1e-6)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["friction", "mixed", "nonlinear", "direct", "driven", "pairs", "complete_chain"])
 def test_energy_balances(name):
     """Energy gained is work put in less work taken, with every spring, friction, dampers, drives and couplings."""

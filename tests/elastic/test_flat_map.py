@@ -109,6 +109,7 @@ def test_time_derivatives_of_the_flat_map(name):
         assert relative(difference, now[port]) < 2e-6, port
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [n for n in ARMS if not n.startswith("complete")])
 def test_the_state_tells_the_links_motion(name):
     """Forward dynamics of order 1 (2, given the motor torques) returns the derivatives that the flat map was given."""

@@ -46,7 +46,7 @@ def robot(name):
     return _MADE[name]
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_integrator_gives_the_same_motion(name, law):

@@ -42,6 +42,7 @@ def test_closed_forms(law, torque, expected):
     assert deflections(spring, [torque])[0] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("law", LAWS)
 def test_torques_are_given_all_over_the_reach(law):
     spring = el.NonlinearSpring(LAWS[law])
@@ -53,6 +54,7 @@ def test_torques_are_given_all_over_the_reach(law):
     assert np.abs(given - torques).max() < 1e-9 * max(abs(low), abs(high))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("law", LAWS)
 def test_derivatives_agree_with_differences(law):
     """Of order one and two, by the linear equations of the jets and by AD through the iteration."""
@@ -122,6 +124,7 @@ def test_stiffness_that_a_pair_cannot_have_is_named():
         el.AntagonisticSprings(lambda z: 20 * (ca.exp(8 * z) - 1), torque_range=(-50, 50), sigma_range=(200, 900))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "torque, stiffness, least",
     [(0.0, 10.0, 60), (0.0, 59.9999, 60), (10.0, 60.0001, 120), (10.0, 119.999, 120), (-10.0, 119.999, 120)],

@@ -38,6 +38,7 @@ def test_divisors_are_counted_as_values():
     assert len(divisors(f)) == 3
 
 
+@pytest.mark.sample("serial")
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_new_is_factorised_at_higher_orders(name):
     """One pivot of D for every velocity, whatever the order: all orders divide by the same numbers. The square of a
@@ -59,6 +60,7 @@ def test_every_joint_is_factorised_once(order, monkeypatch):
     assert relative(f(**x)[f"d{order + 1}v" if order else "dv"], g(**x)[f"d{order + 1}v" if order else "dv"]) < 1e-9
 
 
+@pytest.mark.sample("serial")
 @pytest.mark.parametrize("name", NAMES)
 def test_higher_orders_cost_bias_passes_only(name):
     """What an order adds to that of inverse dynamics, whose screws and momenta both need, is two sweeps over the

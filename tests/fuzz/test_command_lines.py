@@ -66,10 +66,10 @@ def refused(capsys, tmp_path, monkeypatch):
 CASES = [(command, option) for command, options in OPTIONS.items() for option in options]
 
 
-@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command, option", CASES)
 def test_every_value_of_every_option(command, option, share, refused):
-    """All values; by default another quarter of them for each option."""
+    """All values; by default another eighth of them for each option."""
     for value in VALUES[CASES.index((command, option)) % share :: share]:
         for words in ([f"{option}={value}"], [option, value], [option, value, "x"]):
             given = [command, *REQUIRED[command], *words]

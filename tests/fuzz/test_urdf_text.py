@@ -145,7 +145,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample("bytes without end", "huge mass", "binary")
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_ends_in_one_error_in_little_memory(kind):
     text = HOSTILE[kind]()

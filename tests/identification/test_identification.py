@@ -152,6 +152,7 @@ def test_noise_and_intervals(arm):
     assert np.allclose(np.mean(noise, axis=0), 0.01 * rms(tau).ravel(), rtol=0.05)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_unphysical_start_and_held_out_motion(arm, seed):
     r, _, q, v, dv, tau = arm

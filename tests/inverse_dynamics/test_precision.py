@@ -42,6 +42,7 @@ def test_forward_dynamics(name):
                 assert relative(got.full().ravel(), exact(V[k + 1])) < (1e-11 if k < 2 else 2e-9), (method, k)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_reference_is_its_own_derivative(name):
     """Torques of 50 digits at two near times give the next derivative to 20 digits."""

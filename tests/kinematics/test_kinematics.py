@@ -138,7 +138,7 @@ def test_turning_base_has_the_cross_term():
     assert relative(twist["hybrid"]["dV"], [[0], [0], [0], [0], [1], [0]]) < 1e-15
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("floating-body", "cylindrical-body")
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 @pytest.mark.parametrize("name", ["floating", "mimic", "cylindrical", "transform"])
 def test_methods_agree_in_every_representation(name, representation):
@@ -153,6 +153,7 @@ def test_methods_agree_in_every_representation(name, representation):
                 assert relative(value, expected[port]) < 1e-10, (quantity, method, port)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 @pytest.mark.parametrize("name", ["floating", "mimic", "spherical"])
 def test_twist_is_jacobian_times_velocity(name, representation):
@@ -299,6 +300,7 @@ def test_contact_on_the_ground_and_unknown_frame():
         od.contact_wrenches(robot, ["panda_link9"])
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name, frame", [("panda", "panda_link8"), ("quadruped", "LH_foot"), ("humanoid", None)])
 def test_inverse_kinematics_finds_what_forward_kinematics_gives(name, frame, seed):

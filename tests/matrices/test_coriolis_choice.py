@@ -31,6 +31,7 @@ def of(coriolis):
     return [m for m in od.methods("coriolis_matrix") if coriolis in get_method("coriolis_matrix", m).coriolis]
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("method", od.methods("coriolis_matrix"))
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_methods_are_admissible_where_they_say_so_and_only_there(name, method):
@@ -76,6 +77,7 @@ def test_choices_differ_in_the_matrix_and_not_in_the_torque(name):
         assert relative(other @ v, one @ v) < 1e-12, choice
 
 
+@pytest.mark.sample("eom_coefficients", "slotine_li_regressor", "dynamic_matrices")
 @pytest.mark.parametrize("quantity", [q for q in od.quantities("robot") if "coriolis" in get(q).options])
 def test_every_quantity_with_such_a_matrix_starts_from_christoffel(quantity):
     r = robot("serial")
@@ -129,6 +131,7 @@ def armature(r):
     return np.diag(out)
 
 
+@pytest.mark.sample("serial-None", "serial-garofalo")
 @pytest.mark.parametrize("choice", [None, "garofalo"])
 @pytest.mark.parametrize("name", ["serial", LARGE, "transform"])
 def test_parameter_partials_are_those_of_the_matrix(name, choice):

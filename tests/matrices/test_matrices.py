@@ -40,7 +40,7 @@ def difference_from_skew(dM, C):
 # -- Coriolis matrices ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("serial", "helical")
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_admissible_coriolis_matrices(name):
     """dM/dt - 2 C is skew, and so are its time derivatives."""
@@ -57,6 +57,7 @@ def test_admissible_coriolis_matrices(name):
     assert difference_from_skew(M["dM"], C["C"]) < 1e-12
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_coriolis_matrix_of_the_closed_form_is_not_admissible(name):
     """It is off by the symmetric sum over bodies of J^T (ad(V)^T M + M ad(V)) J."""
@@ -81,6 +82,7 @@ def test_christoffel_symbols(name):
     assert relative(composite, ad) < 1e-12
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_body_and_spatial_sums_are_the_same_matrix(name):
     r = robot(name)
@@ -90,7 +92,7 @@ def test_body_and_spatial_sums_are_the_same_matrix(name):
     assert relative(body["dC"], spatial["dC"]) < 1e-11
 
 
-@pytest.mark.sample(15)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("method", od.methods("coriolis_matrix"))
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_coriolis_gravity_bias(name, method):
@@ -148,7 +150,7 @@ def along(r, expression, order, q, V, values):
     return [np.array(x).reshape(expression.shape, order="F") for x in f.call(values)]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("branching")
 @pytest.mark.parametrize("name", SOME)
 def test_derivatives_of_system_matrices(name):
     """A^(n) (39), J^(n) (41), V^(n) (42), M^(n) (43), C^(n) (44), (45), g^(n) (47) against AD along the motion."""
@@ -217,6 +219,7 @@ def test_coefficients_give_the_derivative_of_the_torque(name, method):
         assert relative(sum(P[f"P{k}"] @ V[k - 1] for k in range(1, n + 3)), left) < 1e-11
 
 
+@pytest.mark.sample("closed_form-closed_form")
 @pytest.mark.parametrize("method, coriolis", [("closed_form", "closed_form"), ("jacobian_sum", "jacobian_sum")])
 def test_each_coefficient(method, coriolis):
     """P_k of order 2 is 2 M' + C and so on (36), with M and C of the same method differentiated by AD."""

@@ -38,6 +38,7 @@ def test_bodies_are_where_the_author_put_them(name):
         assert relative(f(q=q)["p"], p) < 1e-14
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_axes_are_z_and_regrouping_only_moves_parameters(name):
     model, regrouped = canonical(robot(name)), canonical(robot(name), regroup=True)

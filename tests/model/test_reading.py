@@ -79,6 +79,7 @@ def chain(n, mimic):
     return text + "</robot>"
 
 
+@pytest.mark.sample("True")
 @pytest.mark.parametrize("mimic", [True, False])
 def test_work_is_linear_in_the_joints(mimic):
     few, many = (function_calls(lambda n=n: quiet(chain(n, mimic))) for n in (50, 400))

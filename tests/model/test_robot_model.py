@@ -33,6 +33,7 @@ def pose(robot, q, frame):
 # -- configurations -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("size", [0.0, 1e-12, 1e-8, 1e-4, 0.09, 0.11, 1.0])
 def test_integrate_and_difference_are_inverse(any_robot, size):
     r = any_robot
@@ -284,6 +285,7 @@ def test_features():
 # -- held joints ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_a_held_joint_leaves_the_others_their_torques_and_all_frames_their_places(name):
     full = robot(name)

@@ -164,6 +164,7 @@ def test_22_no_mesh_is_touched(monkeypatch):
     assert not [name for name in opened if name.endswith((".dae", ".stl", ".obj"))]
 
 
+@pytest.mark.sample("C")
 @pytest.mark.parametrize("locale", ["C", "POSIX"])
 def test_23_any_locale(locale):
     code = (

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn.optimal_control import initial as starts
+from oc_dyn.optimal_control.initial import begin
+from oc_dyn.optimal_control.solver import SAFER, SolverResult, first_success
 
 
 def cart_pole(nodes, end=1.0):
@@ -173,9 +174,9 @@ def test_durations_stay_within_bounds():
 
 def test_options_of_the_caller_win(monkeypatch):
     seen = []
-    kept = starts.first_success
     monkeypatch.setattr(
-        "oc_dyn.optimal_control.problem.first_success", lambda run, tries: seen.append(tries) or kept(run, tries)
+        "oc_dyn.optimal_control.problem.first_success",
+        lambda run, tries: seen.append(list(tries.values())[:-1]) or first_success(run, tries),
     )
     first = cart_pole(10).solve(check="off")
     cart_pole(12).solve(check="off", initial=first, solver_options={"mu_init": 0.1})
@@ -187,12 +188,6 @@ def test_options_of_the_caller_win(monkeypatch):
 
 
 def test_a_start_that_fails_is_tried_with_plain_options():
-    class Result:
-        def __init__(self, success, status, iterations):
-            self.success, self.status, self.iterations = success, status, iterations
-
-    from oc_dyn.optimal_control.solver import SolverResult
-
     def result(success, status):
         none = np.zeros(0)
         return SolverResult(none, none, none, 0.0, status, success, 3, {})
@@ -203,9 +198,11 @@ def test_a_start_that_fails_is_tried_with_plain_options():
         tried.append(inner)
         return result(inner == "plain", "Restoration_Failed")
 
-    found = starts.first_success(run, ["warm", "plain"])
+    tries = {"warm start": "warm", "start": "plain", SAFER: "safe"}
+    found = first_success(run, tries)
     assert (tried, found.iterations, found.success) == (["warm", "plain"], 6, True)
-    stopped = starts.first_success(lambda inner: result(False, "Maximum_Iterations_Exceeded"), ["warm", "plain"])
+    assert found.tries == (("warm start", "Restoration_Failed", 3), ("start", "Restoration_Failed", 3))
+    stopped = first_success(lambda inner: result(False, "Maximum_Iterations_Exceeded"), tries)
     assert stopped.iterations == 3
 
 
@@ -218,15 +215,15 @@ def test_an_iterate_that_is_no_number_is_told():
 
 
 def test_an_iterate_of_a_solver_that_was_stopped_is_gone_on_from_with_plain_options(monkeypatch):
-    ocp, seen, kept = cart_pole(20), [], starts.first_success
+    ocp, seen = cart_pole(20), []
     first = ocp.solve(check="off", raises=False, solver_options={"max_iter": 4})
     assert not first.success
     where = "oc_dyn.optimal_control.problem.first_success"
-    monkeypatch.setattr(where, lambda run, tries: seen.append(len(tries)) or kept(run, tries))
+    monkeypatch.setattr(where, lambda run, tries: seen.append(list(tries)) or first_success(run, tries))
     right = ocp.solve(check="off").objective
     for problem in (ocp, cart_pole(25)):
         assert problem.solve(check="off", initial=first).objective == pytest.approx(right, rel=0.02)
-    assert seen == [1, 1, 1]
+    assert seen == 3 * [["start", SAFER]]
 
 
 @pytest.mark.parametrize("method", ["rk4", "hermite_simpson", "radau"])
@@ -243,7 +240,7 @@ def test_multipliers_from_another_mesh_are_those_of_the_optimum_there(method):
         return ocp
 
     first, right = (bounded(n).solve(method=method, check="off") for n in (60, 24))
-    given, _ = starts.begin(right.transcribed, first, {"p": right.parameters, **right.transcribed.bounds}, "ipopt", {})
+    given, _ = begin(right.transcribed, first, {"p": right.parameters, **right.transcribed.bounds}, "ipopt", {})
     free = np.flatnonzero(right.bounds[0] < right.bounds[1])  # what is fixed has any multiplier
     lam_x, lam_g = given["lam_x0"][free], given["lam_g0"]
     rows = ~right.transcribed.assembly.dynamics

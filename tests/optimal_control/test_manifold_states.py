@@ -298,7 +298,7 @@ def test_the_shortest_way_of_a_pose_is_straight():
 # -- norms ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("radau")
 @pytest.mark.parametrize("method", ["radau", "gauss"])
 def test_what_does_not_move_is_measured_by_what_does(method):
     """Along x by 1 m and about z: y is zero but for the error of the polynomials, a micrometre."""
@@ -660,7 +660,7 @@ def moved(name, transcription, nodes=6, T=1.0, seed=3):
     return robot, ocp, q1
 
 
-@pytest.mark.sample("small floating-inverse-hermite_simpson", "small spherical-forward-collocation")
+@pytest.mark.sample("small floating-inverse-hermite_simpson")
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
 @pytest.mark.parametrize("transcription", ["inverse", "forward"])
 @pytest.mark.parametrize("name", ["small floating", "small spherical", "planar"])

@@ -139,7 +139,7 @@ KINDS = {
 }
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample("suite 17", "phases", "bernstein", "uneven implicit")
 @pytest.mark.parametrize("kind", KINDS)
 def test_opti_finds_what_solve_finds_in_as_many_iterations(kind):
     ocp, method = KINDS[kind]()
@@ -221,7 +221,7 @@ def extended(ocp, method, **more):
     return opti, symbols
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample("bernstein", "suite 11", "suite 43")
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives_of_what_was_added_are_those_of_ad(kind):
     ocp, method = KINDS[kind]()

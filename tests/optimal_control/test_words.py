@@ -531,7 +531,7 @@ def length_round_a_disc(side):
     return 2 * np.sqrt(distance**2 - 0.25) + 0.5 * (angle - 2 * np.arccos(0.5 / distance))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("collocation")
 @pytest.mark.parametrize("method", ["hermite_simpson", "collocation"])
 def test_several_starts_find_the_best(method):
     ocp, p = round_a_disc()

@@ -25,7 +25,7 @@ def difference(r, f, ports, name, out):
     return np.hstack(columns) / (2 * STEP) if columns else np.zeros((0, 0))
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample("inverse_dynamics-serial", "inverse_dynamics-helical", "forward_dynamics-planar")
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 def test_partials_are_slopes(quantity, name):
@@ -39,7 +39,7 @@ def test_partials_are_slopes(quantity, name):
         assert relative(found[f"d{out}_d{x}"], slope) < 1e-6, x
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("serial", "helical")
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_partials_of_hybrid_dynamics_are_slopes(name):
     r = robot(name)
@@ -68,7 +68,7 @@ def test_partials_of_derivatives_are_slopes(name):
             assert relative(found[f"d{out}_d{x}"], difference(r, f, ports, x, out)) < 1e-6, (out, x)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("partials-inverse_dynamics-floating", "lagrangian_hessian-forward_dynamics-mimic")
 @pytest.mark.parametrize("name", ["floating", "mimic"])
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 @pytest.mark.parametrize("kind", ["partials", "adjoint", "lagrangian_hessian"])
@@ -108,6 +108,7 @@ def test_identities(name):
         assert relative(adjoint[f"adj_{x}"], np.array(forward[f"ddv_d{x}"]).T @ lam.reshape(-1, 1)) < 1e-9
 
 
+@pytest.mark.sample("prismatic")
 @pytest.mark.parametrize("name", ["floating", "prismatic"])
 def test_hybrid_partials_reach_from_forward_to_inverse(name):
     r = robot(name)
@@ -137,6 +138,7 @@ def related(r):
     return out
 
 
+@pytest.mark.sample("composite-mimic", "spatial_vector-planar", "recursive_scalar-spherical", "ad-branching")
 @pytest.mark.parametrize("name", ["branching", "spherical", "planar", "mimic", "cylindrical"])
 @pytest.mark.parametrize("method", ["composite", "spatial_vector", "recursive_scalar", "ad"])
 def test_branches_do_not_meet(method, name):
@@ -171,6 +173,7 @@ def test_what_a_method_cannot_do_is_said():
     assert od.function(r, "inverse_dynamics_partials", order=1).n_out() == 3 + 4  # another method steps in
 
 
+@pytest.mark.sample("planar", "helical")
 @pytest.mark.parametrize("kind", ["cylindrical", "universal", "helical", "planar"])
 def test_derivatives_through_a_mass_matrix_of_uneven_zeros(kind):
     """The halves of a mass matrix that AD makes need not have the same entries that are seen to be zero."""

@@ -43,7 +43,7 @@ def states(robot, theirs):
     return q, v, dv, tau, theirs.q(q), theirs.v(v)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("panda", "quadrotor")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_partials_of_inverse_dynamics_equal_pinocchio(name, read):
     robot, model, theirs = read(name)
@@ -55,7 +55,7 @@ def test_partials_of_inverse_dynamics_equal_pinocchio(name, read):
     check(od.function(robot, "inverse_dynamics_partials")(q=q, v=v, dv=dv), expected)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("panda", "quadrotor")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_partials_of_forward_dynamics_equal_pinocchio(name, read):
     robot, model, theirs = read(name)

@@ -42,7 +42,7 @@ def count(robot, quantity, order=0, method=None):
     return od.function(robot, quantity, order=order, method=method).n_instructions()
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample("panda-inverse_dynamics_partials", "panda-mass_matrix_inverse", "ur5-mass_matrix_inverse")
 @pytest.mark.parametrize("name, quantity", [(n, q) for n, row in FIGURES.items() for q in row])
 def test_not_above(name, quantity):
     assert count(load(name), quantity) <= FIGURES[name][quantity]
@@ -57,7 +57,7 @@ SHARES = [
 ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("inverse_dynamics_partials-0-0.63-panda", "forward_dynamics_partials-0-0.8-ur5")
 @pytest.mark.parametrize("quantity, order, share, name", [(*x, n) for *x, names in SHARES for n in names])
 def test_shares_of_the_strongest_ad(quantity, order, share, name):
     """Of all methods that are automatic differentiation, that of our analytic adjoint included."""
@@ -73,6 +73,7 @@ def test_default_is_the_smallest(quantity):
     assert count(robot, quantity) == min(count(robot, quantity, method=m) for m in od.methods(quantity))
 
 
+@pytest.mark.slow
 def test_pairs_of_joints_are_all_that_grows_faster():
     """O(n depth): the second difference of the count, that of a pair of joints, does not grow with the chain."""
     counts = [count(od.robots.chain(n), "inverse_dynamics_partials") for n in (4, 8, 12, 16)]

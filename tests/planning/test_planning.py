@@ -74,7 +74,7 @@ def test_kinematic_limits_alone_reach_the_known_shortest_time(panda):
     assert motion.check().worst <= 1 + 1e-6
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("25-1.006")
 @pytest.mark.parametrize("nodes, ratio", [(25, 1.006), (50, 1.0015)])
 def test_free_mesh_comes_closer_to_the_shortest_time(panda, nodes, ratio):
     """Equal pieces reach 1.0409 and 1.0185 of the time of the seven phases, which only the slowest joint needs."""
@@ -174,7 +174,7 @@ def ten_random_motions(robot):
     return [(START, GOAL)] + [(rng.uniform(lower, upper), rng.uniform(lower, upper)) for _ in range(10)]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("continuity, rate", [(3, 1.0), (2, 1.0), (3, 0.1)])
 def test_panda_keeps_all_limits_between_the_nodes(panda, continuity, rate):
     bound = 0

@@ -159,7 +159,7 @@ def test_the_recursion_is_right():
         assert np.abs(f(*(x.T for x in rates)).full().T - smooth - coulomb).max() < 1e-9
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("along")
 @pytest.mark.parametrize("planned", [by_points, along])
 def test_plans_keep_all_limits(planned):
     found = [kept(seed, planned) for seed in range(5)]

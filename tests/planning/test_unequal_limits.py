@@ -192,7 +192,7 @@ def test_a_duration_that_is_too_short_is_refused():
     assert plan(slider(), [0], [1], limits=limits, objective="effort", duration=1.1 * least).check().ok()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("3")
 @pytest.mark.parametrize("continuity", [2, 3])
 def test_path_with_unequal_limits(continuity):
     """A straight way of one joint: the time of the joint alone."""

@@ -17,7 +17,7 @@ def columns(robot, model):
     return np.concatenate([np.arange(10 * k, 10 * k + 10) for k in bodies])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample("panda")
 @pytest.mark.parametrize("name", NAMES)
 def test_equal_pinocchio(name):
     robot, model, theirs = load(name)

@@ -599,9 +599,10 @@ def test_a_table_that_came_alone_is_used_where_it_is_whole(tmp_path):
 # -- kills --------------------------------------------------------------------------------------------------------
 
 
-def test_killed_sweeps_are_right_and_complete():
-    rows = killed(2, seed=5)
-    assert [(row["wrong"], row["lost"]) for row in rows] == [(0, 0)] * 2
+@pytest.mark.parametrize("kills, seed", [(1, 5), pytest.param(4, 6, marks=pytest.mark.slow)])
+def test_killed_sweeps_are_right_and_complete(kills, seed):
+    rows = killed(kills, seed=seed)
+    assert [(row["wrong"], row["lost"]) for row in rows] == [(0, 0)] * kills
 
 
 @pytest.mark.slow

@@ -116,6 +116,7 @@ def test_every_method_takes_wrenches_and_friction(quantity):
             assert relative(got[port], value) < bound, (m, port)
 
 
+@pytest.mark.sample("planar-inverse_dynamics_second_partials", "planar-forward_dynamics_second_partials")
 @pytest.mark.parametrize("quantity", [INVERSE, FORWARD])
 @pytest.mark.parametrize("name", ["spherical", "planar", "free"])
 def test_symmetry_and_the_stated_asymmetry(name, quantity):

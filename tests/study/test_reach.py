@@ -91,6 +91,7 @@ def test_judge_sees_what_is_wrong():
     assert bad["cost"] != fine["cost"]
 
 
+@pytest.mark.slow
 def test_torque_and_acceleration_as_controls_are_one_program():
     of = reach._cases(10)["torque and velocity"]
     costs = []

@@ -31,6 +31,7 @@ def test_ways_to_terms_agree(kind, term, way):
         assert np.abs(a - b).max() < singh_parts.AGREE * np.abs(b).max()
 
 
+@pytest.mark.sample("tree")
 @pytest.mark.parametrize("kind", singh_parts.KINDS)
 def test_terms_make_the_second_partials_of_forward_dynamics(kind):
     """Put together they are what the method gives at the torques of the same motion."""

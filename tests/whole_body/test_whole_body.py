@@ -20,7 +20,7 @@ def state(r, seed=1):
     return random_ports(od.function(r, "bias", order=3), r, seed)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("serial", "helical")
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_energy_rate_is_power(name):
     """dT + dU = v' tau, and the derivative of that."""
@@ -35,6 +35,7 @@ def test_energy_rate_is_power(name):
     assert relative(T[0], 0.5 * x["v"].T @ M @ x["v"]) < 1e-12
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_potential_is_weight_times_height(name):
     r = robot(name)
@@ -47,6 +48,7 @@ def test_potential_is_weight_times_height(name):
         assert relative(-r.total_mass * J.T @ r.gravity, g.ravel()) < 1e-12  # remark 3 of Garofalo et al. 2013
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_momentum_and_centre_of_mass(name):
     """Linear momentum is mass times the velocity of the centre of mass, which its Jacobian gives; with derivatives."""

@@ -1,0 +1,43 @@
+"""Seconds of a piece of work as parts of a case."""
+
+import time
+import warnings
+
+
+def timed(part, work, told=None):
+    """({"part", "value" [s], "unit", "cpu" [s], "told"}, result) of work(). told: a text from the result."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    row = {"part": part, "value": wall, "unit": "s", "cpu": cpu, "told": told(result) if told else ""}
+    return row, result
+
+
+def twice(work, told=None, parts=("first", "again")):
+    """The parts of work() done once and once again."""
+    for part in parts:
+        yield timed(part, work, told)[0]
+
+
+def each(work, calls, rounds=7):
+    """(least wall seconds, least seconds of the processor) of a call of work(), of so many rounds of so many calls."""
+    work()
+    walls, cpus = [], []
+    for _ in range(rounds):
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(calls):
+            work()
+        walls.append((time.perf_counter() - wall) / calls)
+        cpus.append((time.process_time() - cpu) / calls)
+    return min(walls), min(cpus)
+
+
+def one(part, work, calls, rounds=7, unit="us", told="", samples=1):
+    """The part of a call of work(), or of one of its samples, in us or ns; its cpu is in the same unit."""
+    wall, cpu = (x * {"us": 1e6, "ns": 1e9, "s": 1.0}[unit] / samples for x in each(work, calls, rounds))
+    return {"part": part, "value": wall, "unit": unit, "cpu": cpu, "told": told}
+
+
+def quiet():
+    """No warnings: they are of the motions, which other studies look at."""
+    warnings.simplefilter("ignore")
