@@ -232,6 +232,6 @@ def test_calls_inside_other_functions_are_found():
     inner = ca.Function("inner", x, [2 * f(*x)])
     outer = ca.Function("outer", x, [inner(*x) + 1, f(*x)])
     found = unrolled(outer)
-    assert [c.function.name() for c in found.calls] == [f.name()]
+    assert [c.name for c in found.calls] == [f.name()]
     written = ca.Function("written", found.inputs, found.put_in(found.outputs))
     assert_same(written, outer)
