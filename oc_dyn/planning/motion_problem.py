@@ -63,6 +63,12 @@ class MotionProblem:
         x, u = self.chain.unknowns(derivatives[:, :, self.task.moving], T, length)
         return self.made.packed(x.reshape(len(x), -1), u, [T], np.full(self.nodes, T / nominal))
 
+    def with_lengths(self, values, lengths):
+        """Unknowns, or bounds of them, with relative lengths (N,) of the pieces of a free mesh in place."""
+        out = np.array(values, float)
+        out[self.made.assembly.first[1:-1] - 1] = lengths
+        return out
+
     def unpack(self, values):
         """(h (N,), x (N + 1, c + 1, n), u (N, n)): lengths of the pieces [s], derivatives 0..c of q at the nodes and
         the next one in the pieces."""

@@ -38,6 +38,10 @@ _WARM = {
     "warm_start_mult_bound_push": 1e-8,
 }
 _CAREFUL = {"mu_strategy": "monotone", "mu_init": 1e-2}
+_NEAR = {"mu_strategy": "monotone", "mu_init": 1e-4, "bound_mult_init_method": "mu-based"}  # another cost
+_MOST_NEAR = 250
+_SHARP, _LONGER = 1e-3, 5e-5  # share of the smoothing, of the time, see _sharpened
+_SHARPENED, _POLISHED = "less smoothing", "polished at this time"
 _WARM_START, _START, _SLOW_START = "warm start", "start", "slow start, safer linear algebra"  # names of tries
 
 
@@ -56,17 +60,22 @@ class PlanSolver:
         """Since the search began."""
         return time.perf_counter() - self.begun
 
-    def run(self, problem, guess, margins, multipliers=None, careful=False):
-        """(unknowns, multipliers) of the solution; raises SolveError. careful: the second try of ipopt."""
+    def run(self, problem, guess, margins, multipliers=None, careful=False, near="", lengths=None):
+        """(unknowns, multipliers) of the solution; raises SolveError. careful: the second try of ipopt. near: name of a
+        try from a solution of another cost. lengths (N,): of the pieces of a free mesh, relative, that are kept."""
         warm = multipliers is not None
         inner = self._options(problem, warm, careful) if self.name == "ipopt" else self.inner
+        if near and self.name == "ipopt":
+            inner = inner | _NEAR | {"max_iter": min(_MOST_NEAR, inner["max_iter"])}
         given = {"x0": guess, **problem.given(margins)}
+        if lengths is not None:
+            given |= {side: problem.with_lengths(given[side], lengths) for side in ("x0", "lbx", "ubx")}
         if warm:
             given |= dict(zip(("lam_x0", "lam_g0"), multipliers, strict=True))
         found = solve(problem.made.assembly, self.name, self.hessian, self.outer, inner, given, self.bar)
         self.status, self.seconds_of = found.status, found.seconds
         self.iterations.append(found.iterations)
-        what = _SLOW_START if careful else _WARM_START if warm else _START
+        what = near or (_SLOW_START if careful else _WARM_START if warm else _START)
         self.tries.append([what, found.status, found.iterations])
         values = found.x
         done = found.success and np.all(np.isfinite(values))
@@ -78,7 +87,8 @@ class PlanSolver:
         """Options of ipopt; those that were asked for stay, but for the barrier of a warm start and of a second try."""
         if careful:
             return next(iter(safer(self.name, self.inner, self.asked).values()), self.inner) | _CAREFUL
-        ours = {key: x for key, x in _FASTEST.items() if key not in self.asked} if problem.kind.mesh == "uniform" else {}
+        ours = _FASTEST if problem.kind.mesh == "uniform" else {}
+        ours = {key: x for key, x in ours.items() if key not in self.asked}
         return self.inner | ours | (_WARM if warm else {})
 
 
@@ -91,17 +101,59 @@ def plan(task, settings, solver, initial):
     """
     rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
+    found = []
     for kinematic in [True, False] if _torque_can_wait(task, settings, initial) else [False]:
         motion, checked = _apart(task, settings, solver) if kinematic else (None, None)
         if motion is None:
             motion, checked = _tightened(task, settings, solver, kinematic, initial)
         if checked.worst <= _TIGHTEN:
-            return motion, checked
+            *within, held_up = _sharpened(task, settings, solver, motion, checked)
+            found.append(within)
+            if not (held_up and kinematic):
+                break
+    if found:
+        return min(found, key=lambda x: x[0].duration)
     refinements = settings["refinements"]
     while checked.worst > _CLEAN and refinements > 0 and 2 * settings["nodes"] <= MOST_NODES:
         settings, refinements = {**settings, "nodes": 2 * settings["nodes"]}, refinements - 1
         motion, checked = _tightened(task, settings, solver, motion.solver_state.kinematic, motion)
-    return motion, checked
+    return _sharpened(task, settings, solver, motion, checked)[:2]
+
+
+def _sharpened(task, settings, solver, motion, checked):
+    """(motion, its Report, whether a shorter one exceeds a limit): shorter by what the smoothing costs on a free mesh.
+
+    There the time is traded against the smoothing of the highest derivative, 0.4 to 7 % of it. So that is taken back to
+    a thousandth from the solution, which is easier to find with it; and then the pieces are made 5e-5 longer and kept,
+    and the motion on them is smoothed as asked for. What fails, or comes out no better, leaves the motion as it was.
+    """
+    state = motion.solver_state
+    if settings["mesh"] != "free" or task.continuity < 3 or not settings["smoothing"] or state.values is None:
+        return motion, checked, False
+    held_up = False
+    for sharp in (True, False):
+        rounds = _Rounds(task, settings, solver, state.kinematic, motion)
+        if rounds.multipliers is None:
+            break
+        try:
+            found = rounds.sharpen() if sharp else rounds.polish()
+        except SolveError as error:
+            if error.status == TIME_LIMIT:
+                raise
+            break
+        allowed = motion.duration * (1.0 if sharp else 1 + 2 * _LONGER)
+        if found[0].duration > allowed or found[1].worst > max(checked.worst, _TIGHTEN):
+            held_up = sharp and found[0].duration < motion.duration
+            break
+        motion, checked = found
+    return _told(motion, solver), checked, held_up
+
+
+def _told(motion, solver):
+    """The motion, with what the solver did in its info."""
+    motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
+    motion.info["tries"] = [list(x) for x in solver.tries]
+    return motion
 
 
 def _apart(task, settings, solver):
@@ -215,17 +267,45 @@ class _Rounds:
 
     def solve(self, margins, _):
         """(motion, its Report)."""
-        margins, kind = np.concatenate([margins[k] for k in MARGINS]), self.kind
-        found = _patient_run(
-            self.task, self.settings, self.solver, self.problem, self.guess, margins, self.multipliers
-        )
+        margins = np.concatenate([margins[k] for k in MARGINS])
+        found = _patient_run(self.task, self.settings, self.solver, self.problem, self.guess, margins, self.multipliers)
         self.guess, self.multipliers = found
+        return self._looked_at(margins)
+
+    def _looked_at(self, margins):
+        """(motion, its Report) of the unknowns that were found."""
+        kind, found = self.kind, (self.guess, self.multipliers)
         motion = solved(self.task, self.problem, self.guess, self.solver)
         kept = self.shape, self.kinematic, kind.both_sides, kind.interior, self.ends, self.T
         motion.solver_state = _State(*kept, margins, *found)
         checked = motion.check(dt=min(1e-3, motion.duration / self.settings["nodes"] / 8))
         motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
         return motion, checked
+
+    def sharpen(self):
+        """(motion, its Report) with next to no smoothing, from this one."""
+        kept = self.kind
+        self._change(smoothing=_SHARP * kept.smoothing)
+        margins = np.concatenate([self.margins[k] for k in MARGINS])
+        try:
+            self.guess, self.multipliers = self.solver.run(self.problem, self.guess, margins, near=_SHARPENED)
+        except SolveError as error:
+            if error.status == TIME_LIMIT:
+                raise
+            self.guess, self.multipliers = self.solver.run(self.problem, self.guess, margins, self.multipliers)
+        limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
+        found = self._looked_at(margins)
+        if found[1].worst > _TIGHTEN and not self.kinematic:
+            found = tighten(self.solve, self.measure, self.margins, **limits).result
+        return found
+
+    def polish(self):
+        """(motion, its Report) on pieces that are a little longer and kept."""
+        margins = np.concatenate([self.margins[k] for k in MARGINS])
+        lengths = self.problem.made.relative_lengths(self.guess) * (1 + _LONGER)
+        given = {"near": _POLISHED, "lengths": lengths}
+        self.guess, self.multipliers = self.solver.run(self.problem, self.guess, margins, **given)
+        return self._looked_at(margins)
 
     def measure(self, result):
         """Shares of the limits that have margins; None where the problem has changed instead."""
@@ -252,9 +332,7 @@ def _tightened(task, settings, solver, kinematic, initial):
     rounds = _Rounds(task, settings, solver, kinematic, initial)
     limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
     motion, checked = tighten(rounds.solve, rounds.measure, rounds.margins, **limits).result
-    motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
-    motion.info["tries"] = [list(x) for x in solver.tries]
-    return motion, checked
+    return _told(motion, solver), checked
 
 
 def _near(task, state, ends):
