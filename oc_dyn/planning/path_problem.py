@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
+from ..model.cache import cached
 from ..optimal_control.polynomials import later
 from ..optimal_control.problem import Problem
 from .path_motion import PathMotion
@@ -18,14 +19,15 @@ from .quantities import BY_NAME, ORDERS
 from .trajectory import joint_units
 
 _FASTEST = 1e6  # s', over one by a duration that is slow: no limit
+_KEPT = 12  # templates of a robot
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
 
 
-class PathProblem:
-    """The Problem of a PathTask with N intervals, about a duration T. iterations: of all solves so far."""
+class _Template:
+    """What tasks of a kind have in common: their Problem with its symbols. Numbers of a task come later."""
 
     def __init__(self, task, N, T):
-        self.task, self.N, self.iterations, self.fastest = task, N, 0, _FASTEST / T
+        self.task = task
         c = task.continuity
         ocp = self.ocp = Problem(N, 1.0)
         # from the fourth derivative on they grow with N: it switches the third within an interval, and so on
@@ -44,16 +46,10 @@ class PathProblem:
         ocp.limit(-np.inf, ca.vertcat(x[0], middle[0]) / self.top_speed, 1)
         self.rows, self.slopes = {}, {}
         for k in (k for k in task.bounded if k != "v"):
-            for side in ("start", "end") if self._jumps(k) else ("start", "middle"):
+            for side in ("start", "end") if jumps(task, k) else ("start", "middle"):
                 self._limit(k, side, {"start": x, "middle": middle, "end": after}[side])
-        for fix, speed in zip((ocp.start, ocp.goal), task.speeds, strict=True):
-            fix({self.x[0]: speed} if speed else dict.fromkeys(self.x, 0.0))
         ocp.minimize(terminal=0 * self.x[0])
         ocp.minimize(integral=N * h / T + 1e-8 * (self.u / top) ** 2)
-
-    def _jumps(self, quantity):
-        """Whether a quantity jumps at nodes."""
-        return BY_NAME[quantity].order == self.task.continuity + 1
 
     def _limit(self, k, side, there):
         """Limit of a quantity on one side of the intervals, where s', s'', ... are `there`."""
@@ -68,7 +64,43 @@ class PathProblem:
             turning = S[2 * m :] * task.turning(S[:m], S[m : 2 * m], there, ca.tanh)
             value = value + ca.DM(np.eye(len(finite))[:, np.searchsorted(finite, task.rubbing(k))]) @ turning
         lower, upper = task.ends(k)
-        ocp.limit(lower, value, upper)
+        ocp.limit(lower, value, upper, name=f"limit of {k}_{side}")
+
+
+def jumps(task, quantity):
+    """Whether a quantity jumps at nodes."""
+    return BY_NAME[quantity].order == task.continuity + 1
+
+
+class PathProblem:
+    """The Problem of a PathTask with N intervals, about a duration T. iterations: of all solves so far.
+
+    What is built for it, to the solver, stays with the robot from release() on for the next task of its kind.
+    """
+
+    def __init__(self, task, N, T):
+        self.task, self.N, self.iterations, self.fastest = task, N, 0, _FASTEST / T
+        T = 2.0 ** (round(2 * np.log2(T)) / 2)  # what is scaled by it serves durations near by, too
+        self.kept = cached(task.robot, ("planning", "path templates"), dict)
+        # complete: paths, speeds and sizes of limits are numbers of the problem, but for friction that jumps, which is
+        # in its expressions over the unit of the rate of torque
+        unit = task.limits.unit("dtau")[task.rubbing("dtau")].tobytes()
+        limited = tuple((k, np.isfinite(task.limits.bounds(k)).tobytes()) for k in task.bounded)
+        moves = tuple(bool(v) for v in task.speeds)
+        self.key = (task.continuity, N, T, limited, task.friction, unit, moves)
+        made = self.made = self.kept.pop(self.key, None) or _Template(task, N, T)  # another thread makes its own
+        self.ocp, self.x, self.u, self.h, self.gap = made.ocp, made.x, made.u, made.h, made.gap
+        self.top_speed, self.rows, self.slopes = made.top_speed, made.rows, made.slopes
+        for k, side in self.rows:
+            self.ocp.bound(f"limit of {k}_{side}", *task.ends(k))
+        for fix, speed in zip((self.ocp.start, self.ocp.goal), task.speeds, strict=True):
+            fix({self.x[0]: speed} if speed else dict.fromkeys(self.x, 0.0))
+
+    def release(self):
+        """Leave what was built to the next task; the latest few are kept."""
+        self.kept[self.key] = self.made
+        for old in list(self.kept)[:-_KEPT]:
+            self.kept.pop(old, None)
 
     @property
     def margins(self):
@@ -135,7 +167,7 @@ class PathProblem:
         found = {"speed": _at_nodes(over["speed"][:, None], one)[:, 0]}
         for k, side in self.rows:
             ones = np.ones((1, over[k].shape[1]))
-            found[k, side] = np.vstack([over[k], ones]) if self._jumps(k) else _at_nodes(over[k], ones)
+            found[k, side] = np.vstack([over[k], ones]) if jumps(self.task, k) else _at_nodes(over[k], ones)
         return found
 
 
