@@ -98,7 +98,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "sweep": ("runs.sweeps", "sweep"),
     "tighten": ("planning.tightening", "tighten"),
 }
-_PACKAGES = ("control", "optimal_control", "planning", "runs")  # not public, but there without an import of their own
+_PACKAGES = ("control", "description", "optimal_control", "planning", "runs")  # there without being imported, too
 
 _moved.install()
 registry.complete_by(lambda: import_module("oc_dyn.elastic"))
@@ -165,6 +165,8 @@ if not TYPE_CHECKING:  # or checkers would take any name for one of these
     def __getattr__(name):
         """What is imported when it is first asked for; see _LATER."""
         if name in _PACKAGES:
+            for module in (x for x, _ in _LATER.values() if x.startswith(f"{name}.")):
+                import_module(f"oc_dyn.{module}")
             return import_module(f"oc_dyn.{name}")
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -468,7 +468,7 @@ def _add_study(commands):
     sub = _command(commands, "study", _study, summary)
     sub.add_argument("name", metavar="NAME", help='the study; "list" prints the names')
     sub.add_argument("--quick", action="store_true", help="a small version that takes seconds")
-    help = "where points are computed: serial, processes:N, dask:ADDRESS (%(default)s)"
+    help = "where points are computed: serial, processes:N, dask:N, dask:ADDRESS (%(default)s)"
     sub.add_argument("--executor", default="serial", metavar="WHERE", help=help)
     help = "an earlier checkout of the repository to measure beside this one (studies of waiting times)"
     sub.add_argument("--against", metavar="FOLDER", help=help)

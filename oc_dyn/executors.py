@@ -2,44 +2,53 @@
 
 A point is a plain tuple of arguments for a function that can be pickled; results come as they are done. Processes are
 spawned, not forked: a script that starts them needs `if __name__ == "__main__":` around what it does.
+
+CasADi holds the interpreter lock while it evaluates and while it solves, so that threads of one process take turns:
+a worker of two threads does as much as one of one, and answers its scheduler late. Start as many workers of one thread
+as there are cores: "dask:N" does, and `dask worker --nworkers N --nthreads 1 ADDRESS` elsewhere.
 """
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import pickle
 import re
 import signal
+import tempfile
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TypeAlias
 
 from .errors import ShapeError, SolveError
 from .interrupts import watched
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_DASK_SETS = ("PYTHONHASHSEED", "__DASK_PARENT_PID")  # in our own environment, for its workers
 # (number, result, error) of each point, as they are done
 Outcomes: TypeAlias = Generator[tuple[int, Any, Exception | None], None, None]
+_BEGIN = 120  # [s] that a worker of Dask may take to begin
 TRIES = 3  # runs of a point whose worker ends before it is done
 
 
 def checked(executor: str | Executor) -> tuple[str, Any]:
-    """The executor as ("serial", None), ("processes", number), ("dask", address) or ("given", Executor)."""
+    """The executor as ("serial", None), ("processes", number), ("dask", number or address) or ("given", Executor)."""
     if isinstance(executor, Executor):
         return "given", executor
     kind, _, rest = str(executor).partition(":")
     if isinstance(executor, str):
         if kind == "serial" and not rest:
             return kind, None
-        if kind == "processes" and re.fullmatch("0*[1-9][0-9]{0,4}", rest):
+        if kind in ("processes", "dask") and re.fullmatch("0*[1-9][0-9]{0,4}", rest):
             return kind, int(rest)
-        if kind == "dask" and rest:
+        if kind == "dask" and re.fullmatch(r"\w+://.+|.*[^:]:[0-9]+", rest):
             return kind, rest
-    expected = 'expected "serial", "processes:N", "dask:ADDRESS" or a concurrent.futures.Executor'
+    expected = 'expected "serial", "processes:N" or "dask:N" with N = 1, 2, ..., "dask:ADDRESS" as of '
+    expected += '"dask:tcp://10.0.0.1:8786", or a concurrent.futures.Executor'
     raise ShapeError(f"executor: got {executor!r}, {expected}")
 
 
@@ -53,12 +62,13 @@ def completed(
     """Yield (number, result, error) for every point, as they are done: function(*points[number]), or its exception.
 
     function: of a module, or else picklable. points: list of tuples; those appended to it while results are taken are
-    computed too. executor: "serial"; "processes:N"; "dask:ADDRESS"
-    of a scheduler (extra distributed), whose workers must be able to import the function; or any Executor, which is not
-    shut down. name: what a point is called in messages, a function of its number.
-    A point whose worker process ends before it is done (killed, out of memory) runs again, alone the last times; after
-    `tries` runs its error is a SolveError. Dask runs such points again by its own rules. Close the generator to stop:
-    the workers of processes:N end at once.
+    computed too. executor: "serial"; "processes:N"; "dask:N" (extra distributed) for a scheduler and N workers of one
+    thread on this machine, which end with the last point; "dask:ADDRESS" of a scheduler whose workers can import the
+    function, with one thread each (see above); or any Executor, which is not shut down. name: what a point is called in
+    messages, a function of its number.
+    A point whose worker process ends before it is done (killed, out of memory) runs again, for processes:N alone the
+    last times; after `tries` runs its error is a SolveError. A scheduler of yours runs such points again by its own
+    rules. Close the generator to stop: the workers of processes:N and dask:N end at once.
     """
     kind, what = checked(executor)
     name = name or (lambda number: f"point {number}")
@@ -67,7 +77,7 @@ def completed(
     if kind == "processes":
         return _processes(function, points, name, what, tries)
     if kind == "dask":
-        return _dask(function, points, name, what)
+        return _dask(function, points, name, what, tries)
     return _submitted(function, points, name, what)
 
 
@@ -250,15 +260,87 @@ def _submitted(
 
 
 def _dask(
-    function: Callable[..., Any], points: Sequence[tuple[Any, ...]], name: Callable[[int], str], address: str
+    function: Callable[..., Any],
+    points: Sequence[tuple[Any, ...]],
+    name: Callable[[int], str],
+    where: int | str,
+    tries: int,
 ) -> Outcomes:
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
     except ImportError:
         raise SolveError("executor dask: distributed is not installed; pip install 'oc-dyn[distributed]'") from None
+    if not points and isinstance(where, int):
+        return
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(_local_cluster(where, tries)) if isinstance(where, int) else where
+        try:
+            client = stack.enter_context(Client(scheduler, timeout=20, set_as_default=False))
+        except (OSError, ValueError) as error:  # TimeoutError is an OSError
+            raise SolveError(f"executor dask:{where}: no scheduler answers there: {error}") from error
+        pool = stack.enter_context(client.get_executor(pure=False))
+        for number, result, error in _submitted(function, points, name, pool):
+            if isinstance(where, int) and isinstance(error, KilledWorker):
+                error = SolveError(_lost(name(number), tries))
+            yield number, result, error
+
+
+@contextmanager
+def _local_cluster(workers: int, tries: int) -> Iterator[Any]:
+    """A scheduler of Dask on this machine with so many workers of one thread, which end at once with the block."""
+    import dask
+    from distributed import LocalCluster
+
+    with tempfile.TemporaryDirectory(prefix="oc_dyn_dask_", ignore_cleanup_errors=True) as folder:
+        settings = {
+            "temporary-directory": folder,
+            "distributed.scheduler.worker-ttl": None,  # a worker cannot tell that it lives while a solver runs
+            "distributed.scheduler.worker-saturation": 1.0,  # it has one point, and no other is blamed when it ends
+            "distributed.scheduler.allowed-failures": tries - 1,
+        }
+        with _environment_kept(*dask.config.get("distributed.nanny.pre-spawn-environ"), *_DASK_SETS):
+            multiprocessing.get_context("spawn").Lock()  # starts what tracks them, which lets Ctrl-C through to workers
+            cluster = None
+            try:
+                try:
+                    with _ctrl_c_waits(), dask.config.set(settings):
+                        cluster = LocalCluster(
+                            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=None,
+                            dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                            silence_logs=logging.CRITICAL, death_timeout=_BEGIN,
+                        )  # fmt: skip
+                except Exception as error:
+                    hint = 'a script that starts them needs `if __name__ == "__main__":` around what it does'
+                    raise SolveError(f"executor dask:{workers}: no workers: {told(error)}; {hint}") from error
+                yield cluster
+            finally:
+                if cluster is not None:
+                    _end_cluster(cluster)
+
+
+def _end_cluster(cluster: Any) -> None:
+    """Shut down without waiting for points in progress."""
+    from distributed.core import Status
+
+    with _ctrl_c_waits():
+        for nanny in list(cluster.workers.values()):
+            if nanny.process is not None and nanny.process.status is Status.running and nanny.pid:
+                nanny.close_gracefully()  # so that it starts no other; one that has just begun has no point
+                with suppress(ProcessLookupError):
+                    os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        with suppress(TimeoutError):
+            cluster.close(timeout=10)
+
+
+@contextmanager
+def _environment_kept(*names: str) -> Iterator[None]:
+    """Undo at the end what Dask changes of our own environment, for its workers."""
+    before = {name: os.environ.get(name) for name in names}
     try:
-        client = Client(address, timeout=20, set_as_default=False)
-    except (OSError, ValueError) as error:  # TimeoutError is an OSError
-        raise SolveError(f"executor dask:{address}: no scheduler answers there: {error}") from error
-    with client, client.get_executor(pure=False) as pool:
-        yield from _submitted(function, points, name, pool)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -53,18 +53,39 @@ def save_figure(figure: Any, path: StrPath, dpi: int) -> None:
     if ending.removeprefix(".").lower() not in known:
         raise UnknownName("file format of a figure", ending or os.fspath(path), [f".{kind}" for kind in known])
     with replacing(path) as part:
-        engine, before = figure.get_layout_engine(), figure.dpi
-        if engine is None or ending.lower() != ".png":
+        if ending.lower() == ".png" and hasattr(figure.canvas, "buffer_rgba") and not _adapted():
+            _write_png(figure, part, dpi)
+        else:
             figure.savefig(part, dpi=dpi)
-            return
-        try:  # the layout is found here, or savefig draws all of it twice
-            figure.set_dpi(dpi)
-            engine.execute(figure)
-            figure.set_layout_engine("none")
-            figure.savefig(part, dpi=dpi)
-        finally:
-            figure.set_layout_engine(engine)
-            figure.set_dpi(before)
+
+
+def _adapted() -> bool:
+    """Whether settings of matplotlib change what savefig writes."""
+    from matplotlib import rcParams
+
+    usual = {"bbox": None, "facecolor": "auto", "edgecolor": "auto", "transparent": False}
+    settings: Any = rcParams
+    return any(settings[f"savefig.{name}"] != value for name, value in usual.items())
+
+
+def _write_png(figure: Any, path: Path, dpi: int) -> None:
+    """The picture that savefig writes, in half the time: that draws twice where there is a layout to find, and writes
+    how opaque every pixel is where all are."""
+    from matplotlib import __version__ as version
+    from PIL import Image, PngImagePlugin
+
+    before = figure.dpi
+    try:
+        figure.set_dpi(dpi)
+        figure.canvas.draw()
+        pixels = np.asarray(figure.canvas.buffer_rgba())
+    finally:
+        figure.set_dpi(before)
+    opaque = (pixels[..., 3] == 255).all()
+    facts = PngImagePlugin.PngInfo()
+    facts.add_text("Software", f"Matplotlib version{version}, https://matplotlib.org/")
+    picture = Image.fromarray(pixels[..., :3] if opaque else pixels)
+    picture.save(path, format="png", dpi=(dpi, dpi), pnginfo=facts, compress_type=3)  # runs alone: lines are that
 
 
 def behind(path: StrPath) -> Path:

@@ -13,6 +13,7 @@ from .derivatives import analytic, without_registered
 from .digest import unwound
 from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .function_store import stored
+from .lie.quick import quick
 from .model.cache import cached
 from .model.canonical import canonical
 from .model.canonical_report import counts_instructions
@@ -163,7 +164,7 @@ def _build(
 ) -> ca.Function:  # fmt: skip
     inputs, outputs = _ports(robot, record, order, settings)
     matrix: Any = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
-    symbols = {p.name: matrix.sym(p.name, *p.shape) for p in inputs}
+    symbols = {p.name: quick(matrix.sym(p.name, *p.shape)) for p in inputs}
     parts = _symbolic(record, settings)
     if parts and chosen.numeric_parameters:
         problem = f"{record.name}/{chosen.name} cannot take symbolic parameters: {chosen.numeric_parameters}"

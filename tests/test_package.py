@@ -65,7 +65,7 @@ def in_a_new_process(code):
     return done.stdout.split()
 
 
-HEAVY = ("matplotlib", "lxml", "yaml", "tqdm", "PIL", "dask", "distributed", "scipy", "logging", "email", "socket")
+HEAVY = ("matplotlib", "lxml", "yaml", "tqdm", "PIL", "dask", "distributed", "scipy", "email", "socket")
 LAYERS = ("planning", "optimal_control", "elastic", "control", "identification", "design", "interop", "runs", "study")
 
 
@@ -82,7 +82,7 @@ def test_every_name_is_there_when_it_is_asked_for():
 import importlib, sys, types
 import oc_dyn as od
 alone = {"Problem", "codegen", "elastic"}
-for name in sorted({*dir(od), "planning", "optimal_control", "control", "runs"}):
+for name in sorted({*dir(od), "planning", "optimal_control", "control", "runs", "description"}):
     own = [m for m in sys.modules if m.partition(".")[0] == "oc_dyn"]
     kept = {m: sys.modules.pop(m) for m in own} if name in alone else {}
     package = importlib.import_module("oc_dyn")
@@ -95,6 +95,7 @@ for name in sorted({*dir(od), "planning", "optimal_control", "control", "runs"})
         for m in [m for m in sys.modules if m.partition(".")[0] == "oc_dyn"]:
             del sys.modules[m]
         sys.modules.update(kept)
+assert od.runs.script.script is od.script and od.planning.limits.Limits is od.Limits
 from oc_dyn import *
 assert callable(codegen) and callable(function) and callable(batch) and callable(compile)
 print("done")

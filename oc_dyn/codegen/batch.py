@@ -6,6 +6,7 @@ import ctypes
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..model.quaternions import check_quaternions
-from ..types import Array, Executor, Numbers, StrPath
+from ..types import Array, Numbers, StrPath
 from .batch_arrays import checked_points, checked_results, new_results, number_of_points, ports
 from .build import FAST_MATH, FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, library, opened, processors
 from .lanes import batch_source
@@ -23,7 +24,7 @@ from .source import checked_functions
 
 NATIVE = (*FLAGS, "-march=native", "-ffp-contract=off")  # what is rounded twice stays so, as without -march=native
 _REORDERING = {*FAST_MATH, "-fassociative-math"}  # they would ruin our reduction of angles
-_WORTH = 300_000  # instructions that are worth a thread: about 50 us
+_WORTH = 125_000  # instructions of one point a step that are worth a thread: about 50 us
 
 Compute = Callable[[list[Array], list[Array], int], None]  # of inputs, outputs to write to, the number of points
 
@@ -48,8 +49,8 @@ def batch(
     fallback: go on with Function.map, with a ModelWarning, where it cannot be compiled and loaded, see od.compile.
 
     Functions of scalar instructions, as those of od.function, take 8, 4 or 2 points a step, with AVX-512, AVX, SSE2 or
-    NEON; others one. Their sin and cos are within 1 ulp of the C library's and within 0.8 ulp of the exact numbers, and
-    the library's for angles above 65536 rad; all else has the bits of the scalar code with the same flags.
+    NEON; others one. Their sin and cos are within 0.8 ulp of the exact numbers and 1 of the C library's, which takes
+    over above 65536 rad; tanh within 2.4 and 4. All else has the bits of the Function itself, with the default flags.
 
     Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
     without fallback SolveError and ModelError as od.compile.
@@ -138,7 +139,8 @@ class CompiledLoop:
         loop.argtypes, loop.restype = [pointer] * 3 + [number] * 2, ctypes.c_int
         self.loop, self.name, self.threads, self.executor = loop, function.name(), threads, executor
         self.lanes = int(library_.oc_dyn_lanes())
-        self.least = max(1, _WORTH // max(1, function.n_instructions()))  # points that are worth a thread
+        length = function.n_instructions() if function.is_a("SXFunction") else _WORTH // 32  # a guess: they call others
+        self.least = max(1, _WORTH * self.lanes // max(1, length))  # points that are worth a thread
         self.lock = threading.Lock()
         self.columns = [port.columns for side in ports(function) for port in side]
 
@@ -168,8 +170,6 @@ class CompiledLoop:
             raise SolveError(f"{self.name} failed at one of the points, with status {status}")
 
     def _pool(self) -> Executor:
-        from concurrent.futures import ThreadPoolExecutor
-
         with self.lock:
             if self.executor is None:
                 self.executor = ThreadPoolExecutor(self.threads, thread_name_prefix=self.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from math import copysign, inf, isnan
+from math import copysign, factorial, inf, isnan
 
 import casadi as ca
 
@@ -24,9 +24,9 @@ WORDS = {  # what instructions are called in lanes.c.in
         "HYPOT REMAINDER"
     ).split()
 }
-LONGEST = 50_000  # instructions of what is expanded from matrices
-_WITH_EFFECTS = {ca.OP_ASSERTION, ca.OP_MONITOR, ca.OP_PRINTME, ca.OP_DUMP}  # which expanding would drop
 WORDS |= {ca.OP_CONSTPOW: "POW", ca.OP_IF_ELSE_ZERO: "IF"}
+LONGEST = 50_000  # instructions of what is expanded from matrices
+_KEPT = {ca.OP_ASSERTION, ca.OP_MONITOR, ca.OP_PRINTME, ca.OP_DUMP, ca.OP_SOLVE}  # effects that it would drop; pivoting
 
 
 def batch_source(function: ca.Function) -> str:
@@ -64,9 +64,12 @@ def _straight(function: ca.Function) -> ca.Function | None:
     if _length(function) > LONGEST:
         return None
     try:
-        return ca.Function.expand(function)
+        made = ca.Function.expand(function)
     except RuntimeError:  # what CasADi has no scalar instructions for, as solvers
         return None
+    same = all(function.sparsity_in(i) == made.sparsity_in(i) for i in range(function.n_in()))
+    same = same and all(function.sparsity_out(i) == made.sparsity_out(i) for i in range(function.n_out()))
+    return made if same else None
 
 
 def _length(function: ca.Function) -> float:
@@ -83,10 +86,12 @@ def _length(function: ca.Function) -> float:
         node = function.instruction_MX(k)
         if op == ca.OP_CALL:
             total += _length(node.which_function())
-        elif op in _WITH_EFFECTS:
+        elif op in _KEPT:
             return inf
+        elif op in (ca.OP_DETERMINANT, ca.OP_INVERSE):  # by minors
+            total += node.numel() * factorial(min(20, node.dep(0).shape[0]))
         else:
-            total += node.nnz() * (node.dep(1).shape[0] if op == ca.OP_MTIMES else 1)
+            total += node.nnz() * (node.dep(1).shape[1] if op == ca.OP_MTIMES else 1)
         if total > LONGEST:
             return inf
     return total

@@ -9,9 +9,10 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..files import replacing, save_figure
+from ..files import save_figure
 from ..planning.animate import stick_figure
 from ..planning.drawing import without_tex
+from ..planning.gif import write_gif
 from ..text import mathtext, told_apart
 from ..types import Array, Axes, Figure, StrPath
 from .model import ElasticRobot
@@ -81,7 +82,6 @@ def animate_run(
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from PIL import Image
 
     if any(len(j.theta) > 1 for j in elastic.joints):
         raise ModelError(elastic.name, ["animate_run draws robots with one motor a joint"])
@@ -99,7 +99,7 @@ def animate_run(
 
     dpi = 100
     figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi, layout="constrained")
-    canvas = FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure)
     axis: Any = figure.add_subplot(**({} if flat else {"projection": "3d"}))
     for k, letter in zip(axes, "xyz", strict=False):
         getattr(axis, f"set_{letter}lim")(center[k] - reach, center[k] + reach)
@@ -118,18 +118,14 @@ def animate_run(
     factor = "" if exaggerate == 1 else f", deflections x {exaggerate:g}"
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # otherwise the axes would shift from frame to frame
-    pictures: list[Any] = []
-    for k, t in enumerate(times):
+
+    def show(k: int) -> None:
         for points, stick, line in drawn:
             ends = points[axes][:, k, stick]
             line.set_data(*ends) if flat else line.set_data_3d(*ends)
-        text.set_text(f"links, and motors (dashed){factor}, t = {t:.2f} s")
-        canvas.draw()
-        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3].copy())
-        # one palette and no dithering keep still parts unchanged and the file small
-        pictures.append(picture.quantize(128, palette=pictures[0] if pictures else None, dither=Image.Dither.NONE))
-    with replacing(path) as part:
-        pictures[0].save(part, save_all=True, append_images=pictures[1:], duration=round(1000 / fps), loop=0)
+        text.set_text(f"links, and motors (dashed){factor}, t = {times[k]:.2f} s")
+
+    write_gif(figure, [*(line for *_, line in drawn), text], show, len(times), path, round(1000 / fps))
     return path
 
 

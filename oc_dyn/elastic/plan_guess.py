@@ -10,7 +10,7 @@ from .plan import OUTPUTS
 
 
 def smooth(task, slower=1.0):
-    """(T, guesses of q, dq, ... by the share of the time, scales of them): a polynomial near the limits."""
+    """(T, guesses (nodes + 1, n) of q, dq, ..., scales of them): a polynomial near the limits."""
     start, goal = np.zeros((2, task.continuity + 1, len(task.ends[0])))
     start[0], goal[0] = task.ends
     s, count = np.linspace(0, 1, 41), task.continuity + 2
@@ -29,7 +29,7 @@ def smooth(task, slower=1.0):
             break
     T = best[1] * slower if task.duration is None else best[1]
     sizes = [np.maximum(np.abs(x).max(axis=0), 1e-2 * np.abs(x).max() + 1e-6) for x in derivatives(T, s)]
-    return T, [lambda share, k=k: derivatives(T, np.array([share]))[k, 0] for k in range(count)], sizes
+    return T, list(derivatives(T, np.linspace(0, 1, task.nodes + 1))), sizes
 
 
 def _largest_share(task, derivatives):

@@ -95,7 +95,7 @@ def _template(task):
     ocp.minimize(mean=ca.dot(ocp.parameter("rough", task.elastic.nq), flat.q[-1] ** 2))
     if fixed:
         unit = ocp.parameter("unit of loss", len(task.elastic.motor_names))
-        ocp.minimize(integral=ca.sumsqr(flat.tau_m / unit), points=2)  # exact to degree 5
+        ocp.minimize(integral=ca.sumsqr(flat.tau_m / unit), points=3)
     else:
         ocp.minimize(terminal=ocp.duration)
     return ElasticProblem(ocp, flat, task)

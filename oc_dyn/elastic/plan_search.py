@@ -11,15 +11,39 @@ from .plan_guess import smooth
 from .plan_problem import LEAST, MOST, elastic_problem, loss
 
 _TIGHTEN, _CLEAN, _ROUNDS = 1.001, 1.005, 8
-# weights, one after the other, of the highest derivative, which would else be undetermined where no limit binds
+_SPARE = 0.998  # share of a limit below which its margin was tightened too far
+# weights, one after the other, of the highest derivative, which would else be undetermined where no limit binds: first
+# only the last one, and where that fails all
 _SMOOTH = (1e-7, 1e-9)
 
 
 def search(task, solver, solver_options, compiled):
     """ElasticPlan of an ElasticTask."""
     rounds = _Search(task, solver, solver_options, compiled)
-    settings = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS, "least": len(_SMOOTH)}
-    return tighten(rounds.solve, rounds.shares, task.margins, **settings).result
+    settings = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
+    found = tighten(rounds.solve, rounds.shares, task.margins, **settings)
+    best, looser = found.result, _looser(found)
+    if task.objective == "time" and looser is not None and _within(best):
+        more = tighten(lambda m, plan: rounds.solve(m, plan or best), rounds.shares, looser, **settings | {"rounds": 3})
+        if more is not None and _within(more.result) and more.result.objective < best.objective:
+            best = more.result
+    best.info |= {"iterations": rounds.iterations, "rounds": rounds.solves}
+    return best
+
+
+def _within(plan):
+    """Whether a plan keeps its limits everywhere."""
+    return max(plan.info["shares"].values()) <= _TIGHTEN
+
+
+def _looser(found):
+    """Margins that were tightened further than they had to be, as far as the shares tell; None if none were."""
+    margins, changed = {}, False
+    for name, m in found.margins.items():
+        share = np.asarray((found.shares or {}).get(name, 1.0), float)
+        over = (m < 1) & (share < _SPARE)
+        margins[name], changed = np.where(over, np.minimum(m / np.maximum(share, 0.5), 1.0), m), changed or over.any()
+    return margins if changed else None
 
 
 class _Search:
@@ -30,7 +54,8 @@ class _Search:
         self.options = {"method": "euler", "solver": solver, "solver_options": solver_options, "compiled": compiled}
         self.T, self.guess, self.scale = smooth(task)
         self.problem = self.initial = None
-        self.iterations, self.solves, self.slower, self.settled = 0, 0, 1.0, 0
+        self.weights, self.first_try = list(_SMOOTH[-1:]), True
+        self.iterations, self.solves, self.slower = 0, 0, 1.0
 
     def solve(self, margins, plan):
         """The next plan; None where the solver fails and the plan before is within limits as it is: that one is a
@@ -40,12 +65,16 @@ class _Search:
         while not found.success:
             if plan is not None and max(plan.info["shares"].values()) <= _CLEAN:
                 return None
-            if self.slower > 2 or task.duration is not None or found.status == TIME_LIMIT:
+            last = self.slower > 2 or (task.duration is not None and not self.first_try)
+            if last or found.status == TIME_LIMIT:
                 message = f"planning {task.elastic.name}: the solver stopped with {found.status!r}"
                 raise SolveError(message, found.status, trajectory=_trajectory(task, found, self.problem.flat))
-            self.slower *= 1.6
-            self.T, self.guess, self.scale = smooth(task, self.slower)
-            self.problem = self.initial = None
+            if self.first_try:
+                self.first_try = False
+            else:
+                self.slower *= 1.6
+                self.T, self.guess, self.scale = smooth(task, self.slower)
+            self.weights, self.problem, self.initial = list(_SMOOTH), None, None
             found = self._run(margins)
         self.initial = found
         motion = _trajectory(task, found, self.problem.flat)
@@ -56,7 +85,7 @@ class _Search:
     def _run(self, margins):
         if self.problem is None:
             self.problem = elastic_problem(self.task, self.task.duration or self.T, self.guess)
-        values = self.problem.given(margins, _SMOOTH[min(self.settled, len(_SMOOTH) - 1)], self.scale[-1])
+        values = self.problem.given(margins, self.weights[0], self.scale[-1])
         found = self.problem.ocp.solve(
             initial=self.initial, parameters=values, raises=False, check="off", **self.options
         )
@@ -71,7 +100,9 @@ class _Search:
         if task.duration is None and not 1.01 * LEAST < motion.duration / self.T < 0.99 * MOST:
             self.T, self.problem = motion.duration, None
             return None
-        self.settled += 1
+        if len(self.weights) > 1:
+            self.weights.pop(0)
+            return None
         return shares
 
 

@@ -17,13 +17,17 @@ def frame_pose(model, order, q, V, frame):
     """Derivatives 0..order of the homogeneous matrix of a frame in the root frame; see od.describe("frame_pose")."""
     R, p = _pose(model, q, frame)
     C = ca.SX(se3.homogeneous((R, p)))
-    return [x.reshape((4, 4)) for x in time_derivatives(ca.vec(C), order, _flow(model, q, V), cse=True)]
+    return [
+        x.reshape((4, 4)) for x in time_derivatives(ca.vec(C), order, _flow(model, q, V), cse=True, cse_follows=True)
+    ]
 
 
 @method("frame_twist", "ad", kind="ad", source=_SOURCE)
 def frame_twist(model, order, q, V, frame, representation):
     """Derivatives 0..order of the twist of a frame; see od.describe("frame_twist")."""
-    return time_derivatives(_twist(model, q, V[0], frame, representation), order, _flow(model, q, V), cse=True)
+    return time_derivatives(
+        _twist(model, q, V[0], frame, representation), order, _flow(model, q, V), cse=True, cse_follows=True
+    )
 
 
 @method("frame_jacobian", "ad", kind="ad", source=_SOURCE)
@@ -31,7 +35,7 @@ def frame_jacobian(model, order, q, V, frame, representation):
     """Derivatives 0..order of the Jacobian of a frame; see od.describe("frame_jacobian")."""
     v = ca.SX.sym("v", model.robot.nv)
     J = ca.densify(ca.jacobian(_twist(model, q, v, frame, representation), v))
-    rates = time_derivatives(ca.vec(J), order, _flow(model, q, V), cse=True)
+    rates = time_derivatives(ca.vec(J), order, _flow(model, q, V), cse=True, cse_follows=True)
     return [x.reshape((6, model.robot.nv)) for x in rates]
 
 

@@ -98,7 +98,7 @@ def eom_coefficients(model, order, q, V):
 def along(model, order, q, V, x):
     """Time derivatives 0..order of x, which depends on q and perhaps on v; V has what they need."""
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)] if V else []
-    derivatives = time_derivatives(ca.cse(ca.vec(ca.densify(x))), order, flow, cse=True)
+    derivatives = time_derivatives(ca.cse(ca.vec(ca.densify(x))), order, flow, cse=True, cse_follows=True)
     return [d.reshape(x.shape) for d in derivatives]
 
 

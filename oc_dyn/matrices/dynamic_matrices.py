@@ -40,6 +40,8 @@ def composite_bodies(model, order, q, V):
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)]
     nv = model.robot.nv
     M, C, g = composite_matrices(model, q, V[0])
-    derivatives = time_derivatives(ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True)
+    derivatives = time_derivatives(
+        ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True, cse_follows=True
+    )
     C = [x[: nv * nv].reshape((nv, nv)) for x in derivatives]
     return [M, *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in derivatives]

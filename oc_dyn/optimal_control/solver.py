@@ -94,7 +94,7 @@ def safer(name, inner, asked):
     there are none. inner: as of checked_options. asked: the caller's own, which stay."""
     if name != "ipopt" or inner.get("linear_solver", "mumps") != "mumps":
         return {}
-    own = {str(key).removeprefix("ipopt.") for key in asked or {}}
+    own = {str(key).removeprefix("ipopt.") for key in asked or ()}
     safe = {key: value for key, value in _SAFE.items() if key not in own}
     return {SAFER: inner | safe} if safe else {}
 

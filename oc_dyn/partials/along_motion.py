@@ -28,7 +28,7 @@ def along_motion(model, order, q, V, W, partials, flow=None):
         flow = [] if W is None else list(pairwise(W))
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V), *flow]
     stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in partials)))
-    derivatives = time_derivatives(stacked, order, flow, cse=True)
+    derivatives = time_derivatives(stacked, order, flow, cse=True, cse_follows=True)
     split = [[ca.sparsify(x.reshape((height, nv))) for x in ca.vertsplit(d, height * nv)] for d in derivatives]
     row = [list(x) for x in zip(*split, strict=True)]  # matrix by matrix: its time derivatives
     ad = [velocity_brackets(model, v) for v in V]
@@ -68,7 +68,7 @@ def hessians_along_motion(model, order, q, V, lams, W, hessian):
         stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in F.values())))
         motion = [(q, model.configuration_rate(q, V[0])), *pairwise(V), *flow]
         D = []
-        for derived in time_derivatives(stacked, order, motion, cse=True):
+        for derived in time_derivatives(stacked, order, motion, cse=True, cse_follows=True):
             upper = [ca.sparsify(x.reshape((nv, nv))) for x in ca.vertsplit(derived, nv * nv)]
             upper = dict(zip(F, upper, strict=True))
             D.append({**{(j, i): x.T for (i, j), x in upper.items()}, **upper})

@@ -58,15 +58,16 @@ def animate(robot: Robot, t: Numbers, q: Numbers, path: P, fps: float = 25, size
     axis.set_box_aspect((1, 1, 1))
     for label, set_label in zip("xyz", (axis.set_xlabel, axis.set_ylabel, axis.set_zlabel), strict=True):
         set_label(f"{label} [m]")
-    lines = [axis.plot([], [], [], "-o", color="C0", linewidth=2.5, markersize=4)[0] for _ in sticks]
+    line = axis.plot([], [], [], "-o", color="C0", linewidth=2.5, markersize=4)[0]
+    ends = np.array([[*stick, -1] for stick in sticks]).ravel()  # of one line, which NaN cuts into sticks
+    points = np.concatenate([points, np.full((3, len(shown), 1), np.nan)], axis=2)
     title, name = axis.set_title(""), mathtext(robot.name, 40)
 
     def show(k: int) -> None:
-        for line, ends in zip(lines, sticks, strict=True):
-            line.set_data_3d(*points[:, k, ends])
+        line.set_data_3d(*points[:, k, ends])
         title.set_text(f"{name}, t = {shown[k]:.2f} s")
 
-    write_gif(figure, [*lines, title], show, len(shown), path, int(1000 / fps))
+    write_gif(figure, [line, title], show, len(shown), path, int(1000 / fps))
     return path
 
 

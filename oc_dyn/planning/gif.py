@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..files import replacing
-from ..types import Array, Figure, Indices, StrPath
+from ..types import Figure, StrPath
 
 _COLORS = 255  # of a GIF's palette, in which one is left for "as before"
 _EXACT = 128  # of them, those that most pixels have, kept as they are; the rest stand for all other colours
-_Pixels = tuple[Indices, Array]  # places in the picture, flat, and their colours
+_Pixels = tuple[Any, Any]  # places in the picture, flat, and their colours
 
 
 def write_gif(
@@ -43,9 +43,7 @@ def write_gif(
         picture(0).save(part, save_all=True, append_images=rest, duration=duration, loop=0)
 
 
-def _drawn(
-    figure: Any, moving: Sequence[Any], show: Callable[[int], object], count: int
-) -> tuple[Array, list[_Pixels]]:
+def _drawn(figure: Any, moving: Sequence[Any], show: Callable[[int], object], count: int) -> tuple[Any, list[_Pixels]]:
     """Colours of what stays, (height, width), and of each picture those of the pixels that differ from it."""
     canvas = figure.canvas
     show(0)
@@ -68,11 +66,10 @@ def _drawn(
 
 def _colors(canvas: Any) -> Any:
     """(height, width) red, green and blue of the pixels in one number each."""
-    red, green, blue = np.moveaxis(np.asarray(canvas.buffer_rgba())[..., :3].astype(np.uint32), -1, 0)
-    return red << 16 | green << 8 | blue
+    return np.asarray(canvas.buffer_rgba()).view("<u4")[..., 0] & 0xFFFFFF
 
 
-def _palette(still: Array, changed: Sequence[_Pixels]) -> tuple[Array, Callable[[Array], Any]]:
+def _palette(still: Any, changed: Sequence[_Pixels]) -> tuple[Any, Callable[[Any], Any]]:
     """Palette (colours, 3), and a function: colours as numbers -> their places in it."""
     from PIL import Image
 
@@ -81,11 +78,11 @@ def _palette(still: Array, changed: Sequence[_Pixels]) -> tuple[Array, Callable[
     counts = np.bincount(places, np.concatenate([len(changed) * stay[1], move[1]]))
     order = np.argsort(-counts, kind="stable")
     colors, counts = colors[order], counts[order]
-    parts = np.stack([colors >> 16, colors >> 8 & 255, colors & 255], axis=1).astype(np.uint8)
-    palette = parts
+    parts = np.stack([colors & 255, colors >> 8 & 255, colors >> 16], axis=1).astype(np.uint8)
+    palette: Any = parts
     if len(parts) > _COLORS:
         often = np.repeat(parts[_EXACT:], np.ceil(np.sqrt(counts[_EXACT:])).astype(int), axis=0)
-        others = Image.fromarray(often[None]).quantize(_COLORS - _EXACT, method=Image.Quantize.MEDIANCUT)
+        others: Any = Image.fromarray(often[None]).quantize(_COLORS - _EXACT, method=Image.Quantize.MEDIANCUT)
         palette = np.concatenate([parts[:_EXACT], np.reshape(others.getpalette(), (-1, 3)).astype(np.uint8)])[:_COLORS]
     nearest = np.zeros(len(parts), np.uint8)
     for start in range(0, len(parts), 4096):

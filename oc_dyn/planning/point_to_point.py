@@ -167,10 +167,11 @@ def plan_point_to_point(
     }
     outer, inner = options
     with deadline(time_limit), watched(), _bar(progress) as bar:
+        engine = PlanSolver(solver, outer, inner, hessian, bar, solver_options)
         first, rest = braked(task, solver_options, solver)
         if first is not None:
             refuse(rest)
-        motion, checked = plan(rest, settings, PlanSolver(solver, outer, inner, hessian, bar), initial)
+        motion, checked = plan(rest, settings, engine, initial)
         if first is not None:
             motion = with_braking(first, motion, task)
             checked = motion.check()

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
-from ..optimal_control.solver import solve
+from ..optimal_control.solver import safer, solve
 from .arguments import MOST_NODES
 from .feasibility import rest_to_rest
 from .guess import resampled, smooth_motion
@@ -22,6 +22,14 @@ _TIGHTEN = 1.0008  # share of a limit between nodes from which its bound is tigh
 _CLEAN = 1.005  # share up to which a motion counts as within a limit
 _BULGE = 1.03  # share of a limit between nodes from which torques are bounded there, too
 _ROUNDS = 8
+# from a motion within the limits to the shortest time on equal pieces: multipliers by the barrier instead of 1, which
+# sends the first ten iterations to three times the duration and back; two thirds of the iterations in all
+_FASTEST = {
+    "bound_mult_init_method": "mu-based",
+    "mu_init": 1e-3,
+    "adaptive_mu_globalization": "kkt-error",
+    "alpha_for_y": "bound-mult",
+}
 _WARM = {
     "warm_start_init_point": "yes",
     "mu_init": 1e-6,
@@ -30,14 +38,17 @@ _WARM = {
     "warm_start_mult_bound_push": 1e-8,
 }
 _CAREFUL = {"mu_strategy": "monotone", "mu_init": 1e-2}
+_WARM_START, _START, _SLOW_START = "warm start", "start", "slow start, safer linear algebra"  # names of tries
 
 
 class PlanSolver:
-    """The solver with its options, the bar it moves, and a log of what it did."""
+    """The solver with its options, of which the caller `asked` for some, the bar it moves, and a log of what it did:
+    iterations of every run, and tries, [name, status, iterations]."""
 
-    def __init__(self, name, outer, inner, hessian, bar):
+    def __init__(self, name, outer, inner, hessian, bar, asked=None):
         self.name, self.outer, self.inner, self.hessian, self.bar = name, outer, inner, hessian, bar
-        self.iterations, self.status = [], None
+        self.asked = {str(key).removeprefix(f"{name}.") for key in asked or {}}
+        self.iterations, self.status, self.tries = [], None, []
         self.begun = time.perf_counter()
 
     @property
@@ -47,20 +58,28 @@ class PlanSolver:
 
     def run(self, problem, guess, margins, multipliers=None, careful=False):
         """(unknowns, multipliers) of the solution; raises SolveError. careful: the second try of ipopt."""
-        inner = dict(self.inner)
-        if self.name == "ipopt" and (multipliers is not None or careful):
-            inner.update(_WARM if multipliers is not None else _CAREFUL)
+        warm = multipliers is not None
+        inner = self._options(problem, warm, careful) if self.name == "ipopt" else self.inner
         given = {"x0": guess, **problem.given(margins)}
-        if multipliers is not None:
+        if warm:
             given |= dict(zip(("lam_x0", "lam_g0"), multipliers, strict=True))
         found = solve(problem.made.assembly, self.name, self.hessian, self.outer, inner, given, self.bar)
         self.status, self.seconds_of = found.status, found.seconds
         self.iterations.append(found.iterations)
+        what = _SLOW_START if careful else _WARM_START if warm else _START
+        self.tries.append([what, found.status, found.iterations])
         values = found.x
         done = found.success and np.all(np.isfinite(values))
         if not done or np.any(problem.unpack(values)[0] <= 0):
             raise failure(problem, values, self.status, self.iterations)
         return values, (found.lam_x, found.lam_g)
+
+    def _options(self, problem, warm, careful):
+        """Options of ipopt; those that were asked for stay, but for the barrier of a warm start and of a second try."""
+        if careful:
+            return next(iter(safer(self.name, self.inner, self.asked).values()), self.inner) | _CAREFUL
+        ours = {key: x for key, x in _FASTEST.items() if key not in self.asked} if problem.kind.mesh == "uniform" else {}
+        return self.inner | ours | (_WARM if warm else {})
 
 
 def plan(task, settings, solver, initial):
@@ -234,6 +253,7 @@ def _tightened(task, settings, solver, kinematic, initial):
     limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
     motion, checked = tighten(rounds.solve, rounds.measure, rounds.margins, **limits).result
     motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
+    motion.info["tries"] = [list(x) for x in solver.tries]
     return motion, checked
 
 

@@ -87,9 +87,10 @@ def sweep(
     name, states and controls (arrays, a row for each node). An od.Problem itself is solved for parameters by name. A
     Problem, or Solution, that is sent to a worker, also as an argument, has symbols of its own there: go by names.
     grid: list of {argument: value}, or {argument: [values]} for all combinations, the last argument the fastest.
-    executor: "serial", "processes:N", "dask:ADDRESS" or any concurrent.futures.Executor, see oc_dyn.executors. A script
-    with processes needs `if __name__ == "__main__":`. Results do not depend on it: every point gets arguments of its
-    own, so that a function may change them, as far as they can be pickled; robots and Functions are shared.
+    executor: "serial", "processes:N", "dask:N", "dask:ADDRESS" or any concurrent.futures.Executor, see
+    oc_dyn.executors. A script with processes needs `if __name__ == "__main__":`. Results do not depend on it: every
+    point gets arguments of its own, so that a function may change them, as far as they can be pickled; robots and
+    Functions are shared.
     out: file.csv or folder. Every result is written to a database, file.sqlite or sweep.sqlite in the folder, as soon
     as it is there; the table, and trajectories in the folder as KEY.npz, at the end or by od.export_sweep. The same
     sweep goes on where it was stopped, killed too; several may write to one file at once. A file, or a folder with

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from ..lie.quick import dot
 from ..lie.so3 import skew
 from ..working_axes.rotations import cross
 from ..working_axes.screws import JointScrews
@@ -83,8 +84,8 @@ class WrenchReader:
 
     def _row(self, wrench, field):
         n, f = self._carried(wrench) if self.pose else wrench
-        row = n.T @ field[0]
-        return row if f is None else row + f.T @ field[1]
+        row = dot(n, field[0])
+        return row if f is None else row + dot(f, field[1])
 
     def _carried(self, wrench):
         (R, p), (n, f) = self.pose, wrench

@@ -7,6 +7,7 @@ from typing import Any
 import casadi as ca
 
 from ..errors import ShapeError
+from ..lie.quick import quick
 from ..numbers import as_floats
 from ..types import Array, Numbers
 
@@ -39,7 +40,8 @@ class Tensor:
         for body, column in (i, j, k):
             place.append(model.coordinates[body][2] + column)
             scale *= model.rule[body][0]
-        if ca.SX(x).is_zero():
+        x = quick(x)
+        if x.is_zero():
             return
         x = scale * x if scale != 1.0 else x
         place = place[0] + model.robot.nv * place[1], place[2]

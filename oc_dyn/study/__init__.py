@@ -20,6 +20,7 @@ STUDIES = {
     "accuracy_costs": "oc_dyn.study.accuracy_costs:run",
     "ali": "oc_dyn.study.ali:run",
     "batch_peers": "oc_dyn.study.batch_peers:run",
+    "calls": "oc_dyn.study.calls:run",
     "crocoddyl": "oc_dyn.study.reach:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",

@@ -31,7 +31,7 @@ CASES = Path(__file__).with_name("cases")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _CHILD = """
 import importlib, importlib.util, json, os, sys
-root, folder, module, name, arguments, out = json.loads(sys.stdin.read())
+root, folder, module, name, arguments, out, fill = json.loads(sys.stdin.read())
 spec = importlib.util.spec_from_file_location("measured_cases", os.path.join(folder, "__init__.py"),
                                               submodule_search_locations=[folder])
 sys.modules["measured_cases"] = package = importlib.util.module_from_spec(spec)
@@ -47,6 +47,8 @@ with open(out, "w", encoding="utf-8") as file:
     try:
         for part in getattr(importlib.import_module("measured_cases." + module), name)(**arguments):
             tell(**part)
+            if fill:
+                break
     except Exception as error:
         tell(failed=f"{type(error).__name__}: {error}")
         sys.exit(1)
@@ -58,8 +60,8 @@ _MOST = 300  # characters of what a process said that a status holds
 class Case:
     """A function of a module of cases/ with its arguments, what JSON can carry.
 
-    kept: a cache of compiled code that the processes of a checkout share and that one more process fills before;
-    otherwise each has an empty one.
+    kept: a cache of compiled code and Functions that the processes of a checkout share, and that one more process fills
+    before, which ends after its first part; otherwise each has an empty one.
     """
 
     module: str
@@ -137,7 +139,7 @@ def processes(limit=LIMIT):
             cache.mkdir(exist_ok=True, mode=0o700)
             key = (str(where), case.module, case.name, json.dumps(case.arguments, sort_keys=True))
             if key not in filled:
-                _run(case, where, cache, limit)
+                _run(case, where, cache, limit, fill=True)
                 filled.add(key)
             return _run(case, where, cache, limit)
 
@@ -177,11 +179,11 @@ def environment(folder, cache):
     return {**{k: x for k, x in os.environ.items() if not k.startswith(("PYTHON", "OC_DYN"))}, **own}
 
 
-def _run(case, folder, cache, limit):
+def _run(case, folder, cache, limit, fill=False):
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "parts"
-        given = json.dumps([str(folder), str(CASES), case.module, case.name, case.arguments, str(out)])
+        given = json.dumps([str(folder), str(CASES), case.module, case.name, case.arguments, str(out), fill])
         words = [sys.executable, "-c", _CHILD]
         try:
             done = command(words, given, timeout=limit, env=environment(folder, cache), cwd=place)

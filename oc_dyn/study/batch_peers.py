@@ -1,8 +1,8 @@
 """Batches of points: od.batch on vectors beside the same loop one point a step, Pinocchio and MuJoCo.
 
-Nanoseconds a point, the least of rounds in which ours take turns; the peers' routines are called from C++, one state
-after the other, and are there for quantities that they have. Then what is exact: random programs of all instructions
-against CasADi's virtual machine, and our sine and cosine against long double.
+Nanoseconds a point: the least of rounds in which ours take turns, of the processor's time on one thread, of the clock's
+on two. The peers' routines are called from C++, one state after the other. Then what is exact: random programs of all
+instructions against CasADi's virtual machine, and our sin, cos and tanh against long double.
 """
 
 import time
@@ -22,7 +22,7 @@ from ..runs.points import bar as progress_bar
 from ..text import in_columns
 from .peers import mujoco, native
 from .peers.robots import pinocchio_model, robot
-from .random_programs import numbers, one_by_one, program, same_bits, sine_errors
+from .random_programs import errors_of_functions, numbers, one_by_one, program, same_bits
 
 ROBOTS = ("panda", "ur5", "talos")
 QUANTITIES = (  # quantity, order, routine of Pinocchio, of MuJoCo
@@ -34,29 +34,30 @@ QUANTITIES = (  # quantity, order, routine of Pinocchio, of MuJoCo
     ("forward_dynamics_partials", 0, "aba_derivatives", ""),
 )
 POINTS, ROUNDS, PROGRAMS = 4096, 31, 200
-EXACT = ("-O1", "-march=native", "-ffp-contract=off", "-DOC_DYN_LIBM")  # vectors, with the library's sines
+EXACT = ("-O1", "-march=native", "-ffp-contract=off", "-DOC_DYN_LIBM")  # vectors, with the library's functions
 FIELDS = ("robot", "quantity", "order", "instructions", "lanes", "scalar [ns]", "vectors [ns]", "ratio")
 FIELDS += ("scalar, 2 threads [ns]", "vectors, 2 threads [ns]", "Pinocchio [ns]", "MuJoCo [ns]")
 FIELDS += ("mj_inverse, mj_forward [ns]", "difference")
+ACCURACY = ("function", "numbers", "error [ulp]", "error of the C library [ulp]", "distance [ulp]")
 
 CAPTIONS = {
     "batch.csv": f"Nanoseconds a point of {POINTS} points, least of {ROUNDS} rounds. scalar: CasADi's C, one point a "
     "step, -O3; vectors: od.batch as it is. Pinocchio, MuJoCo: a call from C++, of MuJoCo the steps that the result "
     "needs or its function. difference: largest of vectors and scalar, over the largest entry of an output.",
     "programs.csv": "Random programs of all instructions, on numbers of which one in twenty is a special one: how many "
-    "results have other bits than those of CasADi's virtual machine, with the C library's sine and cosine.",
-    "sines.csv": "Largest error of our sine and cosine in units of the last place, and largest distance to those of "
-    "the C library, by range of angles.",
+    "results have other bits than those of CasADi's virtual machine, with the C library's sin, cos and tanh.",
+    "accuracy.csv": "Largest error of functions that od.batch does not leave to the C library, and the largest "
+    "distance to that one's, in units of the last place, by range of numbers.",
 }
 
 
 def run(out, quick=False, progress=None):
     """Measure; returns the tables as a text.
 
-    out: folder for batch.csv, programs.csv, sines.csv and manifest.json, see CAPTIONS. Peers that are not installed are
-    left out, and the report says so. quick: inverse dynamics of a Panda without peers, and 5 programs.
+    out: folder for batch.csv, programs.csv, accuracy.csv and manifest.json, see CAPTIONS. Peers that are not installed
+    are left out, and the report says so. quick: inverse dynamics of a Panda without peers, and 5 programs.
     """
-    out, notes = Path(out), []
+    out, notes, points = Path(out), [], 512 if quick else POINTS
     names = [name for name in (ROBOTS[:1] if quick else ROBOTS) if robot(name)]
     plan = [(name, *what) for name in names for what in (QUANTITIES[:1] if quick else QUANTITIES)]
     seeds = range(5 if quick else PROGRAMS)
@@ -64,16 +65,16 @@ def run(out, quick=False, progress=None):
         theirs = {name: {} if quick else _peers(name, notes) for name in names}
         rows = []
         for name, quantity, order, *routines in plan:
-            rows.append(_row(name, quantity, order, routines, theirs[name], 512 if quick else POINTS))
+            rows.append(_row(name, quantity, order, routines, theirs[name], points))
             bar.update()
         checked = []
         for seed in seeds:
             checked.append(_program(seed))
             bar.update()
-    sines = sine_errors(10_000 if quick else 1_000_000)
+    accuracy = [ACCURACY, *errors_of_functions(10_000 if quick else 1_000_000)]
     write_csv(out / "batch.csv", [FIELDS, *rows])
     write_csv(out / "programs.csv", [("seed", "instructions", "points", "results", "finite", "other bits"), *checked])
-    write_csv(out / "sines.csv", [("angles", "sin [ulp]", "cos [ulp]", "to the C library [ulp]"), *sines])
+    write_csv(out / "accuracy.csv", accuracy)
     totals = [sum(column) for column in zip(*checked, strict=True)]
     exact = (
         f"{len(checked)} random programs of {totals[1]} instructions: {totals[5]} of {totals[3]} results have other "
@@ -81,10 +82,9 @@ def run(out, quick=False, progress=None):
     exact += f"bits than CasADi's; {totals[4]} are finite"
     command = ["oc-dyn", "study", "batch_peers", *(["--quick"] if quick else []), "--out", out]
     facts = {"compiler": native.compiler_version(), "flags": NATIVE, "flags_of_scalar": FLAGS, "left_out": notes}
-    facts |= {"flags_beside_mujoco": "the wheel's own", "points": POINTS, "rounds": ROUNDS, "programs": exact}
+    facts |= {"flags_beside_mujoco": "the wheel's own", "points": points, "rounds": ROUNDS, "programs": exact}
     write_json(out / "manifest.json", manifest(command, **facts))
-    sines = in_columns([("angles", "sin [ulp]", "cos [ulp]", "to the C library [ulp]"), *sines])
-    return "\n".join([in_columns([FIELDS, *rows]), "", exact, "", sines, *notes])
+    return "\n".join([in_columns([FIELDS, *rows]), "", exact, "", in_columns(accuracy), *notes])
 
 
 def _peers(name, notes):
@@ -114,9 +114,10 @@ def _row(name, quantity, order, routines, theirs, points):
     least = np.full(4, np.inf)
     for _ in range(ROUNDS):
         for k, one in enumerate(runs):
-            start = time.perf_counter()
+            clock = time.perf_counter if k % 2 else time.process_time  # of one thread: not what others take of it
+            start = clock()
             one(*given, out=results[k])
-            least[k] = min(least[k], time.perf_counter() - start)
+            least[k] = min(least[k], clock() - start)
     nanoseconds = 1e9 * least / points
     scalar, scalar2, vectors, vectors2 = (f"{x:.3g}" for x in nanoseconds)
     pairs = zip(results[0], results[2], strict=True)

@@ -20,18 +20,23 @@ def program(seed):
     ops = list(WORDS.items())
     for _ in range(int(10 ** rng.uniform(0.5, 3.5))):
         op, word = ops[rng.integers(len(ops))]
-        x, y = (pool[rng.integers(first if rng.random() < 0.5 else len(pool))] for _ in range(2))
+        x = pool[rng.integers(max(0, len(pool) - 60), len(pool))]  # of the last: long chains
+        y = pool[rng.integers(first if rng.random() < 0.5 else len(pool))]
+        if rng.random() < 0.3:
+            x, y = y, x
+        if word == "COPYSIGN":
+            y = ca.fmin(y, 1.0)  # the sign of NaN is nobody's
         pool.append(ca.SX.binary(op, x, y) if word in BINARY else ca.SX.unary(op, x))
     outputs = []
     for _ in range(rng.integers(1, 4)):
-        pattern = _sparsity(rng)
-        chosen = [pool[k] for k in rng.integers(max(0, len(pool) - 400), len(pool), pattern.nnz())]
+        pattern = _sparsity(rng, 16)
+        chosen = [pool[k] for k in rng.integers(0, len(pool), pattern.nnz())]
         outputs.append(ca.SX(pattern, ca.vertcat(*chosen)) if chosen else ca.SX(*pattern.shape))
     return ca.Function(f"program{seed}", inputs, outputs)
 
 
-def _sparsity(rng):
-    rows, columns = (int(n) for n in rng.integers(0 if rng.random() < 0.1 else 1, 6, 2))
+def _sparsity(rng, most=6):
+    rows, columns = (int(n) for n in rng.integers(0 if rng.random() < 0.1 else 1, most, 2))
     if rng.random() < 0.5:
         return ca.Sparsity.dense(rows, columns)
     places = np.argwhere(rng.random((rows, columns)) < 0.6)
@@ -72,29 +77,30 @@ def same_bits(x, y):
     return (x.view(np.int64) == y.view(np.int64)) | (np.isnan(x) & np.isnan(y))
 
 
-def sine_errors(count):
-    """Rows (range, largest error of sin and of cos of od.batch, largest distance to the C library's), in units of the
-    last place; errors against long double, empty where that is no longer than double. count: angles of a range."""
+def errors_of_functions(count):
+    """Rows (function, range, largest error of od.batch, of the C library, largest distance of the two) of what od.batch
+    does not leave to the library, in units of the last place; errors are against long double, and empty where that is
+    no longer than double. count: numbers of a range."""
     x, rng = ca.SX.sym("x"), np.random.default_rng(0)
-    run = batch(ca.Function("sines", [x], [ca.sin(x), ca.cos(x)]), fallback=False)
     near = rng.integers(-41_000, 41_000, count) * (np.pi / 2)
-    ranges = {
+    angles = {
         "to pi/4": rng.uniform(-np.pi / 4, np.pi / 4, count),
         "to 7": rng.uniform(-7, 7, count),
         "to 65536": rng.uniform(-65536, 65536, count),
-        "multiples of pi/2, 3 ulp around": near + rng.integers(-3, 4, count) * np.spacing(near),
+        "3 ulp around multiples of pi/2": near + rng.integers(-3, 4, count) * np.spacing(near),
         "1e-300 to 1e4, logarithmic": 10 ** rng.uniform(-300, 4, count),
     }
+    sizes = {"to 1": rng.uniform(-1, 1, count), "to 23": rng.uniform(-23, 23, count)}
+    sizes["1e-300 to 1e3, logarithmic"] = 10 ** rng.uniform(-300, 3, count)
     rows = []
-    for name, angles in ranges.items():
-        results = [y[0] for y in run(angles[None])]
-        longer = angles.astype(np.longdouble)
-        exact = [g(longer) for g in (np.sin, np.cos)]
-        ours = [f"{_ulps(y, z):.3f}" for y, z in zip(results, exact, strict=True)]
-        known = ours if np.finfo(np.longdouble).eps < 1e-18 else ["", ""]
-        usual = [g(ca.DM(angles)).full()[:, 0] for g in (ca.sin, ca.cos)]  # numpy has its own
-        library = max(_ulps(y, z) for y, z in zip(results, usual, strict=True))
-        rows.append((name, *known, f"{library:.0f}"))
+    for name, ranges in (("sin", angles), ("cos", angles), ("tanh", sizes)):
+        run = batch(ca.Function(name, [x], [getattr(ca, name)(x)]), fallback=False)
+        for title, numbers_ in ranges.items():
+            ours, usual = run(numbers_[None])[0], getattr(ca, name)(ca.DM(numbers_)).full()[:, 0]
+            exact = getattr(np, name)(numbers_.astype(np.longdouble))
+            longer = np.finfo(np.longdouble).eps < 1e-18
+            errors = [f"{_ulps(y, exact):.3f}" if longer else "" for y in (ours, usual)]
+            rows.append((name, title, *errors, f"{_ulps(ours, usual):.0f}"))
     return rows
 
 

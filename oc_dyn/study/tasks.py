@@ -8,6 +8,7 @@ worse, and the largest share of any limit, looked at between nodes, tells whethe
 
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 from ..files import write_csv
 from ..runs.manifest import git_state, manifest, write_json
@@ -16,18 +17,24 @@ from ..text import in_columns
 from . import apart
 from .cases.tasks import drawn
 
-TASKS, QUICK, RUNS = 60, (0, 1), 2
+TASKS, QUICK = 60, (0, 1)
+RUNS = (False, True)  # whether what was built before is kept
 CHANGED = 1e-4  # of the objective
 SLOWER = 1.1  # of CPU seconds, where no time before was as long
+ONCE = 1.25  # of those that are measured once
 OF_TASK = ("robot", "kind", "continuity", "nodes", "mesh", "objective", "speeds")
-SIDE = ("T", "objective value", "iterations", "CPU", "CPU longest", "first CPU", "worst", "nodes found", "status")
-FIELDS = ("task", *OF_TASK, "verdict", "change", "ratio", *(f"{who} {k}" for who in ("before", "now") for k in SIDE))
+SIDE = ("T", "objective value", "iterations", "CPU", "CPU longest", "first CPU", "later CPU", "worst", "nodes found")
+SIDE += ("status",)
+FIELDS = ("task", *OF_TASK, "verdict", "change", "ratio", "first ratio", "later ratio")
+FIELDS += tuple(f"{who} {k}" for who in ("before", "now") for k in SIDE)
 SHOWN = ("task", "robot", "kind", "continuity", "nodes", "mesh", "objective", "speeds", "before T", "now T")
-SHOWN += ("before CPU", "now CPU", "ratio", "verdict")
+SHOWN += ("before CPU", "now CPU", "ratio", "first ratio", "later ratio", "verdict")
 CAPTIONS = {
-    "tasks.csv": "T: duration [s]; CPU: least seconds of the processor of a plan, the longest, and that of the first "
-    "plan in a process; worst: largest share of a limit, at nodes and between; change: of the objective, relative; "
-    "ratio: of CPU, now over before; slower: above 1.1 and longer than any time before.",
+    "tasks.csv": "T: duration [s]; CPU: least and longest seconds of the processor of a plan, once all is built; first "
+    "CPU: of a process up to its first plan, with imports; later CPU: the same with what was built before; worst: "
+    "largest share of a limit, at nodes and between; change: of the objective, relative; ratio, first ratio, later "
+    "ratio: of CPU, now over before; slower: that is above 1.1, and the least time now longer than any before; slower "
+    "at first, slower later: that is above 1.25.",
     "runs.csv": apart.RUNS,
 }
 
@@ -45,11 +52,11 @@ def run(out, quick=False, progress=None, against=None, only=None):
     with bar(progress, len(numbers), "tasks", " tasks") as moved, apart.runs(out, earlier, quick) as one:
         for number in numbers:
             moved.set_postfix_str(named(number))
-            case = apart.Case("tasks", "task", {"number": number})
-            turns = [(who, k) for k in range(RUNS) for who in sides]
+            turns = [(who, k) for k in range(len(RUNS)) for who in sides]
             told: dict[str, list] = {who: [] for who in sides}
             for who, k in turns:
                 if not told[who] or told[who][-1].done:
+                    case = apart.Case("tasks", "task", {"number": number}, kept=RUNS[k])
                     told[who].append(one(named(number), who, k, case, sides[who]))
             rows.append(compared(number, {who: summed(x) for who, x in told.items()}))
             moved.update()
@@ -73,10 +80,11 @@ def summed(runs):
     status = next((run.status for run in runs if not run.done), "done")
     if first is None:
         return {"status": status}
+    firsts = [p["whole"] for p in plans if p["part"] == "first"]
     cpu = [p["cpu"] for p in plans if p["part"] == "again"] or [first["cpu"]]
     found = {"T": first["T"], "objective value": first["objective"], "iterations": first["iterations"]}
-    found |= {"CPU": min(cpu), "CPU longest": max(cpu), "first CPU": first["cpu"], "worst": first["worst"]}
-    return {**found, "nodes found": first["nodes"], "status": status}
+    found |= {"CPU": min(cpu), "CPU longest": max(cpu), **dict(zip(("first CPU", "later CPU"), firsts, strict=False))}
+    return {**found, "worst": first["worst"], "nodes found": first["nodes"], "status": status}
 
 
 def compared(number, sides):
@@ -92,12 +100,17 @@ def compared(number, sides):
             verdicts = ["both fail" if not any(solved) else "lost" if solved[0] else "gained"]
         else:
             change = (now["objective value"] - before["objective value"]) / max(abs(before["objective value"]), 1e-12)
-            ratio = now["CPU"] / before["CPU"]
-            row |= {"change": f"{change:.1e}", "ratio": f"{ratio:.3g}"}
+            row["change"] = f"{change:.1e}"
             if abs(change) > CHANGED:
                 verdicts.append("better" if change < 0 else "worse")
-            if ratio > SLOWER and now["CPU"] > before["CPU longest"]:
+            row["ratio"] = f"{now['CPU'] / before['CPU']:.3g}"
+            if now["CPU"] > max(SLOWER * before["CPU"], before["CPU longest"]):
                 verdicts.append("slower")
+            for when, verdict in (("first", "slower at first"), ("later", "slower later")):
+                if f"{when} CPU" in before.keys() & now.keys():
+                    ratio = now[f"{when} CPU"] / before[f"{when} CPU"]
+                    row[f"{when} ratio"] = f"{ratio:.3g}"
+                    verdicts += [verdict] if ratio > ONCE else []
     row["verdict"] = "; ".join(verdicts)
     return row
 
@@ -111,8 +124,8 @@ def report(rows, counts):
     """The rows with a verdict, and how many have each."""
     told = [row for row in rows if row["verdict"] not in ("", "both fail")] or rows[:10]
     table = in_columns([SHOWN, *([row.get(k, "") for k in SHOWN] for row in told)])
-    ratios = sorted(float(row["ratio"]) for row in rows if row.get("ratio"))
-    middle = f"; CPU now over before: median {ratios[len(ratios) // 2]:.3g}, largest {ratios[-1]:.3g}" if ratios else ""
+    ratios = [float(row["ratio"]) for row in rows if row.get("ratio")]
+    middle = f"; CPU now over before: median {median(ratios):.3g}, largest {max(ratios):.3g}" if ratios else ""
     return f"{table}\n{len(rows)} tasks: {', '.join(f'{n} {what}' for what, n in counts.items())}{middle}"
 
 

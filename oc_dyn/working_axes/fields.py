@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from .rotations import cross
+from ..lie.quick import dot, quick
+from .rotations import cross, square_matrix
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ def acceleration_matrix(w, wd):
 def acceleration_matrix_of(products, wd):
     """The acceleration matrix from the products xx, yy, zz, xy, xz, yz of the components of w."""
     xx, yy, zz, xy, xz, yz = products
-    return ca.vertcat(
-        ca.horzcat(-(yy + zz), xy - wd[2], xz + wd[1]),
-        ca.horzcat(xy + wd[2], -(xx + zz), yz - wd[0]),
-        ca.horzcat(xz - wd[1], yz + wd[0], -(xx + yy)),
+    return square_matrix(
+        (-(yy + zz), xy - wd[2], xz + wd[1]),
+        (xy + wd[2], -(xx + zz), yz - wd[0]),
+        (xz - wd[1], yz + wd[0], -(xx + yy)),
     )
 
 
@@ -62,25 +63,23 @@ def newton_euler(m, h, P, a, U):
         P[2, 2] * U[0, 2] - P[0, 0] * U[2, 0] + P[1, 2] * U[0, 1] - P[0, 1] * U[2, 1] + P[0, 2] * (U[0, 0] - U[2, 2]),
         P[0, 0] * U[1, 0] - P[1, 1] * U[0, 1] + P[0, 2] * U[1, 2] - P[1, 2] * U[0, 2] + P[0, 1] * (U[1, 1] - U[0, 0]),
     )
-    return m * a + U @ h, ca.cross(h, a) + moment
+    return m * a + U @ h, quick(ca.cross(h, a)) + moment
 
 
 def spread(K):
     """trace(K) 1 - K: with K = sum v r^T the moment sum r x (w x v) is spread(K) w."""
     xx, yy, zz = K[1, 1] + K[2, 2], K[0, 0] + K[2, 2], K[0, 0] + K[1, 1]
-    return ca.vertcat(
-        ca.horzcat(xx, -K[0, 1], -K[0, 2]), ca.horzcat(-K[1, 0], yy, -K[1, 2]), ca.horzcat(-K[2, 0], -K[2, 1], zz)
-    )
+    return square_matrix((xx, -K[0, 1], -K[0, 2]), (-K[1, 0], yy, -K[1, 2]), (-K[2, 0], -K[2, 1], zz))
 
 
 def axial(K):
     """Twice the axial vector of a matrix: with K = sum y r^T it is sum r x y."""
-    return ca.vertcat(K[2, 1] - K[1, 2], K[0, 2] - K[2, 0], K[1, 0] - K[0, 1])
+    return quick(ca.vertcat(K[2, 1] - K[1, 2], K[0, 2] - K[2, 0], K[1, 0] - K[0, 1]))
 
 
 def product(s, wrench):
     """Generalised force of wrenches on the motions s."""
-    return s[0].T @ wrench[0] + s[1].T @ wrench[1]
+    return dot(s[0], wrench[0]) + dot(s[1], wrench[1])
 
 
 def plus(a, b):
@@ -90,5 +89,5 @@ def plus(a, b):
 
 def turned_by(s, wrench):
     """What a wrench gains as the points it acts on are moved by s."""
-    n, f = (ca.repmat(x, 1, s[0].shape[1]) for x in wrench)
-    return ca.cross(s[0], n, 1) + ca.cross(s[1], f, 1), ca.cross(s[0], f, 1)
+    n, f = (x if s[0].shape[1] == 1 else ca.repmat(x, 1, s[0].shape[1]) for x in wrench)
+    return quick(ca.cross(s[0], n, 1)) + quick(ca.cross(s[1], f, 1)), quick(ca.cross(s[0], f, 1))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from ..lie.quick import quick
 from ..lie.so3 import skew
 from ..model.inertia import casadi_value
 from .rotations import PlaneRotation, cross
@@ -22,11 +23,11 @@ class Placement:
 
     def inward(self, X):
         """Columns given in the parent's axes, in the body's."""
-        return self.R.T @ X
+        return quick(self.R.T @ X)
 
     def outward(self, X):
         """Columns given in the body's axes, in the parent's."""
-        return self.R @ X
+        return quick(self.R @ X)
 
     def wrench(self, N, F):
         """Columns of moments and forces, as `outward`, about the parent's origin."""
@@ -42,11 +43,11 @@ class BodyPlacement(Placement):
 
     def inward(self, X):
         """Columns of the parent's axes in the axes of the body."""
-        return self.turn.inward(self.R.T @ X)
+        return self.turn.inward(quick(self.R.T @ X))
 
     def outward(self, X):
         """Columns of the body's axes in the axes of the parent."""
-        return self.R @ self.turn.outward(X)
+        return quick(self.R @ self.turn.outward(X))
 
     def twist(self, w, u):
         """Columns of angular and linear parts of motions of the parent, of the body's origin in its axes."""
@@ -130,4 +131,4 @@ def sparse(x):
 
 def upper_mirrored(A):
     """A symmetric matrix from its upper half, so that the lower half costs nothing."""
-    return ca.triu2symm(ca.triu(A))
+    return quick(ca.triu2symm(ca.triu(A)))

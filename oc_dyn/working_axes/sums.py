@@ -6,6 +6,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from ..lie.quick import quick
 from ..lie.so3 import skew
 from ..model.inertia import casadi_value
 from .fields import axial, spread
@@ -52,14 +53,14 @@ class MassIntegrals:
             X, H = skew(p), skew(h)
             x["T"] = upper_mirrored(frame.R @ x["T"] @ frame.R.T - X @ H - H @ X - m * (X @ X))
         if "P" in x:
-            across = h @ p.T
-            x["P"] = upper_mirrored(frame.R @ x["P"] @ frame.R.T + across + across.T + m * (p @ p.T))
+            across = quick(h @ p.T)
+            x["P"] = upper_mirrored(quick(frame.R @ x["P"] @ frame.R.T) + across + across.T + m * (p @ p.T))
         x["h"] = h + m * p
         if "n" in x:
             x["n"], x["f"] = frame.wrench(x["n"], x["f"])
         if "k" in x:
             x["k"], L = frame.wrench(x["k"], x["L"])
-            x["J"], x["L"] = frame.R @ x["J"] @ frame.R.T + L @ p.T, L
+            x["J"], x["L"] = quick(frame.R @ x["J"] @ frame.R.T) + L @ p.T, L
         if "K" in x:
             x["K"], x["l"] = moved_flow(frame, x["K"], x["l"])
         if "K" in x and drift is not None:
@@ -132,13 +133,13 @@ class Flow:
 def moved_flow(frame, K, l):
     """K, l as above about the parent's origin, by the same observer."""
     l = frame.outward(l)
-    return frame.R @ K @ frame.R.T + l @ frame.p.T, l
+    return quick(frame.R @ K @ frame.R.T) + l @ frame.p.T, l
 
 
 def rigid_flow(v, m, h, P):
     """(K, l) of a velocity field v of points that move as one body."""
     w, u = v
-    return u @ h.T + skew(w) @ P, m * u + ca.cross(w, h)
+    return quick(u @ h.T) + skew(w) @ P, m * u + quick(ca.cross(w, h))
 
 
 class CompositeSums:

@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -51,6 +52,12 @@ def killer(number):
 
 def environment(name):
     return os.environ.get(name)
+
+
+def worker(seconds):
+    """The process and thread that this runs in, and how many threads its libraries may use."""
+    time.sleep(seconds)
+    return os.getpid(), threading.get_ident(), os.environ.get("OMP_NUM_THREADS")
 
 
 def slow(x):

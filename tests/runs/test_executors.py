@@ -2,11 +2,15 @@
 
 import concurrent.futures
 import functools
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import warnings
 from contextlib import closing
 from pathlib import Path
 
@@ -35,10 +39,14 @@ def collected(*arguments, **options):
 def test_executors_are_named():
     assert checked("serial") == ("serial", None)
     assert checked("processes:3") == ("processes", 3)
-    assert checked("dask:tcp://10.0.0.1:8786") == ("dask", "tcp://10.0.0.1:8786")
-    for wrong in ("processes", "processes:0", "processes:x", "threads", "dask:", "serial:2", None, 2):
-        with pytest.raises(ShapeError, match=r"processes:N"):
-            checked(wrong)
+    assert checked("dask:2") == ("dask", 2)
+    for address in ("tcp://10.0.0.1:8786", "tls://scheduler.here:8786", "localhost:8786", "[::1]:8786", "inproc://1/2/3"):
+        assert checked(f"dask:{address}") == ("dask", address)
+    wrong = ["processes", "processes:0", "processes:x", "threads", "serial:2", None, 2]
+    wrong += ["dask", "dask:", "dask:0", "dask:-2", "dask:x", "dask:2.5", "dask:2:3x", "dask:123456", "Dask:2"]
+    for executor in wrong:
+        with pytest.raises(ShapeError, match=r'"processes:N" or "dask:N"'):
+            checked(executor)
 
 
 def test_results_and_errors_in_any_executor():
@@ -160,7 +168,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
 @pytest.mark.sample("processes:2")
-@pytest.mark.parametrize("executor", ["serial", "processes:2"])
+@pytest.mark.parametrize("executor", ["serial", "processes:2", "dask:2"])
 def test_ctrl_c_and_kill_leave_what_is_done(tmp_path, executor):
     out, script = tmp_path / "s.csv", tmp_path / "stopped.py"
     script.write_text(STOPPED)
@@ -266,6 +274,92 @@ def test_what_cannot_be_swept_is_told(tmp_path):
 
 
 @pytest.mark.slow
+def test_dask_starts_workers_of_one_thread_and_leaves_nothing(monkeypatch, tmp_path):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("PYTHONHASHSEED", "0")  # which Dask changes
+    before, threads = dict(os.environ), {x.name for x in threading.enumerate()}
+    points = [(1.0,), (4.0,), (-1.0,), ("x",)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a port that is taken
+        found = collected(P.root, points, "dask:2")
+    assert [found[k][0] for k in range(4)] == [1.0, 2.0, None, None]
+    assert isinstance(found[2][1], ValueError)
+    assert isinstance(found[3][1], TypeError)
+    told = [result for result, _ in collected(P.worker, [(0.2,)] * 8, "dask:2").values()]
+    assert len({process for process, *_ in told}) == 2
+    assert len({(process, thread) for process, thread, _ in told}) == 2
+    assert {variable for *_, variable in told} == {"1"}
+    assert dict(os.environ) == before
+    assert not any(alive(process) for process, *_ in told)
+    assert not {x.name for x in threading.enumerate() if "IO loop" in x.name or "Nanny" in x.name} - threads
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dask_starts_nothing_for_nothing():
+    pytest.importorskip("distributed")
+    assert collected(P.root, [], "dask:2") == {}
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_dask_ends_its_workers_when_results_are_not_taken():
+    pytest.importorskip("distributed")
+    with closing(completed(P.worker, [(0.0,), (60.0,), (60.0,)], "dask:2")) as done:
+        _, (process, *_), _ = next(done)
+        start = time.perf_counter()
+    assert time.perf_counter() - start < 30
+    assert not alive(process)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_dask_runs_points_of_killed_workers_again_and_gives_up_those_that_kill(tmp_path):
+    pytest.importorskip("distributed")
+    found = collected(P.killed_once, [(k, str(tmp_path), 3) for k in range(6)], "dask:2")
+    assert {k: result for k, (result, _) in found.items()} == {k: k * k for k in range(6)}
+    assert (tmp_path / "3").exists()
+    found = collected(P.killer, [(k,) for k in range(5)], "dask:2", name=lambda k: f"arm of {k} bodies")
+    assert {k for k, (_, error) in found.items() if error is not None} == {2}
+    assert isinstance(found[2][1], SolveError)
+    assert "arm of 2 bodies: its worker process ended 3 times" in str(found[2][1])
+    assert [found[k][0] for k in (0, 1, 3, 4)] == [0, 1, 9, 16]
+
+
+UNGUARDED = """
+import points_of_tests as P
+from oc_dyn.executors import completed
+print(list(completed(P.root, [(1.0,)], "dask:1")))
+"""
+
+
+@pytest.mark.slow
+def test_dask_in_a_script_without_guard_is_told(tmp_path):
+    pytest.importorskip("distributed")
+    (tmp_path / "script.py").write_text(UNGUARDED)
+    command = [sys.executable, tmp_path / "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120, check=False)
+    assert done.returncode == 1
+    assert "SolveError: executor dask:1: no workers" in done.stderr
+    assert 'if __name__ == "__main__":' in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_sweep_by_dask_is_that_of_processes(tmp_path):
+    pytest.importorskip("distributed")
+    panda = od.robots.panda()
+    plan, grid = functools.partial(od.plan_point_to_point, panda, nodes=10), grid_of(panda, 3)
+    apart, serial = od.sweep(plan, grid, executor="dask:2", out=tmp_path / "plans"), od.sweep(plan, grid)
+    assert apart.failed == [] == serial.failed
+    for a, b in zip(apart.results, serial.results, strict=True):
+        assert np.array_equal(a.pieces, b.pieces)
+        assert a.robot is panda
+    again = od.sweep(plan, grid, executor="dask:2", out=tmp_path / "plans")  # nothing is left to do
+    assert again.seconds == pytest.approx(apart.seconds, rel=1e-5)
+
+
+@pytest.mark.slow
 def test_dask_loses_nothing_when_a_worker_is_killed(tmp_path):
     distributed = pytest.importorskip("distributed")
     settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
@@ -292,10 +386,11 @@ def test_dask_without_scheduler_is_told():
         collected(P.root, [(1.0,)], "dask:nonsense://x")
 
 
-def test_dask_that_is_not_installed_is_told(monkeypatch):
+@pytest.mark.parametrize("where", ["tcp://127.0.0.1:1", "2"])
+def test_dask_that_is_not_installed_is_told(monkeypatch, where):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(SolveError, match=r"oc-dyn\[distributed\]"):
-        collected(P.root, [(1.0,)], "dask:tcp://127.0.0.1:1")
+        collected(P.root, [(1.0,)], f"dask:{where}")
 
 
 # -- helpers -------------------------------------------------------------------------------------------------------
@@ -324,6 +419,14 @@ def wait_until(is_so, seconds=20):
     while not is_so():
         assert time.perf_counter() < end, "waited in vain"
         time.sleep(0.05)
+
+
+def alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def group_lives(group):

@@ -13,10 +13,11 @@ from oc_dyn.study.cases import robots
 from oc_dyn.study.cases import tasks as cases
 
 
-def told(T=1.0, cpu=(1.0, 1.1), objective=None, status="done"):
-    first = {"part": "first", "value": 9.0, "cpu": 3.0, "T": T, "iterations": 20, "status": "Solve_Succeeded"}
-    first |= {"objective": T if objective is None else objective, "nodes": 20, "worst": 1.0}
-    return Told(status, [first, *({"part": "again", "value": x, "cpu": x} for x in cpu)], 5.0)
+def told(T=1.0, cpu=(1.0, 1.1), objective=None, first=3.0):
+    row = {"part": "first", "value": 9.0, "cpu": first, "whole": first + 0.3, "T": T, "iterations": 20}
+    row |= {"status": "Solve_Succeeded", "nodes": 20, "worst": 1.0}
+    row["objective"] = T if objective is None else objective
+    return Told("done", [row, *({"part": "again", "value": x, "cpu": x} for x in cpu)], 5.0)
 
 
 FAILED = Told("SolveError: infeasible", [], 2.0)
@@ -71,6 +72,9 @@ def test_limits_that_a_file_has_not_are_made_up_and_others_stay():
     ([told(), told()], [told(cpu=(1.3, 1.4)), told(cpu=(1.25, 1.3))], "slower"),
     ([told(), told(cpu=(1.2, 1.4))], [told(cpu=(1.3, 1.4)), told(cpu=(1.25, 1.3))], ""),  # before it took as long once
     ([told()], [told(T=1.01, cpu=(2.0, 2.0))], "worse; slower"),
+    ([told()], [told(first=3.5)], ""),
+    ([told()], [told(first=4.0)], "slower at first"),
+    ([told(), told()], [told(), told(first=4.0)], "slower later"),
     ([told()], [FAILED], "lost"),
     ([FAILED], [told()], "gained"),
     ([FAILED], [FAILED], "both fail"),
@@ -96,13 +100,14 @@ def test_the_study(tmp_path, monkeypatch):
     (earlier / "oc_dyn" / "__init__.py").write_text("")
     asked = []
 
-    def run(case, folder, *_):
-        asked.append((case.arguments["number"], folder == earlier))
+    def run(case, folder, cache, limit, fill=False):
+        if not fill:
+            asked.append((case.arguments["number"], folder == earlier))
         return told(T=1.0 if folder == earlier or case.arguments["number"] else 0.9)
 
     monkeypatch.setattr(apart, "_run", run)
     report = tasks.run(tmp_path / "out", quick=True, progress=False, against=earlier)
-    assert asked == [(k, side) for k in tasks.QUICK for _ in range(tasks.RUNS) for side in (True, False)]
+    assert asked == [(k, side) for k in tasks.QUICK for _ in tasks.RUNS for side in (True, False)]
     assert report.splitlines()[-1].startswith("2 tasks: 1 better, 1 same; CPU now over before: median 1, largest 1")
     with open(tmp_path / "out" / "tasks.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

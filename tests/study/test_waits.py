@@ -3,12 +3,16 @@
 import json
 from dataclasses import replace
 
+import casadi as ca
+import numpy as np
 import pytest
 
 import oc_dyn as od
 from oc_dyn import cli
 from oc_dyn.study import apart, waits
 from oc_dyn.study.apart import Case, Told
+from oc_dyn.study.cases import calls as cases_of_calls
+from oc_dyn.study.cases import plans, timing
 from oc_dyn.study.waits.lines import Line, lines
 from oc_dyn.study.waits.tables import rows_of
 
@@ -94,6 +98,21 @@ def test_caches_are_empty_or_kept(cases, earlier):
     assert theirs != kept[0]
 
 
+def test_a_cache_is_filled_once_by_a_process_of_one_part(cases, monkeypatch):
+    runs, run = [], apart._run
+
+    def noted(case, folder, cache, limit, fill=False):
+        found = run(case, folder, cache, limit, fill)
+        runs.append((fill, len(found.parts)))
+        return found
+
+    monkeypatch.setattr(apart, "_run", noted)
+    with apart.processes() as measure:
+        for _ in range(2):
+            measure(Case("some", "good", kept=True))
+    assert runs == [(True, 1), (False, 2), (False, 2)]
+
+
 def test_what_is_no_earlier_checkout_is_refused(tmp_path):
     with pytest.raises(od.ShapeError, match="has no folder oc_dyn"):
         apart.checkout(tmp_path)
@@ -170,7 +189,7 @@ def small(cases, monkeypatch):
     monkeypatch.setattr(waits, "lines", lambda: [replace(line, quick=True) for line in lines])
     asked = []
 
-    def run(case, folder, *_):
+    def run(case, folder, *_, **__):
         asked.append((case.name, folder))
         return told(first=1.0)
 
@@ -225,3 +244,38 @@ def test_quick_study(tmp_path, capsys):
     assert "Panda, ready, torque rate 0.3, 20 nodes" in shown
     rows = (tmp_path / "waits.csv").read_text(encoding="utf-8")
     assert "T 1.032370 s" in rows
+
+
+def test_parts_of_calls():
+    calls = []
+    row = timing.one("a sample", lambda: calls.append(1), 5, rounds=3, unit="ns", samples=10)
+    assert len(calls) == 16  # one before the rounds
+    assert (row["part"], row["unit"]) == ("a sample", "ns")
+    assert 0 <= row["cpu"]
+    assert 0 < row["value"]
+
+
+def test_a_batch_is_compared_with_calls():
+    f = od.function(od.robots.planar_2r(), "inverse_dynamics", order=1)
+    given = cases_of_calls.arguments(f, 3)
+    calls = [f(*(x[:, k] for x in given)) for k in range(3)]
+    found = tuple(np.hstack([np.array(c[i]) for c in calls]) for i in range(2))
+    assert cases_of_calls.largest_difference(found, calls) == 0
+    found[1][0, 2] += 1e-3
+    right = 1e-3 / np.abs(found[1]).max()
+    assert cases_of_calls.largest_difference(found, calls) == pytest.approx(right, rel=1e-2)
+
+
+def test_hessians_of_stages_are_counted_beside_ad():
+    ocp = od.Problem(3, 1.0)
+    x, u = ocp.state("x", 2), ocp.control("u")
+    ocp.rate(x, ca.vertcat(x[1], u - ca.sin(x[0])))
+    ocp.minimize(integral=u**2)
+    asked, options = plans.problem_of(lambda: ocp.solve(method="rk4"))
+    assert (asked, options) == (ocp, {"method": "rk4"})
+    rows = {row["part"]: row["value"] for row in plans.stage_counts(asked, "rk4")}
+    kind = max((g.kind for g in ocp.transcribed("rk4").assembly.groups), key=lambda k: k.hessian.n_instructions())
+    assert rows["Hessian"] == kind.hessian.n_instructions()
+    f, given = plans.hessian_by_ad(kind), [np.full(kind.hessian.size_in(k), 0.3 + k) for k in range(6)]
+    assert np.allclose(np.array(f(*given)), np.array(kind.hessian(*given)), rtol=1e-12, atol=1e-12)
+    assert ocp.solve(check="off").success  # as it was

@@ -48,4 +48,6 @@ def all_of(od, r, orders=range(5)):
 
 
 def _count(f):
-    return f"{f.n_instructions()} instructions"
+    from oc_dyn.study.memory import peak
+
+    return f"{f.n_instructions()} instructions, {peak() or 0:.0f} MB at most so far"

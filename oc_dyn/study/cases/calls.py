@@ -13,7 +13,7 @@ import numpy as np
 import oc_dyn as od
 
 from . import robots
-from .timing import each, quiet, timed
+from .timing import one, quiet, timed
 
 BATCHED = {  # quantity, order
     "inverse dynamics": ("inverse_dynamics", 0),
@@ -38,10 +38,10 @@ def batch(what, threads=1, samples=100_000, robot="panda"):
     f = od.function(robots.robot(robot), quantity, order=order)
     built, run = timed("built and compiled", lambda: od.batch(f, threads=threads))
     given = arguments(f, samples)
-    seconds = each(lambda: run(*given), 1, 9)
+    row = one("a sample", lambda: run(*given), 1, 9, "ns", samples=samples)
     few = [x[:, :50] for x in given]
     error = largest_difference(run(*few), [f(*(x[:, k] for x in few)) for k in range(50)])
-    yield {"part": "a sample", "value": 1e9 * seconds / samples, "unit": "ns", "told": f"off by {error:.1e}"}
+    yield row | {"told": f"off by {error:.1e}"} | ({"cpu": None} if threads > 1 else {})
     yield built
 
 
@@ -63,10 +63,10 @@ def single(robot, quantity="inverse_dynamics"):
     import casadi as ca
 
     plain = ca.Function(f)
-    for part, call, calls in (("CasADi alone", plain, 200), ("RobotFunction", f, 200), ("numpy_call", None, 20_000)):
+    for part, call, calls in (("numpy_call", None, 20_000), ("RobotFunction", f, 200), ("CasADi alone", plain, 200)):
         if call is None:
             call = od.numpy_call(od.compile(f))
-        yield {"part": part, "value": 1e6 * each(lambda call=call: call(*given), calls), "unit": "us"}
+        yield one(part, lambda call=call: call(*given), calls)
 
 
 def demo():
@@ -92,12 +92,12 @@ def side_by_side(executor, motions=16, nodes=30):
     """
     quiet()
     r = robots.robot("panda")
-    one = partial(od.plan_point_to_point, nodes=nodes, check="off", progress=False, scale={"dtau": 0.3})
+    plan = partial(od.plan_point_to_point, nodes=nodes, check="off", progress=False, scale={"dtau": 0.3})
     points = [(r, *robots.ends(r, seed)) for seed in range(motions)]
     with workers(executor) as there:
-        list(od.executors.completed(one, points[:2], there))
+        list(od.executors.completed(plan, points[:2], there))
         begun = time.perf_counter()
-        done = list(od.executors.completed(one, points, there))
+        done = list(od.executors.completed(plan, points, there))
         seconds = time.perf_counter() - begun
     failed = sum(error is not None for _, _, error in done)
     yield {"part": f"{motions} motions", "value": seconds, "unit": "s", "told": f"{failed} failed"}

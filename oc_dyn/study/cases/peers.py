@@ -8,7 +8,7 @@ import numpy as np
 import oc_dyn as od
 
 from . import plans, robots
-from .timing import each, quiet, timed, twice
+from .timing import one, quiet, timed, twice
 
 
 def opti(ends, kind, nodes, continuity=3):
@@ -94,8 +94,7 @@ def ruckig(ends):
         for task.target_position in goals:
             otg.calculate(task, motion)
 
-    seconds = each(work, 100) / 2
-    yield {"part": "again", "value": seconds, "unit": "s", "cpu": seconds, "told": "no torques; jerk jumps"}
+    yield one("again", work, 100, unit="s", told="no torques; jerk jumps", samples=2)
 
 
 def toppra(points=100):
@@ -126,8 +125,7 @@ def pinocchio(robot):
 
     model = pinocchio_model(robot)
     data, given = model.createData(), list(np.random.default_rng(0).uniform(-1, 1, (3, model.nv)))
-    seconds = each(lambda: pin.rnea(model, data, *given), 20_000)
-    yield {"part": "numpy_call", "value": 1e6 * seconds, "unit": "us", "told": "rnea"}
+    yield one("numpy_call", lambda: pin.rnea(model, data, *given), 20_000, told="rnea")
 
 
 def mujoco(robot):
@@ -139,5 +137,4 @@ def mujoco(robot):
     made = model(robots.robot(robot))
     data = mj.MjData(made)
     data.qpos[:], data.qvel[:], data.qacc[:] = np.random.default_rng(0).uniform(-1, 1, (3, made.nv))
-    seconds = each(lambda: mj.mj_inverse(made, data), 20_000)
-    yield {"part": "numpy_call", "value": 1e6 * seconds, "unit": "us", "told": "mj_inverse"}
+    yield one("numpy_call", lambda: mj.mj_inverse(made, data), 20_000, told="mj_inverse")

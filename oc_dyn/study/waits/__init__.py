@@ -21,8 +21,8 @@ from .tables import FIELDS, SHOWN, rows_of, shown
 MOST = 150.0  # [s] of all runs of a line after which it is not run again
 CAPTIONS = {
     "waits.csv": "before, now: least of the runs, wall time; median and CPU: their median, and the least time of the "
-    "processor; ratio: now over before, of CPU where both have it; first: in a new process with nothing kept, again: "
-    "in the same process; aim: what now is to stay below.",
+    "processor; ratio: now over before, of CPU where both have it; first: in a new process, with nothing kept unless "
+    "the line says so; again: in the same process; aim: what now is to stay below.",
     "runs.csv": apart.RUNS,
 }
 

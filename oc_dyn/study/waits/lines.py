@@ -43,6 +43,7 @@ def _motions():
     across = {"ends": "across", "kind": "rate", "nodes": 50}
     yield Line("the same as across at 50, no smoothing", Case("plans", "panda", {**across, "smoothing": 0.0}))
     ready = {**across, "ends": "ready"}
+    yield Line("the same as ready at 50, Functions kept", Case("plans", "panda", ready, kept=True))
     compiled = Case("plans", "panda", {**ready, "compiled": True}, kept=True)
     yield Line("the same as ready at 50, compiled before", compiled, aims={"again": 0.1})
     for nodes in (50, 200):
@@ -55,6 +56,8 @@ def _other_plans():
         case = Case("plans", "talos", {"kind": "torque", "nodes": 50, "seed": seed})
         yield Line(f"Talos, 30 joints, torque, 50 nodes, {what}", case, aims={"first": 2.0})
     yield Line("plan_elastic, UR5", Case("plans", "elastic"), aims={"first": 2.0})
+    compiled = Case("plans", "elastic", {"compiled": True}, kept=True)
+    yield Line("plan_elastic, UR5, compiled before", compiled)
     peers = {"toppra, no jerk": Case("peers", "toppra")}
     yield Line("plan_along_path, Panda", Case("plans", "along_path"), peers)
 

@@ -1,0 +1,78 @@
+"""A sweep of plans in one process, in two, by Dask, and by threads of one worker of Dask.
+
+CasADi holds the interpreter lock while it solves, so that two threads of one worker do not even do what one does, and
+every worker is to have one. Of two processes, each starts, and builds what it solves, anew: what is lost against
+twice the speed is seen in the processor time of all processes, which other work on the machine changes less.
+"""
+
+import functools
+import multiprocessing
+import os
+import time
+from contextlib import contextmanager
+
+import numpy as np
+
+from .. import robots
+from ..planning.point_to_point import plan_point_to_point
+from ..runs.sweeps import sweep
+
+HEAD = ("executor", "plans", "failed", "seconds", "speed-up", "processor seconds", "over serial", "seconds of points")
+WAYS = ("serial", "processes:2", "dask:2", "dask, one worker of two threads")
+
+
+def speeds(quick=False, shown=None):
+    """[{heading: value}] of WAYS; those of Dask only where it is installed. Raises AssertionError if plans differ."""
+    panda = robots.panda()
+    plan = functools.partial(plan_point_to_point, panda, nodes=10 if quick else 50, scale={"dtau": 0.3})
+    q = panda.random_configuration
+    grid = [{"q_start": q(k), "q_goal": q(k + 1000)} for k in range(4 if quick else 40)]
+    rows, first = [], None
+    for way in WAYS:
+        if way.startswith("dask") and not _dask_is_here():
+            continue
+        before, start = _processor_seconds(), time.perf_counter()
+        with _where(way) as executor:
+            found = sweep(plan, grid, executor=executor, progress=False)
+        seconds = time.perf_counter() - start
+        used = _processor_seconds() - before
+        first = first or found
+        assert found.errors == first.errors
+        for a, b in zip(found.results, first.results, strict=True):
+            assert a is b is None or np.array_equal(a.pieces, b.pieces), way
+        serial = rows[0] if rows else {"seconds": seconds, "processor seconds": used}
+        rows.append(dict(zip(HEAD, (
+            way, len(grid), len(found.failed), round(seconds, 2), round(serial["seconds"] / seconds, 2),
+            round(used, 2), round(used / serial["processor seconds"], 2), round(sum(found.seconds), 2),
+        ), strict=True)))  # fmt: skip
+        if shown is not None:
+            shown.update()
+    return rows
+
+
+def _dask_is_here():
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@contextmanager
+def _where(way):
+    """The executor of a way; its cluster, where it needs one, ends with the block."""
+    if way in WAYS[:3]:
+        yield way
+        return
+    from distributed import LocalCluster
+
+    one = {"n_workers": 1, "threads_per_worker": 2, "processes": True}
+    with LocalCluster(**one, dashboard_address=None, silence_logs=50) as cluster:
+        yield f"dask:{cluster.scheduler_address}"
+
+
+def _processor_seconds():
+    """Of this process and of all that it has started and that have ended."""
+    while multiprocessing.active_children():
+        time.sleep(0.02)
+    return sum(os.times()[:4])
