@@ -41,9 +41,10 @@ FIELDS += ("mj_inverse, mj_forward [ns]", "difference")
 ACCURACY = ("function", "numbers", "error [ulp]", "error of the C library [ulp]", "distance [ulp]")
 
 CAPTIONS = {
-    "batch.csv": f"Nanoseconds a point of {POINTS[0]} points, {POINTS[1]} on two threads; least of {ROUNDS} rounds. scalar: CasADi's C, one point a "
-    "step, -O3; vectors: od.batch as it is. Pinocchio, MuJoCo: a call from C++, of MuJoCo the steps that the result "
-    "needs or its function. difference: largest of vectors and scalar, over the largest entry of an output.",
+    "batch.csv": f"Nanoseconds a point, of {POINTS[0]} points on one thread, {POINTS[1]} on two; least of {ROUNDS} rounds. "
+    "scalar: CasADi's C, one point a step, -O3; vectors: od.batch as it is. Pinocchio, MuJoCo: a call from C++, of MuJoCo "
+    "the steps that the result needs or its function. difference: largest of vectors and scalar, over the largest entry "
+    "of an output.",
     "programs.csv": "Random programs of all instructions, on numbers of which one in twenty is a special one: how many "
     "results have other bits than those of CasADi's virtual machine, with the C library's sin, cos and tanh.",
     "accuracy.csv": "Largest error of functions that od.batch does not leave to the C library, and the largest "
