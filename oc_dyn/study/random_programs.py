@@ -20,18 +20,23 @@ def program(seed):
     ops = list(WORDS.items())
     for _ in range(int(10 ** rng.uniform(0.5, 3.5))):
         op, word = ops[rng.integers(len(ops))]
-        x, y = (pool[rng.integers(first if rng.random() < 0.5 else len(pool))] for _ in range(2))
+        x = pool[rng.integers(max(0, len(pool) - 60), len(pool))]  # of the last: long chains
+        y = pool[rng.integers(first if rng.random() < 0.5 else len(pool))]
+        if rng.random() < 0.3:
+            x, y = y, x
+        if word == "COPYSIGN":
+            y = ca.fmin(y, 1.0)  # the sign of NaN is nobody's
         pool.append(ca.SX.binary(op, x, y) if word in BINARY else ca.SX.unary(op, x))
     outputs = []
     for _ in range(rng.integers(1, 4)):
-        pattern = _sparsity(rng)
-        chosen = [pool[k] for k in rng.integers(max(0, len(pool) - 400), len(pool), pattern.nnz())]
+        pattern = _sparsity(rng, 16)
+        chosen = [pool[k] for k in rng.integers(0, len(pool), pattern.nnz())]
         outputs.append(ca.SX(pattern, ca.vertcat(*chosen)) if chosen else ca.SX(*pattern.shape))
     return ca.Function(f"program{seed}", inputs, outputs)
 
 
-def _sparsity(rng):
-    rows, columns = (int(n) for n in rng.integers(0 if rng.random() < 0.1 else 1, 6, 2))
+def _sparsity(rng, most=6):
+    rows, columns = (int(n) for n in rng.integers(0 if rng.random() < 0.1 else 1, most, 2))
     if rng.random() < 0.5:
         return ca.Sparsity.dense(rows, columns)
     places = np.argwhere(rng.random((rows, columns)) < 0.6)
