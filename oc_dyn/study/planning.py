@@ -40,7 +40,7 @@ def run(out, quick=False, progress=None, against=None, only=None):
     """Measure, fit and draw: runs.csv, planning.csv, growth.csv, planning.png, manifest.json in the folder `out`;
     returns the report as a text.
 
-    against: folder of an earlier checkout of the repository, which is measured, too. only: texts with commas between
+    against: folder of an earlier checkout of the repository, which is measured, too. only: texts, semicolons between
     them; series without any of them in their names, as "7 joints, rate", are left out. quick: a Panda on 10 and 20
     nodes. progress: show a bar on stderr; default on a terminal only. Raises ShapeError for a folder that is no
     checkout, and where no series is left.
