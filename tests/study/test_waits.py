@@ -211,6 +211,18 @@ def test_checkouts_take_turns_and_what_is_known_is_not_measured_again(tmp_path, 
     assert len(small) == asked
 
 
+def test_what_did_not_end_is_not_tried_again(earlier):
+    asked = []
+
+    def one(line, who, number, case, folder=None):
+        asked.append((who, number))
+        return Told("more than 120 s", [], 120.0) if folder else told(first=1.0)
+
+    found = waits.measured(Line("a plan", Case("some", "good")), earlier, one)
+    assert asked == [("before", 0), ("now", 0), ("now", 1), ("now", 2)]
+    assert [len(x) for x in found.values()] == [1, 3]
+
+
 def test_what_was_measured_before_ctrl_c_stays(tmp_path, small, monkeypatch):
     whole = apart._run
 
