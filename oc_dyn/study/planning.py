@@ -30,7 +30,8 @@ CAPTIONS = {
     "planning.png": "Seconds of the processor over the number of nodes, by joints (colours), for each kind of limits; "
     "solid: warm, dashed: cold, dotted: compiled; black: linear growth.",
     "planning.csv": "Every plan: seconds, wall and of the processor; of the wall seconds those in the functions of the "
-    "program, in the rest of a solver of CasADi, and outside of it, as where joints are solved apart; peak: of the process up to there; T: duration [s].",
+    "program, in the rest of a solver of CasADi, and outside of it, as where joints are solved apart; peak: of the "
+    "process up to there; T: duration [s].",
     "growth.csv": "growth: exponent of nodes in the seconds of the processor, from 50 nodes on; that of an iteration.",
     "runs.csv": apart.RUNS,
 }
