@@ -60,6 +60,12 @@ class Found:
     iterations: int
 
 
+def power(joints):
+    """The s of p."""
+    limited = np.isfinite(joints.lower[:, 1:]) | np.isfinite(joints.upper[:, 1:])
+    return 1 + int(np.max(np.flatnonzero(limited.any(axis=0)), initial=0))
+
+
 class _Rows:
     """Rows of joints in times T (J,): bounds at p = 1, and the motion that meets the ends."""
 
@@ -82,8 +88,7 @@ class _Rows:
             value[:, 0] -= joints.start[:, 0]
             ends.append(value / joints.reach[:, None])
             orders.append(j)
-        limited = np.isfinite(joints.lower[:, 1:]) | np.isfinite(joints.upper[:, 1:])
-        self.power = 1 + int(np.max(np.flatnonzero(limited.any(axis=0)), initial=0))  # of the time, what p is
+        self.power = power(joints)
         self.ends, self.orders = np.concatenate(ends, axis=1), np.concatenate(orders)
 
     def motion(self, p):
@@ -148,6 +153,8 @@ class _Iterate:
         """Take in p and y."""
         rows, one, time = self.rows, np.ones_like(self.p), self.border == "time"
         self.k = rows.motion(self.p if time else one)
+        if not time:
+            self.k[1:] = [np.zeros_like(self.y)] * 2
         low, high = rows.widened(self.p) if self.border == "width" else rows.bounds(self.p if time else one)
         self.limits = [high, low]
         self.rho = self.y + self.k[0]
@@ -261,13 +268,14 @@ def roomy_time(joints):
     return _Rows(joints, one).roomy(True)
 
 
-def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=False, watch=None):
+def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=False, watch=None, gap=_GAP):
     """Found for Joints in times T (J,), at the least cost.
 
     border: None, the roughness alone; "time": cost times the time over T, which is free, and the roughness; "width":
     cost times what limits of all but q are multiplied by, and the roughness. shared: whether the time is one for all.
     span: ends of p, the time over T to the power s, or what limits are multiplied by. within: stay
-    within limits, which is slower and surer. watch: called at every iteration.
+    within limits, which is slower and surer. watch: called at every iteration. gap: share
+    of the cost that it may be off.
     """
     rows = _Rows(joints, T)
     p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
@@ -277,11 +285,11 @@ def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=Fals
     last = None, done
     with np.errstate(all="ignore"):
         for iteration in range(ITERATIONS + 1):
-            gap = at.complementarity
+            open_ = at.complementarity
             worst = np.max([np.abs(x).max(axis=(1, 2)) for x in at.residuals], axis=0)[:, None]
-            if not np.isfinite(gap).all():
+            if not np.isfinite(open_).all():
                 break
-            errors = np.maximum(-at.least(-worst) / _RESIDUAL, gap / (_GAP * scale))
+            errors = np.maximum(-at.least(-worst) / _RESIDUAL, open_ / (gap * scale))
             done = done | ((errors < 1) & (lag < 1e-6))
             last = (at.p, at.z, at.y, at.s, at.v, at.w), done | ((errors < _ENOUGH) & (lag < 1e-6))
             if done.all() or iteration == ITERATIONS:
@@ -289,7 +297,7 @@ def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=Fals
             if watch is not None:
                 watch()
             try:
-                lag = _iterate(at, gap / at.count, done, lag, within)
+                lag = _iterate(at, open_ / at.count, done, lag, within)
             except np.linalg.LinAlgError:
                 break
     kept, success = last
