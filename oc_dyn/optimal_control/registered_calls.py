@@ -12,6 +12,9 @@ import casadi as ca
 
 from ..derivatives import registered
 
+_MOST = 16  # Functions whose derivatives are kept, for the next stage that calls them
+_made = {}
+
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -51,7 +54,16 @@ class Call:
 
 
 def _columns(f):
-    """Columns of an SXFunction, by its registered derivatives or by AD."""
+    """Columns of an SXFunction, by its registered derivatives or by AD; those of the last ones are kept."""
+    key = f.__hash__()  # complete: of a Function that is kept, so that no other gets it
+    if key not in _made:
+        _made[key] = f, _made_columns(f)
+        while len(_made) > _MOST:
+            del _made[next(iter(_made))]
+    return _made[key][1]
+
+
+def _made_columns(f):
     sizes_in, sizes_out = [f.size_in(i) for i in range(f.n_in())], [f.size_out(i) for i in range(f.n_out())]
     w, seed = (ca.SX.sym(name, sum(n * m for n, m in sizes)) for name, sizes in (("w", sizes_in), ("seed", sizes_out)))
     given, seeds = _parts(w, sizes_in), _parts(seed, sizes_out)
@@ -136,11 +148,10 @@ def unrolled(f, every=False):
     given = flat.sx_in()
     found = flat.call(given, True, False)
     ys = given[len(symbols) :]
-    known = {}
-    for g in (node.which_function() for node in nodes):
-        if g.__hash__() not in known:
-            known[g.__hash__()] = g.name(), _columns(g)
-    calls = [Call(*known[x.which_function().__hash__()], w, y) for x, w, y in zip(nodes, found, ys, strict=False)]
+    calls = []
+    for node, w, y in zip(nodes, found, ys, strict=False):
+        g = node.which_function()
+        calls.append(Call(g.name(), _columns(g), w, y))
     return Unrolled(given[: len(symbols)], calls, found[len(calls) :])
 
 

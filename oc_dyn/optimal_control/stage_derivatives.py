@@ -16,7 +16,7 @@ SMALL = 500  # instructions of a stage up to which every way is tried with what 
 # in the calls: then AD is not tried
 LARGE = 1500
 HUGE = 8000  # the same of first derivatives, which take less time
-NEAR = 1.15  # how many instructions more may be fewer when merged
+NEAR = 1.1  # how many instructions more may be fewer when merged
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,7 @@ def derivatives(stage, lam, apart):
     others = not chain or size <= LARGE or chain.instructions < size / 2  # are worth a try
     if others and not small and (more := apart()) and len(more.calls) > len(stage.calls):
         chains.append(_Chain(more))
+        others = size <= LARGE
     jacobians, residual_jacobians, hessians = [], [], []
     for way in chains:
         outputs, own = way.stage.outputs, way.stage.inputs
@@ -59,7 +60,8 @@ def derivatives(stage, lam, apart):
         residual_jacobians += _both_modes(residuals, z)
     if others:
         hessians += _hessians(_lagrangian(following, rows, cost, residuals, lam), z, small)
-    R = _least(residual_jacobians, known, small)
+    R = _fewest(residual_jacobians)
+    approximate = ca.triu(lam[0] * (R.T @ R)) + _fewest(_hessians(lam[0] * cost, z, small))
     return Derivatives(
         following,
         rows,
@@ -67,7 +69,7 @@ def derivatives(stage, lam, apart):
         _least(jacobians, known, small),
         ca.cse(ca.densify(ca.gradient(total, z))),
         _least(hessians, multiplied, small),
-        _least([ca.triu(lam[0] * (R.T @ R)) + H for H in _hessians(lam[0] * cost, z, small)], multiplied, small),
+        ca.cse(ca.sparsify(approximate)),
     )
 
 
@@ -91,6 +93,12 @@ def _least(ways, known, small):
     return min(near, key=lambda y: _count(y, known)) if len(near) > 1 else near[0]
 
 
+def _fewest(ways):
+    """The expression of fewest instructions as it is."""
+    ways = [ca.sparsify(y) for y in ways]
+    return ways[0] if len(ways) == 1 else min(ways, key=lambda y: _count(y, ca.symvar(y)))
+
+
 def _count(y, known):
     return ca.Function("n", known, [y]).n_instructions()
 
@@ -100,6 +108,10 @@ _REVERSE = {"helper_options": {"enable_forward": False}}  # CasADi's own choice 
 
 def _both_modes(y, z):
     return [ca.jacobian(y, z), ca.jacobian(y, z, _REVERSE)]
+
+
+def _jacobian(y, z):
+    return _fewest(_both_modes(y, z))
 
 
 def _hessians(y, z, every):
@@ -124,7 +136,7 @@ class _Chain:
 
     def _total_derivative(self, y, calls):
         """By z, of an expression that depends on results of the first so many calls."""
-        parts = self.stage.put_in([ca.jacobian(y, x) for x in (self.z, *self.ys[:calls])])
+        parts = self.stage.put_in([_jacobian(y, x) for x in (self.z, *self.ys[:calls])])
         return ca.sparsify(sum((d @ dy for d, dy in zip(parts[1:], self.dy, strict=False) if d.nnz()), parts[0]))
 
     def jacobians(self, y):
@@ -133,11 +145,11 @@ class _Chain:
         return [self._total_derivative(y, len(self.ys)), self._in_reverse(y)]
 
     def _in_reverse(self, y):
-        first, *by = self._put_in([ca.jacobian(y, x) for x in (self.z, *self.ys)])
+        first, *by = self._put_in([_jacobian(y, x) for x in (self.z, *self.ys)])
         for k in reversed(range(len(by))):
             if by[k].nnz():
                 by_w = ca.sparsify(by[k] @ self.J[k])
-                along = self._put_in([ca.jacobian(self.stage.calls[k].w, x) for x in (self.z, *self.ys[:k])])
+                along = self._put_in([_jacobian(self.stage.calls[k].w, x) for x in (self.z, *self.ys[:k])])
                 first, *by[:k] = (a + by_w @ ca.sparsify(b) for a, b in zip([first, *by[:k]], along, strict=True))
         return ca.sparsify(first)
 
@@ -152,7 +164,7 @@ class _Chain:
             values.insert(0, calls[k].gradient(self.w[k], seed))
             swept = swept + ca.dot(bars[k], calls[k].w)
         x = ca.vertcat(self.z, *self.ys)
-        (outer,) = self._put_in([ca.hessian(swept, x)[0]], lam, bars, values)
+        (outer,) = self._put_in([ca.triu2symm(_fewest(_hessians(swept, x, False)))], lam, bars, values)
         along = ca.vertcat(ca.SX.eye(self.z.numel()), *self.dy)
         H = _congruence(outer, along)
         for call, w, seed, dw in zip(calls, self.w, seeds, self.dw, strict=True):

@@ -42,8 +42,8 @@ CAPTIONS = {
 def run(out, quick=False, progress=None, against=None, only=None):
     """Measure, and write runs.csv, tasks.csv and manifest.json to the folder `out`; returns what changed as a text.
 
-    against: folder of an earlier checkout of the repository. only: texts with commas between them; tasks without any
-    of them in their names, as "task 7: panda, kinematic", are left out. quick: two tasks. progress: show a bar on
+    against: folder of an earlier checkout of the repository. only: texts with semicolons between them; tasks without
+    any of them in their names, as "task 7: panda, kinematic", are left out. quick: two tasks. progress: show a bar on
     stderr; default on a terminal only. Raises ShapeError for a folder that is no checkout, and where no task is left.
     """
     out, earlier = Path(out), apart.checkout(against)
