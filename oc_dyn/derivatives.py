@@ -59,24 +59,23 @@ def with_derivatives(
     jac_of_adjoint = ca.Function(f"jac_adj1_{name}", [*given, *gradient_dummies], blocks, own)
     gradient = [ca.densify(g) for g in gradient]
     one = ca.Function(f"adj1_{name}", given, gradient, {"custom_jacobian": jac_of_adjoint, **protected})
-    return _registered(name, inputs, outputs, input_names, output_names, jac, one)
+    plain = ca.Function(name, inputs, outputs, input_names, output_names)
+    return _registered(plain, jac, one)
 
 
-def _registered(
-    name: str,
-    inputs: Sequence[ca.SX],
-    outputs: Sequence[ca.SX],
-    input_names: Sequence[str],
-    output_names: Sequence[str],
-    jac: ca.Function,
-    adjoint: ca.Function,
-) -> ca.Function:
+def _registered(plain: ca.Function, jac: ca.Function, adjoint: ca.Function) -> ca.Function:
+    name, inputs, outputs = plain.name(), plain.sx_in(), plain.sx_out()
     many, ports = sum(y.numel() for y in outputs), jac.mx_in()
     kept = [adjoint, ca.Function(f"{_MARK}{name}", ports, jac.call(ports, False, True))]
     kept += [_several_seeds(f"adj{k}_{name}", k, jac, inputs, outputs) for k in range(2, many + 1)]
     options: dict[str, Any] = {"custom_jacobian": jac, "cache": {f.name(): f for f in kept}, "jac_penalty": 1.5 / many}
     options |= {"never_inline": True, "enable_forward": False}
-    return ca.Function(name, inputs, outputs, input_names, output_names, options)
+    return _again(plain, options)
+
+
+def _again(f: ca.Function, options: dict[str, Any]) -> ca.Function:
+    """The same expressions with other options, whatever f itself has."""
+    return f.slice(f.name(), list(range(f.n_in())), list(range(f.n_out())), options)
 
 
 def registered(f: ca.Function) -> tuple[ca.Function, ca.Function] | None:
@@ -89,14 +88,12 @@ def registered(f: ca.Function) -> tuple[ca.Function, ca.Function] | None:
 
 def with_registered(f: ca.Function, jac: ca.Function, adjoint: ca.Function) -> ca.Function:
     """f as with_derivatives made it, from one that has lost what registered tells of it."""
-    plain = without_registered(f)
-    inputs = plain.sx_in()
-    return _registered(f.name(), inputs, plain.call(inputs), f.name_in(), f.name_out(), jac, adjoint)
+    return _registered(f, jac, adjoint)
 
 
 def without_registered(f: ca.Function) -> ca.Function:
     """f as it is without derivatives of its own: what calls it with SX gets its expressions, not a call."""
-    return f.slice(f.name(), list(range(f.n_in())), list(range(f.n_out())))
+    return _again(f, {})
 
 
 def _several_seeds(

@@ -5,7 +5,8 @@ spawned, not forked: a script that starts them needs `if __name__ == "__main__":
 
 CasADi holds the interpreter lock while it evaluates and while it solves, so that threads of one process take turns:
 a worker of two threads does as much as one of one, and answers its scheduler late. Start as many workers of one thread
-as there are cores: "dask:N" does, and `dask worker --nworkers N --nthreads 1 ADDRESS` elsewhere.
+as there are cores, without Dask's profiler, which takes another third: "dask:N" does, and elsewhere
+`DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False dask worker --nworkers N --nthreads 1 ADDRESS`.
 """
 
 from __future__ import annotations
@@ -297,8 +298,11 @@ def _local_cluster(workers: int, tries: int) -> Iterator[Any]:
             "distributed.scheduler.worker-ttl": None,  # a worker cannot tell that it lives while a solver runs
             "distributed.scheduler.worker-saturation": 1.0,  # it has one point, and no other is blamed when it ends
             "distributed.scheduler.allowed-failures": tries - 1,
+            "distributed.worker.profile.enabled": False,  # by a thread that wants the interpreter lock every 10 ms
+            # without MALLOC_TRIM_THRESHOLD_ of Dask, which makes solvers get their memory anew from the system
+            "distributed.nanny.pre-spawn-environ": dict.fromkeys(_THREADS, "1"),
         }
-        with _environment_kept(*dask.config.get("distributed.nanny.pre-spawn-environ"), *_DASK_SETS):
+        with _environment_kept(*_THREADS, *_DASK_SETS):
             multiprocessing.get_context("spawn").Lock()  # starts what tracks them, which lets Ctrl-C through to workers
             cluster = None
             try:

@@ -196,8 +196,8 @@ def _regular(record: Quantity, robot: Any, settings: dict[str, Any]) -> Callable
     others."""
     if record.solves is None:
         return None
-    known = record.solves(robot, settings)
-    return lambda q: require_inertia_at(robot, q, record.name, known)
+    what, known = record.name, record.solves(robot, settings)
+    return lambda q: require_inertia_at(robot, q, what, known)
 
 
 def _read(record: Quantity, robot: AnyRobot) -> Any:

@@ -175,13 +175,10 @@ def _unpacked(path: Path, text: str) -> list[ca.Function]:
     facts = json.loads(header)
     if facts["key"] != text:
         raise ValueError("it is of another Function")
-    whole, functions, place = zlib.decompress(packed).decode("ascii"), [], 0
-    for fact in facts["functions"]:
-        f = ca.Function.deserialize(whole[place : place + fact["length"]])
+    functions = ca.StringDeserializer(zlib.decompress(packed).decode("ascii")).unpack()
+    for f, fact in zip(functions, facts["functions"], strict=True):
         if f.name() != fact["name"] or _ports(f) != fact["ports"] or not _agree(_values(f), fact["values"]):
             raise ValueError("it has other ports, or computes something else")
-        functions.append(f)
-        place += fact["length"]
     return functions
 
 
@@ -194,14 +191,13 @@ def _write(path: Path, text: str, f: ca.Function) -> None:
     if not functions:
         return
     try:
-        texts = [g.serialize() for g in functions]
+        together = ca.StringSerializer()  # so that symbols that they share stay shared
+        together.pack(functions)
+        packed = zlib.compress(together.encode().encode("ascii"), 1)
     except RuntimeError:  # CasADi cannot write it
         return
-    facts = [
-        {"name": g.name(), "length": len(t), "ports": _ports(g), "values": _values(g)}
-        for g, t in zip(functions, texts, strict=True)
-    ]
-    rest = json.dumps({"key": text, "functions": facts}).encode() + b"\n" + zlib.compress("".join(texts).encode(), 1)
+    facts = [{"name": g.name(), "ports": _ports(g), "values": _values(g)} for g in functions]
+    rest = json.dumps({"key": text, "functions": facts}).encode() + b"\n" + packed
     part = path.with_name(f"{secrets.token_hex(8)}.part")
     try:
         with open(os.open(part, _NEW, 0o600), "wb") as file:

@@ -2,7 +2,9 @@
 sample("a", "b") those with these ids; the others are slow."""
 
 import os
+import signal
 import sys
+import threading
 from itertools import groupby
 from pathlib import Path
 
@@ -10,6 +12,9 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as many processes as cores run the tests: threads would only compete
 os.environ["OC_DYN_FUNCTION_CACHE"] = "off"  # what is tested is what this source builds
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # begun in the background: tests of Ctrl-C send it
 
 if sys.dont_write_bytecode:  # every process that a test starts would compile all modules: kept apart, beside pytest's
     sys.dont_write_bytecode = False

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
+from oc_dyn import digest
 from oc_dyn import function_store as store
 from oc_dyn.derivatives import registered, with_derivatives
 
@@ -204,6 +205,7 @@ def test_hessians_use_the_registered_derivatives_of_a_loaded_function(built, qua
     assert np.allclose(of_again(*at).full(), of_first(*at).full(), rtol=1e-12, atol=1e-12)
     assert max(od.check_derivatives(again).values()) < 1e-7
     assert again.twin.n_instructions() == first.twin.n_instructions()
+    assert digest.digest(again) == digest.digest(first)  # what is kept under it, as results of sweeps, stays
 
 
 def false_square():
@@ -320,23 +322,24 @@ def signed(path, change):
     path.write_bytes(store._HEAD + sha256(rest).hexdigest().encode() + b"\n" + rest)
 
 
+def packed(f):
+    serializer = ca.StringSerializer()
+    serializer.pack([f])
+    return serializer.encode()
+
+
 def another_function(path):
     """Of the same ports, which computes something else."""
     q, v, dv = (ca.SX.sym(n, 2) for n in ("q", "v", "dv"))
-    text = ca.Function("inverse_dynamics_0", [q, v, dv], [q + v], ["q", "v", "dv"], ["tau"]).serialize()
-
-    def change(facts, whole):
-        facts["functions"][0]["length"] = len(text)
-        return facts, text
-
-    signed(path, change)
+    text = packed(ca.Function("inverse_dynamics_0", [q, v, dv], [q + v], ["q", "v", "dv"], ["tau"]))
+    signed(path, lambda facts, whole: (facts, text))
 
 
 def other_ports(path):
     q = ca.SX.sym("q", 3)
     f = ca.Function("inverse_dynamics_0", [q], [q], ["q"], ["tau"])
-    text = f.serialize()
-    fact = {"name": f.name(), "length": len(text), "ports": store._ports(f), "values": store._values(f)}
+    text = packed(f)
+    fact = {"name": f.name(), "ports": store._ports(f), "values": store._values(f)}
     signed(path, lambda facts, whole: (facts | {"functions": [fact]}, text))
 
 
@@ -348,7 +351,13 @@ def no_text_of_casadi(path):
     signed(path, lambda facts, whole: (facts, "zzzz" * 20))
 
 
+def no_list(path):
+    f = ca.Function("f", [], [])
+    signed(path, lambda facts, whole: (facts, f.serialize()))
+
+
 DAMAGES = [cut, emptied, flipped, foreign, of_another, another_function, other_ports, no_functions, no_text_of_casadi]
+DAMAGES += [no_list]
 POSIX = [pytest.param(x, marks=posix) for x in (a_folder, a_link, a_pipe, of_all)]
 
 

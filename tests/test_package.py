@@ -65,7 +65,7 @@ def in_a_new_process(code):
     return done.stdout.split()
 
 
-HEAVY = ("matplotlib", "lxml", "yaml", "tqdm", "PIL", "dask", "distributed", "scipy", "logging", "email", "socket")
+HEAVY = ("matplotlib", "lxml", "yaml", "tqdm", "PIL", "dask", "distributed", "scipy", "email", "socket")
 LAYERS = ("planning", "optimal_control", "elastic", "control", "identification", "design", "interop", "runs", "study")
 
 

@@ -6,6 +6,7 @@ import ctypes
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, SolveError
 from ..model.quaternions import check_quaternions
-from ..types import Array, Executor, Numbers, StrPath
+from ..types import Array, Numbers, StrPath
 from .batch_arrays import checked_points, checked_results, new_results, number_of_points, ports
 from .build import FAST_MATH, FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, library, opened, processors
 from .lanes import batch_source
@@ -169,8 +170,6 @@ class CompiledLoop:
             raise SolveError(f"{self.name} failed at one of the points, with status {status}")
 
     def _pool(self) -> Executor:
-        from concurrent.futures import ThreadPoolExecutor
-
         with self.lock:
             if self.executor is None:
                 self.executor = ThreadPoolExecutor(self.threads, thread_name_prefix=self.name)

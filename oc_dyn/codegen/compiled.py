@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any, TypeVar
@@ -92,8 +93,6 @@ def _libraries(
 ) -> list[Path]:
     """Paths of the libraries of C texts, several compiled at a time; where one fails or this is interrupted, none goes
     on."""
-    from concurrent.futures import ThreadPoolExecutor  # which brings logging, and few programs compile
-
     def built(text: str) -> Path:
         return library({"oc_dyn.c": text}, flags, words, cache, time_limit)
 

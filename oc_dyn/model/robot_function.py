@@ -98,8 +98,8 @@ class RobotFunction(ca.Function):
         size, kind = self._sizes.get(name, _NO_PORT), type(value)
         if kind is _Array:
             return value.dtype == _float and (value.shape in self._shapes.get(name, ()) or _fits(value.shape, size))
-        if kind in _MATRICES:
-            return value.size() == size
+        if kind in _MATRICES:  # any number of columns are points side by side
+            return value.size1() == size[0] if size[1] == 1 else value.size() == size
         if kind is list or kind is tuple:
             return (len(value),) in self._shapes.get(name, ()) and set(map(type, value)) == _FLOATS
         return (kind is int or kind is float) and not value and size is not _NO_PORT

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from ..derivatives import with_derivatives
 from ..errors import ShapeError
 from ..function import function
 from ..kinematics.contact import contact_points, contact_wrenches
 from ..model.cache import cached
+from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats
@@ -32,7 +34,7 @@ class ContactBody(Body):
 
     p = property(lambda self: contact_points(self.robot, self.frames)(self.q, self.v)[0])
     dp = property(lambda self: contact_points(self.robot, self.frames)(self.q, self.v)[1])
-    tau = property(lambda self: contact_efforts(self.robot, self.frames)(self.q, self.v, self.dv, self.f))
+    tau = property(lambda self: efforts(self.robot, self.frames, self.q, self.v, self.dv, self.f))
 
     def next(self):
         """(q, v, p, dp) at the next node, in the phase now described."""
@@ -151,6 +153,61 @@ def check_guess(robot, q):
     if q.ndim == 0 or q.shape[-1] == robot.nq:
         at = np.full(robot.nq, q) if q.ndim == 0 else np.atleast_2d(q).T
         check_quaternions("contact_body: guess of q", quaternions(robot), at, normalize=True)
+
+
+def efforts(robot, frames, q, v, dv, f):
+    """tau (nv,) of contact_efforts, of MX; on a free base by Functions with registered derivatives.
+
+    A turn of the base is seen in its own axes alone: weight and forces turn the other way. So with R the base's
+    rotation and 0 for its neutral place, tau is inverse dynamics at (0, joints), v, dv + R_0' g - R' g, less the forces
+    R_0 R' f at the frames, all of them on vector spaces.
+    """
+    if not _on_a_free_base(robot):
+        return contact_efforts(robot, frames)(q, v, dv, f)
+    # complete: as of contact_efforts
+    base, dynamics, forces = cached(robot, ("efforts", tuple(frames)), lambda: _parts(robot, frames))
+    turn, weight = base(q)
+    joints = q[7:]
+    pushed = forces(joints, ca.mtimes(turn, f))
+    return dynamics(joints, v, dv + ca.vertcat(ca.MX(3, 1), weight, ca.MX(robot.nv - 6, 1))) - pushed
+
+
+def _on_a_free_base(robot):
+    """Whether its first joint is free and all others have one coordinate, the rate of which is the velocity."""
+    first, *others = robot.joints
+    return first.kind == "free" and first.q_index == 0 and bool(others) and all(j.kind not in GROUPS for j in others)
+
+
+def _parts(robot, frames):
+    """Functions q -> (R_0 R' (3, 3), R_0' g - R' g (3,)); (joints, v, dv) -> tau; (joints, f) -> sum J_i' f_i."""
+    q, joints, f = ca.SX.sym("q", robot.nq), ca.SX.sym("joints", robot.nq - 7), ca.SX.sym("f", 3, len(frames))
+    v, dv, n = ca.SX.sym("v", robot.nv), ca.SX.sym("dv", robot.nv), robot.nv - 6
+    pose = function(robot, "frame_pose", frame=robot.bodies[0].name)
+    neutral = ca.DM(robot.neutral())
+    R, R_0 = pose(q=q)["R"], ca.sparsify(ca.DM(pose(q=neutral)["R"]))
+    g = ca.DM(robot.gravity)
+    base = ca.Function("base_turn", [q], [R_0 @ R.T, R_0.T @ g - R.T @ g], ["q"], ["turn", "weight"])
+    at = ca.vertcat(ca.sparsify(neutral[:7]), joints)
+    speeds = contact_points(robot, frames).normalizing()(at, v)[1]
+    pushed = ca.densify(ca.gradient(ca.dot(f, speeds), v))
+    forces = ca.Function("contact_torques", [joints, f], [ca.cse(pushed)], ["joints", "f"], ["tau"])
+    given = {"q": at, "v": v, "dv": dv}
+    J, A, H = (function(robot, f"inverse_dynamics_{x}") for x in ("partials", "adjoint", "lagrangian_hessian"))
+    tau, partials = function(robot, "inverse_dynamics")(**given)["tau"], J(**given)
+    rows = {0: slice(6, 6 + n), 1: slice(6 + n, 12 + 2 * n), 2: slice(12 + 2 * n, 18 + 3 * n)}
+
+    def adjoint(seeds):
+        found = A(**given, lam=seeds[0])
+        return [found["adj_q"][6:], found["adj_v"], found["adj_dv"]]
+
+    def hessian(seeds):
+        full = H(**given, lam=seeds[0])["H"]
+        return {(i, j): full[a, b] for i, a in rows.items() for j, b in rows.items()}
+
+    blocks = {(0, 0): partials["dtau_dq"][:, 6:], (0, 1): partials["dtau_dv"], (0, 2): partials["dtau_ddv"]}
+    inputs, names = [joints, v, dv], ["joints", "v", "dv"]
+    dynamics = with_derivatives("base_dynamics", inputs, [tau], blocks, adjoint, hessian, names, ["tau"])
+    return base, dynamics, forces
 
 
 def contact_efforts(robot, frames):

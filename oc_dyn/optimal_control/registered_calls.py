@@ -12,60 +12,88 @@ import casadi as ca
 
 from ..derivatives import registered
 
+_MOST = 16  # Functions whose derivatives are kept, for the next stage that calls them
+_made = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A Function of a column w that gives a column y, and its derivatives, as Functions that are written out: value
+    w -> y, jacobian w -> (y, w), gradient (w, seed) -> (w,) of seed' y, curvature (w, seed) -> (w, w) Hessian of it."""
+
+    value: ca.Function
+    jacobian: ca.Function
+    gradient: ca.Function
+    curvature: ca.Function
+
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call: its Function, those of its Jacobian, its adjoint and the Jacobian of that, to be written out; its
-    arguments w, a column of SX, and the symbols y of its results, a column."""
+    """One call: its name, its Columns, its arguments w, SX, and the symbols y of its results."""
 
-    function: ca.Function
-    jacobian: ca.Function
-    adjoint: ca.Function
-    second: ca.Function
+    name: str
+    of: Columns
     w: ca.SX
     y: ca.SX
 
-    def _arguments(self, w, ports):
-        """The column w as arguments of one of its Functions, with `ports` (sparsities) of what follows left empty."""
-        f = self.function
-        ends = [0]
-        for i in range(f.n_in()):
-            ends.append(ends[-1] + f.numel_in(i))
-        parts = ca.vertsplit(w, ends)
-        return [ca.reshape(x, *f.size_in(i)) for i, x in enumerate(parts)] + [ca.SX(*size) for size in ports]
-
-    @property
-    def _dummies(self):
-        return [self.function.size_out(i) for i in range(self.function.n_out())]
-
     def values(self, w):
-        """Results at w, a column."""
-        return _column(self.function.call(self._arguments(w, []), True, False))
+        """Results at w."""
+        return self.of.value.call([w], True, False)[0]
 
     def derivative(self, w):
         """(y, w) sparse Jacobian at w."""
-        blocks, n = self.jacobian.call(self._arguments(w, self._dummies), True, False), self.function.n_in()
-        return ca.sparsify(ca.vertcat(*(ca.horzcat(*blocks[i : i + n]) for i in range(0, len(blocks), n))))
-
-    def _seeds(self, seed):
-        f, ends = self.function, [0]
-        for i in range(f.n_out()):
-            ends.append(ends[-1] + f.numel_out(i))
-        return [ca.reshape(x, *f.size_out(i)) for i, x in enumerate(ca.vertsplit(seed, ends))]
+        return ca.sparsify(self.of.jacobian.call([w], True, False)[0])
 
     def gradient(self, w, seed):
         """(w,) gradient of seed' y."""
-        return _column(self.adjoint.call([*self._arguments(w, self._dummies), *self._seeds(seed)], True, False))
+        return self.of.gradient.call([w, seed], True, False)[0]
 
     def curvature(self, w, seed):
         """(w, w) Hessian of seed' y, sparse."""
-        f = self.function
-        empty = [ca.SX(*f.size_in(i)) for i in range(f.n_in())]
-        given = [*self._arguments(w, self._dummies), *self._seeds(seed), *empty]
-        blocks = self.second.call(given, True, False)
-        wide = f.n_in() + 2 * f.n_out()
-        rows = [ca.horzcat(*blocks[i * wide : i * wide + f.n_in()]) for i in range(f.n_in())]
-        return ca.sparsify(ca.vertcat(*rows))
+        return ca.sparsify(self.of.curvature.call([w, seed], True, False)[0])
+
+
+def _columns(f):
+    """Columns of an SXFunction, by its registered derivatives or by AD; those of the last ones are kept."""
+    key = f.__hash__()  # complete: of a Function that is kept, so that no other gets it
+    if key not in _made:
+        _made[key] = f, _made_columns(f)
+        while len(_made) > _MOST:
+            del _made[next(iter(_made))]
+    return _made[key][1]
+
+
+def _made_columns(f):
+    sizes_in, sizes_out = [f.size_in(i) for i in range(f.n_in())], [f.size_out(i) for i in range(f.n_out())]
+    w, seed = (ca.SX.sym(name, sum(n * m for n, m in sizes)) for name, sizes in (("w", sizes_in), ("seed", sizes_out)))
+    given, seeds = _parts(w, sizes_in), _parts(seed, sizes_out)
+    y = _column(_open(f).call(given, True, False))
+    if known := registered(f):
+        J, A, H = (_open(g) for g in (*known, known[1].jacobian()))
+        given += [ca.SX(*size) for size in sizes_out]  # what the results are is not used
+        n, empty = f.n_in(), [ca.SX(*size) for size in sizes_in]
+        blocks = J.call(given, True, False)
+        jacobian = ca.vertcat(*(ca.horzcat(*blocks[i : i + n]) for i in range(0, len(blocks), n)))
+        gradient = _column(A.call([*given, *seeds], True, False))
+        blocks, wide = H.call([*given, *seeds, *empty], True, False), n + 2 * f.n_out()
+        curvature = ca.vertcat(*(ca.horzcat(*blocks[i * wide : i * wide + n]) for i in range(n)))
+    else:
+        jacobian, gradient = ca.jacobian(y, w), ca.gradient(ca.dot(seed, y), w)
+        curvature = ca.jacobian(gradient, w, {"symmetric": True})
+    return Columns(
+        ca.Function("value", [w], [y]),
+        ca.Function("jacobian", [w], [jacobian]),
+        ca.Function("gradient", [w, seed], [ca.densify(gradient)]),
+        ca.Function("curvature", [w, seed], [curvature]),
+    )
+
+
+def _parts(column, sizes):
+    """A column as matrices of some sizes, one after the other."""
+    ends = [0]
+    for n, m in sizes:
+        ends.append(ends[-1] + n * m)
+    return [ca.reshape(x, *size) for x, size in zip(ca.vertsplit(column, ends), sizes, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +114,10 @@ class Unrolled:
         return ca.Function("put", given, expressions).call([*self.inputs, *ys, *values], True, False)
 
 
-def unrolled(f):
+def unrolled(f, every=False):
     """Unrolled of an MX or SX Function; None where it, or something that it calls, has no scalar form, or derivatives
-    of its own that are not known here."""
+    of its own that are not known here. every: set calls of all SXFunctions apart, not those with registered derivatives
+    alone."""
     if f.is_a("SXFunction"):
         inputs = f.sx_in()
         return Unrolled(inputs, [], f.call(inputs, True, False)) if _plain(f) else None
@@ -97,7 +126,7 @@ def unrolled(f):
     if expressions is None:
         return None
     expressions = ca.cse(expressions)  # calls with the same arguments become one
-    nodes = [x for x in _calls(symbols, expressions) if registered(x.which_function())]
+    nodes = [x for x in _calls(symbols, expressions) if _apart(x.which_function(), every)]
     results, shapes = {}, []
     for node in nodes:
         g, column = node.which_function(), ca.MX.sym("y", sum(_sizes_out(node.which_function())))
@@ -114,18 +143,15 @@ def unrolled(f):
         flat = ca.Function("rest", [*symbols, *shapes], rest).expand()
     except RuntimeError:  # it calls something that has no SX form
         return None
+    if flat.find_functions():  # one that must not be written out
+        return None
     given = flat.sx_in()
     found = flat.call(given, True, False)
     ys = given[len(symbols) :]
-    known = {}
-    for node in nodes:
+    calls = []
+    for node, w, y in zip(nodes, found, ys, strict=False):
         g = node.which_function()
-        if g.__hash__() not in known:
-            J, A = registered(g)
-            known[g.__hash__()] = [_open(h) for h in (g, J, A, A.jacobian())]
-    calls = [
-        Call(*known[node.which_function().__hash__()], w, y) for node, w, y in zip(nodes, found, ys, strict=False)
-    ]
+        calls.append(Call(g.name(), _columns(g), w, y))
     return Unrolled(given[: len(symbols)], calls, found[len(calls) :])
 
 
@@ -143,6 +169,10 @@ def _open(f):
     return ca.Function(f.name(), inputs, values, f.name_in(), f.name_out())
 
 
+def _apart(f, every):
+    return bool(registered(f)) or (every and f.is_a("SXFunction") and not f.find_functions())
+
+
 def _sizes_out(g):
     return [g.numel_out(i) for i in range(g.n_out())]
 
@@ -158,8 +188,10 @@ def _plain(f):
     own = f.cache().get(f"jac_{f.name()}")
     if own is None or registered(f):
         return True
+    if not (f.is_a("SXFunction") or f.is_a("MXFunction")):
+        return False
     inputs = f.sx_in() if f.is_a("SXFunction") else f.mx_in()
-    twin = ca.Function(f.name(), inputs, f.call(inputs, True, False), f.name_in(), f.name_out())
+    twin = ca.Function(f.name(), inputs, f.call(inputs), f.name_in(), f.name_out())
     return twin.jacobian().serialize() == own.serialize()  # CasADi's own, which it keeps as it keeps a custom one
 
 

@@ -41,8 +41,12 @@ _QUIET = {  # options of CasADi, options of the solver
         # limits are kept exactly: ipopt would loosen them by 1e-8
         {"print_level": 0, "sb": "yes", "max_iter": 500, "bound_relax_factor": 0.0, **_QUICK},
     ),
-    # it is stopped by an evaluation that fails, see Assembly.cache, which is not worth a warning
-    "fatrop": ({"structure_detection": "auto", "show_eval_warnings": False}, {"print_level": 0, "max_iter": 500}),
+    # it is stopped by an evaluation that fails, see Assembly.cache, which is not worth a warning; its own barrier, 0.1 at
+    # the start, leads far away from a good guess: ten times the iterations on motions with torque limits, or no end
+    "fatrop": (
+        {"structure_detection": "auto", "show_eval_warnings": False},
+        {"print_level": 0, "max_iter": 500, "mu_init": 1e-3},
+    ),
     "sqpmethod": (
         {
             "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 200,

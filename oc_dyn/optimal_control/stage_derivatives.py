@@ -11,7 +11,12 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-SMALL = 1500  # instructions of a stage up to which every way is tried
+SMALL = 500  # instructions of a stage up to which every way is tried with what is in it twice merged, which takes long
+# above so many the chain rule takes fewer instructions than AD, as far as the tests have seen, where most of them are
+# in the calls: then AD is not tried
+LARGE = 1500
+HUGE = 8000  # the same of first derivatives, which take less time
+NEAR = 1.1  # how many instructions more may be fewer when merged
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,25 +32,36 @@ class Derivatives:
     gauss_newton: ca.SX
 
 
-def derivatives(stage, lam):
-    """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]."""
+def derivatives(stage, lam, apart):
+    """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]. apart() -> the same with all of its
+    calls set apart, or None."""
     z, p, s = stage.inputs
     following, rows, cost, residuals = ca.cse([ca.densify(y) for y in stage.put_in(stage.outputs)])
     total = _total(cost, residuals)
     out = ca.vertcat(following, rows)
     known, multiplied = [z, p, s], [z, p, s, *lam]
-    small = ca.Function("n", known, [out, total]).n_instructions() <= SMALL
-    chain = _Chain(stage) if stage.calls else None
+    size = ca.Function("n", known, [out, total]).n_instructions()
+    small, chain = size <= SMALL, _Chain(stage) if stage.calls else None
+    chains = [chain] if chain else []
+    others = not chain or size <= LARGE or chain.instructions < size / 2  # are worth a try
+    if others and not small and (more := apart()) and len(more.calls) > len(stage.calls):
+        chains.append(_Chain(more))
+        others = size <= LARGE
     jacobians, residual_jacobians, hessians = [], [], []
-    if chain:
-        jacobians += chain.jacobians(ca.vertcat(*stage.outputs[:2]))
-        residual_jacobians += chain.jacobians(stage.outputs[3])
-        hessians.append(chain.hessian(_lagrangian(*stage.outputs, lam), lam))
-    if small or not chain:
+    for way in chains:
+        outputs, own = way.stage.outputs, way.stage.inputs
+        J, R, H = way.jacobians(ca.vertcat(*outputs[:2])), way.jacobians(outputs[3]), []
+        H.append(way.hessian(_lagrangian(*outputs, lam), lam))
+        found = ca.Function("way", [*own, *lam], [*J, *R, *H]).call(multiplied, True, False)
+        for ways, new in ((jacobians, found[:2]), (residual_jacobians, found[2:4]), (hessians, found[4:])):
+            ways += new
+    if others or size <= HUGE:
         jacobians += _both_modes(out, z)
         residual_jacobians += _both_modes(residuals, z)
-        hessians += _hessians(_lagrangian(following, rows, cost, residuals, lam), z)
-    R = _least(residual_jacobians, known, small)
+    if others:
+        hessians += _hessians(_lagrangian(following, rows, cost, residuals, lam), z, small)
+    R = _fewest(residual_jacobians)
+    approximate = ca.triu(lam[0] * (R.T @ R)) + _fewest(_hessians(lam[0] * cost, z, small))
     return Derivatives(
         following,
         rows,
@@ -53,7 +69,7 @@ def derivatives(stage, lam):
         _least(jacobians, known, small),
         ca.cse(ca.densify(ca.gradient(total, z))),
         _least(hessians, multiplied, small),
-        _least([ca.triu(lam[0] * (R.T @ R)) + H for H in _hessians(lam[0] * cost, z)], multiplied, small),
+        ca.cse(ca.sparsify(approximate)),
     )
 
 
@@ -66,13 +82,25 @@ def _lagrangian(following, rows, cost, residuals, lam):
 
 
 def _least(ways, known, small):
-    """The expression of fewest instructions, what is in it twice merged; without trying that for each where it is
-    long."""
+    """The expression of fewest instructions, what is in it twice merged, which is tried for those that come near."""
     ways = [ca.sparsify(y) for y in ways]
-    if small:
-        ways = [ca.cse(y) for y in ways]
-    best = min(ways, key=lambda y: ca.Function("n", known, [y]).n_instructions()) if len(ways) > 1 else ways[0]
-    return best if small else ca.cse(best)
+    if small or len(ways) == 1:
+        near = ways
+    else:
+        counts = [_count(y, known) for y in ways]
+        near = [y for y, n in zip(ways, counts, strict=True) if n <= NEAR * min(counts)]
+    near = [ca.cse(y) for y in near]
+    return min(near, key=lambda y: _count(y, known)) if len(near) > 1 else near[0]
+
+
+def _fewest(ways):
+    """The expression of fewest instructions as it is."""
+    ways = [ca.sparsify(y) for y in ways]
+    return ways[0] if len(ways) == 1 else min(ways, key=lambda y: _count(y, ca.symvar(y)))
+
+
+def _count(y, known):
+    return ca.Function("n", known, [y]).n_instructions()
 
 
 _REVERSE = {"helper_options": {"enable_forward": False}}  # CasADi's own choice counts directions alone
@@ -82,10 +110,14 @@ def _both_modes(y, z):
     return [ca.jacobian(y, z), ca.jacobian(y, z, _REVERSE)]
 
 
-def _hessians(y, z):
-    """Upper triangles."""
+def _jacobian(y, z):
+    return _fewest(_both_modes(y, z))
+
+
+def _hessians(y, z, every):
+    """Upper triangles, by every mode or those that are usually less."""
     gradient = ca.gradient(y, z)
-    return [ca.triu(ca.jacobian(gradient, z, how)) for how in ({"symmetric": True}, _REVERSE)]
+    return [ca.triu(ca.jacobian(gradient, z, how)) for how in ({"symmetric": True}, _REVERSE, {})[: 2 + every]]
 
 
 class _Chain:
@@ -94,6 +126,7 @@ class _Chain:
     def __init__(self, stage):
         self.stage, (self.z, *_) = stage, stage.inputs
         self.ys = [c.y for c in stage.calls]
+        self.instructions = sum(c.of.value.n_instructions() for c in stage.calls)
         self.w = stage.put_in([c.w for c in stage.calls])
         self.J = [c.derivative(w) for c, w in zip(stage.calls, self.w, strict=True)]
         self.dw, self.dy = [], []
@@ -103,7 +136,7 @@ class _Chain:
 
     def _total_derivative(self, y, calls):
         """By z, of an expression that depends on results of the first so many calls."""
-        parts = self.stage.put_in([ca.jacobian(y, x) for x in (self.z, *self.ys[:calls])])
+        parts = self.stage.put_in([_jacobian(y, x) for x in (self.z, *self.ys[:calls])])
         return ca.sparsify(sum((d @ dy for d, dy in zip(parts[1:], self.dy, strict=False) if d.nnz()), parts[0]))
 
     def jacobians(self, y):
@@ -112,11 +145,11 @@ class _Chain:
         return [self._total_derivative(y, len(self.ys)), self._in_reverse(y)]
 
     def _in_reverse(self, y):
-        first, *by = self._put_in([ca.jacobian(y, x) for x in (self.z, *self.ys)])
+        first, *by = self._put_in([_jacobian(y, x) for x in (self.z, *self.ys)])
         for k in reversed(range(len(by))):
             if by[k].nnz():
                 by_w = ca.sparsify(by[k] @ self.J[k])
-                along = self._put_in([ca.jacobian(self.stage.calls[k].w, x) for x in (self.z, *self.ys[:k])])
+                along = self._put_in([_jacobian(self.stage.calls[k].w, x) for x in (self.z, *self.ys[:k])])
                 first, *by[:k] = (a + by_w @ ca.sparsify(b) for a, b in zip([first, *by[:k]], along, strict=True))
         return ca.sparsify(first)
 
@@ -131,7 +164,7 @@ class _Chain:
             values.insert(0, calls[k].gradient(self.w[k], seed))
             swept = swept + ca.dot(bars[k], calls[k].w)
         x = ca.vertcat(self.z, *self.ys)
-        (outer,) = self._put_in([ca.hessian(swept, x)[0]], lam, bars, values)
+        (outer,) = self._put_in([ca.triu2symm(_fewest(_hessians(swept, x, False)))], lam, bars, values)
         along = ca.vertcat(ca.SX.eye(self.z.numel()), *self.dy)
         H = _congruence(outer, along)
         for call, w, seed, dw in zip(calls, self.w, seeds, self.dw, strict=True):

@@ -73,7 +73,8 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         if y.shape[1] != 1 or (what == "cost" and y.shape[0] != 1):
             raise ShapeError(f"stage {name}: {what} has shape {y.shape}, expected {shape}")
     following, rows, cost, residuals = (ca.densify(y) for y in (following, rows, cost, residuals))
-    parts = unrolled(ca.Function(name, [z, p, s], [following, rows, cost, residuals]))
+    stage = ca.Function(name, [z, p, s], [following, rows, cost, residuals])
+    parts = unrolled(stage)
     sizes = (1, following.numel(), rows.numel())
     if parts is None:  # it calls something that has no scalar form
         lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
@@ -81,11 +82,12 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
     else:
         z, p, s = parts.inputs
         lam = [ca.SX.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
-        made = derivatives(parts, lam)
+        made = derivatives(parts, lam, lambda: unrolled(stage, every=True))
 
     def function(what, outputs, names, multipliers=()):
         input_names = _INPUTS + (_MULTIPLIERS if multipliers else [])
-        return ca.Function(f"{name}_{what}", [z, p, s, *multipliers], outputs, input_names, names)
+        f = ca.Function(f"{name}_{what}", [z, p, s, *multipliers], outputs, input_names, names)
+        return f if parts else _written_out(f, sparse=what in ("jacobian", "hessian", "gauss_newton"))
 
     return Kind(
         name,
@@ -118,3 +120,16 @@ def _by_graph(following, rows, cost, residuals, z, lam):
 
 def _upper_hessian(y, z):
     return ca.triu(ca.jacobian(ca.gradient(y, z), z, {"symmetric": True}))
+
+
+def _written_out(f, sparse):
+    """f as SX, which is evaluated faster, or as it is where that cannot be. sparse: drop zeros of the outputs."""
+    try:
+        f = f.expand()
+    except RuntimeError:  # it calls something that has no SX form
+        return f
+    if not sparse:
+        return f
+    inputs = f.sx_in()
+    outputs = [ca.sparsify(y) for y in f.call(inputs)]  # registered derivatives are asked for in dense blocks
+    return ca.Function(f.name(), inputs, outputs, f.name_in(), f.name_out())

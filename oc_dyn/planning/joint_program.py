@@ -18,6 +18,7 @@ from .joint_blocks import Factor, scales
 
 ITERATIONS = 80
 _GAP, _RESIDUAL = 1e-10, 1e-9
+_ENOUGH = 1e3  # times these, where rounding lets it not get on
 _ROOM = 1.3  # over the limits, to begin with
 _MOST = 0.7  # share of p that a step may be
 _NEAR = 0.995  # share of the way to a limit that a step may take
@@ -59,6 +60,12 @@ class Found:
     iterations: int
 
 
+def power(joints):
+    """The s of p."""
+    limited = np.isfinite(joints.lower[:, 1:]) | np.isfinite(joints.upper[:, 1:])
+    return 1 + int(np.max(np.flatnonzero(limited.any(axis=0)), initial=0))
+
+
 class _Rows:
     """Rows of joints in times T (J,): bounds at p = 1, and the motion that meets the ends."""
 
@@ -81,8 +88,7 @@ class _Rows:
             value[:, 0] -= joints.start[:, 0]
             ends.append(value / joints.reach[:, None])
             orders.append(j)
-        limited = np.isfinite(joints.lower[:, 1:]) | np.isfinite(joints.upper[:, 1:])
-        self.power = 1 + int(np.max(np.flatnonzero(limited.any(axis=0)), initial=0))  # of the time, what p is
+        self.power = power(joints)
         self.ends, self.orders = np.concatenate(ends, axis=1), np.concatenate(orders)
 
     def motion(self, p):
@@ -147,6 +153,8 @@ class _Iterate:
         """Take in p and y."""
         rows, one, time = self.rows, np.ones_like(self.p), self.border == "time"
         self.k = rows.motion(self.p if time else one)
+        if not time:
+            self.k[1:] = [np.zeros_like(self.y)] * 2
         low, high = rows.widened(self.p) if self.border == "width" else rows.bounds(self.p if time else one)
         self.limits = [high, low]
         self.rho = self.y + self.k[0]
@@ -260,47 +268,56 @@ def roomy_time(joints):
     return _Rows(joints, one).roomy(True)
 
 
-def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=False, watch=None):
+def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=False, watch=None, gap=_GAP):
     """Found for Joints in times T (J,), at the least cost.
 
     border: None, the roughness alone; "time": cost times the time over T, which is free, and the roughness; "width":
     cost times what limits of all but q are multiplied by, and the roughness. shared: whether the time is one for all.
     span: ends of p, the time over T to the power s, or what limits are multiplied by. within: stay
-    within limits, which is slower and surer. watch: called at every iteration.
+    within limits, which is slower and surer. watch: called at every iteration. gap: share
+    of the cost that it may be off.
     """
     rows = _Rows(joints, T)
     p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
     at = _Iterate(rows, cost, border, shared, p, (1e-9 * p, 100 * p) if span is None else span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
-    last = None, np.zeros(len(T), bool)[:, None]
     done, lag = np.zeros((len(T), 1), bool), np.ones((len(T), 1))
+    last = None, done
     with np.errstate(all="ignore"):
         for iteration in range(ITERATIONS + 1):
-            mu = at.complementarity / at.count
+            open_ = at.complementarity
             worst = np.max([np.abs(x).max(axis=(1, 2)) for x in at.residuals], axis=0)[:, None]
-            good = (at.least(-worst) > -_RESIDUAL) & (mu * at.count < _GAP * scale) & (lag < 1e-6)
-            done = done | good
-            if not np.isfinite(mu).all():
-                done = last[1]
-                if last[0] is not None:
-                    at.p, at.z, at.y, at.s, at.v, at.w = last[0]
-                    at.look()
-            if done.all() or iteration == ITERATIONS or not np.isfinite(mu).all():
+            if not np.isfinite(open_).all():
                 break
-            enough = (at.least(-worst) > -1e3 * _RESIDUAL) & (mu * at.count < 1e3 * _GAP * scale) & (lag < 1e-6)
-            last = (at.p, at.z, at.y, at.s, at.v, at.w), done | enough
+            errors = np.maximum(-at.least(-worst) / _RESIDUAL, open_ / (gap * scale))
+            done = done | ((errors < 1) & (lag < 1e-6))
+            last = (at.p, at.z, at.y, at.s, at.v, at.w), done | ((errors < _ENOUGH) & (lag < 1e-6))
+            if done.all() or iteration == ITERATIONS:
+                break
             if watch is not None:
                 watch()
-            newton = _Newton(at)
-            affine = newton.step(np.zeros_like(mu))
-            lengths = newton.lengths(affine, 1.0)
-            sigma = _centring(at, affine, lengths, mu)
-            step = newton.step(sigma * mu, affine, lengths[0] * lengths[1])
-            primal, dual = (np.where(done, 0.0, x) for x in newton.lengths(step, _NEAR))
-            primal = np.minimum(primal, _MOST / np.maximum(np.abs(step["p"]) / at.p, _MOST))
-            _move(at, step, primal, dual, within)
-            lag = lag * (1 - dual)
-    return _found(joints, rows, at, T, done[:, 0], iteration)
+            try:
+                lag = _iterate(at, open_ / at.count, done, lag, within)
+            except np.linalg.LinAlgError:
+                break
+    kept, success = last
+    if kept is not None:
+        at.p, at.z, at.y, at.s, at.v, at.w = kept
+        at.look()
+    return _found(joints, rows, at, T, success[:, 0], iteration)
+
+
+def _iterate(at, mu, done, lag, within):
+    """One step of the joints that are not done; what is left of the error in the multipliers."""
+    newton = _Newton(at)
+    affine = newton.step(np.zeros_like(mu))
+    lengths = newton.lengths(affine, 1.0)
+    sigma = _centring(at, affine, lengths, mu)
+    step = newton.step(sigma * mu, affine, lengths[0] * lengths[1])
+    primal, dual = (np.where(done, 0.0, x) for x in newton.lengths(step, _NEAR))
+    primal = np.minimum(primal, _MOST / np.maximum(np.abs(step["p"]) / at.p, _MOST))
+    _move(at, step, primal, dual, within)
+    return lag * (1 - dual)
 
 
 def _centring(at, step, lengths, mu):

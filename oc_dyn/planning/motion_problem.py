@@ -121,7 +121,8 @@ def motion_problem(task, kind, *, nodes, T, shortest, compiler=None):
             ocp.bound(name, lower, upper)
     ocp.start({s: x[m] for s, x in zip(chain.outputs, task.start, strict=False)})
     ocp.goal({s: x[m] for s, x in zip(chain.outputs, task.goal, strict=False)})
-    graph = "mx" if kind.derivatives == "analytic" and not kind.kinematic else "sx"
+    torques = kind.mesh == "fixed" or not kind.kinematic
+    graph = "mx" if kind.derivatives == "analytic" and torques else "sx"
     made = ocp.transcribed("euler", compiler, graph)
     return MotionProblem(task, kind, ocp, made, made.chain_numbers[0])
 

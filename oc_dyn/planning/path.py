@@ -144,7 +144,10 @@ def _fastest(task: PathTask, nodes: int, solver: str, solver_options: Mapping[st
     def solve(margins: dict[str, Array], motion: Any) -> PathMotion:
         return problem.solve(grid, margins, motion or guess, solver, solver_options)
 
-    found = tighten(solve, problem.shares, problem.margins, within=_TIGHTEN, rounds=_ROUNDS)
+    try:
+        found = tighten(solve, problem.shares, problem.margins, within=_TIGHTEN, rounds=_ROUNDS)
+    finally:
+        problem.release()
     assert found is not None  # solve gives a motion, or raises
     found.result.info |= {"rounds": found.rounds, "iterations": problem.iterations}
     return found.result

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
+from ..model.cache import cached
 from ..optimal_control.polynomials import later
 from ..optimal_control.problem import Problem
 from .path_motion import PathMotion
@@ -17,23 +18,25 @@ from .path_task import terms
 from .quantities import BY_NAME, ORDERS
 from .trajectory import joint_units
 
-_FASTEST = 1e6  # s', over one by a duration that is slow: no limit
+_FASTEST = 1e6  # s' of a duration of 1 that is slow: no limit
+_KEPT = 12  # templates of a robot
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
 
 
-class PathProblem:
-    """The Problem of a PathTask with N intervals, about a duration T. iterations: of all solves so far."""
+class _Template:
+    """What tasks of a kind have in common: their Problem with its symbols, in time over a duration T of each task.
+    Numbers of a task come later."""
 
-    def __init__(self, task, N, T):
-        self.task, self.N, self.iterations, self.fastest = task, N, 0, _FASTEST / T
+    def __init__(self, task, N):
+        self.task = task
         c = task.continuity
         ocp = self.ocp = Problem(N, 1.0)
         # from the fourth derivative on they grow with N: it switches the third within an interval, and so on
-        scales = [T**-j * N ** max(0, j - 3) for j in range(1, c + 1)]
+        scales = [float(N ** max(0, j - 3)) for j in range(1, c + 1)]
         self.x = [ocp.state(f"d{j}s", lower=0.0 if j == 1 else -np.inf, scale=x) for j, x in enumerate(scales, 1)]
-        top = 10 * T ** -(c + 1) * (2 * N) ** max(0, c - 3)
+        top = 10.0 * (2 * N) ** max(0, c - 3)
         self.u = ocp.control("top", scale=top)
-        self.h = ocp.control("h", lower=T / N * 1e-3, upper=1e2 * T / N, scale=T / N)
+        self.h = ocp.control("h", lower=1e-3 / N, upper=1e2 / N, scale=1 / N)
         self.gap, self.top_speed = ocp.varying("gap"), ocp.varying("speed", 2)
         h, x = self.h, [*self.x, self.u]
         after, middle = later(x, h), later(x, h / 2)
@@ -44,16 +47,10 @@ class PathProblem:
         ocp.limit(-np.inf, ca.vertcat(x[0], middle[0]) / self.top_speed, 1)
         self.rows, self.slopes = {}, {}
         for k in (k for k in task.bounded if k != "v"):
-            for side in ("start", "end") if self._jumps(k) else ("start", "middle"):
+            for side in ("start", "end") if jumps(task, k) else ("start", "middle"):
                 self._limit(k, side, {"start": x, "middle": middle, "end": after}[side])
-        for fix, speed in zip((ocp.start, ocp.goal), task.speeds, strict=True):
-            fix({self.x[0]: speed} if speed else dict.fromkeys(self.x, 0.0))
         ocp.minimize(terminal=0 * self.x[0])
-        ocp.minimize(integral=N * h / T + 1e-8 * (self.u / top) ** 2)
-
-    def _jumps(self, quantity):
-        """Whether a quantity jumps at nodes."""
-        return BY_NAME[quantity].order == self.task.continuity + 1
+        ocp.minimize(integral=N * h + 1e-8 * (self.u / top) ** 2)
 
     def _limit(self, k, side, there):
         """Limit of a quantity on one side of the intervals, where s', s'', ... are `there`."""
@@ -68,7 +65,42 @@ class PathProblem:
             turning = S[2 * m :] * task.turning(S[:m], S[m : 2 * m], there, ca.tanh)
             value = value + ca.DM(np.eye(len(finite))[:, np.searchsorted(finite, task.rubbing(k))]) @ turning
         lower, upper = task.ends(k)
-        ocp.limit(lower, value, upper)
+        ocp.limit(lower, value, upper, name=f"limit of {k}_{side}")
+
+
+def jumps(task, quantity):
+    """Whether a quantity jumps at nodes."""
+    return BY_NAME[quantity].order == task.continuity + 1
+
+
+class PathProblem:
+    """The Problem of a PathTask with N intervals, about a duration T. iterations: of all solves so far.
+
+    What is built for it, to the solver, stays with the robot from release() on for the next task of its kind.
+    """
+
+    def __init__(self, task, N, T):
+        self.task, self.N, self.T, self.iterations = task, N, T, 0
+        self.kept = cached(task.robot, ("planning", "path templates"), dict)
+        # complete: paths, speeds and sizes of limits are numbers of the problem, but for friction that jumps, which is
+        # in its expressions over the unit of the rate of torque
+        unit = task.limits.unit("dtau")[task.rubbing("dtau")].tobytes()
+        limited = tuple((k, np.isfinite(task.limits.bounds(k)).tobytes()) for k in task.bounded)
+        moves = tuple(bool(v) for v in task.speeds)
+        self.key = (task.continuity, N, limited, task.friction, unit, moves)
+        made = self.made = self.kept.pop(self.key, None) or _Template(task, N)  # another thread makes its own
+        self.ocp, self.x, self.u, self.h, self.gap = made.ocp, made.x, made.u, made.h, made.gap
+        self.top_speed, self.rows, self.slopes = made.top_speed, made.rows, made.slopes
+        for k, side in self.rows:
+            self.ocp.bound(f"limit of {k}_{side}", *task.ends(k))
+        for fix, speed in zip((self.ocp.start, self.ocp.goal), task.speeds, strict=True):
+            fix({self.x[0]: speed * T} if speed else dict.fromkeys(self.x, 0.0))
+
+    def release(self):
+        """Leave what was built to the next task; the latest few are kept."""
+        self.kept[self.key] = self.made
+        for old in list(self.kept)[:-_KEPT]:
+            self.kept.pop(old, None)
 
     @property
     def margins(self):
@@ -82,21 +114,25 @@ class PathProblem:
         task = self.task
         at = {"start": places, "middle": np.append(middles, 1.0), "end": np.append(places[1:], 1.0)}
         speed = np.column_stack([task.speed(at["start"]), task.speed(at["middle"])])
-        speed = np.minimum(speed, self.fastest)  # it is infinite without limits of v, and where q' = 0
+        speed = np.minimum(speed * self.T, _FASTEST)  # it is infinite without limits of v, and where q' = 0
         p = {self.gap: np.append(np.diff(places), 1.0), self.top_speed: speed * margins["speed"][:, None]}
         for (k, side), symbol in self.rows.items():
             where, margin = at[side], margins[k, side]
             F = task.factors(k, where, before=side == "end") / margin[:, None, :]
+            F = F / (self.T ** _degrees(k, task))[:, None]
             p[symbol] = F.reshape(self.N + 1, -1)
             if (k, side) in self.slopes:
                 columns = np.searchsorted(task.finite(k), task.rubbing(k))
                 slopes = task.slopes(k, where, side == "end").reshape(self.N + 1, -1)
-                p[self.slopes[k, side]] = np.hstack([slopes, 1 / margin[:, columns]])
+                p[self.slopes[k, side]] = np.hstack([slopes, 1 / margin[:, columns]]) / self.T
         return p
 
     def solve(self, grid, margins, guess, solver, options):
         """PathMotion on a grid. guess: {state or control: values}, or the PathMotion before."""
-        self.ocp.guess(guess if isinstance(guess, dict) else self._guess(guess))
+        unit = {"h": self.T, "top": self.T ** -(self.task.continuity + 1.0)}
+        unit |= {f"d{j}s": self.T**-j for j in range(1, self.task.continuity + 1)}
+        guess = guess if isinstance(guess, dict) else self._guess(guess)
+        self.ocp.guess({k: x / unit[k] for k, x in guess.items()})
         p, tries = self.parameters(grid, margins), [options]
         if solver == "ipopt":  # adaptive takes half the iterations of monotone, which solves some that the former fails
             tries = [{"mu_strategy": x, **(options or {})} for x in ("adaptive", "monotone")]
@@ -108,10 +144,10 @@ class PathProblem:
             self.iterations += found.iterations
             if found.success or found.status == TIME_LIMIT:
                 break
-        h = found[self.h][:, 0]
+        h = found[self.h][:, 0] * self.T
         t = np.concatenate([[0.0], np.cumsum(h)])
-        x = [found[s][:-1, 0] for s in self.x]
-        pieces = np.column_stack([grid[1][:-1], *x, found[self.u][:, 0]])
+        x = [found[s][:-1, 0] * unit[f"d{j}s"] for j, s in enumerate(self.x, 1)]
+        pieces = np.column_stack([grid[1][:-1], *x, found[self.u][:, 0] * unit["top"]])
         if not found.success:
             message = f"plan_along_path: the solver stopped with {found.status!r} after {self.iterations} iterations"
             moving = [k for k, x in zip(("speed_start", "speed_end"), self.task.speeds, strict=True) if x]
@@ -135,8 +171,14 @@ class PathProblem:
         found = {"speed": _at_nodes(over["speed"][:, None], one)[:, 0]}
         for k, side in self.rows:
             ones = np.ones((1, over[k].shape[1]))
-            found[k, side] = np.vstack([over[k], ones]) if self._jumps(k) else _at_nodes(over[k], ones)
+            found[k, side] = np.vstack([over[k], ones]) if jumps(self.task, k) else _at_nodes(over[k], ones)
         return found
+
+
+def _degrees(quantity, task):
+    """(terms,) of the powers of 1 / time that its terms are."""
+    x = [2.0**j for j in range(1, max(task.continuity + 1, ORDERS) + 1)]
+    return np.log2(np.array(terms(quantity, x, task.friction)) / terms(quantity, np.ones(len(x)), task.friction))
 
 
 def _at_nodes(share, one):

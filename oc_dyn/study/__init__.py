@@ -55,7 +55,7 @@ def run(name, out=None, quick=False, executor="serial", progress=None, against=N
     """Run a study, which writes its results to the folder `out`; returns its report, a text.
 
     executor: where its points are computed, see oc_dyn.executors. against: folder of an earlier checkout that is
-    measured, too; only: texts, with commas between them, one of which is in the names of what is measured. Raises
+    measured, too; only: texts, with semicolons between them, one of which is in the names of what is measured. Raises
     UnknownName, ShapeError for an executor that is none and for what the study does not take, OSError where `out`
     cannot be written.
     """

@@ -103,8 +103,8 @@ def code(against=None):
 
 
 def chosen_of(some, only, name=lambda x: x.name):
-    """Those whose names contain one of the texts `only`, with commas between them; None: all. ShapeError for none."""
-    words = [w.strip().lower() for w in (only or "").split(",") if w.strip()]
+    """Those whose names contain one of the texts `only`, semicolons between them; None: all. ShapeError for none."""
+    words = [w.strip().lower() for w in (only or "").split(";") if w.strip()]
     kept = [x for x in some if not words or any(w in name(x).lower() for w in words)]
     if not kept:
         raise ShapeError(f"only: nothing has {only!r} in its name; some are: {'; '.join(map(name, some[:5]))}")

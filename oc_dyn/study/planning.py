@@ -30,7 +30,8 @@ CAPTIONS = {
     "planning.png": "Seconds of the processor over the number of nodes, by joints (colours), for each kind of limits; "
     "solid: warm, dashed: cold, dotted: compiled; black: linear growth.",
     "planning.csv": "Every plan: seconds, wall and of the processor; of the wall seconds those in the functions of the "
-    "program, in the rest of the solver, and outside of it; peak: of the process up to there; T: duration [s].",
+    "program, in the rest of a solver of CasADi, and outside of it, as where joints are solved apart; peak: of the "
+    "process up to there; T: duration [s].",
     "growth.csv": "growth: exponent of nodes in the seconds of the processor, from 50 nodes on; that of an iteration.",
     "runs.csv": apart.RUNS,
 }
@@ -40,7 +41,7 @@ def run(out, quick=False, progress=None, against=None, only=None):
     """Measure, fit and draw: runs.csv, planning.csv, growth.csv, planning.png, manifest.json in the folder `out`;
     returns the report as a text.
 
-    against: folder of an earlier checkout of the repository, which is measured, too. only: texts with commas between
+    against: folder of an earlier checkout of the repository, which is measured, too. only: texts, semicolons between
     them; series without any of them in their names, as "7 joints, rate", are left out. quick: a Panda on 10 and 20
     nodes. progress: show a bar on stderr; default on a terminal only. Raises ShapeError for a folder that is no
     checkout, and where no series is left.

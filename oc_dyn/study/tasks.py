@@ -8,6 +8,7 @@ worse, and the largest share of any limit, looked at between nodes, tells whethe
 
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 from ..files import write_csv
 from ..runs.manifest import git_state, manifest, write_json
@@ -41,8 +42,8 @@ CAPTIONS = {
 def run(out, quick=False, progress=None, against=None, only=None):
     """Measure, and write runs.csv, tasks.csv and manifest.json to the folder `out`; returns what changed as a text.
 
-    against: folder of an earlier checkout of the repository. only: texts with commas between them; tasks without any
-    of them in their names, as "task 7: panda, kinematic", are left out. quick: two tasks. progress: show a bar on
+    against: folder of an earlier checkout of the repository. only: texts with semicolons between them; tasks without
+    any of them in their names, as "task 7: panda, kinematic", are left out. quick: two tasks. progress: show a bar on
     stderr; default on a terminal only. Raises ShapeError for a folder that is no checkout, and where no task is left.
     """
     out, earlier = Path(out), apart.checkout(against)
@@ -123,8 +124,8 @@ def report(rows, counts):
     """The rows with a verdict, and how many have each."""
     told = [row for row in rows if row["verdict"] not in ("", "both fail")] or rows[:10]
     table = in_columns([SHOWN, *([row.get(k, "") for k in SHOWN] for row in told)])
-    ratios = sorted(float(row["ratio"]) for row in rows if row.get("ratio"))
-    middle = f"; CPU now over before: median {ratios[len(ratios) // 2]:.3g}, largest {ratios[-1]:.3g}" if ratios else ""
+    ratios = [float(row["ratio"]) for row in rows if row.get("ratio")]
+    middle = f"; CPU now over before: median {median(ratios):.3g}, largest {max(ratios):.3g}" if ratios else ""
     return f"{table}\n{len(rows)} tasks: {', '.join(f'{n} {what}' for what, n in counts.items())}{middle}"
 
 

@@ -97,7 +97,7 @@ def test_the_same_motions_are_asked_for_whatever_the_nodes():
 @pytest.mark.slow
 def test_a_plan_for_real():
     with apart.processes() as measure:
-        found = measure(apart.Case("planning", "plan", {"dof": 7, "kind": "rate", "nodes": 10}))
+        found = measure(apart.Case("planning", "plan", {"dof": 7, "kind": "rate", "nodes": 20}))
     assert found.status == "done"
     cold, warm = found.parts
     assert (cold["part"], warm["part"]) == ("cold", "warm")

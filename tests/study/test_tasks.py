@@ -14,16 +14,9 @@ from oc_dyn.study.cases import tasks as cases
 
 
 def told(T=1.0, cpu=(1.0, 1.1), objective=None, first=3.0):
-    first = {
-        "part": "first",
-        "value": 9.0,
-        "cpu": first,
-        "whole": first + 0.3,
-        "T": T,
-        "iterations": 20,
-        "status": "Solve_Succeeded",
-    }
-    first |= {"objective": T if objective is None else objective, "nodes": 20, "worst": 1.0}
+    row = {"part": "first", "value": 9.0, "cpu": first, "whole": first + 0.3, "T": T, "iterations": 20}
+    row |= {"status": "Solve_Succeeded", "nodes": 20, "worst": 1.0}
+    row["objective"] = T if objective is None else objective
     return Told("done", [row, *({"part": "again", "value": x, "cpu": x} for x in cpu)], 5.0)
 
 

@@ -173,7 +173,8 @@ def test_lines_have_names_of_their_own_and_cases_that_are_there():
 
 def test_only_some_lines():
     some = [Line(name, Case("some", "good")) for name in ("Panda, 20 nodes", "Panda, 50 nodes", "import")]
-    assert [x.name for x in apart.chosen_of(some, "20 NODES, import")] == ["Panda, 20 nodes", "import"]
+    assert [x.name for x in apart.chosen_of(some, "20 NODES; import")] == ["Panda, 20 nodes", "import"]
+    assert [x.name for x in apart.chosen_of(some, "panda, 20 nodes")] == ["Panda, 20 nodes"]
     assert apart.chosen_of(some, None) == some
     with pytest.raises(od.ShapeError, match="nothing has 'talos'"):
         apart.chosen_of(some, "talos")
@@ -210,6 +211,18 @@ def test_checkouts_take_turns_and_what_is_known_is_not_measured_again(tmp_path, 
     assert len(small) == asked
 
 
+def test_what_did_not_end_is_not_tried_again(earlier):
+    asked = []
+
+    def one(line, who, number, case, folder=None):
+        asked.append((who, number))
+        return Told("more than 120 s", [], 120.0) if folder else told(first=1.0)
+
+    found = waits.measured(Line("a plan", Case("some", "good")), earlier, one)
+    assert asked == [("before", 0), ("now", 0), ("now", 1), ("now", 2)]
+    assert [len(x) for x in found.values()] == [1, 3]
+
+
 def test_what_was_measured_before_ctrl_c_stays(tmp_path, small, monkeypatch):
     whole = apart._run
 
@@ -238,7 +251,7 @@ def test_the_command_takes_what_the_study_takes(tmp_path, small, earlier, capsys
 
 @pytest.mark.slow
 def test_quick_study(tmp_path, capsys):
-    words = ["study", "waits", "--quick", "--only", "ready,import", "--out", str(tmp_path)]
+    words = ["study", "waits", "--quick", "--only", "ready;import", "--out", str(tmp_path)]
     assert cli.main(words) == 0
     shown = capsys.readouterr().out
     assert "Panda, ready, torque rate 0.3, 20 nodes" in shown

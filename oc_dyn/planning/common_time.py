@@ -1,0 +1,88 @@
+"""The least time that all joints can take where they start or end with speeds.
+
+The times a joint can take may have gaps, then: it passes at once, or has to stop and come back. In a time T, let p(T)
+be the least factor of all limits but those of q with which a joint gets there: it can where p <= 1. The search goes up
+in T, by Newton's method where p falls, in small steps where it rises, and looks between two times where a p that has
+fallen rises again.
+"""
+
+import numpy as np
+
+from .joint_program import solve
+
+_STEP, _LONGEST = 0.04, 0.25  # of the logarithm of the time
+_RIGHT, _GAP = 1e-5, 1e-6  # how near p has to get to 1, and how precisely it is known
+_NEAR = 1e-3  # of the logarithm: the time that is found may be so much later than the least one
+_EVALUATIONS = 250
+_LATEST = np.log(1e3)  # times the shortest time that is looked at
+
+
+class Search:
+    """Least factors p of the limits at times. least (J,): seen so far. finished: whether all times were looked at."""
+
+    def __init__(self, joints, watch):
+        self.joints, self.watch, self.count = joints, watch, 0
+        self.least, self.finished = np.full(len(joints.start), np.inf), False
+
+    def at(self, log_time):
+        """(p (J,), slopes of p by the logarithm of the time (J,)); p is infinite where limits of q are in the way."""
+        self.count += 1
+        T = np.full(len(self.joints.start), np.exp(log_time))
+        found = solve(self.joints, T, 1.0, "width", watch=self.watch, gap=_GAP)
+        p = np.where(found.success, found.widened, np.inf)
+        self.least = np.minimum(self.least, p)
+        return p, np.where(found.success, found.slope, 0.0)
+
+
+def common_time(joints, shortest, watch=None):
+    """((a time, one a little later than the least that all joints can take), Search); None where none is found."""
+    search, before = Search(joints, watch), None
+    here = first = np.log(shortest)
+    while search.count < _EVALUATIONS and here < first + _LATEST:
+        p, slope = search.at(here)
+        if before is not None:
+            turned = (before[1] > 1) & (p > 1 + _RIGHT) & (before[2] < 0) & (slope >= 0)
+            dip = _dip(search, int(np.argmax(turned)), before[0], here) if turned.any() else None
+            if dip is not None:
+                here, before = dip, (before[0], before[1], np.zeros_like(p))
+                continue
+        if (p <= 1 + _RIGHT).all():
+            between = (here, here) if before is None else _between(search, before[0], here)
+            return tuple(np.exp(between)), search
+        before = here, p, slope
+        here = here + _ahead(p, slope)
+    search.finished = here >= first + _LATEST
+    return None, search
+
+
+def _ahead(p, slope):
+    """How far to go on: as far as the joint that needs longest, if p falls as it does now."""
+    steps = np.zeros(len(p))
+    for i in np.flatnonzero(p > 1 + _RIGHT):
+        falls = slope[i] < 0 and np.isfinite(p[i])
+        steps[i] = np.clip(np.log(p[i]) * p[i] / -slope[i], 1e-7, _LONGEST) if falls else _STEP
+    return steps.max() + _NEAR / 2  # into the times that all can take
+
+
+def _dip(search, i, low, high):
+    """A time between two at which joint i can get there, or None: p falls at the lower and rises at the upper one."""
+    for _ in range(25):
+        middle = (low + high) / 2
+        p, slope = search.at(middle)
+        if p[i] <= 1:
+            return middle
+        low, high = (middle, high) if slope[i] < 0 else (low, middle)
+        if high - low < 1e-6:
+            return None
+    return None
+
+
+def _between(search, low, high):
+    """(a time at which a joint cannot get there, one near after it at which all can), between two such times."""
+    while high - low > _NEAR:
+        middle = (low + high) / 2
+        if (search.at(middle)[0] <= 1 + _RIGHT).all():
+            high = middle
+        else:
+            low = middle
+    return low, high
