@@ -169,7 +169,7 @@ def _apart(task, settings, solver):
             raise
         return None, None
     solver.iterations.append(count[0])
-    solver.status = "solved"
+    solver.status = "Solve_Succeeded"  # as ipopt says, whichever solves
     motion = solved(task, SeparateMotion(task, settings["nodes"]), np.append(*found), solver)
     motion.info["solver"] = SEPARATE
     ends = np.array([task.start[0], task.goal[0]])
