@@ -114,11 +114,11 @@ def _is_ours(f: Callable[..., Any]) -> bool:
 
 
 def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
-    able = [x for x in quantities() if f"{x}_lagrangian_hessian" in quantities()]
-    if record.name not in able:
-        raise OrderError(
-            f"{record.name} has no registered derivatives; derivatives='analytic' is for {', '.join(able)}"
-        )
+    try:
+        get(f"{record.name}_lagrangian_hessian")
+    except UnknownName:
+        able = ", ".join(x for x in quantities() if f"{x}_lagrangian_hessian" in quantities())
+        raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {able}") from None
     other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction")]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")

@@ -23,6 +23,7 @@ _MODULE_OF = {  # where a project and its module differ in name
     "dask": "distributed",  # dask[distributed]
 }
 _BY_MATPLOTLIB = {"PIL", "mpl_toolkits"}  # it depends on the first and brings the second
+_BY_DISTRIBUTED = {"dask"}  # whose settings are those of distributed
 
 
 def _project():
@@ -49,7 +50,7 @@ def test_dependencies_are_what_is_imported():
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(node.module.partition(".")[0])
-    needed = imported - set(sys.stdlib_module_names) - _BY_MATPLOTLIB - {"oc_dyn"}
+    needed = imported - set(sys.stdlib_module_names) - _BY_MATPLOTLIB - _BY_DISTRIBUTED - {"oc_dyn"}
     extras = {
         _MODULE_OF.get(n, n)
         for group in _project()["project"]["optional-dependencies"].values()

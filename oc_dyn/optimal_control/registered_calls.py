@@ -13,7 +13,7 @@ import casadi as ca
 from ..derivatives import registered
 
 _MOST = 16  # Functions whose derivatives are kept, for the next stage that calls them
-_made = {}
+_made: dict[int, tuple] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +114,9 @@ class Unrolled:
         return ca.Function("put", given, expressions).call([*self.inputs, *ys, *values], True, False)
 
 
-def unrolled(f, every=False):
+def unrolled(f):
     """Unrolled of an MX or SX Function; None where it, or something that it calls, has no scalar form, or derivatives
-    of its own that are not known here. every: set calls of all SXFunctions apart, not those with registered derivatives
-    alone."""
+    of its own that are not known here."""
     if f.is_a("SXFunction"):
         inputs = f.sx_in()
         return Unrolled(inputs, [], f.call(inputs, True, False)) if _plain(f) else None
@@ -126,14 +125,15 @@ def unrolled(f, every=False):
     if expressions is None:
         return None
     expressions = ca.cse(expressions)  # calls with the same arguments become one
-    nodes = [x for x in _calls(symbols, expressions) if _apart(x.which_function(), every)]
+    nodes = [x for x in _calls(symbols, expressions) if registered(x.which_function())]
     results, shapes = {}, []
     for node in nodes:
         g, column = node.which_function(), ca.MX.sym("y", sum(_sizes_out(node.which_function())))
         shapes.append(column)
         at = 0
         for i, size in enumerate(_sizes_out(g)):
-            results[node.__hash__(), i] = ca.reshape(column[at : at + size], *g.size_out(i))
+            value = ca.reshape(column[at : at + size], *g.size_out(i))
+            results[node.__hash__(), i] = ca.project(value, g.sparsity_out(i))  # what reads it counts its entries
             at += size
     taken = [x for x in _nodes(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in results]
     arguments = [ca.veccat(*(ca.densify(node.dep(i)) for i in range(node.n_dep()))) for node in nodes]
@@ -167,10 +167,6 @@ def _open(f):
             registers[to[0]] = node
     values = [ca.SX(f.sparsity_out(i), ca.vertcat(ca.SX(0, 1), *x)) for i, x in enumerate(outputs)]
     return ca.Function(f.name(), inputs, values, f.name_in(), f.name_out())
-
-
-def _apart(f, every):
-    return bool(registered(f)) or (every and f.is_a("SXFunction") and not f.find_functions())
 
 
 def _sizes_out(g):

@@ -32,9 +32,8 @@ class Derivatives:
     gauss_newton: ca.SX
 
 
-def derivatives(stage, lam, apart):
-    """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]. apart() -> the same with all of its
-    calls set apart, or None."""
+def derivatives(stage, lam):
+    """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]."""
     z, p, s = stage.inputs
     following, rows, cost, residuals = ca.cse([ca.densify(y) for y in stage.put_in(stage.outputs)])
     total = _total(cost, residuals)
@@ -44,9 +43,6 @@ def derivatives(stage, lam, apart):
     small, chain = size <= SMALL, _Chain(stage) if stage.calls else None
     chains = [chain] if chain else []
     others = not chain or size <= LARGE or chain.instructions < size / 2  # are worth a try
-    if others and not small and (more := apart()) and len(more.calls) > len(stage.calls):
-        chains.append(_Chain(more))
-        others = size <= LARGE
     jacobians, residual_jacobians, hessians = [], [], []
     for way in chains:
         outputs, own = way.stage.outputs, way.stage.inputs

@@ -73,8 +73,7 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         if y.shape[1] != 1 or (what == "cost" and y.shape[0] != 1):
             raise ShapeError(f"stage {name}: {what} has shape {y.shape}, expected {shape}")
     following, rows, cost, residuals = (ca.densify(y) for y in (following, rows, cost, residuals))
-    stage = ca.Function(name, [z, p, s], [following, rows, cost, residuals])
-    parts = unrolled(stage)
+    parts = unrolled(ca.Function(name, [z, p, s], [following, rows, cost, residuals]))
     sizes = (1, following.numel(), rows.numel())
     if parts is None:  # it calls something that has no scalar form
         lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
@@ -82,7 +81,7 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
     else:
         z, p, s = parts.inputs
         lam = [ca.SX.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
-        made = derivatives(parts, lam, lambda: unrolled(stage, every=True))
+        made = derivatives(parts, lam)
 
     def function(what, outputs, names, multipliers=()):
         input_names = _INPUTS + (_MULTIPLIERS if multipliers else [])

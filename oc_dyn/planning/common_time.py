@@ -11,25 +11,29 @@ import numpy as np
 from .joint_program import solve
 
 _STEP, _LONGEST = 0.04, 0.25  # of the logarithm of the time
+_WIDER = 1.05  # by so much steps grow that lead nowhere
 _RIGHT, _GAP = 1e-5, 1e-6  # how near p has to get to 1, and how precisely it is known
 _NEAR = 1e-3  # of the logarithm: the time that is found may be so much later than the least one
-_EVALUATIONS = 250
-_LATEST = np.log(1e3)  # times the shortest time that is looked at
+_EVALUATIONS, _ITERATIONS = 150, 40
+_LATEST = np.log(300.0)  # times the shortest time that is looked at
 
 
 class Search:
-    """Least factors p of the limits at times. least (J,): seen so far. finished: whether all times were looked at."""
+    """Least factors p of the limits at times. least (J,): seen so far. nearest: the least of the largest p
+    and its motions. finished: whether all times were looked at."""
 
     def __init__(self, joints, watch):
-        self.joints, self.watch, self.count = joints, watch, 0
+        self.joints, self.watch, self.count, self.nearest = joints, watch, 0, (np.inf, None)
         self.least, self.finished = np.full(len(joints.start), np.inf), False
 
     def at(self, log_time):
         """(p (J,), slopes of p by the logarithm of the time (J,)); p is infinite where limits of q are in the way."""
         self.count += 1
         T = np.full(len(self.joints.start), np.exp(log_time))
-        found = solve(self.joints, T, 1.0, "width", watch=self.watch, gap=_GAP)
+        found = solve(self.joints, T, 1.0, "width", watch=self.watch, gap=_GAP, most=_ITERATIONS)
         p = np.where(found.success, found.widened, np.inf)
+        if np.isfinite(p).all() and p.max() < self.nearest[0]:
+            self.nearest = p.max(), found
         self.least = np.minimum(self.least, p)
         return p, np.where(found.success, found.slope, 0.0)
 
@@ -50,17 +54,17 @@ def common_time(joints, shortest, watch=None):
             between = (here, here) if before is None else _between(search, before[0], here)
             return tuple(np.exp(between)), search
         before = here, p, slope
-        here = here + _ahead(p, slope)
+        here = here + _ahead(p, slope, _STEP * _WIDER**search.count)
     search.finished = here >= first + _LATEST
     return None, search
 
 
-def _ahead(p, slope):
+def _ahead(p, slope, step):
     """How far to go on: as far as the joint that needs longest, if p falls as it does now."""
     steps = np.zeros(len(p))
     for i in np.flatnonzero(p > 1 + _RIGHT):
         falls = slope[i] < 0 and np.isfinite(p[i])
-        steps[i] = np.clip(np.log(p[i]) * p[i] / -slope[i], 1e-7, _LONGEST) if falls else _STEP
+        steps[i] = np.clip(np.log(p[i]) * p[i] / -slope[i], 1e-7, _LONGEST) if falls else min(step, _LONGEST)
     return steps.max() + _NEAR / 2  # into the times that all can take
 
 

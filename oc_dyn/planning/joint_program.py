@@ -128,6 +128,7 @@ class _Iterate:
     def __init__(self, rows, cost, border, shared, p, span):
         self.rows, self.cost, self.border, self.shared, self.span = rows, cost, border, shared, span
         B = rows.joints.blocks
+        self.idle = np.zeros(p.shape, bool)  # joints that are done with
         self.p, self.z = p, np.zeros((len(p), len(B.rows), B.G.shape[1]))
         self.y = np.zeros(rows.low.shape)
         self.masks = [rows.above, rows.below]
@@ -198,7 +199,7 @@ class _Newton:
     def __init__(self, at):
         self.at = at
         self.W = [np.where(k, v / s, 0.0) for k, v, s in zip(at.masks, at.v, at.s, strict=True)]
-        M = at.calm + self.W[0] + self.W[1]
+        M = np.where(at.idle[:, :, None], 1.0 * at.rows.joints.blocks.rows, at.calm + self.W[0] + self.W[1])
         self.factor, self.G = Factor(at.rows.joints.blocks, M), at.rows.joints.blocks.G
         if at.border is None:
             return
@@ -268,56 +269,62 @@ def roomy_time(joints):
     return _Rows(joints, one).roomy(True)
 
 
-def solve(joints, T, cost=0.0, border=None, shared=False, span=None, within=False, watch=None, gap=_GAP):
+def solve(
+    joints, T, cost=0.0, border=None, shared=False, span=None, within=False, watch=None, gap=_GAP, most=ITERATIONS
+):
     """Found for Joints in times T (J,), at the least cost.
 
     border: None, the roughness alone; "time": cost times the time over T, which is free, and the roughness; "width":
     cost times what limits of all but q are multiplied by, and the roughness. shared: whether the time is one for all.
     span: ends of p, the time over T to the power s, or what limits are multiplied by. within: stay
     within limits, which is slower and surer. watch: called at every iteration. gap: share
-    of the cost that it may be off.
+    of the cost that it may be off. most: iterations.
     """
     rows = _Rows(joints, T)
     p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
     at = _Iterate(rows, cost, border, shared, p, (1e-9 * p, 100 * p) if span is None else span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
     done, lag = np.zeros((len(T), 1), bool), np.ones((len(T), 1))
-    last = None, done
+    success = done
     with np.errstate(all="ignore"):
-        for iteration in range(ITERATIONS + 1):
+        for iteration in range(most + 1):
             open_ = at.complementarity
             worst = np.max([np.abs(x).max(axis=(1, 2)) for x in at.residuals], axis=0)[:, None]
-            if not np.isfinite(open_).all():
-                break
             errors = np.maximum(-at.least(-worst) / _RESIDUAL, open_ / (gap * scale))
             done = done | ((errors < 1) & (lag < 1e-6))
-            last = (at.p, at.z, at.y, at.s, at.v, at.w), done | ((errors < _ENOUGH) & (lag < 1e-6))
-            if done.all() or iteration == ITERATIONS:
+            success = done | ((errors < _ENOUGH) & (lag < 1e-6))
+            at.idle = at.idle | done
+            if at.idle.all() or iteration == most:
                 break
             if watch is not None:
                 watch()
             try:
-                lag = _iterate(at, open_ / at.count, done, lag, within)
+                lag = _iterate(at, open_ / at.count, lag, within)
             except np.linalg.LinAlgError:
                 break
-    kept, success = last
-    if kept is not None:
-        at.p, at.z, at.y, at.s, at.v, at.w = kept
-        at.look()
     return _found(joints, rows, at, T, success[:, 0], iteration)
 
 
-def _iterate(at, mu, done, lag, within):
+def _iterate(at, mu, lag, within):
     """One step of the joints that are not done; what is left of the error in the multipliers."""
     newton = _Newton(at)
     affine = newton.step(np.zeros_like(mu))
     lengths = newton.lengths(affine, 1.0)
     sigma = _centring(at, affine, lengths, mu)
     step = newton.step(sigma * mu, affine, lengths[0] * lengths[1])
-    primal, dual = (np.where(done, 0.0, x) for x in newton.lengths(step, _NEAR))
+    primal, dual = newton.lengths(step, _NEAR)
     primal = np.minimum(primal, _MOST / np.maximum(np.abs(step["p"]) / at.p, _MOST))
+    sound = np.isfinite(primal) & np.isfinite(dual) & np.isfinite(step["z"]).all(axis=(1, 2))[:, None]
+    at.idle = at.idle | (at.least(sound.astype(float)) < 1)  # where rounding lets it not get on
+    step = {k: [_still(x, at.idle) for x in v] if isinstance(v, list) else _still(v, at.idle) for k, v in step.items()}
+    primal, dual = (_still(x, at.idle) for x in (primal, dual))
     _move(at, step, primal, dual, within)
     return lag * (1 - dual)
+
+
+def _still(x, idle):
+    """Zero for joints that are idle."""
+    return np.where(idle if np.ndim(x) == 2 else idle[:, :, None], 0.0, x) if np.ndim(x) else x
 
 
 def _centring(at, step, lengths, mu):

@@ -165,12 +165,12 @@ def _apart(task, settings, solver):
     try:
         found = least_time(task, settings, watch)
     except SolveError as error:
-        if error.status == TIME_LIMIT:
+        if error.status in (TIME_LIMIT, "infeasible"):
             raise
         return None, None
     solver.iterations.append(count[0])
-    solver.status = "solved"
-    motion = solved(task, SeparateMotion(task, settings["nodes"]), found, solver)
+    solver.status = "Solve_Succeeded"  # as ipopt says, whichever solves
+    motion = solved(task, SeparateMotion(task, settings["nodes"]), np.append(*found), solver)
     motion.info["solver"] = SEPARATE
     ends = np.array([task.start[0], task.goal[0]])
     motion.solver_state = _State((), True, False, 0, ends, motion.duration, None, None, None)

@@ -12,6 +12,7 @@ from ..interrupts import check_deadline
 from .common_time import common_time
 from .joint_blocks import blocks
 from .joint_program import Joints, power, roomy_time, solve, states
+from .motion import failure
 from .motion_problem import motion_bounds
 
 NAME = "separate joints"  # of the solver, in what is told of a motion
@@ -65,7 +66,7 @@ def _with_speeds(task, settings, joints, which, watch):
     if times is None:
         never = np.flatnonzero(search.least > 1 + 1e-6)
         if never.size and search.finished:
-            raise _never(task, settings, joints, which, int(never[0]))
+            raise _never(task, settings, joints, which, search, task.names[which[never[0]]])
         return None
     early, T = times
     s = power(joints)
@@ -89,10 +90,15 @@ def _shortest(joints):
     return max(size, 1e-3 * float(roomy_time(joints).max()))
 
 
-def _never(task, settings, joints, which, i):
-    """SolveError for a joint that can keep its limits in no time."""
-    name = task.names[which[i]]
-    return SolveError(f"joint {name!r} has no time in which it gets from start to goal within its limits", "infeasible")
+def _never(task, settings, joints, which, search, name):
+    """SolveError for a joint that can keep its limits in no time, with the motion that exceeds them least."""
+    text = f"joint {name!r} has no time in which it gets from start to goal within its limits"
+    found = search.nearest[1]
+    if found is None:
+        return SolveError(text, "infeasible")
+    values = np.append(found.T[0], _of_all(task, settings, joints, which, found))
+    told = failure(SeparateMotion(task, settings["nodes"]), values, "infeasible", [search.count])
+    return SolveError(f"{text}; {told}", "infeasible", told.violations, told.trajectory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +111,8 @@ class SeparateMotion:
     free_time: bool = True
 
     def unpack(self, values):
-        """(h (N,), x (N + 1, c + 1, n), u (N, n)) of what least_time returns."""
-        T, q = values
+        """(h (N,), x (N + 1, c + 1, n), u (N, n)) of T and all of q, in a row."""
+        T, q = values[0], values[1:].reshape(-1, self.nodes + 1, len(self.task.names))
         return np.full(self.nodes, T / self.nodes), q[:-1].transpose(1, 0, 2), q[-1, :-1]
 
 

@@ -30,6 +30,7 @@ STUDIES = {
     "matrices": "oc_dyn.study.matrices:run",
     "ocp_peers": "oc_dyn.study.ocp_peers:run",
     "orders": "oc_dyn.study.orders:run",
+    "path_peers": "oc_dyn.study.path_peers:run",
     "peers": "oc_dyn.study.peers:run",
     "planning": "oc_dyn.study.planning:run",
     "second_order": "oc_dyn.study.second_order:run",
