@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
-from itertools import pairwise
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +16,12 @@ from ..model.quaternions import check_quaternions
 from ..types import Array, Numbers, StrPath
 from .batch_arrays import checked_points, checked_results, new_results, number_of_points, ports
 from .build import FAST_MATH, FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, library, opened, processors
+from .compiled_loop import CompiledLoop
 from .lanes import batch_source
 from .source import checked_functions
 
 NATIVE = (*FLAGS, "-march=native", "-ffp-contract=off")  # what is rounded twice stays so, as without -march=native
 _REORDERING = {*FAST_MATH, "-fassociative-math"}  # they would ruin our reduction of angles
-_WORTH = 125_000  # instructions of one point a step that are worth a thread: about 50 us
 
 Compute = Callable[[list[Array], list[Array], int], None]  # of inputs, outputs to write to, the number of points
 
@@ -42,8 +39,9 @@ def batch(
 ) -> Batch:
     """Batch of a casadi.Function: run(q, v, dv) with N points side by side, as Function.map, but compiled.
 
-    threads: how many points are computed at a time; default the number of processors. executor: a
-    concurrent.futures.Executor of threads to use instead of own ones (not of processes: memory is shared).
+    threads: how many compute at a time, the one that calls among them; default the number of processors. executor: a
+    concurrent.futures.Executor of threads to use instead of own ones (not of processes: memory is shared). Whatever it
+    does not come to is computed by the thread that calls: its own jobs may call the Batch, and it may be closed.
     flags: of the compiler; default -O3 for this processor where the compiler can, without fused operations.
     compiler, cache, time_limit: as in od.compile.
     fallback: go on with Function.map, with a ModelWarning, where it cannot be compiled and loaded, see od.compile.
@@ -93,7 +91,8 @@ class Batch:
     form: an array, or a tuple of them, newly allocated, or `out`: arrays of floats of these shapes to write to.
 
     Arrays of floats are read and written where they are, whatever their strides. A point's result does not depend on
-    the others, their number or the threads. Calls from several threads do not disturb each other.
+    the others, their number or the threads. Calls from several threads do not disturb each other, nor do processes
+    that fork. After Ctrl-C, which takes milliseconds, nothing is written to `out` any more.
     lanes: how many points are computed together.
     """
 
@@ -128,52 +127,6 @@ class Batch:
         if n:
             self._compute(points, results, n)
         return results[0] if len(results) == 1 else tuple(results)
-
-
-class CompiledLoop:
-    """The loop over the points in a library, called without holding Python's lock."""
-
-    def __init__(self, function: ca.Function, library_: ctypes.CDLL, threads: int, executor: Executor | None) -> None:
-        pointer, number = ctypes.c_void_p, ctypes.c_longlong
-        loop = library_.oc_dyn_points
-        loop.argtypes, loop.restype = [pointer] * 3 + [number] * 2, ctypes.c_int
-        self.loop, self.name, self.threads, self.executor = loop, function.name(), threads, executor
-        self.lanes = int(library_.oc_dyn_lanes())
-        length = function.n_instructions() if function.is_a("SXFunction") else _WORTH // 32  # a guess: they call others
-        self.least = max(1, _WORTH * self.lanes // max(1, length))  # points that are worth a thread
-        self.lock = threading.Lock()
-        self.columns = [port.columns for side in ports(function) for port in side]
-
-    def __call__(self, points: list[Array], results: list[Array], n: int) -> None:
-        """Compute n points, see Compute."""
-        arrays = [*points, *results]
-        addresses = (ctypes.c_void_p * len(arrays))()
-        steps: list[int] = []
-        for k, (x, columns) in enumerate(zip(arrays, self.columns, strict=True)):
-            down, across = x.strides
-            addresses[k] = x.__array_interface__["data"][0]
-            steps += down, across, across * columns if x.shape[1] != columns else 0
-        strides = (ctypes.c_longlong * len(steps))(*steps)
-        fixed = addresses, ctypes.byref(addresses, len(points) * ctypes.sizeof(ctypes.c_void_p)), strides
-
-        blocks = -(-n // self.lanes)
-        pieces = max(1, min(self.threads, n // self.least, blocks))
-        if pieces == 1:
-            status = self.loop(*fixed, 0, n)
-        else:
-            ends = [min(n, blocks * k // pieces * self.lanes) for k in range(pieces + 1)]
-            waiting = [self._pool().submit(self.loop, *fixed, *x) for x in pairwise(ends)]
-            status = max((x.result() for x in waiting), key=abs)
-        if status == -1:
-            raise MemoryError(f"{self.name}: no memory for a batch")
-        if status:
-            raise SolveError(f"{self.name} failed at one of the points, with status {status}")
-
-    def _pool(self) -> Executor:
-        with self.lock:
-            if self.executor is None:
-                self.executor = ThreadPoolExecutor(self.threads, thread_name_prefix=self.name)
-        return self.executor
 
 
 def _mapped(function: ca.Function, threads: int) -> Compute:
