@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, SolveError
-from ..interrupts import TIME_LIMIT
+from ..interrupts import TIME_LIMIT, check_deadline
 from ..optimal_control.problem import Problem
 from .motion_problem import KindOfMotion, limit_torque, motion_bounds
 from .quantities import BOUNDED
@@ -41,7 +41,9 @@ def braked(task, solver_options, solver):
         return None, task
     _refuse(task, sign)
     T = _guess(task, sign)
+    check_deadline("plan_point_to_point")
     ocp, chain = _problem(task, sign, T)
+    check_deadline("plan_point_to_point")  # before what takes longest
     found = ocp.solve(method="euler", solver=solver, solver_options=solver_options, raises=False, check="off")
     names = ", ".join(repr(task.names[i]) for i in np.flatnonzero(sign))
     if not found.success:

@@ -15,7 +15,6 @@ _WIDER = 1.05  # by so much steps grow that lead nowhere
 _RIGHT, _GAP = 1e-5, 1e-6  # how near p has to get to 1, and how precisely it is known
 _NEAR = 1e-3  # of the logarithm: the time that is found may be so much later than the least one
 _EVALUATIONS, _ITERATIONS = 150, 40
-_LATEST = np.log(300.0)  # times the shortest time that is looked at
 
 
 class Search:
@@ -38,11 +37,12 @@ class Search:
         return p, np.where(found.success, found.slope, 0.0)
 
 
-def common_time(joints, shortest, watch=None):
-    """((a time, one a little later than the least that all joints can take), Search); None where none is found."""
+def common_time(joints, shortest, latest, watch=None):
+    """((a time, one a little later than the least that all joints can take), Search) within so long; None where none is
+    found."""
     search, before = Search(joints, watch), None
-    here = first = np.log(shortest)
-    while search.count < _EVALUATIONS and here < first + _LATEST:
+    here, last = np.log(shortest), np.log(latest)
+    while search.count < _EVALUATIONS and here < last:
         p, slope = search.at(here)
         if before is not None:
             turned = (before[1] > 1) & (p > 1 + _RIGHT) & (before[2] < 0) & (slope >= 0)
@@ -55,7 +55,7 @@ def common_time(joints, shortest, watch=None):
             return tuple(np.exp(between)), search
         before = here, p, slope
         here = here + _ahead(p, slope, _STEP * _WIDER**search.count)
-    search.finished = here >= first + _LATEST
+    search.finished = here >= last
     return None, search
 
 

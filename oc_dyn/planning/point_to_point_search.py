@@ -108,9 +108,14 @@ def plan(task, settings, solver, initial):
     settings = {**settings, "shortest": float(np.max(rest))}
     found = []
     for kinematic in [True, False] if _torque_can_wait(task, settings, initial) else [False]:
-        motion, checked = _apart(task, settings, solver) if kinematic else (None, None)
+        motion, checked, doubt = _apart(task, settings, solver) if kinematic else (None, None, None)
         if motion is None:
-            motion, checked = _tightened(task, settings, solver, kinematic, initial)
+            try:
+                motion, checked = _tightened(task, settings, solver, kinematic, initial)
+            except SolveError as error:
+                if doubt is None or "infeasible" not in str(error.status).lower():
+                    raise
+                raise doubt from error  # both say so, this one by which joint
         if checked.worst <= _TIGHTEN:
             *within, held_up = _sharpened(task, settings, solver, motion, checked)
             found.append(within)
@@ -162,35 +167,38 @@ def _told(motion, solver):
 
 
 def _apart(task, settings, solver):
-    """(motion, its Report) without limits of torque, joints apart; (None, None) where they share more than the time,
-    where a solver was asked for, or where that fails."""
+    """(motion, its Report, None) without limits of torque, joints apart; (None, None, None or the SolveError that says
+    that there is none) where they share more than the time, where a solver was asked for, or where that fails.
+
+    A search that finds no time proves nothing: it looks at some times alone, in each of which rounding may let it fail.
+    """
     if not (settings["apart"] and covers(task, settings)):
-        return None, None
+        return None, None, None
     watch, count = watch_of(solver)
     try:
         found = least_time(task, settings, watch)
     except SolveError as error:
+        solver.tries.append([SEPARATE, error.status, count[0]])
+        solver.iterations.append(count[0])
         if error.status == TIME_LIMIT:  # its iterates are no motions: that from which it would have gone on by ipopt
             guess, pieces = smooth_motion(task, settings, kinematic=True), SeparateMotion(task, settings["nodes"])
             raise failure(pieces, np.append(*guess), TIME_LIMIT, count) from None
-        if error.status == "infeasible":
-            raise
-        return None, None
-    solver.iterations.append(count[0])
+        return None, None, error if error.status == "infeasible" else None
     solver.status = "Solve_Succeeded"  # as ipopt says, whichever solves
+    solver.tries.append([SEPARATE, solver.status, count[0]])
+    solver.iterations.append(count[0])
     motion = solved(task, SeparateMotion(task, settings["nodes"]), np.append(*found), solver)
     motion.info["solver"] = SEPARATE
     ends = np.array([task.start[0], task.goal[0]])
     motion.solver_state = _State((), True, False, 0, ends, motion.duration, None, None, None)
-    return _checked(motion, settings, solver)
+    return *_checked(motion, settings, solver), None
 
 
 def _checked(motion, settings, solver):
     """(motion, its Report), what is told of it added."""
     checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
     motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
-    motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
-    return motion, checked
+    return _told(motion, solver), checked
 
 
 def _torque_can_wait(task, settings, initial):

@@ -4,19 +4,21 @@ It is the optimum of the program of motion_problem.py, found by its structure; s
 """
 
 from dataclasses import dataclass, replace
+from math import factorial
 
 import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import check_deadline
 from .common_time import common_time
+from .guess import smooth_motion
 from .joint_blocks import blocks
 from .joint_program import Joints, power, roomy_time, solve, states
 from .motion import failure
 from .motion_problem import motion_bounds
 
 NAME = "separate joints"  # of the solver, in what is told of a motion
-_NOMINAL = 0.7  # share of the time that the roughness is weighed against that the least time is
+_LATEST, _MANY = 300.0, 30.0  # times the least time, a time that is enough: so late the search looks
 _MOST = 4  # continuity, above which rounding leaves no optimum
 
 
@@ -34,7 +36,8 @@ def least_time(task, settings, watch=None):
     """
     which = np.flatnonzero(task.moving & np.any(_needs(task), axis=0))
     joints = _joints(task, settings, which)
-    found = (_from_rest if task.rests else _with_speeds)(task, settings, joints, which, watch)
+    nominal = smooth_motion(task, settings, kinematic=True)[0]  # as the program has it: weighs smoothing against time
+    found = (_from_rest if task.rests else _with_speeds)(task, settings, joints, which, nominal, watch)
     if found is None:
         raise SolveError("the joints found no common time", "not solved")
     return float(found.T[0]), _of_all(task, settings, joints, which, found)
@@ -52,17 +55,17 @@ def _of_all(task, settings, joints, which, found):
     return q
 
 
-def _from_rest(task, settings, joints, which, watch):
+def _from_rest(_, __, joints, which, nominal, watch):
     T = np.full(len(which), roomy_time(joints).max())
     for within in (False, True):
-        found = solve(joints, T, 1.0, "time", shared=True, within=within, watch=watch)
+        found = solve(joints, T, T[0] / nominal, "time", shared=True, within=within, watch=watch)
         if found.success.all():
             return found
     return None
 
 
-def _with_speeds(task, settings, joints, which, watch):
-    times, search = common_time(replace(joints, weight=np.full(len(which), 1e-9)), _shortest(joints), watch)
+def _with_speeds(task, settings, joints, which, nominal, watch):
+    times, search = common_time(replace(joints, weight=np.full(len(which), 1e-9)), *_span(joints), watch)
     if times is None:
         never = np.flatnonzero(search.least > 1 + 1e-6)
         if never.size and search.finished:
@@ -72,22 +75,60 @@ def _with_speeds(task, settings, joints, which, watch):
     s = power(joints)
     first = np.full(len(which), T * 1.0005)
     span = (np.full((len(which), 1), (early / first[0]) ** s), np.full((len(which), 1), 1.03**s))
-    found = solve(joints, first, _NOMINAL, "time", shared=True, span=span, watch=watch)
+    found = solve(joints, first, first[0] / nominal, "time", shared=True, span=span, watch=watch)
     if not found.success.all():
         found = solve(joints, first, watch=watch)
     return found if found.success.all() else None
 
 
-def _shortest(joints):
-    """A time below which no joint gets there: at the limit of the velocity, or of the acceleration."""
-    times = [1e-6]
-    for start, goal, low, high in zip(joints.start, joints.goal, joints.lower, joints.upper, strict=True):
-        changes = np.array([goal[j] - start[j] for j in range(2)])
-        bound = np.where(changes > 0, high[1:3], -low[1:3])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            times += [x for x in np.abs(changes) / bound if np.isfinite(x)]
-    size = max(times) if max(times) > 1e-6 else 0.0
-    return max(size, 1e-3 * float(roomy_time(joints).max()))
+def _span(joints):
+    """(a time below which no joint gets there, one by which all do that ever can, many times over).
+
+    No joint is further than its Taylor polynomial at an end, with a limit as its last coefficient, lets it be.
+    """
+    least, stop, calm = 0.0, 0.0, np.zeros((2, len(joints.start), joints.blocks.r))
+    for j, (start, goal, low, high) in enumerate(
+        zip(joints.start, joints.goal, joints.lower, joints.upper, strict=True)
+    ):
+        back = (-1.0) ** np.arange(len(low))  # the goal is a start, seen backwards
+        lows, highs = np.where(back > 0, low, -high), np.where(back > 0, high, -low)
+        sides = [(start, goal, low, high), (goal * back[: len(goal)], start * back[: len(start)], lows, highs)]
+        for here, there, *bounds in sides:
+            least = max(least, *(_soonest(here[m:], there[m] - here[m], *(x[m:] for x in bounds)) for m in (0, 1)))
+        own = max(_stopping(x, low, high) for x in (start, goal))
+        stop = max(stop, own)
+        calm[1, j, 0] = np.abs(goal[0] - start[0]) + own * max(abs(start[1]), abs(goal[1]))
+    roomy = float(roomy_time(replace(joints, start=calm[0], goal=calm[1], blocks=_at_rest(joints.blocks))).max())
+    least = max(0.999 * least, 1e-3 * (roomy + stop))
+    return least, max(_LATEST * least, _MANY * (roomy + stop))
+
+
+def _at_rest(made):
+    """Blocks of motions from rest to rest."""
+    return blocks(made.r, made.pieces, (made.r, made.r))
+
+
+def _soonest(state, change, low, high):
+    """The least time in which x, of which state (k,) is fixed, can change by so much: for each derivative's limit."""
+    times, side = [0.0], high if change > 0 else low
+    for k in range(1, min(len(state), len(side) - 1) + 1) if change else ():
+        if np.isfinite(side[k]):
+            terms = np.array([-change, *state[1:k], side[k]]) / [factorial(i) for i in range(k + 1)]
+            roots = np.roots(terms[::-1])
+            real = roots.real[(np.abs(roots.imag) < 1e-9 * np.abs(roots)) & (roots.real > 0)]
+            times.append(real.min() if len(real) else 0.0)
+    return max(times)
+
+
+def _stopping(state, low, high):
+    """A time that is enough for derivatives of a state to get to zero and back."""
+    times = [0.0]
+    for i in range(1, len(state)):
+        for k in range(i + 1, len(low)):
+            bound = min(-low[k], high[k])
+            if state[i] and 0 < bound < np.inf:
+                times.append((factorial(k) * abs(state[i]) / bound) ** (1 / (k - i)))
+    return max(times)
 
 
 def _never(task, settings, joints, which, search, name):

@@ -6,7 +6,9 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn import Limits, SolveError
+from oc_dyn.planning import joint_program, separate_joints
 from oc_dyn.planning.joint_blocks import Factor, blocks
+from oc_dyn.planning.joint_program import Joints, solve
 from oc_dyn.planning.separate_joints import NAME
 
 plan = od.plan_point_to_point
@@ -23,10 +25,11 @@ def sliders(n):
     return b.build()
 
 
-def random_task(seed, speeds):
-    """(robot, start, goal, options): dof 1 to 14, some limits unequal, some not there, some ranges close."""
+def random_task(seed, speeds, continuity=None, most=14):
+    """(robot, start, goal, options): dof 1 to most, some limits unequal, some not there, some ranges close."""
     g = np.random.default_rng(seed)
-    n, c = int(g.integers(1, 15)), int(g.choice([2, 3, 4]))
+    n, c = int(g.integers(1, most + 1)), int(g.choice([2, 3, 4]))
+    c = continuity or c
     robot = sliders(n)
     start = g.uniform(-1, 1, n)
     goal = start + g.choice([1.0, 0.1, 2.0], n) * g.uniform(0.2, 1, n) * g.choice([-1, 1], n)
@@ -71,6 +74,46 @@ def test_long_horizons_come_near_to_the_least_time(continuity, nodes):
     assert motion.check().worst <= 1 + 1e-6
 
 
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("smoothing", [0.0, 1e-5, 1e-2])
+@pytest.mark.parametrize("continuity", [2, 3, 4, 5])
+def test_smoothing_weighs_the_same_and_no_time_is_later(continuity, smoothing):
+    """From 1e-2 on the duration depends on what smoothing is weighed against."""
+    for seed in (1, 2):
+        robot, start, goal, options = random_task(100 + seed, False, continuity, most=3)
+        options |= {"smoothing": smoothing, "nodes": 14, "check": "off"}
+        apart, together = plan(robot, start, goal, **options), plan(robot, start, goal, **options, **TOGETHER)
+        assert apart.info["solver"] == (NAME if continuity < 5 else "ipopt")
+        assert apart.duration == pytest.approx(together.duration, rel=1e-4)
+
+
+@pytest.mark.parametrize("nodes, way, smoothing", [(20, 22.469, 1e-5), (20, 1.0, 1e-5), (20, 22.469, 0), (100, 1.0, 0)])
+def test_success_is_an_optimum_from_continuity_5_on(nodes, way, smoothing):
+    """Rounding ended the method of joints apart at times up to 7 % later, with success."""
+    options = {"limits": Limits(("j0",), dv=19.84), "continuity": 5, "nodes": nodes, "smoothing": smoothing}
+    times = [plan(sliders(1), [0], [way], check="off", **options, **how).duration for how in ({}, TOGETHER)]
+    assert times[0] == pytest.approx(times[1], rel=1e-4)
+
+
+def test_success_is_an_optimum_with_continuity_4():
+    """One whose limits differ by 1e9: joints apart ended 0.7 % late."""
+    sides = ([-883.75781866], [202.87469265])
+    limits = Limits(("j0",), q=([-1e-9], [0.28956971]), v=4.52954865, dv=16.06511571, d2v=sides)
+    motion = plan(sliders(1), [0], [0.28956971], limits=limits, continuity=4, nodes=20, smoothing=0)
+    assert motion.info["solver"] == NAME
+    assert motion.duration == pytest.approx(0.383395, rel=1e-5)
+
+
+def test_a_motion_that_is_not_the_best_is_no_success(monkeypatch):
+    """Where steps of Newton's method are wrong, slacks may vanish all the same: what says so is a derivative."""
+    made = blocks(4, 20, (4, 4))
+    limits = 9 * np.ones((1, 5))
+    joints = Joints(made, np.zeros((1, 4)), np.eye(1, 4), -limits, limits, np.ones(1), np.zeros(1))
+    assert solve(joints, np.ones(1), 1.0, "time", shared=True).success.all()
+    monkeypatch.setattr(joint_program, "Factor", lambda made, M: Factor(made, M * np.linspace(1, 3, M.shape[-1])))
+    assert not solve(joints, np.ones(1), 1.0, "time", shared=True).success.any()
+
+
 # -- times with gaps ---------------------------------------------------------------------------------------------
 
 
@@ -107,6 +150,35 @@ def test_after_the_gap_the_slower_joint_decides():
     assert alone <= passing(2.0).duration <= 1.02 * alone
 
 
+@pytest.mark.parametrize("ends, least", [
+    ({"v_start": [0.02] * 7}, 0.88058), ({"v_start": [0.2] * 7, "v_goal": [0.2] * 7}, 0.81820),
+    ({"dv_start": [0.5] * 7}, 0.88294),
+])  # fmt: skip
+def test_times_are_found_where_velocities_have_no_limit(ends, least):
+    motion = plan(od.robots.panda(), START, GOAL, ignore=("v", "tau", "dtau"), check="off", **ends)
+    assert motion.info["solver"] == NAME
+    assert motion.duration == pytest.approx(least, rel=2e-5)
+
+
+@pytest.mark.parametrize("fastest", [np.inf, 1000.0])
+@pytest.mark.parametrize("speed", [1e-6, 0.01, -0.01, 2.0])
+def test_a_slow_start_is_far_from_the_limits(fastest, speed):
+    limits = Limits(("j0",), v=fastest, dv=5.0)
+    motion = plan(sliders(1), [0], [1], limits=limits, continuity=2, v_start=[speed], check="off")
+    assert motion.info["solver"] == NAME
+    least = (-speed + np.sqrt(speed**2 / 2 + 5)) / 5 * 2 - -speed / 5  # full speed, then full stop
+    assert least <= motion.duration <= 1.03 * least
+
+
+def test_what_the_search_does_not_find_the_coupled_program_decides(monkeypatch):
+    """The search sees some times alone, so that it cannot tell that there is none."""
+    monkeypatch.setattr(separate_joints, "_span", lambda joints: (1e-3, 2e-3))
+    limits = Limits(("j0",), dv=5.0)
+    motion = plan(sliders(1), [0], [1], limits=limits, continuity=2, v_start=[0.01], check="off")
+    assert motion.duration == pytest.approx(0.91079, rel=1e-4)
+    assert [x[:2] for x in motion.info["tries"]] == [[NAME, "infeasible"], ["start", "Solve_Succeeded"]]
+
+
 # -- what is told, and what goes another way -----------------------------------------------------------------------
 
 
@@ -123,6 +195,7 @@ def test_a_motion_starts_another_plan():
     robot = od.robots.panda()
     first = plan(robot, START, GOAL, nodes=20, ignore=("tau", "dtau"))
     assert first.info["solver"] == NAME
+    assert first.info["tries"] == [[NAME, "Solve_Succeeded", first.info["iterations"]]]
     second = plan(robot, START, GOAL, nodes=20, scale={"dtau": 0.3}, initial=first)
     assert second.info["solver"] == "ipopt"
     assert second.check().ok(1e-3)
