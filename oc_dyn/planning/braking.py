@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, SolveError
-from ..interrupts import TIME_LIMIT, check_deadline
+from ..interrupts import TIME_LIMIT, expired
 from ..optimal_control.problem import Problem
 from .motion_problem import KindOfMotion, limit_torque, motion_bounds
 from .quantities import BOUNDED
@@ -41,15 +41,14 @@ def braked(task, solver_options, solver):
         return None, task
     _refuse(task, sign)
     T = _guess(task, sign)
-    check_deadline("plan_point_to_point")
+    if expired():  # building takes longer than solving
+        raise _not_braked(task, sign, TIME_LIMIT)
     ocp, chain = _problem(task, sign, T)
-    check_deadline("plan_point_to_point")  # before what takes longest
+    if expired():
+        raise _not_braked(task, sign, TIME_LIMIT)
     found = ocp.solve(method="euler", solver=solver, solver_options=solver_options, raises=False, check="off")
-    names = ", ".join(repr(task.names[i]) for i in np.flatnonzero(sign))
     if not found.success:
-        text = f"v_start of joints {names} is over their limits, and no motion was found that brakes within the others"
-        advice = "" if found.status == TIME_LIMIT else "; start slower, or widen a limit"
-        raise SolveError(f"{text}: the solver stopped with {found.status!r}{advice}", found.status)
+        raise _not_braked(task, sign, found.status)
     moving = of_solution(found, chain)
     pieces = np.zeros((len(moving.pieces), task.continuity + 2, len(task.names)))
     pieces[:, 0] = task.start[0]
@@ -62,6 +61,14 @@ def braked(task, solver_options, solver):
     state = np.array([x[-1] for x in motion.derivatives[: task.continuity + 1]])
     motion.info["iterations"] = found.iterations
     return motion, replace(task, start=state, duration=left)
+
+
+def _not_braked(task, sign, status):
+    """SolveError of a solver that stopped, or did not begin."""
+    names = ", ".join(repr(task.names[i]) for i in np.flatnonzero(sign))
+    text = f"v_start of joints {names} is over their limits, and no motion was found that brakes within the others"
+    advice = "" if status == TIME_LIMIT else "; start slower, or widen a limit"
+    return SolveError(f"{text}: the solver stopped with {status!r}{advice}", status)
 
 
 def with_braking(first, motion, task):

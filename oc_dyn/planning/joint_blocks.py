@@ -52,8 +52,8 @@ def scales(r, N):
 
 
 def _size(N, r):
-    """Pieces of a block."""
-    return int(min(N, max(r + 1, round(np.sqrt(N)))))
+    """Pieces of a block: as few as there may be where rounding counts."""
+    return int(min(N, max(r + 1, round(np.sqrt(N)) if r < 5 else 0)))
 
 
 @lru_cache(maxsize=16)

@@ -19,7 +19,7 @@ from .joint_blocks import Factor, scales, stationarity
 ITERATIONS = 80
 _GAP, _RESIDUAL = 1e-10, 1e-9
 _DUAL = 2e-5  # share of the cost that it may be off for derivatives that are not zero
-_ROUNDED = 5  # derivative, from which on rounding in a factor counts
+_ROUNDED = 4  # derivative, from which on rounding in a factor counts
 _ENOUGH = 1e3  # times these, where rounding lets it not get on
 _ROOM = 1.3  # over the limits, to begin with
 _MOST = 0.7  # share of p that a step may be

@@ -100,14 +100,17 @@ def plan_point_to_point(
             limits between nodes.
         smoothing: weight of mean squares against the objective, both scaled to about 1: of the accelerations, so that
             joints that have time to spare move calmly, and of the highest derivative, so that it does not chatter; for
-            least effort of the latter alone. The time is up to a thousandth longer for it. On a free mesh with
+            least effort of the latter alone. The time is up to a thousandth longer for it, from continuity 4
+            on some percent where there are many pieces and no limit of the highest derivatives. On a free mesh with
             continuity 3 and more, where it would cost some percent, the time is sought again with a thousandth of it,
             and the motion then smoothed on pieces 5e-5 longer, if that succeeds. 0 leaves it out.
         initial: a Trajectory to start the solver from; by default a smooth motion within the limits.
         solver, solver_options: an NLP solver of CasADi and its options, flat: {"max_iter": 100}. With
-            neither, joints are solved for apart where they share nothing but the time: equal pieces from rest to rest,
-            up to continuity 5, without limits of torque or where those turn out to hold, and no v_of_q; info["solver"]
-            is "separate joints" then, and `initial` is not needed.
+            neither, joints are solved for apart where they share nothing but the time: equal pieces, continuity 2 and
+            3, or 4 with up to 100 pieces, without limits of torque or where those turn out to hold, and no v_of_q.
+            With speeds at the ends the first time is sought that all joints can take. info["solver"] is "separate
+            joints" then, and `initial` is not needed; where that finds no optimum, or no time at all, ipopt decides.
+            info["tries"] tells of all, [[what, status, iterations]].
         hessian: "exact" or "limited_memory" (ipopt only).
         derivatives: of the torques, "analytic" or "ad".
         compiled: compile the functions of a stage, once for a robot and kind of task; needs a C compiler. It pays where

@@ -1,6 +1,7 @@
 """The fastest motion where joints share nothing but its time: limits of q and its derivatives alone, joint by joint.
 
-It is the optimum of the program of motion_problem.py, found by its structure; see joint_program.py.
+It is the optimum of the program of motion_problem.py, smoothing included, found by its structure; see joint_program.py.
+With speeds at the ends, where that has several, the first time that all joints can take.
 """
 
 from dataclasses import dataclass, replace
@@ -19,12 +20,13 @@ from .motion_problem import motion_bounds
 
 NAME = "separate joints"  # of the solver, in what is told of a motion
 _LATEST, _MANY = 300.0, 30.0  # times the least time, a time that is enough: so late the search looks
-_MOST = 4  # continuity, above which rounding leaves no optimum
+_MOST = {2: np.inf, 3: np.inf, 4: 100}  # continuity: pieces; with more rounding is too large for an optimum to show
 
 
 def covers(task, settings):
     """Whether a Task without limits of torque is one of joints that share the time alone."""
-    return settings["mesh"] == "uniform" and task.limits.v_of_q is None and task.continuity <= _MOST
+    short = settings["nodes"] <= _MOST.get(task.continuity, 0)
+    return settings["mesh"] == "uniform" and task.limits.v_of_q is None and short
 
 
 def least_time(task, settings, watch=None):

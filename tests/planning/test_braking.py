@@ -1,10 +1,13 @@
 """Starts that are faster than a limit: brake at once, and keep the limit from then on."""
 
+import time
+
 import numpy as np
 import pytest
 
 import oc_dyn as od
 from oc_dyn.errors import LimitError, SolveError
+from oc_dyn.planning import braking
 
 A, J = 4.0, 40.0
 
@@ -132,3 +135,19 @@ def test_a_time_limit_is_no_reason_to_start_slower():
     q, v = [0, -0.78, 0, -2.36, 0, 1.57, 0.78], [3.0, 0, 0, 0, 0, 0, 0]
     with pytest.raises(SolveError, match="'panda_joint1' .* the solver stopped with 'time_limit'$"):
         od.plan_point_to_point(panda, q, [0.5, *q[1:]], v_start=v, time_limit=1e-3)
+
+
+@pytest.mark.parametrize("builds", [False, True])
+def test_nothing_is_built_or_solved_after_the_time_limit(monkeypatch, builds):
+    """Building the problem of braking takes seconds for an arm."""
+    built = braking._problem
+
+    def build(*given):
+        assert builds
+        time.sleep(0.3)
+        return built(*given)
+
+    monkeypatch.setattr(braking, "_problem", build)
+    monkeypatch.setattr(od.Problem, "solve", lambda *_, **__: pytest.fail("solved"))
+    with pytest.raises(SolveError, match="stopped with 'time_limit'$"):
+        plan([0.0], [3.0], v_start=[3.0], limits=limits(), time_limit=0.2 if builds else 1e-9)
