@@ -6,7 +6,8 @@ what one part computes and a later one reads is kept in places that are used aga
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from math import copysign, factorial, inf, isnan
 
@@ -26,7 +27,9 @@ WORDS = {  # what instructions are called in lanes.c.in
 }
 WORDS |= {ca.OP_CONSTPOW: "POW", ca.OP_IF_ELSE_ZERO: "IF"}
 LONGEST = 50_000  # instructions of what is expanded from matrices
-_KEPT = {ca.OP_ASSERTION, ca.OP_MONITOR, ca.OP_PRINTME, ca.OP_DUMP, ca.OP_SOLVE}  # effects that it would drop; pivoting
+_KEPT = {  # effects that it would drop; pivoting; which zero is the least of 0.0 and -0.0
+    *(ca.OP_ASSERTION, ca.OP_MONITOR, ca.OP_PRINTME, ca.OP_DUMP, ca.OP_SOLVE, ca.OP_MMIN, ca.OP_MMAX)
+}
 
 
 def batch_source(function: ca.Function) -> str:
@@ -64,12 +67,24 @@ def _straight(function: ca.Function) -> ca.Function | None:
     if _length(function) > LONGEST:
         return None
     try:
-        made = ca.Function.expand(function)
+        with _as_written():
+            made = ca.Function.expand(function)
     except RuntimeError:  # what CasADi has no scalar instructions for, as solvers
         return None
     same = all(function.sparsity_in(i) == made.sparsity_in(i) for i in range(function.n_in()))
     same = same and all(function.sparsity_out(i) == made.sparsity_out(i) for i in range(function.n_out()))
     return made if same else None
+
+
+@contextmanager
+def _as_written() -> Iterator[None]:
+    """CasADi keeps scalar instructions as they come: 0*x is not 0 where x is NaN, nor pow(x, 3) always x*x*x."""
+    before = ca.GlobalOptions.getSimplificationOnTheFly()
+    ca.GlobalOptions.setSimplificationOnTheFly(False)
+    try:
+        yield
+    finally:
+        ca.GlobalOptions.setSimplificationOnTheFly(before)
 
 
 def _length(function: ca.Function) -> float:

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 import casadi as ca
 import numpy as np
 import pytest
-from samples import robot
 
 import oc_dyn as od
 from oc_dyn.codegen.build import find_compiler
