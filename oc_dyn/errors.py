@@ -138,7 +138,7 @@ def warn(warning: Warning) -> None:
     frame = _CALLER.get() or _outside()
     registry = frame.f_globals.setdefault("__warnings_registry__", {})
     where = frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
-    warnings.warn_explicit(warning, None, *where, registry)  # type: ignore[arg-type]  # its own category
+    warnings.warn_explicit(warning, None, *where, registry)
 
 
 @contextmanager

@@ -59,7 +59,8 @@ def batch(
     Functions of scalar instructions, as those of od.function, and those of matrices and calls that can be written as
     such to the bit, take 8, 4 or 2 points a step, with AVX-512, AVX, SSE2 or NEON; others one. Their sin and cos are
     within 0.8 ulp of the exact numbers and 1 of the C library's, which takes over above 65536 rad; tanh within 2.4 and
-    4. All else has the bits of the Function itself, with the default flags.
+    4. All else has the bits of the Function itself, with the default flags, but for which of 0.0 and -0.0 is the least
+    or largest entry of a matrix.
 
     Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
     without fallback SolveError and ModelError as od.compile.

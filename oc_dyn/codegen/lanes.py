@@ -27,9 +27,7 @@ WORDS = {  # what instructions are called in lanes.c.in
 }
 WORDS |= {ca.OP_CONSTPOW: "POW", ca.OP_IF_ELSE_ZERO: "IF"}
 LONGEST = 50_000  # instructions of what is expanded from matrices
-_KEPT = {  # effects that it would drop; pivoting; which zero is the least of 0.0 and -0.0
-    *(ca.OP_ASSERTION, ca.OP_MONITOR, ca.OP_PRINTME, ca.OP_DUMP, ca.OP_SOLVE, ca.OP_MMIN, ca.OP_MMAX)
-}
+_KEPT = {ca.OP_ASSERTION, ca.OP_MONITOR, ca.OP_PRINTME, ca.OP_DUMP, ca.OP_SOLVE}  # effects that it would drop; pivoting
 
 
 def batch_source(function: ca.Function) -> str:

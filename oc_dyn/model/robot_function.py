@@ -27,8 +27,8 @@ class RobotFunction(ca.Function):
     """A casadi.Function that checks what it is given and says which port and joint is meant.
 
     Behaves as its base class everywhere (map, Opti, code generation). Numbers may be numpy arrays (also flat or
-    rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Several points stand side by side, and of no point,
-    as (n, 0), there are no results, as (m, 0). Ports left out count as zero, as in CasADi, and so does a 0; any other
+    rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Several points stand side by side; of none, as
+    (n, 0), there are no results, as (m, 0). Ports left out count as zero, as in CasADi, and so does a 0; any other
     scalar is refused unless the port has one row. NaN is taken, and comes out.
     Quaternions given as numbers must be of unit length, unless it was made with normalize=True.
     """

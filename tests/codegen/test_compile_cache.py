@@ -3,11 +3,13 @@
 import gc
 import os
 import pickle
+import shutil
 import signal
 import stat
 import subprocess
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -554,7 +556,8 @@ def test_warnings_point_to_the_line_of_the_call(f, cache, tmp_path, monkeypatch)
         od.compile(f, flags=QUICK), lines.append(here())
         od.compile(f, compiler="nothing", fallback=True), lines.append(here())
         od.batch(f, compiler="nothing"), lines.append(here())
-        monkeypatch.setenv("OC_DYN_FUNCTION_CACHE", str(path / "no folder"))
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("OC_DYN_FUNCTION_CACHE", str(tmp_path / "file"))
         od.function(od.robots.planar_2r(), "inverse_dynamics"), lines.append(here())
     assert [(w.filename, w.lineno) for w in told] == [(__file__, line) for line in lines]
 

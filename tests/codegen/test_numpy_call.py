@@ -155,7 +155,10 @@ def test_a_packed_call_adds_three_calls_to_the_bare_buffer():
     assert function_calls(lambda: run(x)) <= function_calls(trigger) + 5  # the lambda too
 
 
-@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), lambda run: run.copy()])
+WAYS = [copy.copy, copy.deepcopy, lambda run: pickle.loads(pickle.dumps(run)), lambda run: run.copy()]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_copies_have_memory_of_their_own(way):
     """copy.copy shared it: a call of one wrote over the results of the other."""
     f, x = inverse("serial")

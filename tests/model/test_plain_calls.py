@@ -118,14 +118,14 @@ def test_no_point_at_all_has_no_wrong_quaternion():
 
 @pytest.mark.parametrize("kind", [np.zeros, ca.DM, ca.SX, ca.MX])
 def test_no_point_has_no_results(f, kind):
-    """CasADi takes a matrix without columns for one of zeros, so that an empty selection gave the results of a point."""
+    """CasADi takes a matrix without columns for zeros, so that an empty selection gave the results of a point."""
     none = np.zeros((N, 0)) if kind is np.zeros else kind(N, 0)
     name = f.name_out(0)
     for given in ([none] * 3, [none, X[1], 0], [X[0], X[1], none], [X[0], none, ca.DM(X[2])]):
         for y in (f(*given), f(**dict(zip(f.name_in(), given, strict=True)))[name]):
             assert (type(y), y.shape) == (ca.DM if kind is np.zeros else kind, (N, 0))
     assert od.function(robot("serial"), "mass_matrix")(none).shape == (N, 0)
-    both = od.function(robot("serial"), "mass_matrix", order=1)(none)
+    both = od.function(robot("serial"), "mass_matrix", order=1)(none, 0)
     assert [y.shape for y in both] == [(N, 0)] * len(both)
     assert pickle.loads(pickle.dumps(f))(none, 0, 0).shape == (N, 0)
     for n in (2, 5):
