@@ -13,7 +13,7 @@ import casadi as ca
 from ..derivatives import registered
 
 _MOST = 16  # Functions whose derivatives are kept, for the next stage that calls them
-_made = {}
+_made: dict[int, tuple] = {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ class Solution:
     objective, status, success, iterations, seconds: {part: seconds} in the functions of the program, from the solver.
     local_optima: (objective, status, iterations) of all starts, where there were several. rounds: of
     solve(tolerance=...), a table when printed, else empty. info: {"tries": [(name, status, iterations)]}: a warm start,
-    a plain one, one with safer linear algebra where ipopt lost its way. sample, resample: values between nodes. save:
+    a plain one, one with safer options where the solver lost its way. sample, resample: values between nodes. save:
     to a file that Problem.load reads.
     """
 

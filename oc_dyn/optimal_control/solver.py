@@ -29,8 +29,13 @@ _OF_CASADI = {
 # 10 000 rows on it orders by itself in a way that takes twice the time of approximate minimum fill on programs that
 # are stages in a row; and it takes ten times the memory it needs, whose clearing is half of the time on long horizons
 _QUICK = {"mumps_permuting_scaling": 0, "mumps_pivot_order": 2, "mumps_mem_percent": 20}
-_SAFE = {"mumps_permuting_scaling": 7, "mumps_pivot_order": 7, "mumps_pivtol": 1e-4}  # what mumps chooses by itself
-_LOST = (  # statuses of ipopt that a matrix which was factored badly leads to
+_SAFE = {
+    # what mumps chooses by itself
+    "ipopt": {"mumps_permuting_scaling": 7, "mumps_pivot_order": 7, "mumps_pivtol": 1e-4},
+    "fatrop": {"mu_init": 0.1},
+}
+_LOST = (  # statuses of ipopt that a matrix which was factored badly leads to, and the one of fatrop's failures
+    "1",
     "Error_In_Step_Computation", "Internal_Error", "Invalid_Number_Detected", "Restoration_Failed",
     "Search_Direction_Becomes_Too_Small",
 )  # fmt: skip
@@ -59,7 +64,7 @@ _QUIET = {  # options of CasADi, options of the solver
     "blocksqp": ({"linsol": "ldl", "print_header": False, "print_iteration": False, "max_iter": 500}, {}),
 }  # fmt: skip
 _WATCHED = ("fatrop", "ipopt", "sleqp", "sqpmethod", "uno")  # can be stopped: see Assembly.cache and iteration_watch
-SAFER = "safer linear algebra"  # name of a try
+SAFER = "safer options"  # name of a try
 _LINEAR_SOLVERS = ("mumps", "spral", "ma27", "ma57", "ma77", "ma86", "ma97", "pardiso", "pardisomkl", "wsmp", "custom")
 
 
@@ -94,17 +99,19 @@ def checked_options(name, options, free_time):
 
 
 def safer(name, inner, asked):
-    """{SAFER: options of the solver} with linear algebra that takes longer and loses less, for a second try; {} where
-    there are none. inner: as of checked_options. asked: the caller's own, which stay."""
-    if name != "ipopt" or inner.get("linear_solver", "mumps") != "mumps":
+    """{SAFER: options of the solver} for a second try, that takes longer and loses less: linear algebra of ipopt, the
+    barrier that fatrop begins with by itself; {} where there are none. inner: as of checked_options. asked: the
+    caller's own, which stay."""
+    if name not in _SAFE or (name == "ipopt" and inner.get("linear_solver", "mumps") != "mumps"):
         return {}
-    own = {str(key).removeprefix("ipopt.") for key in asked or ()}
-    safe = {key: value for key, value in _SAFE.items() if key not in own}
+    own = {str(key).removeprefix(f"{name}.") for key in asked or ()}
+    safe = {key: value for key, value in _SAFE[name].items() if key not in own}
     return {SAFER: inner | safe} if safe else {}
 
 
 def lost(found):
-    """Whether a SolverResult of ipopt is a failure that a matrix which was factored badly may have led to."""
+    """Whether a SolverResult is a failure that another barrier of fatrop, or a matrix that ipopt has factored badly,
+    may have led to."""
     nowhere = found.status == "Invalid_Number_Detected" and not found.iterations
     return not found.success and found.status in _LOST and not nowhere
 
@@ -179,7 +186,10 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
             if run.stopped:  # fatrop fails from its first step on when it is called again after that
                 assembly.solvers.pop(key, None)
     arrays = (np.array(out[k]).ravel() for k in ("x", "lam_x", "lam_g"))
-    return SolverResult(*arrays, float(out["f"]), *told_by(stats, run.timed_out))
+    told = told_by(stats, run.timed_out)
+    if name == "fatrop" and told[:2] == ("1", False) and told[2] >= inner.get("max_iter", np.inf):
+        told = "Maximum_Iterations_Exceeded", *told[1:]  # as others say; it has one status for all failures
+    return SolverResult(*arrays, float(out["f"]), *told)
 
 
 def told_by(stats, timed_out):

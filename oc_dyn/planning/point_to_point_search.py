@@ -42,7 +42,7 @@ _NEAR = {"mu_strategy": "monotone", "mu_init": 1e-4, "bound_mult_init_method": "
 _MOST_NEAR = 250
 _SHARP, _LONGER = 1e-3, 5e-5  # share of the smoothing, of the time, see _sharpened
 _SHARPENED, _POLISHED = "less smoothing", "polished at this time"
-_WARM_START, _START, _SLOW_START = "warm start", "start", "slow start, safer linear algebra"  # names of tries
+_WARM_START, _START, _SLOW_START = "warm start", "start", "slow start, safer options"  # names of tries
 
 
 class PlanSolver:
@@ -61,10 +61,10 @@ class PlanSolver:
         return time.perf_counter() - self.begun
 
     def run(self, problem, guess, margins, multipliers=None, careful=False, near="", lengths=None):
-        """(unknowns, multipliers) of the solution; raises SolveError. careful: the second try of ipopt. near: name of a
+        """(unknowns, multipliers) of the solution; raises SolveError. careful: the second try. near: name of a
         try from a solution of another cost. lengths (N,): of the pieces of a free mesh, relative, that are kept."""
         warm = multipliers is not None
-        inner = self._options(problem, warm, careful) if self.name == "ipopt" else self.inner
+        inner = self._options(problem, warm, careful)
         if near and self.name == "ipopt":
             inner = inner | _NEAR | {"max_iter": min(_MOST_NEAR, inner["max_iter"])}
         given = {"x0": guess, **problem.given(margins)}
@@ -84,12 +84,17 @@ class PlanSolver:
         return values, (found.lam_x, found.lam_g)
 
     def _options(self, problem, warm, careful):
-        """Options of ipopt; those that were asked for stay, but for the barrier of a warm start and of a second try."""
+        """Options of the solver; those that were asked for stay, but for ipopt's barrier of a warm start and of a
+        second try."""
+        inner, ipopt = self.inner, self.name == "ipopt"
         if careful:
-            return next(iter(safer(self.name, self.inner, self.asked).values()), self.inner) | _CAREFUL
+            inner = next(iter(safer(self.name, inner, self.asked).values()), inner)
+            return inner | _CAREFUL if ipopt else inner
+        if not ipopt:
+            return inner
         ours = _FASTEST if problem.kind.mesh == "uniform" else {}
         ours = {key: x for key, x in ours.items() if key not in self.asked}
-        return self.inner | ours | (_WARM if warm else {})
+        return inner | ours | (_WARM if warm else {})
 
 
 def plan(task, settings, solver, initial):
@@ -165,11 +170,14 @@ def _apart(task, settings, solver):
     try:
         found = least_time(task, settings, watch)
     except SolveError as error:
-        if error.status in (TIME_LIMIT, "infeasible"):
+        if error.status == TIME_LIMIT:  # its iterates are no motions: that from which it would have gone on by ipopt
+            guess, pieces = smooth_motion(task, settings, kinematic=True), SeparateMotion(task, settings["nodes"])
+            raise failure(pieces, np.append(*guess), TIME_LIMIT, count) from None
+        if error.status == "infeasible":
             raise
         return None, None
     solver.iterations.append(count[0])
-    solver.status = "solved"
+    solver.status = "Solve_Succeeded"  # as ipopt says, whichever solves
     motion = solved(task, SeparateMotion(task, settings["nodes"]), np.append(*found), solver)
     motion.info["solver"] = SEPARATE
     ends = np.array([task.start[0], task.goal[0]])

@@ -123,7 +123,7 @@ def watch_of(solver):
     def watch():
         count[0] += 1
         if solver.bar is not None:
-            solver.bar.update(1)
+            solver.bar.update()
         check_deadline("plan_point_to_point")
 
     return watch, count

@@ -2,6 +2,7 @@
 
 import pickle
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -49,7 +50,7 @@ def test_after_a_failure_a_safer_try_follows_and_info_tells_of_it(monkeypatch):
     failed = wells().solve(check="off", raises=False, solver_options={"max_iter": 100, **WEAK, **_OWN})
     assert failed.info["tries"] == [("start", failed.status, failed.iterations)]
     assert not failed.success
-    monkeypatch.setattr(solvers, "_SAFE", solvers._SAFE | {"max_hessian_perturbation": 1e20})
+    monkeypatch.setattr(solvers, "_SAFE", {"ipopt": solvers._SAFE["ipopt"] | {"max_hessian_perturbation": 1e20}})
     found = wells().solve(check="off")
     (first, status, count), second = found.info["tries"]
     assert (first, status) == ("start", failed.status)
@@ -61,7 +62,7 @@ def test_after_a_failure_a_safer_try_follows_and_info_tells_of_it(monkeypatch):
     assert plain.info["tries"] == [("start", "Solve_Succeeded", plain.iterations)]
 
 
-_OWN = {key: value for key, value in solvers._QUICK.items() if key in solvers._SAFE} | {"mumps_pivtol": 1e-6}
+_OWN = {key: value for key, value in solvers._QUICK.items() if key in solvers._SAFE["ipopt"]} | {"mumps_pivtol": 1e-6}
 
 
 def result(status, iterations=3):
@@ -104,3 +105,23 @@ def test_no_safer_try_after_the_limit_of_time_or_an_interrupt():
     assert len(calls) == 1
     found = ocp.solve(check="off", raises=False, time_limit=1e-9)
     assert [status for _, status, _ in found.info["tries"]] == ["time_limit"]
+
+
+def test_fatrop_tries_the_barrier_that_it_begins_with_by_itself():
+    """Least squares through values at nodes of three phases: from a small barrier it stops near the optimum."""
+    ocp = od.Problem(4, 1.0)
+    x, u = ocp.state("x", 2), ocp.control("u", 2)
+    for phase in range(3):
+        if phase:
+            ocp.phase(4, 1.0)
+        ocp.rate(x, u)
+        ocp.minimize(integral=ca.sumsqr(u))
+        ocp.at({x[0]: 1 + phase}, time=0.25 + phase)
+        ocp.at({x: ([0, 2.0], [np.inf, 3])}, fraction=0.75)
+    ocp.start({x: 0})
+    found = ocp.solve(method="hermite_simpson", solver="fatrop", check="off")
+    assert found.objective == pytest.approx(ocp.solve(method="hermite_simpson", check="off").objective, rel=1e-6)
+    assert [what for what, *_ in found.info["tries"]] in (["start"], ["start", SAFER])
+    short = ocp.solve(method="hermite_simpson", solver="fatrop", solver_options={"max_iter": 3}, raises=False)
+    assert [try_[:2] for try_ in short.info["tries"]] == [("start", "Maximum_Iterations_Exceeded")]
+    assert safer("fatrop", {"mu_init": 1e-3}, {"fatrop.mu_init": 1e-3}) == {}

@@ -144,7 +144,7 @@ PLANS = {
     "elastic Panda": lambda: elastic_plan(
         el.elastic_robot(od.robots.panda(), 5e3, motor_inertia=0.5), interior=1, derivatives="analytic"
     ),
-    "Panda, kinematic": lambda: panda_plan(continuity=3),
+    "Panda, kinematic": lambda: panda_plan(continuity=3, solver_options={"max_iter": 500}),  # joints not apart
     "Panda, torque": lambda: panda_plan(continuity=3, objective="effort", duration=2.0),
     "Panda, points": lambda: panda_plan(continuity=3, objective="effort", duration=2.0, interior=2),
 }

@@ -227,3 +227,17 @@ def test_a_path_of_poses_refuses_reflections():
     panda = od.robots.panda()
     with pytest.raises(od.ShapeError, match="pose_path: R of mirror at s = 0 .*reflection"):
         od.pose_path(panda, "panda_link8", pose, panda.random_configuration(0))
+
+
+def test_the_second_path_of_a_kind_builds_nothing(monkeypatch):
+    """Another path, other limits, as many nodes: the problem of the first plan serves it, with the same result."""
+    way = np.array([[0.0, 0.0], [0.6, -0.4], [1.0, 0.3]])
+    plans = []
+    for robot in (od.robots.planar_2r(), od.robots.planar_2r()):
+        limits = od.Limits(robot.coordinate_names, v=2.0, dv=9.0, d2v=90.0)
+        if not plans:
+            od.plan_along_path(robot, way, limits=limits, nodes=20)
+            monkeypatch.setattr("oc_dyn.planning.path_problem._Template", None)
+        plans.append(od.plan_along_path(robot, 1.3 * way, limits=limits.scaled(v=0.8), nodes=20))
+        monkeypatch.undo()
+    assert plans[0].duration == pytest.approx(plans[1].duration, rel=1e-9)

@@ -44,16 +44,15 @@ def test_options_of_a_search_and_those_of_the_caller(seen):
 
 def test_after_a_failure_the_second_try_is_a_safer_one(seen, monkeypatch):
     outer, inner = solvers._QUIET["ipopt"]
-    right = arm_plan(mesh="free").duration
     seen.clear()
     weak = {"max_hessian_perturbation": 1e-12, "first_hessian_perturbation": 1e-13}  # fails where a cost is not convex
     monkeypatch.setitem(solvers._QUIET, "ipopt", (outer, inner | weak))
-    monkeypatch.setattr(solvers, "_SAFE", solvers._SAFE | {"max_hessian_perturbation": 1e20})
+    monkeypatch.setattr(solvers, "_SAFE", {"ipopt": solvers._SAFE["ipopt"] | {"max_hessian_perturbation": 1e20}})
     motion = arm_plan(mesh="free")
     failed = next(k for k, x in enumerate(motion.info["tries"]) if x[1] != "Solve_Succeeded")
-    assert motion.info["tries"][failed + 1][:2] == ["slow start, safer linear algebra", "Solve_Succeeded"]
+    assert motion.info["tries"][failed + 1][:2] == ["slow start, safer options", "Solve_Succeeded"]
     assert seen[failed + 1]["mumps_permuting_scaling"] == 7
-    assert motion.duration == pytest.approx(right, rel=1e-3)
+    assert motion.check().worst < 1.005
     assert motion.info["iterations"] == sum(x[2] for x in motion.info["tries"])
 
 
