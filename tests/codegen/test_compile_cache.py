@@ -504,6 +504,7 @@ def test_fast_arithmetic_stays_in_the_library(f, tmp_path):
 
 
 @linux
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["-ffast-math", "-funsafe-math-optimizations", "-Ofast"])
 def test_fast_arithmetic_in_the_command_stays_in_the_library_too(f, option, tmp_path, monkeypatch):
     """Only the flags were looked at; a script of one's own shows nothing at all."""
@@ -524,12 +525,20 @@ def test_fast_arithmetic_in_the_command_stays_in_the_library_too(f, option, tmp_
     assert smallest * 1.0 > 0
 
 
+@linux
+@pytest.mark.parametrize("way", ["command", "list", "script"])
+def test_fast_arithmetic_in_the_command_does_not_reach_the_process(f, way, tmp_path):
+    words = {"command": "cc -ffast-math", "list": ["cc", "-ffast-math"]}
+    od.compile(f, flags=QUICK, compiler=words.get(way) or command(tmp_path, 'exec cc "$@" -ffast-math'))
+    assert np.nextafter(0.0, 1.0) * 1.0 > 0
+
+
 @posix
 def test_files_of_options_in_the_command_count(f, tmp_path, cache):
     options = tmp_path / "options"
     for text in ("-DONE", "-DTWO"):
         options.write_text(text)
-        od.compile(f, flags=QUICK, compiler=["gcc", f"@{options}"])
+        od.compile(f, flags=QUICK, compiler=["cc", f"@{options}"])
     assert len([name for name in os.listdir(cache) if name.endswith(".so")]) == 2
 
 
