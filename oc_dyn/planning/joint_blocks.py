@@ -210,6 +210,24 @@ class Factor:
         return z
 
 
+def stationarity(made, rows, z):
+    """(J,) sums of |derivative| |unknown| over free unknowns: by how much, relative to what they are, the unknowns of z
+    (J, m, d), zero at the ends, could change the sum of rows (J, m, R) and rows of z. Straight from G, by no factor."""
+    r, (m, b) = made.r, made.real.shape
+    g, total, p = rows @ made.G, np.zeros(len(rows)), None
+    for k in range(m - 1, -1, -1):
+        h, own = g[:, k], z[:, k]
+        if k == m - 1:
+            h, free = h @ made.M, b - made.known[1]
+            own = own @ np.vstack([np.zeros((r, b)), made.M[r:, r:]])
+            u = h[:, r : r + free] * own[:, :free]
+        else:
+            h = h + np.concatenate([p @ made.A[k], p @ made.B[k]], axis=1)
+            u = h[:, r:] * own[:, r:] * made.real[k]
+        total, p = total + np.abs(u).sum(axis=1), h[:, :r]
+    return total + np.abs(p * z[:, 0, :r])[:, made.known[0] :].sum(axis=1)
+
+
 def _inverse(h):
     """Of symmetric positive definite matrices (J, b, b), scaled to a diagonal of 1 in between."""
     scale = 1 / np.sqrt(np.maximum(np.einsum("jaa->ja", h), 1e-300))

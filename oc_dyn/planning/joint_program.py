@@ -14,10 +14,12 @@ from math import factorial
 import numpy as np
 
 from ..optimal_control.polynomials import shift
-from .joint_blocks import Factor, scales
+from .joint_blocks import Factor, scales, stationarity
 
 ITERATIONS = 80
 _GAP, _RESIDUAL = 1e-10, 1e-9
+_DUAL = 2e-5  # share of the cost that it may be off for derivatives that are not zero
+_ROUNDED = 5  # derivative, from which on rounding in a factor counts
 _ENOUGH = 1e3  # times these, where rounding lets it not get on
 _ROOM = 1.3  # over the limits, to begin with
 _MOST = 0.7  # share of p that a step may be
@@ -176,6 +178,17 @@ class _Iterate:
         """Of the limits with their slacks."""
         return [np.where(k, g - s, 0.0) for k, g, s in zip(self.masks, self.gaps, self.s, strict=True)]
 
+    @property
+    def dual(self):
+        """By how much the cost may be off because its derivatives by unknowns and by p are not zero."""
+        q = np.where(self.rows.joints.blocks.rows, self.calm * self.rho + self.v[0] - self.v[1], 0.0)
+        off = self.total(stationarity(self.rows.joints.blocks, q, self.z)[:, None])
+        if not self.border:
+            return off
+        (_, up, _), (_, down, _) = self.limits
+        slope = self.total(_inner(self.k[1], q) - _inner(up, self.v[0]) + _inner(down, self.v[1]))
+        return off + np.abs(self.costs[0] + self.w[0] - self.w[1] + slope) * self.p
+
     def _first(self):
         """The barrier to begin with: what balances the cost of the time, or is as large as the roughness."""
         if self.border is None:
@@ -200,13 +213,13 @@ class _Newton:
         self.at = at
         self.W = [np.where(k, v / s, 0.0) for k, v, s in zip(at.masks, at.v, at.s, strict=True)]
         M = np.where(at.idle[:, :, None], 1.0 * at.rows.joints.blocks.rows, at.calm + self.W[0] + self.W[1])
-        self.factor, self.G = Factor(at.rows.joints.blocks, M), at.rows.joints.blocks.G
+        self.factor, self.G, self.M = Factor(at.rows.joints.blocks, M), at.rows.joints.blocks.G, M
         if at.border is None:
             return
         up, down = (x[1] for x in at.limits)
         c = self.W[0] * up + self.W[1] * down
         self.beta = M * at.k[1] - c
-        self.z_p = -self.factor.solve(self.beta)
+        self.z_p = self._refined(self.beta)
         self.y_p = self.z_p @ self.G.T
         q = at.calm * at.rho + at.v[0] - at.v[1]
         bent = at.costs[1] + at.total(
@@ -219,6 +232,13 @@ class _Newton:
         S = S + sum(w / t for w, t in zip(at.w, at.room, strict=True))
         self.S = np.where(S + bent > 0.1 * S, S + bent, S)
 
+    def _refined(self, rows):
+        """-K^-1 G^T rows; what rounding leaves of it is taken off once."""
+        z = -self.factor.solve(rows)
+        if self.at.rows.joints.blocks.r < _ROUNDED:
+            return z
+        return z - self.factor.solve(rows + self.M * (z @ self.G.T))
+
     def step(self, barrier, affine=None, share=1.0):
         """{p, z, y, s, v, w}: changes. barrier (J, 1). affine: the step whose second order is to be corrected."""
         at, none = self.at, [0.0, 0.0]
@@ -230,7 +250,7 @@ class _Newton:
             for k, a, b, s, W, x in zip(at.masks, ds, dv, at.s, self.W, residuals, strict=True)
         ]
         q = at.calm * at.rho + A[0] - A[1]
-        z = -self.factor.solve(q)
+        z = self._refined(q)
         y, p = z @ self.G.T, np.zeros_like(at.p)
         if at.border:
             (_, up, _), (_, down, _) = at.limits
@@ -284,29 +304,29 @@ def solve(
     p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
     at = _Iterate(rows, cost, border, shared, p, (1e-9 * p, 100 * p) if span is None else span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
-    done, lag = np.zeros((len(T), 1), bool), np.ones((len(T), 1))
-    success = done
+    done = success = np.zeros((len(T), 1), bool)
     with np.errstate(all="ignore"):
         for iteration in range(most + 1):
             open_ = at.complementarity
             worst = np.max([np.abs(x).max(axis=(1, 2)) for x in at.residuals], axis=0)[:, None]
             errors = np.maximum(-at.least(-worst) / _RESIDUAL, open_ / (gap * scale))
-            done = done | ((errors < 1) & (lag < 1e-6))
-            success = done | ((errors < _ENOUGH) & (lag < 1e-6))
+            still = (errors < _ENOUGH) & (at.dual < _DUAL * scale) if (errors < _ENOUGH).any() else errors < 0
+            done = done | ((errors < 1) & still)
+            success = done | still
             at.idle = at.idle | done
             if at.idle.all() or iteration == most:
                 break
             if watch is not None:
                 watch()
             try:
-                lag = _iterate(at, open_ / at.count, lag, within)
+                _iterate(at, open_ / at.count, within)
             except np.linalg.LinAlgError:
                 break
     return _found(joints, rows, at, T, success[:, 0], iteration)
 
 
-def _iterate(at, mu, lag, within):
-    """One step of the joints that are not done; what is left of the error in the multipliers."""
+def _iterate(at, mu, within):
+    """One step of the joints that are not done."""
     newton = _Newton(at)
     affine = newton.step(np.zeros_like(mu))
     lengths = newton.lengths(affine, 1.0)
@@ -319,7 +339,6 @@ def _iterate(at, mu, lag, within):
     step = {k: [_still(x, at.idle) for x in v] if isinstance(v, list) else _still(v, at.idle) for k, v in step.items()}
     primal, dual = (_still(x, at.idle) for x in (primal, dual))
     _move(at, step, primal, dual, within)
-    return lag * (1 - dual)
 
 
 def _still(x, idle):

@@ -17,7 +17,7 @@ from .motion_problem import motion_bounds
 
 NAME = "separate joints"  # of the solver, in what is told of a motion
 _NOMINAL = 0.7  # share of the time that the roughness is weighed against that the least time is
-_MOST = 5  # continuity, from which on rounding counts
+_MOST = 4  # continuity, above which rounding leaves no optimum
 
 
 def covers(task, settings):
