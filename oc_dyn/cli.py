@@ -23,6 +23,7 @@ from .model.robot import assemble
 from .planning.quantities import BOUNDED, BY_NAME, QUANTITIES
 from .runs.script import results_folder
 from .text import terminal, terminal_lines
+from .validation import switch
 
 _VECTORS = ("--from", "--via", "--to", "--to-pose", "--start-velocity")
 _MANY = {"nargs": "+", "action": "extend", "default": []}  # an option with several values, which may be repeated
@@ -49,7 +50,7 @@ def main(argv=None):
         except (*ALL, OSError) as error:
             message = f"error: {_one_line(error)}"
         except Exception as error:
-            if os.environ.get("OC_DYN_TRACEBACK"):
+            if switch(os.environ.get("OC_DYN_TRACEBACK") or "off") is not False:
                 raise
             kind = type(error).__name__
             message = f"internal error: {kind}: {_one_line(error)} (set OC_DYN_TRACEBACK=1 to see where)"

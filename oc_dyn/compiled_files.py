@@ -10,14 +10,14 @@ import secrets
 import stat
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .errors import ModelError, ModelWarning, SolveError
+from .errors import ModelError, ModelWarning, SolveError, warn
 from .types import StrPath
+from .validation import switch
 
 ENVIRONMENT = "OC_DYN_CACHE"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -51,7 +51,7 @@ def cache_folder(cache: StrPath | None = None) -> Path:
 
 def _place(cache: StrPath | None) -> Path:
     if cache is None:
-        cache = os.environ.get(ENVIRONMENT) or None
+        cache = _named()
     try:
         if cache is None:
             cache = _of_user() / "oc_dyn"
@@ -61,6 +61,16 @@ def _place(cache: StrPath | None) -> Path:
         raise ModelError(f"cache folder {shown}", [f"{error}; {_ANOTHER}"]) from None
     except TypeError:
         raise ModelError("cache", [f"got a {type(cache).__name__}, expected the path of a folder"]) from None
+
+
+def _named() -> str | None:
+    """The folder in the environment; a word such as "off" is none: what is compiled has to be somewhere."""
+    named = os.environ.get(ENVIRONMENT, "").strip()
+    wanted = switch(named)
+    if wanted is False:
+        problem = "compiled code needs a folder; name one, ./off for one of this name, or set none for the usual one"
+        raise ModelError(f"${ENVIRONMENT}", [f"it is {named!r}, but {problem}"])
+    return None if wanted else named or None
 
 
 def _of_user() -> Path:
@@ -130,7 +140,7 @@ def built(folder: Path, name: str, key: str, make: Callable[[str], Path], suffix
             return path
         damaged = True
         _removed(path)
-        warnings.warn(ModelWarning(f"{path} is not as it was written: {problem}; it is made again"), stacklevel=3)
+        warn(ModelWarning(f"{path} is not as it was written: {problem}; it is made again"))
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix="build_", ignore_cleanup_errors=True) as place:
             made = make(place)

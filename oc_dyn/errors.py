@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
 import pickle
-from collections.abc import Iterable
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
 from .text import terminal_lines
@@ -119,3 +125,38 @@ class SolveError(_Portable, RuntimeError):
 
 
 ALL = (LimitError, ModelError, OrderError, ShapeError, SolveError, UnknownName)  # what is refused, as one except clause
+
+
+# -- where warnings point to ------------------------------------------------------------------------------------------
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_CALLER: ContextVar[FrameType | None] = ContextVar("caller", default=None)  # in whose name other threads work
+
+
+def warn(warning: Warning) -> None:
+    """Show a warning at the line outside this package that has called it, however deep it comes from."""
+    frame = _CALLER.get() or _outside()
+    registry = frame.f_globals.setdefault("__warnings_registry__", {})
+    where = frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
+    warnings.warn_explicit(warning, None, *where, registry)
+
+
+@contextmanager
+def warning_here() -> Iterator[None]:
+    """Within it, and in copies of this context, warn() points to the line that calls now, as for work in threads."""
+    token = _CALLER.set(_CALLER.get() or _outside())
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
+
+
+def _outside() -> FrameType:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (frame.f_code.co_filename.startswith(_PACKAGE) or _passes(frame)):
+        frame = frame.f_back
+    return frame
+
+
+def _passes(frame: FrameType) -> bool:
+    return frame.f_code.co_filename == contextmanager.__code__.co_filename

@@ -14,7 +14,6 @@ import os
 import platform
 import secrets
 import time
-import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,9 +28,10 @@ import numpy as np
 from . import digest
 from .compiled_files import cache_folder, own_content
 from .derivatives import registered, with_registered, without_registered
-from .errors import ModelError, ModelWarning, ShapeError
+from .errors import ModelError, ModelWarning, ShapeError, warn
 from .model.cache import cached
 from .types import AnyRobot, StrPath
+from .validation import switch
 
 ENVIRONMENT = "OC_DYN_FUNCTION_CACHE"
 SLOW = 0.1  # [s] from which building counts as slow, and its result is kept
@@ -59,8 +59,8 @@ def stored(
 
     key: names, truth values and tuples of them that hold, with the robot, all that make() reads. ports: (name, shape)
     of inputs and of outputs that the Function must have. cache: a folder; None for that of $OC_DYN_FUNCTION_CACHE, or
-    "functions" in the folder of compiled code; False, or "off" in the variable, for none. It holds for what make() asks
-    for as well.
+    "functions" in the folder of compiled code; False, or "off", "no", "false" or "0" in the variable, for none. It
+    holds for what make() asks for as well.
     Raises ModelError for a folder given as `cache` that cannot be used; for others a ModelWarning tells it once.
     """
     cache = _CACHE.get() if cache is None else cache
@@ -96,9 +96,11 @@ def _folder(cache: StrPath | bool | None) -> Path | None:
         return None
     if cache is not None and cache is not True:
         return cache_folder(cache)
-    named = os.environ.get(ENVIRONMENT, "")
-    if named.lower() in ("off", "0"):
+    named = os.environ.get(ENVIRONMENT, "").strip()
+    wanted = switch(named)
+    if wanted is False:
         return None
+    named = "" if wanted else named
     return _checked_folder(named, *(os.environ.get(x) for x in ("OC_DYN_CACHE", "XDG_CACHE_HOME", "HOME")))
 
 
@@ -108,7 +110,7 @@ def _checked_folder(named: str, *read: str | None) -> Path | None:
         return cache_folder(named or cache_folder() / "functions")
     except ModelError as error:
         how = f"set ${ENVIRONMENT} to a folder, or to off"
-        warnings.warn(ModelWarning(f"Functions are not kept on the disk: {error}; {how}"), stacklevel=6)
+        warn(ModelWarning(f"Functions are not kept on the disk: {error}; {how}"))
         return None
 
 
@@ -154,7 +156,7 @@ def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports]) -> ca.Function 
         found = functions[0] if len(functions) == 1 else with_registered(*functions)
     except Exception as error:  # whatever CasADi, zlib and json find wrong: nothing in it may do harm
         said = " ".join(str(error).split())
-        warnings.warn(ModelWarning(f"{path} is not as it was written: {said}; it is made again"), stacklevel=5)
+        warn(ModelWarning(f"{path} is not as it was written: {said}; it is made again"))
         with suppress(OSError):
             path.unlink()
         return None

@@ -321,11 +321,20 @@ def command(
     except BaseException:
         if process is not None:
             _end_command(process)
+            _close_pipes(process)
         raise
     finally:
         if process in commands.running:
             commands.running.remove(process)
     return subprocess.CompletedProcess(words, process.returncode, out, said)
+
+
+def _close_pipes(process: subprocess.Popen[str]) -> None:
+    if sys.platform != "win32":  # there threads read them, which close them
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with suppress(OSError):  # what was not written yet has no reader any more
+                    pipe.close()
 
 
 def _end_command(process: subprocess.Popen[str]) -> None:

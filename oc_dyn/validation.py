@@ -31,6 +31,12 @@ def flag(what: str, value: Any) -> bool:
     return bool(value)
 
 
+def switch(text: str) -> bool | None:
+    """What a variable of the environment says: True, False, or None for what is no such word."""
+    word = text.strip().lower()
+    return True if word in ("on", "1", "true", "yes") else False if word in ("off", "0", "false", "no") else None
+
+
 def one_of(what: str, value: Any, known: Collection[str]) -> str:
     """One of the names known."""
     if not isinstance(value, str) or value not in known:

@@ -399,13 +399,24 @@ def test_off_by_argument_holds_for_what_a_function_is_made_of(folder):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("word", ["off", "0", "OFF"])
-def test_off_by_environment(built, monkeypatch, folder, word):
+@pytest.mark.parametrize("word", ["off", "0", "OFF", "false", "No", " off"])
+def test_off_by_environment(built, monkeypatch, folder, word, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(store.ENVIRONMENT, word)
     made()
     made()
     assert len(built) == 2
     assert not folder.exists()
+    assert not Path(word).exists()
+
+
+def test_on_by_environment_is_the_usual_folder(built, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OC_DYN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(store.ENVIRONMENT, "on")
+    made()
+    assert len(files(tmp_path / "cache" / "functions")) == 1
+    assert not Path("on").exists()
 
 
 def test_the_folder_of_compiled_code_has_one_for_functions(monkeypatch, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
@@ -11,17 +10,28 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError, ModelWarning, ShapeError, SolveError
+from ..errors import ModelError, ModelWarning, ShapeError, SolveError, warn
 from ..model.quaternions import check_quaternions
 from ..types import Array, Numbers, StrPath
 from .batch_arrays import checked_points, checked_results, new_results, number_of_points, ports
-from .build import FAST_MATH, FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, library, opened, processors
+from .build import (
+    FLAGS,
+    REORDERING,
+    TIME_LIMIT,
+    Command,
+    Flags,
+    checked_flags,
+    checked_time_limit,
+    find_compiler,
+    library,
+    opened,
+    processors,
+)
 from .compiled_loop import CompiledLoop
 from .lanes import batch_source
 from .source import checked_functions
 
 NATIVE = (*FLAGS, "-march=native", "-ffp-contract=off")  # what is rounded twice stays so, as without -march=native
-_REORDERING = {*FAST_MATH, "-fassociative-math"}  # they would ruin our reduction of angles
 
 Compute = Callable[[list[Array], list[Array], int], None]  # of inputs, outputs to write to, the number of points
 
@@ -46,9 +56,11 @@ def batch(
     compiler, cache, time_limit: as in od.compile.
     fallback: go on with Function.map, with a ModelWarning, where it cannot be compiled and loaded, see od.compile.
 
-    Functions of scalar instructions, as those of od.function, take 8, 4 or 2 points a step, with AVX-512, AVX, SSE2 or
-    NEON; others one. Their sin and cos are within 0.8 ulp of the exact numbers and 1 of the C library's, which takes
-    over above 65536 rad; tanh within 2.4 and 4. All else has the bits of the Function itself, with the default flags.
+    Functions of scalar instructions, as those of od.function, and those of matrices and calls that can be written as
+    such to the bit, take 8, 4 or 2 points a step, with AVX-512, AVX, SSE2 or NEON; others one. Their sin and cos are
+    within 0.8 ulp of the exact numbers and 1 of the C library's, which takes over above 65536 rad; tanh within 2.4 and
+    4. All else has the bits of the Function itself, with the default flags, but for which of 0.0 and -0.0 is the least
+    or largest entry of a matrix.
 
     Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
     without fallback SolveError and ModelError as od.compile.
@@ -61,28 +73,31 @@ def batch(
     if executor is not None and not hasattr(executor, "submit"):
         raise ModelError("batch", [f"executor is a {type(executor).__name__}, expected a concurrent.futures.Executor"])
     time_limit = checked_time_limit("batch", time_limit)
+    flags = None if flags is None else checked_flags("batch", flags)
     text = batch_source(function)
     try:
         library_ = opened(_library(text, flags, compiler, cache, time_limit))
     except (SolveError, ModelError) as error:
         if not fallback:
             raise
-        warnings.warn(ModelWarning(f"not compiled, Function.map is used: {error}"), stacklevel=2)
+        warn(ModelWarning(f"not compiled, Function.map is used: {error}"))
         return Batch(function, _mapped(function, int(threads)))
     return Batch(function, CompiledLoop(function, library_, int(threads), executor))
 
 
-def _library(text: str, flags: Flags | None, *options: Any) -> Path:
+def _library(text: str, flags: Flags | None, compiler: Command | None, *options: Any) -> Path:
+    compiler = find_compiler(compiler)
+    words = [*compiler, *(flags or ())]
+    if REORDERING.intersection(words):
+        text = f"#define OC_DYN_LIBM\n{text}"
     if flags is None:
         try:
-            return library({"oc_dyn.c": text}, NATIVE, *options)
+            return library({"oc_dyn.c": text}, NATIVE, compiler, *options)
         except SolveError as error:
             if error.status == "time_limit":
                 raise
             flags = FLAGS
-    if _REORDERING.intersection([flags] if isinstance(flags, str) else flags):
-        text = f"#define OC_DYN_LIBM\n{text}"
-    return library({"oc_dyn.c": text}, flags, *options)
+    return library({"oc_dyn.c": text}, flags, compiler, *options)
 
 
 class Batch:
@@ -127,6 +142,16 @@ class Batch:
         if n:
             self._compute(points, results, n)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def __deepcopy__(self, memo: Any) -> Batch:
+        return self  # it holds nothing that a call changes
+
+    def __reduce__(self) -> Any:
+        problem = "it cannot be pickled: make it by od.batch in each process, which finds it compiled"
+        raise ModelError(f"Batch of {self._where}", [problem])
+
+    def __copy__(self) -> Batch:
+        return self
 
 
 def _mapped(function: ca.Function, threads: int) -> Compute:

@@ -10,7 +10,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ import casadi as ca
 from ..compiled_files import built, cache_folder, digest
 from ..errors import ShapeError, SolveError
 from ..interrupts import LONGEST, command
+from ..numbers import shortened
 from ..types import StrPath
 
 Flags: TypeAlias = str | Sequence[str]
@@ -26,6 +28,7 @@ Command: TypeAlias = str | os.PathLike[str] | Sequence[str]
 
 FLAGS = ("-O3",)
 FAST_MATH = {"-Ofast", "-ffast-math", "-funsafe-math-optimizations"}
+REORDERING = {*FAST_MATH, "-fassociative-math"}  # they would ruin our reduction of angles
 COMPILERS = ("cc", "gcc", "clang")
 TIME_LIMIT = 600.0  # [s] of a run of the compiler: -O3 takes minutes over the longest Functions
 _ASKED = 30.0  # [s] for its version, which takes milliseconds
@@ -65,7 +68,8 @@ def _words(what: str, command: Command) -> list[str]:
     try:
         return [command] if _which(command) else shlex.split(command)
     except ValueError as error:  # a quotation mark without its second
-        raise SolveError(f"no C compiler {command!r} was found ({what}): {error}") from None
+        said = f"{error}; quote its words as in a shell"
+        raise SolveError(f"no C compiler {command!r} was found ({what}): {said}") from None
 
 
 def _which(word: str) -> str | None:
@@ -83,6 +87,17 @@ def checked_time_limit(where: str, time_limit: Any) -> float | None:
     if not valid:
         raise ShapeError(f"{where}: time_limit is {time_limit!r}, expected a positive number of seconds, or None")
     return float(min(time_limit, LONGEST))
+
+
+def checked_flags(where: str, flags: Any) -> list[str]:
+    """Flags of a compiler as a list of words; ShapeError for what is neither a text nor several."""
+    words = [flags] if isinstance(flags, str) else flags
+    try:
+        if not isinstance(words, bytes) and all(isinstance(word, (str, os.PathLike)) for word in words):
+            return [str(word) for word in words]
+    except TypeError:
+        pass
+    raise ShapeError(f'{where}: flags is {shortened(flags)}, expected a text or several, as ("-O3", "-march=native")')
 
 
 def run_compiler(words: Sequence[str], folder: StrPath | None = None, time_limit: float | None = TIME_LIMIT) -> str:
@@ -127,30 +142,35 @@ def library(
     time_limit [s]: as of run_compiler. Raises SolveError if compiling fails, ModelError for the cache folder.
     """
     words = find_compiler(compiler)
-    flags = [flags] if isinstance(flags, str) else [str(flag) for flag in flags]
+    flags = checked_flags("compile", flags)
     folder = cache_folder(cache)
     name = f"oc_dyn{suffix()}"
     position = [] if sys.platform == "win32" else ["-fPIC"]
-    line = [*words, *flags, *position, "-shared", "-o", name, *texts, "-lm"]
-    # The key holds all that decides what the library does: every text; the command as it is run; which file the
+    # The key holds all that decides what the library does: every text; the commands as they are run; which file the
     # compiler is; the macros it defines, which tell its version and, with -march=native, the processor; what the flags
     # and the environment let it read. Versions of oc_dyn and CasADi show in the texts.
-    key = digest([list(texts.items()), line, sys.platform, _compiler(words, flags, time_limit), _read(flags)])
+    lines = _lines(words, [*flags, *position], list(texts), name)
+    read = _read([*words[1:], *flags])
+    key = digest([list(texts.items()), lines, sys.platform, _compiler(words, flags, time_limit), read])
 
     def make(place: str) -> Path:
         for file, text in texts.items():
             Path(place, file).write_text(text, encoding="utf-8")
-        if not FAST_MATH.intersection(flags):
+        for line in lines:
             run_compiler(line, place, time_limit)
-            return Path(place, name)
-        # linked with these flags, gcc's library would make the whole process round small numbers to zero when it loads
-        run_compiler([*words, *flags, *position, "-c", *texts], place, time_limit)
-        others = [flag for flag in flags if flag not in FAST_MATH]
-        objects = [str(Path(file).with_suffix(".o")) for file in texts]
-        run_compiler([*words, *others, *position, "-shared", "-o", name, *objects, "-lm"], place, time_limit)
         return Path(place, name)
 
     return built(folder, "oc_dyn", key, make, suffix(), shlex.join(words))
+
+
+def _lines(words: list[str], flags: list[str], files: list[str], name: str) -> list[list[str]]:
+    """Commands that make a library of C files."""
+    if not FAST_MATH.intersection([*words, *flags]):
+        return [[*words, *flags, "-shared", "-o", name, *files, "-lm"]]
+    # linked with these flags, gcc's library would make the whole process round small numbers to zero when it loads
+    others = [word for word in [*words, *flags] if word not in FAST_MATH]
+    objects = [str(Path(file).with_suffix(".o")) for file in files]
+    return [[*words, *flags, "-c", *files], [*others, "-shared", "-o", name, *objects, "-lm"]]
 
 
 def _compiler(words: Sequence[str], flags: Sequence[str], time_limit: float | None) -> list[Any]:
@@ -178,7 +198,8 @@ def _read(flags: Sequence[str]) -> list[Any]:
 def loaded(name: str, path: StrPath) -> ca.Function:
     """casadi.Function `name` of a shared library; SolveError if this system does not load it."""
     try:
-        return ca.external(name, str(path))
+        with _same_rounding():
+            return ca.external(name, str(path))
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise SolveError(_unloadable(path, reason)) from None
@@ -187,9 +208,27 @@ def loaded(name: str, path: StrPath) -> ca.Function:
 def opened(path: StrPath) -> ctypes.CDLL:
     """ctypes.CDLL of a shared library; SolveError if this system does not load it."""
     try:
-        return ctypes.CDLL(str(path))
+        with _same_rounding():
+            return ctypes.CDLL(str(path))
     except OSError as error:
         raise SolveError(_unloadable(path, error)) from None
+
+
+@contextmanager
+def _same_rounding() -> Iterator[None]:
+    """Small numbers stay what they are, whatever a library sets when it is loaded: one that a script of the user has
+    linked with -ffast-math, where no command shows it."""
+    kept = ctypes.create_string_buffer(512)  # more than any fenv_t takes
+    try:
+        own = ctypes.CDLL(None)
+        found = own.fegetenv(kept) == 0
+    except (OSError, TypeError, AttributeError):  # Windows
+        found = False
+    try:
+        yield
+    finally:
+        if found:
+            own.fesetenv(kept)
 
 
 def _unloadable(path: StrPath, reason: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -11,11 +10,22 @@ from typing import Any, TypeVar
 
 import casadi as ca
 
-from ..errors import ModelError, ModelWarning, ShapeError, SolveError
+from ..errors import ModelError, ModelWarning, ShapeError, SolveError, warn, warning_here
 from ..interrupts import ending_commands
 from ..model.robot_function import RobotFunction
 from ..types import StrPath
-from .build import FLAGS, TIME_LIMIT, Command, Flags, checked_time_limit, find_compiler, library, loaded, processors
+from .build import (
+    FLAGS,
+    TIME_LIMIT,
+    Command,
+    Flags,
+    checked_flags,
+    checked_time_limit,
+    find_compiler,
+    library,
+    loaded,
+    processors,
+)
 from .source import c_source, checked_functions, prepared
 
 Functions = TypeVar("Functions", ca.Function, Sequence[ca.Function])  # one, or several
@@ -59,6 +69,7 @@ def compile(
     given = checked_functions("compile", functions)
     chosen = [_derivatives(f, derivatives, len(given)) for f in given]
     time_limit = checked_time_limit("compile", time_limit)
+    flags = checked_flags("compile", flags)
     try:
         words = find_compiler(compiler)
     except SolveError as error:
@@ -78,7 +89,7 @@ def compile(
 
 
 def _as_they_are(functions: Any, given: list[ca.Function], error: Exception) -> Any:
-    warnings.warn(ModelWarning(f"not compiled: {error}"), stacklevel=3)
+    warn(ModelWarning(f"not compiled: {error}"))
     return functions if isinstance(functions, ca.Function) else given
 
 
@@ -96,7 +107,7 @@ def _libraries(
     def built(text: str) -> Path:
         return library({"oc_dyn.c": text}, flags, words, cache, time_limit)
 
-    with ThreadPoolExecutor(min(len(texts), processors())) as pool, ending_commands():
+    with ThreadPoolExecutor(min(len(texts), processors())) as pool, ending_commands(), warning_here():
         jobs = [pool.submit(copy_context().run, built, text) for text in texts]
         try:
             return [job.result() for job in jobs]

@@ -13,7 +13,6 @@ from contextlib import suppress
 import casadi as ca
 
 from ..errors import SolveError
-from ..interrupts import watched
 from ..types import Array
 from .batch_arrays import ports
 
@@ -88,17 +87,16 @@ class CompiledLoop:
                     points.leave()
 
         jobs: list[Future[None]] = []
-        try:
-            with suppress(RuntimeError):  # an executor that is closed: all is computed here
-                for _ in range(points.pieces - 1):
-                    jobs.append(self._pool().submit(help_))
-            work()
-            points.finish()
-        except BaseException:  # as Ctrl-C
-            with watched(hold=True):  # once more must not cut this short
+        try:  # twice, as Ctrl-C may come again before a `finally` has begun
+            try:
+                with suppress(RuntimeError):  # an executor that is closed: all is computed here
+                    for _ in range(points.pieces - 1):
+                        jobs.append(self._pool().submit(help_))
+                work()
+            finally:
                 points.finish()
-            raise
         finally:
+            points.finish()
             for job in jobs:
                 job.cancel()
         if points.error is not None:
@@ -121,12 +119,13 @@ class _Points:
         self.status = 0
         self.error: BaseException | None = None  # of a thread that helps
         self._next, self._end, self._inside, self._finished = 0, n, 0, False
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._idle = threading.Lock()  # held while any thread helps
 
     def take(self, most: int) -> tuple[int, int]:
         """(start, end) of points for one thread, fewer towards the end, so that all threads end together; whole lanes,
         but for the last ones."""
-        with self._changed:
+        with self._lock:
             start = self._next
             share = max(self.least, -(-(self._end - start) // self.pieces))
             self._next = min(self._end, start + -(-min(most, share) // self.lanes) * self.lanes)
@@ -135,24 +134,36 @@ class _Points:
     def note(self, status: int) -> None:
         """What the loop has returned; if it failed, nobody takes more."""
         if status:
-            with self._changed:
+            with self._lock:
                 self.status, self._next = max(self.status, status, key=abs), self._end
 
     def enter(self) -> bool:
         """Whether one more thread may help."""
-        with self._changed:
-            self._inside += not self._finished
-            return not self._finished
+        with self._lock:
+            if self._finished:
+                return False
+            if not self._inside:
+                self._idle.acquire()
+            self._inside += 1
+            return True
 
     def leave(self) -> None:
         """One thread less."""
-        with self._changed:
+        with self._lock:
             self._inside -= 1
-            self._changed.notify_all()
+            if not self._inside:
+                self._idle.release()
 
     def finish(self) -> None:
-        """Let nobody begin any more, and wait for those that are inside."""
-        with self._changed:
-            self._next, self._finished = self._end, True
-            while self._inside:
-                self._changed.wait()
+        """Let nobody begin any more, and wait for those that are inside; what interrupts it is raised afterwards."""
+        interrupt = None
+        while True:
+            try:
+                with self._lock:
+                    self._next, self._finished = self._end, True
+                with self._idle:
+                    break
+            except BaseException as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt

@@ -6,7 +6,8 @@ what one part computes and a later one reads is kept in places that are used aga
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from math import copysign, factorial, inf, isnan
 
@@ -64,12 +65,24 @@ def _straight(function: ca.Function) -> ca.Function | None:
     if _length(function) > LONGEST:
         return None
     try:
-        made = ca.Function.expand(function)
+        with _as_written():
+            made = ca.Function.expand(function)
     except RuntimeError:  # what CasADi has no scalar instructions for, as solvers
         return None
     same = all(function.sparsity_in(i) == made.sparsity_in(i) for i in range(function.n_in()))
     same = same and all(function.sparsity_out(i) == made.sparsity_out(i) for i in range(function.n_out()))
     return made if same else None
+
+
+@contextmanager
+def _as_written() -> Iterator[None]:
+    """CasADi keeps scalar instructions as they come: 0*x is not 0 where x is NaN, nor pow(x, 3) always x*x*x."""
+    before = ca.GlobalOptions.getSimplificationOnTheFly()
+    ca.GlobalOptions.setSimplificationOnTheFly(False)
+    try:
+        yield
+    finally:
+        ca.GlobalOptions.setSimplificationOnTheFly(before)
 
 
 def _length(function: ca.Function) -> float:

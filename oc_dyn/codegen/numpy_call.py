@@ -108,8 +108,18 @@ class NumpyCall:
         return self._out
 
     def copy(self) -> NumpyCall:
-        """Another call of the same Function, with arrays of its own, for another thread."""
+        """Another call of the same Function, with arrays of its own, for another thread; so do copies and pickles by
+        Python, the latter where the Function can be pickled."""
         return NumpyCall(self.function)
+
+    def __copy__(self) -> NumpyCall:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> NumpyCall:
+        return self.copy()  # Functions do not change
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NumpyCall, (pickled_function("numpy_call", self.function),)
 
     def _in_order(self, args: Sequence[Any], ports: Mapping[str, Any]) -> list[Any]:
         names = list(self.inputs)
@@ -142,6 +152,16 @@ class NumpyCall:
             got = f"{out.dtype} of shape {out.shape}" if isinstance(out, _Array) else shortened(out)
             raise ShapeError(f"{self.function.name()}: out is {got}, expected a writeable array of floats {y.shape}")
         out[...] = y
+
+
+def pickled_function(where: str, function: ca.Function) -> ca.Function:
+    """The Function itself; ModelError if it cannot be pickled, such as one that calls Python."""
+    try:
+        function.__getstate__()
+    except Exception as error:  # whatever CasADi or what it calls says
+        said = " ".join(str(error).split())[-300:]
+        raise ModelError(where, [f"{function.name()} cannot be pickled; make it in each process: {said}"]) from None
+    return function
 
 
 def _view(array: Any) -> Any:

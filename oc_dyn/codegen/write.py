@@ -19,6 +19,7 @@ from .build import (
     TIME_LIMIT,
     Command,
     Flags,
+    checked_flags,
     checked_time_limit,
     find_compiler,
     library,
@@ -57,7 +58,7 @@ class GeneratedCode:
         """Compile the self-test and run it; returns what it prints, raises SolveError if it does not pass, or if the
         compiler or the test takes longer than time_limit [s]."""
         time_limit = checked_time_limit("test", time_limit)
-        words, flags = find_compiler(compiler), [flags] if isinstance(flags, str) else list(flags)
+        words, flags = find_compiler(compiler), checked_flags("test", flags)
         with tempfile.TemporaryDirectory(prefix="oc_dyn_", ignore_cleanup_errors=True) as place:
             program = str(Path(place, "selftest"))
             sources = [x.name for x in self.sources] + [f"{self.name}_selftest.c"]

@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from .._moved import renamed
-from ..codegen.build import find_compiler, run, run_compiler
+from ..codegen.build import checked_flags, find_compiler, run, run_compiler
 from ..codegen.disk import write_texts
 from ..codegen.names import checked_c_name
 from ..codegen.source import c_source
@@ -296,7 +296,7 @@ class PredictiveController:
         """Path of the program that the files of codegen in a folder make."""
         folder, root = Path(folder), Path(ca.__file__).parent
         self._check_program(folder)
-        words = [*find_compiler(compiler), *flags, "-o", "loop", "loop.c", f"{self.name}.c"]
+        words = [*find_compiler(compiler), *checked_flags("build", flags), "-o", "loop", "loop.c", f"{self.name}.c"]
         for library in _QP[self.qpsol][1]:
             words += [
                 f"-I{root}/include",

@@ -12,7 +12,7 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
-from ..codegen.build import find_compiler, run_compiler
+from ..codegen.build import checked_flags, find_compiler, run_compiler
 from ..codegen.disk import write_texts
 from ..codegen.names import checked_c_name
 from ..codegen.source import c_source, prepared
@@ -259,7 +259,7 @@ def _compile(folder: Path, program: str, sources: Any, compiler: str | None, fla
         words = find_compiler(compiler)
     except SolveError:
         return None
-    run_compiler([*words, *flags, "-o", program, *sources, "-lm"], folder)
+    run_compiler([*words, *checked_flags("compile", flags), "-o", program, *sources, "-lm"], folder)
     return folder / (f"{program}.exe" if (folder / f"{program}.exe").exists() else program)
 
 

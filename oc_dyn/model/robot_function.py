@@ -10,7 +10,7 @@ import numpy as np
 
 from ..compiled_files import require_whole
 from ..errors import ShapeError, UnknownName
-from ..numbers import as_floats
+from ..numbers import as_floats, shortened
 from ..types import Array
 from .quaternions import check_quaternions
 
@@ -18,6 +18,7 @@ _CONFIGURATIONS = ("q", "q0", "q1")  # ports whose quaternions are checked
 _Array, _float, _MATRICES = np.ndarray, np.dtype(float), (ca.DM, ca.MX, ca.SX)
 _SYMBOLS, _FLOATS = {ca.SX, ca.MX}, {float}
 _NO_PORT = (-1, -1)  # no shape fits it
+_NOTHING = (0,)  # the columns of arrays for no point
 _FEW = 100  # entries that Python looks at as quickly as CasADi
 _ABSURD = 1e9  # a result that is larger may come of a singular mass matrix, and is looked at
 
@@ -26,8 +27,9 @@ class RobotFunction(ca.Function):
     """A casadi.Function that checks what it is given and says which port and joint is meant.
 
     Behaves as its base class everywhere (map, Opti, code generation). Numbers may be numpy arrays (also flat or
-    rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Ports left out count as zero, as in CasADi, and so
-    does a 0; any other scalar is refused unless the port has one row. NaN is taken, and comes out.
+    rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Several points stand side by side; of none, as
+    (n, 0), there are no results, as (m, 0). Ports left out count as zero, as in CasADi, and so does a 0; any other
+    scalar is refused unless the port has one row. NaN is taken, and comes out.
     Quaternions given as numbers must be of unit length, unless it was made with normalize=True.
     """
 
@@ -73,9 +75,11 @@ class RobotFunction(ca.Function):
             expected = f"expected {len(self._sizes)}: {self._signature()}"
             raise ShapeError(f"{self.name()}: got {len(args)} arguments, {expected}")
         given = dict(zip(self._sizes, args, strict=True)) if args else ports
+        nothing = False
         for name, value in given.items():
             if not self._is_plain(name, value):
                 given[name] = self._check(name, value)
+                nothing = nothing or (0 in given[name].shape and 0 not in self._sizes[name])
         if not args and "params" in self._sizes and "params" not in given:
             own = "robot.parameter_values(parts), for the inertia alone robot.parameters"
             raise ShapeError(f"{self.name()}: port params is missing; the robot's own are {own}")
@@ -84,6 +88,8 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
         for port in self.configurations:
             self._check_rotations(port, given.get(port))
+        if nothing:
+            return self._at_no_point(given, bool(args))
         try:
             found = super().__call__(*given.values()) if args else super().__call__(**given)
         except (NotImplementedError, RuntimeError):
@@ -97,9 +103,15 @@ class RobotFunction(ca.Function):
         """Whether a value goes to CasADi as it is, without a second look: so do most, told in about a microsecond."""
         size, kind = self._sizes.get(name, _NO_PORT), type(value)
         if kind is _Array:
-            return value.dtype == _float and (value.shape in self._shapes.get(name, ()) or _fits(value.shape, size))
+            shape = value.shape
+            return value.dtype == _float and (
+                shape in self._shapes.get(name, ()) or (shape[-1:] != _NOTHING and _fits(shape, size))
+            )
         if kind in _MATRICES:  # any number of columns are points side by side
-            return value.size1() == size[0] if size[1] == 1 else value.size() == size
+            if size[1] != 1:
+                return value.size() == size
+            rows, columns = value.size()
+            return rows == size[0] and columns > 0
         if kind is list or kind is tuple:
             return (len(value),) in self._shapes.get(name, ()) and set(map(type, value)) == _FLOATS
         return (kind is int or kind is float) and not value and size is not _NO_PORT
@@ -143,13 +155,25 @@ class RobotFunction(ca.Function):
         for point in q.reshape((self.size1_in("q"), -1), order="F").T:
             regular(point)
 
-    def _check_counts(self, given: dict[str, Any]) -> None:
-        """Raise ShapeError where ports are given for different numbers of points, one beside the other."""
+    def _at_no_point(self, given: dict[str, Any], by_position: bool) -> Any:
+        """Results without columns; CasADi takes a matrix without columns for one of zeros."""
+        self._check_counts(given, 0)
+        kinds = set(map(type, given.values()))
+        kind = next((k for k in (ca.MX, ca.SX) if k in kinds), ca.DM)
+        found = {name: kind(self.size1_out(i), 0) for i, name in enumerate(self.name_out())}
+        if not by_position:
+            return found
+        return next(iter(found.values())) if len(found) == 1 else tuple(found.values())
+
+    def _check_counts(self, given: dict[str, Any], least: int = 2) -> None:
+        """Raise ShapeError where ports are given for different numbers of points, one beside the other. least: number
+        that is not taken for one point for all."""
         found = {}
         for name, value in given.items():
             (rows, columns), got = self._sizes[name], tuple(getattr(value, "shape", ()))
-            if columns and len(got) == 2 and got[0] == rows and got[1] > columns:
-                found[name] = got[1] // columns
+            count = got[1] // columns if rows and columns and len(got) == 2 and got[0] == rows else 1
+            if count != 1 and count >= least:
+                found[name] = count
         if len(set(found.values())) > 1:
             said = ", ".join(f"port {name} of {count}" for name, count in found.items())
             raise ShapeError(f"{self.name()}: got {said} points; give each of as many points, or of one")
@@ -162,6 +186,8 @@ class RobotFunction(ca.Function):
             problem = f"port {port} is missing, but zero is no rotation of joint {self.rotations[0][0]}"
             raise ShapeError(f"{self.name()}: {problem}; robot.neutral() is without displacement")
         q = np.array(q.elements()) if type(q) is ca.DM and q.is_column() else np.asarray(q, float)
+        if not q.size:  # no point, no quaternion
+            return
         if q.size == 1:
             q = np.full(self._sizes[port][0], q.item())
         elif 1 in q.shape:  # one configuration, for which the check is cheapest
@@ -182,6 +208,8 @@ class RobotFunction(ca.Function):
         for body, column in given.items():
             if column.numel() != 6:
                 raise ShapeError(f"{self.name()}: port {name}, body {body}: got {column.numel()} entries, expected 6")
+        if len(_SYMBOLS & set(map(type, given.values()))) > 1:
+            raise ShapeError(f"{self.name()}: port {name} got both SX and MX symbols; give one kind")
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -220,5 +248,10 @@ def _is_zero(value: Any) -> bool:
 
 def _as_column(where: str, x: Any) -> Any:
     if isinstance(x, (list, tuple)) and any(isinstance(y, (ca.SX, ca.MX, ca.DM)) for y in x):
-        return ca.vertcat(*x)
+        if len(_SYMBOLS & set(map(type, x))) > 1:
+            raise ShapeError(f"{where} got both SX and MX symbols; give one kind")
+        try:
+            return ca.vertcat(*x)
+        except (NotImplementedError, RuntimeError):  # None, or a row beside a column
+            raise ShapeError(f"{where}: got {shortened(x)}, expected 6 numbers or symbols") from None
     return ca.vec(x) if isinstance(x, (ca.SX, ca.MX, ca.DM)) else ca.DM(as_floats(where, x).reshape(-1))

@@ -95,13 +95,13 @@ def _without_registered(symbols, expressions):
         calls.append((g, registered(g) if known == k else known))
         for i in range(g.n_out()):
             results[node.__hash__(), i] = ca.MX.sym(f"result_{k}_{i}", g.sparsity_out(i))
-    outputs = [x for x in _nodes(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in results]
+    outputs = [x for x in nodes_of(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in results]
     arguments = [node.dep(i) for node in nodes for i in range(node.n_dep())]
     put = [results[x.dep(0).__hash__(), x.which_output()] for x in outputs]
     return calls, list(results.values()), ca.graph_substitute([*arguments, *expressions], outputs, put)
 
 
-def _nodes(expressions):
+def nodes_of(expressions):
     """All nodes of a graph."""
     found, left = {}, list(expressions)
     while left:

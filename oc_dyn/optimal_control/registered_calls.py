@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..derivatives import registered
+from .packing import nodes_of
 
 _MOST = 16  # Functions whose derivatives are kept, for the next stage that calls them
 _made: dict[int, tuple] = {}
@@ -135,7 +136,7 @@ def unrolled(f):
             value = ca.reshape(column[at : at + size], *g.size_out(i))
             results[node.__hash__(), i] = ca.project(value, g.sparsity_out(i))  # what reads it counts its entries
             at += size
-    taken = [x for x in _nodes(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in results]
+    taken = [x for x in nodes_of(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in results]
     arguments = [ca.veccat(*(ca.densify(node.dep(i)) for i in range(node.n_dep()))) for node in nodes]
     put = [results[x.dep(0).__hash__(), x.which_output()] for x in taken]
     rest = ca.graph_substitute([*arguments, *expressions], taken, put)
@@ -209,7 +210,7 @@ def _inlined(symbols, expressions):
             if any(g.__hash__() == h.__hash__() for h in hiding):
                 written = g.call([node.dep(i) for i in range(node.n_dep())], True, False)
                 put |= {(node.__hash__(), i): x for i, x in enumerate(written)}
-        taken = [x for x in _nodes(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in put]
+        taken = [x for x in nodes_of(expressions) if x.is_output() and (x.dep(0).__hash__(), x.which_output()) in put]
         expressions = ca.graph_substitute(
             expressions, taken, [put[x.dep(0).__hash__(), x.which_output()] for x in taken]
         )
@@ -219,14 +220,3 @@ def _calls(symbols, expressions):
     """Nodes that call Functions, in order."""
     f = ca.Function("calls", symbols, expressions)
     return [f.instruction_MX(k) for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CALL]
-
-
-def _nodes(expressions):
-    """All nodes of a graph."""
-    found, left = {}, list(expressions)
-    while left:
-        x = left.pop()
-        if x.__hash__() not in found:
-            found[x.__hash__()] = x  # kept, so that no other gets its hash
-            left += [x.dep(i) for i in range(x.n_dep())]
-    return found.values()

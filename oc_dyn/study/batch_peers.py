@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..codegen.batch import NATIVE, Batch, CompiledLoop
+from ..codegen.batch import NATIVE, Batch
 from ..codegen.batch import batch as od_batch
 from ..codegen.build import FLAGS, library, opened
+from ..codegen.compiled_loop import CompiledLoop
 from ..codegen.lanes import scalar_source
 from ..errors import SolveError
 from ..files import write_csv

@@ -1,12 +1,15 @@
 """The cache of compiled code: what is loaded is what this user wrote; and what happens where nothing can be."""
 
+import gc
 import os
 import pickle
+import shutil
 import signal
 import stat
 import subprocess
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -498,3 +501,94 @@ def test_fast_arithmetic_stays_in_the_library(f, tmp_path):
     compiled = od.compile(f, flags=("-O2", "-ffast-math"), cache=tmp_path)
     assert np.array(compiled(0.5)).shape == np.array(f(0.5)).shape
     assert smallest * 1.0 > 0
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["-ffast-math", "-funsafe-math-optimizations", "-Ofast"])
+def test_fast_arithmetic_in_the_command_stays_in_the_library_too(f, option, tmp_path, monkeypatch):
+    """Only the flags were looked at; a script of one's own shows nothing at all."""
+    wrapper = command(tmp_path, f'exec gcc "$@" {option}')
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    smallest, x = np.nextafter(0.0, 1.0), np.random.default_rng(0).uniform(-1e4, 1e4, (1, 100))
+    angle = ca.SX.sym("x")
+    sine = ca.Function("sine", [angle], [ca.sin(angle)])
+    for words in (f"gcc {option}", ["gcc", option], wrapper):
+        od.compile(f, flags=QUICK, compiler=words)
+        assert smallest * 1.0 > 0
+        run = od.batch(sine, compiler=words, fallback=False)
+        assert smallest * 1.0 > 0
+        assert np.max(np.abs(run(x) - np.sin(x))) < 1e-15
+    monkeypatch.setenv("CC", f"gcc {option}")
+    assert np.max(np.abs(od.batch(sine, fallback=False)(x) - np.sin(x))) < 1e-15
+    assert smallest * 1.0 > 0
+
+
+@linux
+@pytest.mark.parametrize("way", ["command", "list", "script"])
+def test_fast_arithmetic_in_the_command_does_not_reach_the_process(f, way, tmp_path):
+    words = {"command": "cc -ffast-math", "list": ["cc", "-ffast-math"]}
+    od.compile(f, flags=QUICK, compiler=words.get(way) or command(tmp_path, 'exec cc "$@" -ffast-math'))
+    assert np.nextafter(0.0, 1.0) * 1.0 > 0
+
+
+@posix
+def test_files_of_options_in_the_command_count(f, tmp_path, cache):
+    options = tmp_path / "options"
+    for text in ("-DONE", "-DTWO"):
+        options.write_text(text)
+        od.compile(f, flags=QUICK, compiler=["cc", f"@{options}"])
+    assert len([name for name in os.listdir(cache) if name.endswith(".so")]) == 2
+
+
+@pytest.mark.parametrize("flags", [5, b"-O1", [1], None])
+def test_what_is_no_flag(f, flags):
+    for act in (od.compile, *([od.batch] if flags is not None else [])):
+        with pytest.raises(od.ShapeError, match=f"{act.__name__}: flags is .*, expected a text or several"):
+            act(f, flags=flags)
+
+
+def here():
+    """Line that calls this."""
+    return sys._getframe(1).f_lineno
+
+
+def test_warnings_point_to_the_line_of_the_call(f, cache, tmp_path, monkeypatch):
+    lines = []
+    od.compile(f, flags=QUICK)
+    (path,) = (path for path in cache.iterdir() if path.is_file())
+    with path.open("ab") as file:
+        file.write(b"more")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        od.compile(f, flags=QUICK), lines.append(here())
+        od.compile(f, compiler="nothing", fallback=True), lines.append(here())
+        od.batch(f, compiler="nothing"), lines.append(here())
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("OC_DYN_FUNCTION_CACHE", str(tmp_path / "file"))
+        od.function(od.robots.planar_2r(), "inverse_dynamics"), lines.append(here())
+    assert [(w.filename, w.lineno) for w in told] == [(__file__, line) for line in lines]
+
+
+@posix
+@pytest.mark.filterwarnings("error")
+def test_a_compiler_that_is_ended_leaves_no_pipe_open(f, tmp_path):
+    slow = command(tmp_path, "sleep 30")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(od.SolveError, match="did not end"):
+            od.compile(f, compiler=slow, time_limit=0.1)
+        gc.collect()
+    assert [str(w.message) for w in told] == []
+
+
+@pytest.mark.parametrize("word", ["off", "0", " No ", "FALSE"])
+def test_the_cache_of_compiled_code_cannot_be_off(f, word, monkeypatch, tmp_path):
+    """It made a folder of that name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OC_DYN_CACHE", word)
+    with pytest.raises(od.ModelError, match="OC_DYN_CACHE: it is .*needs a folder"):
+        od.compile(f, flags=QUICK)
+    assert od.compile(f, flags=QUICK, cache=tmp_path / "mine")(0.5).shape
+    assert os.listdir(tmp_path) == ["mine"]

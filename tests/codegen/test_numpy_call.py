@@ -1,5 +1,6 @@
 """od.numpy_call beyond its plain use: packed calls, threads, arrays of any memory and type."""
 
+import copy
 import pickle
 import sys
 import threading
@@ -152,3 +153,31 @@ def test_a_packed_call_adds_three_calls_to_the_bare_buffer():
     run(x)  # builds the memory
     _, trigger = g.buffer()
     assert function_calls(lambda: run(x)) <= function_calls(trigger) + 5  # the lambda too
+
+
+WAYS = [copy.copy, copy.deepcopy, lambda run: pickle.loads(pickle.dumps(run)), lambda run: run.copy()]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_have_memory_of_their_own(way):
+    """copy.copy shared it: a call of one wrote over the results of the other."""
+    f, x = inverse("serial")
+    run = od.numpy_call(f)
+    other = way(run)
+    mine = run(**x)
+    kept = mine.copy()
+    assert not np.array_equal(other(*[np.zeros(4)] * 3), kept)
+    assert np.array_equal(mine, kept)
+    assert np.array_equal(other(**x), kept)
+    assert np.array_equal(other.packed(packed_ports(f, x)), kept)
+
+
+def test_copies_of_a_batch():
+    f, x = inverse("serial")
+    with pytest.warns(od.ModelWarning):
+        run = od.batch(f, compiler="nothing")
+    want = run(**x)
+    for way in (copy.copy, copy.deepcopy):
+        assert np.array_equal(way(run)(**x), want)
+    with pytest.raises(od.ModelError, match=r"Batch of inverse_dynamics.*cannot be pickled"):
+        pickle.dumps(run)

@@ -110,5 +110,37 @@ def test_no_point_at_all_has_no_wrong_quaternion():
     r = od.RobotBuilder("free")
     r.add_link("body", mass=1.0, inertia=np.eye(3))
     f = od.function(r.build(floating_base=True), "inverse_dynamics")
-    with pytest.raises(od.ShapeError, match="port v of 2, port dv of 3"):
+    with pytest.raises(od.ShapeError, match="port q of 0, port v of 2, port dv of 3"):
         f(np.zeros((7, 0)), np.zeros((6, 2)), np.zeros((6, 3)))
+    for q in (np.zeros((7, 0)), ca.DM(7, 0), ca.SX(7, 0), ca.MX(7, 0)):
+        assert f(q, 0, np.zeros((6, 1))).shape == (6, 0)
+
+
+@pytest.mark.parametrize("kind", [np.zeros, ca.DM, ca.SX, ca.MX])
+def test_no_point_has_no_results(f, kind):
+    """CasADi takes a matrix without columns for zeros, so that an empty selection gave the results of a point."""
+    none = np.zeros((N, 0)) if kind is np.zeros else kind(N, 0)
+    name = f.name_out(0)
+    for given in ([none] * 3, [none, X[1], 0], [X[0], X[1], none], [X[0], none, ca.DM(X[2])]):
+        for y in (f(*given), f(**dict(zip(f.name_in(), given, strict=True)))[name]):
+            assert (type(y), y.shape) == (ca.DM if kind is np.zeros else kind, (N, 0))
+    assert od.function(robot("serial"), "mass_matrix")(none).shape == (N, 0)
+    both = od.function(robot("serial"), "mass_matrix", order=1)(none, 0)
+    assert [y.shape for y in both] == [(N, 0)] * len(both)
+    assert pickle.loads(pickle.dumps(f))(none, 0, 0).shape == (N, 0)
+    for n in (2, 5):
+        with pytest.raises(od.ShapeError, match=f"port {f.name_in(0)} of 0, port {f.name_in(1)} of {n} points"):
+            f(none, np.zeros((N, n)), 0)
+
+
+def test_symbols_of_two_kinds_in_wrenches():
+    r = robot("serial")
+    f = od.function(r, "inverse_dynamics", external_wrenches=True)
+    (first, second, *_), x = f._columns[f.name_in(3)], np.zeros(N)
+    sx, mx = ca.SX.sym("w", 6), ca.MX.sym("w", 6)
+    for wrenches in ({first: sx, second: mx}, {first: [sx[0], mx[0], 0, 0, 0, 0]}):
+        with pytest.raises(od.ShapeError, match="both SX and MX symbols; give one kind"):
+            f(x, x, x, wrenches)
+    with pytest.raises(od.ShapeError, match="expected 6 numbers or symbols"):
+        f(x, x, x, {first: [sx[0], None, 0, 0, 0, 0]})
+    assert f(x, x, x, {first: sx, second: [sx[1], 0, 0, 0, 0, 1]}).shape == (N, 1)
