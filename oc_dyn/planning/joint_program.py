@@ -13,8 +13,7 @@ from math import factorial
 
 import numpy as np
 
-from ..optimal_control.polynomials import shift
-from .joint_blocks import Factor, scales, stationarity
+from .joint_blocks import Factor, stationarity
 
 ITERATIONS = 80
 _GAP, _RESIDUAL = 1e-10, 1e-9
@@ -396,23 +395,3 @@ def _found(joints, rows, at, T, success, iterations):
     slope = _inner(bends, q) - _inner(B.order * at.limits[0][0], at.v[0]) + _inner(B.order * at.limits[1][0], at.v[1])
     wide = at.p[:, 0] if at.border == "width" else np.ones(len(T))
     return Found(success, T * time, at.z + basic, wide, slope[:, 0], iterations)
-
-
-def states(joints, found):
-    """(J, r + 1, N + 1) q, v, ... at the nodes; the highest one is that of the piece behind."""
-    B, J = joints.blocks, len(found.T)
-    r, N = B.r, B.pieces
-    S = scales(r, N)
-    P = shift(r)[:r] * S[None] / S[:r, None]
-    u = found.z[:, :, r:][:, B.real]
-    x = np.zeros((J, N + 1, r + 1))
-    x[:, 0, :r] = found.z[:, 0, :r]
-    x[:, :-1, r] = u
-    for k in range(N):
-        x[:, k + 1, :r] = x[:, k] @ P.T
-    x[:, -1, r] = x[:, -2, r]
-    j = np.arange(r + 1)
-    out = x * S * np.array([factorial(i) for i in j]) * joints.reach[:, None, None]
-    out = out / (found.T[:, None, None] / N) ** j
-    out[:, :, 0] += joints.start[:, :1]
-    return out.transpose(0, 2, 1)

@@ -11,10 +11,11 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import check_deadline
+from ..optimal_control.polynomials import shift
 from .common_time import common_time
 from .guess import smooth_motion
-from .joint_blocks import blocks
-from .joint_program import Joints, power, roomy_time, solve, states
+from .joint_blocks import blocks, scales
+from .joint_program import Joints, power, roomy_time, solve
 from .motion import failure
 from .motion_problem import motion_bounds
 
@@ -53,8 +54,28 @@ def _needs(task):
 def _of_all(task, settings, joints, which, found):
     q = np.zeros((task.continuity + 2, settings["nodes"] + 1, len(task.names)))
     q[0] = task.start[0]
-    q[:, :, which] = states(joints, found).transpose(1, 2, 0)
+    q[:, :, which] = _states(joints, found).transpose(1, 2, 0)
     return q
+
+
+def _states(joints, found):
+    """(J, r + 1, N + 1) q, v, ... at the nodes; the highest one is that of the piece behind."""
+    B, J = joints.blocks, len(found.T)
+    r, N = B.r, B.pieces
+    S = scales(r, N)
+    P = shift(r)[:r] * S[None] / S[:r, None]
+    u = found.z[:, :, r:][:, B.real]
+    x = np.zeros((J, N + 1, r + 1))
+    x[:, 0, :r] = found.z[:, 0, :r]
+    x[:, :-1, r] = u
+    for k in range(N):
+        x[:, k + 1, :r] = x[:, k] @ P.T
+    x[:, -1, r] = x[:, -2, r]
+    j = np.arange(r + 1)
+    out = x * S * np.array([factorial(i) for i in j]) * joints.reach[:, None, None]
+    out = out / (found.T[:, None, None] / N) ** j
+    out[:, :, 0] += joints.start[:, :1]
+    return out.transpose(0, 2, 1)
 
 
 def _from_rest(_, __, joints, which, nominal, watch):
