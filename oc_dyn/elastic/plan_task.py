@@ -54,7 +54,7 @@ class ElasticTask:
 
     def grid(self, motion):
         """Step [s] at which limits are looked at."""
-        return min(1e-3, motion.duration / self.nodes / 8)
+        return min(5e-4, motion.duration / self.nodes / 16)
 
 
 def limit_of(what, value, names):

@@ -105,7 +105,7 @@ def plan_elastic(
     refuse(task)
     with deadline(time_limit), watched():
         plan = search(task, solver, solver_options, compiled)
-    complaint = None if check == "off" else plan.check(task.grid(plan.motion) / 2).complaint()
+    complaint = None if check == "off" else plan.check(task.grid(plan.motion)).complaint()
     if complaint:
         text = f"planning {elastic.name}: {complaint}; use more nodes or interior points"
         if check == "raise":

@@ -46,12 +46,8 @@ _QUIET = {  # options of CasADi, options of the solver
         # limits are kept exactly: ipopt would loosen them by 1e-8
         {"print_level": 0, "sb": "yes", "max_iter": 500, "bound_relax_factor": 0.0, **_QUICK},
     ),
-    # it is stopped by an evaluation that fails, see Assembly.cache, which is not worth a warning; its own first
-    # barrier, 0.1, leads far away from a good guess: ten times the iterations on motions with torque limits, or no end
-    "fatrop": (
-        {"structure_detection": "auto", "show_eval_warnings": False},
-        {"print_level": 0, "max_iter": 500, "mu_init": 1e-3},
-    ),
+    # it is stopped by an evaluation that fails, see Assembly.cache, which is not worth a warning
+    "fatrop": ({"structure_detection": "auto", "show_eval_warnings": False}, {"print_level": 0, "max_iter": 500}),
     "sqpmethod": (
         {
             "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 200,
@@ -89,6 +85,10 @@ def checked_options(name, options, free_time):
         # on the Panda with the rate of torque at a tenth 35 iterations, against 25 to 260 with the monotone barrier,
         # and 3 to 20 from a solution whose bounds were tightened; in a fixed time the monotone one needs half as many
         inner["mu_strategy"] = "adaptive"
+    if name == "fatrop" and free_time:
+        # its own first barrier, 0.1, leads far away from a good guess: ten times the iterations on motions with limits
+        # of torque, or no end; in a fixed time a small one leads to worse optima, of the acrobot for instance
+        inner["mu_init"] = 1e-3
     known = _OF_CASADI | set(ca.nlpsol_options(name))
     for key, value in options.items():
         own = key.startswith(f"{name}.") or (name in _HAVE_OWN_OPTIONS and key not in known)
@@ -103,6 +103,8 @@ def safer(name, inner, asked):
     barrier that fatrop begins with by itself; {} where there are none. inner: as of checked_options. asked: the
     caller's own, which stay."""
     if name not in _SAFE or (name == "ipopt" and inner.get("linear_solver", "mumps") != "mumps"):
+        return {}
+    if name == "fatrop" and "mu_init" not in inner:  # it began with that
         return {}
     own = {str(key).removeprefix(f"{name}.") for key in asked or ()}
     safe = {key: value for key, value in _SAFE[name].items() if key not in own}

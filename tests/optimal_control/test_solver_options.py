@@ -108,20 +108,22 @@ def test_no_safer_try_after_the_limit_of_time_or_an_interrupt():
 
 
 def test_fatrop_tries_the_barrier_that_it_begins_with_by_itself():
-    """Least squares through values at nodes of three phases: from a small barrier it stops near the optimum."""
-    ocp = od.Problem(4, 1.0)
-    x, u = ocp.state("x", 2), ocp.control("u", 2)
-    for phase in range(3):
-        if phase:
-            ocp.phase(4, 1.0)
-        ocp.rate(x, u)
-        ocp.minimize(integral=ca.sumsqr(u))
-        ocp.at({x[0]: 1 + phase}, time=0.25 + phase)
-        ocp.at({x: ([0, 2.0], [np.inf, 3])}, fraction=0.75)
-    ocp.start({x: 0})
-    found = ocp.solve(method="hermite_simpson", solver="fatrop", check="off")
-    assert found.objective == pytest.approx(ocp.solve(method="hermite_simpson", check="off").objective, rel=1e-6)
-    assert [what for what, *_ in found.info["tries"]] in (["start"], ["start", SAFER])
-    short = ocp.solve(method="hermite_simpson", solver="fatrop", solver_options={"max_iter": 3}, raises=False)
-    assert [try_[:2] for try_ in short.info["tries"]] == [("start", "Maximum_Iterations_Exceeded")]
+    assert checked_options("fatrop", None, free_time=True)[1]["mu_init"] == 1e-3
+    assert "mu_init" not in checked_options("fatrop", None, free_time=False)[1]
+    assert safer("fatrop", {"mu_init": 1e-3}, {}) == {SAFER: {"mu_init": 0.1}}
     assert safer("fatrop", {"mu_init": 1e-3}, {"fatrop.mu_init": 1e-3}) == {}
+    assert safer("fatrop", {}, {}) == {}
+    left = ["1", "Solve_Succeeded"]
+    found = first_success(lambda inner: result(left.pop(0)), {"start": {}, SAFER: {}})
+    assert [what for what, *_ in found.tries] == ["start", SAFER]
+
+
+def test_a_limit_of_iterations_of_fatrop_is_told_as_such():
+    ocp = od.Problem(8, 1.0)
+    x, u = ocp.state("x", 2), ocp.control("u")
+    ocp.rate(x, ca.vertcat(x[1], u))
+    ocp.start({x: 0})
+    ocp.goal({x: [1, 0]})
+    ocp.minimize(integral=u**4)
+    short = ocp.solve(solver="fatrop", solver_options={"max_iter": 2}, raises=False, check="off")
+    assert [try_[:2] for try_ in short.info["tries"]] == [("start", "Maximum_Iterations_Exceeded")]
