@@ -61,7 +61,7 @@ def test_methods_agree(quantity, name):
     _agree(quantity, robot(name), _orders(quantity)[1], name)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", list(SMALL))
 @pytest.mark.parametrize("quantity", [q for q in QUANTITIES if get(q).max_order != 0])
 def test_methods_agree_at_high_order(quantity, name):

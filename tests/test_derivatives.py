@@ -14,7 +14,7 @@ ROBOTS = ("serial", "branching", "prismatic", "mimic")
 N = 3
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize(
     "quantity, order, options",

@@ -61,7 +61,7 @@ def _required(quantity):
     return known if "frame" in known else ("prescribed",) if "prescribed" in known else ()
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("quantity", od.quantities("robot"))
 def test_shapes_are_those_of_functions(quantity):
     for r in map(robot, ROBOTS):
@@ -85,6 +85,7 @@ def test_shapes_are_those_of_functions(quantity):
                 assert not re.search("nq|nv|bodies|prescribed", " ".join(x for p in numeric for x, _ in p.values()))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["rigid joint", "variable stiffness", "driven stiffness"])
 @pytest.mark.parametrize("quantity", od.quantities("elastic robot"))
 def test_shapes_of_elastic_robots(quantity, kind):

@@ -316,7 +316,7 @@ def _(x):
     yield y["dc"], x("com_jacobian")["J"] @ x.v
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("quantity", od.quantities("robot"))
 def test_equation_holds(x, quantity):
     pairs = list(CHECKS[quantity](x))

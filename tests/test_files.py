@@ -41,7 +41,7 @@ def plan(tmp_path_factory):
     return od.plan_point_to_point(od.load_urdf(path), [0.0], [0.5], nodes=8)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_of_any_name(plan, tmp_path, name):
     if os.name == "nt" and '"' in name:

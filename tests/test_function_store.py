@@ -187,6 +187,7 @@ def steps(f):
     return f.n_instructions() + sum(map(steps, calls))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
 def test_hessians_use_the_registered_derivatives_of_a_loaded_function(built, quantity):
     def analytic():

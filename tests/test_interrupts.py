@@ -71,6 +71,7 @@ def test_a_limit_that_is_none(seconds):
         pass
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_time_limit_of_a_problem(solver):
     ocp = problem(nodes=30, n=2)
@@ -90,6 +91,7 @@ def test_time_limit_of_a_problem(solver):
     assert again.objective == first.objective
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_limit_that_is_not_reached(solver):
     ocp = problem(nodes=20, n=2)
@@ -397,6 +399,7 @@ def _gone(pids):
     return not any(map(_lives, pids))
 
 
+@pytest.mark.sample(1)
 @POSIX
 @pytest.mark.parametrize("many", [1, 3])
 def test_ctrl_c_ends_the_compilers(tmp_path, many):

@@ -48,6 +48,7 @@ def test_a_tool_is_a_frame_that_goals_are_of():
     assert np.allclose(pose(armed, "tool", goal)[0], target, atol=1e-9)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("angles", [True, False])
 def test_a_pose_of_angles_or_a_quaternion(angles):
     panda, turn = od.robots.panda(), (3.0, 0.1, 0.2)
@@ -72,6 +73,7 @@ def test_of_several_starts_the_nearest_solution_is_taken():
     assert np.allclose(pose(arm, frame, several)[0], p, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_plan_to_a_pose_with_a_moving_start_a_payload_and_a_picture(capsys, tmp_path):
     words = ["plan", "panda", "--from", *START, "--to-pose", "0.45", "0.1", "0.4", "--payload", "panda_link7=1"]
     words += ["--tool", "panda_link7=0,0,0.2", "--start-velocity", "0.1", "0", "0", "-0.1", "0", "0", "0", "--gif"]

@@ -152,7 +152,7 @@ def test_what_cannot_be_is_refused_before_solving(name, setting, said, tmp_path,
     assert not (tmp_path / "manifest.json").exists()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", list(_FILES))
 def test_as_a_process(name):
     words = [sys.executable, str(_FOLDER / f"{name}.py"), "--help"]

@@ -298,6 +298,7 @@ def plain(f):
     return f.func if isinstance(f, partial) else f
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("call", CALLS, ids=[f"{k}-{plain(c[0]).__qualname__}" for k, c in enumerate(CALLS)])
 def test_results_are_of_the_type_that_is_written(call):
     f, *arguments = call

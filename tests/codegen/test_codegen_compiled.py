@@ -83,6 +83,7 @@ def test_functions_of_one_name_and_long_ones():
             assert relative(g(**x)[port], value) < 1e-13
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_derivatives_are_found():
     f, x = inverse("serial")
@@ -270,6 +271,7 @@ def side_by_side(f, r, n):
     return {port: np.hstack([p[port].reshape(f.size_in(port)) for p in points]) for port in f.name_in()}, points
 
 
+@pytest.mark.sample(1)
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 3])
 def test_batch_equals_single_calls(threads):

@@ -60,7 +60,7 @@ def sanitized(tmp_path):
     return tuple(flags)
 
 
-@pytest.mark.sample("small spherical-0")
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     "name, order", [("small serial", 1), ("small floating", 0), ("mimic", 0), ("small spherical", 0)]

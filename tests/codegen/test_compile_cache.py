@@ -358,7 +358,7 @@ def test_a_relative_folder_of_the_user_does_not_count(monkeypatch, tmp_path):
     ],
     ids=["fails", "writes nothing", "writes nonsense", "sleeps", "always sleeps"],
 )
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_compilers_that_do_not_compile(f, tmp_path, monkeypatch, text, words):
     monkeypatch.setenv("CC", command(tmp_path, text))
     begun = time.monotonic()
@@ -481,6 +481,7 @@ def test_a_full_disk_is_told_with_the_folder(f, cache, monkeypatch):
     assert os.listdir(cache) == []
 
 
+@pytest.mark.slow
 @posix
 def test_a_self_test_that_does_not_end(f, tmp_path):
     made = od.codegen(f, tmp_path / "code")

@@ -183,6 +183,7 @@ def test_the_complete_model_needs_more_and_follows():
     assert run.largest_error < 1e-8
 
 
+@pytest.mark.slow
 def test_stiffness_that_is_held():
     arm = el.elastic_robot(planar_arm(2), el.VariableSpring(), motor_inertia=[0.3, 0.2])
     given = {"motor_torque": [60, 30], "motor_speed": 4.0, "nodes": 20}

@@ -51,6 +51,7 @@ def test_explicit_integrator_stops_at_breaks_and_says_when_it_cannot():
         integrate(oscillator(), [0.0, 100.0], [1.0, 0.0], max_steps=5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "scheme, degree, order",
     [("radau", 2, 3), ("radau", 3, 5), ("legendre", 2, 4), ("legendre", 3, 6), ("dop853", 12, 8)],
@@ -139,6 +140,7 @@ def test_energies_are_what_they_are_called():
     assert gravity == pytest.approx(3.0 * 9.81 * height)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["cvodes", "idas"])
 def test_stiff_springs_by_the_implicit_integrators(method):
     """1e5 Nm/rad on light links: the same motion as the explicit scheme, which has to take many steps."""

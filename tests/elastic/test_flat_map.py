@@ -28,7 +28,7 @@ def functions(elastic, quantity, order):
     ]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(ARMS))
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_methods_agree(quantity, name):
@@ -86,6 +86,7 @@ def test_the_robot_moves_as_the_flat_map_says(name):
             assert relative(found["d2sigma"], ports["d2sigma"]) < 1e-9
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", list(ARMS))
 def test_time_derivatives_of_the_flat_map(name):
     """dtheta, d2theta and dtau_m against differences of theta and tau_m along a polynomial motion."""
@@ -109,7 +110,7 @@ def test_time_derivatives_of_the_flat_map(name):
         assert relative(difference, now[port]) < 2e-6, port
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [n for n in ARMS if not n.startswith("complete")])
 def test_the_state_tells_the_links_motion(name):
     """Forward dynamics of order 1 (2, given the motor torques) returns the derivatives that the flat map was given."""

@@ -46,7 +46,7 @@ def robot(name):
     return _MADE[name]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_integrator_gives_the_same_motion(name, law):
@@ -107,6 +107,7 @@ def test_law_and_loop_as_c(name, law, tmp_path):
     assert np.abs(commands[:, : len(e.motor_names)] - run.tau_m).max() < 1e-9 * np.abs(run.tau_m).max()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [n for n in ROBOTS if n not in ("damped",)])
 def test_flat_map_by_every_method(name):
     e, _ = robot(name)

@@ -124,7 +124,7 @@ def test_stiffness_that_a_pair_cannot_have_is_named():
         el.AntagonisticSprings(lambda z: 20 * (ca.exp(8 * z) - 1), torque_range=(-50, 50), sigma_range=(200, 900))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "torque, stiffness, least",
     [(0.0, 10.0, 60), (0.0, 59.9999, 60), (10.0, 60.0001, 120), (10.0, 119.999, 120), (-10.0, 119.999, 120)],

@@ -1,6 +1,7 @@
 """Random trees of every kind of joint: dynamics there and back by methods that share little, partials against AD."""
 
 import numpy as np
+import pytest
 from budget import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +44,7 @@ def test_inverse_dynamics_and_its_rate_by_two_methods(robot, seed):
         assert relative(a[port], b[port]) < TOLERANCE, port
 
 
+@pytest.mark.slow
 @examples(12)
 @given(robots(), st.integers(0, 999))
 def test_forward_after_inverse_by_two_methods(robot, seed):

@@ -76,7 +76,7 @@ def test_all_prescribed_is_inverse_dynamics(name, method, order):
     check(robot(name), order, names(robot(name)), method)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name, method, order", list(cases(ROBOTS)))
 def test_none_prescribed_is_forward_dynamics(name, method, order):
     r = robot(name)

@@ -31,7 +31,7 @@ def test_inverse_dynamics(name):
                     assert relative(got.full()[6:, 0], expected[6:]) < 1e-11, (method, k)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_forward_dynamics(name):
     # an error of one derivative enters the one but next times gravity over the length of a link

@@ -31,7 +31,7 @@ def of(coriolis):
     return [m for m in od.methods("coriolis_matrix") if coriolis in get_method("coriolis_matrix", m).coriolis]
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("method", od.methods("coriolis_matrix"))
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_methods_are_admissible_where_they_say_so_and_only_there(name, method):
@@ -58,6 +58,7 @@ def test_of_the_panda_as_the_readme_says():
 CORIOLIS_METHODS = od.methods("coriolis_matrix")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SOME)
 def test_methods_of_one_choice_give_one_matrix(name):
     r, (q, v, *_) = robot(name), state(name)

@@ -203,7 +203,7 @@ def test_rate_of_the_system_jacobian(name):
 # -- coefficients of the differentiated equations of motion ---------------------------------------------------
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", od.methods("eom_coefficients"))
 @pytest.mark.parametrize("name", ["floating", "spherical", "mimic", "transform"])
 def test_coefficients_give_the_derivative_of_the_torque(name, method):

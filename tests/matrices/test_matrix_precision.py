@@ -41,7 +41,7 @@ __all__ = ["digits"]  # the fixture that sets 50 digits
 CASES = [("jacobian_sum", "panda"), ("closed_form", "panda"), ("jacobian_sum", "aerial_manipulator")]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("method, name", CASES)
 def test_matrices(method, name):
     """g alone is what gravity changes in the torques; M dv + C v, with all derivatives, what is left without it."""

@@ -478,7 +478,7 @@ def test_guesses_that_are_tables_are_interpolated_by_with_mesh():
     assert ocp.numbers.guess["x"].shape == (9, 1)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("basis", ["rates", "bernstein"])
 def test_solutions_are_guesses_from_mesh_to_mesh(basis):
     found = {}

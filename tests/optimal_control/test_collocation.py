@@ -43,7 +43,7 @@ def swing(nodes, duration=(0.5, 10.0)):
     return ocp
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("degree", [2, 3, 5])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_bryson_denham_has_its_optimum_on_few_intervals(scheme, degree):

@@ -34,6 +34,7 @@ def crouch(robot):
     return ocp, body, body.motion(ocp.solve(method="euler"))
 
 
+@pytest.mark.slow
 def test_a_body_on_contacts_obeys_mechanics_in_all_phases(robot, crouch):
     ocp, body, motion = crouch
     report = motion.report(0.7)

@@ -80,7 +80,7 @@ def test_closed_form_of_the_hypersensitive_problem(method):
     assert found.costates[:, 0] == pytest.approx(-u_known, abs=near)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_costates_at_the_start_are_derivatives_of_the_best_cost(method, solver):

@@ -448,6 +448,7 @@ LIMITS = {  # expression, whether it reads the control
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 120))])
 @pytest.mark.parametrize("method", ["rk4", "euler"])
 def test_what_is_feasible_is_never_refused(seed, method):

@@ -147,7 +147,7 @@ def turned_by(method, nodes, **options):
     return max(angle(q, top_at(t, start)) for t, q in zip(found.t, found["o"], strict=True))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_methods_keep_their_order(method):
     order = METHODS[method].order
@@ -163,7 +163,7 @@ def test_collocation_keeps_its_order(degree):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2 * degree, abs=0.2)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_constant_twist_is_a_screw_by_any_method(method):
     twist = np.array([0.4, -0.9, 0.3, 1.0, 0.2, -0.7])
@@ -217,7 +217,7 @@ def by_trapezoids(nodes, T, theta):
     return ends @ np.linalg.solve(rows / (h * weights) @ rows.T, ends) / 2
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop", "sqpmethod"])
 @pytest.mark.parametrize("method", ["rk4", "euler", "collocation", "trapezoidal", "hermite_simpson"])
 def test_least_effort_from_rest_to_rest(method, solver):
@@ -230,7 +230,7 @@ def test_least_effort_from_rest_to_rest(method, solver):
     assert found.check().worst < 1e-3
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("theta", [1e-3, 1.0, 3.1])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_either_sign_of_a_goal_is_the_same_rotation(sign, theta):
@@ -320,7 +320,7 @@ def test_the_largest_sizes_of_what_turns_together():
     assert manifolds.Manifold(parts).largest(sizes).tolist() == right
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("iterations", [0, 1, 3])
 @pytest.mark.parametrize("method", ["rk4", "collocation", "trapezoidal"])
 def test_norms_are_one_far_from_convergence(method, iterations):
@@ -332,7 +332,7 @@ def test_norms_are_one_far_from_convergence(method, iterations):
     assert np.abs(norms(found) - 1).max() < 1e-14
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("length", [0.3, 1.0, 2.0])
 def test_steps_keep_the_length_of_a_quaternion(length):
     """Stages at any unknowns, as a solver meets them on its way: intervals that turn by up to 4 rad."""
@@ -374,7 +374,7 @@ def test_distances_to_a_goal(scale):
     assert np.linalg.svd(J, compute_uv=False) == pytest.approx([2, 2, 2])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("method", ["rk4", "collocation", "hermite_simpson"])
 def test_hessians_are_exact_and_finite_where_no_interval_turns(method):
     """At the guess every step is zero: second derivatives against differences of the gradient."""
@@ -435,7 +435,7 @@ def test_ends_as_parameters():
         assert angle(found[o][0], start) < 1e-7
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("what", ["numbers", "parameters", "free", "rows"])
 def test_rows_are_independent_at_the_optimum(what):
     """So multipliers are determined: what is active has full rank, with ends of every kind."""
@@ -552,7 +552,7 @@ def test_a_spin_is_periodic_with_either_sign(method, turns):
     assert found[o][0] @ found[o][-1] == pytest.approx((-1.0) ** turns, abs=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("start", [True, False])
 def test_periodic_up_to_a_turn(start):
     """The least integral of w'w / 2 over 1 s that ends 3.5 rad on about the body's axis: 3.5^2 / 2."""

@@ -230,7 +230,7 @@ def test_derivatives_of_what_was_added_are_those_of_ad(kind):
     same_derivatives(opti)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("change", ["nothing", "constraint", "objective", "no bounds", "twice"])
 def test_derivatives_after_a_change(change):
     ocp, method = arm()

@@ -154,6 +154,7 @@ def test_a_solution_is_of_the_problem_that_was_solved():
     assert ocp.solve(check="off", **how).objective > here.objective + 0.01
 
 
+@pytest.mark.slow
 def test_what_is_sent_together_stays_together():
     ocp, how = with_contacts()
     found = ocp.solve(check="off", **how)

@@ -91,6 +91,7 @@ def test_rows_that_are_left_out_and_several_kinds():
         assemble([Group(a, 3)], n_p=1, n_s=1)
 
 
+@pytest.mark.slow
 def test_gauss_newton_finds_the_same():
     arm = od.robots.panda()
     q0, q1 = np.array([0, -0.8, 0, -2.4, 0, 1.6, 0.8]), np.array([0.3, -0.5, 0.2, -2.0, 0.1, 1.8, 0.6])

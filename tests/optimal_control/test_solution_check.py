@@ -246,6 +246,7 @@ def test_controls_of_maps_are_those_of_intervals(method):
         ocp.solve(method=method)
 
 
+@pytest.mark.slow
 def test_every_change_of_a_problem_is_seen():
     """Whatever is said after a solve counts in the next one, as in a problem that was written at once."""
 

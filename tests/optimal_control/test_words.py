@@ -280,7 +280,7 @@ def test_a_shift_and_an_expression():
         ocp.periodic({x: [1, 2]})
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
 def test_a_periodic_turn_of_a_body(solver):
     """A top that spins freely comes back by whole turns: with its quaternion's sign changed after one."""

@@ -107,6 +107,7 @@ def test_files_tell_of_it(tmp_path):
     assert again.braking[1] == ("z",)
 
 
+@pytest.mark.slow
 def test_what_cannot_brake_is_refused_by_name():
     with pytest.raises(LimitError, match="joint 'z' has 3, over its limit, and cannot stop before 1.125, outside its"):
         plan([0.0], [0.9], v_start=[3.0], limits=limits(q=(-1, 1)))

@@ -45,6 +45,7 @@ def frames(path):
             yield np.asarray(image.convert("RGB")).astype(int), image.info["duration"]
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn_once_and_is_what_savefig_writes(count, tmp_path):
     figure = motion().plot(tmp_path / "x.png")
     assert count["made"] == 1

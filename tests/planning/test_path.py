@@ -21,6 +21,7 @@ def panda():
     return od.robots.panda()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("nodes, ratio", [(50, 1.0197), (100, 1.0094), (200, 1.0044)])
 def test_comes_to_the_time_of_the_second_order_optimum(panda, nodes, ratio):
     motion = od.plan_along_path(panda, WAY, at=AT, ignore=("q", "d2v", "tau", "dtau"), nodes=nodes)

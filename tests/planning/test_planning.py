@@ -213,7 +213,7 @@ def test_panda_with_default_settings_where_the_torque_rate_binds(panda):
     assert np.all(np.abs(np.diff(at.tau, axis=0)) <= 1.005 * motion.limits.dtau * dt)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("continuity", [3, 4])
 def test_torques_that_bulge_between_nodes_do_not_slow_all_of_a_motion(continuity):
     """2 kg over 1 m with 40 N either way take 2 sqrt(1 / 20) s at least; smooth motions a few percent more."""

@@ -18,7 +18,7 @@ def motion(n, name="joint_{}", **limits):
 NAMES = [(3, "j{}"), (7, "panda_joint{}"), (9, "W_W_{}"), (14, "joint_{}"), (40, "robot_left_leg_ankle_{}_joint")]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("n, name", [*NAMES, (60, "a{}")])
 def test_joints_are_told_apart_and_the_legend_is_whole(n, name):
     figure = motion(n, name, v=5.0).plot()

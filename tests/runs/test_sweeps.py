@@ -463,6 +463,7 @@ def garbled(data):
     return data[:k] + bytes(255 - x for x in data[k : k + 1500]) + data[k + 1500 :]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("harm", [cut, garbled, lambda data: b"\0" * len(data), lambda data: b"x"])
 def test_damaged_database_is_set_aside_and_no_row_of_it_is_wrong(tmp_path, harm):
     grid = [{"x": float(x)} for x in range(60)]
@@ -628,6 +629,7 @@ def optimum_of(ocp, name, mass):
     return found[name][:, 0].tolist() + [found.objective]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("where", ["processes", "threads"])
 def test_a_problem_is_solved_everywhere_for_its_parameters(where):
     ocp, grid = P.sliding_mass(1.0, free=True), {"mass": [0.5, 1.0, 2.0, 4.0]}
@@ -643,6 +645,7 @@ def test_a_problem_is_solved_everywhere_for_its_parameters(where):
                                                                     for m in grid["mass"]], rel=1e-6)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_problems_are_arguments_of_points_and_of_functions(tmp_path):
     ocp, heavy = P.sliding_mass(1.0, free=True), P.sliding_mass(1.0, free=True)
     heavy.minimize(integral=1.0)
@@ -676,6 +679,7 @@ def solved_for(ocp, mass):
     return ocp.solve(parameters={"mass": mass})
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("executor", ["serial", "processes:2"])
 def test_solutions_are_kept_as_those_of_problems(tmp_path, executor):
     ocp, grid = P.sliding_mass(1.0, free=True), {"mass": [1.0, 2.0]}

@@ -66,7 +66,7 @@ def differences(r, first, ports, port, by):
     return np.stack(pages, axis=2)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "quantity, name",
     [

@@ -118,6 +118,7 @@ def test_measured_tables(small, tmp_path):
     assert len(singh_parts.panels(counts, clock, shares)) == 2 * (1 + len(forms)) + 1 + len(forms)
 
 
+@pytest.mark.slow
 def test_programs_of_robots(monkeypatch, tmp_path):
     monkeypatch.setattr(singh_programs, "COMPILERS", ("gcc", "no_such_compiler"))
     rows = singh_programs.measure(tmp_path, True, tqdm(disable=True))

@@ -38,6 +38,7 @@ def test_fatrop_and_ipopt_agree(name):
     assert objectives[1] == pytest.approx(objectives[0], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_stages_are_compiled_once_for_all_numbers_of_nodes(monkeypatch, tmp_path):
     monkeypatch.setenv("OC_DYN_CACHE", str(tmp_path))
     libraries = []
