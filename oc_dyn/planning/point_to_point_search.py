@@ -191,14 +191,15 @@ def _apart(task, settings, solver):
     motion.info["solver"] = SEPARATE
     ends = np.array([task.start[0], task.goal[0]])
     motion.solver_state = _State((), True, False, 0, ends, motion.duration, None, None, None)
-    return *_checked(motion, settings, solver), None
+    checked = _report(motion, settings)
+    return _told(motion, solver), checked, None
 
 
-def _checked(motion, settings, solver):
-    """(motion, its Report), what is told of it added."""
+def _report(motion, settings):
+    """The Report of a motion, whose shares its info tells."""
     checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
     motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
-    return _told(motion, solver), checked
+    return checked
 
 
 def _torque_can_wait(task, settings, initial):
@@ -281,9 +282,14 @@ class _Rounds:
         self.problem = self._problem()
         self.multipliers = self.problem.carried(self.multipliers, before)
 
+    def tightened(self):
+        """(motion, its Report) of the last round."""
+        limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
+        return tighten(self.solve, self.measure, self.margins, **limits).result
+
     def solve(self, margins, _):
         """(motion, its Report)."""
-        margins = np.concatenate([margins[k] for k in MARGINS])
+        margins = _in_a_row(margins)
         found = _patient_run(self.task, self.settings, self.solver, self.problem, self.guess, margins, self.multipliers)
         self.guess, self.multipliers = found
         return self._looked_at(margins)
@@ -294,30 +300,25 @@ class _Rounds:
         motion = solved(self.task, self.problem, self.guess, self.solver)
         kept = self.shape, self.kinematic, kind.both_sides, kind.interior, self.ends, self.T
         motion.solver_state = _State(*kept, margins, *found)
-        checked = motion.check(dt=min(1e-3, motion.duration / self.settings["nodes"] / 8))
-        motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
-        return motion, checked
+        return motion, _report(motion, self.settings)
 
     def sharpen(self):
         """(motion, its Report) with next to no smoothing, from this one."""
         kept = self.kind
         self._change(smoothing=_SHARP * kept.smoothing)
-        margins = np.concatenate([self.margins[k] for k in MARGINS])
+        margins = _in_a_row(self.margins)
         try:
             self.guess, self.multipliers = self.solver.run(self.problem, self.guess, margins, near=_SHARPENED)
         except SolveError as error:
             if error.status == TIME_LIMIT:
                 raise
             self.guess, self.multipliers = self.solver.run(self.problem, self.guess, margins, self.multipliers)
-        limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
         found = self._looked_at(margins)
-        if found[1].worst > _TIGHTEN and not self.kinematic:
-            found = tighten(self.solve, self.measure, self.margins, **limits).result
-        return found
+        return self.tightened() if found[1].worst > _TIGHTEN and not self.kinematic else found
 
     def polish(self):
         """(motion, its Report) on pieces that are a little longer and kept."""
-        margins = np.concatenate([self.margins[k] for k in MARGINS])
+        margins = _in_a_row(self.margins)
         lengths = self.problem.made.relative_lengths(self.guess) * (1 + _LONGER)
         given = {"near": _POLISHED, "lengths": lengths}
         self.guess, self.multipliers = self.solver.run(self.problem, self.guess, margins, **given)
@@ -343,11 +344,14 @@ class _Rounds:
         return known
 
 
+def _in_a_row(margins):
+    return np.concatenate([margins[k] for k in MARGINS])
+
+
 def _tightened(task, settings, solver, kinematic, initial):
     """(motion, its Report)."""
     rounds = _Rounds(task, settings, solver, kinematic, initial)
-    limits = {"within": _TIGHTEN, "excess": 1.0002, "rounds": _ROUNDS}
-    motion, checked = tighten(rounds.solve, rounds.measure, rounds.margins, **limits).result
+    motion, checked = rounds.tightened()
     return _told(motion, solver), checked
 
 
