@@ -5,7 +5,6 @@ arrays that Pinocchio gets, too; what both compute is compared. "checks" is what
 casadi.Function.__call__ of the same arguments, the median of the differences within a round.
 """
 
-import time
 from pathlib import Path
 
 import casadi as ca
@@ -19,7 +18,7 @@ from ..function import function
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..text import in_columns
-from .native import compiler
+from .native import compiler, laps
 from .peers.robots import coordinate_places, pinocchio_model, robot
 
 ARMS = ("ur5", "panda")
@@ -76,14 +75,7 @@ def _laps(ways, rounds, calls):
     """(rounds, ways) microseconds of a call of each, in runs of `calls` that alternate."""
     for way in ways:  # what is made at the first call
         way()
-    out = np.empty((rounds, len(ways)))
-    for row in out:
-        for k, way in enumerate(ways):
-            start = time.perf_counter()
-            for _ in range(calls):
-                way()
-            row[k] = 1e6 * (time.perf_counter() - start) / calls
-    return out
+    return 1e6 * laps(ways, rounds, calls)
 
 
 def _binding(name, rounds, notes):

@@ -72,13 +72,17 @@ def _run(loaded, f, ports):
 def interpreted(functions, ports, rounds=21, calls=40):
     """(rounds, functions) seconds of a call of each Function by CasADi's virtual machine, in runs of `calls` that
     alternate between them; what a call from Python costs is within it. ports: {port: numbers}."""
-    runs = [_buffered(f, ports) for f in functions]
-    out = np.empty((rounds, len(runs)))
+    return laps([_buffered(f, ports) for f in functions], rounds, calls)
+
+
+def laps(ways, rounds, calls):
+    """(rounds, ways) seconds of a call of each, in runs of `calls` that alternate."""
+    out = np.empty((rounds, len(ways)))
     for row in out:
-        for k, run in enumerate(runs):
+        for k, way in enumerate(ways):
             start = time.perf_counter()
             for _ in range(calls):
-                run()
+                way()
             row[k] = (time.perf_counter() - start) / calls
     return out
 
