@@ -147,8 +147,8 @@ def watched(hold: bool = False) -> Iterator[None]:
     around = _Pending.watching, _Pending.holding
     if not _Pending.watching:
         _Pending.raised = None
-    _Pending.watching, _Pending.holding = True, _Pending.holding or hold
     try:
+        _Pending.watching, _Pending.holding = True, _Pending.holding or hold
         with _listening(_handle, () if around[0] else _SIGNALS):
             try:
                 yield

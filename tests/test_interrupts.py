@@ -231,6 +231,12 @@ def test_ctrl_c_at_more_moments(solver):
     _every_signal_is_heard(solver, 6, 1.0)
 
 
+@POSIX
+@pytest.mark.slow
+def test_ctrl_c_after_a_solve_that_has_ended():
+    _every_signal_is_heard("fatrop", 3, 25.0)  # its solves of this problem take a few seconds
+
+
 def test_ctrl_c_is_not_taken_for_a_failure_of_the_solver_by_a_planner(monkeypatch):
     bar = Signalling()
     monkeypatch.setattr(point_to_point, "_bar", lambda _: contextlib.nullcontext(bar))

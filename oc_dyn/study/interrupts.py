@@ -88,7 +88,13 @@ def interrupted(solver, many, seed=0, within=SECONDS):
 
 def _solve_when_asked(solver):
     """The process that is interrupted: solves whenever it reads a line, and prints how that ended and when."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in background jobs of a shell
+    heard: list[int] = []
+
+    def handler(number, frame):
+        heard.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, handler)  # it is ignored in background jobs of a shell
     ocp, known = problem(), 10
     options = {key: known if key.startswith("max_iter") else x for key, x in ENDLESS[solver].items()}
     ocp.solve(solver=solver, solver_options=options, raises=False)
@@ -97,9 +103,11 @@ def _solve_when_asked(solver):
     print(json.dumps((time.monotonic() - begun) / known), flush=True)
     while True:
         sys.stdin.readline()
+        heard.clear()
         try:
             print("begun", flush=True)
-            kind = ocp.solve(solver=solver, solver_options=ENDLESS[solver], raises=False).status
+            while not heard:  # fatrop may end before the signal comes
+                kind = ocp.solve(solver=solver, solver_options=ENDLESS[solver], raises=False).status
         except KeyboardInterrupt:
             kind = "KeyboardInterrupt"
         except Exception as error:
