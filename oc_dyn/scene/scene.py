@@ -76,26 +76,25 @@ class Scene:
         tracked; or a casadi.Function of the time [s], (1, 1) -> (4, 4). margin [m]: kept besides any clearance.
         Raises ShapeError for a name that is taken, for no shape, and for a matrix that is no pose.
         """
-        return self._with(Item(*self._named(name), None, *_placed(name, shape, pose, margin, moving=True)))
+        return self._with(_item(self._free(name), None, shape, pose, margin))
 
     def attach(self, name: str, link: str, shape: Shape, pose: Numbers | None = None, margin: float = 0.0) -> Scene:
         """With a shape on a link, or on any frame of the robot, at pose (4, 4) in that frame; None for the identity.
 
         Raises ShapeError as add does. Whether the robot has the link is looked at where scene and robot meet.
         """
-        link = name_of(f"scene: link of {name!r}", link)
-        return self._with(Item(*self._named(name), link, *_placed(name, shape, pose, margin, moving=False)))
+        return self._with(_item(self._free(name), name_of(f"scene: link of {name!r}", link), shape, pose, margin))
 
     def attached(self, name: str, link: str, pose: Numbers | None = None) -> Scene:
         """With the shape of that name moved to a link, as one that was picked up; pose (4, 4) in the link's frame."""
         old = self[name]
         link = name_of(f"scene: link of {name!r}", link)
-        return self._replaced(Item(old.name, link, *_placed(name, old.shape, pose, old.margin, moving=False)))
+        return self._replaced(_item(old.name, link, old.shape, pose, old.margin))
 
     def released(self, name: str, pose: Any = None) -> Scene:
         """With the shape of that name moved to the world, as one that was put down; pose as for add."""
         old = self[name]
-        return self._replaced(Item(old.name, None, *_placed(name, old.shape, pose, old.margin, moving=True)))
+        return self._replaced(_item(old.name, None, old.shape, pose, old.margin))
 
     def without(self, *names: str) -> Scene:
         """Without the shapes of these names."""
@@ -140,6 +139,12 @@ class Scene:
         return tuple(x.name for x in self.items if isinstance(x.pose, str))
 
     @property
+    def margins(self) -> Array:
+        """Margins [m] of both shapes of each pair together (pairs,), in the order of `pairs`."""
+        own = {x.name: x.margin for x in self.items}
+        return np.array([own[a] + own[b] for a, b in self.pairs])
+
+    @property
     def timed(self) -> bool:
         """Whether a pose is a Function of the time, which comes in at the port `t`."""
         return any(isinstance(x.pose, ca.Function) for x in self.items)
@@ -165,11 +170,11 @@ class Scene:
 
     # -- parts ------------------------------------------------------------------------------------------------------
 
-    def _named(self, name: str) -> tuple[str]:
+    def _free(self, name: str) -> str:
         name = name_of("scene: shape", name)
         if any(x.name == name for x in self.items):
             raise ShapeError(f"scene: there is a shape {name!r} already; give it another name")
-        return (name,)
+        return name
 
     def _with(self, item: Item) -> Scene:
         return replace(self, items=(*self.items, item))
@@ -184,25 +189,25 @@ class Scene:
         return not any(frozenset(pair) in self.left_out for pair in names if None not in pair)
 
 
-def _placed(name: str, shape: Any, pose: Any, margin: float, moving: bool) -> tuple[Shape, Any, float]:
-    """(shape, pose, margin) as an Item keeps them."""
+def _item(name: str, link: str | None, shape: Any, pose: Any, margin: float) -> Item:
     if not isinstance(shape, Shape):
         raise ShapeError(f"scene: {name!r} is {shape!r}, expected a shape, such as od.shapes.Sphere(0.1)")
     margin = number(f"scene: margin of {name!r} [m]", margin)
     if margin < 0:
         raise ShapeError(f"scene: margin of {name!r} [m] is {margin:g}, expected at least 0")
+    moving = link is None
     if moving and isinstance(pose, ca.Function):
         if (pose.n_in(), pose.n_out()) != (1, 1) or pose.size_in(0) != (1, 1) or pose.size_out(0) != (4, 4):
             raise ShapeError(f"scene: pose of {name!r} is {pose}, expected a Function of the time, (1, 1) -> (4, 4)")
-        return shape, pose, margin
+        return Item(name, link, shape, pose, margin)
     if isinstance(pose, str):
         if not moving or pose != PORT:
             expected = (
                 f"numbers (4, 4), od.scene.PORT ({PORT!r}) or a Function of the time" if moving else "numbers (4, 4)"
             )
             raise ShapeError(f"scene: pose of {name!r} is {pose!r}, expected {expected}")
-        return shape, pose, margin
-    return shape, pose_matrix(f"scene: pose of {name!r}", pose), margin
+        return Item(name, link, shape, pose, margin)
+    return Item(name, link, shape, pose_matrix(f"scene: pose of {name!r}", pose), margin)
 
 
 def pose_matrix(what: str, pose: Any) -> Pose:
