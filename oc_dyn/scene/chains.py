@@ -42,7 +42,7 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class ShapeMotion:
     """A shape as seen from a node. R (K, 3, 3), p (K, 3): pose of its frame in the middle of the intervals; dR, dp:
     their rates there. speed, acceleration (K,): bounds for all of its points on the whole interval."""
 
@@ -53,9 +53,9 @@ class Placed:
     speed: Array
     acceleration: Array
 
-    def rows(self, which: Any) -> Placed:
+    def rows(self, which: Any) -> ShapeMotion:
         """Of some of the intervals."""
-        return Placed(*(x[which] for x in vars(self).values()))
+        return ShapeMotion(*(x[which] for x in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Tree:
         both = [x for x, y in zip(self.path(a), self.path(b), strict=False) if x == y]
         return both[-1] if both else WORLD
 
-    def seen(self, node: int, pose: Array, radius: float, on: int) -> Placed:
+    def seen(self, node: int, pose: Array, radius: float, on: int) -> ShapeMotion:
         """A shape at pose (4, 4) on `node`, within `radius` [m] of its frame's origin, as seen from node `on`.
 
         From frame to frame, with all points x of the shape within r of what the frame turns about:
@@ -90,7 +90,7 @@ class Tree:
         speed found so far makes of it in half the interval.
         """
         K, common = len(self.h), self.meeting(node, on)
-        state = Placed(
+        state = ShapeMotion(
             np.broadcast_to(pose[:3, :3], (K, 3, 3)), np.broadcast_to(pose[:3, 3], (K, 3)), np.zeros((K, 3, 3)),
             np.zeros((K, 3)), np.zeros(K), np.zeros(K),
         )  # fmt: skip
@@ -100,14 +100,14 @@ class Tree:
             for i in self.path(on)[len(self.path(common)) :]:
                 state = self._inwards(state, i, radius)
         bounds = (np.where(np.isnan(x), np.inf, x) for x in (state.speed, state.acceleration))  # infinite times zero
-        return Placed(state.R, state.p, state.dR, state.dp, *bounds)
+        return ShapeMotion(state.R, state.p, state.dR, state.dp, *bounds)
 
     def _link(self, i: int) -> Link:
         link = self.links[i]
         assert link is not None
         return link
 
-    def _outwards(self, x: Placed, i: int, radius: float) -> Placed:
+    def _outwards(self, x: ShapeMotion, i: int, radius: float) -> ShapeMotion:
         """From node i to its parent."""
         link = self._link(i)
         r = _arm(x.p, link.about_z) + radius + x.speed * self.h
@@ -115,9 +115,9 @@ class Tree:
         dR = link.dR @ x.R + link.R @ x.dR
         dp = _turned(link.dR, x.p) + _turned(link.R, x.dp) + link.dp
         a = x.acceleration + 2 * link.turn * x.speed + (link.turn**2 + link.turn_rate) * r + link.acceleration
-        return Placed(R, p, dR, dp, x.speed + link.turn * r + link.speed, a)
+        return ShapeMotion(R, p, dR, dp, x.speed + link.turn * r + link.speed, a)
 
-    def _inwards(self, y: Placed, i: int, radius: float) -> Placed:
+    def _inwards(self, y: ShapeMotion, i: int, radius: float) -> ShapeMotion:
         """From the parent of node i to node i."""
         link = self._link(i)
         back, dback = link.R.swapaxes(1, 2), link.dR.swapaxes(1, 2)
@@ -127,7 +127,7 @@ class Tree:
         speed = y.speed + link.speed + link.turn * r
         a = y.acceleration + link.acceleration + 2 * link.turn * speed + (link.turn**2 + link.turn_rate) * r
         dR, dp = dback @ y.R + back @ y.dR, _turned(dback, away) + _turned(back, daway)
-        return Placed(back @ y.R, p, dR, dp, speed, a)
+        return ShapeMotion(back @ y.R, p, dR, dp, speed, a)
 
 
 def _turned(R: Array, x: Array) -> Array:
