@@ -21,7 +21,7 @@ from .trajectory import joint_units
 _FASTEST = 1e6  # s' of a duration of 1 that is slow: no limit
 _KEPT = 12  # templates of a robot
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
-_WITHIN_RUBBING = 32  # with Coulomb friction, whose smoothed jump is over within less than an interval
+_WITHIN_RUBBING = 96  # with Coulomb friction, whose smoothed jump is over within less than an interval
 
 _FIRST, _FIRST_OF_CONTINUOUS = 0.5, 0.75  # shares of an interval at which the rate of torque is held at first besides
 _MOVE, _SAME = 1.0005, 0.02  # share of a limit above which that moves; of an interval that is no move
