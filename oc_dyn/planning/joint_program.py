@@ -67,8 +67,8 @@ def power(joints):
 
 
 class _Rows:
-    """Rows of joints in times T (J,): limit (2, J, m, R), upper and lower ones at p = 1, mask: those that there are, and
-    the motion that meets the ends."""
+    """Rows of joints in times T (J,): limit (2, J, m, R), upper and lower ones at p = 1, mask: those that there are,
+    and the motion that meets the ends."""
 
     def __init__(self, joints, T):
         B, self.joints, self.T = joints.blocks, joints, T

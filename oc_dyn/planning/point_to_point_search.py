@@ -98,6 +98,28 @@ class PlanSolver:
 
 
 def plan(task, settings, solver, initial):
+    """(motion, its Report) of the search from `initial`.
+
+    On a free mesh, whose program has many optima, some percent apart, that may end in a later one than the search from
+    a smooth motion: both are made, and the shorter motion is kept.
+    """
+    if initial is None or settings["mesh"] != "free":
+        return _searched(task, settings, solver, initial)
+    found, errors = [], []
+    for start in (initial, None):
+        try:
+            found.append(_searched(task, settings, solver, start))
+        except SolveError as error:
+            errors.append(error)
+            if error.status == TIME_LIMIT:
+                break
+    if not found:
+        raise errors[-1]
+    motion, checked = min(found, key=lambda x: (x[1].worst > _CLEAN, x[0].duration))
+    return _told(motion, solver), checked
+
+
+def _searched(task, settings, solver, initial):
     """(motion, its Report): solve, check between nodes, tighten and solve again.
 
     Limits of torque are the expensive part and often not what binds: the optimum is first sought without them, and if
