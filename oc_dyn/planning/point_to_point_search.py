@@ -13,7 +13,8 @@ from .feasibility import rest_to_rest
 from .guess import resampled, smooth_motion
 from .motion import failure, solved
 from .motion_problem import MARGINS, KindOfMotion, motion_problem
-from .quantities import QUANTITIES, RATES
+from .quantities import DYNAMIC, QUANTITIES, RATES
+from .report import report
 from .separate_joints import NAME as SEPARATE
 from .separate_joints import SeparateMotion, covers, least_time, watch_of
 from .tightening import tighten, worst
@@ -219,8 +220,10 @@ def _apart(task, settings, solver):
 
 def _report(motion, settings):
     """The Report of a motion, whose shares its info tells."""
-    checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
+    dt = min(1e-3, motion.duration / settings["nodes"] / 8)
+    checked = report(motion, motion.limits, dt, unlimited=False)
     motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
+    motion.info["shares"] |= {k: 0.0 for k in DYNAMIC if k not in motion.info["shares"]}
     return checked
 
 
