@@ -9,43 +9,18 @@ Source: Mehrotra, "On the implementation of a primal-dual interior point method"
 """
 
 from dataclasses import dataclass
-from math import factorial
 
 import numpy as np
 
 from .joint_blocks import Factor, stationarity
+from .joint_rows import SIGN, Joints, Rows, power  # noqa: F401, tests and others take these from here
 
 ITERATIONS = 80
 _GAP, _RESIDUAL = 1e-10, 1e-9
 _DUAL = 2e-5  # share of the cost that it may be off for derivatives that are not zero
 _ENOUGH = 1e3  # times these, where rounding lets it not get on
-_SIGN = np.array([1.0, -1.0])[:, None, None, None]  # of upper and lower limits
-_ROOM = 1.3  # over the limits, to begin with
 _MOST = 0.7  # share of p that a step may be
 _NEAR = 0.995  # share of the way to a limit that a step may take
-
-
-@dataclass(frozen=True, eq=False)
-class Joints:
-    """Numbers of J joints, or of the same ones in several times.
-
-    start (J, k), goal (J, l): q, v, ... that are fixed. lower, upper (J, r + 1): limits of q, v, .... reach (J,): scale
-    of the way. weight (J,): of the roughness in the cost. blocks: their Blocks.
-    """
-
-    blocks: object
-    start: np.ndarray
-    goal: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    reach: np.ndarray
-    weight: np.ndarray
-
-    def of(self, which):
-        """Some of them."""
-        return Joints(
-            self.blocks, *(getattr(self, k)[which] for k in ("start", "goal", "lower", "upper", "reach", "weight"))
-        )
 
 
 @dataclass(eq=False)
@@ -61,57 +36,6 @@ class Found:
     iterations: int
 
 
-def power(joints):
-    """The s of p."""
-    limited = np.isfinite(joints.lower[:, 1:]) | np.isfinite(joints.upper[:, 1:])
-    return 1 + int(np.max(np.flatnonzero(limited.any(axis=0)), initial=0))
-
-
-class _Rows:
-    """Rows of joints in times T (J,): limit (2, J, m, R), upper and lower ones at p = 1, mask: those that there are,
-    and the motion that meets the ends."""
-
-    def __init__(self, joints, T):
-        B, self.joints, self.T = joints.blocks, joints, T
-        r = B.r
-        unit = (T[:, None] / 2) ** np.arange(r + 1) / joints.reach[:, None]
-        low, high = joints.lower.copy(), joints.upper.copy()
-        low[:, 0], high[:, 0] = low[:, 0] - joints.start[:, 0], high[:, 0] - joints.start[:, 0]
-        keep = B.rows & ~B.fixed
-        with np.errstate(invalid="ignore"):
-            low, high = ((x * unit)[:, B.order][:, None, :] for x in (low, high))
-        both = np.broadcast_to(np.array([high, low]), (2, len(T), *keep.shape))
-        self.mask = np.isfinite(both) & keep
-        self.limit = np.where(self.mask, both, 0.0)
-        self.signed = _SIGN * self.limit
-        ends, orders = [], []
-        for state in (joints.start, joints.goal):
-            j = np.arange(state.shape[1])
-            value = state * (T[:, None] / 2) ** j / np.array([factorial(i) for i in j])
-            value[:, 0] -= joints.start[:, 0]
-            ends.append(value / joints.reach[:, None])
-            orders.append(j)
-        self.power = power(joints)
-        self.ends, self.orders = np.concatenate(ends, axis=1), np.concatenate(orders)
-
-    def motion(self, p):
-        """(3, J, m, R): rows, their first and second derivatives by p, of the motion that meets the ends."""
-        basic, e = self.joints.blocks.basic[0], self.orders / self.power
-        values = self.ends * np.array([p**e, e * p ** (e - 1), e * (e - 1) * p ** (e - 2)])
-        return np.tensordot(values, basic, 1)
-
-    def roomy(self, by_time):
-        """(J,) by what the time, or limits of all but q, are to be multiplied so that the motion that meets the ends,
-        as these are now, has room to those limits."""
-        order, most = self.joints.blocks.order, np.full(len(self.T), 1e-6)
-        rho = np.tensordot(self.ends, self.joints.blocks.basic[0], 1)
-        for sign, bound, keep in zip((1, -1), self.limit, self.mask, strict=True):
-            keep = keep & (order > 0) & (bound != 0)
-            share = np.where(keep, _ROOM * sign * rho / np.where(keep, sign * bound, 1.0), 0.0)
-            most = np.maximum(most, np.max(share.clip(0) ** (1 / order.clip(1) if by_time else 1.0), axis=(1, 2)))
-        return most
-
-
 class _Iterate:
     """Where the iterations are: p (J, 1), unknowns z (J, m, r + b) that are zero at the ends, their rows y; slacks s
     and multipliers v (2, J, m, R) of the (upper, lower) limits, 1 and 0 where there is none; multipliers w of the
@@ -123,7 +47,7 @@ class _Iterate:
         self.idle = np.zeros(p.shape, bool)  # joints that are done with
         # limits are those at p = 1 times p to these powers
         self.powers = {"time": B.order / rows.power, "width": (B.order > 0) * 1.0}.get(border, 0.0 * B.order)
-        self.keep_signed = _SIGN * rows.mask
+        self.keep_signed = SIGN * rows.mask
         self.p, self.z = p, np.zeros((len(p), len(B.rows), B.G.shape[1]))
         self.y = np.zeros(rows.limit.shape[1:])
         self.mask, self.keep, self.k, self.s = rows.mask, rows.mask.astype(float), None, 1.0
@@ -293,7 +217,7 @@ def _rows_of(B, z):
 def roomy_time(joints):
     """(J,) times in which smooth motions from rest to rest have room to all limits but those of q."""
     one = np.ones(len(joints.start))
-    return _Rows(joints, one).roomy(True)
+    return Rows(joints, one).roomy(True)
 
 
 def solve(
@@ -307,7 +231,7 @@ def solve(
     within limits, which is slower and surer. watch: called at every iteration. gap: share
     of the cost that it may be off. most: iterations.
     """
-    rows = _Rows(joints, T)
+    rows = Rows(joints, T)
     p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
     at = _Iterate(rows, cost, border, shared, p, (1e-9 * p, 100 * p) if span is None else span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
