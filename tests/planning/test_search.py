@@ -127,7 +127,8 @@ def test_torques_without_limits_are_not_looked_at_while_searching(monkeypatch):
     looked, counted = [], search.report
 
     def noted(*arguments, **options):
-        looked.append([row.quantity for row in (told := counted(*arguments, **options)).rows])
+        told = counted(*arguments, **options)
+        looked.append([row.quantity for row in told.rows])
         return told
 
     monkeypatch.setattr(search, "report", noted)
