@@ -270,7 +270,7 @@ def test_factors_solve_for_several_right_hand_sides():
     assert both == pytest.approx(np.array([factor.solve(x) for x in rows]), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("quantity, continuity", [("v", 3), ("dv", 2), ("d2v", 3), ("d3v", 3)])
+@pytest.mark.parametrize("quantity, continuity", [("v", 3), ("dv", 3), ("d2v", 3), ("d3v", 3)])
 def test_ways_that_limits_of_zero_forbid(quantity, continuity):
     """A limit of zero along the way, or on either side of what has to be both."""
     sizes = {"v": 1.0, "dv": 5.0, "d2v": 50.0, "d3v": 900.0}
