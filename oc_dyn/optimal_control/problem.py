@@ -54,7 +54,7 @@ from .packing import packed, packed_numbers, unpacked
 from .polynomials import later
 from .scaling import Scaling, report
 from .solution import Solution
-from .solver import checked_options, first_success, safer, solve, solvers
+from .solver import and_then, checked_options, first_success, ipopt_instead, safer, solve, solvers
 from .starts import best_of
 from .transcription import Transcribed, pattern
 
@@ -487,7 +487,8 @@ class Problem:
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
         or one of integrators.py, as radau(degree=4).
-        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Other
+        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Where
+        fatrop fails, ipopt solves in its place, unless the caller's own max_iter ran out; info["tries"] says so. Other
         solvers of this CasADi can be named, too, with derivatives by AD, but most serve for few problems: see
         results/suite_solvers. hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
@@ -568,7 +569,8 @@ class Problem:
         """(Transcribed, SolverResult, what the solver was given); see solve."""
         solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
-        outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
+        free_time = made.description.free_time
+        outer, inner = checked_options(solver, solver_options, free_time=free_time)
         p = made.parameters({} if parameters is None else parameters)
         given = {"p": p, **made.bounds}
         if initial is None:
@@ -582,7 +584,11 @@ class Problem:
             tries = {"warm start": inner | options} if initial is not None and options else {}
             tries |= {"start": inner, **safer(solver, inner, solver_options)}
             run = partial(solve, made.assembly, solver, hessian, outer, given=given)
-            return made, first_success(run, tries), given
+            found = first_success(run, tries)
+            if not found.success and (another := ipopt_instead(solver, found.status, solver_options, free_time)):
+                run = partial(solve, made.assembly, "ipopt", hessian, given=given)
+                found = and_then(found, run, another)
+            return made, found, given
 
     def opti(
         self, *, method: Any = "rk4", hessian: str = "exact", parameters: Mapping[Any, Values] | None = None,

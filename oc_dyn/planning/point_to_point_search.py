@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
-from ..optimal_control.solver import safer, solve
+from ..optimal_control.solver import INSTEAD, ipopt_instead, safer, solve
 from .arguments import MOST_NODES
 from .feasibility import rest_to_rest, torque_can_wait
 from .guess import resampled, smooth_motion
@@ -56,6 +56,14 @@ class PlanSolver:
         self.asked = {str(key).removeprefix(f"{name}.") for key in asked or {}}
         self.iterations, self.status, self.tries = [], None, []
         self.begun = time.perf_counter()
+
+    def becomes_ipopt(self, status, free_time):
+        """Whether ipopt goes on in place of fatrop, which has failed with a status, for all that follows."""
+        another = ipopt_instead(self.name, status, self.asked, free_time)
+        if another is None:
+            return False
+        self.name, (self.outer, self.inner) = "ipopt", another
+        return True
 
     @property
     def seconds(self):
@@ -378,4 +386,6 @@ def _patient_run(task, settings, solver, problem, guess, margins, multipliers):
         try:
             return solver.run(problem, problem.guess(derivatives, T), margins, careful=True)
         except SolveError as second:
-            raise second from None
+            if not solver.becomes_ipopt(second.status, problem.free_time):
+                raise second from None
+        return solver.run(problem, guess, margins, near=INSTEAD)
