@@ -86,3 +86,53 @@ def test_fatrop_finds_the_same_time_in_few_iterations(nodes):
     plans = [od.plan_point_to_point(panda, START, GOAL, solver=s, **options) for s in ("ipopt", "fatrop")]
     assert plans[1].duration == pytest.approx(plans[0].duration, rel=1e-4)
     assert plans[1].info["iterations"] < 120
+
+
+def test_a_start_makes_no_plan_on_a_free_mesh_later():
+    """The program has several optima there: from the motion at half the speed it ended 1.6 % later."""
+    b = od.RobotBuilder("sliders")
+    b.add_link("base")
+    for i in range(2):
+        b.add_body(f"b{i}", "prismatic", f"b{i - 1}" if i else "base", joint=f"j{i}", mass=1.0, axis=(1.0, 0.0, 0.0))
+    robot, g = b.build(), np.random.default_rng(1)
+    goal, sizes = g.uniform(0.3, 1.5, 2), {"v": (0.5, 2), "dv": (2, 8), "d2v": (20, 80), "d3v": (300, 900)}
+    limits = od.Limits(robot.coordinate_names, **{k: g.uniform(*x, 2) for k, x in sizes.items()})
+    options = {"limits": limits, "nodes": 9, "check": "raise", "progress": False, "refinements": 0}
+    slow = od.plan_point_to_point(robot, [0, 0], goal, scale={"v": 0.5, "dv": 0.5}, **options)
+    alone = od.plan_point_to_point(robot, [0, 0], goal, mesh="free", **options)
+    started = od.plan_point_to_point(robot, [0, 0], goal, mesh="free", initial=slow, **options)
+    assert started.duration <= alone.duration * (1 + 1e-6)
+    assert len(started.info["tries"]) > len(alone.info["tries"])
+    assert started.info["iterations"] == sum(x[2] for x in started.info["tries"])
+
+
+def test_a_second_start_on_a_free_mesh_may_run_out_of_time(monkeypatch):
+    """What the first one found is given, then; an error only where neither found a motion."""
+    searched, found = search._searched, []
+
+    def once(task, settings, solver, initial):
+        if found:
+            raise od.SolveError("late", "time_limit")
+        found.append(searched(task, settings, solver, initial))
+        return found[0]
+
+    start = arm_plan()
+    monkeypatch.setattr(search, "_searched", once)
+    assert arm_plan(mesh="free", initial=start).duration == found[0][0].duration
+    with pytest.raises(od.SolveError, match="late"):
+        arm_plan(mesh="free", initial=start)
+
+
+def test_torques_without_limits_are_not_looked_at_while_searching(monkeypatch):
+    looked, counted = [], search.report
+
+    def noted(*arguments, **options):
+        told = counted(*arguments, **options)
+        looked.append([row.quantity for row in told.rows])
+        return told
+
+    monkeypatch.setattr(search, "report", noted)
+    motion = od.plan_point_to_point(od.robots.panda(), START, GOAL, nodes=12, ignore=("tau", "dtau"), progress=False)
+    assert looked == [["q", "v", "dv", "d2v"]]
+    assert (motion.info["shares"]["tau"], motion.info["shares"]["dtau"]) == (0.0, 0.0)
+    assert [row.quantity for row in motion.check().rows] == ["q", "v", "dv", "d2v", "tau", "dtau"]
