@@ -51,7 +51,7 @@ class PlanSolver:
 
     def __init__(self, name, outer, inner, hessian, bar, asked=None):
         self.name, self.outer, self.inner, self.hessian, self.bar = name, outer, inner, hessian, bar
-        self.asked = {str(key).removeprefix(f"{name}.") for key in asked or {}}
+        self.asked = {str(key).removeprefix(f"{name}."): value for key, value in (asked or {}).items()}
         self.iterations, self.status, self.tries, self.replaced = [], None, [], False
         self.begun = time.perf_counter()
 
@@ -380,7 +380,7 @@ def _shape(task, settings, kinematic):
 
 
 def _patient_run(task, settings, solver, problem, guess, margins, multipliers):
-    """A run of the solver; where that fails though a solution may exist one of ipopt in place of fatrop, then one from a
+    """A run of the solver; where that fails though a solution may exist, of ipopt in place of fatrop, and one from a
     slow guess."""
     try:
         return solver.run(problem, guess, margins, multipliers)
