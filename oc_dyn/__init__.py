@@ -31,6 +31,8 @@ from .model.inertia import Inertia
 from .model.robot import Robot
 from .model.robot_function import RobotFunction
 from .registry import methods, quantities, table
+from .scene import shapes
+from .scene.scene import Scene
 
 if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the package, and few programs need them all
     from . import design as design
@@ -117,6 +119,7 @@ __all__ = [
     "Robot",
     "RobotBuilder",
     "RobotFunction",
+    "Scene",
     "ShapeError",
     "SolveError",
     "Trajectory",
@@ -155,6 +158,7 @@ __all__ = [
     "rollout",
     "script",
     "sensitivity",
+    "shapes",
     "simulate",
     "sweep",
     "table",

@@ -22,10 +22,13 @@ from .model.parameters import checked_parts, with_values
 from .model.quaternions import quaternions
 from .model.robot import Robot, check_robot
 from .model.robot_function import RobotFunction
+from .numbers import shortened
 from .ports import parameter_port
 from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, get, quantities
 from .representation import converted, converts, described
 from .types import AnyRobot, Array, Option, StrPath
+
+_OF_KINDS = {"scene": ("Scene", "an od.Scene, such as od.Scene.of(robot)")}  # options that are values with a key
 
 
 def function(
@@ -38,7 +41,7 @@ def function(
     order: time derivatives 0..order come out. name: of the Function, default the quantity and its order.
     Ports with shapes, units and frames, and the options that a quantity knows, what they do and their defaults:
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
-    prescribed, representation, parameters, columns and coriolis.
+    prescribed, representation, parameters, columns, coriolis, scene and witnesses.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
     Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
     generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
@@ -57,8 +60,9 @@ def function(
     chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
-    # these are names and truth values; True is not taken for an order of 1
-    key = ("function", quantity, order, chosen.name, name, tuple(sorted(settings.items())))
+    # these are names, truth values and values with a key; True is not taken for an order of 1
+    told = tuple((k, settings[k] if k not in _OF_KINDS else settings[k].key) for k in sorted(settings))
+    key = ("function", quantity, order, chosen.name, name, told)
     if not isinstance(normalize, (bool, np.bool_)):
         raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if normalize:
@@ -79,7 +83,8 @@ def function(
             robot, quantity, order=order, method=method, name=name, derivatives="ad", normalize=False, cache=cache,
             **options,
         )  # fmt: skip
-        kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction")}
+        kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction", "scene")}
+        kept |= {"method": chosen.name} if record.own_derivatives else {}
         return analytic(cast(Robot, robot), quantity, order, plain, kept, function)
 
     def with_twin() -> RobotFunction:
@@ -119,7 +124,7 @@ def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     except UnknownName:
         able = ", ".join(x for x in quantities() if f"{x}_lagrangian_hessian" in quantities())
         raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {able}") from None
-    other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction")]
+    other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction", "scene")]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
 
@@ -227,9 +232,15 @@ def _settings(record: Quantity, options: dict[str, Option]) -> dict[str, Any]:
     for key, value in given.items():
         if isinstance(OPTIONS[key][0], bool) and not isinstance(value, (bool, np.bool_)):
             raise ShapeError(f"{record.name}: {key} is {value!r}, expected True or False")
+        if key in _OF_KINDS:
+            continue
         if not all(x is None or isinstance(x, (bool, str)) for x in (value if isinstance(value, tuple) else (value,))):
             raise UnknownName(f"value of option {key} of {record.name!r}", value, ("a name", "a list of names"))
-    return {k: given.get(k, OPTIONS[k][0]) for k in record.options}
+    found = {k: given.get(k, OPTIONS[k][0]) for k in record.options}
+    for key, (kind, example) in _OF_KINDS.items():
+        if key in found and type(found[key]).__name__ != kind:
+            raise ShapeError(f"{record.name}: {key} is {shortened(found[key])}, expected {example}")
+    return found
 
 
 def _coriolis(record: Quantity, settings: dict[str, Any]) -> str | None:

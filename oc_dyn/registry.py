@@ -31,6 +31,8 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     ),
     "friction": (False, "True: friction of the joints counts, damping v + friction tanh(v / 0.02), v in SI units"),
     "frame": (None, "name of the frame, one of robot.frames; it must be given"),
+    "scene": (None, "the od.Scene whose pairs of shapes are meant; it must be given"),
+    "witnesses": (False, "True: the nearest points of each pair come out as well"),
     "prescribed": ((), "names of the joints whose motion is prescribed"),
     "representation": (
         None,
@@ -99,6 +101,7 @@ class Quantity:
     of: str = "robot"
     admit: Callable[[Any], Any] | None = None
     solves: Callable[[Any, dict[str, Any]], Any] | None = None
+    own_derivatives: bool = False  # whether each method has derivatives of its own: they differ by more than rounding
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
     equation: str = ""
     notes: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ recursions of the algorithms carry no types: one text of them serves SX, MX and 
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import casadi as ca
@@ -30,7 +30,7 @@ Named: TypeAlias = Numbers | Mapping[str, Any]  # a number for all, one each, or
 Guess: TypeAlias = Numbers | Callable[[float], Any]  # values, or a function of the share of the time passed
 VelocityLimits: TypeAlias = Callable[[Any], tuple[Any, Any]]  # q -> (lower, upper), arrays or expressions as q is
 StrPath: TypeAlias = str | os.PathLike[str]
-Option: TypeAlias = bool | str | Collection[str] | None  # value of an option of a quantity; see registry.OPTIONS
+Option: TypeAlias = Any  # value of an option of a quantity, of the kind that registry.OPTIONS says
 
 
 class AnyRobot(Protocol):

@@ -125,8 +125,7 @@ def _unequal_phases(D, v, a, j):
     if both(high)[1] <= D:
         time, way = both(high)
         return time + (D - way) / high
-    for _ in range(200):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if both(middle)[1] < D else (low, middle)
     return both(high)[0]
 
@@ -281,9 +280,10 @@ def _refuse_one_way(task):
     """Ways that limits of zero on one side leave no motion for: LimitError that names the limit."""
     if not task.rests:
         return
-    never = {k: np.isinf(time_alone(task.limits, task.distance, k)) for k in RATES[:3]}
-    if task.continuity > 2:
-        never |= {k: (task.limits.smaller(k) == 0) & (task.distance != 0) for k in RATES[3:]}
+    limits, D = task.limits, task.distance
+    (low, high), never = limits.bounds("v"), {}
+    never["v"] = (D != 0) & (np.where(D >= 0, high, low) == 0)
+    never |= {k: (limits.smaller(k) == 0) & (D != 0) for k in RATES[1 : 3 if task.continuity == 2 else None]}
     for quantity, joints in never.items():
         for i in np.flatnonzero(joints & task.moving):
             lower, upper = (x[i] for x in task.limits.bounds(quantity))

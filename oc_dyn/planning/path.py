@@ -136,7 +136,7 @@ def _planned(task: PathTask, nodes: int, solver: str, solver_options: Mapping[st
 def _fastest(task: PathTask, nodes: int, solver: str, solver_options: Mapping[str, Any] | None) -> PathMotion:
     """The motion with these nodes, limits tightened where they are exceeded between nodes."""
     T, law = slow_enough(task)
-    problem, grid = PathProblem(task, nodes, T), nodes_of(task.on, law, T, nodes)
+    problem, grid = PathProblem(task, nodes, T), nodes_of(task.on, law, T, nodes, task.turns)
     at = law(grid[0])
     guess = {f"d{j}s": at[j][:, None] for j in range(1, task.continuity + 1)}
     guess |= {"top": at[-1][:-1, None], "h": np.diff(grid[0])[:, None]}

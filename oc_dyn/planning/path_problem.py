@@ -21,6 +21,7 @@ from .trajectory import joint_units
 _FASTEST = 1e6  # s' of a duration of 1 that is slow: no limit
 _KEPT = 12  # templates of a robot
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
+_WITHIN_RUBBING = 32  # with Coulomb friction, whose smoothed jump is over within less than an interval
 
 
 class _Template:
@@ -47,8 +48,8 @@ class _Template:
         ocp.limit(-np.inf, ca.vertcat(x[0], middle[0]) / self.top_speed, 1)
         self.rows, self.slopes = {}, {}
         for k in (k for k in task.bounded if k != "v"):
-            for side in ("start", "end") if jumps(task, k) else ("start", "middle"):
-                self._limit(k, side, {"start": x, "middle": middle, "end": after}[side])
+            for side in sides(task, k):
+                self._limit(k, side, {"start": x, "before": x, "middle": middle, "end": after}[side])
         ocp.minimize(terminal=0 * self.x[0])
         ocp.minimize(integral=N * h + 1e-8 * (self.u / top) ** 2)
 
@@ -66,6 +67,14 @@ class _Template:
             value = value + ca.DM(np.eye(len(finite))[:, np.searchsorted(finite, task.rubbing(k))]) @ turning
         lower, upper = task.ends(k)
         ocp.limit(lower, value, upper, name=f"limit of {k}_{side}")
+
+
+def sides(task, quantity):
+    """Where a quantity is held in every interval; "before": at its start, with the friction of joints that turn there
+    as it was before."""
+    if jumps(task, quantity):
+        return "start", "end"
+    return ("start", "middle", *(["before"] if quantity == "tau" and len(task.turns) else []))
 
 
 def jumps(task, quantity):
@@ -87,7 +96,7 @@ class PathProblem:
         unit = task.limits.unit("dtau")[task.rubbing("dtau")].tobytes()
         limited = tuple((k, np.isfinite(task.limits.bounds(k)).tobytes()) for k in task.bounded)
         moves = tuple(bool(v) for v in task.speeds)
-        self.key = (task.continuity, N, limited, task.friction, unit, moves)
+        self.key = (task.continuity, N, limited, task.friction, unit, moves, bool(len(task.turns)))
         made = self.made = self.kept.pop(self.key, None) or _Template(task, N)  # another thread makes its own
         self.ocp, self.x, self.u, self.h, self.gap = made.ocp, made.x, made.u, made.h, made.gap
         self.top_speed, self.rows, self.slopes = made.top_speed, made.rows, made.slopes
@@ -112,13 +121,16 @@ class PathProblem:
         """{symbol: values} of the nodes of a grid."""
         _, places, middles = grid
         task = self.task
-        at = {"start": places, "middle": np.append(middles, 1.0), "end": np.append(places[1:], 1.0)}
+        at = {"start": places, "before": places, "middle": np.append(middles, 1.0), "end": np.append(places[1:], 1.0)}
         speed = np.column_stack([task.speed(at["start"]), task.speed(at["middle"])])
         speed = np.minimum(speed * self.T, _FASTEST)  # it is infinite without limits of v, and where q' = 0
         p = {self.gap: np.append(np.diff(places), 1.0), self.top_speed: speed * margins["speed"][:, None]}
         for (k, side), symbol in self.rows.items():
             where, margin = at[side], margins[k, side]
-            F = task.factors(k, where, before=side == "end") / margin[:, None, :]
+            F = task.factors(k, where, before=side in ("end", "before")) / margin[:, None, :]
+            if side == "before":  # elsewhere it is what holds at the start, which should not be there twice
+                lower, upper = task.ends(k)
+                F[~np.isin(places, task.turns)] *= np.where((lower < 0) & (upper > 0), 0.5, 1.0)
             F = F / (self.T ** _degrees(k, task))[:, None]
             p[symbol] = F.reshape(self.N + 1, -1)
             if (k, side) in self.slopes:
@@ -196,7 +208,7 @@ def _motion(task, t, pieces, status):
 
 def between(task, motion):
     """{"speed" or quantity: (N,) or (N, joints) largest share of its limit in every interval}."""
-    N, m = len(motion.law), _WITHIN + 1
+    N, m = len(motion.law), (_WITHIN_RUBBING if task.coulomb.any() else _WITHIN) + 1
     u = np.linspace(0, 1, m)
     piece = np.repeat(np.arange(N), m)
     law = motion._law(piece, (np.diff(motion.t)[:, None] * u).ravel(), ORDERS)

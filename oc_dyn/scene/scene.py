@@ -1,0 +1,222 @@
+"""od.Scene: shapes on the links of a robot and in the world, and which pairs of them must keep apart.
+
+A scene is a value. `add`, `attach` and the others return a new one; two scenes with the same content are equal, so
+that Functions, plans and stored results that depend on one can be told apart by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..errors import ShapeError, UnknownName
+from ..numbers import are_sane, as_floats
+from ..types import Array, Numbers
+from ..validation import name_of, number
+from .shapes import Shape
+
+PORT = "port"  # as a pose: it comes in at the port `poses` of the Function
+Pose = tuple[tuple[float, ...], ...]  # the first three rows of a homogeneous matrix
+WORLD = None  # as a link
+
+
+@dataclass(frozen=True)
+class Item:
+    """A shape with its name and place. link: name of the link, or of another frame of the robot, that carries it; None
+    for the world. pose: of the shape in that link's frame, or in the root frame; for the world also PORT, or a
+    casadi.Function of the time [s] that gives a (4, 4) matrix. margin [m]: to keep besides the clearance asked for.
+    """
+
+    name: str
+    link: str | None
+    shape: Shape
+    pose: Pose | str | ca.Function
+    margin: float = 0.0
+
+    @property
+    def fixed(self) -> bool:
+        """Whether its pose in the frame that carries it is numbers."""
+        return isinstance(self.pose, tuple)
+
+    @property
+    def matrix(self) -> Array:
+        """Homogeneous matrix (4, 4) of a fixed pose."""
+        return np.vstack([np.array(self.pose, float), [0.0, 0.0, 0.0, 1.0]])
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All that it is, as plain values."""
+        pose = ("function", self.pose.serialize()) if isinstance(self.pose, ca.Function) else self.pose
+        return self.name, self.link, type(self.shape).__name__, repr(self.shape), pose, self.margin
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scene:
+    """Shapes on links and in the world. Start from od.Scene(), Scene.of(robot) or Scene.read(file).
+
+    items: in the order in which they came. left_out: pairs {a, b} of names of shapes, or of links, that do not count.
+    notes: what reading it noticed.
+    """
+
+    items: tuple[Item, ...] = ()
+    left_out: frozenset[frozenset[str]] = frozenset()
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    # -- building ---------------------------------------------------------------------------------------------------
+
+    def add(self, name: str, shape: Shape, pose: Any = None, margin: float = 0.0) -> Scene:
+        """With a shape in the world, at pose (4, 4) in the robot's root frame; None for the identity.
+
+        pose: numbers; od.scene.PORT for one that is given at the port `poses` of Functions, as for an obstacle that is
+        tracked; or a casadi.Function of the time [s], (1, 1) -> (4, 4). margin [m]: kept besides any clearance.
+        Raises ShapeError for a name that is taken, for no shape, and for a matrix that is no pose.
+        """
+        return self._with(_item(self._free(name), None, shape, pose, margin))
+
+    def attach(self, name: str, link: str, shape: Shape, pose: Numbers | None = None, margin: float = 0.0) -> Scene:
+        """With a shape on a link, or on any frame of the robot, at pose (4, 4) in that frame; None for the identity.
+
+        Raises ShapeError as add does. Whether the robot has the link is looked at where scene and robot meet.
+        """
+        return self._with(_item(self._free(name), name_of(f"scene: link of {name!r}", link), shape, pose, margin))
+
+    def attached(self, name: str, link: str, pose: Numbers | None = None) -> Scene:
+        """With the shape of that name moved to a link, as one that was picked up; pose (4, 4) in the link's frame."""
+        old = self[name]
+        link = name_of(f"scene: link of {name!r}", link)
+        return self._replaced(_item(old.name, link, old.shape, pose, old.margin))
+
+    def released(self, name: str, pose: Any = None) -> Scene:
+        """With the shape of that name moved to the world, as one that was put down; pose as for add."""
+        old = self[name]
+        return self._replaced(_item(old.name, None, old.shape, pose, old.margin))
+
+    def without(self, *names: str) -> Scene:
+        """Without the shapes of these names."""
+        for name in names:
+            self[name]
+        return replace(self, items=tuple(x for x in self.items if x.name not in names))
+
+    def leave_out(self, *pairs: Iterable[str]) -> Scene:
+        """With pairs (a, b) of names of shapes, or of links, that may touch: scene.leave_out(("hand", "cup"))."""
+        known = {x.name for x in self.items} | {x.link for x in self.items if x.link is not None}
+        more = []
+        for pair in pairs:
+            names = tuple(pair) if not isinstance(pair, str) else (pair,)
+            if len(names) != 2:
+                raise ShapeError(f"scene: leave_out got {pair!r}, expected pairs of two names, such as ('hand', 'cup')")
+            for name in names:
+                if name not in known:
+                    raise UnknownName("shape or link of the scene", name, sorted(known))
+            more.append(frozenset(names))
+        return replace(self, left_out=self.left_out | frozenset(more))
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Item:
+        for item in self.items:
+            if item.name == name:
+                return item
+        raise UnknownName("shape of the scene", name, [x.name for x in self.items])
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Names of the pairs that count, in order: of shapes on different links, or of one on a link and one in the
+        world, without those left out."""
+        return tuple((a.name, b.name) for a, b in combinations(self.items, 2) if self._counts(a, b))
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """Names of the shapes whose poses come in at the port `poses`, in its order."""
+        return tuple(x.name for x in self.items if isinstance(x.pose, str))
+
+    @property
+    def margins(self) -> Array:
+        """Margins [m] of both shapes of each pair together (pairs,), in the order of `pairs`."""
+        own = {x.name: x.margin for x in self.items}
+        return np.array([own[a] + own[b] for a, b in self.pairs])
+
+    @property
+    def timed(self) -> bool:
+        """Whether a pose is a Function of the time, which comes in at the port `t`."""
+        return any(isinstance(x.pose, ca.Function) for x in self.items)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All that it is, as plain values: equal for equal scenes, in every process."""
+        return tuple(x.key for x in self.items), tuple(sorted(tuple(sorted(x)) for x in self.left_out))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scene) and (self is other or self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        on = sum(x.link is not None for x in self.items)
+        return f"Scene({on} shapes on links, {len(self.items) - on} in the world, {len(self.pairs)} pairs)"
+
+    def __str__(self) -> str:
+        rows = [f"  {x.name}: {x.shape!r} {'in the world' if x.link is None else f'on {x.link}'}" for x in self.items]
+        return "\n".join([repr(self), *rows, *(f"  note: {x}" for x in self.notes)])
+
+    # -- parts ------------------------------------------------------------------------------------------------------
+
+    def _free(self, name: str) -> str:
+        name = name_of("scene: shape", name)
+        if any(x.name == name for x in self.items):
+            raise ShapeError(f"scene: there is a shape {name!r} already; give it another name")
+        return name
+
+    def _with(self, item: Item) -> Scene:
+        return replace(self, items=(*self.items, item))
+
+    def _replaced(self, item: Item) -> Scene:
+        return replace(self, items=tuple(item if x.name == item.name else x for x in self.items))
+
+    def _counts(self, a: Item, b: Item) -> bool:
+        if a.link == b.link:  # on one link, or both in the world
+            return False
+        names = [(x, y) for x in (a.name, a.link) for y in (b.name, b.link)]
+        return not any(frozenset(pair) in self.left_out for pair in names if None not in pair)
+
+
+def _item(name: str, link: str | None, shape: Any, pose: Any, margin: float) -> Item:
+    if not isinstance(shape, Shape):
+        raise ShapeError(f"scene: {name!r} is {shape!r}, expected a shape, such as od.shapes.Sphere(0.1)")
+    margin = number(f"scene: margin of {name!r} [m]", margin)
+    if margin < 0:
+        raise ShapeError(f"scene: margin of {name!r} [m] is {margin:g}, expected at least 0")
+    moving = link is None
+    if moving and isinstance(pose, ca.Function):
+        if (pose.n_in(), pose.n_out()) != (1, 1) or pose.size_in(0) != (1, 1) or pose.size_out(0) != (4, 4):
+            raise ShapeError(f"scene: pose of {name!r} is {pose}, expected a Function of the time, (1, 1) -> (4, 4)")
+        return Item(name, link, shape, pose, margin)
+    if isinstance(pose, str):
+        if not moving or pose != PORT:
+            expected = (
+                f"numbers (4, 4), od.scene.PORT ({PORT!r}) or a Function of the time" if moving else "numbers (4, 4)"
+            )
+            raise ShapeError(f"scene: pose of {name!r} is {pose!r}, expected {expected}")
+        return Item(name, link, shape, pose, margin)
+    return Item(name, link, shape, pose_matrix(f"scene: pose of {name!r}", pose), margin)
+
+
+def pose_matrix(what: str, pose: Any) -> Pose:
+    """The first three rows of a homogeneous matrix, None for the identity. Raises ShapeError, saying what is wrong."""
+    C = np.eye(4) if pose is None else as_floats(what, pose)
+    if C.shape != (4, 4) or not are_sane(C):
+        raise ShapeError(f"{what}: got shape {C.shape}, expected a matrix (4, 4) of finite numbers")
+    R = C[:3, :3]
+    off = max(float(np.abs(R @ R.T - np.eye(3)).max()), float(np.abs(C[3] - [0, 0, 0, 1]).max()))
+    if off > 1e-6 or np.linalg.det(R) < 0:
+        raise ShapeError(f"{what}: {C.tolist()} is no pose: a rotation matrix, a position, and a last row 0 0 0 1")
+    return tuple(tuple(row) for row in C[:3].tolist())
