@@ -53,8 +53,8 @@ class PlanSolver:
 
     def __init__(self, name, outer, inner, hessian, bar, asked=None):
         self.name, self.outer, self.inner, self.hessian, self.bar = name, outer, inner, hessian, bar
-        self.asked = {str(key).removeprefix(f"{name}.") for key in asked or {}}
-        self.iterations, self.status, self.tries = [], None, []
+        self.asked = {str(key).removeprefix(f"{name}."): value for key, value in (asked or {}).items()}
+        self.iterations, self.status, self.tries, self.replaced = [], None, [], False
         self.begun = time.perf_counter()
 
     def becomes_ipopt(self, status, free_time):
@@ -62,7 +62,7 @@ class PlanSolver:
         another = ipopt_instead(self.name, status, self.asked, free_time)
         if another is None:
             return False
-        self.name, (self.outer, self.inner) = "ipopt", another
+        self.name, self.replaced, (self.outer, self.inner) = "ipopt", True, another
         return True
 
     @property
@@ -86,6 +86,7 @@ class PlanSolver:
         self.status, self.seconds_of = found.status, found.seconds
         self.iterations.append(found.iterations)
         what = near or (_SLOW_START if careful else _WARM_START if warm else _START)
+        what, self.replaced = INSTEAD if self.replaced else what, False
         self.tries.append([what, found.status, found.iterations])
         values = found.x
         done = found.success and np.all(np.isfinite(values))
@@ -376,16 +377,17 @@ def _shape(task, settings, kinematic):
 
 
 def _patient_run(task, settings, solver, problem, guess, margins, multipliers):
-    """A run of the solver, and a second one from a slow guess where the first fails though a solution may exist."""
+    """A run of the solver; where that fails though a solution may exist, of ipopt in place of fatrop, and one from a
+    slow guess."""
     try:
         return solver.run(problem, guess, margins, multipliers)
     except SolveError as error:
         if error.status in (None, TIME_LIMIT) or "infeasible" in str(error.status).lower():
             raise
+        if solver.becomes_ipopt(error.status, problem.free_time):
+            return _patient_run(task, settings, solver, problem, guess, margins, None)
         T, derivatives = smooth_motion(task, settings, problem.kinematic, slower=1.5)
         try:
             return solver.run(problem, problem.guess(derivatives, T), margins, careful=True)
         except SolveError as second:
-            if not solver.becomes_ipopt(second.status, problem.free_time):
-                raise second from None
-        return solver.run(problem, guess, margins, near=INSTEAD)
+            raise second from None
