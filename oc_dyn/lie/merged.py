@@ -119,10 +119,12 @@ def _rebuilt(x: _Numbered, expressions: Sequence[ca.SX]) -> list[Any]:
         else:
             made = _binary(kind, made, _get(pool, False, [at[x.right[i]] for i in numbers]))
         pool.set_nz(made, False, ca.Slice(start, start + len(numbers)))
-        for start, i in enumerate(numbers, start):
-            at[i] = start
-        start += 1
+        for k, i in enumerate(numbers):
+            at[i] = start + k
+        start += len(numbers)
     return [
-        ca.SX(e.sparsity(), _get(pool, False, [at[i] for i in numbers])) if numbers else ca.SX(e.sparsity(), ca.SX(0, 1))
+        ca.SX(e.sparsity(), _get(pool, False, [at[i] for i in numbers]))
+        if numbers
+        else ca.SX(e.sparsity(), ca.SX(0, 1))
         for e, numbers in zip(expressions, x.outputs, strict=True)
     ]
