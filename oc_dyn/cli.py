@@ -576,7 +576,10 @@ def _robot(name, lock, floating=False):
     robot = od.robots.by_name(name)
     if floating:
         links, joints, _, fixed = robot.description
-        robot = assemble(robot.name, links, joints, gravity=robot.gravity, floating_base=True, lock=fixed)
+        robot = assemble(
+            robot.name, links, joints, gravity=robot.gravity, floating_base=True, lock=fixed,
+            collisions=robot.collisions,
+        )  # fmt: skip
     return robot.locked(held) if held else robot
 
 

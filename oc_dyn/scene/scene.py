@@ -6,7 +6,7 @@ that Functions, plans and stored results that depend on one can be told apart by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -15,9 +15,11 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, UnknownName
+from ..model.robot import Robot
 from ..numbers import are_sane, as_floats
-from ..types import Array, Numbers
+from ..types import Array, Numbers, StrPath
 from ..validation import name_of, number
+from .of_robot import SAMPLES, shapes_of
 from .shapes import Shape
 
 PORT = "port"  # as a pose: it comes in at the port `poses` of the Function
@@ -66,6 +68,34 @@ class Scene:
     items: tuple[Item, ...] = ()
     left_out: frozenset[frozenset[str]] = frozenset()
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    # -- from a robot -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        srdf: StrPath | bytes | None = None,
+        meshes: str = "hull",
+        seed: int = 0,
+        samples: int = SAMPLES,
+        packages: Mapping[str, StrPath] | None = None,
+    ) -> Scene:
+        """The collision shapes of a robot (`robot.collisions`) on its links.
+
+        srdf: a file, or its text, whose disabled pairs are left out. Left out are also pairs of links with one joint or
+        none between them, those fixed to each other counted as one, and pairs that touch at all of so many `samples`
+        of configurations within the limits of the joints, drawn from `seed`. `scene.notes` lists them.
+        Names are those of the description; without one link, link_1, ...
+        meshes: "hull" takes the convex hull of each, with few vertices and all of the mesh within, "capsule" the
+        smallest capsule found around it, "omit" leaves meshes out; notes tell how far either sticks out. They are read
+        by trimesh: pip install "oc-dyn[meshes]". packages: {name: folder} of package:// paths that are not found in a
+        folder of this name above the robot's file, or in $ROS_PACKAGE_PATH.
+        Raises ModelError that lists all files that cannot be read, FileError for the srdf.
+        """
+        found = shapes_of(robot, srdf, meshes, seed, samples, packages)
+        items = tuple(_item(name, link, shape, pose, 0.0) for name, link, shape, pose in found.placed)
+        return cls(items, frozenset(map(frozenset, found.left_out)), tuple(found.notes))
 
     # -- building ---------------------------------------------------------------------------------------------------
 
