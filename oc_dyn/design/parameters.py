@@ -131,7 +131,7 @@ def changed(robot: Robot, values: Mapping[Parameter, float]) -> Robot:
     new = assemble(
         robot.name, links, joints.values(), gravity=robot.gravity, floating_base=floating, lock=lock, collisions=shapes
     )
-    own = {name: getattr(robot, name) for name in ("report", "velocity_limits", "snap_angles", "folder")}
+    own = {name: getattr(robot, name) for name in ("report", "velocity_limits", "snap_angles", "may_touch", "folder")}
     return replace(new, **own)
 
 

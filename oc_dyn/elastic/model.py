@@ -240,7 +240,7 @@ def rebuilt(
     new = assemble(
         robot.name, links, raw, gravity=robot.gravity, floating_base=floating, lock=held, collisions=robot.collisions
     )
-    own = {name: getattr(robot, name) for name in ("velocity_limits", "report", "snap_angles", "folder")}
+    own = {name: getattr(robot, name) for name in ("velocity_limits", "report", "snap_angles", "may_touch", "folder")}
     return replace(new, **own)
 
 

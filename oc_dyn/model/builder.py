@@ -39,6 +39,7 @@ class RobotBuilder:
         self._links: dict[str, Inertia | None] = {}
         self._joints: dict[str, Joint] = {}
         self._collisions: list[Collision] = []
+        self._may_touch: list[tuple[str, str]] = []
         self._notes: list[str] = []
 
     def add_link(
@@ -202,12 +203,20 @@ class RobotBuilder:
         p, R = _vector(f"{where}: xyz", xyz), self._rotation(f"shape of {link}", rpy, rotation)
         self._collisions.append(Collision(name, link, kind, sizes, pose_rows(R, p), mesh))
 
+    def let_touch(self, first: str, second: str) -> None:
+        """Lets the collision shapes of two links overlap: wide ones of links that cannot meet."""
+        for link in (first, second):
+            if not isinstance(link, str) or not link:
+                self._refuse(f"let_touch: the name of a link is {link!r}, expected text")
+        self._may_touch.append((first, second))
+
     def build(self, floating_base: bool = False, lock: Mapping[str, Numbers] | None = None) -> Robot:
         """The Robot. `floating_base` lets the root link float on a free joint "root_joint"; `lock` {joint: value}
         holds joints at a value. Raises ModelError listing everything wrong with the tree, or the links whose inertia
         makes the mass matrix indefinite; UnknownName for a joint to lock, or the link of a shape, that is not there.
         """
-        strange = [x.link for x in self._collisions if x.link not in self._links]
+        named = [x.link for x in self._collisions] + [link for pair in self._may_touch for link in pair]
+        strange = [link for link in named if link not in self._links]
         if strange:
             raise UnknownName(f"link of {self.name} with a collision shape", strange[0], self._links)
         robot = assemble(
@@ -226,7 +235,8 @@ class RobotBuilder:
         doubts = motion_doubts(robot)
         for some in filter(None, doubts):
             warnings.warn(f"{self.name}: {'; '.join(some)}", ModelWarning, stacklevel=2)
-        return replace(robot, report=(*robot.report, *(text for some in doubts for text in some)))
+        report = (*robot.report, *(text for some in doubts for text in some))
+        return replace(robot, report=report, may_touch=tuple(self._may_touch))
 
     # -- checks -----------------------------------------------------------------------------------------------
 

@@ -133,6 +133,7 @@ class Robot(ReadOnlyArrays):
     report: tuple[str, ...] = ()  # what reading it noticed and assumed
     snap_angles: float = CLEAN  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
     collisions: tuple[Collision, ...] = ()  # shapes on links, in frames of the links as written; od.Scene.of reads them
+    may_touch: tuple[tuple[str, str], ...] = ()  # pairs of links whose shapes the description lets overlap
     folder: str | None = None  # of the file, where relative paths of meshes start; no part of digests
     _made: dict[Any, Any] = field(
         default_factory=dict, init=False, repr=False
@@ -382,9 +383,7 @@ class Robot(ReadOnlyArrays):
             problem = f"{', '.join(again)} is held already, and velocity limits depend on it; start from the free robot"
             raise ModelError(self.name, [problem])
         limits = self.velocity_limits and _held_limits(self, new, joints)
-        return replace(
-            new, velocity_limits=limits, report=self.report, snap_angles=self.snap_angles, folder=self.folder
-        )
+        return replace(new, **{**self._kept(), "velocity_limits": limits})
 
     def with_payload(self, frame: str, inertia: Inertia, name: str = "payload", *, check_inertia: bool = True) -> Robot:
         """The same robot carrying a body: Inertia `inertia`, fixed to the named frame and seen from it, as link `name`.
@@ -447,8 +446,12 @@ class Robot(ReadOnlyArrays):
         new = assemble(
             self.name, links, joints, gravity=self.gravity, floating_base=floating, lock=held, collisions=shapes
         )
-        limits, report, snap = self.velocity_limits, self.report, self.snap_angles
-        return replace(new, velocity_limits=limits, report=report, snap_angles=snap, folder=self.folder)
+        return replace(new, **self._kept())
+
+    def _kept(self) -> dict[str, Any]:
+        """What robots made of this one take from it beyond what assemble is given."""
+        names = "velocity_limits", "report", "snap_angles", "may_touch", "folder"
+        return {name: getattr(self, name) for name in names}
 
     def with_gravity(self, gravity: Numbers) -> Robot:
         """The same robot under another gravity vector (3,) [m/s^2], in the root frame."""

@@ -43,8 +43,7 @@ def _collision(e, link, f):
     parts = {_tag(child): child for child in reversed(list(e.iterchildren(etree.Element)))}
     geometry = parts.get("geometry")
     shapes = [] if geometry is None else list(geometry.iterchildren(etree.Element))
-    if not shapes:
-        f.note(e, f"{who} has no {'<geometry>' if geometry is None else 'shape in its <geometry>'}; {LEFT_OUT}")
+    if not shapes:  # an empty element describes nothing
         return None
     if len(shapes) > 1:
         own.wrong(shapes[1], f"{who}: <geometry> has {len(shapes)} shapes; give each a <collision> of its own")
@@ -52,9 +51,9 @@ def _collision(e, link, f):
     place = etree.Element("collision")
     _origin(place, parts.get("origin"), who, own)
     if own.macro:
-        own.problems.append((own.macro[0], f"{who}: {own.macro[1]} is an unexpanded xacro"))
-    for line, text in own.report:
-        f.report.append((line, text))
+        own.problems.insert(0, (own.macro[0], f"{who}: {own.macro[1]} is an unexpanded xacro"))
+    f.report.extend(own.report)
+    f.warnings.extend(own.warnings)
     if own.problems:
         line, text = own.problems[0]
         more = f" (and {len(own.problems) - 1} more)" if len(own.problems) > 1 else ""
@@ -72,7 +71,8 @@ def _shape(e, who, own):
     if kind == "mesh":
         path = _text(e, "filename") or ""
         if not path.strip() or len(path) > _LONGEST:
-            own.wrong(e, f"{who}: <mesh> has {'no filename' if not path.strip() else 'a filename without end'}")
+            fault = f"a filename longer than {_LONGEST} letters" if path.strip() else "no filename"
+            own.wrong(e, f"{who}: <mesh> has {fault}")
         return kind, tuple(_numbers(e, "scale", who, own, 3, default=[1.0, 1.0, 1.0])), path.strip()
     if kind == "box":
         return kind, _lengths(e, "size", who, own, 3), ""

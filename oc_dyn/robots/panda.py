@@ -90,7 +90,8 @@ def panda(inertias: str = "identified") -> Robot:
     """The Panda arm; q = 0 is the vendor's zero.
 
     Joints panda_joint1 .. 7; links panda_link0 (base) .. panda_link7; frame panda_link8 is the flange, 0.107 m along z
-    of panda_link7. A capsule a link contains it. No friction, no rotor inertia: what the identification found of the latter is in the links.
+    of panda_link7. Every link has a capsule around it. No friction, no rotor inertia: what the identification found of
+    the latter is in the links.
     inertias: "identified", or "vendor": those of the vendor's description, of lighter links; its link 4 has
     moments of inertia that no rigid body has, of which there is no ModelWarning.
     Source: geometry and limits, the vendor's published robot specification of the Panda (FER); masses, centres of mass
@@ -130,5 +131,8 @@ def franka_arm(name: str, inertias: Sequence[Any], limits: Mapping[str, Sequence
         )
     for i, ends in enumerate(CAPSULES):
         b.add_collision(f"{name}_link{i}", **capsule_between(*ends))
+    b.let_touch(
+        f"{name}_link5", f"{name}_link7"
+    )  # as the vendor's hulls do, within its limits of joint6
     b.add_frame(f"{name}_link8", f"{name}_link7", xyz=FLANGE)
     return b.build()

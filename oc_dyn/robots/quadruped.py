@@ -27,7 +27,8 @@ def quadruped() -> Robot:
 
     Legs LF, RF, LH, RH (left and right, front and hind); joints <leg>_haa about x, <leg>_hfe and <leg>_kfe about -y;
     frames <leg>_foot. x ahead, z up. Trunk 50 kg; hip 3 kg, thigh 3.5 kg and 0.35 m, shank 0.9 kg and 0.33 m. Limits:
-    14 rad/s, 150 Nm. Source: build and size of HyQ (Semini et al. 2011); masses, inertias, limits and capsules are ours.
+    14 rad/s, 150 Nm. Source: build and size of HyQ (Semini et al. 2011); masses, inertias, limits and
+    capsules are ours.
     """
     b = RobotBuilder("quadruped")
     b.add_link("trunk", mass=50.0, com=(0.0, 0.0, 0.04), inertia=np.diag([1.5, 8.0, 9.0]))

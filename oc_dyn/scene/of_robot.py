@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -12,15 +13,19 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..model.collision import LEFT_OUT, Collision
 from ..model.robot import Robot, check_robot
+from ..numbers import shortened
 from ..types import StrPath
-from ..validation import count, one_of
+from ..validation import count, one_of, options_of
+from .fitting import capsule_around, excess_of, hull_around
+from .meshes import points_of
 from .sampling import Placed, always_touching, configurations
-from .shapes import KINDS, Capsule, Shape, Sphere
+from .shapes import KINDS, Capsule, Polytope, Shape, Sphere
 from .srdf import disabled_pairs
 
 MESHES = "hull", "capsule", "omit"
 MOST = 2000  # shapes on a robot
 SAMPLES = 300
+VERTICES = 32  # of the hull of a mesh: what a distance costs grows with them, 3 to 7 mm of a link of an arm stick out
 
 
 @dataclass
@@ -29,6 +34,7 @@ class Shapes:
 
     placed: list[Placed] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
+    still: frozenset[str] = frozenset()  # links that do not move
     notes: list[str] = field(default_factory=list)
 
 
@@ -47,12 +53,16 @@ def shapes_of(
     seed = count("Scene.of: seed", seed, most=None)
     if len(robot.collisions) > MOST:
         raise ModelError(robot.name, [f"it has {len(robot.collisions)} collision shapes; a scene holds {MOST} at most"])
+    packages = _packages(packages)
     out = Shapes(notes=[x for x in robot.report if LEFT_OUT in x])
     names = _names(robot)
     problems: list[str] = []
     for name, x in zip(names, robot.collisions, strict=True):
         if x.kind == "mesh":
-            _add_mesh(out, robot, name, x, meshes, packages, problems)
+            try:
+                _add_mesh(out, robot, name, x, meshes, packages)
+            except ModelError as error:
+                problems.append(f"{name}: {error}")
         else:
             out.placed.append((name, x.link, KINDS[x.kind](*x.sizes), x.matrix))
     if problems:
@@ -60,23 +70,25 @@ def shapes_of(
     if not robot.collisions:
         out.notes.append(f"{robot.name} has no collision shapes; attach some: scene.attach(name, link, shape)")
     leave_out(out, robot, srdf, seed, samples)
+    out.still = frozenset(x[1] for x in out.placed if robot.frame(x[1]).body == 0)
     return out
 
 
 def _names(robot: Robot) -> list[str]:
     """Names of the shapes, each once: those of the description, and link, link_1, ... without one. None is that of
     another link, which pairs that are left out may mean."""
-    taken, used, out = set(robot.frames), dict.fromkeys(robot.frames, 0), []
+    taken, numbered, out = set(robot.frames), dict.fromkeys(robot.frames, -1), []
     for x in robot.collisions:
-        base = x.name or x.link
-        if base == x.link and not used[base]:
-            used[base], name = 1, base
+        name = base = x.name or x.link
+        number = numbered.get(base, 0)
+        if base == x.link and number < 0:  # the first one of its link
+            number = 0
         else:
-            name, k = base, used.get(base, 0)
+            number = max(number, 0)
             while name in taken:
-                k = k + 1 if base != x.link or k else 1
-                name = f"{base}_{k}"
-            used[base] = k
+                number += 1
+                name = f"{base}_{number}"
+        numbered[base] = number
         taken.add(name)
         out.append(name)
     return out
@@ -91,12 +103,16 @@ def leave_out(out: Shapes, robot: Robot, srdf: Any, seed: int, samples: int) -> 
     pairs = list(combinations(links, 2))
     near = _adjacent(robot, pairs)
     _note(out, "adjacent links, or fixed to each other", near)
-    left = [pair for pair in pairs if pair not in set(near)]
+    left = _without(pairs, near)
+    described = set(map(frozenset, robot.may_touch))
+    let = [pair for pair in left if frozenset(pair) in described]
+    _note(out, "allowed to touch by the robot", let)
+    left = _without(left, let)
     if srdf is not None:
         named, notes = disabled_pairs(srdf, robot, left)
         out.notes.extend(notes)
         _note(out, "left out by the srdf", named)
-        left = [pair for pair in left if pair not in set(named)]
+        left = _without(left, named)
     if samples and robot.nq:
         q = configurations(robot, samples, seed)
         _note(
@@ -128,17 +144,45 @@ def _adjacent(robot: Robot, pairs: list[tuple[str, str]]) -> list[tuple[str, str
     return out
 
 
+def _without(pairs: list[tuple[str, str]], some: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    gone = set(some)
+    return [pair for pair in pairs if pair not in gone]
+
+
 def _note(out: Shapes, why: str, pairs: list[tuple[str, str]]) -> None:
     out.left_out.extend(pairs)
     if pairs:
         out.notes.append(f"{len(pairs)} pairs do not count, {why}: {', '.join(f'{a} - {b}' for a, b in pairs)}")
 
 
-def _add_mesh(out: Shapes, robot: Robot, name: str, x: Collision, meshes: str, packages: Any, problems: list[str]) -> None:
+def _packages(given: Any) -> dict[str, StrPath]:
+    given = options_of("Scene.of: packages", given)
+    for name, folder in given.items():
+        if not isinstance(folder, (str, os.PathLike)):
+            raise ShapeError(f"Scene.of: packages: {name!r} is {shortened(folder)}, expected a folder")
+    return given
+
+
+def _add_mesh(out: Shapes, robot: Robot, name: str, x: Collision, meshes: str, packages: Any) -> None:
+    """Add the shape around a mesh to `out`; ModelError where it cannot be read."""
     if meshes == "omit":
         out.notes.append(f"{name}: the mesh {x.mesh!r} is left out")
+        return
+    points = points_of(x, robot.folder, packages)
+    if meshes == "hull":
+        corners, excess = hull_around(points, VERTICES)
+        out.placed.append((name, x.link, Polytope(corners.tolist()), x.matrix))
+        told = f"a hull of {len(corners)} vertices"
+        if not excess:
+            return
     else:
-        problems.append(f"{name}: the mesh {x.mesh!r} cannot be read; meshes='omit' leaves it out")
+        radius, length, T = capsule_around(points)
+        excess = excess_of(radius, length, T, points)
+        out.placed.append((name, x.link, Capsule(radius, length), x.matrix @ T))
+        told = f"a capsule of radius {radius:.4g} m and length {length:.4g} m"
+    out.notes.append(
+        f"{name}: {told} contains the mesh and sticks out of its convex hull by {1e3 * excess:.2g} mm at most"
+    )
 
 
 def _distance(a: Shape, A: Any, b: Shape, B: Any) -> float:

@@ -62,12 +62,14 @@ class Scene:
     """Shapes on links and in the world. Start from od.Scene(), Scene.of(robot) or Scene.read(file).
 
     items: in the order in which they came. left_out: pairs {a, b} of names of shapes, or of links, that do not count.
-    notes: what reading it noticed.
+    notes: what reading it noticed. still: links that do not move, whose distances to what is fixed in the world no
+    motion changes: such pairs do not count.
     """
 
     items: tuple[Item, ...] = ()
     left_out: frozenset[frozenset[str]] = frozenset()
     notes: tuple[str, ...] = field(default=(), compare=False)
+    still: frozenset[str] = frozenset()
 
     # -- from a robot -----------------------------------------------------------------------------------------------
 
@@ -95,7 +97,7 @@ class Scene:
         """
         found = shapes_of(robot, srdf, meshes, seed, samples, packages)
         items = tuple(_item(name, link, shape, pose, 0.0) for name, link, shape, pose in found.placed)
-        return cls(items, frozenset(map(frozenset, found.left_out)), tuple(found.notes))
+        return cls(items, frozenset(map(frozenset, found.left_out)), tuple(found.notes), found.still)
 
     # -- building ---------------------------------------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class Scene:
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Names of the pairs that count, in order: of shapes on different links, or of one on a link and one in the
-        world, without those left out."""
+        world, without those left out and those that are always as far apart."""
         return tuple((a.name, b.name) for a, b in combinations(self.items, 2) if self._counts(a, b))
 
     @property
@@ -182,7 +184,8 @@ class Scene:
     @property
     def key(self) -> tuple[Any, ...]:
         """All that it is, as plain values: equal for equal scenes, in every process."""
-        return tuple(x.key for x in self.items), tuple(sorted(tuple(sorted(x)) for x in self.left_out))
+        left_out = tuple(sorted(tuple(sorted(x)) for x in self.left_out))
+        return tuple(x.key for x in self.items), left_out, tuple(sorted(self.still))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scene) and (self is other or self.key == other.key)
@@ -214,6 +217,10 @@ class Scene:
 
     def _counts(self, a: Item, b: Item) -> bool:
         if a.link == b.link:  # on one link, or both in the world
+            return False
+        if (a.link in self.still and b.link is None and b.fixed) or (
+            b.link in self.still and a.link is None and a.fixed
+        ):
             return False
         names = [(x, y) for x in (a.name, a.link) for y in (b.name, b.link)]
         return not any(frozenset(pair) in self.left_out for pair in names if None not in pair)

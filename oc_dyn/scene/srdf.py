@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import FileError, ModelError
+from ..errors import FileError, ModelError, ShapeError
 from ..model.robot import Robot
 from ..model.xml_read import read_xml
+from ..numbers import shortened
 
 MOST = 100_000  # elements that are read
 
@@ -62,6 +64,8 @@ def disabled_pairs(
 
 
 def _read(srdf: Any) -> tuple[str, Any, int]:
+    if not isinstance(srdf, (str, bytes, os.PathLike)):
+        raise ShapeError(f"Scene.of: srdf is {shortened(srdf)}, expected a path or the text of an SRDF")
     try:
         source, _, root, offset = read_xml(srdf, "SRDF")
     except ModelError as error:
