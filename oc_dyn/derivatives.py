@@ -119,7 +119,7 @@ def analytic(
 ) -> ca.Function:
     """`base`, a Function of the quantity, with its registered partials, adjoint and Lagrangian Hessian attached.
 
-    make: od.function. Ports that those do not know, as w_ext, are differentiated by AD.
+    make: od.function. Ports that those do not differentiate by, as w_ext, are differentiated by AD.
     Raises ModelError for robots whose q is not on a vector space, OrderError where a derivative is not registered.
     """
     _require_vector_space(robot, quantity)
@@ -131,7 +131,7 @@ def analytic(
     by_name = dict(zip(names, symbols, strict=True))
     columns = [ca.vec(x) for x in symbols]
     values = [ca.SX(y) for y in base.call(symbols)]
-    known = [n for n in names if n in H.name_in() and not n.endswith("w_ext")]
+    known = [n for n in names if f"adj_{n}" in A.name_out()]
     others = [n for n in names if n not in known]
     partials = J(**{n: by_name[n] for n in J.name_in()})
     jacobian = {}

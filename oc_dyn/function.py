@@ -83,7 +83,8 @@ def function(
             robot, quantity, order=order, method=method, name=name, derivatives="ad", normalize=False, cache=cache,
             **options,
         )  # fmt: skip
-        kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction")}
+        kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction", "scene")}
+        kept |= {"method": chosen.name} if record.own_derivatives else {}
         return analytic(cast(Robot, robot), quantity, order, plain, kept, function)
 
     def with_twin() -> RobotFunction:
@@ -123,7 +124,7 @@ def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     except UnknownName:
         able = ", ".join(x for x in quantities() if f"{x}_lagrangian_hessian" in quantities())
         raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {able}") from None
-    other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction")]
+    other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction", "scene")]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
 

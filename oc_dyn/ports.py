@@ -51,6 +51,8 @@ COUNTED = {  # what sizes count, for od.describe
     "nv": "velocities, robot.nv",
     "bodies": "moving bodies, robot.bodies",
     "prescribed": "velocities of the prescribed joints",
+    "pairs": "pairs of shapes that must keep apart, scene.pairs",
+    "moving": "shapes whose poses are given, scene.moving",
 }
 
 

@@ -101,6 +101,7 @@ class Quantity:
     of: str = "robot"
     admit: Callable[[Any], Any] | None = None
     solves: Callable[[Any, dict[str, Any]], Any] | None = None
+    own_derivatives: bool = False  # whether each method has derivatives of its own: they differ by more than rounding
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
     equation: str = ""
     notes: tuple[str, ...] = ()

@@ -1,5 +1,8 @@
 """Scenes: convex shapes on links and in the world, and the distances between them."""
 
+from . import quantities  # registers the quantities
+from . import distances  # the methods
+from . import by_ad
 from .scene import PORT as PORT
 from .scene import Item as Item
 from .scene import Scene as Scene
