@@ -46,14 +46,15 @@ def humanoid(floating_base: bool = False) -> Robot:
     chest: dict[str, Any] = {"mass": 40.5, "com": (0.01, 0.0, 0.15), "inertia": np.diag([0.9, 0.8, 0.4])}
     b.add_body("chest", "revolute", "pelvis", axis=_Z, xyz=(0, 0, 0.2), **chest)
     for link, capsules in _TRUNK.items():
-        for *ends, part in capsules:
-            b.add_collision(link, name=part, **capsule_between(*ends))
+        for start, end, radius, part in capsules:
+            b.add_collision(link, name=part, **capsule_between(start, end, radius))
     for side, sign in (("left", 1), ("right", -1)):
         _limb(b, f"{side}_leg", "pelvis", (0, 0.1 * sign, 0), _LEG)
         _limb(b, f"{side}_arm", "chest", (0, 0.2 * sign, 0.3), _ARM)
         for limb, links in _LIMBS.items():
-            for k, (*ends, part) in links.items():
-                b.add_collision(f"{side}_{limb}{k}", name=f"{side}_{part}", **capsule_between(*ends))
+            for k, (start, end, radius, part) in links.items():
+                capsule = capsule_between(start, end, radius)
+                b.add_collision(f"{side}_{limb}{k}", name=f"{side}_{part}", **capsule)
     return b.build(floating_base=floating_base)
 
 

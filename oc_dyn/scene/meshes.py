@@ -56,10 +56,11 @@ def _parsed(path: Path, data: bytes) -> Array:
     if path.suffix.lower() == ".dae":
         _need_collada(path)
     try:
-        loaded: Any = trimesh.load(
+        read: Any = trimesh.load
+        loaded: Any = read(
             io.BytesIO(data), file_type=path.suffix.lower()[1:], process=False, skip_materials=True
         )
-        meshes = loaded.dump() if isinstance(loaded, trimesh.Scene) else [loaded]
+        meshes = loaded.dump() if hasattr(loaded, "dump") else [loaded]
         points = [np.asarray(m.vertices, float).reshape(-1, 3) for m in meshes]
     except Exception as error:  # of each format its own
         raise FileError(path, [f"not a mesh that can be read: {type(error).__name__}: {error}"[:300]]) from None

@@ -14,9 +14,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import ShapeError, UnknownName
+from ..errors import FileError, ShapeError, UnknownName
 from ..model.robot import Robot
-from ..numbers import are_sane, as_floats
+from ..numbers import are_sane, as_floats, shortened
 from ..types import Array, Numbers, StrPath
 from ..validation import name_of, number
 from .of_robot import SAMPLES, shapes_of
@@ -99,6 +99,39 @@ class Scene:
         items = tuple(_item(name, link, shape, pose, 0.0) for name, link, shape, pose in found.placed)
         return cls(items, frozenset(map(frozenset, found.left_out)), tuple(found.notes), found.still)
 
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def read(cls, file: StrPath) -> Scene:
+        """The scene of a YAML file; docs/scenes.md says what it may hold.
+
+        Raises FileError that lists all that is wrong, with line and key, what was got and expected; OSError.
+        """
+        from .scene_file import read_parts  # YAML is needed here alone
+
+        parts = read_parts(file)
+        items, problems = [], []
+        for name, link, shape, pose, margin in parts.shapes:
+            try:
+                items.append(_item(name, link, shape, pose, margin))
+            except ShapeError as error:
+                problems.append(str(error))
+        if problems:
+            raise FileError(str(file), problems)
+        pairs = frozenset(map(frozenset, parts.left_out))
+        return cls(tuple(items), pairs, tuple(parts.notes), frozenset(parts.still))
+
+    def write(self, file: StrPath) -> None:
+        """Write it as a YAML file, in one step, with all digits: Scene.read gives an equal one.
+
+        Raises ShapeError where a pose is a Function of the time.
+        """
+        from .scene_file import Parts, write_parts
+
+        shapes = [(x.name, x.link, x.shape, x.matrix if x.fixed else x.pose, x.margin) for x in self.items]
+        pairs = sorted((min(pair), max(pair)) for pair in self.left_out)
+        write_parts(file, Parts(shapes, pairs, sorted(self.still), list(self.notes)))
+
     # -- building ---------------------------------------------------------------------------------------------------
 
     def add(self, name: str, shape: Shape, pose: Any = None, margin: float = 0.0) -> Scene:
@@ -127,6 +160,19 @@ class Scene:
         """With the shape of that name moved to the world, as one that was put down; pose as for add."""
         old = self[name]
         return self._replaced(_item(old.name, None, old.shape, pose, old.margin))
+
+    def join(self, other: Scene) -> Scene:
+        """With all shapes of another scene, and what it leaves out: Scene.of(robot).join(Scene.read("table.yaml")).
+
+        Raises ShapeError for a name that both have.
+        """
+        if not isinstance(other, Scene):
+            raise ShapeError(f"scene: join got {shortened(other)}, expected a Scene")
+        both = sorted({x.name for x in self.items} & {x.name for x in other.items})
+        if both:
+            raise ShapeError(f"scene: both scenes have a shape {both[0]!r}; give one another name")
+        items, notes = (*self.items, *other.items), (*self.notes, *other.notes)
+        return Scene(items, self.left_out | other.left_out, notes, self.still | other.still)
 
     def without(self, *names: str) -> Scene:
         """Without the shapes of these names."""
