@@ -95,7 +95,7 @@ class Reader:
 
     def number(self, node: Any, key: str, expected: str = "a finite number") -> float | None:
         """A finite number, None where it is none."""
-        plain = isinstance(node, yaml.ScalarNode) and node.style is None and node.tag in _PLAIN
+        plain = isinstance(node, yaml.ScalarNode) and not node.style and node.tag in _PLAIN  # no quotes
         if plain and len(node.value) < 400 and _NUMBER.fullmatch(node.value):
             value = float(node.value)
             if math.isfinite(value) and abs(value) < HUGE:
