@@ -28,7 +28,6 @@ from ..lie.quick import dot, quick
 from ..working_axes.assembly import assembled
 from ..working_axes.rotations import cross
 
-
 TINY = 1e-13  # [m^2] of the determinant of D
 
 

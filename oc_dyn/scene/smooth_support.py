@@ -1,16 +1,16 @@
 """Distances of any two convex shapes, smooth and never above the true ones, by smoothed support functions.
 
-For a unit vector n from a to b, the gap between the planes across n that touch a and b is a lower bound of their distance,
-and the largest one is the distance; below 0, the least overlap of all n is the depth of penetration. So
+For a unit vector n from a to b, the gap between the planes across n that touch a and b is a lower bound of their
+distance, and the largest one is the distance; below 0, the least overlap of all n is the depth of penetration. So
 
     d = max over unit n of  n . (c_b - c_a) - h_a(n) - h_b(-n),      h(n) = max n . (x - c) over a shape
 
-Support functions of most shapes are sums of norms, which are made smooth from above: |y| becomes sqrt(|y|^2 + s^2), so
-that d cannot grow. The sums of norms are maximised by Newton steps that carry the multipliers y / |y| of the norms along
-while s falls from the size of the shape to its last value; plain Newton steps would need small falls.
+Support functions of most shapes are sums of norms, which are made smooth from above: |y| becomes sqrt(|y|^2 + s^2),
+so that d cannot grow. Newton steps look for n while s falls from the size of the shape to its last value, and carry the
+multipliers y / |y| of the norms along: plain ones would need many more.
 
 Source: Gilbert and Foo 1990, Computing the Distance between General Convex Objects, for d; Andersen, Christiansen,
-Conn, Overton 2000, An Efficient Primal-Dual Interior-Point Method for Minimizing a Sum of Euclidean Norms, for the steps.
+Conn, Overton 2000, An Efficient Primal-Dual Interior-Point Method for Minimizing a Sum of Euclidean Norms.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Norm:
 class Corners:
     """max of V n over the rows of V (k, 3) as a term of a support function; size, last: as of Norm.
 
-    Smoothed, it is the largest sum of p_i (V n)_i + t log p_i over p_i > 0 of sum 1, p = t / (root - V n), s = k t, plus
-    a constant by which it is not below the maximum: `shift`, which is also how far above it is at most.
+    Smoothed, it is the largest sum of p_i (V n)_i + t log p_i over p_i > 0 of sum 1, p = t / (root - V n), s = k t,
+    plus a constant by which it is not below the maximum: `shift`, which is also how far above it is at most.
     """
 
     size: float
@@ -76,7 +76,7 @@ class Corners:
     last: float = SMOOTHING / 10
 
     def shift(self, s):
-        """[m]"""
+        """How far [m] above the maximum it is at most where s [m] smooths it."""
         count = self.V.shape[0]
         return s / count * (count - 1 + count * log(2 * self.size * count / s + count))
 
