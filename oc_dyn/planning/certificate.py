@@ -61,13 +61,12 @@ def certify(motion: Any, scene: Scene, clearance: float = 0.0, tolerance: float 
     moving = PairsInMotion(robot, scene)
     search = _Search(moving.pairs, asked, tolerance)
     length = np.diff(motion.t)
-    piece, middle, h = np.arange(len(length)), length / 2, length / 2
-    work = piece, middle, h, np.ones((len(piece), len(moving.pairs)), int)
+    work: Any = np.arange(len(length)), length / 2, length / 2, np.ones((len(length), len(moving.pairs)), int)
     while len(work[0]) and moving.pairs:
-        rest, (piece, middle, h, waits) = ([x[part] for x in work] for part in (slice(-_BLOCK), slice(-_BLOCK, None)))
+        rest, (piece, middle, h, waits) = [x[:-_BLOCK] for x in work], (x[-_BLOCK:] for x in work)
         at = motion.t[piece] + middle
         tree = moving.tree(ranges(piece, middle, h), at, h)
-        final = search.looked_at > _MOST or bool(h.max() < _SHORTEST * motion.duration)
+        final = (h < _SHORTEST * motion.duration) | (search.looked_at > _MOST)
         waits = search.settle(tree, at, h, waits, final)
         work = tuple(map(np.concatenate, zip(rest, _parted(piece, middle, h, waits), strict=True)))
     return search.result(moving.notes + notes)
@@ -90,8 +89,9 @@ class _Search:
         self.certified, self.deeper = np.full(len(pairs), np.inf), np.zeros(len(pairs), int)
         self.met, self.time = (np.full(len(pairs), np.inf) for _ in range(2))
 
-    def settle(self, tree: Tree, at: Array, h: Array, waits: Indices, final: bool) -> Indices:
-        """(K, P) in how many parts to look at intervals again, 0 where bounds tell enough or this look is final."""
+    def settle(self, tree: Tree, at: Array, h: Array, waits: Indices, final: Any) -> Indices:
+        """(K, P) in how many parts to look at intervals again, 0 where bounds tell enough or this look is
+        `final` (K,)."""
         placed: dict[Any, Any] = {}
         for pair in self.pairs:
             for member in (pair.a, pair.b):
@@ -105,7 +105,7 @@ class _Search:
             rows = np.flatnonzero(waits[:, p])
             if rows.size:
                 A, B = (placed[x.name, pair.on].rows(rows) for x in (pair.a, pair.b))
-                out[rows, p] = self._look(p, A, B, at[rows], h[rows], final)
+                out[rows, p] = self._look(p, A, B, at[rows], h[rows], final[rows])
         return out
 
     def _start(self, placed: Any, at: Array) -> None:
@@ -123,7 +123,7 @@ class _Search:
         """(K,) gap of balls that hold the shapes, less the margin; -infinity for a half-space."""
         return np.linalg.norm(B.p - A.p, axis=1) - pair.a.radius - pair.b.radius - pair.margin
 
-    def _look(self, p: int, A: ShapeMotion, B: ShapeMotion, at: Array, h: Array, final: bool) -> Indices:
+    def _look(self, p: int, A: ShapeMotion, B: ShapeMotion, at: Array, h: Array, final: Any) -> Indices:
         """(K,) in how many parts to look at intervals of a pair again."""
         pair, parts = self.pairs[p], np.zeros(len(h), int)
         with np.errstate(invalid="ignore"):
@@ -140,8 +140,7 @@ class _Search:
             again = (lower[near] < wanted) & (loss > _NO_GAIN * self.tolerance)
             parts[near] = np.where(again, np.ceil(np.clip(more, 2, _PARTS)), 0)
         self.deeper[p] += self.met[p] < min(self.asked, -pair.margin)
-        if final or self.deeper[p] > _DEEPER:
-            parts[:] = 0
+        parts[final | (self.deeper[p] > _DEEPER)] = 0
         self.certified[p] = min(self.certified[p], lower[parts == 0].min(initial=np.inf))
         return parts
 
@@ -159,7 +158,8 @@ class _Search:
         if is_round(a) and is_round(b):
             d, n = between_segments(a, A, b, B)
         else:
-            d, n, *_ = separation(a, _pose(A), b, _pose(B))
+            found, n, *_ = separation(a, _pose(A), b, _pose(B))
+            d = np.asarray(found)
         k = int(np.argmin(d))
         if d[k] - margin < self.met[p]:
             self.met[p], self.time[p] = float(d[k]) - margin, float(at[k])

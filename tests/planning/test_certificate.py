@@ -277,7 +277,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("name", ["stop", *(pytest.param(x, marks=pytest.mark.slow) for x in PATHS if x != "stop")])
 def test_motions_along_paths(two, name):
     path, options = PATHS[name]
     motion = od.plan_along_path(two, path, nodes=12, continuity=2, **options)
@@ -349,7 +349,7 @@ def test_a_scene_without_pairs():
     assert "no pairs" in str(found)
 
 
-# -- refusals -----------------------------------------------------------------------------------------------------------
+# -- refusals ---------------------------------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_certified_is_refused():

@@ -43,7 +43,8 @@ class Planted:
 
     def _plant(self, rng, kind):
         """Put an obstacle in the way; False where it would hit elsewhere, too, or for longer."""
-        self.frame, self.own, self.probe = self.robot.bodies[-1].name, rng.uniform(-0.1, 0.1, 3), 10 ** rng.uniform(-4, -2)
+        self.frame, self.own = self.robot.bodies[-1].name, rng.uniform(-0.1, 0.1, 3)
+        self.probe = 10 ** rng.uniform(-4, -2)  # its radius
         # in the middle between the samples that are taken every ms
         self.time = 1e-3 * (rng.integers(50, 1450) + 0.5)
         x0, v = self._way([self.time - 1e-6, self.time, self.time + 1e-6])[1], self._velocity(self.time)
@@ -58,8 +59,8 @@ class Planted:
             thick = lasting * speed - 2 * self.probe
             if thick <= 1e-5:
                 return False
-            self.depth, self.shape, at = thick / 2 + self.probe, Box(0.02, 0.02, thick), x0
-            C = place(at, np.column_stack([u, w, along]) * [1, 1, np.sign(np.linalg.det(np.column_stack([u, w, along])))])
+            self.depth, self.shape = thick / 2 + self.probe, Box(0.02, 0.02, thick)
+            C = place(x0, np.column_stack([u, w, along]))
         else:
             R = 10 ** rng.uniform(-4, -2)
             both = R + self.probe
@@ -68,7 +69,7 @@ class Planted:
             self.depth = both - np.sqrt(both**2 - (lasting * speed / 2) ** 2)
             self.shape = Capsule(R, 0.03) if "rod" in kind else Sphere(R)
             C = place(x0 + (both - self.depth) * u, np.column_stack([u, along, w]))
-            C[:3, 1] *= np.sign(np.linalg.det(C[:3, :3]))
+        C[:3, 0] *= np.sign(np.linalg.det(C[:3, :3]))  # the shapes are symmetric
         self.place, self.drift = C, drift
         scene = od.Scene().attach("probe", self.frame, Sphere(self.probe), place(self.own))
         self.scene = scene.add("obstacle", self.shape, self._pose())
@@ -126,7 +127,7 @@ def assert_found(planted):
     return found
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 3, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_collision_between_samples_is_found(seed):
     assert_found(Planted(seed))
 
@@ -142,6 +143,7 @@ def test_all_of_fifty_collisions_shorter_than_2_ms_are_found():
         depth.append(planted.depth)
         missed += planted.by_samples >= 0
     print(f"found 50 of 50; samples every ms miss {missed}")
-    print(f"lasting {1e3 * min(lasting):.3g} to {1e3 * max(lasting):.3g} ms, deep {min(depth):.2g} to {max(depth):.2g} m")
+    print(f"lasting {1e3 * min(lasting):.3g} to {1e3 * max(lasting):.3g} ms")
+    print(f"deep {min(depth):.2g} to {max(depth):.2g} m")
     print(f"intervals looked at: {min(looks)} to {max(looks)}")
     assert missed > 10
