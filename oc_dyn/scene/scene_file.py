@@ -174,6 +174,13 @@ def _matrix(r: Reader, key: str, node: Any) -> Any:
 
 def write_parts(path: StrPath, parts: Parts) -> None:
     """Write a scene file in one step. Raises ShapeError for a pose that is a Function of the time."""
+    for text in (*(x for row in parts.shapes for x in row[:2] if x), *parts.still, *parts.notes):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ShapeError(
+                f"scene: {text!r} has the character {text[error.start]!r}, which no file can hold"
+            ) from None
     shapes: dict[str, Any] = {}
     for name, link, shape, pose, margin in parts.shapes:
         entry: dict[str, Any] = {_NAMES[type(shape)]: _sizes(shape)}
