@@ -201,8 +201,22 @@ def write_parts(path: StrPath, parts: Parts) -> None:
     content |= {"left_out": [list(x) for x in parts.left_out]} if parts.left_out else {}
     content |= {"still": list(parts.still)} if parts.still else {}
     content |= {"notes": list(parts.notes)} if parts.notes else {}
-    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=10**6, allow_unicode=True)
+    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**6, allow_unicode=True)
     write_text(path, text)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Plain values, without anchors; texts with characters that do not print, some of which YAML folds, are escaped."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 def _sizes(shape: Shape) -> Any:
