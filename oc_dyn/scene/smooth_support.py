@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from ..errors import ShapeError
 from ..lie.quick import dot, quick
+from .closed_forms import closed_form
 from .contacts import Contact, general_second
 from .placed import Placed
 from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Sphere
@@ -29,7 +29,7 @@ SMOOTHING = 1e-3  # last s, in sizes of the shapes
 ROUNDEST = 1e-2  # of ellipsoids: least by largest semi-axis from which they are as good as smooth themselves
 EXACT = 1e-7  # their last s
 STEPS = 14
-LAST = 3  # of them with the last s
+LAST = 4  # of them with the last s
 LEAST = 1e-7  # [m] of gap and curvature together
 _ROOT = 4
 _KEPT = 0.1
@@ -100,15 +100,14 @@ class Corners:
 
 
 def smooth_support(a, b):
-    """Contact of two Placed shapes, and whether they changed places in it: never, here.
+    """Contact of two Placed shapes, and whether they changed places in it.
 
     d is not above the distance, and below it by bound(a.shape) + bound(b.shape) at most. It is twice differentiable but
     where shapes overlap so far that another way out becomes the shortest: n is then that of a local optimum.
-    Raises ShapeError for half-spaces, which have closed forms with all others.
+    Half-spaces have their closed forms.
     """
-    for p in (a, b):
-        if isinstance(p.shape, HalfSpace):
-            raise ShapeError(f"distances: smooth_support cannot do {p.name!r}, a HalfSpace, which has no centre")
+    if isinstance(a.shape, HalfSpace) or isinstance(b.shape, HalfSpace):
+        return closed_form(a, b)
     first, second = _terms(a, 1), _terms(b, -1)
     c = quick(second[0] - first[0])
     terms = [*first[1], *second[1]]
