@@ -83,7 +83,9 @@ def test_shapes_are_those_of_functions(quantity):
                     assert {n: size(x, sizes) for n, (x, _) in shown[1].items()} == {
                         n: f.size_out(n) for n in f.name_out()
                     }
-                assert not re.search("nq|nv|bodies|prescribed|pairs", " ".join(x for p in numeric for x, _ in p.values()))
+                assert not re.search(
+                    "nq|nv|bodies|prescribed|pairs", " ".join(x for p in numeric for x, _ in p.values())
+                )
 
 
 @pytest.mark.sample(4)
