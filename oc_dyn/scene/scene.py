@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, UnknownName
+from ..model.robot import Robot
 from ..numbers import are_sane, as_floats
 from ..types import Array, Numbers
 from ..validation import name_of, number
@@ -60,12 +61,13 @@ class Scene:
     """Shapes on links and in the world. Start from od.Scene(), Scene.of(robot) or Scene.read(file).
 
     items: in the order in which they came. left_out: pairs {a, b} of names of shapes, or of links, that do not count.
-    notes: what reading it noticed.
+    notes: what reading it noticed. robot: that it was read from, if any, which is no part of what it is equal to.
     """
 
     items: tuple[Item, ...] = ()
     left_out: frozenset[frozenset[str]] = frozenset()
     notes: tuple[str, ...] = field(default=(), compare=False)
+    robot: Robot | None = field(default=None, compare=False)
 
     # -- building ---------------------------------------------------------------------------------------------------
 
