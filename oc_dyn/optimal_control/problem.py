@@ -32,8 +32,8 @@ from ..interrupts import deadline
 from ..kinematics.contact import contact_points
 from ..model.joints import GROUPS
 from ..model.robot import Robot, check_robot
-from ..scene import Scene
 from ..numbers import as_floats, shortened
+from ..scene import Scene
 from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
 from ..validation import check_within, count, flag, name_of, numbers, one_of, options_of
