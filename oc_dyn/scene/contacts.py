@@ -29,6 +29,9 @@ from ..working_axes.assembly import assembled
 from ..working_axes.rotations import cross
 
 
+TINY = 1e-13  # [m^2] of the determinant of D
+
+
 @dataclass(frozen=True, eq=False)
 class Contact:
     """The nearest points of a pair. d (1,); n (3,) from a to b; point_a, point_b (3,) on the surfaces; x (3,) the point
@@ -68,7 +71,8 @@ def general_second(n, gap, r_a, r_b):
         e = tangents(n)
         ra, rb = (_across(e, r) for r in (r_a, r_b))
         (a, b), (_, c) = [[ra[i][j] + rb[i][j] + (gap if i == j else 0) for j in range(2)] for i in range(2)]
-        scale = 1 / (a * c - b * b)
+        det = a * c - b * b
+        scale = 1 / ca.if_else(ca.fabs(det) > TINY, det, TINY)  # where D is 0, as of corners that meet
         inverse = (c * scale, -b * scale, a * scale)
         across = [[rb[i][j] + (gap if i == j else 0) for j in range(2)] for i in range(2)]
 

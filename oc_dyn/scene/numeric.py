@@ -1,0 +1,282 @@
+"""Distances of shapes as numbers, exact to 1e-10, for one pose or many at once.
+
+The same maximum over unit normals as in `smooth_support`, with so little smoothing at the end that it is below rounding of
+lengths. It certifies itself: the support functions at n, which are exact, give a lower bound of the distance, and the
+points on the shapes an upper one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..numbers import are_sane, as_floats
+from ..types import Array, Numbers
+from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shape, Sphere
+
+_LAST = 1e-11  # last smoothing, in sizes of the shapes
+_STEPS, _MORE = 34, 8  # Newton steps, of them with the last smoothing
+_AGAIN = 0.05  # smoothing, in sizes, from which steps start again where shapes overlap
+_LEAST = 1e-12
+_SHARE, _KEPT, _ROOT = 0.9, 0.1, 6  # as in smooth_support
+
+
+def separation(
+    shape_a: Shape, pose_a: Numbers, shape_b: Shape, pose_b: Numbers
+) -> tuple[Array | float, Array, Array, Array]:
+    """(d, n, p_a, p_b): distance [m] of two shapes, unit vector n from a to b, and nearest points, in the common frame.
+
+    pose_a, pose_b: homogeneous matrices (4, 4) of the shapes, or (k, 4, 4) of many; then d is (k,) and the others (k, 3).
+    d is a lower bound of the distance in any case, by the support functions at n, and exact to 1e-10 of the size of the
+    shapes where they are apart. d < 0: minus the depth of penetration, from several directions, the best of which may
+    not be the best of all where shapes overlap far; p_a, p_b are then the deepest points.
+    Raises ShapeError for two half-spaces, and for matrices of another shape or with numbers that are not finite.
+    """
+    A, B = (_pose(f"separation: pose_{x}", pose) for x, pose in (("a", pose_a), ("b", pose_b)))
+    single = A.ndim == B.ndim == 2
+    A, B = (np.atleast_3d(x.reshape(-1, 4, 4)) for x in (A, B))
+    count = max(len(A), len(B))
+    if len(A) not in (1, count) or len(B) not in (1, count):
+        raise ShapeError(f"separation: got {len(A)} poses of a and {len(B)} of b, expected as many, or one")
+    A, B = (np.broadcast_to(x, (count, 4, 4)) for x in (A, B))
+    if isinstance(shape_a, HalfSpace) and isinstance(shape_b, HalfSpace):
+        raise ShapeError("separation: two half-spaces have no distance")
+    if isinstance(shape_a, HalfSpace):
+        n, x = _against_plane(shape_b, B, shape_a, A)
+        d, n, p_b, p_a = *n, x[0], x[1]
+        n = -n
+    elif isinstance(shape_b, HalfSpace):
+        n, x = _against_plane(shape_a, A, shape_b, B)
+        d, n, p_a, p_b = *n, x[0], x[1]
+    else:
+        d, n, p_a, p_b = _between(shape_a, A, shape_b, B)
+    return (float(d[0]), n[0], p_a[0], p_b[0]) if single else (d, n, p_a, p_b)
+
+
+def support(shape: Shape, poses: Array, n: Array) -> tuple[Array, Array]:
+    """(h, x): max n . x over the shape at poses (k, 4, 4) for directions n (k, 3), and a point x (k, 3) that has it.
+
+    Exact. Raises ShapeError for a half-space.
+    """
+    R, c = poses[:, :3, :3], poses[:, :3, 3]
+    m = np.einsum("kji,kj->ki", R, n)
+    x = c + np.einsum("kij,kj->ki", R, _farthest(shape, m))
+    return np.einsum("ki,ki->k", n, x), x
+
+
+def _farthest(shape: Shape, m: Array) -> Array:
+    """(k, 3) points of the shape in its frame that are farthest along m (k, 3)."""
+    sign = np.where(m < 0, -1.0, 1.0)
+    length = np.linalg.norm(m, axis=1, keepdims=True)
+    if isinstance(shape, Sphere):
+        return shape.radius * m / np.maximum(length, 1e-300)
+    if isinstance(shape, Capsule):
+        return shape.radius * m / np.maximum(length, 1e-300) + sign * [0, 0, shape.length / 2]
+    if isinstance(shape, Box):
+        return sign * [shape.x / 2, shape.y / 2, shape.z / 2]
+    if isinstance(shape, Cylinder):
+        across = m * [1, 1, 0]
+        size = np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-300)
+        return shape.radius * across / size + sign * [0, 0, shape.length / 2]
+    if isinstance(shape, Ellipsoid):
+        y = m * [shape.a, shape.b, shape.c]
+        return y * [shape.a, shape.b, shape.c] / np.maximum(np.linalg.norm(y, axis=1, keepdims=True), 1e-300)
+    if isinstance(shape, Polytope):
+        return shape.points[np.argmax(m @ shape.points.T, axis=1)]
+    raise ShapeError(f"support: {shape!r} has no support function that is finite in all directions")
+
+
+def _pose(what: str, pose: Numbers) -> Array:
+    C = as_floats(what, pose)
+    if C.shape[-2:] != (4, 4) or C.ndim not in (2, 3) or not are_sane(C):
+        raise ShapeError(f"{what}: got shape {C.shape}, expected finite numbers (4, 4), or (k, 4, 4)")
+    return C
+
+
+def _against_plane(shape: Shape, A: Array, plane: HalfSpace, B: Array) -> Any:
+    """((d, n), (p, point of the plane)) of a shape and a half-space; n from the shape to the plane."""
+    n = -B[:, :3, :3] @ np.array(plane.normal)
+    h, x = support(shape, A, n)
+    d = np.einsum("ki,ki->k", n, B[:, :3, 3]) - plane.offset - h
+    return (d, n), (x, x + d[:, None] * n)
+
+
+# -- maximum over n ------------------------------------------------------------------------------------------------
+
+
+def _between(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
+    problem = _Problem(a, A, b, B)
+    square = np.linalg.norm(problem.c, axis=1)
+    start = np.where(square[:, None] > 1e-9, problem.c / np.maximum(square, 1e-300)[:, None], [0.48, 0.6, 0.64])
+    n, points = problem.maximised(start, 1.0)
+    d = problem.value(n)
+    deep = np.flatnonzero(d < 0)
+    if len(deep) and problem.terms:
+        few = _Problem(a, A[deep], b, B[deep])
+        for start in _starts(few):
+            other, others = few.maximised(start, _AGAIN)
+            value = few.value(other)
+            better = value > d[deep] + 1e-13
+            k = deep[better]
+            d[k], n[k] = value[better], other[better]
+            for x, y in zip(points, others, strict=True):
+                x[k] = y[better]
+    return d, n, points[0] + _ball(a) * n, points[1] - _ball(b) * n
+
+
+def _starts(problem: _Problem) -> Any:
+    """Directions from which the depth of penetration is looked for: axes of both shapes, their products, and others."""
+    RA, RB = problem.A[:, :3, :3], problem.B[:, :3, :3]
+    axes = [R[:, :, k] for R in (RA, RB) for k in range(3)]
+    axes += [np.cross(RA[:, :, i], RB[:, :, j]) for i in range(3) for j in range(3)]
+    rng = np.random.default_rng(0)
+    free = any(isinstance(x, Polytope) for x in (problem.a, problem.b))
+    axes += [np.broadcast_to(x, problem.c.shape) for x in rng.normal(size=(24 if free else 4, 3))]
+    for x in axes:
+        size = np.linalg.norm(x, axis=1, keepdims=True)
+        n = np.where(size > 1e-6, x / np.maximum(size, 1e-300), [0.48, 0.6, 0.64])
+        n = np.where(np.einsum("ki,ki->k", n, problem.c)[:, None] < 0, -n, n)
+        yield n
+        if free:
+            yield -n
+
+
+@dataclass
+class _Term:
+    """A term of a support function: |M n|, or max of M n; M (k, rows, 3) in the common frame."""
+
+    size: float
+    M: Array
+    corners: bool
+    owner: int  # 0 of a, 1 of b
+
+    def at(self, n: Array, s: float, dual: Array | None) -> tuple[Array, Array, Any]:
+        """(gradient (k, 3), Hessian (k, 3, 3), function of a step that gives the multipliers), smoothed by s [m]."""
+        y = np.einsum("kgi,ki->kg", self.M, n)
+        if self.corners:
+            return self._corners(y, s, dual)
+        size = np.sqrt((y * y).sum(axis=1, keepdims=True) + s * s)
+        unit = y / size
+        L = unit if dual is None else dual
+        inner = np.eye(y.shape[1]) - 0.5 * (L[:, :, None] * unit[:, None] + unit[:, :, None] * L[:, None])
+        H = np.swapaxes(self.M, 1, 2) @ inner @ self.M / size[:, :, None]
+
+        def renewed(z: Array) -> Array:
+            dy = np.einsum("kgi,ki->kg", self.M, z)
+            new = (y + dy - L * (unit * dy).sum(axis=1, keepdims=True)) / size
+            return new / np.maximum(1, np.linalg.norm(new, axis=1, keepdims=True))
+
+        return np.einsum("kgi,kg->ki", self.M, unit), H, renewed
+
+    def _corners(self, y: Array, s: float, dual: Array | None) -> tuple[Array, Array, Any]:
+        t = s / y.shape[1]
+        h = y.max(axis=1, keepdims=True) + t
+        for _ in range(_ROOT):
+            shares = t / (h - y)
+            total = shares.sum(axis=1, keepdims=True)
+            h = h + total * (total - 1) * t / (shares * shares).sum(axis=1, keepdims=True)
+        slack = h - y
+        shares = t / slack
+        L = shares if dual is None else dual
+        weights = L / slack
+        total = weights.sum(axis=1)
+        middle = np.einsum("kg,kgi->ki", weights, self.M) / total[:, None]
+        V = self.M - middle[:, None]
+        H = np.einsum("kg,kgi,kgj->kij", weights, V, V)
+
+        def renewed(z: Array) -> Array:
+            return np.maximum(shares + weights * np.einsum("kgi,ki->kg", V, z), _KEPT * L)
+
+        return np.einsum("kg,kgi->ki", shares, self.M), H, renewed
+
+
+class _Problem:
+    """Two shapes at k poses each: n . c minus the support functions about their centres."""
+
+    def __init__(self, a: Shape, A: Array, b: Shape, B: Array) -> None:
+        self.a, self.A, self.b, self.B = a, A, b, B
+        self.centre_a, terms_a = _terms(a, A, 1.0, 0)
+        self.centre_b, terms_b = _terms(b, B, -1.0, 1)
+        self.c, self.terms = self.centre_b - self.centre_a, [*terms_a, *terms_b]
+
+    def value(self, n: Array) -> Array:
+        """(k,) lower bounds of the distances, exact support functions at n (k, 3)."""
+        low, high = support(self.b, self.B, -n)[1], support(self.a, self.A, n)[1]
+        return np.einsum("ki,ki->k", n, low - high)
+
+    def maximised(self, n: Array, first: float) -> tuple[Array, tuple[Array, Array]]:
+        """n (k, 3) of a maximum, and the points of the shapes without their balls; smoothing starts at `first`."""
+        duals: list[Array | None] = [None] * len(self.terms)
+        for k in range(_STEPS + 1):
+            share = min(1.0, k / (_STEPS - _MORE))
+            s = first * (_LAST / first) ** share
+            found = [x.at(n, s * x.size, dual) for x, dual in zip(self.terms, duals, strict=True)]
+            points = self.centre_a + self._sum(found, 0), self.centre_b - self._sum(found, 1)
+            if k == _STEPS or not self.terms:
+                return n, points
+            g = points[1] - points[0]
+            z = _step(sum((H for _, H, _ in found), np.zeros((len(n), 3, 3))), g, n)
+            duals = [renewed(z) for _, _, renewed in found]
+            n = n + z
+            n = n / np.linalg.norm(n, axis=1, keepdims=True)
+        raise AssertionError
+
+    def _sum(self, found: Any, owner: int) -> Array:
+        """(k, 3) gradients of the terms of one shape together."""
+        own = [point for (point, _, _), x in zip(found, self.terms, strict=True) if x.owner == owner]
+        return sum(own, np.zeros_like(self.c))
+
+
+def _step(K: Array, g: Array, n: Array) -> Array:
+    """Newton step across n, as smooth_support has it, in the plane across n."""
+    helper = np.where(np.abs(n[:, :1]) < 0.6, [[1.0, 0, 0]], [[0, 1.0, 0]])
+    e1 = np.cross(n, helper)
+    e1 = e1 / np.linalg.norm(e1, axis=1, keepdims=True)
+    E = np.stack([e1, np.cross(n, e1)], axis=2)  # (k, 3, 2)
+    k = np.swapaxes(E, 1, 2) @ K @ E
+    gap = np.einsum("ki,ki->k", n, g)
+    half, b = (k[:, 0, 0] + k[:, 1, 1]) / 2, k[:, 0, 1]
+    least = half - np.hypot((k[:, 0, 0] - k[:, 1, 1]) / 2, b)
+    gap = np.maximum(gap, _LEAST - _SHARE * np.maximum(least, 0))
+    a, c = k[:, 0, 0] + gap, k[:, 1, 1] + gap
+    r = np.einsum("kia,ki->ka", E, g)
+    det = a * c - b * b
+    det = np.where(np.abs(det) > 1e-300, det, 1e-300)
+    z = np.stack([c * r[:, 0] - b * r[:, 1], a * r[:, 1] - b * r[:, 0]], axis=1) / det[:, None]
+    z = np.einsum("kia,ka->ki", E, z)
+    return z / np.maximum(1, np.linalg.norm(z, axis=1, keepdims=True))
+
+
+def _ball(shape: Shape) -> float:
+    return shape.radius if isinstance(shape, (Sphere, Capsule)) else 0.0
+
+
+def _terms(shape: Shape, poses: Array, sign: float, owner: int) -> tuple[Array, list[_Term]]:
+    """(centres (k, 3), terms of h(sign n) about them)."""
+    R, c = poses[:, :3, :3], poses[:, :3, 3]
+    if isinstance(shape, Polytope):
+        points = shape.points
+        middle = (points.max(axis=0) + points.min(axis=0)) / 2
+        V = points - middle
+        size = float(np.linalg.norm(V, axis=1).max())
+        M = sign * np.einsum("kij,gj->kgi", R, V)
+        return c + R @ middle, [_Term(size, M, True, owner)] if size else []
+    axes: list[dict[int, float]] = []
+    if isinstance(shape, Capsule):
+        axes = [{2: shape.length / 2}]
+    elif isinstance(shape, Box):
+        axes = [{0: shape.x / 2}, {1: shape.y / 2}, {2: shape.z / 2}]
+    elif isinstance(shape, Cylinder):
+        axes = [{0: shape.radius, 1: shape.radius}, {2: shape.length / 2}]
+    elif isinstance(shape, Ellipsoid):
+        axes = [{0: shape.a, 1: shape.b, 2: shape.c}]
+    terms = []
+    for scales in axes:
+        size = max(scales.values())
+        if size:
+            M = np.stack([sign * x * R[:, :, k] for k, x in scales.items() if x], axis=1)
+            terms.append(_Term(size, M, False, owner))
+    return np.array(c), terms
