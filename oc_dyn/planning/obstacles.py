@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LimitError, ShapeError
+from ..errors import LimitError, ModelError, ShapeError
 from ..function import function
 from ..model.robot import Robot
 from ..numbers import shortened
@@ -15,10 +15,14 @@ from ..scene import Scene
 from ..text import terminal
 from ..types import Array, Numbers
 from ..validation import number
+from .certificate import certify
+from .clearance import Clearance
+from .trajectory import Motion
 
 SPARE = 1e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
 ROUNDING = 1e-7  # [m]
 _SHOWN = 3  # pairs in a message
+_DENSE = 2001  # samples of a motion that cannot be certified
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,3 +105,31 @@ def obstacles_of(what: str, robot: Robot, scene: Any, clearance: Any, timed: boo
         )
     function(robot, "distances", scene=scene)  # raises for links that there are not
     return Obstacles(robot, scene, clearance)
+
+
+@dataclass(frozen=True)
+class Along:
+    """What a whole motion keeps. missing (P,) [m]: by how much each pair is nearer than wanted somewhere, at `time`
+    (P,), as proven; below 0 where it is not. proof: the Clearance, None where there is none."""
+
+    missing: Array
+    time: Array
+    proof: Clearance | None
+
+    @property
+    def short(self) -> Any:
+        """(P,) the pairs that are too near."""
+        return self.missing > 0
+
+
+def along(around: Obstacles, motion: Motion, spare: float = 0.0) -> Along:
+    """What a motion keeps, proven where the joints allow that, else looked at densely. spare [m]: asked besides."""
+    try:
+        proof = certify(motion, around.scene, around.clearance + spare)
+    except ModelError:  # a joint whose speed has no bound
+        times = np.linspace(motion.t[0], motion.t[-1], _DENSE)
+        missing = around.missing(motion.sample(times).q, times)
+        at = np.argmax(missing, axis=0)
+        return Along(missing.max(axis=0) + spare, times[at], None)
+    bounds = np.array([around.clearance + spare - x.certified for x in proof.pairs])
+    return Along(bounds, np.array([x.time for x in proof.pairs]), proof)
