@@ -8,7 +8,6 @@ import casadi as ca
 import numpy as np
 
 from ..function import function
-from ..model.robot import Robot
 from ..optimal_control.avoid import distances
 from ..types import Array
 from .obstacles import Obstacles

@@ -88,9 +88,9 @@ def pose_path(
             _check_range(robot, frame, made, check)
             return np.array(way), at, DEGREE
         points = 2 * points - 1
+        if freed is not None:
+            freed.refuse(points)
         if points > _MOST:
-            if freed is not None:
-                freed.refuse()
             raise LimitError(
                 f"pose_path: with {len(way)} way points {frame!r} is still {error:.3g} off the path, tolerance "
                 f"{tolerance:.3g}; is the path smooth?"

@@ -21,6 +21,8 @@ DEGREE = 7  # of the splines
 
 _ROUGH = 1e-6  # weight of squared fourth derivatives by s against first ones: bends go over about a tenth of the path
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
+_ADVICE = "move the poses, or start elsewhere"
+_MOST = 49  # way points that are searched for at once
 _HELD = 1e3  # weight of the start against what it was
 
 
@@ -47,7 +49,7 @@ class Freed:
             if found is not None:
                 self.last = spline(found, at, DEGREE)
                 return found
-        raise LimitError(f"pose_path: no way points keep the clearance: {self.told()}; move the poses, or start elsewhere")
+        raise LimitError(f"pose_path: no way points keep the clearance: {self.told()}; {_ADVICE}")
 
     def kept(self, made: Spline) -> bool:
         """Whether a spline keeps the clearance; what it lacks is asked for besides, next time."""
@@ -67,10 +69,10 @@ class Freed:
         d = self.around.wanted[k] - self.found.missing[k]
         return f"{a} and {b} {_apart(d)}, {self.around.wanted[k]:.4g} m wanted, at s = {self.found.time[k]:.4g}"
 
-    def refuse(self) -> None:
-        """LimitError where the last spline does not keep the clearance."""
-        if self.found is not None and self.found.short.any():
-            raise LimitError(f"pose_path: {self.told()}; move the poses, or start elsewhere")
+    def refuse(self, points: int) -> None:
+        """LimitError before a search for more way points than is worth it."""
+        if self.moves and points > _MOST:
+            raise LimitError(f"pose_path: no smooth path keeps the clearance: {self.told()}; {_ADVICE}")
 
     def _refuse_ends(self, way: Array) -> None:
         """LimitError for a start in collision that leaves no freedom."""
