@@ -576,7 +576,11 @@ def _robot(name, lock, floating=False):
     robot = od.robots.by_name(name)
     if floating:
         links, joints, _, fixed = robot.description
-        robot = assemble(robot.name, links, joints, gravity=robot.gravity, floating_base=True, lock=fixed)
+        shapes, touching = robot.collisions, robot.may_touch
+        robot = assemble(
+            robot.name, links, joints, gravity=robot.gravity, floating_base=True, lock=fixed, collisions=shapes
+        )
+        robot = replace(robot, may_touch=touching)
     return robot.locked(held) if held else robot
 
 

@@ -3,7 +3,8 @@
 Values count by type and content, functions by their code, constants, closure, defaults, the object they are bound to
 and the globals that their code names, all the way down. What belongs to Python or to an installed package counts by
 name and version, what belongs to this package by name: version() tells its states apart. Private attributes count;
-what an object keeps only to be faster (_made) does not, nor do seconds that computing a Trajectory took. Addresses, the
+what an object keeps only to be faster (_made) does not, nor do seconds that computing a Trajectory took, nor the
+folder that a robot was read from. Addresses, the
 order of sets, files and lines of code have no part in it.
 """
 
@@ -549,6 +550,8 @@ def _lasting(state, kind):
         if state["robot"] is not None:
             del state["_torques"]
         state["info"] = {k: y for k, y in state["info"].items() if k != "seconds"}
+    if kind.__name__ == "Robot":  # the place of its file, wherever that was copied to
+        state = {k: y for k, y in state.items() if k != "folder"}
     if kind.__name__ == "Solution":
         state = {k: y for k, y in state.items() if k != "seconds"}
     return state

@@ -127,8 +127,12 @@ def changed(robot: Robot, values: Mapping[Parameter, float]) -> Robot:
             links[link] = (links[link] or Inertia.zero()) + from_parameters(value**k * rates)
     for name, tilt in tilts.items():
         joints[name] = replace(joints[name], axis=tilt @ joints[name].axis)
-    new = assemble(robot.name, links, joints.values(), gravity=robot.gravity, floating_base=floating, lock=lock)
-    return replace(new, report=robot.report, velocity_limits=robot.velocity_limits, snap_angles=robot.snap_angles)
+    shapes = robot.collisions
+    new = assemble(
+        robot.name, links, joints.values(), gravity=robot.gravity, floating_base=floating, lock=lock, collisions=shapes
+    )
+    own = {name: getattr(robot, name) for name in ("report", "velocity_limits", "snap_angles", "may_touch", "folder")}
+    return replace(new, **own)
 
 
 def displacement(twist: Numbers) -> tuple[Array, Array]:

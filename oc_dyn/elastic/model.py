@@ -237,8 +237,11 @@ def rebuilt(
         return robot
     links = {name: x and _times(mass_of.get(name, 1.0), x) for name, x in links.items()}
     raw = tuple(replace(j, armature=armature[j.name]) if j.name in armature else j for j in raw)
-    new = assemble(robot.name, links, raw, gravity=robot.gravity, floating_base=floating, lock=held)
-    return replace(new, velocity_limits=robot.velocity_limits, report=robot.report, snap_angles=robot.snap_angles)
+    new = assemble(
+        robot.name, links, raw, gravity=robot.gravity, floating_base=floating, lock=held, collisions=robot.collisions
+    )
+    own = {name: getattr(robot, name) for name in ("velocity_limits", "report", "snap_angles", "may_touch", "folder")}
+    return replace(new, **own)
 
 
 def _times(factor: float, inertia: Inertia) -> Inertia:

@@ -10,12 +10,13 @@ from typing import Any, NoReturn
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError, ModelWarning, ShapeError
+from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
 from ..lie import so3
 from ..numbers import HUGE, are_sane, as_floats
 from ..types import Array, Numbers
 from . import joints as jt
 from .check import definite_problems, motion_doubts
+from .collision import Collision, checked_shape, pose_rows
 from .inertia import Inertia, unphysical
 from .robot import Joint, Mimic, Robot, assemble
 
@@ -37,6 +38,8 @@ class RobotBuilder:
         self.gravity = _vector(f"{self.name}: gravity", gravity)
         self._links: dict[str, Inertia | None] = {}
         self._joints: dict[str, Joint] = {}
+        self._collisions: list[Collision] = []
+        self._may_touch: list[tuple[str, str]] = []
         self._notes: list[str] = []
 
     def add_link(
@@ -174,11 +177,48 @@ class RobotBuilder:
         """A named frame fixed to link `parent`: a link without mass on a fixed joint called "<name>_fixed"."""
         self.add_body(name, "fixed", parent, joint=f"{name}_fixed", xyz=xyz, rpy=rpy, rotation=rotation)
 
+    def add_collision(
+        self,
+        link: str,
+        shape: Any,
+        *,
+        xyz: Numbers = (0.0, 0.0, 0.0),
+        rpy: Numbers | None = None,
+        rotation: Numbers | None = None,
+        name: str = "",
+    ) -> None:
+        """A collision shape on link `link`, placed in its frame: xyz (3,) [m], and rpy (3,) [rad] or rotation (3, 3).
+
+        shape: a Sphere, Box, Cylinder, Capsule or Ellipsoid of od.shapes; or its kind and sizes [m], as ("capsule",
+        0.05, 0.3), radius and length; or ("mesh", "file.stl"), with three scales behind if there are any.
+        name: of the shape, without one it is called after the link. Dynamics do not depend on it; od.Scene.of reads it.
+        Raises: ShapeError for what is no such shape or pose, ModelError for names that are none.
+        """
+        if not isinstance(link, str) or not link:
+            self._refuse(f"the link of a collision shape is {link!r}, expected its name")
+        if not isinstance(name, str):
+            self._refuse(f"link {link!r}: the name of a collision shape is {name!r}, expected text")
+        where = f"{self.name}: link {link!r}: collision shape"
+        kind, sizes, mesh = checked_shape(where, shape)
+        p, R = _vector(f"{where}: xyz", xyz), self._rotation(f"shape of {link}", rpy, rotation)
+        self._collisions.append(Collision(name, link, kind, sizes, pose_rows(R, p), mesh))
+
+    def let_touch(self, first: str, second: str) -> None:
+        """Lets the collision shapes of two links overlap: wide ones of links that cannot meet."""
+        for link in (first, second):
+            if not isinstance(link, str) or not link:
+                self._refuse(f"let_touch: the name of a link is {link!r}, expected text")
+        self._may_touch.append((first, second))
+
     def build(self, floating_base: bool = False, lock: Mapping[str, Numbers] | None = None) -> Robot:
         """The Robot. `floating_base` lets the root link float on a free joint "root_joint"; `lock` {joint: value}
         holds joints at a value. Raises ModelError listing everything wrong with the tree, or the links whose inertia
-        makes the mass matrix indefinite; UnknownName for a joint to lock that is not there.
+        makes the mass matrix indefinite; UnknownName for a joint to lock, or the link of a shape, that is not there.
         """
+        named = [x.link for x in self._collisions] + [link for pair in self._may_touch for link in pair]
+        strange = [link for link in named if link not in self._links]
+        if strange:
+            raise UnknownName(f"link of {self.name} with a collision shape", strange[0], self._links)
         robot = assemble(
             self.name,
             dict(self._links),
@@ -187,6 +227,7 @@ class RobotBuilder:
             floating_base=floating_base,
             lock=lock,
             report=self._notes,
+            collisions=self._collisions,
         )
         problems = definite_problems(robot) if self.check_inertia else []
         if problems:
@@ -194,7 +235,8 @@ class RobotBuilder:
         doubts = motion_doubts(robot)
         for some in filter(None, doubts):
             warnings.warn(f"{self.name}: {'; '.join(some)}", ModelWarning, stacklevel=2)
-        return replace(robot, report=(*robot.report, *(text for some in doubts for text in some)))
+        report = (*robot.report, *(text for some in doubts for text in some))
+        return replace(robot, report=report, may_touch=tuple(self._may_touch))
 
     # -- checks -----------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from . import joints as jt
 from .cache import cached
 from .canonical import CLEAN
 from .check import definite_problems, tree_problems
+from .collision import Collision
 from .inertia import PARAMETERS, Inertia, ReadOnlyArrays, unphysical
 from .quaternions import check_quaternions, check_rotation, normalized, quaternions
 from .robot_function import RobotFunction
@@ -131,6 +132,9 @@ class Robot(ReadOnlyArrays):
     velocity_limits: VelocityLimits | None = None  # q -> (lower, upper), where they depend on the position
     report: tuple[str, ...] = ()  # what reading it noticed and assumed
     snap_angles: float = CLEAN  # rotation entries this close to 0 or 1 are taken as exact by the canonical form
+    collisions: tuple[Collision, ...] = ()  # shapes on links, in frames of the links as written; od.Scene.of reads them
+    may_touch: tuple[tuple[str, str], ...] = ()  # pairs of links whose shapes the description lets overlap
+    folder: str | None = None  # of the file, where relative paths of meshes start; no part of digests
     _made: dict[Any, Any] = field(
         default_factory=dict, init=False, repr=False
     )  # canonical form and Functions made of it
@@ -370,13 +374,16 @@ class Robot(ReadOnlyArrays):
         """
         links, raw, floating, held = self.description
         joints = _checked_lock(joints)
-        new = assemble(self.name, links, raw, gravity=self.gravity, floating_base=floating, lock={**held, **joints})
+        lock = {**held, **joints}
+        new = assemble(
+            self.name, links, raw, gravity=self.gravity, floating_base=floating, lock=lock, collisions=self.collisions
+        )
         again = [repr(name) for name in joints if name in held]
         if again and self.velocity_limits:
             problem = f"{', '.join(again)} is held already, and velocity limits depend on it; start from the free robot"
             raise ModelError(self.name, [problem])
         limits = self.velocity_limits and _held_limits(self, new, joints)
-        return replace(new, velocity_limits=limits, report=self.report, snap_angles=self.snap_angles)
+        return replace(new, **{**self._kept(), "velocity_limits": limits})
 
     def with_payload(self, frame: str, inertia: Inertia, name: str = "payload", *, check_inertia: bool = True) -> Robot:
         """The same robot carrying a body: Inertia `inertia`, fixed to the named frame and seen from it, as link `name`.
@@ -435,9 +442,16 @@ class Robot(ReadOnlyArrays):
     def _assembled(
         self, links: dict[str, Inertia | None], joints: Iterable[Joint], floating: bool, held: dict[str, Any]
     ) -> Robot:
-        new = assemble(self.name, links, joints, gravity=self.gravity, floating_base=floating, lock=held)
-        limits, report, snap = self.velocity_limits, self.report, self.snap_angles
-        return replace(new, velocity_limits=limits, report=report, snap_angles=snap)
+        shapes = [x for x in self.collisions if x.link in links]
+        new = assemble(
+            self.name, links, joints, gravity=self.gravity, floating_base=floating, lock=held, collisions=shapes
+        )
+        return replace(new, **self._kept())
+
+    def _kept(self) -> dict[str, Any]:
+        """What robots made of this one take from it beyond what assemble is given."""
+        names = "velocity_limits", "report", "snap_angles", "may_touch", "folder"
+        return {name: getattr(self, name) for name in names}
 
     def with_gravity(self, gravity: Numbers) -> Robot:
         """The same robot under another gravity vector (3,) [m/s^2], in the root frame."""
@@ -526,6 +540,7 @@ def assemble(
     lock: Mapping[str, Numbers] | None = None,
     source: str | None = None,
     report: Iterable[str] = (),
+    collisions: Iterable[Collision] = (),
 ) -> Robot:
     """Robot from links {name: Inertia or None} and joints (iterable of Joint), in any order.
 
@@ -569,6 +584,7 @@ def assemble(
         description=(dict(links), raw, floating_base, lock),
         base_parts=tree.base_parts,
         report=tuple(report),
+        collisions=tuple(collisions),
     )
     return replace(robot, report=(*robot.report, *_notes_on_followers(robot)))
 

@@ -21,7 +21,8 @@ from .check import definite_problems, joint_problems, motion_doubts, tree_proble
 from .inertia import Inertia
 from .robot import Joint, Mimic, Robot, assemble, checked_tolerance
 from .xml_clean import Finding, Findings, clean
-from .xml_read import read_xml
+from .xml_collisions import collisions
+from .xml_read import folder_of, read_xml
 
 _KIND = {"floating": "free"}  # all other types are called as in joints.py
 _SUBJECT = re.compile(r"""(link|joint) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
@@ -37,7 +38,7 @@ def load_urdf(
     snap_angles: float = CLEAN,
     check_inertia: bool = True,
 ) -> Robot:
-    """Robot of a URDF file; meshes, sensors, transmissions and unknown tags are not looked at.
+    """Robot of a URDF file; sensors, transmissions and unknown tags are not looked at, and no file of a mesh is opened.
 
     path_or_xml: path (str, Path) or XML itself (str, bytes), in any encoding it declares.
     floating_base: puts a free joint above the root link; the root's mass then counts.
@@ -52,21 +53,23 @@ def load_urdf(
     Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that
     the file does not give are infinite, a lone lower or upper makes the other 0; acceleration, jerk, effort_rate on
-    <limit> and armature on <dynamics> are read, too. A missing axis is x. `robot.report` tells all that was
-    assumed or looks wrong.
+    <limit> and armature on <dynamics> are read, too. A missing axis is x. `robot.collisions` are the shapes of
+    <collision>; those that cannot be used are left out. `robot.report` tells all that was assumed or looks wrong.
 
     Raises FileNotFoundError; ModelError with every problem found, its line, element and attribute, and for links whose
     negative principal moments make the mass matrix indefinite; UnknownName for a joint to lock. Warns (ModelWarning)
     of missing limits and limits of 0, of joints that move no inertia, of inertias that no body has, of an inertia
-    without mass or a mass without inertia, and of tags and attributes that look misspelt.
+    without mass or a mass without inertia, of collision shapes that are left out, and of tags and attributes that look
+    misspelt.
     Source: URDF specification (wiki.ros.org/urdf/XML), version 1.2 included.
     """
     snap_angles = checked_tolerance("load_urdf: snap_angles", snap_angles)
     source, stem, root, offset = read_xml(path_or_xml)
     found = Findings(strict, offset, check_inertia)
     name, links, joints, lines = _parts(source, stem, root, found)
+    shapes = collisions(root, found)
     robot = assemble(
-        name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source,
+        name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source, collisions=shapes,
         report=[_sentence(p) for p in sorted(found.report, key=lambda p: p[0] or 0)],
     )  # fmt: skip
     wrong = definite_problems(robot) if check_inertia else []
@@ -80,8 +83,8 @@ def load_urdf(
     if near and snap_angles <= CLEAN:
         hint = f"angles written with few digits at {', '.join(near)}; snap_angles=1e-5 would take them as exact"
         robot = replace(robot, report=(*robot.report, hint))
-    robot = replace(robot, snap_angles=snap_angles)
-    told = [found.unphysical if check_inertia else [], *doubts]
+    robot = replace(robot, snap_angles=snap_angles, folder=folder_of(path_or_xml))
+    told = [found.unphysical if check_inertia else [], found.shapes, *doubts]
     for p in [*found.warnings, *(_joined(some) for some in told if some)]:
         warnings.warn(f"{source}: {_sentence(p)}", ModelWarning, stacklevel=2)
     return robot

@@ -1,8 +1,8 @@
 """A URDF document checked and reduced to what dynamics needs.
 
 Out comes a plain document without optional parts: every link, its inertia, every joint with its origin and, where it
-moves along one coordinate, axis, limits and dynamics. Shapes, sensors, transmissions and all tags nobody knows are
-gone. Everything wrong is noted with its line and reading goes on, so that one error can list it all.
+moves along one coordinate, axis, limits and dynamics. Shapes (xml_collisions.py), sensors, transmissions and all tags
+nobody knows are gone. Everything wrong is noted with its line and reading goes on, so that one error can list it all.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Findings:
         self.strict, self.offset, self.check_inertia = strict, offset, check_inertia
         self.problems, self.warnings, self.report = [], [], []
         self.unphysical = []  # of the report: inertias that no real body has, one warning for all
+        self.shapes = []  # of the report: collision shapes that are left out, one warning for all
         self.complete = True  # every joint knows its links, so that the tree can be judged
         self.macro = None  # the first trace of xacro
         self._near = {}

@@ -20,14 +20,15 @@ _DECLARATION = re.compile(rb"""\A<\?xml\s(?:[^>]{0,80}?encoding\s*=\s*["']([\w.-
 _BLANK = " \t\r\n\ufeff"
 
 
-def read_xml(path_or_xml):
+def read_xml(path_or_xml, kind="URDF"):
     """(source, stem, root, offset): its name for messages, a name for the robot, the root element, and how many
     lines come before the first one the parser saw.
 
-    path_or_xml: path (str, Path) or XML (str, bytes); a str whose first character is "<" is XML.
+    path_or_xml: path (str, Path) or XML (str, bytes); a str whose first character is "<" is XML. kind: of
+    description, for messages.
     Raises FileNotFoundError; ModelError for a directory, an empty file and what is not well-formed or not safe.
     """
-    source, stem, data = _load(path_or_xml)
+    source, stem, data = _load(path_or_xml, kind)
     for mark, name in _BOMS:
         if isinstance(data, bytes) and data.startswith(mark):
             data = _decode(data, name, source)
@@ -40,7 +41,7 @@ def read_xml(path_or_xml):
         before = data[: len(data) - len(body)].count("\n")
         body = _undeclared(_encode(body, source))
     if not body:
-        raise ModelError(source, ["is empty; a URDF file holds a <robot> element"])
+        raise ModelError(source, [f"is empty; a {kind} file holds a <robot> element"])
     return source, stem, _parse(source, body, before), before
 
 
@@ -49,32 +50,39 @@ def is_xml(text):
     return text.lstrip(_BLANK).startswith("<")
 
 
-def _load(given):
+def folder_of(given):
+    """Absolute path of the folder of a file that read_xml reads; None of XML itself."""
+    if isinstance(given, (bytes, bytearray)) or (isinstance(given, str) and is_xml(given)):
+        return None
+    return os.path.dirname(os.path.abspath(given))
+
+
+def _load(given, kind):
     """(source, stem, bytes or str) of what the user gave."""
     if isinstance(given, (bytes, bytearray)):
-        source, stem, data = "URDF text", "robot", bytes(given)
+        source, stem, data = f"{kind} text", "robot", bytes(given)
     elif isinstance(given, str) and (is_xml(given) or not given.strip(_BLANK)):
-        source, stem, data = "URDF text", "robot", given
+        source, stem, data = f"{kind} text", "robot", given
     elif isinstance(given, (str, os.PathLike)):
         source, stem = str(given), Path(given).stem or "robot"
-        data = _load_file(given)
+        data = _load_file(given, kind)
     else:
-        kind = type(given).__name__
-        raise TypeError(f"load_urdf: got a {kind}, expected a path (str, Path) or XML (str, bytes)")
+        what = "load_urdf" if kind == "URDF" else kind
+        raise TypeError(f"{what}: got a {type(given).__name__}, expected a path (str, Path) or XML (str, bytes)")
     if len(data) > MAX_BYTES:
         raise ModelError(source, [f"is larger than {MAX_BYTES // 10**6} MB; this is no robot description"])
     return source, stem, data
 
 
-def _load_file(path):
+def _load_file(path, kind):
     try:
         with open(path, "rb") as file:
             return file.read(MAX_BYTES + 1)
     except IsADirectoryError:
-        raise ModelError(path, ["is a directory; give the URDF file in it"]) from None
+        raise ModelError(path, [f"is a directory; give the {kind} file in it"]) from None
     except (OSError, ValueError) as error:
         if os.path.isdir(path):  # some systems call it a denied permission
-            raise ModelError(path, ["is a directory; give the URDF file in it"]) from None
+            raise ModelError(path, [f"is a directory; give the {kind} file in it"]) from None
         # a name that cannot be one (too long, with a NUL) is a file that is not there
         impossible = isinstance(error, ValueError) or error.errno in (errno.ENAMETOOLONG, errno.EINVAL)
         if not impossible and not isinstance(error, FileNotFoundError):

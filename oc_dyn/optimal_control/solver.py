@@ -32,7 +32,7 @@ _QUICK = {"mumps_permuting_scaling": 0, "mumps_pivot_order": 2, "mumps_mem_perce
 _SAFE = {
     # what mumps chooses by itself
     "ipopt": {"mumps_permuting_scaling": 7, "mumps_pivot_order": 7, "mumps_pivtol": 1e-4},
-    "fatrop": {"mu_init": 0.1},
+    "fatrop": {"mu_init": 0.1, "delta_w0": 1e-4, "kappa_wplusem": 100.0},  # its own
 }
 NO_NUMBER = "Invalid_Number_Detected"
 OUT_OF_ITERATIONS = "Maximum_Iterations_Exceeded"
@@ -49,9 +49,7 @@ _QUIET = {  # options of CasADi, options of the solver
         {"print_level": 0, "sb": "yes", "max_iter": 500, "bound_relax_factor": 0.0, **_QUICK},
     ),
     # it is stopped by an evaluation that fails, see Assembly.cache, which is not worth a warning
-    # what it adds to a Hessian that is not convex it takes back by a hundredth, not a third, at each step: on the Panda
-    # with the rate of torque at 0.3 and 400 nodes 54 iterations, against 218 that crawl
-    "fatrop": ({"show_eval_warnings": False}, {"print_level": 0, "max_iter": 300, "kappa_wmin": 0.01}),
+    "fatrop": ({"show_eval_warnings": False}, {"print_level": 0, "max_iter": 300}),
     "sqpmethod": (
         {
             "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 200,
@@ -94,6 +92,11 @@ def checked_options(name, options, free_time):
         # its own first barrier, 0.1, leads far away from a good guess: ten times the iterations on motions with limits
         # of torque, or no end; in a fixed time a small one leads to worse optima, of the acrobot for instance
         inner["mu_init"] = 1e-3
+        # what it adds to a Hessian that is not convex begins smaller and grows in smaller steps, as it takes it back by
+        # a third an iteration: on the Panda with the rate of torque at 0.3 and 400 nodes 48 iterations, against 218
+        # that crawl. To take it back faster (kappa_wmin) has let it add without an end on a hanging chain; in a fixed
+        # time its own are better: Schwartz's problem takes 10 iterations with them, and fails with these
+        inner |= {"delta_w0": 1e-8, "kappa_wplusem": 8.0}
     known = _OF_CASADI | set(ca.nlpsol_options(name))
     for key, value in options.items():
         own = key.startswith(f"{name}.") or (name in _HAVE_OWN_OPTIONS and key not in known)
@@ -105,8 +108,8 @@ def checked_options(name, options, free_time):
 
 def safer(name, inner, asked):
     """{SAFER: options of the solver} for a second try, that takes longer and loses less: linear algebra of ipopt, the
-    barrier that fatrop begins with by itself; {} where there are none. inner: as of checked_options. asked: the
-    caller's own, which stay."""
+    barrier and the regularisation that fatrop begins with by itself; {} where there are none. inner: as of
+    checked_options. asked: the caller's own, which stay."""
     if name not in _SAFE or (name == "ipopt" and inner.get("linear_solver", "mumps") != "mumps"):
         return {}
     if name == "fatrop" and inner.get("mu_init", 0.1) == 0.1:  # it began with that

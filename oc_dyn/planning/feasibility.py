@@ -82,6 +82,35 @@ def time_alone(limits, distance, quantity):
     return np.array(out)
 
 
+def torque_can_wait(task, settings, initial):
+    """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
+    where they are sure to bind."""
+    limits = task.limits
+    bounded = np.any([limits.bounded(k) for k in RATES], axis=0)
+    known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
+    free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
+    return free and not known and not _rate_binds(task, settings)
+
+
+def _rate_binds(task, settings):
+    """Whether the joint that needs longest, leaving at rest as fast as it may, exceeds its limit of the torque rate.
+
+    From rest the rate of torque is M(q) times the jerk, which gets as high as a change of acceleration in a piece lets
+    it. Only a guess of whether the search without torques is worth its time: both ways end in the same motion.
+    """
+    limits = task.limits
+    if not task.rests or settings["mesh"] == "fixed" or task.continuity > 2:
+        return False
+    joint = int(np.argmax(rest_to_rest(limits, task.distance)))
+    dv, d2v = (limits.larger(k)[joint] for k in ("dv", "d2v"))
+    jerk = min(d2v, dv * settings["nodes"] / max(settings["shortest"], 1e-6))
+    d2v = np.zeros(len(task.names))
+    d2v[joint] = jerk if np.isfinite(jerk) else 0.0
+    rest = np.zeros(len(task.names))
+    rates = [np.abs(np.array(task.dynamics(state[0], rest, rest, d2v)[1])).ravel() for state in (task.start, task.goal)]
+    return bool(max(rate[joint] for rate in rates) > limits.smaller("dtau")[joint])
+
+
 def _seven_phases(D, v, a, j):
     if D == 0:
         return 0.0

@@ -25,8 +25,8 @@ class Blocks:
     G (R, r + b): rows of a block. order (R,): derivative of each. rows (m, R): whether a row stands for anything.
     fixed (m, R): whether the ends decide it. A (m, r, r), B (m, r, b): from block to block. real (m, b): controls
     that there are. M (r + b, r + b): last block, from its state, free directions of its controls, zeros. products: of
-    rows of G with themselves. calm (m, R): weights of squared rows that make the roughness. AB (m - 1, r, r + b): A and B
-    side by side. idle (m, r + b): controls that there are not, or that the end decides. basic: motions that meet one
+    rows of G with themselves. calm (m, R): weights of squared rows that make the roughness. AB (m - 1, r, r + b): A and
+    B side by side. idle (m, r + b): controls that there are not, or that the end decides. basic: motions that meet one
     end of 1, rows (E, m, R) and [x; u] (E, m, r + b).
     """
 
@@ -168,6 +168,7 @@ class Factor:
         H = (weight.reshape(J * m, -1) @ made.products).reshape(J, m, d, d)
         H[:, -1] = made.M.T @ H[:, -1] @ made.M
         self.gains, self.inverses = np.empty((J, m, d - r, r)), np.empty((J, m, d - r, d - r))
+        P = np.zeros((J, r, r))
         for k in range(m - 1, -1, -1):
             h = H[:, k]
             if k < m - 1:

@@ -9,42 +9,18 @@ Source: Mehrotra, "On the implementation of a primal-dual interior point method"
 """
 
 from dataclasses import dataclass
-from math import factorial
 
 import numpy as np
 
 from .joint_blocks import Factor, stationarity
+from .joint_rows import SIGN, Joints, Rows, power  # noqa: F401, tests and others take these from here
 
 ITERATIONS = 80
 _GAP, _RESIDUAL = 1e-10, 1e-9
 _DUAL = 2e-5  # share of the cost that it may be off for derivatives that are not zero
 _ENOUGH = 1e3  # times these, where rounding lets it not get on
-_ROOM = 1.3  # over the limits, to begin with
 _MOST = 0.7  # share of p that a step may be
 _NEAR = 0.995  # share of the way to a limit that a step may take
-
-
-@dataclass(frozen=True, eq=False)
-class Joints:
-    """Numbers of J joints, or of the same ones in several times.
-
-    start (J, k), goal (J, l): q, v, ... that are fixed. lower, upper (J, r + 1): limits of q, v, .... reach (J,): scale
-    of the way. weight (J,): of the roughness in the cost. blocks: their Blocks.
-    """
-
-    blocks: object
-    start: np.ndarray
-    goal: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    reach: np.ndarray
-    weight: np.ndarray
-
-    def of(self, which):
-        """Some of them."""
-        return Joints(
-            self.blocks, *(getattr(self, k)[which] for k in ("start", "goal", "lower", "upper", "reach", "weight"))
-        )
 
 
 @dataclass(eq=False)
@@ -60,69 +36,6 @@ class Found:
     iterations: int
 
 
-def power(joints):
-    """The s of p."""
-    limited = np.isfinite(joints.lower[:, 1:]) | np.isfinite(joints.upper[:, 1:])
-    return 1 + int(np.max(np.flatnonzero(limited.any(axis=0)), initial=0))
-
-
-class _Rows:
-    """Rows of joints in times T (J,): limit (2, J, m, R), upper and lower ones at p = 1, mask: those that there are, and
-    the motion that meets the ends."""
-
-    def __init__(self, joints, T):
-        B, self.joints, self.T = joints.blocks, joints, T
-        r = B.r
-        unit = (T[:, None] / 2) ** np.arange(r + 1) / joints.reach[:, None]
-        low, high = joints.lower.copy(), joints.upper.copy()
-        low[:, 0], high[:, 0] = low[:, 0] - joints.start[:, 0], high[:, 0] - joints.start[:, 0]
-        keep = B.rows & ~B.fixed
-        with np.errstate(invalid="ignore"):
-            low, high = ((x * unit)[:, B.order][:, None, :] for x in (low, high))
-        both = np.broadcast_to(np.array([high, low]), (2, len(T), *keep.shape))
-        self.mask = np.isfinite(both) & keep
-        self.limit = np.where(self.mask, both, 0.0)
-        ends, orders = [], []
-        for state in (joints.start, joints.goal):
-            j = np.arange(state.shape[1])
-            value = state * (T[:, None] / 2) ** j / np.array([factorial(i) for i in j])
-            value[:, 0] -= joints.start[:, 0]
-            ends.append(value / joints.reach[:, None])
-            orders.append(j)
-        self.power = power(joints)
-        self.ends, self.orders = np.concatenate(ends, axis=1), np.concatenate(orders)
-
-    def motion(self, p):
-        """(3, J, m, R): rows, their first and second derivatives by p, of the motion that meets the ends."""
-        basic, e = self.joints.blocks.basic[0], self.orders / self.power
-        values = self.ends * np.array([p**e, e * p ** (e - 1), e * (e - 1) * p ** (e - 2)])
-        return np.tensordot(values, basic, 1)
-
-    def bounds(self, p):
-        """(3, 2, J, m, R): limits, their first and second derivatives by p."""
-        e, p = self.joints.blocks.order / self.power, p[:, :, None]
-        powers = np.array([p**e, e * p ** (e - 1), e * (e - 1) * p ** (e - 2)])
-        return powers[:, None] * self.limit
-
-    def roomy(self, by_time):
-        """(J,) by what the time, or limits of all but q, are to be multiplied so that the motion that meets the ends,
-        as these are now, has room to those limits."""
-        order, most = self.joints.blocks.order, np.full(len(self.T), 1e-6)
-        rho = np.tensordot(self.ends, self.joints.blocks.basic[0], 1)
-        for sign, bound, keep in zip((1, -1), self.limit, self.mask, strict=True):
-            keep = keep & (order > 0) & (bound != 0)
-            share = np.where(keep, _ROOM * sign * rho / np.where(keep, sign * bound, 1.0), 0.0)
-            most = np.maximum(most, np.max(share.clip(0) ** (1 / order.clip(1) if by_time else 1.0), axis=(1, 2)))
-        return most
-
-    def widened(self, p):
-        """The same where limits of all but q are multiplied by p."""
-        e, p = (self.joints.blocks.order > 0).astype(float), p[:, :, None]
-        wider = np.where(e > 0, p, 1.0)
-        powers = np.array([wider, np.broadcast_to(e, wider.shape), np.zeros(wider.shape)])
-        return powers[:, None] * self.limit
-
-
 class _Iterate:
     """Where the iterations are: p (J, 1), unknowns z (J, m, r + b) that are zero at the ends, their rows y; slacks s
     and multipliers v (2, J, m, R) of the (upper, lower) limits, 1 and 0 where there is none; multipliers w of the
@@ -132,14 +45,17 @@ class _Iterate:
         self.rows, self.cost, self.border, self.shared, self.span = rows, cost, border, shared, span
         B = rows.joints.blocks
         self.idle = np.zeros(p.shape, bool)  # joints that are done with
+        # limits are those at p = 1 times p to these powers
+        self.powers = {"time": B.order / rows.power, "width": (B.order > 0) * 1.0}.get(border, 0.0 * B.order)
+        self.keep_signed = SIGN * rows.mask
         self.p, self.z = p, np.zeros((len(p), len(B.rows), B.G.shape[1]))
         self.y = np.zeros(rows.limit.shape[1:])
-        self.mask, self.keep, self.k, self.limits, self.s = rows.mask, rows.mask.astype(float), None, None, 1.0
+        self.mask, self.keep, self.k, self.s = rows.mask, rows.mask.astype(float), None, 1.0
         self.calm = 2 * rows.joints.weight[:, None, None] * B.calm
         self.look()
         least = np.where(np.abs(rows.limit) > 0, 0.02 * np.abs(rows.limit), 1e-3)
         self.s = np.where(self.mask, np.maximum(self.gaps, least), 1.0)
-        self.residuals = (self.gaps - self.s) * self.keep
+        self.residuals = self.gaps - self.s * self.keep
         self.w = [np.zeros_like(p)] * 2
         self.count = self.total(self.keep.sum(axis=(0, 2, 3))[:, None]) + 2.0 * (border is not None)
         mu = self._first()
@@ -160,16 +76,26 @@ class _Iterate:
         if time or self.k is None:
             self.k = rows.motion(self.p if time else np.ones_like(self.p))
             self.k[1:] *= time
-        if self.border == "width":
-            self.limits = rows.widened(self.p)
-        elif time or self.limits is None:
-            self.limits = rows.bounds(self.p if time else np.ones_like(self.p))
+        e, p = self.powers, self.p[:, :, None]
+        self.limits = (p**e) * rows.signed
+        self.bends = e / p, e * (e - 1) / p**2  # times the limits: their first and second derivatives by p
         self.rho = self.y + self.k[0]
-        self.gaps = _SIGN * (self.limits[0] - self.rho)
-        self.residuals = (self.gaps - self.s) * self.keep
+        self.gaps = self.limits - self.keep_signed * self.rho
+        self.residuals = self.gaps - self.s * self.keep
         self.room = [self.span[1] - self.p, self.p - self.span[0]]
         e = 1 / rows.power if time else 1.0
         self.costs = [self.cost * e * self.p ** (e - 1), self.cost * e * (e - 1) * self.p ** (e - 2)]
+
+    def kept(self, which, before):
+        """(p, z, y, v), of joints that are not in which (J, 1) as they were before."""
+        now = self.p, self.z, self.y, self.v
+        return now if before is None else [_chosen(which, x, y) for x, y in zip(now, before, strict=True)]
+
+    def restore(self, which, kept):
+        """Take joints back to what they were when kept: rounding may lead away from an optimum."""
+        if which.any():
+            self.p, self.z, self.y, self.v = self.kept(~which, kept)
+            self.look()
 
     @property
     def complementarity(self):
@@ -184,7 +110,7 @@ class _Iterate:
         off = self.total(stationarity(self.rows.joints.blocks, q, self.z)[:, None])
         if not self.border:
             return off
-        slope = self.total(_inner(self.k[1], q) - _of_sides(_SIGN * self.limits[1], self.v))
+        slope = self.total(_inner(self.k[1], q) - _of_sides(self.limits * self.bends[0], self.v))
         return off + np.abs(self.costs[0] + self.w[0] - self.w[1] + slope) * self.p
 
     def _first(self):
@@ -193,11 +119,8 @@ class _Iterate:
             return (
                 np.maximum(_inner(self.calm * self.rho, self.rho), 1e-3 * self.rows.joints.weight[:, None]) / self.count
             )
-        pull = _of_sides(_SIGN * self.limits[1] / self.s, self.keep)
+        pull = _of_sides(self.limits * self.bends[0], 1 / self.s)
         return self.costs[0] / np.maximum(np.abs(self.total(pull)), 1e-300)
-
-
-_SIGN = np.array([1.0, -1.0])[:, None, None, None]
 
 
 def _inner(a, b):
@@ -225,14 +148,16 @@ class _Newton:
         if at.border is None:
             self.affine = self._refined(q)
             return
-        ahead = W * at.limits[1]
-        c = ahead[0] + ahead[1]
+        self.up = at.limits * at.bends[0]  # what limits, and in front of them slacks, grow by with p
+        ahead = W * self.up
+        c = ahead[0] - ahead[1]
         self.beta = M * at.k[1] - c
         (self.z_p, z), (self.y_p, y) = self._refined(np.array([self.beta, q]))
         self.affine = z, y
         q = at.calm * at.rho + at.v[0] - at.v[1]
-        bent = at.costs[1] + at.total(_inner(at.k[2], q) - _of_sides(_SIGN * at.limits[2], at.v))
-        S = at.total(_inner(self.beta - c, at.k[1]) + _of_sides(ahead, at.limits[1]) + _inner(self.beta, self.y_p))
+        pull = (at.limits[0] * at.v[0] + at.limits[1] * at.v[1]) * at.bends[1]
+        bent = at.costs[1] + at.total(_inner(at.k[2], q) - pull.sum(axis=(1, 2))[:, None])
+        S = at.total(_inner(self.beta - c, at.k[1]) + _of_sides(ahead, self.up) + _inner(self.beta, self.y_p))
         S = S + sum(w / t for w, t in zip(at.w, at.room, strict=True))
         self.S = np.where(S + bent > 0.1 * S, S + bent, S)
 
@@ -252,16 +177,17 @@ class _Newton:
         if affine is not None:
             A = A + (barrier[:, :, None] * at.keep - share[:, :, None] * affine["s"] * affine["v"]) / at.s
         z, y = self.affine if affine is None else self._refined(at.calm * at.rho + A[0] - A[1])
-        p, s, w = np.zeros_like(at.p), -y, at.w
+        p, w = np.zeros_like(at.p), at.w
         if at.border:
             dt, dw = (affine[k] for k in ("t", "w")) if affine else ([0.0, 0.0],) * 2
             ends = [(barrier - share * a * b) / t for a, b, t in zip(dt, dw, at.room, strict=True)]
             q = at.calm * at.rho + A[0] - A[1]
-            slope = at.total(_inner(at.k[1], q) - _of_sides(_SIGN * at.limits[1], A) + _inner(self.beta, y))
+            slope = at.total(_inner(at.k[1], q) - _of_sides(self.up, A) + _inner(self.beta, y))
             p = -(at.costs[0] + ends[0] - ends[1] + slope) / self.S
             z, y = z + self.z_p * p[:, :, None], y + self.y_p * p[:, :, None]
-            s = at.limits[1] * p[:, :, None] - (y + at.k[1] * p[:, :, None])
-        s = _SIGN * s * at.keep
+        s = -at.keep_signed * (y + at.k[1] * p[:, :, None] if at.border else y)
+        if at.border:
+            s += self.up * p[:, :, None]
         v = A - self.W * s - at.v
         t = [-p, p]
         if at.border:
@@ -291,7 +217,7 @@ def _rows_of(B, z):
 def roomy_time(joints):
     """(J,) times in which smooth motions from rest to rest have room to all limits but those of q."""
     one = np.ones(len(joints.start))
-    return _Rows(joints, one).roomy(True)
+    return Rows(joints, one).roomy(True)
 
 
 def solve(
@@ -305,11 +231,12 @@ def solve(
     within limits, which is slower and surer. watch: called at every iteration. gap: share
     of the cost that it may be off. most: iterations.
     """
-    rows = _Rows(joints, T)
+    rows = Rows(joints, T)
     p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
     at = _Iterate(rows, cost, border, shared, p, (1e-9 * p, 100 * p) if span is None else span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
     done = success = np.zeros((len(T), 1), bool)
+    least, kept = np.full((len(T), 1), np.inf), None  # of errors that are small enough, and what had them
     with np.errstate(all="ignore"):
         for iteration in range(most + 1):
             open_ = at.complementarity
@@ -318,6 +245,9 @@ def solve(
             still = (errors < _ENOUGH) & (at.dual < _DUAL * scale) if (errors < _ENOUGH).any() else errors < 0
             done = done | ((errors < 1) & still)
             success = done | still
+            better = still & (errors < least)
+            if better.any():
+                least, kept = np.where(better, errors, least), at.kept(better, kept)
             at.idle = at.idle | done
             if at.idle.all() or iteration == most:
                 break
@@ -327,7 +257,8 @@ def solve(
                 _iterate(at, open_ / at.count, within)
             except np.linalg.LinAlgError:
                 break
-    return _found(joints, rows, at, T, success[:, 0], iteration)
+        at.restore(~success & np.isfinite(least), kept)
+    return _found(joints, rows, at, T, (success | np.isfinite(least))[:, 0], iteration)
 
 
 def _iterate(at, mu, within):
@@ -351,7 +282,12 @@ def _iterate(at, mu, within):
 
 def _still(x, idle):
     """Zero for joints that are idle."""
-    return np.where(idle if np.ndim(x) == 2 else idle[:, :, None], 0.0, x) if np.ndim(x) else x
+    return _chosen(idle, np.zeros_like(x), x) if np.ndim(x) else x
+
+
+def _chosen(which, x, y):
+    """x for joints in which (J, 1), y for others."""
+    return np.where(which if np.ndim(x) == 2 else which[:, :, None], x, y)
 
 
 def _centring(at, step, lengths, mu):
@@ -382,7 +318,7 @@ def _move(at, step, primal, dual, within):
         primal = np.where(bent, primal / 2, primal)
     if within:
         at.s = np.where(right & (at.gaps > 0), at.gaps, ahead)
-        at.residuals = (at.gaps - at.s) * at.keep
+        at.residuals = at.gaps - at.s * at.keep
     at.v = at.v + dual[:, :, None] * step["v"]
     at.w = [w + dual * d for w, d in zip(at.w, step["w"], strict=True)]
 
@@ -394,6 +330,6 @@ def _found(joints, rows, at, T, success, iterations):
     q = at.calm * at.rho + at.v[0] - at.v[1]
     (_, bends, _) = rows.motion(np.ones_like(at.p))
     bends = rows.power * bends
-    slope = _inner(bends, q) - _of_sides(_SIGN * B.order * at.limits[0], at.v)
+    slope = _inner(bends, q) - _of_sides(B.order * at.limits, at.v)
     wide = at.p[:, 0] if at.border == "width" else np.ones(len(T))
     return Found(success, T * time, at.z + basic, wide, slope[:, 0], iterations)

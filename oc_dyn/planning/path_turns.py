@@ -8,6 +8,7 @@ import numpy as np
 
 _GRID, _BISECTIONS = 4000, 50
 _NEAR = 1e-9  # of the path, about a turn
+_SHORTEST = 0.02  # of an interval, that a node at a turn may leave of it
 
 
 def turns(on, joints):
@@ -29,7 +30,10 @@ def turns(on, joints):
 
 
 def snapped(places, turning, knots):
-    """The places (N + 1,) of nodes, of those that are no knots or ends the nearest moved to every turn, in order."""
+    """The places (N + 1,) of nodes, of those that are no knots or ends the nearest moved to every turn, in order.
+
+    Turns that would leave an interval much shorter than it was get none.
+    """
     places, free = places.copy(), ~np.isin(places, knots)
     free[[0, -1]] = False
     for s in turning:
@@ -37,5 +41,7 @@ def snapped(places, turning, knots):
         near = [j for j in (k - 1, k) if free[j]]
         if near:
             j = min(near, key=lambda j: abs(places[j] - s))
-            places[j], free[j] = s, False
+            least = _SHORTEST * (places[k] - places[k - 1])
+            if min(s - places[j - 1], places[j + 1] - s) > least:
+                places[j], free[j] = s, False
     return places

@@ -104,7 +104,8 @@ def plan_point_to_point(
             on some percent where there are many pieces and no limit of the highest derivatives. On a free mesh with
             continuity 3 and more, where it would cost some percent, the time is sought again with a thousandth of it,
             and the motion then smoothed on pieces 5e-5 longer, if that succeeds. 0 leaves it out.
-        initial: a Trajectory to start the solver from; by default a smooth motion within the limits.
+        initial: a Trajectory to start the solver from; by default a smooth motion within the limits. On a free mesh,
+            where both may end in different optima, the solver starts from each, and the shorter motion is kept.
         solver, solver_options: an NLP solver of CasADi and its options, flat: {"max_iter": 100}. With
             neither, joints are solved for apart where they share nothing but the time: equal pieces, continuity 2 and
             3, or 4 with up to 100 pieces, without limits of torque or where those turn out to hold, and no v_of_q.

@@ -9,11 +9,12 @@ from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from ..optimal_control.solver import INSTEAD, ipopt_instead, safer, solve
 from .arguments import MOST_NODES
-from .feasibility import rest_to_rest
+from .feasibility import rest_to_rest, torque_can_wait
 from .guess import resampled, smooth_motion
 from .motion import failure, solved
 from .motion_problem import MARGINS, KindOfMotion, motion_problem
-from .quantities import QUANTITIES, RATES
+from .quantities import DYNAMIC, QUANTITIES
+from .report import report
 from .separate_joints import NAME as SEPARATE
 from .separate_joints import SeparateMotion, covers, least_time, watch_of
 from .tightening import tighten, worst
@@ -29,6 +30,7 @@ _FASTEST = {
     "mu_init": 1e-3,
     "adaptive_mu_globalization": "kkt-error",
     "alpha_for_y": "bound-mult",
+    "fast_step_computation": "yes",  # 5 % of all time; where a step is not good enough the second try is without it
 }
 _WARM = {
     "warm_start_init_point": "yes",
@@ -51,8 +53,8 @@ class PlanSolver:
 
     def __init__(self, name, outer, inner, hessian, bar, asked=None):
         self.name, self.outer, self.inner, self.hessian, self.bar = name, outer, inner, hessian, bar
-        self.asked = {str(key).removeprefix(f"{name}.") for key in asked or {}}
-        self.iterations, self.status, self.tries = [], None, []
+        self.asked = {str(key).removeprefix(f"{name}."): value for key, value in (asked or {}).items()}
+        self.iterations, self.status, self.tries, self.replaced = [], None, [], False
         self.begun = time.perf_counter()
 
     def becomes_ipopt(self, status, free_time):
@@ -60,7 +62,7 @@ class PlanSolver:
         another = ipopt_instead(self.name, status, self.asked, free_time)
         if another is None:
             return False
-        self.name, (self.outer, self.inner) = "ipopt", another
+        self.name, self.replaced, (self.outer, self.inner) = "ipopt", True, another
         return True
 
     @property
@@ -84,6 +86,7 @@ class PlanSolver:
         self.status, self.seconds_of = found.status, found.seconds
         self.iterations.append(found.iterations)
         what = near or (_SLOW_START if careful else _WARM_START if warm else _START)
+        what, self.replaced = INSTEAD if self.replaced else what, False
         self.tries.append([what, found.status, found.iterations])
         values = found.x
         done = found.success and np.all(np.isfinite(values))
@@ -106,6 +109,28 @@ class PlanSolver:
 
 
 def plan(task, settings, solver, initial):
+    """(motion, its Report) of the search from `initial`.
+
+    On a free mesh, whose program has many optima, some percent apart, that may end in a later one than the search from
+    a smooth motion: both are made, and the shorter motion is kept.
+    """
+    if initial is None or settings["mesh"] != "free":
+        return _searched(task, settings, solver, initial)
+    found, errors = [], []
+    for start in (initial, None):
+        try:
+            found.append(_searched(task, settings, solver, start))
+        except SolveError as error:
+            errors.append(error)
+            if error.status == TIME_LIMIT:
+                break
+    if not found:
+        raise errors[-1]
+    motion, checked = min(found, key=lambda x: (x[1].worst > _CLEAN, x[0].duration))
+    return _told(motion, solver), checked
+
+
+def _searched(task, settings, solver, initial):
     """(motion, its Report): solve, check between nodes, tighten and solve again.
 
     Limits of torque are the expensive part and often not what binds: the optimum is first sought without them, and if
@@ -115,7 +140,7 @@ def plan(task, settings, solver, initial):
     rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
     found = []
-    for kinematic in [True, False] if _torque_can_wait(task, settings, initial) else [False]:
+    for kinematic in [True, False] if torque_can_wait(task, settings, initial) else [False]:
         motion, checked, doubt = _apart(task, settings, solver) if kinematic else (None, None, None)
         if motion is None:
             try:
@@ -205,38 +230,11 @@ def _apart(task, settings, solver):
 
 def _report(motion, settings):
     """The Report of a motion, whose shares its info tells."""
-    checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
+    dt = min(1e-3, motion.duration / settings["nodes"] / 8)
+    checked = report(motion, motion.limits, dt, unlimited=False)
     motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
+    motion.info["shares"] |= {k: 0.0 for k in DYNAMIC if k not in motion.info["shares"]}
     return checked
-
-
-def _torque_can_wait(task, settings, initial):
-    """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
-    where they are sure to bind."""
-    limits = task.limits
-    bounded = np.any([limits.bounded(k) for k in RATES], axis=0)
-    known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
-    free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
-    return free and not known and not _rate_binds(task, settings)
-
-
-def _rate_binds(task, settings):
-    """Whether the joint that needs longest, leaving at rest as fast as it may, exceeds its limit of the torque rate.
-
-    From rest the rate of torque is M(q) times the jerk, which gets as high as a change of acceleration in a piece lets
-    it. Only a guess of whether the search without torques is worth its time: both ways end in the same motion.
-    """
-    limits = task.limits
-    if not task.rests or settings["mesh"] == "fixed" or task.continuity > 2:
-        return False
-    joint = int(np.argmax(rest_to_rest(limits, task.distance)))
-    dv, d2v = (limits.larger(k)[joint] for k in ("dv", "d2v"))
-    jerk = min(d2v, dv * settings["nodes"] / max(settings["shortest"], 1e-6))
-    d2v = np.zeros(len(task.names))
-    d2v[joint] = jerk if np.isfinite(jerk) else 0.0
-    rest = np.zeros(len(task.names))
-    rates = [np.abs(np.array(task.dynamics(state[0], rest, rest, d2v)[1])).ravel() for state in (task.start, task.goal)]
-    return bool(max(rate[joint] for rate in rates) > limits.smaller("dtau")[joint])
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,16 +377,17 @@ def _shape(task, settings, kinematic):
 
 
 def _patient_run(task, settings, solver, problem, guess, margins, multipliers):
-    """A run of the solver, and a second one from a slow guess where the first fails though a solution may exist."""
+    """A run of the solver; where that fails though a solution may exist, of ipopt in place of fatrop, and one from a
+    slow guess."""
     try:
         return solver.run(problem, guess, margins, multipliers)
     except SolveError as error:
         if error.status in (None, TIME_LIMIT) or "infeasible" in str(error.status).lower():
             raise
+        if solver.becomes_ipopt(error.status, problem.free_time):
+            return _patient_run(task, settings, solver, problem, guess, margins, None)
         T, derivatives = smooth_motion(task, settings, problem.kinematic, slower=1.5)
         try:
             return solver.run(problem, problem.guess(derivatives, T), margins, careful=True)
         except SolveError as second:
-            if not solver.becomes_ipopt(second.status, problem.free_time):
-                raise second from None
-        return solver.run(problem, guess, margins, near=INSTEAD)
+            raise second from None

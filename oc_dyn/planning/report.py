@@ -121,13 +121,13 @@ def with_clearance(report: Report, clearance: Clearance) -> Report:
     return replace(report, rows=(*report.rows, ReportRow("clearance", *numbers)), clearance=clearance)
 
 
-def report(motion: Any, limits: Limits | None, dt: float) -> Report:
+def report(motion: Any, limits: Limits | None, dt: float, unlimited: bool = True) -> Report:
     """Report of a Trajectory or PathMotion against Limits (None: none).
 
     Polynomials are looked at where they are largest, the rest on a grid: every dt [s], as far as that is some hundred
     thousand samples, several in every piece, on both sides of breakpoints, and closer about the worst. Coulomb friction
     is of either sign where a joint turns round. A quantity is infinite where that which it is the rate of jumps, inside
-    the motion: what is before and after it is for `ends` to say.
+    the motion: what is before and after it is for `ends` to say. unlimited: whether torques without limits have rows.
     """
     limits = Limits(motion.joints) if limits is None else limits
     found = _exact(motion, limits) if hasattr(motion, "pieces") else {}
@@ -136,11 +136,12 @@ def report(motion: Any, limits: Limits | None, dt: float) -> Report:
         _skip_braking(motion, limits, found, braking)
     moved = np.abs(np.diff(motion.q, axis=0)).max(axis=1)
     steps = intervals(motion.t, moved, dt)
-    rest = [k for k in _asked(motion, limits) if k not in found]
-    seen = on_grid(motion.t, steps, lambda *at: _measured(motion, limits, rest, *at))
+    asked = [k for k in _asked(motion, limits) if unlimited or k not in DYNAMIC or limits.bounded(k).any()]
+    rest = [k for k in asked if k not in found]
+    seen = on_grid(motion.t, steps, lambda *at: _measured(motion, limits, rest, *at)) if rest else {}
     _add_jumps(motion, limits, {**found, **seen})
     rows, shares = [], {}
-    for quantity in _asked(motion, limits):
+    for quantity in asked:
         x = {**found, **seen}[quantity]
         shares[quantity] = x.share
         i = int(np.argmax(x.share if np.isfinite(x.limit).any() or (x.share > 0).any() else np.abs(x.value)))

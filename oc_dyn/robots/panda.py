@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ModelWarning
 from ..model.builder import RobotBuilder
+from ..model.collision import capsule_between
 from ..model.robot import Robot
 from ..types import Array
 from ..validation import one_of
@@ -28,6 +29,20 @@ GEOMETRY = (
     (_RIGHT, (0.088, 0.0, 0.0)),
 )
 FLANGE = (0.0, 0.0, 0.107)  # in the last link [m]
+
+# capsules in frames of the links: ends of the segment [m], radius [m]. Each is the one of about the least volume around
+# the vendor's hulls of a link (franka_description, meshes/collision), of the Panda and of the FR3 together, with ends
+# rounded to mm and the radius rounded up: all of a link is in its capsule, the flange without what is mounted on it.
+CAPSULES = (
+    ((-0.056, 0.0, 0.018), (0.0, 0.0, 0.052), 0.107),
+    ((0.0, 0.0, -0.14), (0.0, -0.054, 0.0), 0.078),
+    ((0.0, 0.0, 0.054), (0.0, -0.142, 0.0), 0.078),
+    ((0.0, 0.0, -0.083), (0.084, 0.042, 0.0), 0.071),
+    ((0.0, 0.0, 0.043), (-0.082, 0.084, 0.0), 0.071),
+    ((0.0, 0.012, -0.244), (0.0, 0.065, 0.002), 0.069),
+    ((0.023, 0.007, 0.002), (0.087, 0.008, 0.0), 0.077),
+    ((-0.005, -0.005, 0.072), (0.032, 0.032, 0.082), 0.051),
+)
 
 # mass [kg], centre of mass [m], tensor about it [kg m^2]: xx, xy, xz, yy, yz, zz; all in the link's frame
 _IDENTIFIED = (
@@ -75,7 +90,8 @@ def panda(inertias: str = "identified") -> Robot:
     """The Panda arm; q = 0 is the vendor's zero.
 
     Joints panda_joint1 .. 7; links panda_link0 (base) .. panda_link7; frame panda_link8 is the flange, 0.107 m along z
-    of panda_link7. No friction, no rotor inertia: what the identification found of the latter is in the links.
+    of panda_link7. Every link has a capsule around it. No friction, no rotor inertia: what the identification found of
+    the latter is in the links.
     inertias: "identified", or "vendor": those of the vendor's description, of lighter links; its link 4 has
     moments of inertia that no rigid body has, of which there is no ModelWarning.
     Source: geometry and limits, the vendor's published robot specification of the Panda (FER); masses, centres of mass
@@ -113,5 +129,10 @@ def franka_arm(name: str, inertias: Sequence[Any], limits: Mapping[str, Sequence
             xyz=xyz,
             **{kind: values[i - 1] for kind, values in limits.items()},
         )
+    for i, ends in enumerate(CAPSULES):
+        b.add_collision(f"{name}_link{i}", **capsule_between(*ends))
+    b.let_touch(
+        f"{name}_link5", f"{name}_link7"
+    )  # as the vendor's hulls do, within its limits of joint6
     b.add_frame(f"{name}_link8", f"{name}_link7", xyz=FLANGE)
     return b.build()

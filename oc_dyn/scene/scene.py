@@ -6,7 +6,7 @@ that Functions, plans and stored results that depend on one can be told apart by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -14,11 +14,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import ShapeError, UnknownName
+from ..errors import FileError, ShapeError, UnknownName
 from ..model.robot import Robot
-from ..numbers import are_sane, as_floats
-from ..types import Array, Numbers
+from ..numbers import are_sane, as_floats, shortened
+from ..types import Array, Numbers, StrPath
 from ..validation import name_of, number
+from .of_robot import SAMPLES, shapes_of
 from .shapes import Shape
 
 PORT = "port"  # as a pose: it comes in at the port `poses` of the Function
@@ -61,13 +62,76 @@ class Scene:
     """Shapes on links and in the world. Start from od.Scene(), Scene.of(robot) or Scene.read(file).
 
     items: in the order in which they came. left_out: pairs {a, b} of names of shapes, or of links, that do not count.
-    notes: what reading it noticed. robot: that it was read from, if any, which is no part of what it is equal to.
+    notes: what reading it noticed. still: links that do not move, whose distances to what is fixed in the world no
+    motion changes: such pairs do not count. robot: that it was read from, no part of what makes scenes equal.
     """
 
     items: tuple[Item, ...] = ()
     left_out: frozenset[frozenset[str]] = frozenset()
     notes: tuple[str, ...] = field(default=(), compare=False)
+    still: frozenset[str] = frozenset()
     robot: Robot | None = field(default=None, compare=False)
+
+    # -- from a robot -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        srdf: StrPath | bytes | None = None,
+        meshes: str = "hull",
+        seed: int = 0,
+        samples: int = SAMPLES,
+        packages: Mapping[str, StrPath] | None = None,
+    ) -> Scene:
+        """The collision shapes of a robot (`robot.collisions`) on its links.
+
+        srdf: a file, or its text, whose disabled pairs are left out. Left out are also pairs of links with one joint or
+        none between them, those fixed to each other counted as one, and pairs that touch at all of so many `samples`
+        of configurations within the limits of the joints, drawn from `seed`. `scene.notes` lists them.
+        Names are those of the description; without one link, link_1, ...
+        meshes: "hull" takes the convex hull of each, with few vertices and all of the mesh within, "capsule" the
+        smallest capsule found around it, "omit" leaves meshes out; notes tell how far either sticks out. They are read
+        by trimesh: pip install "oc-dyn[meshes]". packages: {name: folder} of package:// paths that are not found in a
+        folder of this name above the robot's file, or in $ROS_PACKAGE_PATH.
+        Raises ModelError that lists all files that cannot be read, FileError for the srdf.
+        """
+        found = shapes_of(robot, srdf, meshes, seed, samples, packages)
+        items = tuple(_item(name, link, shape, pose, 0.0) for name, link, shape, pose in found.placed)
+        return cls(items, frozenset(map(frozenset, found.left_out)), tuple(found.notes), found.still, robot)
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def read(cls, file: StrPath) -> Scene:
+        """The scene of a YAML file; docs/scenes.md says what it may hold.
+
+        Raises FileError that lists all that is wrong, with line and key, what was got and expected; OSError.
+        """
+        from .scene_file import read_parts  # YAML is needed here alone
+
+        parts = read_parts(file)
+        items, problems = [], []
+        for name, link, shape, pose, margin in parts.shapes:
+            try:
+                items.append(_item(name, link, shape, pose, margin))
+            except ShapeError as error:
+                problems.append(str(error))
+        if problems:
+            raise FileError(str(file), problems)
+        pairs = frozenset(map(frozenset, parts.left_out))
+        return cls(tuple(items), pairs, tuple(parts.notes), frozenset(parts.still))
+
+    def write(self, file: StrPath) -> None:
+        """Write it as a YAML file, in one step, with all digits: Scene.read gives an equal one.
+
+        Raises ShapeError where a pose is a Function of the time.
+        """
+        from .scene_file import Parts, write_parts
+
+        shapes = [(x.name, x.link, x.shape, x.matrix if x.fixed else x.pose, x.margin) for x in self.items]
+        pairs = sorted((min(pair), max(pair)) for pair in self.left_out)
+        write_parts(file, Parts(shapes, pairs, sorted(self.still), list(self.notes)))
 
     # -- building ---------------------------------------------------------------------------------------------------
 
@@ -97,6 +161,19 @@ class Scene:
         """With the shape of that name moved to the world, as one that was put down; pose as for add."""
         old = self[name]
         return self._replaced(_item(old.name, None, old.shape, pose, old.margin))
+
+    def join(self, other: Scene) -> Scene:
+        """With all shapes of another scene, and what it leaves out: Scene.of(robot).join(Scene.read("table.yaml")).
+
+        Raises ShapeError for a name that both have.
+        """
+        if not isinstance(other, Scene):
+            raise ShapeError(f"scene: join got {shortened(other)}, expected a Scene")
+        both = sorted({x.name for x in self.items} & {x.name for x in other.items})
+        if both:
+            raise ShapeError(f"scene: both scenes have a shape {both[0]!r}; give one another name")
+        items, notes = (*self.items, *other.items), (*self.notes, *other.notes)
+        return Scene(items, self.left_out | other.left_out, notes, self.still | other.still)
 
     def without(self, *names: str) -> Scene:
         """Without the shapes of these names."""
@@ -132,7 +209,7 @@ class Scene:
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Names of the pairs that count, in order: of shapes on different links, or of one on a link and one in the
-        world, without those left out."""
+        world, without those left out and those that are always as far apart."""
         return tuple((a.name, b.name) for a, b in combinations(self.items, 2) if self._counts(a, b))
 
     @property
@@ -154,7 +231,8 @@ class Scene:
     @property
     def key(self) -> tuple[Any, ...]:
         """All that it is, as plain values: equal for equal scenes, in every process."""
-        return tuple(x.key for x in self.items), tuple(sorted(tuple(sorted(x)) for x in self.left_out))
+        left_out = tuple(sorted(tuple(sorted(x)) for x in self.left_out))
+        return tuple(x.key for x in self.items), left_out, tuple(sorted(self.still))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scene) and (self is other or self.key == other.key)
@@ -186,6 +264,10 @@ class Scene:
 
     def _counts(self, a: Item, b: Item) -> bool:
         if a.link == b.link:  # on one link, or both in the world
+            return False
+        if (a.link in self.still and b.link is None and b.fixed) or (
+            b.link in self.still and a.link is None and a.fixed
+        ):
             return False
         names = [(x, y) for x in (a.name, a.link) for y in (b.name, b.link)]
         return not any(frozenset(pair) in self.left_out for pair in names if None not in pair)

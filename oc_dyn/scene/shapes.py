@@ -118,6 +118,7 @@ class HalfSpace(Shape):
     def __post_init__(self) -> None:
         normal = as_floats("HalfSpace: normal", self.normal).ravel()
         size = float(np.linalg.norm(normal)) if normal.shape == (3,) and are_sane(normal) else 0.0
+        size = 1.0 if abs(size - 1.0) < 1e-15 else size  # what was divided once stays as it is
         if not size > 1e-30:
             raise ShapeError(f"HalfSpace: normal is {normal.tolist()}, expected three finite numbers, not all zero")
         offset = as_floats("HalfSpace: offset", self.offset)
