@@ -22,7 +22,6 @@ from .limits import velocity_bounds
 from .quantities import KINEMATIC, QUANTITIES
 
 _OF_ACCELERATION, _OF_LAST = 5.0, 0.03  # of smoothing, in the shortest time: found by trying, see _roughness
-CLEARANCE = "clearance"  # name of the limit of distances
 MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
 
 
@@ -107,7 +106,8 @@ class MotionProblem:
                 kept = [task.limits.bounded(k) for k in quantities]
                 self.problem.bound(name, *(_rows([x[side] for x in ends], kept) for side in (0, 1)))
         if self.apart is not None:
-            self.problem.bound(CLEARANCE, self.apart, np.inf)
+            for (a, b), least in zip(self.kind.near.pairs, self.apart, strict=True):
+                self.problem.bound(_row_of(a, b), least, np.inf)
         return {"p": self.made.parameters(values), **self.made.bounds}
 
     def carried(self, multipliers, other):
@@ -165,7 +165,8 @@ def _template(task, kind):
         _limit_velocity(ocp, task, q, rates[0], units[2], v_use)
     if kind.near is not None:
         d = distances(task.robot, kind.near)(q)
-        ocp.limit(0.0, d, np.inf, name=CLEARANCE, at=kind.places)
+        for k, (a, b) in enumerate(kind.near.pairs):
+            ocp.limit(0.0, d[k], np.inf, name=_row_of(a, b), at=kind.places)
     if effort or not kind.kinematic:
         limit_torque(ocp, task, kind, (q, *rates[:3]), units)
     if kind.mesh == "uniform":
@@ -175,6 +176,11 @@ def _template(task, kind):
     if kind.smoothing:
         ocp.minimize(mean=kind.smoothing * _roughness(ocp.coefficients(chain), effort))
     return ocp
+
+
+def _row_of(a, b):
+    """Name of the limit of a pair."""
+    return f"clearance of {a} and {b}"
 
 
 def _roughness(coefficients, effort):

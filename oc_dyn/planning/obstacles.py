@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,11 @@ class Obstacles:
         d = self.distances(q, t)[0]
         short = np.flatnonzero(self.wanted - d > ROUNDING)
         short = short[np.argsort(d[short] - self.wanted[short])]
-        parts = [self._pair(k, d[k]) for k in short[:_SHOWN]]
+        parts = [self.pair(k, d[k]) for k in short[:_SHOWN]]
         return ", ".join(parts) + (f" and {len(short) - _SHOWN} pairs more" if len(short) > _SHOWN else "")
 
-    def _pair(self, k: int, d: float) -> str:
+    def pair(self, k: int, d: float) -> str:
+        """Text of a pair at a distance."""
         a, b = (repr(terminal(x)) for x in self.scene.pairs[k])
         if d < 0:
             return f"{a} and {b} overlap by {-d:.4g} m"
@@ -105,6 +107,16 @@ def obstacles_of(what: str, robot: Robot, scene: Any, clearance: Any, timed: boo
         )
     function(robot, "distances", scene=scene)  # raises for links that there are not
     return Obstacles(robot, scene, clearance)
+
+
+def reduced(scene: Scene, kept: Any) -> Scene:
+    """The scene with those of its pairs that are kept (P,) alone, in their order; names of shapes are others."""
+    names = {x.name: f"{k}: {x.name}" for k, x in enumerate(scene.items)}  # which no link has, so that pairs are told
+    wanted = {frozenset((names[a], names[b])) for (a, b), keep in zip(scene.pairs, kept, strict=True) if keep}
+    used = {name for pair in wanted for name in pair}
+    items = tuple(replace(x, name=names[x.name]) for x in scene.items if names[x.name] in used)
+    all_pairs = (frozenset((a.name, b.name)) for a, b in combinations(items, 2))
+    return replace(scene, items=items, left_out=frozenset(x for x in all_pairs if x not in wanted), still=frozenset())
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,16 @@ from .obstacles import Obstacles
 _STEP = 0.05  # [rad or m] between configurations of a line that are looked at
 _CHECKS = 4000  # lines that are looked at, at most
 _SHORTER = 150  # tries to cut a way short
-_POINTS = 120  # configurations that detours may lead through
+_POINTS = 60  # configurations that detours may lead through
+_BOTH = 8  # that are looked at in pairs
 
 
-def ways(around: Obstacles, start: Array, goal: Array, lower: Array, upper: Array, seeds: int, time_limit: float) -> Iterator[Array]:
-    """Ways (k, n) from start to goal (n,) within lower and upper (n,), the straight one apart: one for each of so many
+def ways(
+    around: Obstacles, start: Array, goal: Array, limits: tuple[Array, Array], seeds: int, time_limit: float,
+) -> Iterator[Array]:  # fmt: skip
+    """Ways (k, n) from start to goal (n,) within limits, lower and upper (n,): one for each of so many
     seeds by OMPL, else detours. time_limit [s]: of each."""
-    box = _box(start, goal, lower, upper)
+    box = _box(start, goal, *limits)
     if installed():
         for seed in range(seeds):
             found = by_ompl(around, start, goal, box, seed, time_limit)
@@ -50,7 +53,8 @@ def line(a: Array, b: Array) -> Array:
 def free_line(around: Obstacles, a: Array, b: Array) -> bool:
     """Whether all of them are free, those at its ends apart."""
     inner = line(a, b)[1:-1]
-    return not len(inner) or bool(around.free(inner).all())
+    coarse = inner[len(inner) % 4 // 2 :: 4]
+    return not len(inner) or bool(around.free(coarse).all() and around.free(inner).all())
 
 
 def shortened(around: Obstacles, way: Array, seed: int) -> Array:
@@ -175,7 +179,7 @@ def detours(around: Obstacles, start: Array, goal: Array, box: tuple[Array, Arra
     ids = {id(p) for p in last}
     found = [np.array([start, p, goal]) for p in first if id(p) in ids]
     if len(found) < most:
-        both = [(p, r) for p in first[:12] for r in last[:12] if p is not r]
+        both = [(p, r) for p in first[:_BOTH] for r in last[:_BOTH] if p is not r]
         both.sort(key=lambda x: _length(np.array([start, *x, goal])))
         for p, r in both:
             if len(found) >= most:
