@@ -16,7 +16,7 @@ from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from .feasibility import rest_to_rest, torque_can_wait
 from .guess import along_way
-from .obstacles import ROUNDING, SPARE, Along, along, reduced
+from .obstacles import ROUNDING, SPARE, Along, along, reduced, told_of
 from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways
@@ -68,20 +68,17 @@ def plan_among(task, settings, solver, initial):
 def plan_clear(task, settings, solver, initial):
     """(motion, its Report with the clearance) as plan_among finds them."""
     motion, checked, seen = plan_among(task, settings, solver, initial)
-    return motion, _with(motion, checked, seen.proof)
+    return motion, _with(motion, checked, seen)
 
 
 def clear(motion, checked, around):
     """The Report with the clearance of a motion."""
-    return _with(motion, checked, along(around, motion).proof)
+    return _with(motion, checked, along(around, motion))
 
 
-def _with(motion, checked, proof):
-    if proof is None:
-        return checked
-    nearest = proof.nearest
-    motion.info["clearance"] = {"asked": proof.asked, "certified": proof.certified, "nearest": nearest.name}
-    return with_clearance(checked, proof)
+def _with(motion, checked, seen):
+    motion.info |= told_of(seen)
+    return checked if seen.proof is None else with_clearance(checked, seen.proof)
 
 
 def _stop(error):
