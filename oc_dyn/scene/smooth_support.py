@@ -21,6 +21,7 @@ from math import log
 import casadi as ca
 
 from ..lie.quick import dot, quick
+from ..working_axes.frames import upper_mirrored
 from .closed_forms import closed_form
 from .contacts import Contact, general_second
 from .placed import Placed
@@ -137,7 +138,7 @@ def maximiser(c, terms, steps=STEPS):
             _, point, H, renewed = x.at(n, s, dual)
             g, K = g - point, K + H
             renewals.append(renewed)
-        z = _step(quick(K), quick(g), n)
+        z = _step(upper_mirrored(K), quick(g), n)
         duals = [renewed(z) for renewed in renewals]
         n = n + z
         n = quick(n / ca.sqrt(ca.sumsqr(n)))
@@ -152,13 +153,13 @@ def _step(K, g, n):
     """
     gap = dot(n, g)
     trace = K[0, 0] + K[1, 1] + K[2, 2]
-    K = quick(K + (trace + ca.fabs(gap) + LEAST) * (n @ n.T))
+    K = quick(upper_mirrored(K + (trace + ca.fabs(gap) + LEAST) * (n @ n.T)))
     trace = K[0, 0] + K[1, 1] + K[2, 2]
     A = adjugate(K)
     across, det = trace - dot(n, quick(K @ n)), dot(n, quick(A @ n))
     least = 0.5 * (across - ca.sqrt(ca.fmax(across * across - 4 * det, 0)))
     gap = ca.fmax(gap, LEAST - _SHARE * ca.fmax(least, 0))
-    A = A + gap * ((trace + gap) * ca.SX.eye(3) - K)  # the adjugate of K + gap I
+    A = upper_mirrored(A + gap * ((trace + gap) * ca.SX.eye(3) - K))  # the adjugate of K + gap I
     p, r = quick(A @ g), quick(A @ n)
     det = (K[0, 0] + gap) * A[0, 0] + K[0, 1] * A[1, 0] + K[0, 2] * A[2, 0]
     z = (p - dot(n, p) / dot(n, r) * r) / det
