@@ -13,6 +13,7 @@ from .derivatives import analytic, without_registered
 from .digest import unwound
 from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .function_store import stored
+from .lie.merged import merged
 from .lie.quick import quick
 from .model.cache import cached
 from .model.canonical import canonical
@@ -192,7 +193,7 @@ def _build(
     if not record.sparse:
         expressions = [ca.densify(x) for x in expressions]
     if chosen.cse:
-        expressions = ca.cse(expressions)
+        expressions = merged(expressions)
     return ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
 
 

@@ -172,10 +172,11 @@ def stop_wanted() -> bool:
 
 
 class SolverRun:
-    """One run of a solver. timed_out: whether the deadline stopped it."""
+    """One run of a solver. timed_out: whether the deadline stopped it; lost: whether a derivative was no finite
+    number, see derivative_watch."""
 
     def __init__(self, bar: Any = None) -> None:
-        self.bar, self.stopped, self.timed_out = bar, False, False
+        self.bar, self.stopped, self.timed_out, self.lost = bar, False, False, False
 
     def stops(self) -> bool:
         """Whether it has to stop now."""
@@ -201,9 +202,10 @@ class _Watch(ca.Callback):
     """Looks at the SolverRun of the solver that calls it. It knows no sizes, so that one serves all problems; arguments
     of an iteration are not handed over, which would take time."""
 
-    def __init__(self, name: str, inputs: Sequence[str], outcome: Callable[[SolverRun | None], float]) -> None:
+    def __init__(self, name: str, inputs: Sequence[str], outcome: Callable[..., float]) -> None:
         super().__init__()
         self._inputs, self._outcome = inputs, outcome
+        self._sees = inputs == ["value"]  # whether the outcome depends on what it is given
         self.construct(name, {})
 
     def get_n_in(self) -> int:
@@ -216,14 +218,16 @@ class _Watch(ca.Callback):
         return self._inputs[i]
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        if self._sees:
+            return ca.Sparsity.dense(1, 1)
         return ca.Sparsity(1, 1) if self._inputs[i] == "at" else ca.Sparsity(0, 0)
 
     def has_eval_buffer(self) -> bool:
         return True  # a third of the time of eval
 
-    def eval_buffer(self, _: Any, results: Any) -> int:
+    def eval_buffer(self, given: Any, results: Any) -> int:
         if results[0] is not None:
-            results[0].cast("d")[0] = self._outcome(_run.get())
+            results[0].cast("d")[0] = self._outcome(_run.get(), *(x.cast("d")[0] for x in given if self._sees))
         return 0
 
 
@@ -272,7 +276,21 @@ def _after_iteration(run: SolverRun | None) -> int:
 def evaluation_watch() -> ca.Callback:
     """Function at (1, 1) -> 0, or NaN once a solver_run() has to stop, to be added to what a solver evaluates: for
     those, as fatrop, that have no callback, and that take an exception for one more reason to try again."""
-    return _Watch("evaluation", ["at"], lambda run: math.nan if run is not None and run.stops() else 0.0)
+    return _Watch("evaluation", ["at"], lambda run: math.nan if run is not None and (run.stops() or run.lost) else 0.0)
+
+
+@cache
+def derivative_watch() -> ca.Callback:
+    """Function (1, 1) -> 1 for a finite number, else 0, from where on evaluation_watch() stops the solver_run(): for
+    those, as fatrop, that search without an end where a derivative is infinite."""
+    return _Watch("derivative", ["value"], _finite)
+
+
+def _finite(run: SolverRun | None, value: float) -> float:
+    finite = math.isfinite(value)
+    if run is not None and not finite:
+        run.lost = True
+    return float(finite)
 
 
 # -- programs --------------------------------------------------------------------------------------------------------

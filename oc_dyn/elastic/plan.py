@@ -12,6 +12,7 @@ from ..files import write_csv
 from ..function import function
 from ..planning.report import ReportRow
 from ..planning.trajectory import Trajectory
+from ..scene.scene import Scene
 from ..text import terminal
 from ..types import Array, Numbers, StrPath
 from .model import ElasticRobot
@@ -52,15 +53,18 @@ class ElasticPlan:
         rows = self.check(dt, dynamics=False).rows
         return {name: row.share for name, output in OUTPUTS.items() for row in rows if row.quantity == output}
 
-    def check(self, dt: float = 1e-3, *, dynamics: bool = True, robot: ElasticRobot | None = None) -> ElasticReport:
+    def check(
+        self, dt: float = 1e-3, *, dynamics: bool = True, robot: ElasticRobot | None = None,
+        scene: Scene | None = None, clearance: float = 0.0,
+    ) -> ElasticReport:  # fmt: skip
         """ElasticReport on every limit of links, motors and springs, every dt [s] and on both sides of the breakpoints,
         and on the motion itself.
 
         dynamics: whether the planned motor torques are integrated through the forward dynamics, piece by piece, and
         compared with the planned motion. robot: the ElasticRobot that they drive, with as many motors; default the one
-        that was planned for.
+        that was planned for. scene, clearance [m]: shapes that the links' motion keeps apart, as of Trajectory.check.
         """
-        links = self.motion.check(dt=dt)
+        links = self.motion.check(dt=dt, scene=scene, clearance=clearance)
         samples = self.motion.both_sides(dt)
         found = flat_outputs(self.elastic, samples.derivatives, self._order, self._jets(samples.t))
         rows, shares = list(links.rows), dict(links.shares)

@@ -60,6 +60,8 @@ class ElasticReport(Report):
             )
         if over is None or over.share <= 1 + tolerance:
             return None
+        if over.quantity == "clearance" and self.clearance:
+            return self.clearance.complaint()
         return (
             f"{over.quantity} of {over.joint!r} is {over.value:.6g} at t = {over.time:.4g} s, "
             f"{100 * (over.share - 1):.2g} % over its limit {over.limit:.6g}"

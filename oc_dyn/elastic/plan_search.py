@@ -6,15 +6,19 @@ import numpy as np
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from ..planning.tightening import tighten
+from ..validation import options_of
 from .plan import ElasticPlan
 from .plan_guess import smooth
 from .plan_problem import LEAST, MOST, elastic_problem, loss
 
 _TIGHTEN, _CLEAN, _ROUNDS = 1.001, 1.005, 8
-_SPARE = 0.998  # share of a limit below which its margin was tightened too far
+_SPARE, _AIM = 1.0001, 1.0006  # share of a limit below which its margin was tightened too far; that it is then to have
 # weights, one after the other, of the highest derivative, which would else be undetermined where no limit binds: first
 # only the last one, and where that fails all
 _SMOOTH = (1e-7, 1e-9)
+# of ipopt, from the guess, which is near the limits: multipliers by the barrier instead of 1; two thirds of the
+# iterations
+_FIRST = {"bound_mult_init_method": "mu-based"}
 
 
 def search(task, solver, solver_options, compiled):
@@ -42,7 +46,8 @@ def _looser(found):
     for name, m in found.margins.items():
         share = np.asarray((found.shares or {}).get(name, 1.0), float)
         over = (m < 1) & (share < _SPARE)
-        margins[name], changed = np.where(over, np.minimum(m / np.maximum(share, 0.5), 1.0), m), changed or over.any()
+        margins[name] = np.where(over, np.minimum(m * _AIM / np.maximum(share, 0.5), 1.0), m)
+        changed = changed or over.any()
     return margins if changed else None
 
 
@@ -51,7 +56,11 @@ class _Search:
 
     def __init__(self, task, solver, solver_options, compiled):
         self.task = task
-        self.options = {"method": "euler", "solver": solver, "solver_options": solver_options, "compiled": compiled}
+        self.options = {"method": "euler", "solver": solver, "compiled": compiled}
+        self.given = options_of("solver_options", solver_options)
+        asked = {key.removeprefix("ipopt.") for key in self.given}
+        ours = {key: x for key, x in _FIRST.items() if key not in asked} if solver == "ipopt" else {}
+        self.of_first = {**ours, **self.given}
         self.T, self.guess, self.scale = smooth(task)
         self.problem = self.initial = None
         self.weights, self.first_try = list(_SMOOTH[-1:]), True
@@ -86,8 +95,9 @@ class _Search:
         if self.problem is None:
             self.problem = elastic_problem(self.task, self.task.duration or self.T, self.guess)
         values = self.problem.given(margins, self.weights[0], self.scale[-1])
+        options = self.of_first if self.initial is None and self.first_try else self.given
         found = self.problem.ocp.solve(
-            initial=self.initial, parameters=values, raises=False, check="off", **self.options
+            initial=self.initial, parameters=values, solver_options=options, raises=False, check="off", **self.options
         )
         self.iterations, self.solves = self.iterations + found.iterations, self.solves + 1
         return found

@@ -5,6 +5,7 @@ from itertools import pairwise
 import casadi as ca
 
 from ..lie import jets
+from ..lie.quick import quick
 from ..lie.time_derivatives import time_derivatives
 
 
@@ -24,7 +25,7 @@ class JointJet:
         R, p = model.placement(i, q)
         self.start, self.p = self.home if self.kind == "prismatic" else R, [p]
         if self.plane:
-            self.c0, self.s0 = ca.cos(q[0]), ca.sin(q[0])
+            self.c0, self.s0 = quick(ca.cos(q[0])), quick(ca.sin(q[0]))
         self.turn = jets.PlaneTurn() if self.plane else jets.NoTurn() if self.kind == "prismatic" else jets.MatrixTurn()
         self._seen = {}  # vectors already turned inward at time zero; each is held so that its id stays its own
         if self.kind == "transform":
@@ -78,18 +79,20 @@ class JointJet:
         """One vector of the parent in the body's axes, at time zero."""
         if id(x) not in self._seen:
             if self.plane:
-                y = self.home.T @ x
-                turned = ca.vertcat(self.c0 * y[0] + self.s0 * y[1], self.c0 * y[1] - self.s0 * y[0], y[2])
+                y = quick(self.home.T @ x)
+                turned = quick(ca.vertcat(self.c0 * y[0] + self.s0 * y[1], self.c0 * y[1] - self.s0 * y[0], y[2]))
             else:
-                turned = self.start.T @ x
+                turned = quick(self.start.T @ x)
             self._seen[id(x)] = x, turned
         return self._seen[id(x)][1]
 
     def outward(self, x):
         """One vector of the body in the parent's axes, at time zero."""
         if self.plane:
-            return self.home @ ca.vertcat(self.c0 * x[0] - self.s0 * x[1], self.s0 * x[0] + self.c0 * x[1], x[2])
-        return self.start @ x
+            x = quick(x)
+            turned = ca.vertcat(self.c0 * x[0] - self.s0 * x[1], self.s0 * x[0] + self.c0 * x[1], x[2])
+            return quick(self.home @ turned)
+        return quick(self.start @ x)
 
     def force(self, n, f, k):
         """Coefficient k of the joint's generalised force S^T W from jets of the body's moment n and force f."""

@@ -8,6 +8,7 @@ from math import factorial
 
 import casadi as ca
 
+from .quick import quick
 from .so3 import skew
 
 
@@ -67,6 +68,7 @@ class PlaneTurn:
         self.c.append(c)
 
     def _turn_at(self, jet, k, sign):
+        jet = [quick(x) for x in jet[: k + 1]]
         a, b = jet[k][0], jet[k][1]
         for j in range(1, k + 1):
             u, w = jet[k - j][0], jet[k - j][1]
@@ -74,7 +76,7 @@ class PlaneTurn:
             if j > 1:
                 a, b = a + self.c[j] * u, b + self.c[j] * w
             a, b = a - s * w, b + s * u
-        return ca.vertcat(a, b, jet[k][2])
+        return quick(ca.vertcat(a, b, jet[k][2]))
 
     def outward_at(self, jet, k):
         """Coefficient k of vectors given in the turning frame, seen from the resting one."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import casadi as ca
 
+from ..errors import ShapeError
+
 _binary, _nonzero = ca.SX.binary, ca.SX.get_nz
 _ADD, _SUB, _MUL = ca.OP_ADD, ca.OP_SUB, ca.OP_MUL
 _CONSTANTS: dict[float, ca.SX] = {}
@@ -37,9 +39,11 @@ class QuickSX(ca.SX):
         return quick(ca.SX.__neg__(self))
 
     def __matmul__(self, other: Any) -> Any:
+        _check(other)
         return quick(ca.SX.__matmul__(self, other))
 
     def __rmatmul__(self, other: Any) -> Any:
+        _check(other)
         return quick(ca.SX.__rmatmul__(self, other))
 
     def __getitem__(self, place: Any) -> Any:
@@ -104,6 +108,7 @@ def dot(a: Any, b: Any) -> Any:
 def _result(kind, x, y, slow):
     if not isinstance(y, (ca.SX, ca.DM)):
         if type(y) is not float and type(y) is not int:
+            _check(y)
             return slow(x, y)
         y = _constant(y)
     found = _binary(kind, x, y)
@@ -114,11 +119,20 @@ def _result(kind, x, y, slow):
 def _reflected(kind, x, y, slow):
     if not isinstance(y, (ca.SX, ca.DM)):
         if type(y) is not float and type(y) is not int:
+            _check(y)
             return slow(y if hasattr(y, "shape") else ca.SX(y), x)
         y = _constant(y)
     found = _binary(kind, y, x)
     found.__class__ = QuickSX
     return found
+
+
+def _check(y):
+    if isinstance(y, ca.MX):
+        raise ShapeError(
+            f"scalar expressions (SX) and matrix expressions (MX, {y.shape[0]} x {y.shape[1]}) cannot be in one "
+            "formula: take symbols of one kind, or put the SX part into a casadi.Function and call that with the MX"
+        )
 
 
 def _constant(number):

@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
-from ..interrupts import evaluation_watch
+from ..interrupts import derivative_watch, evaluation_watch
 from .convexified import Convexified
 
 FAR = 1e30  # rows that are off by so much are not worth a step
@@ -55,6 +55,16 @@ class Assembly:
     solvers: dict = field(default_factory=dict, repr=False)  # made for this program, by name and options
 
     @property
+    def structure(self):
+        """Options of nlpsol that tell fatrop of the stages, which it would find by itself in the square of their
+        number."""
+        kinds = [group.kind for group in self.groups for _ in range(group.count)]
+        kept = [int(np.sum(rows >= 0)) for rows in self.stage_rows]
+        sizes = {"nx": [k.nx for k in kinds], "nu": [k.nu for k in kinds], "ng": kept}
+        equality = [bool(x) for x in self.dynamics]
+        return {"structure_detection": "manual", "N": len(kinds) - 1, **sizes, "equality": equality}
+
+    @property
     def size(self):
         """Numbers of unknowns and of constraints."""
         return self.nlp["x"].numel(), self.nlp["g"].numel()
@@ -89,7 +99,8 @@ class Assembly:
         made = {"nlp_f": ([f], ["f"]), "nlp_g": ([g], ["g"]), "nlp_jac_g": ([g, J], ["g", "jac_g_x"])}
         made["nlp_grad_f"] = ([f, gradient], ["f", "grad_f_x"])
         if solver == "fatrop":
-            made["nlp_grad_f"] = ([gradient], ["grad_f_x"])
+            made["nlp_grad_f"] = ([_finite_only(gradient)], ["grad_f_x"])
+            made["nlp_jac_g"] = ([g, _finite_only(J)], ["g", "jac_g_x"])
             # its line search asks for it in every phase, and gives up where none of its values is a number; of a step
             # to where derivatives overflow, which its watchdog would accept, it does not come back
             far = ca.if_else(ca.norm_inf(g) < FAR, 0, ca.inf)
@@ -107,7 +118,9 @@ class Assembly:
         out["nlp_grad"] = ca.Function("nlp_grad", given, every, names, ["f", "g", "grad_gamma_x", "grad_gamma_p"])
         if H is not None:
             what = dict.fromkeys(("ipopt", "uno"), ([H], ["triu_hess_gamma_x_x"]))
-            what["fatrop"] = ([of_lagrangian, ca.triu2symm(H)], ["grad_gamma_x", "hess_gamma_x_x"])
+            # it reads the first and makes no use of it: a third of the time of its Hessians
+            unused = ca.DM.zeros(*x.shape)
+            what["fatrop"] = ([unused, ca.triu2symm(_finite_only(H))], ["grad_gamma_x", "hess_gamma_x_x"])
             convex = ca.triu2symm(H)
             if hessian == "exact" and solver == "sqpmethod":
                 if self.convexified is None:  # one for all solvers of this program, as they do not keep a Callback
@@ -120,6 +133,13 @@ class Assembly:
                 of_x = {"is_diff_in": [True, False, False, False]}  # it is differentiated by x alone
                 out["nlp_grad_l"] = ca.Function("nlp_grad_l", given, [of_lagrangian], names, ["grad_gamma_x"], of_x)
         return out
+
+
+def _finite_only(derivatives):
+    """Derivatives, or zeros where one of them is no finite number, which ends fatrop at its next step."""
+    entries = derivatives.nz[:]
+    finite = derivative_watch()(ca.sum1(entries))
+    return ca.MX(derivatives.sparsity(), ca.if_else(finite, entries, 0))
 
 
 def assemble(groups, n_p=0, n_s=0, threads=1):

@@ -9,7 +9,7 @@ from .check_functions import columns, evaluated
 from .expression_text import expression_text
 from .program_names import ProgramNames, names_of_expressions
 from .solution_check import constants_of
-from .solver import SolverResult
+from .solver import no_number
 from .worst_rows import function_of
 
 
@@ -27,9 +27,7 @@ def refused(made, given):
     parts = (function_of(made, what)(*at).nonzeros() for what in ("rows", "cost", "gradient", "jacobian"))
     if all(np.isfinite(part).all() for part in parts):
         return None
-    n, m = made.assembly.size
-    x0 = np.array(given["x0"], float)
-    return SolverResult(x0, np.zeros(n), np.zeros(m), np.nan, "Invalid_Number_Detected", False, 0, {})
+    return no_number(made.assembly, given["x0"])
 
 
 def _of_expressions(solution, unknowns):

@@ -33,10 +33,12 @@ from ..kinematics.contact import contact_points
 from ..model.joints import GROUPS
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
+from ..scene import Scene
 from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
 from ..validation import check_within, count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
+from . import avoid as obstacles
 from . import bernstein, chains, ends, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
 from .as_text import as_text
@@ -54,7 +56,7 @@ from .packing import packed, packed_numbers, unpacked
 from .polynomials import later
 from .scaling import Scaling, report
 from .solution import Solution
-from .solver import checked_options, first_success, safer, solve, solvers
+from .solver import and_then, checked_options, first_success, ipopt_instead, safer, solve, solvers
 from .starts import best_of
 from .transcription import Transcribed, pattern
 
@@ -391,6 +393,25 @@ class Problem:
         self._add("within", *(Within(row, share, of_last, (label, share)) for share, of_last in places))
         return slack
 
+    def avoid(
+        self, scene: Scene, q: ExpressionLike, clearance: ExpressionLike = 0.0, *, robot: Robot | None = None,
+        t: ExpressionLike | None = None, poses: ExpressionLike | Mapping[str, ExpressionLike] | None = None,
+        method: str | None = None, soft: tuple[float, float] | None = None,
+        at: float | Sequence[float] | None = None, last: float | Sequence[float] = (),
+    ) -> ca.MX:  # fmt: skip
+        """Keep the pairs of a scene apart by clearance [m] and their margins, in the phase now described, as limit.
+
+        q (nq,): expression of the robot's coordinates. robot: by default that which the scene was read from. t: of
+        obstacles whose poses are Functions of the time, by default `time`. poses: of those whose poses come in, as
+        parameters of model-predictive control: (4, 4 m) in the order of scene.moving, or {name: (4, 4) or its columns
+        one after the other (16,)}. method: of the quantity "distances". soft, at, last: as for limit.
+        Returns the distances (pairs,) [m]. There is a limit for every pair, called "gripper - table" after its shapes,
+        which bound changes. Derivatives are analytic where velocities are the rates of q.
+        Raises ShapeError for what does not fit, UnknownName for links that the robot does not have.
+        """
+        limit = {"soft": soft, "at": at, "last": last}
+        return obstacles.avoid(self, scene, q, clearance, robot, t, poses, method, limit)
+
     @staticmethod
     def _shares(what, given):
         """Fractions of an interval as a tuple of floats, from one or several."""
@@ -487,7 +508,8 @@ class Problem:
 
         method: "rk4", "euler", "collocation", "trapezoidal", "hermite_simpson", "radau", "gauss", "implicit",
         or one of integrators.py, as radau(degree=4).
-        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Other
+        solver: "ipopt", which solves most; "uno" (its interior-point preset), "fatrop", "sqpmethod" (with piqp). Where
+        fatrop fails, ipopt solves in its place, unless the caller's own max_iter ran out; info["tries"] says so. Other
         solvers of this CasADi can be named, too, with derivatives by AD, but most serve for few problems: see
         results/suite_solvers. hessian: "exact", "gauss_newton", "limited_memory" (ipopt only).
         parameters: {symbol or name: value}, those that vary along the nodes included. initial: a Solution to start
@@ -568,7 +590,8 @@ class Problem:
         """(Transcribed, SolverResult, what the solver was given); see solve."""
         solver_options = options_of("solver_options", solver_options)
         made = self.transcribed(method, compiled)
-        outer, inner = checked_options(solver, solver_options, free_time=made.description.free_time)
+        free_time = made.description.free_time
+        outer, inner = checked_options(solver, solver_options, free_time=free_time)
         p = made.parameters({} if parameters is None else parameters)
         given = {"p": p, **made.bounds}
         if initial is None:
@@ -582,7 +605,11 @@ class Problem:
             tries = {"warm start": inner | options} if initial is not None and options else {}
             tries |= {"start": inner, **safer(solver, inner, solver_options)}
             run = partial(solve, made.assembly, solver, hessian, outer, given=given)
-            return made, first_success(run, tries), given
+            found = first_success(run, tries)
+            if not found.success and (another := ipopt_instead(solver, found.status, solver_options, free_time)):
+                run = partial(solve, made.assembly, "ipopt", hessian, given=given)
+                found = and_then(found, run, another)
+            return made, found, given
 
     def opti(
         self, *, method: Any = "rk4", hessian: str = "exact", parameters: Mapping[Any, Values] | None = None,

@@ -32,11 +32,13 @@ _QUICK = {"mumps_permuting_scaling": 0, "mumps_pivot_order": 2, "mumps_mem_perce
 _SAFE = {
     # what mumps chooses by itself
     "ipopt": {"mumps_permuting_scaling": 7, "mumps_pivot_order": 7, "mumps_pivtol": 1e-4},
-    "fatrop": {"mu_init": 0.1},
+    "fatrop": {"mu_init": 0.1, "delta_w0": 1e-4, "kappa_wplusem": 100.0},  # its own
 }
+NO_NUMBER = "Invalid_Number_Detected"
+OUT_OF_ITERATIONS = "Maximum_Iterations_Exceeded"
 _LOST = (  # statuses of ipopt that a matrix which was factored badly leads to, and the one of fatrop's failures
     "1",
-    "Error_In_Step_Computation", "Internal_Error", "Invalid_Number_Detected", "Restoration_Failed",
+    "Error_In_Step_Computation", "Internal_Error", NO_NUMBER, "Restoration_Failed",
     "Search_Direction_Becomes_Too_Small",
 )  # fmt: skip
 _QUIET = {  # options of CasADi, options of the solver
@@ -47,7 +49,7 @@ _QUIET = {  # options of CasADi, options of the solver
         {"print_level": 0, "sb": "yes", "max_iter": 500, "bound_relax_factor": 0.0, **_QUICK},
     ),
     # it is stopped by an evaluation that fails, see Assembly.cache, which is not worth a warning
-    "fatrop": ({"structure_detection": "auto", "show_eval_warnings": False}, {"print_level": 0, "max_iter": 500}),
+    "fatrop": ({"show_eval_warnings": False}, {"print_level": 0, "max_iter": 300}),
     "sqpmethod": (
         {
             "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 200,
@@ -59,8 +61,9 @@ _QUIET = {  # options of CasADi, options of the solver
     "uno": ({}, {"preset": "ipopt", "logger": "SILENT", "max_iterations": 500}),
     "blocksqp": ({"linsol": "ldl", "print_header": False, "print_iteration": False, "max_iter": 500}, {}),
 }  # fmt: skip
+_SHARED = ("max_iter", "tol", "expand", "print_time", "iteration_callback", "iteration_callback_ignore_errors")
 _WATCHED = ("fatrop", "ipopt", "sleqp", "sqpmethod", "uno")  # can be stopped: see Assembly.cache and iteration_watch
-SAFER = "safer options"  # name of a try
+SAFER, INSTEAD = "safer options", "ipopt instead"  # names of tries
 _LINEAR_SOLVERS = ("mumps", "spral", "ma27", "ma57", "ma77", "ma86", "ma97", "pardiso", "pardisomkl", "wsmp", "custom")
 
 
@@ -89,6 +92,11 @@ def checked_options(name, options, free_time):
         # its own first barrier, 0.1, leads far away from a good guess: ten times the iterations on motions with limits
         # of torque, or no end; in a fixed time a small one leads to worse optima, of the acrobot for instance
         inner["mu_init"] = 1e-3
+        # what it adds to a Hessian that is not convex begins smaller and grows in smaller steps, as it takes it back by
+        # a third an iteration: on the Panda with the rate of torque at 0.3 and 400 nodes 48 iterations, against 218
+        # that crawl. To take it back faster (kappa_wmin) has let it add without an end on a hanging chain; in a fixed
+        # time its own are better: Schwartz's problem takes 10 iterations with them, and fails with these
+        inner |= {"delta_w0": 1e-8, "kappa_wplusem": 8.0}
     known = _OF_CASADI | set(ca.nlpsol_options(name))
     for key, value in options.items():
         own = key.startswith(f"{name}.") or (name in _HAVE_OWN_OPTIONS and key not in known)
@@ -100,11 +108,11 @@ def checked_options(name, options, free_time):
 
 def safer(name, inner, asked):
     """{SAFER: options of the solver} for a second try, that takes longer and loses less: linear algebra of ipopt, the
-    barrier that fatrop begins with by itself; {} where there are none. inner: as of checked_options. asked: the
-    caller's own, which stay."""
+    barrier and the regularisation that fatrop begins with by itself; {} where there are none. inner: as of
+    checked_options. asked: the caller's own, which stay."""
     if name not in _SAFE or (name == "ipopt" and inner.get("linear_solver", "mumps") != "mumps"):
         return {}
-    if name == "fatrop" and "mu_init" not in inner:  # it began with that
+    if name == "fatrop" and inner.get("mu_init", 0.1) == 0.1:  # it began with that
         return {}
     own = {str(key).removeprefix(f"{name}.") for key in asked or ()}
     safe = {key: value for key, value in _SAFE[name].items() if key not in own}
@@ -114,8 +122,22 @@ def safer(name, inner, asked):
 def lost(found):
     """Whether a SolverResult is a failure that another barrier of fatrop, or a matrix that ipopt has factored badly,
     may have led to."""
-    nowhere = found.status == "Invalid_Number_Detected" and not found.iterations
+    nowhere = found.status == NO_NUMBER and not found.iterations
     return not found.success and found.status in _LOST and not nowhere
+
+
+def ipopt_instead(name, status, asked, free_time):
+    """(options of CasADi, options of ipopt) for ipopt in place of fatrop where that failed with a status: the caller's
+    own limit of iterations and tolerance hold there, too. None where another solver was asked for, or where its time or
+    the iterations that the caller gives it have run out."""
+    own = {str(key).removeprefix(f"{name}."): value for key, value in (asked or {}).items()}
+    ran_out = status in (None, TIME_LIMIT) or (status == OUT_OF_ITERATIONS and "max_iter" in own)
+    if name != "fatrop" or ran_out:
+        return None
+    shared = {key: value for key, value in own.items() if key in _SHARED}
+    if "tolerance" in own:
+        shared["tol"] = own["tolerance"]
+    return checked_options("ipopt", shared, free_time)
 
 
 def first_success(run, tries):
@@ -131,9 +153,17 @@ def first_success(run, tries):
         found = run(inner=options)
         iterations += found.iterations
         told.append((what, found.status, found.iterations))
-        if found.success or found.status in ("Maximum_Iterations_Exceeded", TIME_LIMIT):
+        if found.success or found.status in (OUT_OF_ITERATIONS, TIME_LIMIT):
             break
     return replace(found, iterations=iterations, tries=tuple(told))
+
+
+def and_then(found, run, options):
+    """SolverResult of run(outer=, inner=options) after one that failed, with the tries and iterations of both."""
+    outer, inner = options
+    second = run(outer=outer, inner=inner)
+    tries = (*found.tries, (INSTEAD, second.status, second.iterations))
+    return replace(second, iterations=found.iterations + second.iterations, tries=tries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +201,9 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
     if name == "uno" and inner.get("logger") == "SILENT":
         _silence_uno()
     if name == "fatrop":
-        options["equality"] = [bool(x) for x in assembly.dynamics]
+        structure = assembly.structure
+        own = "structure_detection" in options
+        options |= {"equality": structure["equality"]} if own else structure
     with solver_run(bar, stops=name in _WATCHED) as run:
         try:
             if key not in assembly.solvers:
@@ -183,15 +215,25 @@ def solve(assembly, name, hessian, outer, inner, given, bar=None):
             out = solver(**given)
             stats = solver.stats()
         except RuntimeError as error:
+            if run.lost:  # it may end so where its own search for a feasible point fails, too
+                return no_number(assembly, given["x0"])
             raise SolveError(refusal(name, error), TIME_LIMIT if run.timed_out else None) from None
         finally:
-            if run.stopped:  # fatrop fails from its first step on when it is called again after that
+            if run.stopped or run.lost:  # fatrop fails from its first step on when it is called again after that
                 assembly.solvers.pop(key, None)
     arrays = (np.array(out[k]).ravel() for k in ("x", "lam_x", "lam_g"))
     told = told_by(stats, run.timed_out)
     if name == "fatrop" and told[:2] == ("1", False) and told[2] >= inner.get("max_iter", np.inf):
-        told = "Maximum_Iterations_Exceeded", *told[1:]  # as others say; it has one status for all failures
+        told = OUT_OF_ITERATIONS, *told[1:]  # as others say; it has one status for all failures
+    if run.lost:
+        told = NO_NUMBER, False, *told[2:]
     return SolverResult(*arrays, float(out["f"]), *told)
+
+
+def no_number(assembly, x0):
+    """SolverResult of fatrop where it meets what is no finite number and does not come back."""
+    n, m = assembly.size
+    return SolverResult(np.array(x0, float), np.zeros(n), np.zeros(m), np.nan, NO_NUMBER, False, 0, {})
 
 
 def told_by(stats, timed_out):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from ..lie.merged import merged
+
 SMALL = 500  # instructions of a stage up to which every way is tried with what is in it twice merged, which takes long
 # above so many the chain rule takes fewer instructions than AD, as far as the tests have seen, where most of them are
 # in the calls: then AD is not tried
@@ -35,7 +37,7 @@ class Derivatives:
 def derivatives(stage, lam):
     """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]."""
     z, p, s = stage.inputs
-    following, rows, cost, residuals = ca.cse([ca.densify(y) for y in stage.put_in(stage.outputs)])
+    following, rows, cost, residuals = merged([ca.densify(y) for y in stage.put_in(stage.outputs)])
     total = _total(cost, residuals)
     out = ca.vertcat(following, rows)
     known, multiplied = [z, p, s], [z, p, s, *lam]
@@ -63,9 +65,9 @@ def derivatives(stage, lam):
         rows,
         total,
         _least(jacobians, known, small),
-        ca.cse(ca.densify(ca.gradient(total, z))),
+        *merged([ca.densify(ca.gradient(total, z))]),
         _least(hessians, multiplied, small),
-        ca.cse(ca.sparsify(approximate)),
+        *merged([ca.sparsify(approximate)]),
     )
 
 
@@ -85,7 +87,7 @@ def _least(ways, known, small):
     else:
         counts = [_count(y, known) for y in ways]
         near = [y for y, n in zip(ways, counts, strict=True) if n <= NEAR * min(counts)]
-    near = [ca.cse(y) for y in near]
+    near = [merged([y])[0] for y in near]
     return min(near, key=lambda y: _count(y, known)) if len(near) > 1 else near[0]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from ..errors import LimitError
 from .arguments import LONGEST
 from .limits import velocity_bounds
+from .obstacles import Obstacles
 from .quantities import BOUNDED, DYNAMIC, RATES
 
 _TINY = 1e-9  # share of a limit that rounding may take
@@ -26,6 +27,7 @@ class Task:
     continuity: int
     duration: float | None
     friction: bool = False  # whether that of the robot counts; not asked for where it has none
+    around: Obstacles | None = None
 
     @property
     def names(self):
@@ -82,6 +84,35 @@ def time_alone(limits, distance, quantity):
     return np.array(out)
 
 
+def torque_can_wait(task, settings, initial):
+    """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
+    where they are sure to bind."""
+    limits = task.limits
+    bounded = np.any([limits.bounded(k) for k in RATES], axis=0)
+    known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
+    free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
+    return free and not known and not _rate_binds(task, settings)
+
+
+def _rate_binds(task, settings):
+    """Whether the joint that needs longest, leaving at rest as fast as it may, exceeds its limit of the torque rate.
+
+    From rest the rate of torque is M(q) times the jerk, which gets as high as a change of acceleration in a piece lets
+    it. Only a guess of whether the search without torques is worth its time: both ways end in the same motion.
+    """
+    limits = task.limits
+    if not task.rests or settings["mesh"] == "fixed" or task.continuity > 2:
+        return False
+    joint = int(np.argmax(rest_to_rest(limits, task.distance)))
+    dv, d2v = (limits.larger(k)[joint] for k in ("dv", "d2v"))
+    jerk = min(d2v, dv * settings["nodes"] / max(settings["shortest"], 1e-6))
+    d2v = np.zeros(len(task.names))
+    d2v[joint] = jerk if np.isfinite(jerk) else 0.0
+    rest = np.zeros(len(task.names))
+    rates = [np.abs(np.array(task.dynamics(state[0], rest, rest, d2v)[1])).ravel() for state in (task.start, task.goal)]
+    return bool(max(rate[joint] for rate in rates) > limits.smaller("dtau")[joint])
+
+
 def _seven_phases(D, v, a, j):
     if D == 0:
         return 0.0
@@ -125,8 +156,7 @@ def _unequal_phases(D, v, a, j):
     if both(high)[1] <= D:
         time, way = both(high)
         return time + (D - way) / high
-    for _ in range(200):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if both(middle)[1] < D else (low, middle)
     return both(high)[0]
 
@@ -281,9 +311,10 @@ def _refuse_one_way(task):
     """Ways that limits of zero on one side leave no motion for: LimitError that names the limit."""
     if not task.rests:
         return
-    never = {k: np.isinf(time_alone(task.limits, task.distance, k)) for k in RATES[:3]}
-    if task.continuity > 2:
-        never |= {k: (task.limits.smaller(k) == 0) & (task.distance != 0) for k in RATES[3:]}
+    limits, D = task.limits, task.distance
+    (low, high), never = limits.bounds("v"), {}
+    never["v"] = (D != 0) & (np.where(D >= 0, high, low) == 0)
+    never |= {k: (limits.smaller(k) == 0) & (D != 0) for k in RATES[1 : 3 if task.continuity == 2 else None]}
     for quantity, joints in never.items():
         for i in np.flatnonzero(joints & task.moving):
             lower, upper = (x[i] for x in task.limits.bounds(quantity))

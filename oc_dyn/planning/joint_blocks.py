@@ -25,8 +25,9 @@ class Blocks:
     G (R, r + b): rows of a block. order (R,): derivative of each. rows (m, R): whether a row stands for anything.
     fixed (m, R): whether the ends decide it. A (m, r, r), B (m, r, b): from block to block. real (m, b): controls
     that there are. M (r + b, r + b): last block, from its state, free directions of its controls, zeros. products: of
-    rows of G with themselves. calm (m, R): weights of squared rows that make the roughness. basic: motions that meet
-    one end of 1, rows (E, m, R) and [x; u] (E, m, r + b).
+    rows of G with themselves. calm (m, R): weights of squared rows that make the roughness. AB (m - 1, r, r + b): A and
+    B side by side. idle (m, r + b): controls that there are not, or that the end decides. basic: motions that meet one
+    end of 1, rows (E, m, R) and [x; u] (E, m, r + b).
     """
 
     r: int
@@ -42,6 +43,8 @@ class Blocks:
     M: np.ndarray
     products: np.ndarray
     calm: np.ndarray
+    AB: np.ndarray
+    idle: np.ndarray
     basic: tuple = ()
 
 
@@ -98,7 +101,10 @@ def blocks(r, N, known):
     M[r:, r:] = 0.0
     M[r:, r : r + b - known[1]] = V[known[1] :].T
     products = (G[:, :, None] * G[:, None, :]).reshape(len(G), -1)
-    made = Blocks(r, N, known, G, order, rows, fixed, A, B, real, M, products, _calm(r, N, place, rows))
+    idle = np.concatenate([np.zeros((m, r), bool), ~real], axis=1)
+    idle[-1] = np.arange(r + b) >= r + b - known[1]
+    AB = np.concatenate([A, B], axis=2)[:-1]
+    made = Blocks(r, N, known, G, order, rows, fixed, A, B, real, M, products, _calm(r, N, place, rows), AB, idle)
     object.__setattr__(made, "basic", _basic(made, inverse))
     return made
 
@@ -160,53 +166,45 @@ class Factor:
         J, m, r = len(weight), len(made.rows), made.r
         d = made.G.shape[1]
         H = (weight.reshape(J * m, -1) @ made.products).reshape(J, m, d, d)
-        self.gains, self.inverses, P = [None] * m, [None] * m, None
+        H[:, -1] = made.M.T @ H[:, -1] @ made.M
+        self.gains, self.inverses = np.empty((J, m, d - r, r)), np.empty((J, m, d - r, d - r))
+        P = np.zeros((J, r, r))
         for k in range(m - 1, -1, -1):
             h = H[:, k]
-            if k == m - 1:
-                h = made.M.T @ h @ made.M
-                idle = np.arange(d) >= d - made.known[1]
-            else:
-                AB = np.concatenate([made.A[k], made.B[k]], axis=1)
-                h = h + AB.T @ P @ AB
-                idle = np.concatenate([np.zeros(r, bool), ~made.real[k]])
+            if k < m - 1:
+                h = h + made.AB[k].T @ P @ made.AB[k]
+            idle = made.idle[k]
             h[:, idle, idle] = 1.0
-            inverse = _inverse(h[:, r:, r:])
-            gain = inverse @ h[:, r:, :r]
+            self.inverses[:, k] = inverse = _inverse(h[:, r:, r:])
+            self.gains[:, k] = gain = inverse @ h[:, r:, :r]
             P = h[:, :r, :r] - h[:, :r, r:] @ gain
             P = (P + P.transpose(0, 2, 1)) / 2
-            self.gains[k], self.inverses[k] = gain, inverse
         free = made.known[0]
         self.first = np.linalg.inv(P[:, free:, free:]) if free < r else None
+        self.onward = made.AB[:, :, :r] - made.AB[:, :, r:] @ self.gains[:, :-1]  # from block to block, controls free
 
     def solve(self, rows):
-        """[x; u] (J, m, d) with K z = G^T rows, for rows (J, m, R)."""
+        """[x; u] (..., J, m, d) with K z = G^T rows, for rows (..., J, m, R)."""
         made = self.made
-        r, (m, b) = made.r, made.real.shape
-        g = rows @ made.G
-        steps, p = [None] * m, None
-        for k in range(m - 1, -1, -1):
-            h = g[:, k]
-            if k == m - 1:
-                h = h @ made.M
-                h[:, r + b - made.known[1] :] = 0.0
-            else:
-                h = h + np.concatenate([p @ made.A[k], p @ made.B[k]], axis=1)
-                h[:, r:] *= made.real[k]
-            steps[k] = np.einsum("jab,jb->ja", self.inverses[k], h[:, r:])
-            p = h[:, :r] - np.einsum("jab,ja->jb", self.gains[k], h[:, r:])
-        z = np.zeros((len(g), m, r + b))
-        x = np.zeros((len(g), r))
+        r, (m, _), d, free = made.r, made.real.shape, made.G.shape[1], made.known[0]
+        h = (rows.reshape(-1, rows.shape[-1]) @ made.G).reshape(*rows.shape[:-1], d)
+        h[..., -1, :] = h[..., -1, :] @ made.M
+        h *= ~made.idle
+        own = h[..., None, :r] - h[..., None, r:] @ self.gains
+        p = [own[..., -1, :, :]]
+        for k in range(m - 2, -1, -1):
+            p.append(own[..., k, :, :] + p[-1] @ self.onward[:, k])
+        h[..., :-1, None, :] += np.stack(p[-2::-1], axis=-3) @ made.AB if m > 1 else 0.0
+        steps = (self.inverses @ h[..., r:, None])[..., 0]
+        x = np.zeros((*rows.shape[:-2], m, r))
         if self.first is not None:
-            x[:, made.known[0] :] = np.einsum("jab,jb->ja", self.first, p[:, made.known[0] :])
-        for k in range(m):
-            z[:, k, :r] = x
-            u = steps[k] - np.einsum("jab,jb->ja", self.gains[k], x)
-            if k == m - 1:
-                z[:, k] = np.concatenate([x, u], axis=1) @ made.M.T
-            else:
-                z[:, k, r:] = u * made.real[k]
-                x = x @ made.A[k].T + z[:, k, r:] @ made.B[k].T
+            x[..., 0, free:] = (self.first @ p[-1][..., 0, free:, None])[..., 0]
+        moved = (made.AB[:, :, r:] @ steps[..., :-1, :, None])[..., 0]
+        for k in range(m - 1):
+            x[..., k + 1, :] = (self.onward[:, k] @ x[..., k, :, None])[..., 0] + moved[..., k, :]
+        z = np.concatenate([x, steps - (self.gains @ x[..., None])[..., 0]], axis=-1)
+        z[..., -1, :] = z[..., -1, :] @ made.M.T
+        z[..., :-1, r:] *= made.real[:-1]
         return z
 
 
@@ -230,5 +228,6 @@ def stationarity(made, rows, z):
 
 def _inverse(h):
     """Of symmetric positive definite matrices (J, b, b), scaled to a diagonal of 1 in between."""
-    scale = 1 / np.sqrt(np.maximum(np.einsum("jaa->ja", h), 1e-300))
-    return scale[:, :, None] * np.linalg.inv(h * scale[:, :, None] * scale[:, None, :]) * scale[:, None, :]
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(h, axis1=1, axis2=2), 1e-300))
+    both = scale[:, :, None] * scale[:, None, :]
+    return np.linalg.inv(h * both) * both

@@ -9,43 +9,18 @@ Source: Mehrotra, "On the implementation of a primal-dual interior point method"
 """
 
 from dataclasses import dataclass
-from math import factorial
 
 import numpy as np
 
 from .joint_blocks import Factor, stationarity
+from .joint_rows import SIGN, Joints, Rows, power  # noqa: F401, tests and others take these from here
 
 ITERATIONS = 80
 _GAP, _RESIDUAL = 1e-10, 1e-9
 _DUAL = 2e-5  # share of the cost that it may be off for derivatives that are not zero
-_ROUNDED = 4  # derivative, from which on rounding in a factor counts
 _ENOUGH = 1e3  # times these, where rounding lets it not get on
-_ROOM = 1.3  # over the limits, to begin with
 _MOST = 0.7  # share of p that a step may be
 _NEAR = 0.995  # share of the way to a limit that a step may take
-
-
-@dataclass(frozen=True, eq=False)
-class Joints:
-    """Numbers of J joints, or of the same ones in several times.
-
-    start (J, k), goal (J, l): q, v, ... that are fixed. lower, upper (J, r + 1): limits of q, v, .... reach (J,): scale
-    of the way. weight (J,): of the roughness in the cost. blocks: their Blocks.
-    """
-
-    blocks: object
-    start: np.ndarray
-    goal: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    reach: np.ndarray
-    weight: np.ndarray
-
-    def of(self, which):
-        """Some of them."""
-        return Joints(
-            self.blocks, *(getattr(self, k)[which] for k in ("start", "goal", "lower", "upper", "reach", "weight"))
-        )
 
 
 @dataclass(eq=False)
@@ -61,86 +36,30 @@ class Found:
     iterations: int
 
 
-def power(joints):
-    """The s of p."""
-    limited = np.isfinite(joints.lower[:, 1:]) | np.isfinite(joints.upper[:, 1:])
-    return 1 + int(np.max(np.flatnonzero(limited.any(axis=0)), initial=0))
-
-
-class _Rows:
-    """Rows of joints in times T (J,): bounds at p = 1, and the motion that meets the ends."""
-
-    def __init__(self, joints, T):
-        B, self.joints, self.T = joints.blocks, joints, T
-        r = B.r
-        unit = (T[:, None] / 2) ** np.arange(r + 1) / joints.reach[:, None]
-        low, high = joints.lower.copy(), joints.upper.copy()
-        low[:, 0], high[:, 0] = low[:, 0] - joints.start[:, 0], high[:, 0] - joints.start[:, 0]
-        keep = B.rows & ~B.fixed
-        with np.errstate(invalid="ignore"):
-            low, high = ((x * unit)[:, B.order][:, None, :] for x in (low, high))
-        self.low, self.high = np.broadcast_to(low, (len(T), *keep.shape)), np.broadcast_to(high, (len(T), *keep.shape))
-        self.below, self.above = np.isfinite(self.low) & keep, np.isfinite(self.high) & keep
-        self.low, self.high = np.where(self.below, self.low, 0.0), np.where(self.above, self.high, 0.0)
-        ends, orders = [], []
-        for state in (joints.start, joints.goal):
-            j = np.arange(state.shape[1])
-            value = state * (T[:, None] / 2) ** j / np.array([factorial(i) for i in j])
-            value[:, 0] -= joints.start[:, 0]
-            ends.append(value / joints.reach[:, None])
-            orders.append(j)
-        self.power = power(joints)
-        self.ends, self.orders = np.concatenate(ends, axis=1), np.concatenate(orders)
-
-    def motion(self, p):
-        """(rows, their first and second derivatives by p) of the motion that meets the ends."""
-        basic, e = self.joints.blocks.basic[0], self.orders / self.power
-        values = [self.ends * f for f in (p**e, e * p ** (e - 1), e * (e - 1) * p ** (e - 2))]
-        return [np.tensordot(v, basic, 1) for v in values]
-
-    def bounds(self, p):
-        """{"low", "high": (values, first and second derivatives by p)}."""
-        e, p = self.joints.blocks.order / self.power, p[:, :, None]
-        powers = [p**e, e * p ** (e - 1), e * (e - 1) * p ** (e - 2)]
-        return [[x * f for f in powers] for x in (self.low, self.high)]
-
-    def roomy(self, by_time):
-        """(J,) by what the time, or limits of all but q, are to be multiplied so that the motion that meets the ends,
-        as these are now, has room to those limits."""
-        order, most = self.joints.blocks.order, np.full(len(self.T), 1e-6)
-        rho = np.tensordot(self.ends, self.joints.blocks.basic[0], 1)
-        for sign, bound, keep in ((1, self.high, self.above), (-1, self.low, self.below)):
-            keep = keep & (order > 0) & (bound != 0)
-            share = np.where(keep, _ROOM * sign * rho / np.where(keep, sign * bound, 1.0), 0.0)
-            most = np.maximum(most, np.max(share.clip(0) ** (1 / order.clip(1) if by_time else 1.0), axis=(1, 2)))
-        return most
-
-    def widened(self, p):
-        """The same where limits of all but q are multiplied by p."""
-        e, p = (self.joints.blocks.order > 0).astype(float), p[:, :, None]
-        powers = [np.where(e > 0, p, 1.0), e, 0.0 * e]
-        return [[x * f for f in powers] for x in (self.low, self.high)]
-
-
 class _Iterate:
     """Where the iterations are: p (J, 1), unknowns z (J, m, r + b) that are zero at the ends, their rows y; slacks s
-    and multipliers v of the (upper, lower) limits, multipliers w of the (upper, lower) end of p."""
+    and multipliers v (2, J, m, R) of the (upper, lower) limits, 1 and 0 where there is none; multipliers w of the
+    (upper, lower) end of p."""
 
     def __init__(self, rows, cost, border, shared, p, span):
         self.rows, self.cost, self.border, self.shared, self.span = rows, cost, border, shared, span
         B = rows.joints.blocks
         self.idle = np.zeros(p.shape, bool)  # joints that are done with
+        # limits are those at p = 1 times p to these powers
+        self.powers = {"time": B.order / rows.power, "width": (B.order > 0) * 1.0}.get(border, 0.0 * B.order)
+        self.keep_signed = SIGN * rows.mask
         self.p, self.z = p, np.zeros((len(p), len(B.rows), B.G.shape[1]))
-        self.y = np.zeros(rows.low.shape)
-        self.masks = [rows.above, rows.below]
+        self.y = np.zeros(rows.limit.shape[1:])
+        self.mask, self.keep, self.k, self.s = rows.mask, rows.mask.astype(float), None, 1.0
         self.calm = 2 * rows.joints.weight[:, None, None] * B.calm
         self.look()
-        least = [np.where(np.abs(x) > 0, 0.02 * np.abs(x), 1e-3) for x in (rows.high, rows.low)]
-        self.s = [np.where(k, np.maximum(g, f), 1.0) for k, g, f in zip(self.masks, self.gaps, least, strict=True)]
-        self.v, self.w = [np.zeros_like(x) for x in self.s], [np.zeros_like(p)] * 2
-        self.count = self.total(sum(k.sum(axis=(1, 2))[:, None] for k in self.masks)) + 2.0 * (border is not None)
+        least = np.where(np.abs(rows.limit) > 0, 0.02 * np.abs(rows.limit), 1e-3)
+        self.s = np.where(self.mask, np.maximum(self.gaps, least), 1.0)
+        self.residuals = self.gaps - self.s * self.keep
+        self.w = [np.zeros_like(p)] * 2
+        self.count = self.total(self.keep.sum(axis=(0, 2, 3))[:, None]) + 2.0 * (border is not None)
         mu = self._first()
-        self.v = [np.where(k, mu[:, :, None] / s, 0.0) for k, s in zip(self.masks, self.s, strict=True)]
+        self.v = self.keep * mu[:, :, None] / self.s
         self.w = [mu / t for t in self.room] if border else self.w
 
     def total(self, x):
@@ -153,29 +72,36 @@ class _Iterate:
 
     def look(self):
         """Take in p and y."""
-        rows, one, time = self.rows, np.ones_like(self.p), self.border == "time"
-        self.k = rows.motion(self.p if time else one)
-        if not time:
-            self.k[1:] = [np.zeros_like(self.y)] * 2
-        low, high = rows.widened(self.p) if self.border == "width" else rows.bounds(self.p if time else one)
-        self.limits = [high, low]
+        rows, time = self.rows, self.border == "time"
+        if time or self.k is None:
+            self.k = rows.motion(self.p if time else np.ones_like(self.p))
+            self.k[1:] *= time
+        e, p = self.powers, self.p[:, :, None]
+        self.limits = (p**e) * rows.signed
+        self.bends = e / p, e * (e - 1) / p**2  # times the limits: their first and second derivatives by p
         self.rho = self.y + self.k[0]
-        self.gaps = [high[0] - self.rho, self.rho - low[0]]
+        self.gaps = self.limits - self.keep_signed * self.rho
+        self.residuals = self.gaps - self.s * self.keep
         self.room = [self.span[1] - self.p, self.p - self.span[0]]
         e = 1 / rows.power if time else 1.0
         self.costs = [self.cost * e * self.p ** (e - 1), self.cost * e * (e - 1) * self.p ** (e - 2)]
 
+    def kept(self, which, before):
+        """(p, z, y, v), of joints that are not in which (J, 1) as they were before."""
+        now = self.p, self.z, self.y, self.v
+        return now if before is None else [_chosen(which, x, y) for x, y in zip(now, before, strict=True)]
+
+    def restore(self, which, kept):
+        """Take joints back to what they were when kept: rounding may lead away from an optimum."""
+        if which.any():
+            self.p, self.z, self.y, self.v = self.kept(~which, kept)
+            self.look()
+
     @property
     def complementarity(self):
         """Sum of slacks times multipliers."""
-        inner = sum((s * v * k).sum(axis=(1, 2)) for s, v, k in zip(self.s, self.v, self.masks, strict=True))
         ends = sum(t * w for t, w in zip(self.room, self.w, strict=True)) if self.border else 0.0
-        return self.total(inner[:, None]) + ends
-
-    @property
-    def residuals(self):
-        """Of the limits with their slacks."""
-        return [np.where(k, g - s, 0.0) for k, g, s in zip(self.masks, self.gaps, self.s, strict=True)]
+        return self.total(_of_sides(self.s, self.v)) + ends
 
     @property
     def dual(self):
@@ -184,8 +110,7 @@ class _Iterate:
         off = self.total(stationarity(self.rows.joints.blocks, q, self.z)[:, None])
         if not self.border:
             return off
-        (_, up, _), (_, down, _) = self.limits
-        slope = self.total(_inner(self.k[1], q) - _inner(up, self.v[0]) + _inner(down, self.v[1]))
+        slope = self.total(_inner(self.k[1], q) - _of_sides(self.limits * self.bends[0], self.v))
         return off + np.abs(self.costs[0] + self.w[0] - self.w[1] + slope) * self.p
 
     def _first(self):
@@ -194,15 +119,18 @@ class _Iterate:
             return (
                 np.maximum(_inner(self.calm * self.rho, self.rho), 1e-3 * self.rows.joints.weight[:, None]) / self.count
             )
-        pull = sum(
-            sign * _inner(k[1] / s, m) for sign, k, s, m in zip((1, -1), self.limits, self.s, self.masks, strict=True)
-        )
+        pull = _of_sides(self.limits * self.bends[0], 1 / self.s)
         return self.costs[0] / np.maximum(np.abs(self.total(pull)), 1e-300)
 
 
 def _inner(a, b):
-    """(J, 1) sums of products."""
-    return np.einsum("jkr,jkr->j", a, np.asarray(b, float))[:, None]
+    """(J, 1) sums of products of (J, m, R)."""
+    return np.einsum("jkr,jkr->j", a, b)[:, None]
+
+
+def _of_sides(a, b):
+    """(J, 1) sums of products of (2, J, m, R)."""
+    return np.einsum("ijkr,ijkr->j", a, b)[:, None]
 
 
 class _Newton:
@@ -210,82 +138,86 @@ class _Newton:
 
     def __init__(self, at):
         self.at = at
-        self.W = [np.where(k, v / s, 0.0) for k, v, s in zip(at.masks, at.v, at.s, strict=True)]
-        M = np.where(at.idle[:, :, None], 1.0 * at.rows.joints.blocks.rows, at.calm + self.W[0] + self.W[1])
-        self.factor, self.G, self.M = Factor(at.rows.joints.blocks, M), at.rows.joints.blocks.G, M
+        self.W = W = at.v / at.s
+        M = at.calm + W[0] + W[1]
+        if at.idle.any():
+            M = np.where(at.idle[:, :, None], 1.0 * at.rows.joints.blocks.rows, M)
+        self.factor, self.M = Factor(at.rows.joints.blocks, M), M
+        self.pushed = W * at.residuals  # what slacks have to make up for, times W
+        q = at.calm * at.rho - self.pushed[0] + self.pushed[1]
         if at.border is None:
+            self.affine = self._refined(q)
             return
-        up, down = (x[1] for x in at.limits)
-        c = self.W[0] * up + self.W[1] * down
+        self.up = at.limits * at.bends[0]  # what limits, and in front of them slacks, grow by with p
+        ahead = W * self.up
+        c = ahead[0] - ahead[1]
         self.beta = M * at.k[1] - c
-        self.z_p = self._refined(self.beta)
-        self.y_p = self.z_p @ self.G.T
+        (self.z_p, z), (self.y_p, y) = self._refined(np.array([self.beta, q]))
+        self.affine = z, y
         q = at.calm * at.rho + at.v[0] - at.v[1]
-        bent = at.costs[1] + at.total(
-            _inner(at.k[2], q) - _inner(at.v[0], at.limits[0][2]) + _inner(at.v[1], at.limits[1][2])
-        )
-        S = at.total(
-            _inner(M * at.k[1] - 2 * c, at.k[1]) + _inner(self.W[0] * up, up) + _inner(self.W[1] * down, down)
-            + _inner(self.beta, self.y_p)
-        )  # fmt: skip
+        pull = (at.limits[0] * at.v[0] + at.limits[1] * at.v[1]) * at.bends[1]
+        bent = at.costs[1] + at.total(_inner(at.k[2], q) - pull.sum(axis=(1, 2))[:, None])
+        S = at.total(_inner(self.beta - c, at.k[1]) + _of_sides(ahead, self.up) + _inner(self.beta, self.y_p))
         S = S + sum(w / t for w, t in zip(at.w, at.room, strict=True))
         self.S = np.where(S + bent > 0.1 * S, S + bent, S)
 
     def _refined(self, rows):
-        """-K^-1 G^T rows; what rounding leaves of it is taken off once."""
+        """(z, its rows): -K^-1 G^T rows; what rounding leaves of it is taken off, more often of high orders."""
+        B = self.at.rows.joints.blocks
         z = -self.factor.solve(rows)
-        if self.at.rows.joints.blocks.r < _ROUNDED:
-            return z
-        return z - self.factor.solve(rows + self.M * (z @ self.G.T))
+        y = _rows_of(B, z)
+        for _ in range(max(1, 2 * B.r - 7)):
+            off = self.factor.solve(rows + self.M * y)
+            z, y = z - off, y - _rows_of(B, off)
+        return z, y
 
     def step(self, barrier, affine=None, share=1.0):
         """{p, z, y, s, v, w}: changes. barrier (J, 1). affine: the step whose second order is to be corrected."""
-        at, none = self.at, [0.0, 0.0]
-        ds, dv, dt, dw = (affine[k] for k in ("s", "v", "t", "w")) if affine else (none,) * 4
-        residuals, free = at.residuals, barrier[:, :, None]
-        part = share[:, :, None] if affine else share
-        A = [
-            np.where(k, (free - part * a * b) / s - W * x, 0.0)
-            for k, a, b, s, W, x in zip(at.masks, ds, dv, at.s, self.W, residuals, strict=True)
-        ]
-        q = at.calm * at.rho + A[0] - A[1]
-        z = self._refined(q)
-        y, p = z @ self.G.T, np.zeros_like(at.p)
+        at, A = self.at, -self.pushed
+        if affine is not None:
+            A = A + (barrier[:, :, None] * at.keep - share[:, :, None] * affine["s"] * affine["v"]) / at.s
+        z, y = self.affine if affine is None else self._refined(at.calm * at.rho + A[0] - A[1])
+        p, w = np.zeros_like(at.p), at.w
         if at.border:
-            (_, up, _), (_, down, _) = at.limits
+            dt, dw = (affine[k] for k in ("t", "w")) if affine else ([0.0, 0.0],) * 2
             ends = [(barrier - share * a * b) / t for a, b, t in zip(dt, dw, at.room, strict=True)]
-            slope = at.costs[0] + ends[0] - ends[1]
-            slope = slope + at.total(_inner(at.k[1], q) - _inner(up, A[0]) + _inner(down, A[1]) + _inner(self.beta, y))
-            p = -slope / self.S
+            q = at.calm * at.rho + A[0] - A[1]
+            slope = at.total(_inner(at.k[1], q) - _of_sides(self.up, A) + _inner(self.beta, y))
+            p = -(at.costs[0] + ends[0] - ends[1] + slope) / self.S
             z, y = z + self.z_p * p[:, :, None], y + self.y_p * p[:, :, None]
-        rho = y + at.k[1] * p[:, :, None] if at.border else y
-        moved = [x[1] * p[:, :, None] for x in at.limits] if at.border else none
-        s = [residuals[0] + moved[0] - rho, residuals[1] + rho - moved[1]]
-        v = [
-            np.where(k, a - W * (d - x) - old, 0.0)
-            for k, a, W, d, x, old in zip(at.masks, A, self.W, s, residuals, at.v, strict=True)
-        ]
+        s = -at.keep_signed * (y + at.k[1] * p[:, :, None] if at.border else y)
+        if at.border:
+            s += self.up * p[:, :, None]
+        v = A - self.W * s - at.v
         t = [-p, p]
-        w = [e - old - old / r * d for e, old, r, d in zip(ends, at.w, at.room, t, strict=True)] if at.border else none
-        return {"p": p, "z": z, "y": y, "s": s, "v": v, "t": t, "w": w}
+        if at.border:
+            w = [e - old - old / r * d for e, old, r, d in zip(ends, at.w, at.room, t, strict=True)]
+        return {"p": p, "z": z, "y": y, "s": s + at.residuals, "v": v, "t": t, "w": w}
 
     def lengths(self, step, near):
         """Shares (J, 1) of a step in (slacks, multipliers) that keep all of them positive."""
         at, out = self.at, []
-        for now, change, ends, of_ends in ((at.s, step["s"], at.room, step["t"]), (at.v, step["v"], at.w, step["w"])):
-            most = np.zeros(at.p.shape)
-            for k, x, d in zip(at.masks, now, change, strict=True):
-                most = np.maximum(most, np.max(np.where(k, -d / np.where(k, x, 1.0), 0.0), axis=(1, 2))[:, None])
+        multipliers = at.v + ~at.mask
+        for now, change, ends, of_ends in (
+            (at.s, step["s"], at.room, step["t"]),
+            (multipliers, step["v"], at.w, step["w"]),
+        ):
+            most = -np.minimum((change / now).min(axis=(0, 2, 3)), 0.0)[:, None]
             for x, d in zip(ends, of_ends, strict=True) if at.border else ():
                 most = np.maximum(most, -d / x)
             out.append(at.least(np.minimum(1.0, near / np.maximum(most, 1e-300))))
         return out
 
 
+def _rows_of(B, z):
+    """(..., m, R) of unknowns (..., m, d)."""
+    return (z.reshape(-1, z.shape[-1]) @ B.G.T).reshape(*z.shape[:-1], len(B.G))
+
+
 def roomy_time(joints):
     """(J,) times in which smooth motions from rest to rest have room to all limits but those of q."""
     one = np.ones(len(joints.start))
-    return _Rows(joints, one).roomy(True)
+    return Rows(joints, one).roomy(True)
 
 
 def solve(
@@ -299,19 +231,23 @@ def solve(
     within limits, which is slower and surer. watch: called at every iteration. gap: share
     of the cost that it may be off. most: iterations.
     """
-    rows = _Rows(joints, T)
+    rows = Rows(joints, T)
     p = np.ones((len(T), 1)) if border == "time" else rows.roomy(False)[:, None]
     at = _Iterate(rows, cost, border, shared, p, (1e-9 * p, 100 * p) if span is None else span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
     done = success = np.zeros((len(T), 1), bool)
+    least, kept = np.full((len(T), 1), np.inf), None  # of errors that are small enough, and what had them
     with np.errstate(all="ignore"):
         for iteration in range(most + 1):
             open_ = at.complementarity
-            worst = np.max([np.abs(x).max(axis=(1, 2)) for x in at.residuals], axis=0)[:, None]
-            errors = np.maximum(-at.least(-worst) / _RESIDUAL, open_ / (gap * scale))
+            worst = np.abs(at.residuals).max(axis=(0, 2, 3))[:, None]
+            errors = np.maximum(-at.least(-worst) / max(_RESIDUAL, 0.1 * gap), open_ / (gap * scale))
             still = (errors < _ENOUGH) & (at.dual < _DUAL * scale) if (errors < _ENOUGH).any() else errors < 0
             done = done | ((errors < 1) & still)
             success = done | still
+            better = still & (errors < least)
+            if better.any():
+                least, kept = np.where(better, errors, least), at.kept(better, kept)
             at.idle = at.idle | done
             if at.idle.all() or iteration == most:
                 break
@@ -321,7 +257,8 @@ def solve(
                 _iterate(at, open_ / at.count, within)
             except np.linalg.LinAlgError:
                 break
-    return _found(joints, rows, at, T, success[:, 0], iteration)
+        at.restore(~success & np.isfinite(least), kept)
+    return _found(joints, rows, at, T, (success | np.isfinite(least))[:, 0], iteration)
 
 
 def _iterate(at, mu, within):
@@ -335,24 +272,28 @@ def _iterate(at, mu, within):
     primal = np.minimum(primal, _MOST / np.maximum(np.abs(step["p"]) / at.p, _MOST))
     sound = np.isfinite(primal) & np.isfinite(dual) & np.isfinite(step["z"]).all(axis=(1, 2))[:, None]
     at.idle = at.idle | (at.least(sound.astype(float)) < 1)  # where rounding lets it not get on
-    step = {k: [_still(x, at.idle) for x in v] if isinstance(v, list) else _still(v, at.idle) for k, v in step.items()}
-    primal, dual = (_still(x, at.idle) for x in (primal, dual))
+    if at.idle.any():
+        step = {
+            k: [_still(x, at.idle) for x in v] if isinstance(v, list) else _still(v, at.idle) for k, v in step.items()
+        }
+        primal, dual = (_still(x, at.idle) for x in (primal, dual))
     _move(at, step, primal, dual, within)
 
 
 def _still(x, idle):
     """Zero for joints that are idle."""
-    return np.where(idle if np.ndim(x) == 2 else idle[:, :, None], 0.0, x) if np.ndim(x) else x
+    return _chosen(idle, np.zeros_like(x), x) if np.ndim(x) else x
+
+
+def _chosen(which, x, y):
+    """x for joints in which (J, 1), y for others."""
+    return np.where(which if np.ndim(x) == 2 else which[:, :, None], x, y)
 
 
 def _centring(at, step, lengths, mu):
     """Mehrotra's share of the barrier."""
     a, b = (x[:, :, None] for x in lengths)
-    inner = sum(
-        ((s + a * ds) * (v + b * dv) * k).sum(axis=(1, 2))
-        for s, ds, v, dv, k in zip(at.s, step["s"], at.v, step["v"], at.masks, strict=True)
-    )
-    after = at.total(inner[:, None])
+    after = at.total(_of_sides(at.s + a * step["s"], at.v + b * step["v"]))
     if at.border:
         after = after + sum((t + lengths[0] * dt) * (w + lengths[1] * dw)
                             for t, dt, w, dw in zip(at.room, step["t"], at.w, step["w"], strict=True))  # fmt: skip
@@ -361,27 +302,24 @@ def _centring(at, step, lengths, mu):
 
 def _move(at, step, primal, dual, within):
     """Take a step. within: a shorter one where limits bend too much, so that slacks that were right stay so."""
-    before, right = (at.p, at.z, at.y), [np.abs(x) <= _RESIDUAL for x in at.residuals]
+    before, right = (at.p, at.z, at.y), at.mask & (np.abs(at.residuals) <= _RESIDUAL)
+    now = at.s
     for _ in range(10 if within else 1):
         a = primal[:, :, None]
         at.p, at.z, at.y = (x + share * step[k] for x, k, share in zip(before, "pzy", (primal, a, a), strict=True))
+        at.s = ahead = now + a * step["s"]
         at.look()
-        ahead = [s + a * d for s, d in zip(at.s, step["s"], strict=True)]
-        least = [np.minimum(x, s) for x, s in zip(ahead, at.s, strict=True)]
-        bent = [
-            (k & e & (g < (1 - _NEAR) * x)).any(axis=(1, 2))
-            for k, e, g, x in zip(at.masks, right, at.gaps, least, strict=True)
-        ]
-        bent = -at.least(-(bent[0] | bent[1]).astype(float)[:, None]) > 0
-        if not (within and bent.any()):
+        if not within:
+            break
+        bent = (right & (at.gaps < (1 - _NEAR) * np.minimum(ahead, now))).any(axis=(0, 2, 3))
+        bent = -at.least(-bent.astype(float)[:, None]) > 0
+        if not bent.any():
             break
         primal = np.where(bent, primal / 2, primal)
-    at.s = [
-        np.where(k, np.where(within & e & (g > 0), g, x), 1.0)
-        for k, e, g, x in zip(at.masks, right, at.gaps, ahead, strict=True)
-    ]
-    b = dual[:, :, None]
-    at.v = [v + b * d for v, d in zip(at.v, step["v"], strict=True)]
+    if within:
+        at.s = np.where(right & (at.gaps > 0), at.gaps, ahead)
+        at.residuals = at.gaps - at.s * at.keep
+    at.v = at.v + dual[:, :, None] * step["v"]
     at.w = [w + dual * d for w, d in zip(at.w, step["w"], strict=True)]
 
 
@@ -392,6 +330,6 @@ def _found(joints, rows, at, T, success, iterations):
     q = at.calm * at.rho + at.v[0] - at.v[1]
     (_, bends, _) = rows.motion(np.ones_like(at.p))
     bends = rows.power * bends
-    slope = _inner(bends, q) - _inner(B.order * at.limits[0][0], at.v[0]) + _inner(B.order * at.limits[1][0], at.v[1])
+    slope = _inner(bends, q) - _of_sides(B.order * at.limits, at.v)
     wide = at.p[:, 0] if at.border == "width" else np.ones(len(T))
     return Found(success, T * time, at.z + basic, wide, slope[:, 0], iterations)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..errors import OrderError
 from ..optimal_control.polynomials import hermite
+from .path_turns import snapped
 from .quantities import ORDERS
 
 
@@ -75,8 +76,9 @@ def _worst(task, s, law):
     return max(shares)
 
 
-def nodes_of(on, law, T, N):
-    """(times, places, places between) of N + 1 nodes at nearly equal times, the knots of the path among them."""
+def nodes_of(on, law, T, N, turning=()):
+    """(times, places, places between) of N + 1 nodes at nearly equal times, among them the knots of the path and places
+    at which joints turn round, as far as there are nodes for them."""
     t = np.linspace(0, T, 40 * N + 1)
     s = np.maximum.accumulate(np.clip(law(t)[0], 0, 1))
     rising = np.concatenate([[True], np.diff(s) > 0])
@@ -96,5 +98,9 @@ def nodes_of(on, law, T, N):
     places = np.clip(law(times)[0], 0, 1)
     at_knots = np.cumsum(counts)[:-1]
     places[at_knots], places[0], places[-1] = on.knots, 0.0, 1.0
+    if len(turning):
+        moved = snapped(places, turning, on.knots)
+        times = np.where(moved == places, times, np.interp(moved, s[rising], t[rising]))
+        places = moved
     middles = np.clip(law((times[1:] + times[:-1]) / 2)[0], places[:-1], places[1:])
     return times, places, middles

@@ -21,6 +21,11 @@ from .trajectory import joint_units
 _FASTEST = 1e6  # s' of a duration of 1 that is slow: no limit
 _KEPT = 12  # templates of a robot
 _WITHIN = 8  # points of an interval at which limits are looked at between nodes
+_WITHIN_RUBBING = 96  # with Coulomb friction, whose smoothed jump is over within less than an interval
+
+_FIRST, _FIRST_OF_CONTINUOUS = 0.5, 0.75  # shares of an interval at which the rate of torque is held at first besides
+_MOVE, _SAME = 1.0005, 0.02  # share of a limit above which that moves; of an interval that is no move
+_MOVES = 4  # rounds
 
 
 class _Template:
@@ -38,6 +43,7 @@ class _Template:
         self.u = ocp.control("top", scale=top)
         self.h = ocp.control("h", lower=1e-3 / N, upper=1e2 / N, scale=1 / N)
         self.gap, self.top_speed = ocp.varying("gap"), ocp.varying("speed", 2)
+        self.share = ocp.varying("share") if task.rubbing("dtau").size else None
         h, x = self.h, [*self.x, self.u]
         after, middle = later(x, h), later(x, h / 2)
         for state, value in zip(self.x, after, strict=False):
@@ -47,8 +53,9 @@ class _Template:
         ocp.limit(-np.inf, ca.vertcat(x[0], middle[0]) / self.top_speed, 1)
         self.rows, self.slopes = {}, {}
         for k in (k for k in task.bounded if k != "v"):
-            for side in ("start", "end") if jumps(task, k) else ("start", "middle"):
-                self._limit(k, side, {"start": x, "middle": middle, "end": after}[side])
+            for side in sides(task, k):
+                there = {"start": x, "before": x, "middle": middle, "end": after}.get(side)
+                self._limit(k, side, later(x, self.share * h) if side == "worst" else there)
         ocp.minimize(terminal=0 * self.x[0])
         ocp.minimize(integral=N * h + 1e-8 * (self.u / top) ** 2)
 
@@ -66,6 +73,13 @@ class _Template:
             value = value + ca.DM(np.eye(len(finite))[:, np.searchsorted(finite, task.rubbing(k))]) @ turning
         lower, upper = task.ends(k)
         ocp.limit(lower, value, upper, name=f"limit of {k}_{side}")
+
+
+def sides(task, quantity):
+    """Where a quantity is held in every interval; "before": at its start, with the friction of joints that turn there
+    as it was before; "worst": where it was the worst in the round before."""
+    more = ["before"] if quantity == "tau" and len(task.turns) else ["worst"] if task.rubbing(quantity).size else []
+    return ("start", "end" if jumps(task, quantity) else "middle", *more)
 
 
 def jumps(task, quantity):
@@ -87,10 +101,12 @@ class PathProblem:
         unit = task.limits.unit("dtau")[task.rubbing("dtau")].tobytes()
         limited = tuple((k, np.isfinite(task.limits.bounds(k)).tobytes()) for k in task.bounded)
         moves = tuple(bool(v) for v in task.speeds)
-        self.key = (task.continuity, N, limited, task.friction, unit, moves)
+        self.key = (task.continuity, N, limited, task.friction, unit, moves, bool(len(task.turns)))
         made = self.made = self.kept.pop(self.key, None) or _Template(task, N)  # another thread makes its own
         self.ocp, self.x, self.u, self.h, self.gap = made.ocp, made.x, made.u, made.h, made.gap
-        self.top_speed, self.rows, self.slopes = made.top_speed, made.rows, made.slopes
+        self.top_speed, self.rows, self.slopes, self.share = made.top_speed, made.rows, made.slopes, made.share
+        self.rounds = 0
+        self.worst = None  # (shares (N,) of the intervals, places) of "worst"; from the first grid on
         for k, side in self.rows:
             self.ocp.bound(f"limit of {k}_{side}", *task.ends(k))
         for fix, speed in zip((self.ocp.start, self.ocp.goal), task.speeds, strict=True):
@@ -112,13 +128,23 @@ class PathProblem:
         """{symbol: values} of the nodes of a grid."""
         _, places, middles = grid
         task = self.task
-        at = {"start": places, "middle": np.append(middles, 1.0), "end": np.append(places[1:], 1.0)}
+        at = {"start": places, "before": places, "middle": np.append(middles, 1.0), "end": np.append(places[1:], 1.0)}
+        if self.share is not None:
+            if self.worst is None:
+                first = _FIRST if jumps(task, "dtau") else _FIRST_OF_CONTINUOUS
+                self.worst = np.full(self.N, first), places[:-1] + first * np.diff(places)
+            at["worst"] = np.append(self.worst[1], 1.0)
         speed = np.column_stack([task.speed(at["start"]), task.speed(at["middle"])])
         speed = np.minimum(speed * self.T, _FASTEST)  # it is infinite without limits of v, and where q' = 0
         p = {self.gap: np.append(np.diff(places), 1.0), self.top_speed: speed * margins["speed"][:, None]}
+        if self.share is not None:
+            p[self.share] = np.append(self.worst[0], 0.5)
         for (k, side), symbol in self.rows.items():
             where, margin = at[side], margins[k, side]
-            F = task.factors(k, where, before=side == "end") / margin[:, None, :]
+            F = task.factors(k, where, before=side in ("end", "before")) / margin[:, None, :]
+            if side == "before":  # elsewhere it is what holds at the start, which should not be there twice
+                lower, upper = task.ends(k)
+                F[~np.isin(places, task.turns)] *= np.where((lower < 0) & (upper > 0), 0.5, 1.0)
             F = F / (self.T ** _degrees(k, task))[:, None]
             p[symbol] = F.reshape(self.N + 1, -1)
             if (k, side) in self.slopes:
@@ -164,15 +190,31 @@ class PathProblem:
         return guess | {f"d{j}s": np.append(motion.law[:, j], last[j])[:, None] for j in range(1, len(self.x) + 1)}
 
     def shares(self, motion):
-        """{"speed", or quantity and side: largest shares of the limits between nodes, as margins have them}."""
-        over = between(self.task, motion)
+        """{"speed", or quantity and side: largest shares of the limits between nodes, as margins have them}, and that
+        of the rate of torque where it is to be held from now on, which needs no margin for that."""
+        over, worst = between(self.task, motion)
         motion.info["shares"] = {"v" if k == "speed" else k: float(x.max(initial=0.0)) for k, x in over.items()}
         one = np.ones((1, 1))
         found = {"speed": _at_nodes(over["speed"][:, None], one)[:, 0]}
+        if self.share is not None:
+            found["moved"], over["dtau"] = over["dtau"], self._moved(motion, over["dtau"], worst)
         for k, side in self.rows:
             ones = np.ones((1, over[k].shape[1]))
-            found[k, side] = np.vstack([over[k], ones]) if jumps(self.task, k) else _at_nodes(over[k], ones)
+            single = side == "worst" or jumps(self.task, k)
+            found[k, side] = np.vstack([over[k], ones]) if single else _at_nodes(over[k], ones)
         return found
+
+    def _moved(self, motion, over, worst):
+        """Shares of the limits of the rate of torque (N, joints), 1 where the point at which it is held moves to the
+        worst one."""
+        u = worst[over.argmax(axis=1), np.arange(self.N)] if over.size else self.worst[0]
+        move = (over.max(axis=1, initial=0.0) > _MOVE) & (np.abs(u - self.worst[0]) > _SAME) & (u > 0) & (u < 1)
+        self.rounds += 1
+        move &= self.rounds <= _MOVES  # from then on margins alone, as it may go to and fro
+        u = np.where(move, u, self.worst[0])
+        law = motion._law(np.arange(self.N), u * np.diff(motion.t), 1)
+        self.worst = u, np.clip(law[0], motion.s[:-1], motion.s[1:])
+        return np.where(move[:, None], np.minimum(over, 1.0), over)
 
 
 def _degrees(quantity, task):
@@ -195,12 +237,14 @@ def _motion(task, t, pieces, status):
 
 
 def between(task, motion):
-    """{"speed" or quantity: (N,) or (N, joints) largest share of its limit in every interval}."""
-    N, m = len(motion.law), _WITHIN + 1
+    """{"speed" or quantity: (N,) or (N, joints) largest share of its limit in every interval}, and where in the
+    interval, from 0 to 1, that of the rate of torque is (joints, N), None without."""
+    N, m = len(motion.law), (_WITHIN_RUBBING if task.coulomb.any() else _WITHIN) + 1
     u = np.linspace(0, 1, m)
     piece = np.repeat(np.arange(N), m)
     law = motion._law(piece, (np.diff(motion.t)[:, None] * u).ravel(), ORDERS)
     s = np.clip(law[0], 0, 1)
+    worst = None
     over = {"speed": (law[1] / task.speed(s)).reshape(N, m).max(axis=1)}
     for k in (k for k in task.bounded if k != "v"):
         last = np.arange(N * m) % m == m - 1
@@ -212,5 +256,8 @@ def between(task, motion):
         if task.rubbing(k).size:
             slopes = task.slopes(k, s)
             slopes[last] = task.slopes(k, ends, before=True)
-        over[k] = task.shares(k, task.values(k, s, law, F, slopes)).reshape(N, m, -1).max(axis=1)
-    return over
+        found = task.shares(k, task.values(k, s, law, F, slopes)).reshape(N, m, -1)
+        over[k] = found.max(axis=1)
+        if k == "dtau":
+            worst = u[found.argmax(axis=1)].T
+    return over, worst

@@ -7,8 +7,12 @@ from ..function import function
 from ..model.parameters import of_joints
 from .limits import velocity_bounds
 from .path_motion import bell
+from .path_turns import turns
 from .quantities import BOUNDED, BY_NAME
 from .report import share_of_rate
+from .stops import Joined
+
+_STILL, _BESIDE = 1e-9, 1e-6  # share of the largest q' that is none; of the path, where its sign is then looked for
 
 
 class PathTask:
@@ -23,6 +27,9 @@ class PathTask:
                 self.coulomb[i] += torque
         self.robot, self.limits, self.on, self.continuity = robot, limits, on, continuity
         self.bounded = [k for k in BOUNDED if BY_NAME[k].order <= continuity + 1 and limits.bounded(k).any()]
+        self.turns = np.zeros(0)  # places at which joints that rub turn round; those of a stretch alone are looked for
+        if self.coulomb.any() and {"tau", "dtau"} & set(self.bounded) and not isinstance(on, Joined):
+            self.turns = turns(on, np.flatnonzero(self.coulomb))
         self.dynamics = function(robot, "inverse_dynamics", order=1)
 
     def finite(self, quantity):
@@ -43,18 +50,28 @@ class PathTask:
         kept = self.finite(quantity)
         order = BY_NAME[quantity].order
         P = self.on.at(s, order + 1, before)
-        of = {"tau": self._torque, "dtau": self._rate}
-        rows = of[quantity](P) if quantity in of else P[1:]
+        if quantity == "tau":
+            rows = self._torque(P, self._signs(s, P[1], before) if self.friction else None)
+        else:
+            rows = self._rate(P) if quantity == "dtau" else P[1:]
         return np.moveaxis(rows[:, :, kept] / self.limits.unit(quantity)[kept], 0, 1)
 
-    def _torque(self, P):
+    def _signs(self, s, slope, before):
+        """(K, n) signs of q'; where it is zero, as a joint turns, those behind there, or before it."""
+        still = np.abs(slope) <= _STILL * np.abs(slope).max(initial=0.0)
+        if not still.any():
+            return np.sign(slope)
+        away = np.where(s < _BESIDE, 1.0, np.where(s > 1 - _BESIDE, -1.0, -1.0 if before else 1.0)) * _BESIDE
+        return np.sign(np.where(still, self.on.at(s + away, 2, before)[1], slope))
+
+    def _torque(self, P, signs):
         zero = np.zeros_like(P[0])
         g = self._at(P[0], zero, zero, zero)[0]
         a = self._at(P[0], zero, P[1], zero)[0] - g
         b = self._at(P[0], P[1], P[2], zero)[0] - g
         if not self.friction:
             return np.array([a, b, g])
-        return np.array([a, b, g + self.coulomb * np.sign(P[1]), self.viscous * P[1]])
+        return np.array([a, b, g + self.coulomb * signs, self.viscous * P[1]])
 
     def _rate(self, P):
         def rate(x):

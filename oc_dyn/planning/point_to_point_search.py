@@ -7,13 +7,14 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
-from ..optimal_control.solver import safer, solve
+from ..optimal_control.solver import INSTEAD, ipopt_instead, safer, solve
 from .arguments import MOST_NODES
-from .feasibility import rest_to_rest
+from .feasibility import rest_to_rest, torque_can_wait
 from .guess import resampled, smooth_motion
 from .motion import failure, solved
 from .motion_problem import MARGINS, KindOfMotion, motion_problem
-from .quantities import QUANTITIES, RATES
+from .quantities import DYNAMIC, QUANTITIES
+from .report import report
 from .separate_joints import NAME as SEPARATE
 from .separate_joints import SeparateMotion, covers, least_time, watch_of
 from .tightening import tighten, worst
@@ -29,6 +30,7 @@ _FASTEST = {
     "mu_init": 1e-3,
     "adaptive_mu_globalization": "kkt-error",
     "alpha_for_y": "bound-mult",
+    "fast_step_computation": "yes",  # 5 % of all time; where a step is not good enough the second try is without it
 }
 _WARM = {
     "warm_start_init_point": "yes",
@@ -51,9 +53,17 @@ class PlanSolver:
 
     def __init__(self, name, outer, inner, hessian, bar, asked=None):
         self.name, self.outer, self.inner, self.hessian, self.bar = name, outer, inner, hessian, bar
-        self.asked = {str(key).removeprefix(f"{name}.") for key in asked or {}}
-        self.iterations, self.status, self.tries = [], None, []
+        self.asked = {str(key).removeprefix(f"{name}."): value for key, value in (asked or {}).items()}
+        self.iterations, self.status, self.tries, self.replaced = [], None, [], False
         self.begun = time.perf_counter()
+
+    def becomes_ipopt(self, status, free_time):
+        """Whether ipopt goes on in place of fatrop, which has failed with a status, for all that follows."""
+        another = ipopt_instead(self.name, status, self.asked, free_time)
+        if another is None:
+            return False
+        self.name, self.replaced, (self.outer, self.inner) = "ipopt", True, another
+        return True
 
     @property
     def seconds(self):
@@ -76,6 +86,7 @@ class PlanSolver:
         self.status, self.seconds_of = found.status, found.seconds
         self.iterations.append(found.iterations)
         what = near or (_SLOW_START if careful else _WARM_START if warm else _START)
+        what, self.replaced = INSTEAD if self.replaced else what, False
         self.tries.append([what, found.status, found.iterations])
         values = found.x
         done = found.success and np.all(np.isfinite(values))
@@ -98,6 +109,28 @@ class PlanSolver:
 
 
 def plan(task, settings, solver, initial):
+    """(motion, its Report) of the search from `initial`.
+
+    On a free mesh, whose program has many optima, some percent apart, that may end in a later one than the search from
+    a smooth motion: both are made, and the shorter motion is kept.
+    """
+    if initial is None or settings["mesh"] != "free":
+        return _searched(task, settings, solver, initial)
+    found, errors = [], []
+    for start in (initial, None):
+        try:
+            found.append(_searched(task, settings, solver, start))
+        except SolveError as error:
+            errors.append(error)
+            if error.status == TIME_LIMIT:
+                break
+    if not found:
+        raise errors[-1]
+    motion, checked = min(found, key=lambda x: (x[1].worst > _CLEAN, x[0].duration))
+    return told(motion, solver), checked
+
+
+def _searched(task, settings, solver, initial):
     """(motion, its Report): solve, check between nodes, tighten and solve again.
 
     Limits of torque are the expensive part and often not what binds: the optimum is first sought without them, and if
@@ -107,7 +140,7 @@ def plan(task, settings, solver, initial):
     rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
     found = []
-    for kinematic in [True, False] if _torque_can_wait(task, settings, initial) else [False]:
+    for kinematic in [True, False] if torque_can_wait(task, settings, initial) else [False]:
         motion, checked, doubt = _apart(task, settings, solver) if kinematic else (None, None, None)
         if motion is None:
             try:
@@ -142,7 +175,7 @@ def _sharpened(task, settings, solver, motion, checked):
         return motion, checked, False
     held_up = False
     for sharp in (True, False):
-        rounds = _Rounds(task, settings, solver, state.kinematic, motion)
+        rounds = Rounds(task, settings, solver, state.kinematic, motion)
         if rounds.multipliers is None:
             break
         try:
@@ -156,10 +189,10 @@ def _sharpened(task, settings, solver, motion, checked):
             held_up = sharp and found[0].duration < motion.duration
             break
         motion, checked = found
-    return _told(motion, solver), checked, held_up
+    return told(motion, solver), checked, held_up
 
 
-def _told(motion, solver):
+def told(motion, solver):
     """The motion, with what the solver did in its info."""
     motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
     motion.info["tries"] = [list(x) for x in solver.tries]
@@ -192,43 +225,16 @@ def _apart(task, settings, solver):
     ends = np.array([task.start[0], task.goal[0]])
     motion.solver_state = _State((), True, False, 0, ends, motion.duration, None, None, None)
     checked = _report(motion, settings)
-    return _told(motion, solver), checked, None
+    return told(motion, solver), checked, None
 
 
 def _report(motion, settings):
     """The Report of a motion, whose shares its info tells."""
-    checked = motion.check(dt=min(1e-3, motion.duration / settings["nodes"] / 8))
+    dt = min(1e-3, motion.duration / settings["nodes"] / 8)
+    checked = report(motion, motion.limits, dt, unlimited=False)
     motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
+    motion.info["shares"] |= {k: 0.0 for k in DYNAMIC if k not in motion.info["shares"]}
     return checked
-
-
-def _torque_can_wait(task, settings, initial):
-    """Whether to try without limits of torque: not where nothing else bounds the time, where a warm start has them, or
-    where they are sure to bind."""
-    limits = task.limits
-    bounded = np.any([limits.bounded(k) for k in RATES], axis=0)
-    known = initial is not None and initial.solver_state is not None and not initial.solver_state.kinematic
-    free = settings["mesh"] == "fixed" or bool(np.all(bounded[task.moving]))
-    return free and not known and not _rate_binds(task, settings)
-
-
-def _rate_binds(task, settings):
-    """Whether the joint that needs longest, leaving at rest as fast as it may, exceeds its limit of the torque rate.
-
-    From rest the rate of torque is M(q) times the jerk, which gets as high as a change of acceleration in a piece lets
-    it. Only a guess of whether the search without torques is worth its time: both ways end in the same motion.
-    """
-    limits = task.limits
-    if not task.rests or settings["mesh"] == "fixed" or task.continuity > 2:
-        return False
-    joint = int(np.argmax(rest_to_rest(limits, task.distance)))
-    dv, d2v = (limits.larger(k)[joint] for k in ("dv", "d2v"))
-    jerk = min(d2v, dv * settings["nodes"] / max(settings["shortest"], 1e-6))
-    d2v = np.zeros(len(task.names))
-    d2v[joint] = jerk if np.isfinite(jerk) else 0.0
-    rest = np.zeros(len(task.names))
-    rates = [np.abs(np.array(task.dynamics(state[0], rest, rest, d2v)[1])).ravel() for state in (task.start, task.goal)]
-    return bool(max(rate[joint] for rate in rates) > limits.smaller("dtau")[joint])
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,14 +250,18 @@ class _State:
     margins: np.ndarray
     values: np.ndarray
     multipliers: tuple
+    apart: object = None  # what of a scene is in the problem
 
 
-class _Rounds:
+class Rounds:
     """Rounds of solving for tighten: bounds are tightened where limits that are held at points are exceeded between."""
+
+    more = ()  # of what makes problems alike
+    within = _TIGHTEN
 
     def __init__(self, task, settings, solver, kinematic, initial):
         self.task, self.settings, self.solver, self.kinematic = task, settings, solver, kinematic
-        self.shape = _shape(task, settings, kinematic)
+        self.shape = (*_shape(task, settings, kinematic), *self.more)
         self.ends = np.array([task.start[0], task.goal[0]])
         state = getattr(initial, "solver_state", None)
         alike = state is not None and state.shape == self.shape
@@ -259,8 +269,7 @@ class _Rounds:
         if alike and _near(task, state, self.ends):
             self.T, margins, self.guess, self.multipliers = state.T, state.margins, state.values, state.multipliers
         else:
-            start = smooth_motion(task, settings, kinematic) if initial is None else resampled(initial, task, settings)
-            self.T, derivatives = start
+            self.T, derivatives = self._begun(initial)
         self.margins = dict(zip(MARGINS, np.split(margins, len(MARGINS)), strict=True))
         interior = settings["interior"]
         if interior is None:
@@ -271,6 +280,11 @@ class _Rounds:
         self.problem = self._problem()
         if self.guess is None:
             self.guess = self.problem.guess(derivatives, self.T)
+
+    def _begun(self, initial):
+        """(T, derivatives) to begin with."""
+        task, settings = self.task, self.settings
+        return smooth_motion(task, settings, self.kinematic) if initial is None else resampled(initial, task, settings)
 
     def _problem(self):
         settings = {k: self.settings[k] for k in ("nodes", "shortest", "compiler")}
@@ -350,9 +364,9 @@ def _in_a_row(margins):
 
 def _tightened(task, settings, solver, kinematic, initial):
     """(motion, its Report)."""
-    rounds = _Rounds(task, settings, solver, kinematic, initial)
+    rounds = Rounds(task, settings, solver, kinematic, initial)
     motion, checked = rounds.tightened()
-    return _told(motion, solver), checked
+    return told(motion, solver), checked
 
 
 def _near(task, state, ends):
@@ -371,12 +385,15 @@ def _shape(task, settings, kinematic):
 
 
 def _patient_run(task, settings, solver, problem, guess, margins, multipliers):
-    """A run of the solver, and a second one from a slow guess where the first fails though a solution may exist."""
+    """A run of the solver; where that fails though a solution may exist, of ipopt in place of fatrop, and one from a
+    slow guess."""
     try:
         return solver.run(problem, guess, margins, multipliers)
     except SolveError as error:
         if error.status in (None, TIME_LIMIT) or "infeasible" in str(error.status).lower():
             raise
+        if solver.becomes_ipopt(error.status, problem.free_time):
+            return _patient_run(task, settings, solver, problem, guess, margins, None)
         T, derivatives = smooth_motion(task, settings, problem.kinematic, slower=1.5)
         try:
             return solver.run(problem, problem.guess(derivatives, T), margins, careful=True)

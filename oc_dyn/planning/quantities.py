@@ -36,13 +36,15 @@ TABLE = (
     Quantity("tau", "torque", 2, "{1}", "effort", dynamic=True),
     Quantity("dtau", "torque rate", 3, "{1}/s", "effort_rate", dynamic=True),
 )
-# what else a report has rows of: velocities within bounds that depend on the position, outputs of elastic robots
+# what else a report has rows of: velocities within bounds that depend on the position, outputs of elastic robots,
+# distances of shapes
 OTHERS = (
     Quantity("v_of_q", "velocity at position", 1, "{0}/s"),
     Quantity("tau_m", "motor torque", 4, "{1}", dynamic=True),
     Quantity("dtau_m", "motor torque rate", 5, "{1}/s", dynamic=True),
     Quantity("dtheta", "motor speed", 3, "{0}/s", dynamic=True),
     Quantity("deflection", "spring", 2, "{0}", dynamic=True),
+    Quantity("clearance", "smallest", 0, "m"),
 )
 BY_NAME = {x.name: x for x in (*TABLE, *OTHERS)}
 QUANTITIES = tuple(x.name for x in TABLE)  # that Limits has arrays of

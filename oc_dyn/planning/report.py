@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from .._moved import renamed
 from ..friction import coulomb, coulomb_bounds, counts
 from ..text import terminal
 from ..types import Array, Indices
+from .clearance import Clearance
 from .extremes import Extreme, intervals, of_polynomials, on_grid
 from .limits import Limits, velocity_bounds
 from .quantities import BY_NAME, DYNAMIC, KINEMATIC, QUANTITIES, order_name
@@ -20,7 +21,8 @@ from .quantities import BY_NAME, DYNAMIC, KINEMATIC, QUANTITIES, order_name
 class ReportRow:
     """The largest share of its limit that a quantity reaches: by which joint, when, value and limit there.
 
-    Without any limit share is 0 and the row tells the largest value.
+    Without any limit share is 0 and the row tells the largest value. Of the quantity "clearance" `joint` names the pair
+    of shapes that comes nearest, `value` [m] is what is certified, `limit` what was asked for; see Clearance.
     """
 
     quantity: str
@@ -56,7 +58,7 @@ class Report:
     unchecked: limited quantities that only the robot can tell, where it is not at hand; ok() is False then.
     braking: (time [s] until which joints brake that started faster than a limit, their names): their velocities count
     from then on; None where none does. wrapped: {joint: full turns added to its goal} of those that went the short way
-    round.
+    round. clearance: of shapes along the whole motion, where a scene was given.
     """
 
     rows: tuple[ReportRow, ...]
@@ -68,6 +70,7 @@ class Report:
     unchecked: tuple[str, ...] = ()
     braking: tuple[float, tuple[str, ...]] | None = None
     wrapped: dict[str, int] = field(default_factory=dict)
+    clearance: Clearance | None = None
 
     @property
     def worst(self) -> float:
@@ -98,6 +101,8 @@ class Report:
         if self.wrapped:
             turns = ", ".join(f"{terminal(k)} ({n:+d} turns)" for k, n in self.wrapped.items())
             lines.append(f"went the short way round: {turns}")
+        if self.clearance:
+            lines.append(str(self.clearance))
         verdict = "within all limits" if self.worst <= 1 + 1e-6 else "within 0.5 % of all limits"
         if self.worst > 1.005:
             verdict = "limits exceeded"
@@ -107,13 +112,22 @@ class Report:
         return "\n".join([*lines, f"{verdict} (every {self.dt:g} s, both sides of the breakpoints)"])
 
 
-def report(motion: Any, limits: Limits | None, dt: float) -> Report:
+def with_clearance(report: Report, clearance: Clearance) -> Report:
+    """The Report with a row of what a certificate says, if the scene has pairs."""
+    nearest = clearance.short[0] if clearance.short else clearance.nearest
+    if nearest is None:
+        return replace(report, clearance=clearance)
+    numbers = clearance.share, nearest.name, nearest.time, clearance.certified, clearance.asked
+    return replace(report, rows=(*report.rows, ReportRow("clearance", *numbers)), clearance=clearance)
+
+
+def report(motion: Any, limits: Limits | None, dt: float, unlimited: bool = True) -> Report:
     """Report of a Trajectory or PathMotion against Limits (None: none).
 
     Polynomials are looked at where they are largest, the rest on a grid: every dt [s], as far as that is some hundred
     thousand samples, several in every piece, on both sides of breakpoints, and closer about the worst. Coulomb friction
     is of either sign where a joint turns round. A quantity is infinite where that which it is the rate of jumps, inside
-    the motion: what is before and after it is for `ends` to say.
+    the motion: what is before and after it is for `ends` to say. unlimited: whether torques without limits have rows.
     """
     limits = Limits(motion.joints) if limits is None else limits
     found = _exact(motion, limits) if hasattr(motion, "pieces") else {}
@@ -122,11 +136,12 @@ def report(motion: Any, limits: Limits | None, dt: float) -> Report:
         _skip_braking(motion, limits, found, braking)
     moved = np.abs(np.diff(motion.q, axis=0)).max(axis=1)
     steps = intervals(motion.t, moved, dt)
-    rest = [k for k in _asked(motion, limits) if k not in found]
-    seen = on_grid(motion.t, steps, lambda *at: _measured(motion, limits, rest, *at))
+    asked = [k for k in _asked(motion, limits) if unlimited or k not in DYNAMIC or limits.bounded(k).any()]
+    rest = [k for k in asked if k not in found]
+    seen = on_grid(motion.t, steps, lambda *at: _measured(motion, limits, rest, *at)) if rest else {}
     _add_jumps(motion, limits, {**found, **seen})
     rows, shares = [], {}
-    for quantity in _asked(motion, limits):
+    for quantity in asked:
         x = {**found, **seen}[quantity]
         shares[quantity] = x.share
         i = int(np.argmax(x.share if np.isfinite(x.limit).any() or (x.share > 0).any() else np.abs(x.value)))

@@ -21,6 +21,7 @@ from .motion_problem import motion_bounds
 
 NAME = "separate joints"  # of the solver, in what is told of a motion
 _LATEST, _MANY = 300.0, 30.0  # times the least time, a time that is enough: so late the search looks
+_NEAR, _BELOW = 1.5, 0.9  # times what v, dv and d2v ask for: where the search begins, its lower end
 _MOST = {2: np.inf, 3: np.inf, 4: 100}  # continuity: pieces; with more rounding is too large for an optimum to show
 
 
@@ -78,10 +79,13 @@ def _states(joints, found):
     return out.transpose(0, 2, 1)
 
 
-def _from_rest(_, __, joints, which, nominal, watch):
-    T = np.full(len(which), roomy_time(joints).max())
-    for within in (False, True):
-        found = solve(joints, T, T[0] / nominal, "time", shared=True, within=within, watch=watch)
+def _from_rest(task, settings, joints, which, nominal, watch):
+    roomy, shortest, s = roomy_time(joints).max(), settings["shortest"], power(joints)
+    near = min(roomy, _NEAR * shortest) if task.continuity < 4 and shortest > 0 else roomy
+    for T, within in ((near, False), (roomy, True)):
+        low = np.full((len(which), 1), max((_BELOW * shortest / T) ** s, 1e-9))
+        given = {"shared": True, "span": (low, 0 * low + 100.0), "within": within, "watch": watch}
+        found = solve(joints, np.full(len(which), T), T / nominal, "time", **given)
         if found.success.all():
             return found
     return None

@@ -13,13 +13,15 @@ from ..model.robot import Robot
 from ..numbers import as_floats
 from ..optimal_control.polynomials import derivatives_at
 from ..optimal_control.solution import Solution
+from ..scene.scene import Scene
 from ..text import terminal
 from ..types import Array, Indices, Numbers, StrPath
 from ..validation import number
 from . import storage
+from .clearance import Clearance
 from .limits import Limits
 from .quantities import ORDERS, RATES, order_name
-from .report import Report, report
+from .report import Report, report, with_clearance
 from .samples import Samples, read_only
 from .time_scaling import check_rest, shortest_scale
 from .verdict import checked_mode, report_or_raise
@@ -105,14 +107,34 @@ class Motion(Samples):
                 found["dtau"] = found["tau"]
         return found
 
-    def check(self, limits: Limits | None = None, dt: float = 1e-3) -> Report:
+    def check(
+        self, limits: Limits | None = None, dt: float = 1e-3, *, scene: Scene | None = None, clearance: float = 0.0,
+    ) -> Report:  # fmt: skip
         """Report on every limit along the whole motion, on both sides of the breakpoints and between samples.
 
         q and its derivatives are looked at where they are largest; torques, and velocities that are limited by the
         position, every dt [s] and closer about the worst, in steps that grow with motions of many minutes.
         Print it, or ask .worst (largest share of a limit), .ok(tolerance), .rows. limits: default those of the plan.
+        scene: an od.Scene whose pairs of shapes are to keep `clearance` [m] apart besides their margins. That is proven
+        for the whole motion, between samples too; the row "clearance" and .clearance tell how far.
         """
-        return report(self, limits or self.limits, number("check: dt", dt, above=0))
+        found = report(self, limits or self.limits, number("check: dt", dt, above=0))
+        if scene is not None:
+            return with_clearance(found, self.clearance(scene, clearance))
+        if number("check: clearance [m]", clearance):
+            raise ShapeError(f"check: a clearance of {clearance:g} m is of the shapes of a scene; give scene=..., too")
+        return found
+
+    def clearance(self, scene: Scene, clearance: float = 0.0) -> Clearance:
+        """Clearance that the whole motion keeps among the shapes of a Scene, proven by conservative advancement; see
+        `clearance` [m] of check. Poses that are Functions take the time of the motion.
+
+        Raises ModelError without the robot, and for transform joints; ShapeError for obstacles whose pose comes in at a
+        port, and for pairs of half-spaces; UnknownName for links that the robot does not have.
+        """
+        from .certificate import certify
+
+        return certify(self, scene, clearance)
 
     def animate(self, path: P, fps: float = 25, size: tuple[int, int] = (480, 480)) -> P:
         """Write a GIF of the robot as a stick figure; size in pixels. Needs the robot; returns the path."""

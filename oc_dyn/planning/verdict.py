@@ -36,6 +36,8 @@ def report_or_raise(
 def sentence(report: Report) -> str:
     """The worst row of a Report as a sentence: quantity, joint, value, time, limit."""
     row = max(report.rows, key=lambda r: r.share)
+    if row.quantity == "clearance" and report.clearance:
+        return report.clearance.complaint()
     if not np.isfinite(row.share):
         return f"{row.quantity} of joint {row.joint!r} is infinite at {row.time:.4g} s, its limit is {row.limit:.6g}"
     quantity, bound = row.quantity, "its limit"

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import SolveError
 from ..files import write_csv
 from ..interrupts import command
-from ..optimal_control.solver import solvers
+from ..optimal_control.solver import INSTEAD, solvers
 from ..runs.manifest import manifest, write_json
 from ..runs.points import bar
 from ..text import in_columns
@@ -122,7 +122,9 @@ def solved_once(path, solver, options):
         found = ocp.solve(**how, raises=False, check="off")
     except SolveError as error:
         return {"status": str(error)}
-    told = {"success": found.success, "status": str(found.status), "iterations": found.iterations}
+    own = [x for x in found.info["tries"] if x[0] != INSTEAD]  # what ipopt finds in place of a solver does not count
+    status, iterations = own[-1][1], sum(count for *_, count in own)
+    told = {"success": found.success and own == found.info["tries"], "status": str(status), "iterations": iterations}
     return {**told, "seconds": time.process_time() - begun, "cost": found.objective, "intervals": len(found.t) - 1}
 
 

@@ -58,12 +58,13 @@ def acceleration_matrix_of(products, wd):
 def newton_euler(m, h, P, a, U):
     """Force and, about the origin, moment that move a body: m a + U h, h x a + vee(U P - (U P)^T), P symmetric and
     equal factors collected."""
+    P, a, U = quick(ca.SX(P) if isinstance(P, ca.DM) and isinstance(U, ca.SX) else P), quick(a), quick(U)
     moment = ca.vertcat(
         P[1, 1] * U[2, 1] - P[2, 2] * U[1, 2] + P[0, 1] * U[2, 0] - P[0, 2] * U[1, 0] + P[1, 2] * (U[2, 2] - U[1, 1]),
         P[2, 2] * U[0, 2] - P[0, 0] * U[2, 0] + P[1, 2] * U[0, 1] - P[0, 1] * U[2, 1] + P[0, 2] * (U[0, 0] - U[2, 2]),
         P[0, 0] * U[1, 0] - P[1, 1] * U[0, 1] + P[0, 2] * U[1, 2] - P[1, 2] * U[0, 2] + P[0, 1] * (U[1, 1] - U[0, 0]),
     )
-    return m * a + U @ h, quick(ca.cross(h, a)) + moment
+    return m * a + U @ h, quick(ca.cross(h, a)) + quick(moment)
 
 
 def spread(K):

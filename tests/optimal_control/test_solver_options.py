@@ -1,6 +1,8 @@
 """Options that programs are solved with by default, and what is tried after a failure."""
 
 import pickle
+import subprocess
+import sys
 
 import casadi as ca
 import numpy as np
@@ -8,7 +10,16 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.optimal_control import solver as solvers
-from oc_dyn.optimal_control.solver import SAFER, SolverResult, checked_options, first_success, safer
+from oc_dyn.optimal_control.solver import (
+    INSTEAD,
+    SAFER,
+    SolverResult,
+    checked_options,
+    first_success,
+    ipopt_instead,
+    safer,
+)
+from oc_dyn.study.suite import listed, load
 
 WEAK = {"max_hessian_perturbation": 1e-12, "first_hessian_perturbation": 1e-13}  # fails if not convex
 
@@ -110,8 +121,9 @@ def test_no_safer_try_after_the_limit_of_time_or_an_interrupt():
 def test_fatrop_tries_the_barrier_that_it_begins_with_by_itself():
     assert checked_options("fatrop", None, free_time=True)[1]["mu_init"] == 1e-3
     assert "mu_init" not in checked_options("fatrop", None, free_time=False)[1]
-    assert safer("fatrop", {"mu_init": 1e-3}, {}) == {SAFER: {"mu_init": 0.1}}
-    assert safer("fatrop", {"mu_init": 1e-3}, {"fatrop.mu_init": 1e-3}) == {}
+    own = {"mu_init": 0.1, "delta_w0": 1e-4, "kappa_wplusem": 100.0}
+    assert safer("fatrop", {"mu_init": 1e-3}, {}) == {SAFER: own}
+    assert safer("fatrop", {"mu_init": 1e-3}, dict.fromkeys(["fatrop.mu_init", "delta_w0", "kappa_wplusem"], 1)) == {}
     assert safer("fatrop", {}, {}) == {}
     left = ["1", "Solve_Succeeded"]
     found = first_success(lambda inner: result(left.pop(0)), {"start": {}, SAFER: {}})
@@ -127,3 +139,79 @@ def test_a_limit_of_iterations_of_fatrop_is_told_as_such():
     ocp.minimize(integral=u**4)
     short = ocp.solve(solver="fatrop", solver_options={"max_iter": 2}, raises=False, check="off")
     assert [try_[:2] for try_ in short.info["tries"]] == [("start", "Maximum_Iterations_Exceeded")]
+
+
+def kinked(**how):
+    """A problem on which fatrop gives up or runs out of iterations: the root of a square that is zero at the start."""
+    ocp = od.Problem(8, 1.0)
+    x, u = ocp.state("x", guess=1.0), ocp.control("u", guess=0.3)
+    ocp.rate(x, u + 0.1 * ca.sqrt(x**2))
+    ocp.start({x: 0})
+    ocp.minimize(integral=u**2 + (x - 1) ** 2)
+    return ocp.solve(raises=False, check="off", **how)
+
+
+def test_ipopt_goes_on_where_fatrop_fails_and_info_tells_of_it():
+    found, plain = kinked(solver="fatrop"), kinked()
+    assert found.success
+    assert found.objective == pytest.approx(plain.objective, rel=1e-8)
+    tries = found.info["tries"]
+    assert (tries[0][0], tries[-1][:2]) == ("start", (INSTEAD, "Solve_Succeeded"))
+    assert found.iterations == sum(count for *_, count in tries)
+    assert pickle.loads(pickle.dumps(found)).info == found.info
+
+
+def test_a_limit_of_iterations_that_was_asked_for_is_the_last_try_of_fatrop():
+    found = kinked(solver="fatrop", solver_options={"max_iter": 5})
+    assert [try_[:2] for try_ in found.info["tries"]] == [("start", "Maximum_Iterations_Exceeded")]
+
+
+def test_when_ipopt_goes_on_for_fatrop_and_with_which_options():
+    assert ipopt_instead("fatrop", "time_limit", {}, True) is None
+    assert ipopt_instead("fatrop", None, {}, True) is None  # it refused the problem
+    assert ipopt_instead("fatrop", "Maximum_Iterations_Exceeded", {"fatrop.max_iter": 9}, True) is None
+    assert ipopt_instead("ipopt", "Restoration_Failed", {}, True) is None
+    assert ipopt_instead("fatrop", "1", {}, True) == checked_options("ipopt", {}, True)
+    asked = {"fatrop.tolerance": 1e-6, "mu_init": 1.0, "max_iter": 9, "structure_detection": "auto"}
+    assert ipopt_instead("fatrop", "1", asked, False) == checked_options("ipopt", {"tol": 1e-6, "max_iter": 9}, False)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("where", ["cost", "rate"])
+def test_fatrop_ends_where_a_derivative_becomes_infinite(where):
+    """In a process of its own, as no limit of time ends its search where this fails: the root at a start of zero, which
+    it comes to by its first step."""
+    program = f"""
+import casadi as ca, oc_dyn as od
+ocp = od.Problem(8, 1.0)
+x, u = ocp.state("x", guess=1.0), ocp.control("u", guess=0.3)
+ocp.rate(x, u + (ca.sqrt(x) if {where!r} == "rate" else 0))
+ocp.start({{x: 0}})
+ocp.minimize(integral=u**2 + (ca.sqrt(x) if {where!r} == "cost" else 0))
+found = ocp.solve(solver="fatrop", raises=False, check="off", time_limit=5)
+print(found.success, found.status, found.info["tries"][0][1])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["False", "Invalid_Number_Detected", "Invalid_Number_Detected"]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("number", [30, 29, 11])
+def test_fatrop_is_told_of_the_stages_that_it_would_find(number):
+    """The same iterates, to the bit: phases, rows of states, a free time."""
+    module = load(listed()[number])
+    found = []
+    for options in ({}, {"structure_detection": "auto"}):
+        ocp = module.problem(12)
+        found.append(ocp.solve(method=module.METHOD, solver="fatrop", solver_options=options, check="off"))
+    assert np.array_equal(found[0].unknowns, found[1].unknowns)
+    assert found[0].info == found[1].info
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("number, optimum", [(41, -0.37538379071661054), (33, 2.137934422148185)])
+def test_problems_that_fatrop_leaves_to_ipopt(number, optimum):
+    module = load(listed()[number])
+    arguments = getattr(module, "VARIANTS", ({},))[0]
+    found = module.problem(**arguments).solve(method=module.METHOD, solver="fatrop", check="off")
+    assert found.objective == pytest.approx(optimum, rel=1e-5)

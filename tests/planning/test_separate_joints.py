@@ -1,6 +1,5 @@
 """Kinematic plans with joints apart: the optimum of the program that has them together, times with gaps, failures."""
 
-
 import numpy as np
 import pytest
 
@@ -244,3 +243,37 @@ def test_motions_that_meet_an_end_do():
     end = z[:, -1, :4] @ made.A[-1].T + z[:, -1, 4:] @ made.B[-1].T
     assert z[:, 0, :4] == pytest.approx(np.eye(7)[:, :4], abs=1e-12)
     assert end[:, :3] == pytest.approx(np.eye(7)[:, 4:], abs=1e-9)
+
+
+def test_rounding_hides_no_time_from_a_search_with_speeds():
+    """Joints with much room ended in rounding, as if they had no time: the motion took 1.07 s."""
+    robot, start, goal, options = random_task(1026, speeds=True, continuity=2)
+    assert plan(robot, start, goal, **options).duration < 0.67
+
+
+def test_a_search_begins_near_the_least_time():
+    """From a time in which there is room to all limits the first steps went far below the least time, and back."""
+    counts = []
+    for nodes in (20, 50):
+        motion = plan(od.robots.panda(), START, GOAL, nodes=nodes, ignore=("tau", "dtau"))
+        assert motion.info["solver"] == NAME
+        counts.append(motion.info["iterations"])
+    assert sum(counts) <= 31  # 26; 38 from there
+
+
+def test_factors_solve_for_several_right_hand_sides():
+    made = blocks(4, 23, (3, 4))
+    g = np.random.default_rng(5)
+    factor = Factor(made, g.uniform(0.5, 2.0, (3, *made.rows.shape)) * made.rows)
+    rows = g.normal(size=(2, 3, *made.rows.shape)) * made.rows
+    both = factor.solve(rows)
+    assert both == pytest.approx(np.array([factor.solve(x) for x in rows]), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("quantity, continuity", [("v", 3), ("dv", 3), ("d2v", 3), ("d3v", 3)])
+def test_ways_that_limits_of_zero_forbid(quantity, continuity):
+    """A limit of zero along the way, or on either side of what has to be both."""
+    sizes = {"v": 1.0, "dv": 5.0, "d2v": 50.0, "d3v": 900.0}
+    limits = Limits(("j0",), **sizes | {quantity: ([-1.0], [0.0])})
+    with pytest.raises(od.LimitError, match=f"limits {quantity} of -1 to 0 do not allow"):
+        plan(sliders(1), [0], [0.5], limits=limits, continuity=continuity, nodes=12)
