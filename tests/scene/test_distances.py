@@ -271,7 +271,7 @@ def test_capsules_that_are_parallel_or_meet(where):
     assert separation(a, np.eye(4), b, B)[0] == pytest.approx(float(f(q=REST, poses=B)["d"]), abs=1e-12)
 
 
-# -- ports and refusals --------------------------------------------------------------------------------------------------
+# -- ports and refusals ------------------------------------------------------------------------------------------
 
 
 def test_order_of_pairs_and_witnesses():
