@@ -90,6 +90,21 @@ SMALL = {  # for what grows fast with the order
 _BUILT = {}
 
 
+def scene(length=1.0):
+    """A scene for robots with links link1 and link2, of pairs that every method can do; length: that of a metre."""
+    import oc_dyn as od
+
+    def at(x, y, z):
+        C = np.eye(4)
+        C[:3, 3] = length * np.array([x, y, z])
+        return C
+
+    out = od.Scene().attach("one", "link1", od.shapes.Sphere(0.1 * length), at(0.1, 0.2, 0.3))
+    out = out.attach("two", "link2", od.shapes.Sphere(0.05 * length), at(-0.2, 0.1, 0.1))
+    out = out.add("ball", od.shapes.Sphere(0.2 * length), at(1.0, 2.0, 3.0))
+    return out.add("ground", od.shapes.HalfSpace((0.1, 0.2, 1.0), -3.0 * length))
+
+
 def robot(name):
     """The shared robot of this name, built once."""
     if name not in _BUILT:

@@ -8,7 +8,17 @@ root's origin, where what does not depend on the place must not lose the digits 
 
 import numpy as np
 import pytest
-from samples import ROBOTS, SMALL, carried_far, functions_of, random_ports, relative, robot, scaled_quaternions
+from samples import (
+    ROBOTS,
+    SMALL,
+    carried_far,
+    functions_of,
+    random_ports,
+    relative,
+    robot,
+    scaled_quaternions,
+    scene,
+)
 
 import oc_dyn as od
 from oc_dyn.registry import get, get_method
@@ -39,8 +49,10 @@ OPTIONS = {
     "hybrid_dynamics": {"prescribed": ("joint1",)},
     "hybrid_dynamics_partials": {"prescribed": ("joint1",)},
 }
+DISTANCES = ("distances", *(f"distances_{x}" for x in ("partials", "adjoint", "lagrangian_hessian")))
+OPTIONS |= {quantity: {"scene": scene()} for quantity in DISTANCES}
 TOLERANCE = 1e-9
-PLACED = ("potential_energy", "momentum")  # about the root's origin by definition
+PLACED = ("potential_energy", "momentum", *DISTANCES)  # about the root's origin, or what stands there
 POSITIONS = {"frame_pose": ("C", "p"), "com": ("c",)}  # ports that say where the robot is
 QUANTITIES = od.quantities("robot")
 # in the default run: every quantity, on all robots in turn but for second partials, which are long on most

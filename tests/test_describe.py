@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samples import build, robot
+from samples import build, robot, scene
 
 import oc_dyn as od
 from oc_dyn.friction import SMOOTHING
@@ -17,7 +17,7 @@ from oc_dyn.registry import CORIOLIS, OPTIONS, choose, get, get_method
 
 ROOT = Path(__file__).resolve().parents[1]
 ROBOTS = ("small floating", "small prismatic")
-NEEDED = {"frame": "link2", "representation": "spatial", "prescribed": ("joint1",)}
+NEEDED = {"frame": "link2", "representation": "spatial", "prescribed": ("joint1",), "scene": scene()}
 CHOICES = {  # options with values that change ports
     "external_wrenches": True,
     "parameters": ("inertia", "armature"),
@@ -58,7 +58,7 @@ def needed(quantity):
 
 def _required(quantity):
     known = get(quantity).options
-    return known if "frame" in known else ("prescribed",) if "prescribed" in known else ()
+    return known if "frame" in known else [x for x in ("prescribed", "scene") if x in known]
 
 
 @pytest.mark.sample(3)
@@ -67,6 +67,7 @@ def test_shapes_are_those_of_functions(quantity):
     for r in map(robot, ROBOTS):
         prescribed = r.joint("joint1").nv
         sizes = {"nq": r.nq, "nv": r.nv, "bodies": len(r.bodies), "prescribed": prescribed}
+        sizes["pairs"] = len(NEEDED["scene"].pairs)
         for order in orders(quantity):
             for options in settings(quantity):
                 if order and options.get("friction") and quantity == "forward_dynamics":
@@ -82,7 +83,9 @@ def test_shapes_are_those_of_functions(quantity):
                     assert {n: size(x, sizes) for n, (x, _) in shown[1].items()} == {
                         n: f.size_out(n) for n in f.name_out()
                     }
-                assert not re.search("nq|nv|bodies|prescribed", " ".join(x for p in numeric for x, _ in p.values()))
+                assert not re.search(
+                    "nq|nv|bodies|prescribed|pairs", " ".join(x for p in numeric for x, _ in p.values())
+                )
 
 
 @pytest.mark.sample(4)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from samples import build, relative
+from samples import build, relative, scene
 
 import oc_dyn as od
 from oc_dyn.friction import SMOOTHING
@@ -314,6 +314,41 @@ def _(x):
     centres = [m * (x.pose(b) @ np.append(c, 1))[:3] for b, m, c, _ in x.bodies()]
     yield y["c"], sum(centres) / total
     yield y["dc"], x("com_jacobian")["J"] @ x.v
+
+
+SCENE = {"scene": scene()}
+
+
+@check("distances")
+def _(x):
+    y = x("distances", options={**SCENE, "witnesses": True})
+    gaps = (y["p_b"] - y["p_a"]).reshape(3, -1)
+    yield y["d"], np.linalg.norm(gaps, axis=0)
+    one, two = (x.pose(link)[:3, 3] + x.pose(link)[:3, :3] @ SCENE["scene"][name].matrix[:3, 3] for name, link in LINKS)
+    assert SCENE["scene"].pairs[0] == ("one", "two")
+    yield y["d"][0], np.linalg.norm(two - one) - 0.15
+
+
+LINKS = (("one", "link1"), ("two", "link2"))
+
+
+@check("distances_partials")
+def _(x):
+    yield x("distances_partials", options=SCENE)["dd_dq"], x.moved("distances", "d", SCENE)
+
+
+@check("distances_adjoint")
+def _(x):
+    x.lam_d = x.lam[: len(SCENE["scene"].pairs)]
+    yield x("distances_adjoint", options=SCENE)["adj_q"], x("distances_partials", options=SCENE)["dd_dq"].T @ x.lam_d
+
+
+@check("distances_lagrangian_hessian")
+def _(x):
+    x.lam_d = x.lam[: len(SCENE["scene"].pairs)]
+    H = x("distances_lagrangian_hessian", options=SCENE)["H"]
+    by_q = x.moved("distances_adjoint", "adj_q", SCENE)
+    yield H, (by_q + by_q.T) / 2
 
 
 @pytest.mark.sample(3)

@@ -21,6 +21,15 @@ def test_examples_of_optimal_control_run(tmp_path, monkeypatch):
     assert len(Path("swing_up.csv").read_text().splitlines()) == 202
 
 
+@pytest.mark.slow
+def test_example_of_certificate_runs():
+    block = re.search(r"^```python\n(.*?)^```$", (DOCS / "certificate.md").read_text(encoding="utf-8"), re.M | re.S)
+    names = {"__name__": "docs"}
+    exec(compile(block.group(1), "certificate.md", "exec"), names)
+    clearance = names["report"].clearance
+    assert 0.02 <= clearance.certified <= clearance.met <= clearance.certified + 1.01e-5
+
+
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):

@@ -14,8 +14,9 @@ _UNIT = 1e-3  # [m] short of a clearance that counts as all of a limit
 
 @dataclass(frozen=True)
 class PairClearance:
-    """Of one pair of shapes, beyond its `margin` [m], which is kept off. certified [m]: it is never less; a coarse
-    bound where the pair stays farther apart than others. met [m]: the smallest that was met, at `time` [s]."""
+    """Of one pair of shapes, beyond the `margin` [m] of both. certified [m]: it is never less; a coarse bound where the
+    pair stays farther apart than others. met [m]: the smallest that was met, at `time` [s]; both infinite where balls
+    around the shapes alone tell that they stay farther apart."""
 
     pair: tuple[str, str]
     margin: float
@@ -36,7 +37,8 @@ class PairClearance:
     def __str__(self) -> str:
         off = f" beyond its margin of {self.margin:.6g} m" if self.margin else ""
         at_least = f"at least {self.certified:.6g} m{off}"
-        return f"{terminal(self.name)}: {at_least}, {self.met:.6g} m met at {self.time:.6g} s"
+        met = f", {self.met:.6g} m met at {self.time:.6g} s" if np.isfinite(self.met) else ""
+        return f"{terminal(self.name)}: {at_least}{met}"
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ class Clearance:
 
     @property
     def time(self) -> float:
-        """When it did [s]."""
-        return self.nearest.time if self.nearest else np.nan
+        """When it did [s]; infinite without pairs."""
+        return self.nearest.time if self.nearest else np.inf
 
     @property
     def free(self) -> bool:
@@ -108,7 +110,8 @@ class Clearance:
             return ""
         x = self.short[0]
         a, b = (repr(terminal(name)) for name in x.pair)
-        more = f", and {len(self.short) - 1} pairs more fall short" if len(self.short) > 1 else ""
+        others = len(self.short) - 1
+        more = f"; {others} other pair{'s fall' if others > 1 else ' falls'} short, too" if others else ""
         off = f" besides a margin of {x.margin:.6g} m" if x.margin else ""
         if x.hit:
             return f"{a} and {b} hit each other, {-x.met - x.margin:.4g} m deep at {x.time:.4g} s{more}"

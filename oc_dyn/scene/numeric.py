@@ -20,7 +20,9 @@ from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shap
 _LAST = 1e-11  # last smoothing, in sizes of the shapes
 _STEPS, _MORE = 34, 8  # Newton steps, of them with the last smoothing
 _AGAIN = 0.05  # smoothing, in sizes, from which steps start again where shapes overlap
+_OFF = 1e-8  # between lower and upper bound, in sizes, above which more and smaller steps are tried
 _LEAST = 1e-12
+_START = np.array([0.48, 0.6, 0.64])  # n where there is no better one
 _SHARE, _KEPT, _ROOT = 0.9, 0.1, 6  # as in smooth_support
 
 
@@ -108,23 +110,61 @@ def _against_plane(shape: Shape, A: Array, plane: HalfSpace, B: Array) -> Any:
 
 
 def _between(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
+    if isinstance(a, (Sphere, Capsule)) and isinstance(b, (Sphere, Capsule)):
+        return _segments(a, A, b, B)
     problem = _Problem(a, A, b, B)
-    square = np.linalg.norm(problem.c, axis=1)
-    start = np.where(square[:, None] > 1e-9, problem.c / np.maximum(square, 1e-300)[:, None], [0.48, 0.6, 0.64])
-    n, points = problem.maximised(start, 1.0)
-    d = problem.value(n)
-    deep = np.flatnonzero(d < 0)
-    if len(deep) and problem.terms:
+    n, points = problem.maximised(_unit(problem.c))
+    best = _Best(problem.value(n), n, *points)
+    for steps in (3 * _STEPS, 10 * _STEPS):
+        apart = np.linalg.norm(best.p_b - best.p_a, axis=1)
+        core = best.d + _ball(a) + _ball(b)  # without the balls
+        off = np.flatnonzero((core > 0) & (apart - core > _OFF * problem.size))
+        if len(off):
+            few = _Problem(a, A[off], b, B[off])
+            best.improve(off, few, *few.maximised(_unit(few.c), steps=steps))
+    deep = np.flatnonzero(best.d < -_ball(a) - _ball(b))  # without the balls, too
+    if len(deep):
         few = _Problem(a, A[deep], b, B[deep])
         for start in _starts(few):
-            other, others = few.maximised(start, _AGAIN)
-            value = few.value(other)
-            better = value > d[deep] + 1e-13
-            k = deep[better]
-            d[k], n[k] = value[better], other[better]
-            for x, y in zip(points, others, strict=True):
-                x[k] = y[better]
-    return d, n, points[0] + _ball(a) * n, points[1] - _ball(b) * n
+            best.improve(deep, few, *few.maximised(start, _AGAIN))
+    return best.d, best.n, best.p_a + _ball(a) * best.n, best.p_b - _ball(b) * best.n
+
+
+@dataclass
+class _Best:
+    """The best n so far, its value and its points."""
+
+    d: Array
+    n: Array
+    p_a: Array
+    p_b: Array
+
+    def improve(self, rows: Array, problem: _Problem, n: Array, points: tuple[Array, Array]) -> None:
+        """Take n where it is better; problem: that of these rows."""
+        d = problem.value(n)
+        better = d > self.d[rows]
+        for old, new in zip((self.d, self.n, self.p_a, self.p_b), (d, n, *points), strict=True):
+            old[rows[better]] = new[better]
+
+
+def _unit(x: Array) -> Array:
+    size = np.linalg.norm(x, axis=1, keepdims=True)
+    return np.where(size > 1e-9, x / np.maximum(size, 1e-300), _START)
+
+
+def _segments(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
+    """Spheres and capsules: the nearest points of two segments; Ericson 2005, Real-Time Collision Detection, 5.1.9."""
+    h, k = (x.length / 2 if isinstance(x, Capsule) else 0.0 for x in (a, b))
+    u, w, r = A[:, :3, 2], B[:, :3, 2], B[:, :3, 3] - A[:, :3, 3]
+    cosine, d, e = (np.einsum("ki,ki->k", x, y) for x, y in ((u, w), (u, r), (w, r)))
+    s = np.clip((d - cosine * e) / np.maximum(1 - cosine * cosine, 1e-12), -h, h)
+    t = np.clip(cosine * s - e, -k, k)
+    s = np.clip(cosine * t + d, -h, h)
+    x_a, x_b = A[:, :3, 3] + s[:, None] * u, B[:, :3, 3] + t[:, None] * w
+    y = x_b - x_a
+    far, size = np.linalg.norm(y, axis=1, keepdims=True) > 1e-12, np.linalg.norm(y, axis=1, keepdims=True)
+    n = np.where(far, y / np.where(far, size, 1), _unit(np.cross(u, w)))
+    return size[:, 0] - _ball(a) - _ball(b), n, x_a + _ball(a) * n, x_b - _ball(b) * n
 
 
 def _starts(problem: _Problem) -> Any:
@@ -137,7 +177,7 @@ def _starts(problem: _Problem) -> Any:
     axes += [np.broadcast_to(x, problem.c.shape) for x in rng.normal(size=(24 if free else 4, 3))]
     for x in axes:
         size = np.linalg.norm(x, axis=1, keepdims=True)
-        n = np.where(size > 1e-6, x / np.maximum(size, 1e-300), [0.48, 0.6, 0.64])
+        n = np.where(size > 1e-6, x / np.maximum(size, 1e-300), _START)
         n = np.where(np.einsum("ki,ki->k", n, problem.c)[:, None] < 0, -n, n)
         yield n
         if free:
@@ -173,12 +213,12 @@ class _Term:
 
     def _corners(self, y: Array, s: float, dual: Array | None) -> tuple[Array, Array, Any]:
         t = s / y.shape[1]
-        h = y.max(axis=1, keepdims=True) + t
+        below, over = y.max(axis=1, keepdims=True) - y, t
         for _ in range(_ROOT):
-            shares = t / (h - y)
+            shares = t / (over + below)
             total = shares.sum(axis=1, keepdims=True)
-            h = h + total * (total - 1) * t / (shares * shares).sum(axis=1, keepdims=True)
-        slack = h - y
+            over = over + total * (total - 1) * t / (shares * shares).sum(axis=1, keepdims=True)
+        slack = over + below
         shares = t / slack
         L = shares if dual is None else dual
         weights = L / slack
@@ -201,21 +241,22 @@ class _Problem:
         self.centre_a, terms_a = _terms(a, A, 1.0, 0)
         self.centre_b, terms_b = _terms(b, B, -1.0, 1)
         self.c, self.terms = self.centre_b - self.centre_a, [*terms_a, *terms_b]
+        self.size = max((x.size for x in self.terms), default=1.0)
 
     def value(self, n: Array) -> Array:
         """(k,) lower bounds of the distances, exact support functions at n (k, 3)."""
         low, high = support(self.b, self.B, -n)[1], support(self.a, self.A, n)[1]
         return np.einsum("ki,ki->k", n, low - high)
 
-    def maximised(self, n: Array, first: float) -> tuple[Array, tuple[Array, Array]]:
+    def maximised(self, n: Array, first: float = 1.0, steps: int = _STEPS) -> tuple[Array, tuple[Array, Array]]:
         """n (k, 3) of a maximum, and the points of the shapes without their balls; smoothing starts at `first`."""
         duals: list[Array | None] = [None] * len(self.terms)
-        for k in range(_STEPS + 1):
-            share = min(1.0, k / (_STEPS - _MORE))
+        for k in range(steps + 1):
+            share = min(1.0, k / (steps - _MORE))
             s = first * (_LAST / first) ** share
             found = [x.at(n, s * x.size, dual) for x, dual in zip(self.terms, duals, strict=True)]
             points = self.centre_a + self._sum(found, 0), self.centre_b - self._sum(found, 1)
-            if k == _STEPS or not self.terms:
+            if k == steps or not self.terms:
                 return n, points
             g = points[1] - points[0]
             z = _step(sum((H for _, H, _ in found), np.zeros((len(n), 3, 3))), g, n)
@@ -243,8 +284,7 @@ def _step(K: Array, g: Array, n: Array) -> Array:
     gap = np.maximum(gap, _LEAST - _SHARE * np.maximum(least, 0))
     a, c = k[:, 0, 0] + gap, k[:, 1, 1] + gap
     r = np.einsum("kia,ki->ka", E, g)
-    det = a * c - b * b
-    det = np.where(np.abs(det) > 1e-300, det, 1e-300)
+    det = np.maximum(a * c - b * b, 1e-18 * half * half + _LEAST**2)
     z = np.stack([c * r[:, 0] - b * r[:, 1], a * r[:, 1] - b * r[:, 0]], axis=1) / det[:, None]
     z = np.einsum("kia,ka->ki", E, z)
     return z / np.maximum(1, np.linalg.norm(z, axis=1, keepdims=True))

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from ..errors import ModelError, ShapeError
 from ..model.collision import LEFT_OUT, Collision
 from ..model.robot import Robot, check_robot
@@ -19,7 +17,7 @@ from ..validation import count, one_of, options_of
 from .fitting import capsule_around, excess_of, hull_around
 from .meshes import points_of
 from .sampling import Placed, always_touching, configurations
-from .shapes import KINDS, Capsule, Polytope, Shape, Sphere
+from .shapes import KINDS, Capsule, Polytope
 from .srdf import disabled_pairs
 
 MESHES = "hull", "capsule", "omit"
@@ -118,7 +116,7 @@ def leave_out(out: Shapes, robot: Robot, srdf: Any, seed: int, samples: int) -> 
         _note(
             out,
             f"links that touch at all of {samples} configurations within the limits (seed {seed})",
-            always_touching(robot, out.placed, left, q, _distance),
+            always_touching(robot, out.placed, left, q),
         )
 
 
@@ -183,28 +181,3 @@ def _add_mesh(out: Shapes, robot: Robot, name: str, x: Collision, meshes: str, p
     out.notes.append(
         f"{name}: {told} contains the mesh and sticks out of its convex hull by {1e3 * excess:.2g} mm at most"
     )
-
-
-def _distance(a: Shape, A: Any, b: Shape, B: Any) -> float:
-    """Distance [m] of two shapes, at most 0 where they touch; infinite where that cannot be told."""
-    if not (isinstance(a, (Sphere, Capsule)) and isinstance(b, (Sphere, Capsule))):
-        return float("inf")
-    return _segments(a, A, b, B) - a.radius - b.radius
-
-
-def _segments(a: Any, A: Any, b: Any, B: Any) -> float:
-    """Distance of the segments along z of two capsules, spheres having none."""
-    u, v = (X[:3, 2] * getattr(x, "length", 0.0) / 2 for x, X in ((a, A), (b, B)))
-    w = A[:3, 3] - B[:3, 3]
-    uu, vv, uv = u @ u, v @ v, u @ v
-    best = np.inf
-    det = uu * vv - uv * uv
-    free = ((uv * (v @ w) - vv * (u @ w)) / det, (uu * (v @ w) - uv * (u @ w)) / det) if det > 1e-12 * uu * vv else None
-    if free and max(map(abs, free)) <= 1:
-        best = float(np.linalg.norm(w + free[0] * u - free[1] * v))
-    for s in (-1.0, 1.0):  # an end of one segment, and the point of the other that is next to it
-        t = np.clip(((w + s * u) @ v) / vv, -1, 1) if vv > 0 else 0.0
-        best = min(best, float(np.linalg.norm(w + s * u - t * v)))
-        t = np.clip(-((w - s * v) @ u) / uu, -1, 1) if uu > 0 else 0.0
-        best = min(best, float(np.linalg.norm(w + t * u - s * v)))
-    return best

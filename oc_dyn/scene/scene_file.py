@@ -174,6 +174,13 @@ def _matrix(r: Reader, key: str, node: Any) -> Any:
 
 def write_parts(path: StrPath, parts: Parts) -> None:
     """Write a scene file in one step. Raises ShapeError for a pose that is a Function of the time."""
+    for text in (*(x for row in parts.shapes for x in row[:2] if x), *parts.still, *parts.notes):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ShapeError(
+                f"scene: {text!r} has the character {text[error.start]!r}, which no file can hold"
+            ) from None
     shapes: dict[str, Any] = {}
     for name, link, shape, pose, margin in parts.shapes:
         entry: dict[str, Any] = {_NAMES[type(shape)]: _sizes(shape)}
@@ -194,8 +201,22 @@ def write_parts(path: StrPath, parts: Parts) -> None:
     content |= {"left_out": [list(x) for x in parts.left_out]} if parts.left_out else {}
     content |= {"still": list(parts.still)} if parts.still else {}
     content |= {"notes": list(parts.notes)} if parts.notes else {}
-    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=10**6, allow_unicode=True)
+    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**6, allow_unicode=True)
     write_text(path, text)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Plain values, without anchors; texts with characters that do not print, some of which YAML folds, are escaped."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 def _sizes(shape: Shape) -> Any:
