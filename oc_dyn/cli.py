@@ -328,7 +328,7 @@ def _headline(plan):
 
 
 def _facts(plan, report):
-    recorded_info = ("robot", "objective", "nodes", "iterations", "rounds", "solver", "status", "seconds")
+    recorded_info = ("robot", "objective", "nodes", "iterations", "rounds", "solver", "status", "seconds", "clearance")
     return {
         "duration": plan.duration,
         **{key: plan.info[key] for key in recorded_info if key in plan.info},
