@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..errors import ShapeError, UnknownName
+from ..interrupts import check_building
 from .registered_calls import unrolled
 from .stage_derivatives import Derivatives, derivatives
 
@@ -73,6 +74,7 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         if y.shape[1] != 1 or (what == "cost" and y.shape[0] != 1):
             raise ShapeError(f"stage {name}: {what} has shape {y.shape}, expected {shape}")
     following, rows, cost, residuals = (ca.densify(y) for y in (following, rows, cost, residuals))
+    check_building()
     parts = unrolled(ca.Function(name, [z, p, s], [following, rows, cost, residuals]))
     sizes = (1, following.numel(), rows.numel())
     if parts is None:  # it calls something that has no scalar form
