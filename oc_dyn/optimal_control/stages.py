@@ -16,6 +16,8 @@ from .stage_derivatives import Derivatives, derivatives
 
 _INPUTS = ["z", "p", "s"]
 _MULTIPLIERS = ["lam_cost", "lam_next", "lam_rows"]
+_MOST = 4  # stages whose derivatives are kept, for the next one that is the same, as phases with equal contacts have
+_made: dict[tuple, tuple] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +83,7 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
         made = _by_graph(following, rows, cost, residuals, z, lam)
     else:
-        z, p, s = parts.inputs
-        lam = [ca.SX.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
-        made = derivatives(parts, lam)
+        (z, p, s), lam, made = _derivatives(parts, sizes)
 
     def function(what, outputs, names, multipliers=()):
         input_names = _INPUTS + (_MULTIPLIERS if multipliers else [])
@@ -101,6 +101,21 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         function("hessian", [made.hessian], ["H"], lam),
         function("gauss_newton", [made.gauss_newton], ["H"], lam),
     )
+
+
+def _derivatives(parts, sizes):
+    """(inputs, multipliers, Derivatives) of an Unrolled stage, those of an equal one where that was among the last."""
+    ys, ws = [c.y for c in parts.calls], [c.w for c in parts.calls]
+    flat = ca.Function("stage", [*parts.inputs, *ys], [*parts.outputs, *ws])
+    # complete: all instructions and sizes of what is between calls, and the calls, which are kept with it
+    key = (flat.serialize(), *(id(c.of) for c in parts.calls))
+    found = _made.get(key)
+    if found is None:
+        lam = [ca.SX.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
+        found = _made[key] = parts.inputs, lam, derivatives(parts, lam), parts.calls
+        for old in list(_made)[:-_MOST]:
+            _made.pop(old, None)
+    return found[:3]
 
 
 def _by_graph(following, rows, cost, residuals, z, lam):
