@@ -19,6 +19,7 @@ SMALL = 500  # instructions of a stage up to which every way is tried with what 
 LARGE = 1500
 HUGE = 8000  # the same of first derivatives, which take less time
 NEAR = 1.1  # how many instructions more may be fewer when merged
+LONG = 20000  # instructions from which on merging takes a second and more: only the fewest are
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,9 @@ def _least(ways, known, small):
         near = ways
     else:
         counts = [_count(y, known) for y in ways]
-        near = [y for y, n in zip(ways, counts, strict=True) if n <= NEAR * min(counts)]
+        least = min(counts)
+        near = [y for y, n in zip(ways, counts, strict=True) if n <= NEAR * least]
+        near = near if least < LONG else [ways[counts.index(least)]]
     check_building()
     near = [ca.cse(y) for y in near]
     return min(near, key=lambda y: _count(y, known)) if len(near) > 1 else near[0]
