@@ -22,7 +22,7 @@ from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways
 
-NEAR = 0.08  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
+NEAR = 0.04  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
 MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
@@ -90,12 +90,12 @@ def _stop(error):
 
 
 def _starts(task, settings, motion, kinematic):
-    """What searches begin from: ways round the obstacles, (T, derivatives), or the motion that hits, where the straight
-    way is free or there is no other."""
+    """What searches begin from: the straight way where it is free, ways round the obstacles, (T, derivatives), and the
+    motion that hits."""
     a, b = task.start[0], task.goal[0]
     limits = tuple(np.where(task.moving, x, a) for x in task.limits.q)
     if free_line(task.around, a, b):
-        yield motion
+        yield along_way(task, settings, np.array([a, b]), kinematic)
     for way in ways(task.around, a, b, limits, SEEDS, SECONDS):
         yield along_way(task, settings, way, kinematic)
     yield motion
