@@ -25,6 +25,7 @@ from .sampled_start import free_line, installed, ways
 NEAR = 0.04  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
 MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
+_ITERATIONS = 200  # of a search, where others may follow
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
@@ -59,7 +60,11 @@ def plan_among(task, settings, solver, initial):
         return motion, checked, seen
     kinematic = torque_can_wait(bare, settings, motion)
     given = [] if initial is None or known is not None else [initial]
+    name, asked = solver.name, solver.inner
     for start in chain(given, _starts(task, settings, motion, kinematic)):
+        if solver.name != name:  # ipopt in place of fatrop
+            name, asked = solver.name, solver.inner
+        solver.inner = asked if start is motion or name != "ipopt" else _impatient(asked)
         try:
             return _search(task, settings, solver, start, kinematic, None)
         except SolveError as error:
@@ -82,6 +87,11 @@ def clear(motion, checked, around):
 def _with(motion, checked, seen):
     motion.info |= told_of(seen)
     return checked if seen.proof is None else with_clearance(checked, seen.proof)
+
+
+def _impatient(options):
+    """Options of ipopt with fewer iterations, as there are more starts."""
+    return {**options, "max_iter": min(_ITERATIONS, options.get("max_iter", _ITERATIONS))}
 
 
 def _stop(error):
@@ -149,6 +159,19 @@ class _Clear(Rounds):
         made = super()._problem()
         made.apart = (self.around.wanted + self.apart.spare)[near] if near.any() else None
         return made
+
+    def solve(self, margins, _):
+        """(motion, its Report). No slow motion is tried where the solver fails: it would hit what is in the way."""
+        row = np.concatenate([margins[k] for k in MARGINS])
+        try:
+            found = self.solver.run(self.problem, self.guess, row, self.multipliers)
+        except SolveError as error:
+            _stop(error)
+            if self.multipliers is None and not self.solver.becomes_ipopt(error.status, self.problem.free_time):
+                raise
+            found = self.solver.run(self.problem, self.guess, row)
+        self.guess, self.multipliers = found
+        return self._looked_at(row)
 
     def _looked_at(self, margins):
         motion, checked = super()._looked_at(margins)
