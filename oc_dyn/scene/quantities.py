@@ -112,13 +112,13 @@ _SHARED = {
     "own_derivatives": True,
     "example": example,
     "errors": (
-        "ShapeError: scene is no od.Scene; a pair of two half-spaces; by a method that cannot do a pair, which it names",
+        "ShapeError: scene is no od.Scene; a pair of half-spaces; a method that cannot do a pair, which it names",
         "UnknownName: a shape on a link, or frame, that the robot does not have",
     ),
 }
 _SIGN = (
-    "Below 0, d is minus the depth of penetration: exact for spheres, capsules and half-spaces; of other shapes that of a "
-    "local optimum, which is never less deep than the true one."
+    "Below 0, d is minus the depth of penetration: exact for spheres, capsules and half-spaces; of other shapes that "
+    "of a local optimum, which is never less deep than the true one."
 )
 _SMOOTH = (
     "Closed forms are exact to rounding, smooth_support is never above the distance; docs/distances.md has bounds."
@@ -133,7 +133,7 @@ quantity(
     outputs=_outputs,
     call=_call,
     options=("scene", "witnesses"),
-    equation="d = min |x_b - x_a| over x_a, x_b in the shapes a, b of a pair; d = n . (p_b - p_a) for the unit vector n",
+    equation="d = min |x_b - x_a| over x_a, x_b in the shapes a, b of a pair",
     notes=(_SIGN, _SMOOTH, _MARGINS),
     **_SHARED,
 )
