@@ -16,6 +16,7 @@ _DEGREE = 7  # of the curve along a way
 _CORNERS = (0.1, 0.05, 0.025)  # of a way that corners are rounded over
 _GRAZES = 2e-3  # [m] that a guess may be too near
 
+
 def smooth_motion(task, settings, kinematic, slower=1.0):
     """(T, derivatives (c + 2, N + 1, n) at the nodes): a polynomial between the ends, just slow enough for the limits.
 

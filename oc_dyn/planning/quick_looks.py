@@ -90,6 +90,8 @@ class QuickLooks:
 
     def _kept(self, kind: type, pairs: list[tuple[int, int, float]], R: list[Array], c: list[Array]) -> Any:
         out: Any = True
+        a: Any
+        b: Any
         for i, j, wanted in pairs:
             a, b = self.items[i].shape, self.items[j].shape
             x = c[i][:, None, :] + self._z[i][None, :, None] * R[i][:, None, :, 2]  # (K, M, 3) centres of balls
