@@ -74,7 +74,7 @@ def _step(name: str, program: Program, sparsity: Any, qpsol: str, qpsol_options:
     J = ca.MX.sym("J", sparsity)
     of_lagrangian: Any = program.hessian
     (H,) = of_lagrangian.call([x, p, 1, lam[n:]])
-    qp = ca.conic(f"{name}_qp", qpsol, {"h": H.sparsity(), "a": sparsity}, qpsol_options)
+    qp: Any = ca.conic(f"{name}_qp", qpsol, {"h": H.sparsity(), "a": sparsity}, qpsol_options)
     found = qp(
         h=H, g=gradient, a=J, lba=bounds["lbg"] - g, uba=bounds["ubg"] - g, lbx=bounds["lbx"] - x,
         ubx=bounds["ubx"] - x, x0=0, lam_x0=lam[:n], lam_a0=lam[n:],
