@@ -1,5 +1,7 @@
 """The C around a controller: a step that looks at its numbers, and a program that closes the loop; see mpc.py."""
 
+import re
+
 import numpy as np
 
 from ..codegen.templates import filled
@@ -88,6 +90,24 @@ CASADI_SYMBOL_EXPORT int %(name)s_step(const casadi_real **arg, casadi_real **re
   return status;
 }
 """
+_NOT_SOLVED = (  # what the C of qrqp, osqp and daqp ends with where Python goes on
+    """  } else if (d.status == QP_NO_SEARCH_DIR) {
+    return 4;
+  } else {
+    return -1;
+  }
+""",
+    """      return 4;
+    } else {
+      return 1;
+    }
+  }
+""",
+    """  if (!d_qp.success) {
+    return -1;
+  }
+""",
+)
 _FIRST = "/* Closed loop of %(name)s:"
 _TEXT = (
     _FIRST
@@ -208,6 +228,13 @@ def step(controller):
         "n_memory": controller.start.size,
         **{f"sz_{x}": getattr(g, f"sz_{x}")() for x in ("arg", "res", "iw", "w")},
     }
+
+
+def going_on(code):
+    """C text in which a quadratic program that was not solved is no error of its function: the residuals tell."""
+    for failed in _NOT_SOLVED:
+        code = code.replace(failed, re.sub("return -?[0-9]+;", "return 0;", failed))
+    return code
 
 
 def is_of_another(name, text):

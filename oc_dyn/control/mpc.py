@@ -32,7 +32,7 @@ from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop_codegen import declared, is_of_another, program, step
+from .closed_loop_codegen import declared, going_on, is_of_another, program, step
 from .solver_choice import LIBRARIES, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
@@ -60,9 +60,9 @@ def mpc(
     on_failure: outputs where a step cannot be made: "shifted", those of the last good plan moved on; "zero"; or a
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
 
-    Where limits cannot all be kept from what is measured, limits of states and of expressions give way (and status
-    says so); the dynamics, equations and bounds of controls do not. A quadratic program ends after 100 iterations of
-    qrqp and of daqp, 4000 of osqp (solver_options: qpsol_options); the first that is not solved ends the step's.
+    Where limits cannot all be kept from what is measured, they give way, the outputs' own excepted, and status says so;
+    dynamics and equations do not. A quadratic program ends after 100 iterations of qrqp and of daqp, 4000 of osqp
+    (solver_options: qpsol_options); the first that is not solved ends those with limits, and as many without follow.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
     if not isinstance(problem, Problem):
@@ -227,7 +227,7 @@ class PredictiveController:
             self._check_program(folder)
         functions += programs
         texts = {
-            f"{self.name}.c": c_source(functions, self.name, more=step(self)),
+            f"{self.name}.c": going_on(c_source(functions, self.name, more=step(self))),
             f"{self.name}.h": _header(functions, self.name) + declared(self) + _HEADER_END,
         }
         if plant is not None:

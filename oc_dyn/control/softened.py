@@ -56,15 +56,13 @@ def program_of(made: Any, hessian: str, damping: float) -> Program:
 def softened(made: Any, program: Program, weight: float) -> Softened | None:
     """The program with limits that give way, or None where there is none.
 
-    These are rows that are no equations, and bounds of states; dynamics, equations, bounds of controls do not.
+    These are all inequalities; dynamics and equations do not. So a quadratic program of it has one set of equations and
+    no active set to find, and ends after a step.
     """
     assembly, bounds = made.assembly, program.bounds
     finite = {k: np.isfinite(v) for k, v in bounds.items()}
     rows = ~assembly.dynamics & (bounds["lbg"] < bounds["ubg"]) & (finite["lbg"] | finite["ubg"])
-    state = np.zeros(assembly.size[0], bool)
-    for a in assembly.first[:-1]:
-        state[a : a + made.x_scale.size] = True
-    unknowns = state & (bounds["lbx"] < bounds["ubx"]) & (finite["lbx"] | finite["ubx"])
+    unknowns = (bounds["lbx"] < bounds["ubx"]) & (finite["lbx"] | finite["ubx"])
     if not rows.any() and not unknowns.any():
         return None
     free = {
