@@ -1,4 +1,4 @@
-"""Laws for where a predictive controller cannot make its step: torques of what is measured, for on_failure of od.mpc."""
+"""Laws for where a predictive controller cannot make its step: torques of what is measured; on_failure of od.mpc."""
 
 from __future__ import annotations
 

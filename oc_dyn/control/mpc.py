@@ -61,7 +61,7 @@ def mpc(
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
 
     Where limits cannot all be kept from what is measured, they give way, the outputs' own excepted, and status says so;
-    dynamics and equations do not. A quadratic program ends after 100 iterations of qrqp and of daqp, 4000 of osqp
+    dynamics and equations do not. A quadratic program ends after 50 iterations of qrqp, 200 of daqp, 4000 of osqp
     (solver_options: qpsol_options); the first that is not solved ends those with limits, and as many without follow.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """

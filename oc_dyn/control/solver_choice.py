@@ -12,10 +12,10 @@ from ..optimal_control.solver import checked_options, refusal
 from .sqp import OPTIONS
 
 _OF: dict[str, dict[str, Any]] = {  # bounded: an active set that needs more is not found within a period
-    "qrqp": {"print_iter": False, "print_header": False, "max_iter": 100},
+    "qrqp": {"print_iter": False, "print_header": False, "max_iter": 50},
     "osqp": {"osqp": {"verbose": False, "eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 4000}},
     # without eps_prox a singular Hessian ends in u = 0
-    "daqp": {"daqp": {"eps_prox": 1e-6, "iter_limit": 100}},
+    "daqp": {"daqp": {"eps_prox": 1e-6, "iter_limit": 200}},
 }
 LIBRARIES: dict[str, tuple[str, ...]] = {"qrqp": (), "osqp": ("osqp",), "daqp": ("daqp",)}  # that their C needs
 _SILENT = ("print_header", "print_iteration", "print_status", "print_time", "verbose", "error_on_fail", "calc_lam_p")
