@@ -33,10 +33,12 @@ from ..kinematics.contact import contact_points
 from ..model.joints import GROUPS
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats, shortened
+from ..scene import Scene
 from ..types import Executor, ExpressionLike, Guess, StrPath
 from ..types import Numbers as Values
 from ..validation import check_within, count, flag, name_of, numbers, one_of, options_of
 from ..validation import expression as expression_of
+from . import avoid as obstacles
 from . import bernstein, chains, ends, manifolds, names, refinement, solution_file, words
 from . import mesh as meshes
 from .as_text import as_text
@@ -390,6 +392,25 @@ class Problem:
         label = name or f"limit {len(self._phases[-1].within)}"
         self._add("within", *(Within(row, share, of_last, (label, share)) for share, of_last in places))
         return slack
+
+    def avoid(
+        self, scene: Scene, q: ExpressionLike, clearance: ExpressionLike = 0.0, *, robot: Robot | None = None,
+        t: ExpressionLike | None = None, poses: ExpressionLike | Mapping[str, ExpressionLike] | None = None,
+        method: str | None = None, soft: tuple[float, float] | None = None,
+        at: float | Sequence[float] | None = None, last: float | Sequence[float] = (),
+    ) -> ca.MX:  # fmt: skip
+        """Keep the pairs of a scene apart by clearance [m] and their margins, in the phase now described, as limit.
+
+        q (nq,): expression of the robot's coordinates. robot: by default that which the scene was read from. t: of
+        obstacles whose poses are Functions of the time, by default `time`. poses: of those whose poses come in, as
+        parameters of model-predictive control: (4, 4 m) in the order of scene.moving, or {name: (4, 4) or its columns
+        one after the other (16,)}. method: of the quantity "distances". soft, at, last: as for limit.
+        Returns the distances (pairs,) [m]. There is a limit for every pair, called "gripper - table" after its shapes,
+        which bound changes. Derivatives are analytic where velocities are the rates of q.
+        Raises ShapeError for what does not fit, UnknownName for links that the robot does not have.
+        """
+        limit = {"soft": soft, "at": at, "last": last}
+        return obstacles.avoid(self, scene, q, clearance, robot, t, poses, method, limit)
 
     @staticmethod
     def _shares(what, given):

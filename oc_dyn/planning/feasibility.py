@@ -8,6 +8,7 @@ import numpy as np
 from ..errors import LimitError
 from .arguments import LONGEST
 from .limits import velocity_bounds
+from .obstacles import Obstacles
 from .quantities import BOUNDED, DYNAMIC, RATES
 
 _TINY = 1e-9  # share of a limit that rounding may take
@@ -26,6 +27,7 @@ class Task:
     continuity: int
     duration: float | None
     friction: bool = False  # whether that of the robot counts; not asked for where it has none
+    around: Obstacles | None = None
 
     @property
     def names(self):

@@ -6,10 +6,13 @@ import numpy as np
 
 from ..errors import LimitError
 from ..optimal_control.polynomials import derivatives_at, hermite
+from .curves import spline
+from .path_motion import bell
 from .quantities import ORDERS
 from .report import quantities
 from .samples import Samples
 
+_DEGREE = 7  # of the curve along a way
 
 def smooth_motion(task, settings, kinematic, slower=1.0):
     """(T, derivatives (c + 2, N + 1, n) at the nodes): a polynomial between the ends, just slow enough for the limits.
@@ -31,6 +34,54 @@ def smooth_motion(task, settings, kinematic, slower=1.0):
     T = best[1] * (1.0 if task.duration else slower)
     polynomial = hermite(*_smooth_ends(task), T)
     return T, _evaluated(polynomial, np.linspace(0, T, settings["nodes"] + 1), task.continuity + 2)
+
+
+def along_way(task, settings, way, kinematic):
+    """(T, derivatives (c + 2, N + 1, n) at the nodes) of a motion from rest to rest along a way of configurations (k,
+    n), its corners rounded, just slow enough for the limits, as smooth_motion."""
+    points, at = _rounded(way)
+    curve, c = spline(points, at, _DEGREE), task.continuity
+    N = settings["nodes"]
+    T = task.duration or max(settings["shortest"], 1e-3)
+    times = [T] if task.duration else T * 1.15 ** np.arange(40)
+    ends = np.zeros((2, c + 1, 1))
+    ends[1, 0] = 1.0
+    best = (np.inf, T)
+    for T in times:
+        law = hermite(*ends, T)
+        worst = _worst_share(task, _composed(curve, law, np.linspace(0, T, 81), ORDERS), kinematic)
+        if worst < best[0] * 0.999:
+            best = (worst, T)
+        if worst <= 1:
+            break
+    T = best[1]
+    return T, _composed(curve, hermite(*ends, T), np.linspace(0, T, N + 1), c + 2)
+
+
+def _composed(curve, law, t, count):
+    """(count, K, n): derivatives by time of q(s(t)), s a polynomial by powers of t."""
+    s = _evaluated(law, t, count)[:, :, 0]
+    on = curve.at(np.clip(s[0], 0, 1), count)
+    table = bell(count - 1, s[1:])
+    out = [on[0]]
+    for m in range(1, count):
+        out.append(sum(on[j] * np.asarray(table[m][j - 1])[..., None] for j in range(1, m + 1)))
+    return np.array(out)
+
+
+def _rounded(way):
+    """(points, their places from 0 to 1) at equal steps along a way, each the mean of those about it: corners are cut
+    over a tenth of the way, and the ends stay."""
+    steps = np.linalg.norm(np.diff(way, axis=0), axis=1)
+    length = np.concatenate([[0.0], np.cumsum(steps)]) / steps.sum()
+    fine = np.linspace(0, 1, 401)
+    dense = np.column_stack([np.interp(fine, length, x) for x in way.T])
+    mirrored = np.concatenate([2 * dense[0] - dense[40:0:-1], dense, 2 * dense[-1] - dense[-2:-42:-1]])
+    weights = np.exp(-0.5 * (np.arange(-40, 41) / 14) ** 2)
+    weights /= weights.sum()
+    mean = np.column_stack([np.convolve(x, weights, "valid") for x in mirrored.T])
+    mean[0], mean[-1] = dense[0], dense[-1]
+    return mean[::20], fine[::20]
 
 
 def _smooth_ends(task):

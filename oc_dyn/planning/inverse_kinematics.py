@@ -13,8 +13,11 @@ from ..interrupts import check_deadline, deadline
 from ..model.quaternions import check_quaternions, check_rotation, quaternions
 from ..model.robot import Robot, check_robot
 from ..numbers import are_sane, as_floats
+from ..scene import Scene
 from ..types import Array, Numbers
 from ..validation import count, flag, number
+from .kinematics_clear import moved_clear
+from .obstacles import Obstacles, obstacles_of
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
 _DAMPING = 1e-4  # of steps: near a singularity they stay finite
@@ -23,7 +26,7 @@ _DAMPING = 1e-4  # of steps: near a singularity they stay finite
 def inverse_kinematics(
     robot: Robot, frame: str, *, p: Numbers, R: Numbers | None = None, q_start: Numbers | None = None,
     tolerance: float = 1e-10, steps: int = 200, limits: bool = True, time_limit: float | None = None,
-    starts: int = 1, seed: int = 0,
+    starts: int = 1, seed: int = 0, scene: Scene | None = None, clearance: float = 0.0,
 ) -> Array:  # fmt: skip
     """Configuration (nq,) that brings a frame's origin to p (3,) [m], and its axes to R (3, 3) where R is given.
 
@@ -33,6 +36,8 @@ def inverse_kinematics(
     solution where the search has got to.
     starts: from q_start, and from so many less one random configurations (seed); of what is found the one nearest to
     q_start is returned, by the length of the step from it.
+    scene: od.Scene whose pairs are to keep `clearance` [m] besides their margins. What is found in collision is moved
+    as little as that takes, where the robot is redundant; LimitError otherwise names pairs and depths.
     Raises LimitError where the frame cannot get there, or not from q_start; ShapeError for what does not fit.
     Source: Newton's method on the damped pseudoinverse (Nakamura and Hanafusa 1986); steps are on the tangent space.
     """
@@ -48,12 +53,14 @@ def inverse_kinematics(
     check_quaternions("inverse_kinematics: q_start", quaternions(robot), q)
     miss = pose_error(robot, frame)
     starts, seed = count("inverse_kinematics: starts", starts, 1, 10_000), count("inverse_kinematics: seed", seed)
+    around = obstacles_of("inverse_kinematics", robot, scene, clearance, timed=False)
     found, failed = [], None
     with deadline(time_limit):
         for k in range(starts):
             begin = q if k == 0 else robot.random_configuration(seed + k)
             try:
-                found.append(_searched(robot, frame, miss, begin, p, R, tolerance, steps, limits))
+                x = _searched(robot, frame, miss, begin, p, R, tolerance, steps, limits)
+                found.append(x if around is None else _clear(around, frame, miss, x, p, R, tolerance, limits))
             except LimitError as error:
                 failed = failed or error
     if not found and failed is not None:
@@ -65,7 +72,7 @@ def _searched(
     robot: Robot, frame: str, miss: Callable[..., tuple[Array, Array]], q: Array, p: Array, R: Array | None,
     tolerance: float, steps: int, limits: bool,
 ) -> Array:  # fmt: skip
-    lower, upper = (robot.limit(end) if limits else sign * np.inf for end, sign in (("lower", -1), ("upper", 1)))
+    lower, upper = _range(robot, limits)
     q = np.clip(q, lower, upper)  # where the search begins, too
     for _ in range(steps):
         error, J = miss(q, p, R)
@@ -77,6 +84,28 @@ def _searched(
         q = np.clip(robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12))), lower, upper)
     left = f"{np.abs(error).max():.3g} m or rad are left after {steps} steps"
     raise LimitError(f"inverse_kinematics: {frame!r} cannot get there from q_start: {left}; try another q_start")
+
+
+def _range(robot: Robot, limits: bool) -> tuple[Array, Array]:
+    if limits:
+        return robot.limit("lower"), robot.limit("upper")
+    return np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
+
+
+def _clear(
+    around: Obstacles, frame: str, miss: Callable[..., tuple[Array, Array]], q: Array, p: Array, R: Array | None,
+    tolerance: float, limits: bool,
+) -> Array:  # fmt: skip
+    """The configuration where it keeps the clearance, or the nearest that does. LimitError where none is found."""
+    if around.free(q)[0]:
+        return q
+    check_deadline("inverse_kinematics", solution=q)
+    moved = moved_clear(around, frame, miss, q, p, R, tolerance, _range(around.robot, limits))
+    if moved is None:
+        advice = "; give several starts, another q_start, or another pose"
+        around.refuse(f"inverse_kinematics: {frame!r}, where it gets from q_start,", q, advice=advice)
+    assert moved is not None
+    return moved
 
 
 def pose_error(robot: Robot, frame: str) -> Callable[..., tuple[Array, Array]]:

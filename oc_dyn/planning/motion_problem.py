@@ -13,9 +13,11 @@ import numpy as np
 
 from ..function import function
 from ..model.cache import cached
+from ..optimal_control.avoid import distances
 from ..optimal_control.mesh import LONGEST, SHORTEST
 from ..optimal_control.polynomials import lobatto
 from ..optimal_control.problem import Problem
+from ..scene import Scene
 from .limits import velocity_bounds
 from .quantities import KINEMATIC, QUANTITIES
 
@@ -31,7 +33,7 @@ class KindOfMotion:
     "free" pieces, the time minimised; or "fixed" ones in a given time, the squared torque minimised. smoothing: weight
     of the mean squares of Taylor coefficients, scaled to about 1, see _roughness. both_sides: with c = 2, where the
     torque rate jumps at nodes, bound it on both sides, not on the one behind them alone. derivatives: of the dynamics,
-    "ad" or "analytic".
+    "ad" or "analytic". near: None, or a Scene whose pairs are kept apart, at `places` of the pieces.
     """
 
     interior: int
@@ -40,17 +42,21 @@ class KindOfMotion:
     smoothing: float
     both_sides: bool
     derivatives: str
+    near: Scene | None = None
+    places: tuple = (0.0,)
 
 
 @dataclass(eq=False)
 class MotionProblem:
-    """The Problem of a task, transcribed. nodes: number of pieces. chain: its ChainNumbers, of the joints that move."""
+    """The Problem of a task, transcribed. nodes: number of pieces. chain: its ChainNumbers, of the joints that move.
+    apart (P,) [m]: what the pairs of kind.near are to keep, None without."""
 
     task: object
     kind: KindOfMotion
     problem: Problem
     made: object
     chain: object
+    apart: np.ndarray | None = None
 
     nodes = property(lambda self: self.made.total)
     kinematic = property(lambda self: self.kind.kinematic)
@@ -99,6 +105,9 @@ class MotionProblem:
                 ends = [[x * use[k] for x in _shares(task.limits, k)] for k in quantities]
                 kept = [task.limits.bounded(k) for k in quantities]
                 self.problem.bound(name, *(_rows([x[side] for x in ends], kept) for side in (0, 1)))
+        if self.apart is not None:
+            for (a, b), least in zip(self.kind.near.pairs, self.apart, strict=True):
+                self.problem.bound(_row_of(a, b), least, np.inf)
         return {"p": self.made.parameters(values), **self.made.bounds}
 
     def carried(self, multipliers, other):
@@ -128,7 +137,8 @@ def motion_problem(task, kind, *, nodes, T, shortest, compiler=None):
     ocp.start({s: x[m] for s, x in zip(chain.outputs, task.start, strict=False)})
     ocp.goal({s: x[m] for s, x in zip(chain.outputs, task.goal, strict=False)})
     torques = kind.mesh == "fixed" or not kind.kinematic
-    graph = "mx" if kind.derivatives == "analytic" and torques else "sx"
+    registered = (kind.derivatives == "analytic" and torques) or kind.near is not None
+    graph = "mx" if registered else "sx"
     made = ocp.transcribed("euler", compiler, graph)
     return MotionProblem(task, kind, ocp, made, made.chain_numbers[0])
 
@@ -153,6 +163,10 @@ def _template(task, kind):
     q = q + ca.DM(np.where(task.moving, 0.0, 1.0)) * held
     if limits.v_of_q is not None:
         _limit_velocity(ocp, task, q, rates[0], units[2], v_use)
+    if kind.near is not None:
+        d = distances(task.robot, kind.near)(q)
+        for k, (a, b) in enumerate(kind.near.pairs):
+            ocp.limit(0.0, d[k], np.inf, name=_row_of(a, b), at=kind.places)
     if effort or not kind.kinematic:
         limit_torque(ocp, task, kind, (q, *rates[:3]), units)
     if kind.mesh == "uniform":
@@ -162,6 +176,11 @@ def _template(task, kind):
     if kind.smoothing:
         ocp.minimize(mean=kind.smoothing * _roughness(ocp.coefficients(chain), effort))
     return ocp
+
+
+def _row_of(a, b):
+    """Name of the limit of a pair."""
+    return f"clearance of {a} and {b}"
 
 
 def _roughness(coefficients, effort):

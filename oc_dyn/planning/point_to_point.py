@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from ..function import function
 from ..interrupts import deadline, watched
 from ..model.robot import Robot
 from ..optimal_control.solver import checked_options
+from ..scene import Scene
 from ..types import Numbers
 from ..validation import flag
+from .among import clear, plan_clear
 from .arguments import (
     check_derivatives,
     check_initial,
@@ -33,6 +36,7 @@ from .braking import braked, too_fast, with_braking
 from .feasibility import Task, refuse
 from .limits import Limits
 from .motion import still
+from .obstacles import obstacles_of
 from .point_to_point_search import PlanSolver, _State, plan  # noqa: F401, trajectories that were pickled name _State here
 from .short_way import short_way as shortened_way
 from .trajectory import Trajectory
@@ -72,6 +76,8 @@ def plan_point_to_point(
     check: str = "warn",
     time_limit: float | None = None,
     short_way: bool = False,
+    scene: Scene | None = None,
+    clearance: float = 0.0,
 ) -> Trajectory:
     """Motion from q_start to q_goal within the limits of the robot, as a Trajectory.
 
@@ -126,11 +132,16 @@ def plan_point_to_point(
             "time_limit".
         short_way: continuous joints go the short way round, to q_goal and full turns: 0.28 rad from 3 to -3, not 6.
             info["wrapped"] and the report tell which, and by how many turns.
+        scene: od.Scene whose pairs of shapes keep `clearance` [m] besides their margins on the whole motion, which is
+            proven: info["clearance"] tells how far. The motion without a scene is the plan where it does; else pairs
+            enter the program when they come near, and searches begin from ways round what is hit: sampled ones with
+            pip install "oc-dyn[sampling]", else through a few points. Obstacles stand still.
     Returns:
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
         and, where one is exceeded by more than 0.08 %, its bound is tightened and the problem solved again.
     Raises:
-        LimitError, before solving, for a motion that is impossible, or a start that cannot brake in time; SolveError,
+        LimitError, before solving, for a motion that is impossible, a start that cannot brake in time, or an end in
+        collision, with pairs and depths; SolveError,
         with the worst violations and the last iterate as its trajectory, if the solver fails, and with check="raise"
         for a motion that exceeds a limit;
         ShapeError, UnknownName, OrderError, ModelError for arguments that do not fit.
@@ -147,6 +158,11 @@ def plan_point_to_point(
     start = end_state("start", q_start, (v_start, dv_start, d2v_start), continuity, limits.joints)
     goal = end_state("goal", q_goal, (v_goal, dv_goal, d2v_goal), continuity, limits.joints)
     task = _task(robot, limits, start, goal, continuity, checked_duration(objective, duration), friction)
+    around = obstacles_of("plan_point_to_point", robot, scene, clearance, timed=False)
+    if around is not None:
+        task = replace(task, around=around)
+        around.refuse("plan_point_to_point: q_start", q_start)
+        around.refuse("plan_point_to_point: q_goal", q_goal)
     checked_mode(check)
     if progress is not None:
         flag("plan_point_to_point: progress", progress)
@@ -176,10 +192,10 @@ def plan_point_to_point(
         first, rest = braked(task, solver_options, solver)
         if first is not None:
             refuse(rest)
-        motion, checked = plan(rest, settings, engine, initial)
+        motion, checked = (plan if around is None else plan_clear)(rest, settings, engine, initial)
         if first is not None:
             motion = with_braking(first, motion, task)
-            checked = motion.check()
+            checked = motion.check() if around is None else clear(motion, motion.check(), around)
     if wrapped:
         motion.info["wrapped"] = wrapped
     if own_limits and objective == "time" and check != "off":

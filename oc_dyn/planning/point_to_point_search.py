@@ -127,7 +127,7 @@ def plan(task, settings, solver, initial):
     if not found:
         raise errors[-1]
     motion, checked = min(found, key=lambda x: (x[1].worst > _CLEAN, x[0].duration))
-    return _told(motion, solver), checked
+    return told(motion, solver), checked
 
 
 def _searched(task, settings, solver, initial):
@@ -175,7 +175,7 @@ def _sharpened(task, settings, solver, motion, checked):
         return motion, checked, False
     held_up = False
     for sharp in (True, False):
-        rounds = _Rounds(task, settings, solver, state.kinematic, motion)
+        rounds = Rounds(task, settings, solver, state.kinematic, motion)
         if rounds.multipliers is None:
             break
         try:
@@ -189,10 +189,10 @@ def _sharpened(task, settings, solver, motion, checked):
             held_up = sharp and found[0].duration < motion.duration
             break
         motion, checked = found
-    return _told(motion, solver), checked, held_up
+    return told(motion, solver), checked, held_up
 
 
-def _told(motion, solver):
+def told(motion, solver):
     """The motion, with what the solver did in its info."""
     motion.info |= {"rounds": len(solver.iterations), "iterations": sum(solver.iterations), "seconds": solver.seconds}
     motion.info["tries"] = [list(x) for x in solver.tries]
@@ -225,7 +225,7 @@ def _apart(task, settings, solver):
     ends = np.array([task.start[0], task.goal[0]])
     motion.solver_state = _State((), True, False, 0, ends, motion.duration, None, None, None)
     checked = _report(motion, settings)
-    return _told(motion, solver), checked, None
+    return told(motion, solver), checked, None
 
 
 def _report(motion, settings):
@@ -250,14 +250,18 @@ class _State:
     margins: np.ndarray
     values: np.ndarray
     multipliers: tuple
+    apart: object = None  # what of a scene is in the problem
 
 
-class _Rounds:
+class Rounds:
     """Rounds of solving for tighten: bounds are tightened where limits that are held at points are exceeded between."""
+
+    more = ()  # of what makes problems alike
+    within = _TIGHTEN
 
     def __init__(self, task, settings, solver, kinematic, initial):
         self.task, self.settings, self.solver, self.kinematic = task, settings, solver, kinematic
-        self.shape = _shape(task, settings, kinematic)
+        self.shape = (*_shape(task, settings, kinematic), *self.more)
         self.ends = np.array([task.start[0], task.goal[0]])
         state = getattr(initial, "solver_state", None)
         alike = state is not None and state.shape == self.shape
@@ -265,8 +269,7 @@ class _Rounds:
         if alike and _near(task, state, self.ends):
             self.T, margins, self.guess, self.multipliers = state.T, state.margins, state.values, state.multipliers
         else:
-            start = smooth_motion(task, settings, kinematic) if initial is None else resampled(initial, task, settings)
-            self.T, derivatives = start
+            self.T, derivatives = self._begun(initial)
         self.margins = dict(zip(MARGINS, np.split(margins, len(MARGINS)), strict=True))
         interior = settings["interior"]
         if interior is None:
@@ -277,6 +280,11 @@ class _Rounds:
         self.problem = self._problem()
         if self.guess is None:
             self.guess = self.problem.guess(derivatives, self.T)
+
+    def _begun(self, initial):
+        """(T, derivatives) to begin with."""
+        task, settings = self.task, self.settings
+        return smooth_motion(task, settings, self.kinematic) if initial is None else resampled(initial, task, settings)
 
     def _problem(self):
         settings = {k: self.settings[k] for k in ("nodes", "shortest", "compiler")}
@@ -356,9 +364,9 @@ def _in_a_row(margins):
 
 def _tightened(task, settings, solver, kinematic, initial):
     """(motion, its Report)."""
-    rounds = _Rounds(task, settings, solver, kinematic, initial)
+    rounds = Rounds(task, settings, solver, kinematic, initial)
     motion, checked = rounds.tightened()
-    return _told(motion, solver), checked
+    return told(motion, solver), checked
 
 
 def _near(task, state, ends):

@@ -13,22 +13,24 @@ from ..errors import CheckWarning, LimitError, ShapeError
 from ..interrupts import check_deadline
 from ..model.quaternions import check_rotation
 from ..model.robot import Robot
+from ..scene import Scene
 from ..types import Array, Numbers
 from ..validation import count, number
 from .arguments import check_robot, vector
 from .curves import Spline, spline
 from .extremes import of_polynomials
 from .inverse_kinematics import pose_error
+from .obstacles import obstacles_of
+from .pose_path_clear import DEGREE, Freed
 from .verdict import TOLERANCE, checked_mode
 
 _BETWEEN = 4  # solutions of inverse kinematics from one way point to the next
 _MOST = 400  # way points
-_DEGREE = 7
 
 
 def pose_path(
     robot: Robot, frame: str, pose: ca.Function, q_start: Numbers, *, tolerance: float = 1e-5, points: int = 13,
-    check: str = "warn",
+    check: str = "warn", scene: Scene | None = None, clearance: float = 0.0,
 ) -> tuple[Array, Array, int]:  # fmt: skip
     """Way points (k, n), their s (k,), and the degree of a spline through them that leads a frame along poses.
 
@@ -41,6 +43,9 @@ def pose_path(
     tolerance: largest distance from the path between way points [m and rad]; they are doubled until it is met.
     check: what to do about joints that leave their range, or those that follow them theirs, anywhere on the spline:
     "warn", "raise" (LimitError), or "off".
+    scene: od.Scene whose pairs are to keep `clearance` [m] besides their margins, anywhere on the spline. Where they do
+    not, a redundant robot uses its freedom for it: all way points are then found at once, with the least sum of squared
+    steps and bends. LimitError names pair and place where that fails.
     Raises LimitError where the frame cannot get there or stands at a singularity, ShapeError for what does not fit,
     SolveError within a deadline that has passed.
     Source: resolved motion rate control, Whitney 1969; spline and error control: this toolkit.
@@ -66,6 +71,8 @@ def pose_path(
             raise ShapeError(f"pose_path: p of {pose.name()} at s = {s:.4g} is {p.ravel().tolist()}, not three numbers")
         return miss(q, p, R)
 
+    around = obstacles_of("pose_path", robot, scene, clearance, timed=False)
+    freed = None if around is None else Freed(around, frame, pose)
     here = _solved(off, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)
     while True:
         at, way = np.linspace(0, 1, points), [here]
@@ -74,12 +81,15 @@ def pose_path(
             for share in np.arange(1, _BETWEEN + 1) / _BETWEEN:
                 x = _solved(off, x, a + (b - a) * share, frame, 20)
             way.append(x)
-        made, fine = spline(way, at, _DEGREE), np.linspace(0, 1, 8 * points)
+        way = way if freed is None else freed.way(np.array(way), at)
+        made, fine = spline(way, at, DEGREE), np.linspace(0, 1, 8 * points)
         error = max(np.abs(off(q, s)[0]).max() for q, s in zip(made.at(fine, 1)[0], fine, strict=True))
-        if error <= tolerance:
+        if error <= tolerance and (freed is None or freed.kept(made)):
             _check_range(robot, frame, made, check)
-            return np.array(way), at, _DEGREE
+            return np.array(way), at, DEGREE
         points = 2 * points - 1
+        if freed is not None:
+            freed.refuse(points)
         if points > _MOST:
             raise LimitError(
                 f"pose_path: with {len(way)} way points {frame!r} is still {error:.3g} off the path, tolerance "

@@ -63,13 +63,14 @@ class Scene:
 
     items: in the order in which they came. left_out: pairs {a, b} of names of shapes, or of links, that do not count.
     notes: what reading it noticed. still: links that do not move, whose distances to what is fixed in the world no
-    motion changes: such pairs do not count.
+    motion changes: such pairs do not count. robot: that it was read from, no part of what makes scenes equal.
     """
 
     items: tuple[Item, ...] = ()
     left_out: frozenset[frozenset[str]] = frozenset()
     notes: tuple[str, ...] = field(default=(), compare=False)
     still: frozenset[str] = frozenset()
+    robot: Robot | None = field(default=None, compare=False)
 
     # -- from a robot -----------------------------------------------------------------------------------------------
 
@@ -97,7 +98,7 @@ class Scene:
         """
         found = shapes_of(robot, srdf, meshes, seed, samples, packages)
         items = tuple(_item(name, link, shape, pose, 0.0) for name, link, shape, pose in found.placed)
-        return cls(items, frozenset(map(frozenset, found.left_out)), tuple(found.notes), found.still)
+        return cls(items, frozenset(map(frozenset, found.left_out)), tuple(found.notes), found.still, robot)
 
     # -- files --------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,203 @@
+"""How motions from point to point are found among obstacles.
+
+The motion without obstacles comes first: where it keeps the clearance it is the plan. Otherwise searches begin from
+ways round what is hit, and pairs of shapes enter the program when they come near. What is kept is proven between nodes,
+and asked for a little more where it is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import SolveError
+from ..interrupts import TIME_LIMIT
+from .feasibility import rest_to_rest, torque_can_wait
+from .guess import along_way
+from .obstacles import ROUNDING, SPARE, Along, along, reduced
+from .point_to_point_search import MARGINS, Rounds, plan, told
+from .report import with_clearance
+from .sampled_start import free_line, installed, ways
+
+_NEAR = 0.08  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
+_MORE = 0.02  # [m] for later ones
+_ROUNDS = 8
+_DEEP = 0.004  # [m] that a pair may come too near between nodes until more places are looked at
+_SEEDS = 2  # ways that searches begin from
+_SECONDS = 2.0  # that a way is sought for
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """What of a scene is in a program: near (P,) pairs, spare (P,) [m] that they keep besides, places of pieces where
+    they do."""
+
+    near: Any
+    spare: Any
+    places: tuple
+
+
+def plan_among(task, settings, solver, initial):
+    """(motion, its Report, Along) of the search from `initial` or by itself; see the module. Raises SolveError."""
+    around, bare, errors = task.around, replace(task, around=None), []
+    rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
+    settings = {**settings, "shortest": float(np.max(rest))}
+    if initial is not None:
+        try:
+            known, waits = _known(around, initial), torque_can_wait(task, settings, initial)
+            return _search(task, settings, solver, initial, waits, known)
+        except SolveError as error:
+            _stop(error)
+            errors.append(error)
+    motion, checked = plan(bare, settings, solver, None)
+    seen = along(around, motion)
+    if not seen.short.any():
+        return motion, checked, seen
+    kinematic = torque_can_wait(bare, settings, motion)
+    for start in _starts(task, settings, motion, kinematic):
+        try:
+            return _search(task, settings, solver, start, kinematic, None)
+        except SolveError as error:
+            _stop(error)
+            errors.append(error)
+    raise _failed(around, seen, errors)
+
+
+def plan_clear(task, settings, solver, initial):
+    """(motion, its Report with the clearance) as plan_among finds them."""
+    motion, checked, seen = plan_among(task, settings, solver, initial)
+    return motion, _with(motion, checked, seen.proof)
+
+
+def clear(motion, checked, around):
+    """The Report with the clearance of a motion."""
+    return _with(motion, checked, along(around, motion).proof)
+
+
+def _with(motion, checked, proof):
+    if proof is None:
+        return checked
+    nearest = proof.nearest
+    motion.info["clearance"] = {"asked": proof.asked, "certified": proof.certified, "nearest": nearest.name}
+    return with_clearance(checked, proof)
+
+
+def _stop(error):
+    if error.status in (None, TIME_LIMIT):
+        raise error
+
+
+def _starts(task, settings, motion, kinematic):
+    """What searches begin from: ways round the obstacles, (T, derivatives), or the motion that hits, where the straight
+    way is free or there is no other."""
+    a, b = task.start[0], task.goal[0]
+    limits = tuple(np.where(task.moving, x, a) for x in task.limits.q)
+    if free_line(task.around, a, b):
+        yield motion
+    for way in ways(task.around, a, b, limits, _SEEDS, _SECONDS):
+        yield along_way(task, settings, way, kinematic)
+    yield motion
+
+
+def _search(task, settings, solver, start, kinematic, known):
+    """(motion, its Report, Along) from a Trajectory or (T, derivatives); known: Apart of a solution."""
+    while True:
+        rounds = _Clear(task, settings, solver, kinematic, start, known)
+        motion, checked, seen = rounds.found()
+        if not kinematic or checked.worst <= rounds.within:
+            return motion, checked, seen
+        kinematic, start, known = False, motion, rounds.apart
+
+
+def _known(around, initial):
+    """Apart of a plan in the same scene."""
+    kept = getattr(initial.solver_state, "apart", None)
+    return kept[1] if kept is not None and kept[0] == (around.scene.key, around.clearance) else None
+
+
+class _Clear(Rounds):
+    """Rounds of solving with the pairs that are near."""
+
+    def __init__(self, task, settings, solver, kinematic, start, known):
+        self.around = task.around
+        self.own = self.around.scene.key, self.around.clearance
+        motion = None if isinstance(start, tuple) else start
+        if known is None:
+            q = start[1][0] if motion is None else motion.sample(np.linspace(motion.t[0], motion.t[-1], 201)).q
+            near = (self.around.missing(q) > -_NEAR).any(axis=0)
+            known = Apart(near, self._least(task), (0.0,))
+        self.apart = known
+        self.start = start if motion is None else None
+        super().__init__(task, settings, solver, kinematic, motion)
+
+    more = property(lambda self: (self.own, self.apart.near.tobytes(), self.apart.places))
+
+    def _least(self, task):
+        """(P,) [m] that pairs keep besides what is wanted: a little, but no more than both ends do."""
+        ends = self.around.missing(np.array([task.start[0], task.goal[0]])).max(axis=0)
+        return np.clip(-ends - 2 * ROUNDING, 0.0, SPARE)
+
+    def _begun(self, initial):
+        return self.start if self.start is not None else super()._begun(initial)
+
+    def _problem(self):
+        near = self.apart.near
+        if near.any():
+            self.kind = replace(self.kind, near=reduced(self.around.scene, near), places=self.apart.places)
+        made = super()._problem()
+        made.apart = (self.around.wanted + self.apart.spare)[near] if near.any() else None
+        return made
+
+    def _looked_at(self, margins):
+        motion, checked = super()._looked_at(margins)
+        motion.solver_state = replace(motion.solver_state, apart=(self.own, self.apart))
+        return motion, checked
+
+    def found(self):
+        """(motion, its Report, Along) of a motion that keeps the clearance. Raises SolveError where none is found."""
+        for _ in range(_ROUNDS):
+            motion, checked = self.tightened()
+            seen = along(self.around, motion)
+            if not seen.short.any():
+                return told(motion, self.solver), checked, seen
+            self.margins = dict(zip(MARGINS, np.split(motion.solver_state.margins, len(MARGINS)), strict=True))
+            self._ask_more(motion, seen)
+        text = f"after {_ROUNDS} rounds the clearance is not kept between nodes: {blocked(self.around, seen)}"
+        raise SolveError(f"{text}; use more nodes", "clearance", trajectory=motion)
+
+    def _ask_more(self, motion, seen):
+        """More pairs, places, or more of the pairs that are there."""
+        now, missing = self.apart, np.maximum(seen.missing, 0.0)
+        old = now.near & seen.short
+        new = seen.short & ~now.near
+        places, spare = now.places, now.spare + np.where(old, missing + 0.2 * SPARE, 0.0)
+        if old.any() and missing[old].max() > _DEEP and len(places) == 1:
+            places, spare = (0.0, 0.5), now.spare
+        near = now.near
+        if new.any():
+            q = motion.sample(np.linspace(motion.t[0], motion.t[-1], 201)).q
+            near = near | new | (self.around.missing(q) > -_MORE).any(axis=0)
+        self.apart = Apart(near, spare, places)
+        self.shape = (*self.shape[: -len(self.more)], *self.more)
+        self._change()
+
+
+def blocked(around, seen: Along) -> str:
+    """Text of the pairs that are too near, the worst first."""
+    order = [k for k in np.argsort(-seen.missing) if seen.short[k]]
+    parts = [f"{around.pair(k, around.wanted[k] - seen.missing[k])} at {seen.time[k]:.4g} s" for k in order[:3]]
+    return ", ".join(parts) + (f" and {len(order) - 3} pairs more" if len(order) > 3 else "")
+
+
+def _failed(around, seen, errors):
+    """SolveError that names the pairs that block, where no search has found a motion."""
+    last = errors[-1]
+    motion = last.trajectory
+    if motion is not None:
+        again = along(around, motion)
+        seen = again if again.short.any() else seen
+    how = "" if installed() else '; pip install "oc-dyn[sampling]" lets searches begin from sampled ways'
+    text = f"no motion was found that keeps the clearance: {blocked(around, seen)}{how}; the last search: {last}"
+    return SolveError(text, last.status, last.violations, motion)

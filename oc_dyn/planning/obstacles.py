@@ -1,0 +1,147 @@
+"""What planners know of a scene: what its pairs have to keep, and how far apart they are at configurations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..errors import LimitError, ModelError, ShapeError
+from ..function import function
+from ..model.robot import Robot
+from ..numbers import shortened
+from ..scene import Scene
+from ..text import terminal
+from ..types import Array, Numbers
+from ..validation import number
+from .certificate import certify
+from .clearance import Clearance
+from .trajectory import Motion
+
+SPARE = 1e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
+ROUNDING = 1e-7  # [m]
+_SHOWN = 3  # pairs in a message
+_DENSE = 2001  # samples of a motion that cannot be certified
+
+
+@dataclass(frozen=True, eq=False)
+class Obstacles:
+    """A scene for a robot, and the clearance [m] that is asked for. wanted (P,) [m]: of each pair, margins included."""
+
+    robot: Robot
+    scene: Scene
+    clearance: float
+    wanted: Array = field(init=False)
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "wanted", self.clearance + self.scene.margins)
+        object.__setattr__(self, "names", tuple(f"{a} - {b}" for a, b in self.scene.pairs))
+
+    def distances(self, q: Numbers, t: Numbers = 0.0) -> Array:
+        """(K, P) [m] at configurations (K, nq), at times (K,) or one: those that programs keep, never above the exact
+        ones."""
+        q = np.atleast_2d(np.asarray(q, float))
+        f = function(self.robot, "distances", scene=self.scene, normalize=True)
+        given = [q.T] if not self.scene.timed else [q.T, np.broadcast_to(np.asarray(t, float), (1, len(q)))]
+        if len(q) == 1:
+            return np.array(f(*(x[:, 0] for x in given))).reshape(1, -1)
+        return np.array(f.map(len(q))(*given)).T
+
+    def missing(self, q: Numbers, t: Numbers = 0.0) -> Array:
+        """(K, P) [m] by how much each pair is nearer than wanted; below 0 where it is not."""
+        return self.wanted - self.distances(q, t)
+
+    def free(self, q: Numbers, t: Numbers = 0.0) -> Any:
+        """(K,) whether configurations keep what is wanted."""
+        return (self.missing(q, t) <= ROUNDING).all(axis=1)
+
+    def told(self, q: Numbers, t: float = 0.0) -> str:
+        """Text of the pairs that are too near at one configuration, the worst first; "" if none is."""
+        d = self.distances(q, t)[0]
+        short = np.flatnonzero(self.wanted - d > ROUNDING)
+        short = short[np.argsort(d[short] - self.wanted[short])]
+        parts = [self.pair(k, d[k]) for k in short[:_SHOWN]]
+        return ", ".join(parts) + (f" and {len(short) - _SHOWN} pairs more" if len(short) > _SHOWN else "")
+
+    def pair(self, k: int, d: float) -> str:
+        """Text of a pair at a distance."""
+        a, b = (repr(terminal(x)) for x in self.scene.pairs[k])
+        if d < 0:
+            return f"{a} and {b} overlap by {-d:.4g} m"
+        return f"{a} and {b} are {d:.4g} m apart, {self.wanted[k]:.4g} m wanted"
+
+    def refuse(self, what: str, q: Numbers, t: float = 0.0, advice: str = "") -> None:
+        """Raise LimitError, naming pairs and depths, where a configuration does not keep what is wanted."""
+        if told := self.told(q, t):
+            raise LimitError(f"{what} is in collision: {told}{advice}")
+
+
+def obstacles_of(what: str, robot: Robot, scene: Any, clearance: Any, timed: bool = True) -> Obstacles | None:
+    """Obstacles, or None without a scene. timed: whether what is planned has a time.
+
+    Raises ShapeError for what is no scene, one without pairs, and poses that are not known; UnknownName for links that
+    the robot does not have.
+    """
+    clearance = number(f"{what}: clearance [m]", clearance)
+    if scene is None:
+        if clearance:
+            raise ShapeError(f"{what}: clearance is {clearance:g} m, but there is no scene to keep it in; give scene=")
+        return None
+    if not isinstance(scene, Scene):
+        raise ShapeError(f"{what}: scene is {shortened(scene)}, expected an od.Scene")
+    if not scene.pairs:
+        raise ShapeError(f"{what}: the scene has no pair of shapes to keep apart; scene.attach puts shapes on links")
+    if scene.moving:
+        names = ", ".join(map(terminal, scene.moving))
+        raise ShapeError(
+            f"{what}: poses of {names} come in at a port, and are not known here; give them by scene.released"
+        )
+    if scene.timed and not timed:
+        names = ", ".join(terminal(x.name) for x in scene.items if not x.fixed)
+        raise ShapeError(
+            f"{what}: poses of {names} depend on the time, which a configuration has none of; give them by "
+            "scene.released(name, pose)"
+        )
+    function(robot, "distances", scene=scene)  # raises for links that there are not
+    return Obstacles(robot, scene, clearance)
+
+
+def reduced(scene: Scene, kept: Any) -> Scene:
+    """The scene with those of its pairs that are kept (P,) alone, in their order; names of shapes are others."""
+    names = {x.name: f"{k}: {x.name}" for k, x in enumerate(scene.items)}  # which no link has, so that pairs are told
+    wanted = {frozenset((names[a], names[b])) for (a, b), keep in zip(scene.pairs, kept, strict=True) if keep}
+    used = {name for pair in wanted for name in pair}
+    items = tuple(replace(x, name=names[x.name]) for x in scene.items if names[x.name] in used)
+    all_pairs = (frozenset((a.name, b.name)) for a, b in combinations(items, 2))
+    return replace(scene, items=items, left_out=frozenset(x for x in all_pairs if x not in wanted), still=frozenset())
+
+
+@dataclass(frozen=True)
+class Along:
+    """What a whole motion keeps. missing (P,) [m]: by how much each pair is nearer than wanted somewhere, at `time`
+    (P,), as proven; below 0 where it is not. proof: the Clearance, None where there is none."""
+
+    missing: Array
+    time: Array
+    proof: Clearance | None
+
+    @property
+    def short(self) -> Any:
+        """(P,) the pairs that are too near."""
+        return self.missing > 0
+
+
+def along(around: Obstacles, motion: Motion, spare: float = 0.0) -> Along:
+    """What a motion keeps, proven where the joints allow that, else looked at densely. spare [m]: asked besides."""
+    try:
+        proof = certify(motion, around.scene, around.clearance + spare)
+    except ModelError:  # a joint whose speed has no bound
+        times = np.linspace(motion.t[0], motion.t[-1], _DENSE)
+        missing = around.missing(motion.sample(times).q, times)
+        at = np.argmax(missing, axis=0)
+        return Along(missing.max(axis=0) + spare, times[at], None)
+    bounds = np.array([around.clearance + spare - x.certified for x in proof.pairs])
+    return Along(bounds, np.array([x.time for x in proof.pairs]), proof)

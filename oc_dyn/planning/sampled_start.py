@@ -1,0 +1,193 @@
+"""Ways round obstacles for searches to start from: by OMPL where it is installed, else by a few points on the way.
+
+Both know nothing of time: configurations (k, n), the straight lines between which are free. The same arguments lead to
+the same way, in every process, unless the time runs out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..types import Array
+from .obstacles import Obstacles
+
+_STEP = 0.05  # [rad or m] between configurations of a line that are looked at
+_CHECKS = 4000  # lines that are looked at, at most
+_SHORTER = 150  # tries to cut a way short
+_POINTS = 60  # configurations that detours may lead through
+_BOTH = 8  # that are looked at in pairs
+
+
+def ways(
+    around: Obstacles, start: Array, goal: Array, limits: tuple[Array, Array], seeds: int, time_limit: float,
+) -> Iterator[Array]:  # fmt: skip
+    """Ways (k, n) from start to goal (n,) within limits, lower and upper (n,): one for each of so many
+    seeds by OMPL, else detours. time_limit [s]: of each."""
+    box = _box(start, goal, *limits)
+    if installed():
+        for seed in range(seeds):
+            found = by_ompl(around, start, goal, box, seed, time_limit)
+            if found is not None:
+                yield shortened(around, found, seed)
+        return
+    for way in detours(around, start, goal, box, seeds):
+        yield shortened(around, way, 0)
+
+
+def installed() -> bool:
+    """Whether there is OMPL: pip install "oc-dyn[sampling]"."""
+    return find_spec("ompl") is not None
+
+
+def line(a: Array, b: Array) -> Array:
+    """(K, n) configurations from a to b, so near each other that little fits between."""
+    count = max(2, int(np.ceil(np.abs(b - a).max() / _STEP)) + 1)
+    return a + (b - a) * np.linspace(0, 1, count)[:, None]
+
+
+def free_line(around: Obstacles, a: Array, b: Array) -> bool:
+    """Whether all of them are free, those at its ends apart."""
+    inner = line(a, b)[1:-1]
+    coarse = inner[len(inner) % 4 // 2 :: 4]
+    return not len(inner) or bool(around.free(coarse).all() and around.free(inner).all())
+
+
+def shortened(around: Obstacles, way: Array, seed: int) -> Array:
+    """The way with corners cut: lines between points of it, where they are free."""
+    rng, points = np.random.default_rng(seed), list(way)
+    for _ in range(_SHORTER):
+        if len(points) < 3:
+            break
+        dense, at = _dense(points)
+        i, j = sorted(rng.integers(0, len(dense), 2))
+        if at[j] - at[i] < 1 or not free_line(around, dense[i], dense[j]):
+            continue
+        points = [*points[: at[i] + 1], dense[i], dense[j], *points[at[j] + 1 :]]
+        points = [p for k, p in enumerate(points) if k == 0 or np.abs(p - points[k - 1]).max() > 1e-9]
+    return np.array(points)
+
+
+def _dense(points: list[Array]) -> tuple[Array, list[int]]:
+    """(configurations along the way, number of the piece each is of)."""
+    parts = [line(a, b)[:-1] for a, b in pairwise(points)]
+    at = [k for k, part in enumerate(parts) for _ in part]
+    return np.concatenate([*parts, points[-1][None]]), [*at, len(parts) - 1]
+
+
+def _box(start: Array, goal: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Where configurations are drawn from: all of the range of a joint, or a turn about its way where it has none."""
+    low = np.where(np.isfinite(lower), lower, np.minimum(start, goal) - np.pi)
+    high = np.where(np.isfinite(upper), upper, np.maximum(start, goal) + np.pi)
+    return np.minimum(low, np.minimum(start, goal)), np.maximum(high, np.maximum(start, goal))
+
+
+# -- OMPL -------------------------------------------------------------------------------------------------------------
+
+
+def by_ompl(
+    around: Obstacles, start: Array, goal: Array, box: tuple[Array, Array], seed: int, time_limit: float,
+) -> Array | None:  # fmt: skip
+    """Way of RRT-Connect (Kuffner and LaValle 2000) in OMPL (Sucan, Moll and Kavraki 2012); None where none is found."""
+    from ompl import base, geometric, util
+
+    util.noOutputHandler()
+    util.RNG.setSeed(seed + 1)
+    n = len(start)
+    space = base.RealVectorStateSpace(n)
+    bounds = base.RealVectorBounds(n)
+    for i, (a, b) in enumerate(zip(*box, strict=True)):
+        bounds.setLow(i, float(a))
+        bounds.setHigh(i, float(b))
+    space.setBounds(bounds)
+    looked = _Looked(around, n)
+    setup = geometric.SimpleSetup(space)
+    info = setup.getSpaceInformation()
+    setup.setStateValidityChecker(looked.state)
+    info.setMotionValidator(_validator(base, info, looked))
+    ends = [space.allocState(), space.allocState()]
+    for state, q in zip(ends, (start, goal), strict=True):
+        for i, x in enumerate(q):
+            state[i] = float(x)
+    setup.setStartAndGoalStates(*ends)
+    planner = geometric.RRTConnect(info)
+    planner.setRange(0.15 * float(np.linalg.norm(box[1] - box[0])))
+    setup.setPlanner(planner)
+    stop = base.plannerOrTerminationCondition(
+        base.timedPlannerTerminationCondition(time_limit), base.PlannerTerminationCondition(looked.enough)
+    )
+    setup.solve(stop)
+    if not setup.haveExactSolutionPath():
+        return None
+    path = setup.getSolutionPath()
+    return np.array([[path.getState(k)[i] for i in range(n)] for k in range(path.getStateCount())])
+
+
+class _Looked:
+    """What OMPL asks, as configurations, and how often it has asked."""
+
+    def __init__(self, around: Obstacles, n: int) -> None:
+        self.around, self.n, self.count = around, n, 0
+
+    def _q(self, state: Any) -> Array:
+        return np.array([state[i] for i in range(self.n)])
+
+    def state(self, state: Any) -> bool:
+        """Whether a state is free."""
+        return bool(self.around.free(self._q(state))[0])
+
+    def motion(self, a: Any, b: Any) -> bool:
+        """Whether a line is free, its end included."""
+        self.count += 1
+        return bool(self.around.free(line(self._q(a), self._q(b))[1:]).all())
+
+    def enough(self) -> bool:
+        """Whether to stop."""
+        return self.count > _CHECKS
+
+
+def _validator(base: Any, info: Any, looked: _Looked) -> Any:
+    class Validator(base.MotionValidator):
+        """Lines looked at as a whole."""
+
+        def checkMotion(self, a: Any, b: Any, last_valid: Any = None) -> Any:  # noqa: N802, a name of OMPL
+            return looked.motion(a, b)
+
+    return Validator(info)
+
+
+# -- without it -------------------------------------------------------------------------------------------------------
+
+
+def detours(around: Obstacles, start: Array, goal: Array, box: tuple[Array, Array], most: int) -> list[Array]:
+    """Ways through one or two configurations of a fixed set, the shortest first, `most` at most."""
+    rng = np.random.default_rng(0)
+    points = box[0] + (box[1] - box[0]) * rng.random((_POINTS, len(start)))
+    middle = (start + goal) / 2
+    size = np.abs(goal - start).max()
+    near = np.clip(middle + size * rng.uniform(-1, 1, points.shape), *box)  # those near the straight way
+    points = np.concatenate([near, points])
+    points = points[around.free(points)]
+    order = np.argsort(np.linalg.norm(points - start, axis=1) + np.linalg.norm(points - goal, axis=1))
+    points = points[order]
+    first = [p for p in points if free_line(around, start, p)]
+    last = [p for p in points if free_line(around, p, goal)]
+    ids = {id(p) for p in last}
+    found = [np.array([start, p, goal]) for p in first if id(p) in ids]
+    if len(found) < most:
+        both = [(p, r) for p in first[:_BOTH] for r in last[:_BOTH] if p is not r]
+        both.sort(key=lambda x: _length(np.array([start, *x, goal])))
+        for p, r in both:
+            if len(found) >= most:
+                break
+            if free_line(around, p, r):
+                found.append(np.array([start, p, r, goal]))
+    return sorted(found, key=_length)[:most]
+
+
+def _length(way: Array) -> float:
+    return float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum())
