@@ -6,7 +6,7 @@ import warnings
 import casadi as ca
 import numpy as np
 import pytest
-from samples import random_ports, relative, robot
+from samples import random_ports, relative, robot, scene
 
 import oc_dyn as od
 from oc_dyn.registry import get_method
@@ -133,6 +133,8 @@ def test_no_free_symbols():
         options = {"frame": "link2"} if "frame" in od.registry.get(quantity).options else {}
         if "representation" in od.registry.get(quantity).options and "frame" in options:
             options["representation"] = "body"
+        if "scene" in od.registry.get(quantity).options:
+            options["scene"] = scene()
         assert not od.function(robot("spherical"), quantity, **options).has_free()
 
 

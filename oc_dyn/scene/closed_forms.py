@@ -25,7 +25,8 @@ def closed_form(a, b):
     """Contact of two Placed shapes, exact to rounding, and whether a and b changed places in it.
 
     Spheres and capsules: the nearest points of two segments, in the order of Ericson 2005, Real-Time Collision
-    Detection, 5.1.9; -d is the depth of penetration until the segments meet. Against a half-space: the support function of
+    Detection, 5.1.9; d below 0 is minus the depth of penetration, as two segments that meet are parted by a step across
+    both. Against a half-space: the support function of
     the other shape. d is differentiable but where nearest points are not unique, as for parallel capsules, and twice
     but where a nearest point comes to the end of its segment. There, derivatives are those of one side.
     """
@@ -83,14 +84,14 @@ def _clamped(x, h):
 
 
 def _direction(y, u, w):
-    """(n, |y|); where y is too short to have a direction, n is across both axes, or any, and |y| is TINY."""
+    """(n, |y|); where y is too short to have a direction, n is across both axes, or any, and |y| is 0."""
     square = dot(y, y)
     short = square < TINY * TINY
-    rho = quick(ca.sqrt(ca.if_else(short, TINY * TINY, square)))
+    rho = quick(ca.if_else(short, 0, ca.sqrt(ca.if_else(short, 1, square))))
     across = ca.cross(u, w)
     size = ca.sumsqr(across)
     other = ca.if_else(size > NEAR * NEAR, across / ca.sqrt(ca.fmax(size, NEAR * NEAR)), ca.SX([0, 0, 1]))
-    return quick(ca.if_else(short, other, y / rho)), rho
+    return quick(ca.if_else(short, other, y / ca.if_else(short, 1, rho))), rho
 
 
 def _at_least(rho):

@@ -106,7 +106,7 @@ def example(robot):
 
 _SHARED = {
     "max_order": 0,
-    "default": ("by_kind", "ad"),
+    "default": ("by_kind",),
     "own_derivatives": True,
     "example": example,
     "errors": (
@@ -115,8 +115,8 @@ _SHARED = {
     ),
 }
 _SIGN = (
-    "Below 0, d is minus the depth of penetration: exact for spheres, against half-spaces, and for capsules until their "
-    "segments meet; of other shapes that of a local optimum, not above the depth by more than the smoothing."
+    "Below 0, d is minus the depth of penetration: exact for spheres, capsules and half-spaces; of other shapes that of a "
+    "local optimum, which is never less deep than the true one."
 )
 _SMOOTH = "Closed forms are exact to rounding, smooth_support is never above the distance; docs/distances.md has bounds."
 _STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
@@ -167,5 +167,5 @@ quantity(
         _STEP,
         "By e twice it is the symmetric part of steps one after the other, which do not commute in every joint.",
     ),
-    **_SHARED,
+    **{**_SHARED, "default": ("by_kind", "ad_of_adjoint")},
 )

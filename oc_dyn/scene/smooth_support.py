@@ -16,6 +16,7 @@ Conn, Overton 2000, An Efficient Primal-Dual Interior-Point Method for Minimizin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 import casadi as ca
 
@@ -28,8 +29,8 @@ from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Sphe
 SMOOTHING = 1e-3  # last s, in sizes of the shapes
 ROUNDEST = 1e-2  # of ellipsoids: least by largest semi-axis from which they are as good as smooth themselves
 EXACT = 1e-7  # their last s
-STEPS = 14
-LAST = 4  # of them with the last s
+STEPS = 16
+LAST = 5  # of them with the last s
 LEAST = 1e-7  # [m] of gap and curvature together
 _ROOT = 4
 _KEPT = 0.1
@@ -64,39 +65,46 @@ class Norm:
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """max of V n over the rows of V (k, 3) as a term of a support function; size, last: as of Norm."""
+    """max of V n over the rows of V (k, 3) as a term of a support function; size, last: as of Norm.
+
+    Smoothed, it is the largest sum of p_i (V n)_i + t log p_i over p_i > 0 of sum 1, p = t / (root - V n), s = k t, plus
+    a constant by which it is not below the maximum: `shift`, which is also how far above it is at most.
+    """
 
     size: float
     V: object
-    last: float = SMOOTHING
+    last: float = SMOOTHING / 10
+
+    def shift(self, s):
+        """[m]"""
+        count = self.V.shape[0]
+        return s / count * (count - 1 + count * log(2 * self.size * count / s + count))
 
     def at(self, n, s, dual=None):
-        """As Norm.at. The value h of a logarithmic barrier, sum t / (h - V n) = 1, is above the maximum by s = k t at
-        most."""
+        """As Norm.at."""
         count = self.V.shape[0]
         t = s / count
         y = quick(self.V @ n)
-        h = y[0]
+        top = y[0]
         for k in range(1, count):
-            h = ca.fmax(h, y[k])
-        h = h + t  # the root is between this and h + s; Newton steps on the inverse of the sum, which is almost linear
+            top = ca.fmax(top, y[k])
+        below, over = top - y, t  # the root is between top + t and top + s; Newton steps on the inverse of the sum
         for _ in range(_ROOT):
-            shares = t / (h - y)
+            shares = t / (over + below)
             total = ca.sum1(shares)
-            h = h + total * (total - 1) * t / ca.sumsqr(shares)
-        slack = h - y
+            over = over + total * (total - 1) * t / ca.sumsqr(shares)
+        slack = over + below
         shares = quick(t / slack)
         L = shares if dual is None else dual
         weights = quick(L / slack)
         total = ca.sum1(weights)
-        middle = quick(self.V.T @ weights / total)
-        H = self.V.T @ (ca.repmat(weights, 1, 3) * self.V) - total * (middle @ middle.T)
+        V = quick(self.V - ca.repmat((self.V.T @ weights / total).T, count, 1))
 
         def renewed(z):
-            change = weights * (self.V @ z - ca.dot(middle, z))
-            return quick(ca.fmax(shares + change, _KEPT * L))
+            return quick(ca.fmax(shares + weights * (V @ z), _KEPT * L))
 
-        return h, quick(self.V.T @ shares), quick(H), renewed
+        h = top + over - s + t * ca.sum1(ca.log(shares)) + self.shift(s)
+        return h, quick(self.V.T @ shares), quick(V.T @ (ca.repmat(weights, 1, 3) * V)), renewed
 
 
 def smooth_support(a, b):
@@ -125,7 +133,7 @@ def maximiser(c, terms, steps=STEPS):
         share = k / (steps - LAST)
         g, K, renewals = c, ca.SX(3, 3), []
         for x, dual in zip(terms, duals, strict=True):
-            s = x.size * (SMOOTHING**share if share < 1 else x.last)
+            s = x.size * (max(x.last, SMOOTHING / 10) ** share if share < 1 else x.last)
             _, point, H, renewed = x.at(n, s, dual)
             g, K = g - point, K + H
             renewals.append(renewed)
@@ -169,7 +177,7 @@ def bound(shape):
     """[m] by which smoothing makes distances of a shape smaller than they are at most, in the direction where most."""
     origin = ca.DM.zeros(3)
     _, terms = _terms(Placed("", shape, ca.DM.eye(3), origin), 1)
-    return float(sum(x.last * x.size for x in terms))
+    return float(sum(x.shift(x.last * x.size) if isinstance(x, Corners) else x.last * x.size for x in terms))
 
 
 def _contact(a, b, first, second, n):
