@@ -136,7 +136,9 @@ class _Search:
             found, middle = (x - pair.margin for x in over_interval(pair.a.shape, A, pair.b.shape, B, n, h[near]))
             lower[near] = np.maximum(lower[near], found)
             loss, wanted = middle - lower[near], self._wanted(p)
-            more = np.sqrt(loss / np.maximum(middle - wanted, _NO_GAIN * self.tolerance))  # as it goes with h^2
+            more = np.sqrt(
+                np.maximum(loss, 0) / np.maximum(middle - wanted, _NO_GAIN * self.tolerance)
+            )  # as it goes with h^2
             again = (lower[near] < wanted) & (loss > _NO_GAIN * self.tolerance)
             parts[near] = np.where(again, np.ceil(np.clip(more, 2, _PARTS)), 0)
         self.deeper[p] += self.met[p] < min(self.asked, -pair.margin)
@@ -158,7 +160,8 @@ class _Search:
         if is_round(a) and is_round(b):
             d, n = between_segments(a, A, b, B)
         else:
-            found, n, *_ = separation(a, _pose(A), b, _pose(B))
+            with np.errstate(over="ignore", invalid="ignore"):
+                found, n, *_ = separation(a, _pose(A), b, _pose(B))
             d = np.asarray(found)
         k = int(np.argmin(d))
         if d[k] - margin < self.met[p]:
@@ -167,13 +170,20 @@ class _Search:
             return A.R @ np.array(a.normal)
         if isinstance(b, HalfSpace):
             return -B.R @ np.array(b.normal)
-        return n / np.linalg.norm(n, axis=1, keepdims=True)
+        return _unit(n)
 
     def result(self, notes: tuple[str, ...]) -> Clearance:
         """What was found."""
         rows = zip(self.pairs, self.certified, self.met, self.time, strict=True)
         found = tuple(PairClearance(p.names, p.margin, float(c), float(m), float(t)) for p, c, m, t in rows)
         return Clearance(self.asked, found, self.looked_at, notes)
+
+
+def _unit(n: Array) -> Array:
+    """(K, 3) of length 1: those that are no directions, if there are any, along x, as any direction will do."""
+    size = np.linalg.norm(n, axis=1, keepdims=True)
+    good = np.isfinite(size) & (size > 0)
+    return np.where(good, n / np.where(good, size, 1.0), [1.0, 0.0, 0.0])
 
 
 def _pose(x: ShapeMotion) -> Array:

@@ -56,6 +56,22 @@ def test_another_robot_does_not_move_as_planned(plan, error):
     assert "does not move as planned" in report.complaint()
 
 
+def test_the_links_motion_is_certified_among_shapes(plan):
+    links = plan.elastic.links
+    hand, at = links.bodies[-1].name, np.eye(4)
+    scene = od.Scene().attach("hand", hand, od.shapes.Sphere(0.1))
+    _, _, p = od.function(links, "frame_pose", frame=hand)(plan.motion.sample([plan.duration / 2]).q[0])
+    at[:3, 3] = np.array(p).ravel()
+    report = plan.check(scene=scene.add("ball", od.shapes.Sphere(0.2), at), dynamics=False)
+    assert report.clearance == plan.motion.clearance(scene.add("ball", od.shapes.Sphere(0.2), at))
+    assert report.clearance.hit
+    assert "'hand' and 'ball' hit each other" in report.complaint()
+    at[:3, 3] = [0.0, 0.0, 10.0]
+    report = plan.check(scene=scene.add("ball", od.shapes.Sphere(0.2), at), clearance=1.0, dynamics=False)
+    assert report.clearance.free
+    assert report.complaint() is None
+
+
 def test_scaled_torques_are_flagged(plan, monkeypatch):
     right = plan_check.planned
 

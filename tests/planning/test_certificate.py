@@ -10,10 +10,11 @@ from samples import ROBOTS, build, robot
 
 import oc_dyn as od
 from oc_dyn.errors import CheckWarning, ModelError, ShapeError, SolveError, UnknownName
+from oc_dyn.planning import certificate
 from oc_dyn.planning.certificate import TOLERANCE, certify
 from oc_dyn.planning.verdict import report_or_raise
 from oc_dyn.scene import PORT
-from oc_dyn.scene.shapes import Capsule, HalfSpace, Sphere
+from oc_dyn.scene.shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Sphere
 
 T = ca.SX.sym("t")
 
@@ -111,6 +112,26 @@ def test_every_pair_below_the_clearance_is_told():
     assert "'tool' and 'ball0' hit each other, 0.0" in found.complaint()
     assert "m deep at 0.2" in found.complaint()
     assert "; 1 other pair falls short, too" in found.complaint()
+
+
+SHAPES = {
+    "box": (Box(0.2, 0.1, 0.3), 0.05),
+    "cylinder": (Cylinder(0.05, 0.3), 0.05),
+    "ellipsoid": (Ellipsoid(0.2, 0.05, 0.1), 0.05),
+    "polytope": (Polytope([[0.1, 0.05, 0], [-0.1, 0.05, 0], [0, -0.05, 0.1], [0, -0.05, -0.1]]), 0.05),
+    "point": (Sphere(0.0), 0.0),
+    "segment": (Capsule(0.0, 0.4), 0.0),
+    "plate": (Box(0.5, 0.0, 0.5), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_any_shape_that_passes_a_box(name):
+    shape, reach = SHAPES[name]  # along y
+    scene = od.Scene().attach("tool", "link3", shape).add("box", Box(0.4, 0.2, 0.6), place([1.0, 0.45, 0]))
+    assert_near(certify(line([2.0, 0, 0]), scene, clearance=0.1), 0.45 - 0.1 - reach)
+    scene = od.Scene().attach("tool", "link3", shape).add("wall", HalfSpace((0, -1, 0), -0.45))
+    assert_near(certify(line([2.0, 0, 0]), scene, clearance=0.1), 0.45 - reach)
 
 
 # -- obstacles that move ----------------------------------------------------------------------------------------------
@@ -243,6 +264,34 @@ def test_long_slides_offset_frames_and_followers_of_large_multipliers():
     assert found.certified <= truth
     assert truth - found.certified < 1e-3
     assert found.met - found.certified <= TOLERANCE * 1.01
+
+
+@pytest.mark.parametrize("wrong", ["turned", "random", "none"])
+def test_wrong_normals_make_it_coarse_but_not_wrong(wrong, monkeypatch):
+    rng = np.random.default_rng(0)
+
+    def separation(a, A, b, B):
+        d, n, *rest = right(a, A, b, B)
+        bad = {"turned": n[:, [1, 2, 0]], "random": n + rng.normal(size=n.shape), "none": np.nan * n}[wrong]
+        return d, bad / np.linalg.norm(bad, axis=1, keepdims=True), *rest
+
+    right = certificate.separation
+    scene = od.Scene().attach("tool", "link3", Box(0.2, 0.2, 0.2)).add("ball", Sphere(0.2), place([1.0, 0.35, 0]))
+    monkeypatch.setattr(certificate, "separation", separation)
+    monkeypatch.setattr(certificate, "_MOST", 20_000)
+    found = certify(line([2.0, 0, 0]), scene)
+    assert found.certified <= 0.05
+    assert found.met == pytest.approx(0.05, abs=1e-2)
+
+
+def test_the_search_ends_where_nothing_is_left_to_gain(monkeypatch):
+    monkeypatch.setattr(certificate, "_MOST", 50)
+    scene = od.Scene().attach("tool", "link3", Sphere(0.1)).add("ball", Sphere(0.2), place([1.0, 0.35, 0]))
+    for k in range(5):
+        scene = scene.add(f"other{k}", Sphere(0.2), place([1.0, 0.35, 0.001 * k]))
+    found = certify(line([2.0, 0, 0]), scene)
+    assert found.certified <= 0.05
+    assert found.intervals < 500
 
 
 def test_far_from_the_origin():
