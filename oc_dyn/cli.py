@@ -114,11 +114,12 @@ def _plan(options):
     out = _writable(options.out)
     bare = _robot(options.robot, options.lock)
     robot = plan_options.equipped(bare, options.tool, options.payload)
+    among = plan_options.scene_of(robot, options.scene, options.clearance)
     if options.path is not None or options.via:
-        return _plan_along_path(options, out, robot, bare)
+        return _plan_along_path(options, out, robot, bare, among)
     _require_ends(options)
     start = _positions(robot, "from", getattr(options, "from"))
-    goal, told = _goal(options, robot, bare, start)
+    goal, told = _goal(options, robot, bare, start, among)
     speed = None if options.start_velocity is None else _velocity(robot, options.start_velocity)
     limits = _limits(options, robot)
     plan = od.plan_point_to_point(
@@ -136,16 +137,17 @@ def _plan(options):
         solver=options.solver,
         progress=False if options.quiet else None,
         time_limit=options.time_limit,
+        **among,
     )
     told |= {} if speed is None else {"start_velocity": speed}
-    return _checked_and_written(options, out, plan, {"from": start, "to": list(goal), **told})
+    return _checked_and_written(options, out, plan, {"from": start, "to": list(goal), **told}, among)
 
 
-def _goal(options, robot, bare, start):
+def _goal(options, robot, bare, start, among):
     """(Configuration of --to or --to-pose, what the manifest tells of the pose)."""
     if options.to_pose is None:
         return _positions(robot, "to", options.to), {}
-    goal, told = plan_options.goal_at(robot, options.to_pose, options.frame, start, bare)
+    goal, told = plan_options.goal_at(robot, options.to_pose, options.frame, start, bare, among)
     return goal, {"to_pose": told}
 
 
@@ -174,7 +176,7 @@ def _require_ends(options):
             raise ShapeError(f"plan: --{end} is missing; give --from and --to (or --to-pose), or --path FILE")
 
 
-def _plan_along_path(options, out, robot, bare):
+def _plan_along_path(options, out, robot, bare, among):
     if options.objective != "time" or options.duration is not None:
         raise ShapeError("plan: a motion along a path takes the least time; omit --objective and --duration")
     if options.start_velocity is not None:
@@ -183,7 +185,7 @@ def _plan_along_path(options, out, robot, bare):
         _require_ends(options)
         way = [_positions(robot, "from", getattr(options, "from"))]
         way += [_positions(robot, "via", text) for text in options.via]
-        goal, told = _goal(options, robot, bare, way[-1])
+        goal, told = _goal(options, robot, bare, way[-1], among)
         way.append(list(goal))
     else:
         if options.frame is not None:
@@ -202,13 +204,14 @@ def _plan_along_path(options, out, robot, bare):
         nodes=options.nodes,
         solver=options.solver,
         time_limit=options.time_limit,
+        **among,
     )
-    return _checked_and_written(options, out, plan, {"way": [list(q) for q in way], **told})
+    return _checked_and_written(options, out, plan, {"way": [list(q) for q in way], **told}, among)
 
 
-def _checked_and_written(options, out, plan, facts):
+def _checked_and_written(options, out, plan, facts, among):
     """Check a motion, print the report and write the files; returns the exit status."""
-    report = plan.check()
+    report = plan.check(**among)
     _print(options, f"{_headline(plan)}\n\n{report}\n")
     facts = {**facts, "continuity": options.continuity, "plan": _facts(plan, report)}
     _write(options, out, "plan", plan, facts, animated=options.gif)
@@ -325,7 +328,7 @@ def _headline(plan):
 
 
 def _facts(plan, report):
-    recorded_info = ("robot", "objective", "nodes", "iterations", "rounds", "solver", "status", "seconds")
+    recorded_info = ("robot", "objective", "nodes", "iterations", "rounds", "solver", "status", "seconds", "clearance")
     return {
         "duration": plan.duration,
         **{key: plan.info[key] for key in recorded_info if key in plan.info},
@@ -442,6 +445,9 @@ def _add_plan(commands):
     sub.add_argument("--payload", **_MANY, metavar="FRAME=MASS", help=help)
     help = "CSV file of all way points, one per line, instead of --from, --via and --to"
     sub.add_argument("--path", metavar="FILE", help=help)
+    help = "YAML file of shapes that the robot must not hit, with its own collision shapes unless it has some on links"
+    sub.add_argument("--scene", metavar="FILE", help=help)
+    sub.add_argument("--clearance", type=float, metavar="M", help="distance to keep from them [m] (0)")
     sub.add_argument("--out", required=True, metavar="DIR", help="folder for the results; it is created")
     sub.add_argument("--continuity", type=_count, default=3, metavar="C", help="times differentiable (%(default)s)")
     sub.add_argument("--objective", choices=("time", "effort"), default="time", help="what is minimized (%(default)s)")

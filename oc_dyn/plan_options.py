@@ -38,16 +38,33 @@ def equipped(robot, tool, payloads):
     return robot
 
 
-def goal_at(robot, text, frame, start, bare=None):
+def scene_of(robot, file, clearance):
+    """{"scene": Scene, "clearance": m} for planners, from the file of --scene, {} for None. The robot's own shapes are
+    in it, unless the file puts shapes on links."""
+    if file is None:
+        if clearance is not None:
+            raise ShapeError("plan: --clearance is what the shapes of --scene keep; give that too, or leave it out")
+        return {}
+    scene = od.Scene.read(file)
+    if all(x.link is None for x in scene.items):
+        scene = od.Scene.of(robot).join(scene)
+        if not any(x.link is not None for x in scene.items):
+            problem = f"{robot.name} has no collision shapes, and the file puts none on its links"
+            raise ShapeError(f"--scene: {problem}; attach some there")
+    return {"scene": scene, "clearance": 0.0 if clearance is None else clearance}
+
+
+def goal_at(robot, text, frame, start, bare=None, among=None):
     """(Configuration that brings the frame to a pose of that text, near the start, and what the manifest tells of
-    it). frame: None for the tool, or the one outermost link of the robot, as it is without payloads (bare)."""
+    it). frame: None for the tool, or the one outermost link of the robot, as it is without payloads (bare). among: of
+    scene_of."""
     try:
         values = numbers_of(text)
     except ValueError as error:
         raise ShapeError(f"--to-pose: expected {POSE}: {error}") from None
     p, R = _pose("--to-pose", values)
     frame = _tip(robot, bare or robot) if frame is None else frame
-    goal = od.inverse_kinematics(robot, frame, p=p, R=R, q_start=start, starts=_STARTS)
+    goal = od.inverse_kinematics(robot, frame, p=p, R=R, q_start=start, starts=_STARTS, **(among or {}))
     told = {"frame": frame, "p": p.tolist()} | ({} if R is None else {"R": R.tolist()})
     return goal, told
 

@@ -83,7 +83,9 @@ def test_shapes_are_those_of_functions(quantity):
                     assert {n: size(x, sizes) for n, (x, _) in shown[1].items()} == {
                         n: f.size_out(n) for n in f.name_out()
                     }
-                assert not re.search("nq|nv|bodies|prescribed|pairs", " ".join(x for p in numeric for x, _ in p.values()))
+                assert not re.search(
+                    "nq|nv|bodies|prescribed|pairs", " ".join(x for p in numeric for x, _ in p.values())
+                )
 
 
 @pytest.mark.sample(4)
@@ -270,10 +272,10 @@ def test_no_docstring_leads_nowhere():
 
 # -- public names -----------------------------------------------------------------------------------------------
 
-MODULES = {"design", "elastic", "executors", "identification", "interop", "registry", "robots"}
+MODULES = {"design", "elastic", "executors", "identification", "interop", "registry", "robots", "shapes"}
 PUBLIC = MODULES | set(
     "CheckWarning ContactMotion FileError Inertia LimitError Limits ModelError ModelWarning OrderError Problem Robot "
-    "RobotBuilder RobotFunction ShapeError SolveError Trajectory UnknownName __version__ animate as_tensor "
+    "RobotBuilder RobotFunction Scene ShapeError SolveError Trajectory UnknownName __version__ animate as_tensor "
     "base_parameters batch check_derivatives codegen compile contact_points contact_wrenches deadline describe "
     "export_sweep function inverse_kinematics load_solution load_urdf methods motion_report mpc numpy_call "
     "plan_along_path plan_point_to_point ports pose_path quantities rollout script sensitivity simulate sweep table "

@@ -18,6 +18,8 @@ _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = _ROOT / "oc_dyn"
 _MODULE_OF = {  # where a project and its module differ in name
     "urdf-parser-py": "urdf_parser_py",
+    "PyYAML": "yaml",
+    "pycollada": "collada",
     "pin": "pinocchio",
     "adam-robotics": "adam",
     "dask": "distributed",  # dask[distributed]

@@ -5,17 +5,24 @@ from math import factorial
 import numpy as np
 
 from ..optimal_control.polynomials import derivatives_at, hermite
+from ..planning.guess import timed
 from ..planning.limits import velocity_bounds
 from .plan import OUTPUTS
 
 
 def smooth(task, slower=1.0):
-    """(T, guesses (nodes + 1, n) of q, dq, ..., scales of them): a polynomial near the limits."""
+    """(T, guesses (nodes + 1, n) of q, dq, ..., scales of them): a polynomial near the limits, or a motion along
+    task.way, or the Trajectory task.known."""
+    if task.known is not None:
+        return _resampled(task, slower)
     start, goal = np.zeros((2, task.continuity + 1, len(task.ends[0])))
     start[0], goal[0] = task.ends
     s, count = np.linspace(0, 1, 41), task.continuity + 2
+    along = None if task.way is None else timed(task.way, task.continuity)
 
     def derivatives(T, at):
+        if along is not None:
+            return along(T, at * T, count)
         polynomial = hermite(start, goal, T)
         d = polynomial * np.array([factorial(j) for j in range(len(polynomial))])[:, None]
         return derivatives_at(np.repeat(d[None], len(at), axis=0), at * T, count)
@@ -28,8 +35,20 @@ def smooth(task, slower=1.0):
         if worst <= 1:
             break
     T = best[1] * slower if task.duration is None else best[1]
-    sizes = [np.maximum(np.abs(x).max(axis=0), 1e-2 * np.abs(x).max() + 1e-6) for x in derivatives(T, s)]
-    return T, list(derivatives(T, np.linspace(0, 1, task.nodes + 1))), sizes
+    return T, list(derivatives(T, np.linspace(0, 1, task.nodes + 1))), _sizes(derivatives(T, s))
+
+
+def _resampled(task, slower):
+    known, count = task.known, task.continuity + 2
+    T = known.duration if task.duration else known.duration * slower
+    at = known.sample(np.linspace(known.t[0], known.t[-1], task.nodes + 1)).derivatives[:count]
+    found = [x * (known.duration / T) ** k for k, x in enumerate(at)]
+    found += [np.zeros_like(found[0])] * (count - len(found))
+    return T, found, _sizes(found)
+
+
+def _sizes(derivatives):
+    return [np.maximum(np.abs(x).max(axis=0), 1e-2 * np.abs(x).max() + 1e-6) for x in derivatives]
 
 
 def _largest_share(task, derivatives):

@@ -10,8 +10,10 @@ import casadi as ca
 import numpy as np
 
 from ..model.cache import cached
+from ..optimal_control.avoid import distances
 from ..optimal_control.problem import Problem
 from ..planning.limits import velocity_bounds
+from ..planning.motion_problem import row_of
 from .flat_motion import FlatMotion, flat_expressions
 from .plan import OUTPUTS
 
@@ -40,6 +42,9 @@ class ElasticProblem:
             self.ocp.bound("position", *_positions(task, margins["q"]))
         if "v_of_q" in margins:
             values["share of v_of_q"] = margins["v_of_q"]
+        if task.near is not None:
+            for pair, least in zip(task.near.pairs, task.apart, strict=True):
+                self.ocp.bound(row_of(*pair), least, np.inf)
         if task.sigma is not None:
             values["sigma"] = task.sigma
         if task.objective == "energy":
@@ -55,6 +60,7 @@ def elastic_problem(task, T, guess):
     # complete: numbers of the task are numbers of the problem; what else it reads is which limits there are, and the
     # bounds of v_of_q, whose text is in the key, as a function may change by what it refers to
     key = ("plan_elastic", shape, tuple(task.given), tuple(finite), np.isfinite(task.limits.q).tobytes(), v_of_q)
+    key = key if task.near is None else (*key, task.near.key)
     template = cached(task.elastic, key, lambda: _template(task))
     duration = T if task.objective == "energy" else (LEAST * T, MOST * T)
     ocp = template.ocp.with_mesh(task.nodes, duration, T)
@@ -92,6 +98,10 @@ def _template(task):
         share = ocp.parameter("share of v_of_q", task.elastic.nv)
         limit(-np.inf, flat.q[1] - share * high, 0)
         limit(0, flat.q[1] - share * low, np.inf)
+    if task.near is not None:
+        d = distances(task.elastic.links, task.near)(flat.q[0])
+        for k, pair in enumerate(task.near.pairs):
+            limit(0.0, d[k], np.inf, row_of(*pair))
     ocp.minimize(mean=ca.dot(ocp.parameter("rough", task.elastic.nq), flat.q[-1] ** 2))
     if fixed:
         unit = ocp.parameter("unit of loss", len(task.elastic.motor_names))

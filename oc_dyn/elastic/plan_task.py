@@ -8,12 +8,15 @@ from ..errors import ShapeError
 from ..numbers import as_floats
 from ..planning.limits import Limits
 from ..planning.quantities import RATES
+from ..planning.trajectory import Trajectory
+from ..scene import Scene
 from .plan import OUTPUTS, flat_outputs
 
 
 @dataclass(frozen=True, eq=False)
 class ElasticTask:
-    """What is asked of plan_elastic. given: {limit of motors and springs: (n,)}."""
+    """What is asked of plan_elastic. given: {limit of motors and springs: (n,)}. near: None, or a Scene whose pairs the
+    links keep apart by (P,) [m]. way (k, n), or known, a Trajectory: where the search begins, None for by itself."""
 
     elastic: object
     ends: list
@@ -27,6 +30,10 @@ class ElasticTask:
     nodes: int
     interior: int
     derivatives: str
+    near: Scene | None = None
+    apart: np.ndarray | None = None
+    way: np.ndarray | None = None
+    known: Trajectory | None = None
 
     @property
     def jets(self):

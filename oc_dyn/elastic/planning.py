@@ -15,12 +15,15 @@ from ..errors import CheckWarning, OrderError, ShapeError, SolveError
 from ..interrupts import deadline, watched
 from ..planning.arguments import check_smooth, vector
 from ..planning.limits import Limits
+from ..planning.obstacles import obstacles_of
 from ..planning.quantities import DYNAMIC
+from ..scene import Scene
 from ..types import Array, Numbers
 from ..validation import count, flag, one_of
 from .flat_motion import FlatMotion, check_flat, flat_expressions, flat_motion
 from .model import ElasticRobot
 from .plan import ElasticPlan
+from .plan_among import search_among
 from .plan_refusals import refuse
 from .plan_search import search
 from .plan_task import ElasticTask, limit_of
@@ -50,6 +53,8 @@ def plan_elastic(
     compiled: bool = False,
     check: str = "warn",
     time_limit: float | None = None,
+    scene: Scene | None = None,
+    clearance: float = 0.0,
 ) -> ElasticPlan:
     """ElasticPlan of a motion from rest to rest.
 
@@ -68,9 +73,11 @@ def plan_elastic(
         under its motor torques, by more than 0.1 % of the motion: "warn" gives a CheckWarning that names the worst,
         "raise" a SolveError with the plan as its `trajectory`, "off" nothing. See ElasticPlan.check.
     time_limit [s]: for all of it; the solver stops at its next iteration, and the status of SolveError is "time_limit".
+    scene: od.Scene whose pairs of shapes, on the links and in the world, keep `clearance` [m] besides their margins on
+        the whole motion; see plan_point_to_point.
     Raises OrderError for a continuity that is too low, and for springs with damping, as the flat map does; LimitError
-    before solving for ends that no motion can meet and where nothing bounds the time; SolveError if the solver fails,
-    its trajectory the motion of the links of the last iterate.
+    before solving for ends that no motion can meet or that are in collision, and where nothing bounds the time;
+    SolveError if the solver fails, its trajectory the motion of the links of the last iterate.
     """
     rate = motor_torque_rate is not None
     continuity = elastic.continuity("torque_rate" if rate else "torque") if continuity is None else continuity
@@ -103,8 +110,13 @@ def plan_elastic(
             f"give at least {task.continuity + 1}"
         )
     refuse(task)
+    around = obstacles_of("plan_elastic", elastic.links, scene, clearance, timed=False)
+    if around is not None:
+        around.refuse("plan_elastic: q_start", ends[0])
+        around.refuse("plan_elastic: q_goal", ends[1])
     with deadline(time_limit), watched():
-        plan = search(task, solver, solver_options, compiled)
+        how = solver, solver_options, compiled
+        plan = search(task, *how) if around is None else search_among(task, around, *how)
     complaint = None if check == "off" else plan.check(task.grid(plan.motion)).complaint()
     if complaint:
         text = f"planning {elastic.name}: {complaint}; use more nodes or interior points"

@@ -16,17 +16,18 @@ from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from .feasibility import rest_to_rest, torque_can_wait
 from .guess import along_way
-from .obstacles import ROUNDING, SPARE, Along, along, reduced
+from .obstacles import ROUNDING, SPARE, Along, along, reduced, told_of
 from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways
 
-_NEAR = 0.08  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
-_MORE = 0.02  # [m] for later ones
+NEAR = 0.08  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
+MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
-_DEEP = 0.004  # [m] that a pair may come too near between nodes until more places are looked at
-_SEEDS = 2  # ways that searches begin from
-_SECONDS = 2.0  # that a way is sought for
+_DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
+_PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
+SEEDS = 2  # ways that searches begin from
+SECONDS = 2.0  # that a way is sought for
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +69,17 @@ def plan_among(task, settings, solver, initial):
 def plan_clear(task, settings, solver, initial):
     """(motion, its Report with the clearance) as plan_among finds them."""
     motion, checked, seen = plan_among(task, settings, solver, initial)
-    return motion, _with(motion, checked, seen.proof)
+    return motion, _with(motion, checked, seen)
 
 
 def clear(motion, checked, around):
     """The Report with the clearance of a motion."""
-    return _with(motion, checked, along(around, motion).proof)
+    return _with(motion, checked, along(around, motion))
 
 
-def _with(motion, checked, proof):
-    if proof is None:
-        return checked
-    nearest = proof.nearest
-    motion.info["clearance"] = {"asked": proof.asked, "certified": proof.certified, "nearest": nearest.name}
-    return with_clearance(checked, proof)
+def _with(motion, checked, seen):
+    motion.info |= told_of(seen)
+    return checked if seen.proof is None else with_clearance(checked, seen.proof)
 
 
 def _stop(error):
@@ -96,7 +94,7 @@ def _starts(task, settings, motion, kinematic):
     limits = tuple(np.where(task.moving, x, a) for x in task.limits.q)
     if free_line(task.around, a, b):
         yield motion
-    for way in ways(task.around, a, b, limits, _SEEDS, _SECONDS):
+    for way in ways(task.around, a, b, limits, SEEDS, SECONDS):
         yield along_way(task, settings, way, kinematic)
     yield motion
 
@@ -126,8 +124,8 @@ class _Clear(Rounds):
         motion = None if isinstance(start, tuple) else start
         if known is None:
             q = start[1][0] if motion is None else motion.sample(np.linspace(motion.t[0], motion.t[-1], 201)).q
-            near = (self.around.missing(q) > -_NEAR).any(axis=0)
-            known = Apart(near, self._least(task), (0.0,))
+            near = (self.around.missing(q) > -NEAR).any(axis=0)
+            known = Apart(near, self._least(task), _PLACES[0])
         self.apart = known
         self.start = start if motion is None else None
         super().__init__(task, settings, solver, kinematic, motion)
@@ -172,13 +170,14 @@ class _Clear(Rounds):
         now, missing = self.apart, np.maximum(seen.missing, 0.0)
         old = now.near & seen.short
         new = seen.short & ~now.near
-        places, spare = now.places, now.spare + np.where(old, missing + 0.2 * SPARE, 0.0)
-        if old.any() and missing[old].max() > _DEEP and len(places) == 1:
-            places, spare = (0.0, 0.5), now.spare
+        places, spare = now.places, now.spare + np.where(old, 1.1 * missing + 0.2 * SPARE, 0.0)
+        again = (missing > SPARE) & (now.spare > SPARE)
+        if old.any() and places != _PLACES[-1] and (again.any() or missing[old].max() > _DEEP):
+            places, spare = _PLACES[_PLACES.index(places) + 1], np.minimum(now.spare, SPARE)
         near = now.near
         if new.any():
             q = motion.sample(np.linspace(motion.t[0], motion.t[-1], 201)).q
-            near = near | new | (self.around.missing(q) > -_MORE).any(axis=0)
+            near = near | new | (self.around.missing(q) > -MORE).any(axis=0)
         self.apart = Apart(near, spare, places)
         self.shape = (*self.shape[: -len(self.more)], *self.more)
         self._change()

@@ -39,23 +39,25 @@ def smooth_motion(task, settings, kinematic, slower=1.0):
 def along_way(task, settings, way, kinematic):
     """(T, derivatives (c + 2, N + 1, n) at the nodes) of a motion from rest to rest along a way of configurations (k,
     n), its corners rounded, just slow enough for the limits, as smooth_motion."""
-    points, at = _rounded(way)
-    curve, c = spline(points, at, _DEGREE), task.continuity
-    N = settings["nodes"]
+    motion, N = timed(way, task.continuity), settings["nodes"]
     T = task.duration or max(settings["shortest"], 1e-3)
     times = [T] if task.duration else T * 1.15 ** np.arange(40)
-    ends = np.zeros((2, c + 1, 1))
-    ends[1, 0] = 1.0
     best = (np.inf, T)
     for T in times:
-        law = hermite(*ends, T)
-        worst = _worst_share(task, _composed(curve, law, np.linspace(0, T, 81), ORDERS), kinematic)
+        worst = _worst_share(task, motion(T, np.linspace(0, T, 81), ORDERS), kinematic)
         if worst < best[0] * 0.999:
             best = (worst, T)
         if worst <= 1:
             break
-    T = best[1]
-    return T, _composed(curve, hermite(*ends, T), np.linspace(0, T, N + 1), c + 2)
+    return best[1], motion(best[1], np.linspace(0, best[1], N + 1), task.continuity + 2)
+
+
+def timed(way, continuity):
+    """Function (T, t (K,), count) -> (count, K, n) derivatives at times t of a motion from rest to rest along a way (k,
+    n), its corners rounded, in a duration T."""
+    curve, ends = spline(*_rounded(way), _DEGREE), np.zeros((2, continuity + 1, 1))
+    ends[1, 0] = 1.0
+    return lambda T, t, count: _composed(curve, hermite(*ends, T), t, count)
 
 
 def _composed(curve, law, t, count):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -12,7 +13,7 @@ from ..optimal_control.avoid import distances
 from ..types import Array
 from .obstacles import Obstacles
 
-_QUIET = {
+_QUIET: dict[str, Any] = {
     "print_time": False,
     "ipopt": {"print_level": 0, "sb": "yes", "max_iter": 200, "tol": 1e-9, "mu_strategy": "adaptive"},
 }  # fmt: skip

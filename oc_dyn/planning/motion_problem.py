@@ -107,7 +107,7 @@ class MotionProblem:
                 self.problem.bound(name, *(_rows([x[side] for x in ends], kept) for side in (0, 1)))
         if self.apart is not None:
             for (a, b), least in zip(self.kind.near.pairs, self.apart, strict=True):
-                self.problem.bound(_row_of(a, b), least, np.inf)
+                self.problem.bound(row_of(a, b), least, np.inf)
         return {"p": self.made.parameters(values), **self.made.bounds}
 
     def carried(self, multipliers, other):
@@ -166,7 +166,7 @@ def _template(task, kind):
     if kind.near is not None:
         d = distances(task.robot, kind.near)(q)
         for k, (a, b) in enumerate(kind.near.pairs):
-            ocp.limit(0.0, d[k], np.inf, name=_row_of(a, b), at=kind.places)
+            ocp.limit(0.0, d[k], np.inf, name=row_of(a, b), at=kind.places)
     if effort or not kind.kinematic:
         limit_torque(ocp, task, kind, (q, *rates[:3]), units)
     if kind.mesh == "uniform":
@@ -178,7 +178,7 @@ def _template(task, kind):
     return ocp
 
 
-def _row_of(a, b):
+def row_of(a, b):
     """Name of the limit of a pair."""
     return f"clearance of {a} and {b}"
 

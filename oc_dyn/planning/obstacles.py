@@ -23,7 +23,8 @@ from .trajectory import Motion
 SPARE = 1e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
 ROUNDING = 1e-7  # [m]
 _SHOWN = 3  # pairs in a message
-_DENSE = 2001  # samples of a motion that cannot be certified
+_COARSE, _DENSE = 201, 2001  # samples of a motion: before a proof, and of one that cannot be proven
+_CLEARLY = 1e-3  # [m] that distances are missed by at samples where no proof is asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,14 +135,28 @@ class Along:
         return self.missing > 0
 
 
-def along(around: Obstacles, motion: Motion, spare: float = 0.0) -> Along:
-    """What a motion keeps, proven where the joints allow that, else looked at densely. spare [m]: asked besides."""
+def told_of(seen: Along) -> dict[str, Any]:
+    """{"clearance": what is proven} for the info of a motion, {} without a proof."""
+    proof = seen.proof
+    if proof is None or proof.nearest is None:
+        return {}
+    return {"clearance": {"asked": proof.asked, "certified": proof.certified, "nearest": proof.nearest.name}}
+
+
+def along(around: Obstacles, motion: Motion) -> Along:
+    """What a motion keeps: proven, unless samples show that it does not, or a joint has no bound of its speed."""
+    seen = _sampled(around, motion, _COARSE)
+    if seen.missing.max() > _CLEARLY:
+        return seen
     try:
-        proof = certify(motion, around.scene, around.clearance + spare)
+        proof = certify(motion, around.scene, around.clearance)
     except ModelError:  # a joint whose speed has no bound
-        times = np.linspace(motion.t[0], motion.t[-1], _DENSE)
-        missing = around.missing(motion.sample(times).q, times)
-        at = np.argmax(missing, axis=0)
-        return Along(missing.max(axis=0) + spare, times[at], None)
-    bounds = np.array([around.clearance + spare - x.certified for x in proof.pairs])
-    return Along(bounds, np.array([x.time for x in proof.pairs]), proof)
+        return _sampled(around, motion, _DENSE)
+    missing = np.array([around.clearance - x.certified for x in proof.pairs])
+    return Along(missing, np.array([x.time for x in proof.pairs]), proof)
+
+
+def _sampled(around: Obstacles, motion: Motion, count: int) -> Along:
+    times = np.linspace(motion.t[0], motion.t[-1], count)
+    missing = around.missing(motion.sample(times).q, times)
+    return Along(missing.max(axis=0), times[np.argmax(missing, axis=0)], None)

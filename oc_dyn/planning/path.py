@@ -24,10 +24,13 @@ from ..friction import counts
 from ..interrupts import deadline, watched
 from ..model.robot import Robot
 from ..numbers import as_floats
+from ..scene import Scene
 from ..types import Array, Numbers
 from ..validation import flag
 from .arguments import check_robot, chosen_limits
 from .limits import Limits
+from .obstacles import obstacles_of
+from .path_clear import refuse_hit, refuse_near
 from .path_guess import nodes_of, slow_enough
 from .path_motion import PathMotion, joined_motion
 from .path_problem import PathProblem
@@ -47,7 +50,7 @@ def plan_along_path(
     ignore: Collection[str] = (), nodes: int = 100, solver: str = "ipopt",
     solver_options: Mapping[str, Any] | None = None, friction: bool = True, check: str = "warn",
     time_limit: float | None = None, speed_start: Numbers = 0.0, speed_end: Numbers = 0.0,
-    stops: Numbers | None = None, short_way: bool = False,
+    stops: Numbers | None = None, short_way: bool = False, scene: Scene | None = None, clearance: float = 0.0,
 ) -> PathMotion:  # fmt: skip
     """Fastest motion along a path of the joints, from rest to rest or with given speeds at the ends, as a PathMotion.
 
@@ -72,11 +75,13 @@ def plan_along_path(
             between two stops get a spline of their own; info["stops"] tells where. A Function may turn back by q'
             passing through zero, where the joints stand still for an instant.
         short_way: continuous joints go the short way round from way point to way point; see plan_point_to_point.
+        scene: od.Scene whose pairs of shapes are to keep `clearance` [m] besides their margins. A path that does not is
+            refused with pair and place, as it is fixed; of one that does it is proven: info["clearance"] tells how far.
     Returns:
         PathMotion: sample(dt), check(), save(path), plot(path), animate(path), law, curve. Between nodes the motion is
         checked and, where a limit is exceeded by more than 0.095 %, tightened there and solved again.
     Raises:
-        LimitError, before solving, for a path outside the limits of position, one whose points cannot be held by the
+        LimitError, before solving, for a path outside the limits of position, one in collision, one whose points cannot be held by the
         torques, or one that stands still; OrderError for a path that is not smooth enough; SolveError, with the last
         iterate as its trajectory, if the solver fails, and with check="raise" for a motion that exceeds a limit;
         ShapeError, UnknownName, ModelError for arguments that do not fit.
@@ -92,6 +97,9 @@ def plan_along_path(
     if flag("plan_along_path: short_way", short_way):
         path, wrapped = _shortened(robot, limits, path)
     on = path_with_stops(path, at, degree, continuity, limits.joints, stops)
+    around = obstacles_of("plan_along_path", robot, scene, clearance, timed=False)
+    if around is not None:
+        refuse_hit(around, on)
     friction = counts(robot, flag("plan_along_path: friction", friction))
     task = PathTask(robot, limits, on, continuity, friction)
     refuse(task)
@@ -99,6 +107,8 @@ def plan_along_path(
     refuse_one_way(task)
     with deadline(time_limit), watched():
         motion = _planned(task, nodes, solver, solver_options)
+    if around is not None:
+        refuse_near(around, motion)
     if check != "off":
         report_or_raise("plan_along_path", motion.check(), check, "use more nodes", motion)
         if own_limits:

@@ -119,7 +119,11 @@ class Motion(Samples):
         for the whole motion, between samples too; the row "clearance" and .clearance tell how far.
         """
         found = report(self, limits or self.limits, number("check: dt", dt, above=0))
-        return found if scene is None else with_clearance(found, self.clearance(scene, clearance))
+        if scene is not None:
+            return with_clearance(found, self.clearance(scene, clearance))
+        if number("check: clearance [m]", clearance):
+            raise ShapeError(f"check: a clearance of {clearance:g} m is of the shapes of a scene; give scene=..., too")
+        return found
 
     def clearance(self, scene: Scene, clearance: float = 0.0) -> Clearance:
         """Clearance that the whole motion keeps among the shapes of a Scene, proven by conservative advancement; see

@@ -1,8 +1,6 @@
 """Scenes: convex shapes on links and in the world, and the distances between them."""
 
-from . import quantities  # registers the quantities
-from . import distances  # the methods
-from . import by_ad
+from . import by_ad, distances  # registers quantities and methods
 from .examples import example as example
 from .examples import examples as examples
 from .scene import PORT as PORT

@@ -28,7 +28,6 @@ from ..lie.quick import dot, quick
 from ..working_axes.assembly import assembled
 from ..working_axes.rotations import cross
 
-
 TINY = 1e-13  # [m^2] of the determinant of D
 
 
@@ -67,6 +66,10 @@ def general_second(n, gap, r_a, r_b):
     """`second` of a Contact about x_a from matrices (3, 3) of the radii of curvature in the root frame, of either shape
     None for a corner: 0; for shapes whose radii are finite."""
 
+    def corners():
+        inverse = 1 / gap
+        return (lambda u, o: u), (lambda u, o: (inverse * u[0] + o[0], inverse * u[1] + o[1]))
+
     def second():
         e = tangents(n)
         ra, rb = (_across(e, r) for r in (r_a, r_b))
@@ -85,7 +88,7 @@ def general_second(n, gap, r_a, r_b):
 
         return left, right
 
-    return second
+    return corners if r_a is None and r_b is None else second
 
 
 def plane_second(n, r_a):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..registry import method
+from . import quantities as quantities  # registered before their methods
 from .closed_forms import closed_form, has_closed_form
 from .contacts import add_hessian, gradient, hessian, rows, summed_gradient
 from .placed import chain, joint_screws, placed

@@ -11,6 +11,8 @@ import numpy as np
 
 from ..types import Array
 
+_MOST = 500  # points, around which a capsule is looked for
+
 
 def capsule_around(points: Array) -> tuple[float, float, Array]:
     """(radius, length, matrix (4, 4)) of the least capsule that a local search finds around points (n, 3), which it
@@ -19,8 +21,13 @@ def capsule_around(points: Array) -> tuple[float, float, Array]:
     from scipy.optimize import minimize
 
     centre = points.mean(axis=0)
-    scale = float(np.abs(points - centre).max()) or 1.0
-    local = (points - centre) / scale
+    scale = float(np.abs(points - centre).max())
+    if not scale:
+        T = np.eye(4)
+        T[:3, 3] = centre
+        return 0.0, 0.0, T
+    local = (_extreme(points) - centre) / scale
+    local = local[:: len(local) // _MOST + 1]  # the radius is that of all points in the end
     best = None
     for direction in _starts(local):
         found = minimize(
@@ -70,6 +77,16 @@ def _capsule(points: Array, R: Array, x: Array) -> tuple[float, float, float, Ar
 
 def _volume(radius: float, a: float, b: float, *_: Array) -> float:
     return np.pi * radius**2 * (b - a + 4 / 3 * radius)
+
+
+def _extreme(points: Array) -> Array:
+    """The corners of the convex hull; all points where they are in a plane."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        return points[ConvexHull(points).vertices]
+    except (QhullError, ValueError):
+        return points
 
 
 def hull_around(points: Array, most: int) -> tuple[Array, float]:
@@ -168,4 +185,6 @@ def excess_of(radius: float, length: float, T: Array, points: Array) -> float:
     z, angle = 1 - 2 * k / len(k), np.pi * (1 + 5**0.5) * k  # a spiral over the sphere
     n = np.column_stack([np.sqrt(1 - z**2) * np.cos(angle), np.sqrt(1 - z**2) * np.sin(angle), z])
     own = n @ T[:3, 3] + length / 2 * np.abs(n @ T[:3, 2]) + radius
-    return float((own - (n @ points.T).max(axis=1)).max())
+    points = _extreme(points)
+    parts = np.array_split(n, 1 + len(points) // 1000)  # little memory
+    return float((own - np.concatenate([(part @ points.T).max(axis=1) for part in parts])).max())

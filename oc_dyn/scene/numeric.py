@@ -1,8 +1,8 @@
 """Distances of shapes as numbers, exact to 1e-10, for one pose or many at once.
 
-The same maximum over unit normals as in `smooth_support`, with so little smoothing at the end that it is below rounding of
-lengths. It certifies itself: the support functions at n, which are exact, give a lower bound of the distance, and the
-points on the shapes an upper one.
+The same maximum over unit normals as in `smooth_support`, with so little smoothing at the end that it is below 1e-11 of
+the shapes. It certifies itself: the support functions at n, which are exact, give a lower bound of the distance, and
+the points on the shapes an upper one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..numbers import are_sane, as_floats
-from ..types import Array, Numbers
+from ..types import Array, Indices, Numbers
 from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shape, Sphere
 
 _LAST = 1e-11  # last smoothing, in sizes of the shapes
@@ -26,12 +26,10 @@ _START = np.array([0.48, 0.6, 0.64])  # n where there is no better one
 _SHARE, _KEPT, _ROOT = 0.9, 0.1, 6  # as in smooth_support
 
 
-def separation(
-    shape_a: Shape, pose_a: Numbers, shape_b: Shape, pose_b: Numbers
-) -> tuple[Array | float, Array, Array, Array]:
+def separation(shape_a: Shape, pose_a: Numbers, shape_b: Shape, pose_b: Numbers) -> tuple[Any, Array, Array, Array]:
     """(d, n, p_a, p_b): distance [m] of two shapes, unit vector n from a to b, and nearest points, in the common frame.
 
-    pose_a, pose_b: homogeneous matrices (4, 4) of the shapes, or (k, 4, 4) of many; then d is (k,) and the others (k, 3).
+    pose_a, pose_b: homogeneous matrices (4, 4) of the shapes, or (k, 4, 4) of many; d is then (k,), the others (k, 3).
     d is a lower bound of the distance in any case, by the support functions at n, and exact to 1e-10 of the size of the
     shapes where they are apart. d < 0: minus the depth of penetration, from several directions, the best of which may
     not be the best of all where shapes overlap far; p_a, p_b are then the deepest points.
@@ -47,12 +45,10 @@ def separation(
     if isinstance(shape_a, HalfSpace) and isinstance(shape_b, HalfSpace):
         raise ShapeError("separation: two half-spaces have no distance")
     if isinstance(shape_a, HalfSpace):
-        n, x = _against_plane(shape_b, B, shape_a, A)
-        d, n, p_b, p_a = *n, x[0], x[1]
+        d, n, p_b, p_a = _against_plane(shape_b, B, shape_a, A)
         n = -n
     elif isinstance(shape_b, HalfSpace):
-        n, x = _against_plane(shape_a, A, shape_b, B)
-        d, n, p_a, p_b = *n, x[0], x[1]
+        d, n, p_a, p_b = _against_plane(shape_a, A, shape_b, B)
     else:
         d, n, p_a, p_b = _between(shape_a, A, shape_b, B)
     return (float(d[0]), n[0], p_a[0], p_b[0]) if single else (d, n, p_a, p_b)
@@ -98,12 +94,12 @@ def _pose(what: str, pose: Numbers) -> Array:
     return C
 
 
-def _against_plane(shape: Shape, A: Array, plane: HalfSpace, B: Array) -> Any:
-    """((d, n), (p, point of the plane)) of a shape and a half-space; n from the shape to the plane."""
+def _against_plane(shape: Shape, A: Array, plane: HalfSpace, B: Array) -> tuple[Array, Array, Array, Array]:
+    """(d, n, point of the shape, point of the plane) of a shape and a half-space; n from the shape to the plane."""
     n = -B[:, :3, :3] @ np.array(plane.normal)
     h, x = support(shape, A, n)
     d = np.einsum("ki,ki->k", n, B[:, :3, 3]) - plane.offset - h
-    return (d, n), (x, x + d[:, None] * n)
+    return d, n, x, x + d[:, None] * n
 
 
 # -- maximum over n ------------------------------------------------------------------------------------------------
@@ -139,7 +135,7 @@ class _Best:
     p_a: Array
     p_b: Array
 
-    def improve(self, rows: Array, problem: _Problem, n: Array, points: tuple[Array, Array]) -> None:
+    def improve(self, rows: Indices, problem: _Problem, n: Array, points: tuple[Array, Array]) -> None:
         """Take n where it is better; problem: that of these rows."""
         d = problem.value(n)
         better = d > self.d[rows]

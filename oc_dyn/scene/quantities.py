@@ -52,7 +52,9 @@ def _outputs(robot, order, options):
 
 def _partial_outputs(robot, order, options):
     meaning = "partial derivative of d by a step on the tangent space of q"
-    return [Port("dd_dq", (_pairs(options), nv(robot)), quotient_unit("m", "rad, m"), meaning, _names(options["scene"]))]
+    return [
+        Port("dd_dq", (_pairs(options), nv(robot)), quotient_unit("m", "rad, m"), meaning, _names(options["scene"]))
+    ]
 
 
 def _multiplied(robot, order, options):
@@ -110,15 +112,17 @@ _SHARED = {
     "own_derivatives": True,
     "example": example,
     "errors": (
-        "ShapeError: scene is no od.Scene; a pair of two half-spaces; by a method that cannot do a pair, which it names",
+        "ShapeError: scene is no od.Scene; a pair of half-spaces; a method that cannot do a pair, which it names",
         "UnknownName: a shape on a link, or frame, that the robot does not have",
     ),
 }
 _SIGN = (
-    "Below 0, d is minus the depth of penetration: exact for spheres, capsules and half-spaces; of other shapes that of a "
-    "local optimum, which is never less deep than the true one."
+    "Below 0, d is minus the depth of penetration: exact for spheres, capsules and half-spaces; of other shapes that "
+    "of a local optimum, which is never less deep than the true one."
 )
-_SMOOTH = "Closed forms are exact to rounding, smooth_support is never above the distance; docs/distances.md has bounds."
+_SMOOTH = (
+    "Closed forms are exact to rounding, smooth_support is never above the distance; docs/distances.md has bounds."
+)
 _STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
 _MARGINS = "Margins of the shapes are not taken off: scene.margins has them."
 
@@ -129,7 +133,7 @@ quantity(
     outputs=_outputs,
     call=_call,
     options=("scene", "witnesses"),
-    equation="d = min |x_b - x_a| over x_a, x_b in the shapes a, b of a pair; d = n . (p_b - p_a) for the unit vector n",
+    equation="d = min |x_b - x_a| over x_a, x_b in the shapes a, b of a pair",
     notes=(_SIGN, _SMOOTH, _MARGINS),
     **_SHARED,
 )

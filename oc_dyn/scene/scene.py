@@ -173,7 +173,8 @@ class Scene:
         if both:
             raise ShapeError(f"scene: both scenes have a shape {both[0]!r}; give one another name")
         items, notes = (*self.items, *other.items), (*self.notes, *other.notes)
-        return Scene(items, self.left_out | other.left_out, notes, self.still | other.still)
+        robot = other.robot if self.robot is None else self.robot
+        return Scene(items, self.left_out | other.left_out, notes, self.still | other.still, robot)
 
     def without(self, *names: str) -> Scene:
         """Without the shapes of these names."""

@@ -1,16 +1,16 @@
 """Distances of any two convex shapes, smooth and never above the true ones, by smoothed support functions.
 
-For a unit vector n from a to b, the gap between the planes across n that touch a and b is a lower bound of their distance,
-and the largest one is the distance; below 0, the least overlap of all n is the depth of penetration. So
+For a unit vector n from a to b, the gap between the planes across n that touch a and b is a lower bound of their
+distance, and the largest one is the distance; below 0, the least overlap of all n is the depth of penetration. So
 
     d = max over unit n of  n . (c_b - c_a) - h_a(n) - h_b(-n),      h(n) = max n . (x - c) over a shape
 
-Support functions of most shapes are sums of norms, which are made smooth from above: |y| becomes sqrt(|y|^2 + s^2), so
-that d cannot grow. The sums of norms are maximised by Newton steps that carry the multipliers y / |y| of the norms along
-while s falls from the size of the shape to its last value; plain Newton steps would need small falls.
+Support functions of most shapes are sums of norms, which are made smooth from above: |y| becomes sqrt(|y|^2 + s^2),
+so that d cannot grow. Newton steps look for n while s falls from the size of the shape to its last value, and carry the
+multipliers y / |y| of the norms along: plain ones would need many more.
 
 Source: Gilbert and Foo 1990, Computing the Distance between General Convex Objects, for d; Andersen, Christiansen,
-Conn, Overton 2000, An Efficient Primal-Dual Interior-Point Method for Minimizing a Sum of Euclidean Norms, for the steps.
+Conn, Overton 2000, An Efficient Primal-Dual Interior-Point Method for Minimizing a Sum of Euclidean Norms.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from math import log
 import casadi as ca
 
 from ..lie.quick import dot, quick
+from ..working_axes.frames import upper_mirrored
 from .closed_forms import closed_form
 from .contacts import Contact, general_second
 from .placed import Placed
@@ -67,8 +68,8 @@ class Norm:
 class Corners:
     """max of V n over the rows of V (k, 3) as a term of a support function; size, last: as of Norm.
 
-    Smoothed, it is the largest sum of p_i (V n)_i + t log p_i over p_i > 0 of sum 1, p = t / (root - V n), s = k t, plus
-    a constant by which it is not below the maximum: `shift`, which is also how far above it is at most.
+    Smoothed, it is the largest sum of p_i (V n)_i + t log p_i over p_i > 0 of sum 1, p = t / (root - V n), s = k t,
+    plus a constant by which it is not below the maximum: `shift`, which is also how far above it is at most.
     """
 
     size: float
@@ -76,7 +77,7 @@ class Corners:
     last: float = SMOOTHING / 10
 
     def shift(self, s):
-        """[m]"""
+        """How far [m] above the maximum it is at most where s [m] smooths it."""
         count = self.V.shape[0]
         return s / count * (count - 1 + count * log(2 * self.size * count / s + count))
 
@@ -137,7 +138,7 @@ def maximiser(c, terms, steps=STEPS):
             _, point, H, renewed = x.at(n, s, dual)
             g, K = g - point, K + H
             renewals.append(renewed)
-        z = _step(quick(K), quick(g), n)
+        z = _step(upper_mirrored(K), quick(g), n)
         duals = [renewed(z) for renewed in renewals]
         n = n + z
         n = quick(n / ca.sqrt(ca.sumsqr(n)))
@@ -152,13 +153,13 @@ def _step(K, g, n):
     """
     gap = dot(n, g)
     trace = K[0, 0] + K[1, 1] + K[2, 2]
-    K = quick(K + (trace + ca.fabs(gap) + LEAST) * (n @ n.T))
+    K = quick(upper_mirrored(K + (trace + ca.fabs(gap) + LEAST) * (n @ n.T)))
     trace = K[0, 0] + K[1, 1] + K[2, 2]
     A = adjugate(K)
     across, det = trace - dot(n, quick(K @ n)), dot(n, quick(A @ n))
     least = 0.5 * (across - ca.sqrt(ca.fmax(across * across - 4 * det, 0)))
     gap = ca.fmax(gap, LEAST - _SHARE * ca.fmax(least, 0))
-    A = A + gap * ((trace + gap) * ca.SX.eye(3) - K)  # the adjugate of K + gap I
+    A = upper_mirrored(A + gap * ((trace + gap) * ca.SX.eye(3) - K))  # the adjugate of K + gap I
     p, r = quick(A @ g), quick(A @ n)
     det = (K[0, 0] + gap) * A[0, 0] + K[0, 1] * A[1, 0] + K[0, 2] * A[2, 0]
     z = (p - dot(n, p) / dot(n, r) * r) / det

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..errors import FileError, ModelError, ShapeError
 from ..model.robot import Robot
-from ..model.xml_read import read_xml
 from ..numbers import shortened
 
 MOST = 100_000  # elements that are read
@@ -66,6 +65,8 @@ def disabled_pairs(
 def _read(srdf: Any) -> tuple[str, Any, int]:
     if not isinstance(srdf, (str, bytes, os.PathLike)):
         raise ShapeError(f"Scene.of: srdf is {shortened(srdf)}, expected a path or the text of an SRDF")
+    from ..model.xml_read import read_xml  # brings lxml
+
     try:
         source, _, root, offset = read_xml(srdf, "SRDF")
     except ModelError as error:

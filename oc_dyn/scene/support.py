@@ -1,7 +1,7 @@
 """Support functions of shapes: the point that is farthest in a direction, and the radii of curvature there.
 
-h(n) = max n . x over the shape; its gradient is the point, its Hessian the radii of curvature, a matrix that n is in the
-kernel of. Source: Rockafellar 1970, Convex Analysis, section 13 and 23.
+h(n) = max n . x over the shape; its gradient is the point, its Hessian the radii of curvature, a matrix with n in its
+kernel. Source: Rockafellar 1970, Convex Analysis, section 13 and 23.
 """
 
 from __future__ import annotations

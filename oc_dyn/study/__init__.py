@@ -22,6 +22,7 @@ STUDIES = {
     "batch_peers": "oc_dyn.study.batch_peers:run",
     "calls": "oc_dyn.study.calls:run",
     "crocoddyl": "oc_dyn.study.reach:run",
+    "distances": "oc_dyn.study.distances:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",
     "interrupts": "oc_dyn.study.interrupts:run",

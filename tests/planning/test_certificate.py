@@ -414,6 +414,8 @@ def test_what_cannot_be_certified_is_refused():
         certify(motion, "scene.yaml")
     with pytest.raises(ShapeError, match="clearance"):
         motion.check(scene=scene, clearance="near")
+    with pytest.raises(ShapeError, match="give scene="):
+        motion.check(clearance=0.02)
     bare = trajectory(gantry(), [[[0.0, 0, 0], [0.0, 0, 0]]])
     bare.robot = None
     with pytest.raises(ModelError, match="load the file with robot="):

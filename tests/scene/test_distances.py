@@ -82,7 +82,9 @@ def test_within_the_bound_and_never_above(kinds):
         assert float(found["d"]) <= d + 1e-12
         if d > 0:
             assert float(found["d"]) >= d - most
-            assert n @ np.array(found["p_b"] - found["p_a"]).ravel() == pytest.approx(d, abs=2 * most + 1e-3 * most**0.5)
+            assert n @ np.array(found["p_b"] - found["p_a"]).ravel() == pytest.approx(
+                d, abs=2 * most + 1e-3 * most**0.5
+            )
 
 
 @pytest.mark.sample(4)
@@ -162,7 +164,9 @@ def test_derivatives_by_differences(kinds):
         slopes = np.column_stack([np.array(f(q=q + e)["d"] - f(q=q - e)["d"]).ravel() / 2e-5 for e in steps])
         assert relative(J(q=q)["dd_dq"], slopes) < 1e-8
         assert relative(A(q=q, lam_d=lam)["adj_q"].T, lam @ slopes) < 1e-8
-        curved = [np.array(A(q=q + e, lam_d=lam)["adj_q"] - A(q=q - e, lam_d=lam)["adj_q"]).ravel() / 2e-5 for e in steps]
+        curved = [
+            np.array(A(q=q + e, lam_d=lam)["adj_q"] - A(q=q - e, lam_d=lam)["adj_q"]).ravel() / 2e-5 for e in steps
+        ]
         assert relative(H(q=q, lam_d=lam)["H"], np.column_stack(curved)) < 1e-6
 
 
@@ -179,7 +183,9 @@ def test_derivatives_by_ad(kinds):
 
 
 @pytest.mark.sample("floating", "mimic")
-@pytest.mark.parametrize("name", ["serial", "branching", "floating", "spherical", "planar", "mimic", "universal", "transform"])
+@pytest.mark.parametrize(
+    "name", ["serial", "branching", "floating", "spherical", "planar", "mimic", "universal", "transform"]
+)
 def test_capsules_on_all_links_of_a_robot(name):
     r = robot(name)
     scene = od.Scene().add("pole", s.Capsule(0.05, 2.0)).add("ground", s.HalfSpace((0, 0, 1), -1))
@@ -204,7 +210,9 @@ def test_registered_derivatives_are_those_of_the_method(method):
 def test_registered_derivatives_by_time():
     """By what moves an obstacle, derivatives are those of AD, besides the analytic ones by q."""
     t = ca.SX.sym("t")
-    there = ca.Function("there", [t], [ca.vertcat(ca.horzcat(ca.SX.eye(3), ca.vertcat(t, 2, 0)), ca.SX([[0, 0, 0, 1]]))])
+    there = ca.Function(
+        "there", [t], [ca.vertcat(ca.horzcat(ca.SX.eye(3), ca.vertcat(t, 2, 0)), ca.SX([[0, 0, 0, 1]]))]
+    )
     scene = on_links(s.Capsule(0.05, 0.3), s.Capsule(0.1, 0.4)).add("car", s.Sphere(0.2), there)
     f = od.function(robot("serial"), "distances", scene=scene, derivatives="analytic")
     assert f.name_in() == ["q", "t"]
@@ -226,7 +234,14 @@ DEGENERATE = {
     "tilted": TILTED,
 }
 POINTS = [s.Sphere(0), s.Capsule(0, 0), s.Box(0, 0, 0), s.Cylinder(0, 0), s.Ellipsoid(0, 0, 0), s.Polytope([[0, 0, 0]])]
-FLAT = [s.Capsule(0, 0.3), s.Capsule(0.1, 0), s.Box(0.3, 0.2, 0), s.Box(0.3, 0, 0), s.Cylinder(0.1, 0), s.Cylinder(0, 0.1)]
+FLAT = [
+    s.Capsule(0, 0.3),
+    s.Capsule(0.1, 0),
+    s.Box(0.3, 0.2, 0),
+    s.Box(0.3, 0, 0),
+    s.Cylinder(0.1, 0),
+    s.Cylinder(0, 0.1),
+]
 FLAT += [s.Ellipsoid(0.1, 0.2, 0), s.Ellipsoid(0.1, 0, 0), s.Polytope([[0, 0, 0], [0.1, 0, 0]])]
 USUAL = [SHAPES[k] for k in ("sphere", "capsule", "box", "cylinder", "ellipsoid", "polytope", "half-space")]
 ODD = [*itertools.combinations_with_replacement(USUAL[:-1], 2), *itertools.product([*POINTS, *FLAT], USUAL)]
@@ -256,7 +271,7 @@ def test_capsules_that_are_parallel_or_meet(where):
     assert separation(a, np.eye(4), b, B)[0] == pytest.approx(float(f(q=REST, poses=B)["d"]), abs=1e-12)
 
 
-# -- ports and refusals --------------------------------------------------------------------------------------------------
+# -- ports and refusals ------------------------------------------------------------------------------------------
 
 
 def test_order_of_pairs_and_witnesses():
@@ -272,7 +287,9 @@ def test_order_of_pairs_and_witnesses():
 
 
 def test_margins_do_not_count():
-    scene = od.Scene().attach("a", "body", s.Sphere(0.1), margin=0.05).add("b", s.Sphere(0.1), pose(np.eye(3), [1, 0, 0]))
+    scene = (
+        od.Scene().attach("a", "body", s.Sphere(0.1), margin=0.05).add("b", s.Sphere(0.1), pose(np.eye(3), [1, 0, 0]))
+    )
     assert float(od.function(FREE, "distances", scene=scene)(q=REST)["d"]) == pytest.approx(0.8)
 
 
@@ -281,7 +298,9 @@ def test_no_pairs():
     r = robot("serial")
     assert od.function(r, "distances", scene=scene).size_out("d") == (0, 1)
     assert od.function(r, "distances_partials", scene=scene).size_out("dd_dq") == (0, r.nv)
-    assert np.array_equal(od.function(r, "distances_lagrangian_hessian", scene=scene)(q=np.zeros(r.nq))["H"], 0 * np.eye(r.nv))
+    assert np.array_equal(
+        od.function(r, "distances_lagrangian_hessian", scene=scene)(q=np.zeros(r.nq))["H"], 0 * np.eye(r.nv)
+    )
 
 
 def test_a_method_names_the_pair_that_it_cannot_do():

@@ -1,5 +1,8 @@
 """Scenes as files: what is written comes back, what is wrong is told with line and key, hostile files end soon."""
 
+import re
+from pathlib import Path
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -307,6 +310,13 @@ def test_what_is_written_is_plain_yaml(tmp_path):
 
 
 # -- joined, and of the package -------------------------------------------------------------------------------------
+
+
+def test_examples_of_the_page_run(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "scenes.md").read_text(encoding="utf-8")
+    code, file = (re.search(f"```{kind}\n(.*?)```", page, re.S)[1] for kind in ("python", "yaml"))
+    exec(code, {})
+    assert [x.name for x in read(tmp_path, file).items] == ["table", "tool", "cup", "floor"]
 
 
 def test_scenes_are_joined():
