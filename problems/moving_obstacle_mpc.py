@@ -30,7 +30,7 @@ class Config:
     links: tuple = ("panda_link4", "panda_link5", "panda_link6", "panda_link7")  # that keep off
     # of each ball: radius, middle of its circle, its axes there (halves) [m], turns per second
     balls: tuple = (
-        (0.08, (0.36, 0.1, 0.5), (0.0, 0.0, 0.3), (0.05, 0.0, 0.0), 0.23),
+        (0.08, (0.36, 0.1, 0.5), (0.0, 0.0, -0.3), (0.05, 0.0, 0.0), 0.23),
         (0.1, (0.45, -0.15, 0.55), (0.0, -0.3, 0.0), (0.15, 0.0, 0.0), 0.17),
     )
     nodes: int = 15
@@ -143,7 +143,9 @@ def solve(run, cfg):
     x = ca.SX.sym("x", 15)
     seen = measured["standing"](x)
     unseen = ca.Function("measured", [x], seen, ["x"], ["q_now", "v_now", "r", "where"])
-    loops["no balls known"] = od.mpc(blind, outputs={"a": a}, method="euler").closed_loop(plant, start, steps, {}, unseen)
+    loops["no balls known"] = od.mpc(blind, outputs={"a": a}, method="euler").closed_loop(
+        plant, start, steps, {}, unseen
+    )
     least = {}
     for name, loop in loops.items():
         check_loop(run, cfg, limits, name, loop)
@@ -152,7 +154,9 @@ def solve(run, cfg):
         run.facts[f"{name}: least distance [m]"] = d.min()
         run.say(f"balls {name}: least distance {1e3 * d.min():.1f} mm")
     run.check("least distance [m]", least["straight on"].min(), above=cfg.least)
-    run.check("least distance with no balls known [m]: there is something to avoid", least["no balls known"].min(), below=0)
+    run.check(
+        "least distance with no balls known [m]: there is something to avoid", least["no balls known"].min(), below=0
+    )
     gain = least["straight on"].min() - least["standing"].min()
     run.check("least distance, more than with balls taken to stand [m]", gain, above=0.0)
     before = slice(round(cfg.every / cfg.h) - 1, None, round(cfg.every / cfg.h))

@@ -3,12 +3,13 @@
     two motions, there and back, each:
     minimise    its duration, a little smoothed,
     subject to  q three times differentiable, at rest at both ends,
-                |q'| <= v,  |q''| <= a,  |q'''| <= share of j,  |Q| <= tau,  |Q'| <= dtau (back with the payload),
+                |q'| <= v,  |q''| <= a,  |q'''| <= share of j,  |Q| <= tau,
+                |Q'| <= share of dtau (back with the payload),
                 every pair of shapes (links, hand, shelf, floor, stand, load) `clearance` apart, all the time.
 
-On the way back the load is a shape on the hand (scene.attached), and its inertia counts. Limits are the maker's, capsules
-of the links the package's; hand, scene and load are ours. The clearance is proven between nodes, and seen a second
-way: distances of shapes as numbers, at samples.
+On the way back the load is a shape on the hand (scene.attached), and its inertia counts. Limits are the maker's,
+capsules of the links the package's; hand, scene and load are ours. The clearance is proven between nodes, and seen a
+second way: distances of shapes as numbers, at samples.
 Run:    python problems/panda_shelf.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 
@@ -32,6 +33,7 @@ class Config:
     stand: tuple = (0.3, 0.3, 0.4)  # edges [m]
     grip: tuple = (0.115, 0.03)  # the load's centre ahead of the flange and below it [m]
     jerk: float = 0.1  # share of the limit
+    rate: float = 0.05  # of torques, share of the limit: the load is not to swing
     clearance: float = 0.01  # [m]
     nodes: int = 30
     over: float = 1e-3  # of a limit, anywhere
@@ -77,7 +79,7 @@ def configurations(cfg, robot, scenes):
     for p, angle, scene in ((cfg.there, 0.0, scenes[0]), (cfg.goal, np.arctan2(*cfg.goal[1::-1]), scenes[1])):
         R = towards(angle, 0.0)
         flange = np.array(p) - cfg.grip[0] * R[:, 2] + cfg.grip[1] * R[:, 0]
-        near = np.array(cfg.home) + [angle, 0, 0, 0, 0, 0, 0]
+        near = (cfg.home[0] + angle, *cfg.home[1:])
         out.append(od.inverse_kinematics(
             robot, TOOL, p=flange, R=R, q_start=near, starts=20, scene=scene, clearance=cfg.clearance + 1e-3
         ))  # fmt: skip
@@ -86,19 +88,19 @@ def configurations(cfg, robot, scenes):
 
 def apart(robot, scene, q):
     """Least distance [m], less margins, of all pairs at configurations (K, n): by numbers, not by the program's way."""
-    places = {link: od.function(robot, "frame_pose", frame=link) for link in {x.link for x in scene.items} - {None}}
-    least = []
-    for x in q:
-        C = {link: np.array(f(q=x)["C"]) for link, f in places.items()}
-        where = {x.name: x.matrix if x.link is None else C[x.link] @ x.matrix for x in scene.items}
-        found = (od.scene.separation(scene[a].shape, where[a], scene[b].shape, where[b])[0] for a, b in scene.pairs)
-        least.append(min(d - m for d, m in zip(found, scene.margins, strict=True)))
-    return min(least)
+    where = {}
+    for item in scene.items:
+        where[item.name] = item.matrix
+        if item.link is not None:
+            f = od.function(robot, "frame_pose", frame=item.link)
+            where[item.name] = np.array([np.array(f(q=x)["C"]) for x in q]) @ item.matrix
+    found = (od.scene.separation(scene[a].shape, where[a], scene[b].shape, where[b])[0] for a, b in scene.pairs)
+    return min(np.min(d) - m for d, m in zip(found, scene.margins, strict=True))
 
 
-def fetch(cfg, what, robot, scene, ends):
+def fetch(cfg, robot, scene, ends):
     """(Trajectory, seconds of processor time)."""
-    limits, begun = od.Limits.of(robot).scaled(d2v=cfg.jerk), time.process_time()
+    limits, begun = od.Limits.of(robot).scaled(d2v=cfg.jerk, dtau=cfg.rate), time.process_time()
     motion = od.plan_point_to_point(
         robot, *ends, limits=limits, scene=scene, clearance=cfg.clearance, nodes=cfg.nodes, check="off", progress=False,
     )  # fmt: skip
@@ -110,7 +112,7 @@ def solve(run, cfg):
     pick, put = configurations(cfg, robot, (scene, carried))
     home, below, motions = np.array(cfg.home), 1 + cfg.over, []
     for name, arm, among, ends in (("there", robot, scene, (home, pick)), ("back", loaded, carried, (pick, put))):
-        motion, seconds = fetch(cfg, name, arm, among, ends)
+        motion, seconds = fetch(cfg, arm, among, ends)
         motions.append(motion)
         report, fine = motion.check(), motion.sample(np.linspace(0, motion.duration, cfg.samples))
         proof = motion.clearance(among, cfg.clearance)

@@ -114,13 +114,12 @@ def configurations(cfg, robot):
 
 def apart(robot, scene, q):
     """Least distance [m] of all pairs at configurations (K, n): by numbers, not by the program's way."""
-    places, least = {x.link: od.function(robot, "frame_pose", frame=x.link) for x in scene.items}, []
-    for x in q:
-        C = {link: np.array(f(q=x)["C"]) for link, f in places.items()}
-        where = {x.name: C[x.link] @ x.matrix for x in scene.items}
-        found = (od.scene.separation(scene[a].shape, where[a], scene[b].shape, where[b])[0] for a, b in scene.pairs)
-        least.append(min(found))
-    return min(least)
+    where = {}
+    for item in scene.items:
+        f = od.function(robot, "frame_pose", frame=item.link)
+        where[item.name] = np.array([np.array(f(q=x)["C"]) for x in q]) @ item.matrix
+    found = (od.scene.separation(scene[a].shape, where[a], scene[b].shape, where[b])[0] for a, b in scene.pairs)
+    return min(float(np.min(d)) for d in found)
 
 
 def solve(run, cfg):
@@ -132,7 +131,7 @@ def solve(run, cfg):
         common = {"limits": od.Limits.of(arm).scaled(d2v=cfg.jerk), "continuity": 2, "nodes": cfg.nodes}
         common |= {"ignore": ("dtau",), "check": "off", "progress": False}
         motion = od.plan_point_to_point(arm, *ends, scene=scene, clearance=cfg.clearance, **common)
-        seconds, short = time.process_time() - begun, f"{side}.csv"
+        seconds = time.process_time() - begun
         report, fine = motion.check(), motion.sample(np.linspace(0, motion.duration, cfg.samples))
         proof = motion.clearance(scene, cfg.clearance)
         pair = " - ".join(proof.pair)
@@ -149,7 +148,7 @@ def solve(run, cfg):
         run.facts[name]["without pairs [s]"] = alone.duration
         hit = alone.clearance(scene).met
         run.check(f"{name}: clearance without pairs [m]: there is something to avoid", hit, below=cfg.clearance)
-        motion.save(run.out / short)
+        motion.save(run.out / f"{side}.csv")
         motion.plot(run.out / f"{side}.png", scene=scene)
         motion.animate(run.out / f"{side}.gif", fps=cfg.fps, size=(360, 360), scene=scene)
     flange = {side: od.function(robot, "frame_pose", frame=f"{side}_flange")(q=stops[1]) for side in SIDES}
