@@ -7,6 +7,7 @@ and torque alone. Clearances of ours are certified along the whole motion, those
 samples. First and again are processor seconds of the same plan: functions of a scene are built by its first task.
 """
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -30,29 +31,42 @@ SUMMARY = (
 )  # fmt: skip
 
 
-def run(out, quick=False, progress=None, count=None):
+def run(out, quick=False, progress=None, count=None, seconds=None):
     """Plan all tasks; returns the report as a text.
 
     out: folder for tasks.csv, summary.csv and manifest.json. quick: one task of a kind, few nodes. count: of tasks, by
-    default 100. progress: called with texts.
+    default 100. seconds: after which no further task begins; the tables then tell of those that were done. progress:
+    called with texts.
     """
     out, nodes = Path(out), QUICK_NODES if quick else NODES
     count = (QUICK_COUNT if quick else COUNT) if count is None else count
-    rows = []
-    for task in tasks(count, CLEARANCE):
+    rows, begun, wanted = [], time.monotonic(), count
+    for task in tasks(wanted, CLEARANCE):
+        if seconds is not None and time.monotonic() - begun > seconds:
+            count = task.number
+            break
         for name, planner in PLANNERS.items():
             if not installed(name):
                 continue
             rows.append({"task": task.number, "kind": task.kind, "planner": name, **planner(task, nodes)})
             if progress is not None:
-                progress(f"task {task.number + 1} of {count}, {task.kind}, {name}: {_cell(rows[-1]['duration [s]'])} s")
+                progress(
+                    f"task {task.number + 1} of {wanted}, {task.kind}, {name}: {_cell(rows[-1]['duration [s]'])} s"
+                )
     found = summary(rows)
     out.mkdir(parents=True, exist_ok=True)
     cells = [SUMMARY, *([_cell(row[k]) for k in SUMMARY] for row in found)]
     write_csv(out / "tasks.csv", [FIELDS, *([_cell(row[k]) for k in FIELDS] for row in rows)])
     write_csv(out / "summary.csv", cells)
     command = ["oc-dyn", "study", "scene", *(["--quick"] if quick else []), "--out", out]
-    facts = {"nodes": nodes, "tasks": count, "kinds": list(KINDS), "clearance [m]": CLEARANCE}
+    facts = {
+        "nodes": nodes,
+        "tasks": count,
+        "tasks asked for": wanted,
+        "stopped after [s]": seconds,
+        "kinds": list(KINDS),
+        "clearance [m]": CLEARANCE,
+    }
     write_json(out / "manifest.json", manifest(command, **facts, summary=found, peers=versions()))
     text = f"{count} tasks, {CLEARANCE:g} m of clearance asked; durations and times are medians of what was solved:"
     missing = [name for name in PLANNERS if not installed(name)]

@@ -22,7 +22,8 @@ _STEP = 8  # points of a way that are left out between those that the spline goe
 
 
 def ours(task, nodes, sampled=True):
-    """Row of od.plan_point_to_point: the clearance is certified. sampled: whether searches begin from OMPL's ways."""
+    """Row of od.plan_point_to_point: the clearance is certified. sampled: whether searches begin from OMPL's ways;
+    without, it is planned once."""
     around = task.around
 
     def work():
@@ -34,7 +35,7 @@ def ours(task, nodes, sampled=True):
     with _sampling(sampled):
         try:
             motion, first = _timed(work)
-            again = _timed(work)[1]
+            again = _timed(work)[1] if sampled else np.nan
         except (SolveError, LimitError) as error:
             return _failed(str(error))
     proof = motion.clearance(around.scene, around.clearance)
