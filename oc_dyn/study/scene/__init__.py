@@ -59,14 +59,8 @@ def run(out, quick=False, progress=None, count=None, seconds=None):
     write_csv(out / "tasks.csv", [FIELDS, *([_cell(row[k]) for k in FIELDS] for row in rows)])
     write_csv(out / "summary.csv", cells)
     command = ["oc-dyn", "study", "scene", *(["--quick"] if quick else []), "--out", out]
-    facts = {
-        "nodes": nodes,
-        "tasks": count,
-        "tasks asked for": wanted,
-        "stopped after [s]": seconds,
-        "kinds": list(KINDS),
-        "clearance [m]": CLEARANCE,
-    }
+    facts = {"nodes": nodes, "tasks": count, "tasks asked for": wanted, "stopped after [s]": seconds}
+    facts |= {"kinds": list(KINDS), "clearance [m]": CLEARANCE}
     write_json(out / "manifest.json", manifest(command, **facts, summary=found, peers=versions()))
     text = f"{count} tasks, {CLEARANCE:g} m of clearance asked; durations and times are medians of what was solved:"
     missing = [name for name in PLANNERS if not installed(name)]
