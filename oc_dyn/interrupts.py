@@ -33,6 +33,7 @@ TIME_LIMIT = "time_limit"  # status of what a limit of time has stopped
 LONGEST = 2e6  # [s] that command() waits, 23 days: an operating system counts milliseconds in 32 bits
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
 _end: ContextVar[float] = ContextVar("end", default=math.inf)  # time.monotonic() at which all must be done
+_building: ContextVar[bool] = ContextVar("building", default=False)  # whether the deadline stops it
 _run: ContextVar[SolverRun | None] = ContextVar("run", default=None)  # of the solver that runs now
 _commands: ContextVar[_Commands | None] = ContextVar("commands", default=None)  # [processes] that an interrupt ends
 
@@ -45,8 +46,9 @@ def deadline(seconds: float | None = None) -> Iterator[None]:
     """Within it, solvers stop after so many seconds, and what called them raises SolveError of status "time_limit".
 
     seconds: positive, or None for no limit. Of deadlines within each other the earliest counts. A solver stops at its
-    next iteration; work in Python between solvers, such as building a problem, counts but is not stopped. Raises
-    ShapeError for what is no positive number.
+    next iteration; Problem.solve that raises stops while it builds the program, too, and its error has no solution
+    then. Other work in Python between solvers counts but is not stopped. Raises ShapeError for what is no positive
+    number.
     """
     end = math.inf
     if seconds is not None:
@@ -70,6 +72,22 @@ def check_deadline(what: str, **last: Any) -> None:
     """Raise SolveError of status "time_limit" once the deadline has passed. last: its solution or trajectory so far."""
     if expired():
         raise SolveError(f"{what}: stopped by the limit of time", TIME_LIMIT, **last)
+
+
+@contextmanager
+def building(stops: bool = True) -> Iterator[None]:
+    """Within it, check_building() raises once the deadline has passed: whoever calls can do without what is built."""
+    token = _building.set(stops)
+    try:
+        yield
+    finally:
+        _building.reset(token)
+
+
+def check_building() -> None:
+    """Raise SolveError of status "time_limit" once the deadline has passed, within building()."""
+    if _building.get():
+        check_deadline("building the program")
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------

@@ -30,6 +30,17 @@ def test_example_of_certificate_runs():
     assert 0.02 <= clearance.certified <= clearance.met <= clearance.certified + 1.01e-5
 
 
+@pytest.mark.slow
+def test_examples_of_obstacles_run():
+    text, names = (DOCS / "obstacles.md").read_text(encoding="utf-8"), {"__name__": "docs"}
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        line = text[: text.index(block)].count("\n")
+        exec(compile("\n" * line + block, "obstacles.md", "exec"), names)
+    assert names["command"][0] > 0.5
+
+
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):

@@ -16,6 +16,7 @@ import pytest
 import oc_dyn as od
 from oc_dyn import cli, interrupts
 from oc_dyn.files import together
+from oc_dyn.optimal_control import stage_kinds
 from oc_dyn.planning import point_to_point
 from oc_dyn.study.interrupts import ENDLESS, interrupted, problem
 
@@ -145,6 +146,70 @@ def test_a_callback_of_the_user_is_called_and_the_limit_holds():
         assert ocp.solve(solver_options=options, time_limit=0.1, raises=False).status == "time_limit"
     assert first.calls > 1
     assert second.calls > 1
+
+
+@pytest.fixture
+def passing(monkeypatch):
+    """passing(n): from the n-th question on the deadline has passed; the list that it gives has an entry for each."""
+
+    def passes(at):
+        asked = []
+        monkeypatch.setattr(interrupts, "expired", lambda: asked.append(len(asked)) or len(asked) > at)
+        return asked
+
+    return passes
+
+
+def _kinds(monkeypatch):
+    """Names of the kinds of stages that are begun."""
+    begun, kind = [], stage_kinds.kind
+
+    def counted(name, *rest, **options):
+        begun.append(name)
+        return kind(name, *rest, **options)
+
+    monkeypatch.setattr(stage_kinds, "kind", counted)
+    return begun
+
+
+def test_a_deadline_stops_what_is_built_before_the_solver(monkeypatch):
+    begun = _kinds(monkeypatch)
+    ocp = problem(nodes=20, n=2)
+    with od.deadline(1e-9), pytest.raises(od.SolveError, match="building the program") as stopped:
+        ocp.solve()
+    assert stopped.value.status == "time_limit"
+    assert stopped.value.solution is None
+    assert begun == []
+    assert ocp.solve().success  # nothing half built is left
+    assert len(begun) > 1
+
+
+def test_a_deadline_stops_between_the_parts_of_a_program(monkeypatch, passing):
+    expired = interrupts.expired
+    ocp, told = problem(nodes=20, n=2), []
+    for at in range(100):
+        passing(at)
+        try:
+            ocp.solve()
+            break
+        except od.SolveError as error:
+            told.append(str(error))
+            if "building" not in told[-1]:
+                break
+    assert len(told) > 5
+    monkeypatch.setattr(interrupts, "expired", expired)
+    whole = problem(nodes=20, n=2).solve()
+    found = ocp.solve()
+    assert found.objective == whole.objective
+    assert found.iterations == whole.iterations
+
+
+def test_a_solve_that_does_not_raise_gives_the_guess():
+    ocp = problem(nodes=20, n=2)
+    with od.deadline(1e-9):
+        found = ocp.solve(raises=False, check="off")
+    assert found.status == "time_limit"
+    assert np.isfinite(found.unknowns).all()
 
 
 def test_time_limit_of_planners():

@@ -28,7 +28,7 @@ from ..codegen import compile
 from ..errors import CheckWarning, LimitError, OrderError, ShapeError, SolveError, UnknownName
 from ..friction import counts
 from ..function import function
-from ..interrupts import deadline
+from ..interrupts import building, deadline
 from ..kinematics.contact import contact_points
 from ..model.joints import GROUPS
 from ..model.robot import Robot, check_robot
@@ -521,7 +521,8 @@ class Problem:
         every motion by themselves.
         check: what happens if Solution.check() finds an error above 1e-3 of a scale, such as a limit that is broken
         between the nodes: "warn" (a CheckWarning), "raise" (SolveError, with the solution in it) or "off".
-        time_limit [s]: of the solver, which it stops at the next iteration, with the status "time_limit".
+        time_limit [s]: of the solver, which it stops at the next iteration, with the status "time_limit"; od.deadline
+        counts what is built before, too, and stops that where `raises`, with an error that has no solution.
         starts: from the guess, and from so many less one random ones about it, the same for the same seed: smooth in
         time, within bounds or as large as scales. The best solution is returned; its local_optima are the (objective,
         status, iterations) of all of them in order. executor: where they run, see oc_dyn.executors.
@@ -543,7 +544,9 @@ class Problem:
         how |= {"solver_options": solver_options, "compiled": compiled, "time_limit": time_limit}
         starts, seed = count("solve: starts", starts, 1, 10**6), count("solve: seed", seed)
         if raises:
-            self._refuse_infeasible(self.transcribed(method, compiled), {} if parameters is None else parameters)
+            with building():
+                made = self.transcribed(method, compiled)
+            self._refuse_infeasible(made, {} if parameters is None else parameters)
 
         def first(problem, how):
             if starts > 1:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import CheckWarning, OrderError, ShapeError, SolveError
-from ..interrupts import TIME_LIMIT, deadline, expired
+from ..interrupts import TIME_LIMIT, building, deadline, expired
 from ..numbers import shortened
 from ..validation import count, number
 from .integrators import chosen_method, order_of_cost
@@ -208,6 +208,8 @@ class _Run:
             return solution
         initial = self.how["initial"] if self.failures else self.begin
         how = {**self.how, "method": self.method, "initial": initial}
+        with building(stops=bool(self.good)):  # there is a solution without it
+            self.problem.transcribed(self.method, how["compiled"])
         return Solution(self.problem, *self.problem._found(**how))
 
     def _assessed(self, solution):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..derivatives import registered
+from ..interrupts import check_building
 from .packing import nodes_of
 
 _MOST = 16  # Functions whose derivatives are kept, for the next stage that calls them
@@ -151,6 +152,7 @@ def unrolled(f):
     ys = given[len(symbols) :]
     calls = []
     for node, w, y in zip(nodes, found, ys, strict=False):
+        check_building()
         g = node.which_function()
         calls.append(Call(g.name(), _columns(g), w, y))
     return Unrolled(given[: len(symbols)], calls, found[len(calls) :])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from ..interrupts import check_building
 from ..lie.merged import merged
 
 SMALL = 500  # instructions of a stage up to which every way is tried with what is in it twice merged, which takes long
@@ -46,20 +47,26 @@ def derivatives(stage, lam):
     chains = [chain] if chain else []
     others = not chain or size <= LARGE or chain.instructions < size / 2  # are worth a try
     jacobians, residual_jacobians, hessians = [], [], []
+    check_building()
     for way in chains:
         outputs, own = way.stage.outputs, way.stage.inputs
         J, R, H = way.jacobians(ca.vertcat(*outputs[:2])), way.jacobians(outputs[3]), []
+        check_building()
         H.append(way.hessian(_lagrangian(*outputs, lam), lam))
         found = ca.Function("way", [*own, *lam], [*J, *R, *H]).call(multiplied, True, False)
         for ways, new in ((jacobians, found[:2]), (residual_jacobians, found[2:4]), (hessians, found[4:])):
             ways += new
+    check_building()
     if others or size <= HUGE:
         jacobians += _both_modes(out, z)
         residual_jacobians += _both_modes(residuals, z)
+    check_building()
     if others:
         hessians += _hessians(_lagrangian(following, rows, cost, residuals, lam), z, small)
+    check_building()
     R = _fewest(residual_jacobians)
     approximate = ca.triu(lam[0] * (R.T @ R)) + _fewest(_hessians(lam[0] * cost, z, small))
+    check_building()
     return Derivatives(
         following,
         rows,
@@ -87,6 +94,7 @@ def _least(ways, known, small):
     else:
         counts = [_count(y, known) for y in ways]
         near = [y for y, n in zip(ways, counts, strict=True) if n <= NEAR * min(counts)]
+    check_building()
     near = [merged([y])[0] for y in near]
     return min(near, key=lambda y: _count(y, known)) if len(near) > 1 else near[0]
 
@@ -129,6 +137,7 @@ class _Chain:
         self.J = [c.derivative(w) for c, w in zip(stage.calls, self.w, strict=True)]
         self.dw, self.dy = [], []
         for k, c in enumerate(stage.calls):
+            check_building()
             self.dw.append(self._total_derivative(c.w, k))
             self.dy.append(ca.sparsify(self.J[k] @ self.dw[k]))
 

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..errors import ShapeError, UnknownName
+from ..interrupts import check_building
 from .registered_calls import unrolled
 from .stage_derivatives import Derivatives, derivatives
 
 _INPUTS = ["z", "p", "s"]
 _MULTIPLIERS = ["lam_cost", "lam_next", "lam_rows"]
+_MOST = 4  # stages whose derivatives are kept, for the next one that is the same, as phases with equal contacts have
+_made: dict[tuple, tuple] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +76,14 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         if y.shape[1] != 1 or (what == "cost" and y.shape[0] != 1):
             raise ShapeError(f"stage {name}: {what} has shape {y.shape}, expected {shape}")
     following, rows, cost, residuals = (ca.densify(y) for y in (following, rows, cost, residuals))
+    check_building()
     parts = unrolled(ca.Function(name, [z, p, s], [following, rows, cost, residuals]))
     sizes = (1, following.numel(), rows.numel())
     if parts is None:  # it calls something that has no scalar form
         lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
         made = _by_graph(following, rows, cost, residuals, z, lam)
     else:
-        z, p, s = parts.inputs
-        lam = [ca.SX.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
-        made = derivatives(parts, lam)
+        (z, p, s), lam, made = _derivatives(parts, sizes)
 
     def function(what, outputs, names, multipliers=()):
         input_names = _INPUTS + (_MULTIPLIERS if multipliers else [])
@@ -99,6 +101,21 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
         function("hessian", [made.hessian], ["H"], lam),
         function("gauss_newton", [made.gauss_newton], ["H"], lam),
     )
+
+
+def _derivatives(parts, sizes):
+    """(inputs, multipliers, Derivatives) of an Unrolled stage, those of an equal one where that was among the last."""
+    ys, ws = [c.y for c in parts.calls], [c.w for c in parts.calls]
+    flat = ca.Function("stage", [*parts.inputs, *ys], [*parts.outputs, *ws])
+    # complete: all instructions and sizes of what is between calls, and the calls, which are kept with it
+    key = (flat.serialize(), *(id(c.of) for c in parts.calls))
+    found = _made.get(key)
+    if found is None:
+        lam = [ca.SX.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
+        found = _made[key] = parts.inputs, lam, derivatives(parts, lam), parts.calls
+        for old in list(_made)[:-_MOST]:
+            _made.pop(old, None)
+    return found[:3]
 
 
 def _by_graph(following, rows, cost, residuals, z, lam):

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import ShapeError, UnknownName
+from ..interrupts import check_building
 from ..numbers import as_floats, shortened
 from ..validation import numbers
 from . import bernstein, inside
@@ -54,11 +55,13 @@ class Transcribed(StageKinds):
         for phase in self.phases:
             self._add_phase(phase)
         self._add_end(self.phases[-1])
+        check_building()
         self.assembly = assemble(self.groups, n_p=self.n_p, n_s=self.n_s)
 
     # -- stages ---------------------------------------------------------------------------------------------
 
     def _add_phase(self, phase):
+        check_building()
         last = phase is self.phases[-1]
         # complete: of its mesh a stage reads whether intervals are as long as each other, where points count
         merged = bool(phase.sums) and inside.equal_lengths(self.description, phase)
@@ -70,6 +73,7 @@ class Transcribed(StageKinds):
         for closing, count in counts.items():
             extras = parts.closing_extras if closing else parts.extras
             if count:
+                check_building()
                 key = ("stage", phase.number, closing, tied, merged)
                 of, blocks = self.kept(key, lambda c=closing: self.stage(phase, parts, c, tied))
                 keep = self._keep(blocks, count, len(self.row_blocks) == 0, last and (closing or not ends))
@@ -151,6 +155,7 @@ class Transcribed(StageKinds):
         return {name: chain for chain in self.description.bernstein for name in chain.names}
 
     def _add_end(self, phase):
+        check_building()
         tied = tuple(chain[1][1] for chain in self.pattern)
         of, blocks = self.kept(("end", tied), lambda: self.end(phase, tied))
         self.groups.append(Group(of, 1, self._keep(blocks, 1, False, False)))

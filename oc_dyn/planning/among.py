@@ -8,6 +8,7 @@ and asked for a little more where it is not.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -45,19 +46,20 @@ def plan_among(task, settings, solver, initial):
     around, bare, errors = task.around, replace(task, around=None), []
     rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
-    if initial is not None:
+    known = None if initial is None else _known(around, initial)
+    if known is not None:
         try:
-            known, waits = _known(around, initial), torque_can_wait(task, settings, initial)
-            return _search(task, settings, solver, initial, waits, known)
+            return _search(task, settings, solver, initial, torque_can_wait(task, settings, initial), known)
         except SolveError as error:
             _stop(error)
             errors.append(error)
-    motion, checked = plan(bare, settings, solver, None)
+    motion, checked = plan(bare, settings, solver, initial if known is None else None)
     seen = along(around, motion)
     if not seen.short.any():
         return motion, checked, seen
     kinematic = torque_can_wait(bare, settings, motion)
-    for start in _starts(task, settings, motion, kinematic):
+    given = [] if initial is None or known is not None else [initial]
+    for start in chain(given, _starts(task, settings, motion, kinematic)):
         try:
             return _search(task, settings, solver, start, kinematic, None)
         except SolveError as error:

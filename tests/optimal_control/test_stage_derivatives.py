@@ -252,3 +252,21 @@ def test_joints_of_any_kind_by_the_graph(monkeypatch):
     for one, other in zip(here, made(), strict=True):
         for name in FUNCTIONS:
             assert_same(getattr(one, name), getattr(other, name))
+
+
+def test_equal_stages_are_derived_once(monkeypatch):
+    derived, derivatives = [], stages.derivatives
+    monkeypatch.setattr(stages, "derivatives", lambda *given: derived.append(1) or derivatives(*given))
+    monkeypatch.setattr(stages, "_made", {})
+
+    def made(name, factor):
+        return stages.kind(name, 2, 1, lambda x, u, p, s: {"next": x + factor * ca.sin(u) * x, "cost": ca.sumsqr(u)})
+
+    at = [[1, 2, 3], [], [], 1, [1, 1]]
+    first, equal, other = made("first", 1.0), made("equal", 1.0), made("other", 1.0 + 1e-15)
+    assert len(derived) == 2  # constants count in full
+    assert (equal.hessian.name(), other.hessian.name()) == ("equal_hessian", "other_hessian")
+    assert str(first.hessian(*at, [])) == str(equal.hessian(*at, []))
+    for k in range(2 * stages._MOST):
+        made("more", 2.0 + k)
+    assert len(stages._made) == stages._MOST
