@@ -150,7 +150,7 @@ _IMPOSSIBLE = [  # settings, and what the refusal names
     ("panda_pick_and_place", "pick=(0.55, -0.05, 0.25)", "inside the ball"),
     ("panda_shelf", "load=(-0.03, 0.22, 1.0)", "Cylinder: radius is -0.03, expected a finite length"),
     ("two_arms_handover", "pick=(1.5, -0.1, 0.25)", "'left_flange' cannot get there"),
-    ("moving_obstacle_mpc", "links=()", "the scene has no pair of shapes to keep apart"),
+    ("moving_obstacle_mpc", "links=('a', 'b', 'c', 'd')", "the scene has no pair of shapes to keep apart"),
 ]
 
 
