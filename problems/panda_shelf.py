@@ -29,7 +29,7 @@ class Config:
     home: tuple = (0.0, -np.pi / 4, 0.0, -3 * np.pi / 4, 0.0, np.pi / 2, np.pi / 4)  # [rad]
     load: tuple = (0.03, 0.22, 1.0)  # a cylinder: radius, length [m], mass [kg]
     there: tuple = (0.56, 0.1, 0.635)  # its centre, 15 mm above the middle board, on pins that are not modelled [m]
-    goal: tuple = (0.1, 0.6, 0.525)  # where it is put down, as far above a stand
+    goal: tuple = (0.1, -0.6, 0.525)  # where it is put down, as far above a stand
     stand: tuple = (0.3, 0.3, 0.4)  # edges [m]
     grip: tuple = (0.115, 0.03)  # the load's centre ahead of the flange and below it [m]
     jerk: float = 0.1  # share of the limit
