@@ -68,8 +68,12 @@ def plan_among(task, settings, solver, initial):
         try:
             return _search(task, settings, solver, start, kinematic, None)
         except SolveError as error:
-            _stop(error)
             errors.append(error)
+            if error.status in (None, TIME_LIMIT):
+                break
+    last = errors[-1]
+    if last.status is None:
+        raise last
     raise _failed(around, seen, errors)
 
 
@@ -227,9 +231,12 @@ def _failed(around, seen, errors):
     """SolveError that names the pairs that block, where no search has found a motion."""
     last = errors[-1]
     motion = last.trajectory
-    if motion is not None:
+    if motion is not None and last.status != TIME_LIMIT:
         again = along(around, motion)
         seen = again if again.short.any() else seen
     how = "" if installed() else '; pip install "oc-dyn[sampling]" lets searches begin from sampled ways'
-    text = f"no motion was found that keeps the clearance: {blocked(around, seen)}{how}; the last search: {last}"
+    if last.status == TIME_LIMIT:
+        how = "; the limit of time has passed, give more"
+    said = "no motion was found that keeps the clearance; in the way of the last one"
+    text = f"{said}: {blocked(around, seen)}{how}; the last search: {last}"
     return SolveError(text, last.status, last.violations, motion)

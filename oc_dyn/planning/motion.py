@@ -5,6 +5,7 @@ from math import factorial
 import numpy as np
 
 from ..errors import SolveError
+from ..interrupts import TIME_LIMIT
 from ..optimal_control.polynomials import lobatto
 from .report import Violation, quantities
 from .trajectory import Trajectory, joint_units
@@ -122,9 +123,18 @@ def failure(problem, values, status, iterations):
         friction=task.friction,
     )
     found = _violations(motion)
-    lines = "".join(f"\n  - {v}" for v in found[:8]) or "\n  none above 0.1 %: more iterations may help"
+    lines = "".join(f"\n  - {v}" for v in found[:8]) or f"\n  {_none(problem, status)}"
     message = f"{message}; largest violations of the last iterate (T = {T:.4g} s):{lines}"
     return SolveError(message, status, found, motion)
+
+
+def _none(problem, status):
+    """Text where the last iterate exceeds no limit."""
+    if status == TIME_LIMIT:
+        return "none above 0.1 %: there was no time for more iterations"
+    if problem.kind.near is not None:
+        return "none above 0.1 %: it is the shapes that are in the way"
+    return "none above 0.1 %: more iterations may help"
 
 
 def _violations(motion):

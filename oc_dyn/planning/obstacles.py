@@ -121,8 +121,8 @@ def obstacles_of(what: str, robot: Robot, scene: Any, clearance: Any, timed: boo
     if scene.timed and not timed:
         names = ", ".join(terminal(x.name) for x in scene.items if not x.fixed)
         raise ShapeError(
-            f"{what}: poses of {names} depend on the time, which a configuration has none of; give them by "
-            "scene.released(name, pose)"
+            f"{what}: poses of {names} depend on the time, but obstacles stand still here; give them by "
+            "scene.released(name, pose); motion.check(scene=...) looks at a motion among obstacles that move"
         )
     scene.check_names(robot)
     function(robot, "distances", scene=scene)  # raises for links that there are not
@@ -143,8 +143,8 @@ def reduced(scene: Scene, kept: Any) -> Scene:
 @dataclass(frozen=True)
 class Along:
     """What a whole motion keeps. missing (P,) [m]: by how much each pair is nearer than wanted somewhere, at `time`
-    (P,), as proven; below 0 where it is not. proof: the Clearance, None where there is none. allowed (P,) [m]: that pairs
-    may come nearer, as they just touch at an end."""
+    (P,), as proven; below 0 where it is not. proof: the Clearance, None where there is none. allowed (P,) [m]: that
+    pairs may come nearer, as they just touch at an end."""
 
     missing: Array
     time: Array

@@ -77,6 +77,7 @@ def plan_along_path(
         short_way: continuous joints go the short way round from way point to way point; see plan_point_to_point.
         scene: od.Scene whose pairs of shapes are to keep `clearance` [m] besides their margins. A path that does not is
             refused with pair and place, as it is fixed; of one that does it is proven: info["clearance"] tells how far.
+            Obstacles stand still; motion.check(scene=...) looks at the motion among those that move.
     Returns:
         PathMotion: sample(dt), check(), save(path), plot(path), animate(path), law, curve. Between nodes the motion is
         checked and, where a limit is exceeded by more than 0.095 %, tightened there and solved again.

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from obstacles import TIP, at, ball, point_robot
+from obstacles import TIP, at, ball, line, point_robot
 
 import oc_dyn as od
 from oc_dyn import shapes
@@ -75,3 +75,40 @@ def test_a_start_that_touches(goal, under):
 def test_deeper_is_refused():
     with pytest.raises(od.LimitError, match="overlap by 2e-06 m"):
         planned(ball(), [-0.4 + 2e-6, 0.0], [1, 0.05])
+
+
+def moving():
+    scene = od.Scene().attach("tip", "point", shapes.Sphere(TIP))
+    return scene.add("cart", shapes.Sphere(0.1), line((0, 1, 0), (0.1, 0, 0)))
+
+
+def test_what_moves_is_refused_with_what_to_do():
+    for plan in (
+        lambda: planned(moving(), [-1, 0], [1, 0]),
+        lambda: od.plan_along_path(point_robot(), [[-1, 0], [0, 0.1], [1, 0]], scene=moving()),
+    ):
+        with pytest.raises(od.ShapeError, match=r"poses of cart depend on the time.* stand still.* motion\.check"):
+            plan()
+
+
+def test_distances_that_look_alike_are_told_apart():
+    around = obstacles_of("here", point_robot(), ball(), 0.2)
+    assert around.pair(0, 0.2 - 3e-6) == "'tip' and 'disc' are 0.2 m apart, 0.2 m wanted, 3e-06 m too little"
+    assert around.pair(0, 0.1) == "'tip' and 'disc' are 0.1 m apart, 0.2 m wanted"
+
+
+@pytest.mark.slow
+def test_a_limit_of_time_names_what_is_in_the_way():
+    wall = od.Scene().attach("tip", "point", shapes.Sphere(TIP)).add("wall", shapes.Box(0.2, 6.0, 1.0))
+    with pytest.raises(od.SolveError, match="'tip' and 'wall' .*the limit of time has passed") as failed:
+        planned(wall, [-1, 0.05], [1, 0], time_limit=5.0)
+    assert failed.value.status == "time_limit"
+    assert "may help" not in str(failed.value)
+
+
+@pytest.mark.slow
+def test_a_way_that_is_blocked_says_by_what():
+    wall = od.Scene().attach("tip", "point", shapes.Sphere(TIP)).add("wall", shapes.Box(0.2, 6.0, 1.0))
+    with pytest.raises(od.SolveError, match="'tip' and 'wall'") as failed:
+        planned(wall, [-1, 0.05], [1, 0], solver_options={"max_iter": 40})
+    assert "may help" not in str(failed.value)
