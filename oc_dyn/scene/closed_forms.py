@@ -12,6 +12,8 @@ from .support import curvature, farthest
 
 TINY = 1e-12  # [m] of a distance of centres: nearer ones have no direction of their own
 NEAR = 1e-6  # [m], and of sines: what second derivatives take for the least distance, and for parallel
+PARALLEL = 1e-13  # sine of axes from which nearest points are where they cross: a smaller one is rounding
+SLANTED = 1e-9  # sine of axes from which their product is a direction
 _ROUND = (Sphere, Capsule)
 
 
@@ -56,14 +58,15 @@ def _plane(a, b):
 def _round(a, b):
     h, k = _half(a), _half(b)
     u, w, r = a.axis, b.axis, quick(b.c - a.c)
+    across = quick(ca.cross(u, w)) if h else None
     s = t = None  # from the centres along the axes
     if h:
-        s, t = _parameters(h, k, dot(u, w), dot(u, r), dot(w, r))
+        s, t = _parameters(h, k, u, w, r, across)
     elif k:
         t = _clamped(-dot(w, r), k)
     xa = quick(a.c + s * u) if h else a.c
     xb = quick(b.c + t * w) if k else b.c
-    n, rho = _direction(quick(xb - xa), u, w)
+    n, rho = _direction(quick(xb - xa), w if k else None, across, TINY * max(1.0, h + k))
     radii = a.shape.radius + b.shape.radius
     pa, pb = quick(xa + a.shape.radius * n), quick(xb - b.shape.radius * n)
     if not k:
@@ -71,10 +74,16 @@ def _round(a, b):
     return Contact(rho - radii, n, pa, pb, xa, lambda: _segments(n, rho, (u, s, h), (w, t, k)))
 
 
-def _parameters(h, k, b, d, e):
-    """(s, t) of the nearest points c_a + s u and c_b + t w, |s| <= h, |t| <= k; b = u.w, d = u.r, e = w.r."""
-    det = ca.fmax(1 - b * b, NEAR * NEAR)
-    s = _clamped((d - b * e) / det, h)
+def _parameters(h, k, u, w, r, across):
+    """(s, t) of the nearest points c_a + s u and c_b + t w, |s| <= h, |t| <= k; across = u x w.
+
+    Products with u x w stay exact for small angles, where those of cosines cancel.
+    """
+    square = dot(across, across)
+    crossed = square > PARALLEL * PARALLEL
+    s = dot(quick(ca.cross(r, w)), across) / ca.if_else(crossed, square, 1)
+    s = _clamped(ca.if_else(crossed, s, 0), h)
+    b, d, e = dot(u, w), dot(u, r), dot(w, r)
     t = _clamped(b * s - e, k)
     return _clamped(b * t + d, h), t
 
@@ -83,14 +92,16 @@ def _clamped(x, h):
     return quick(ca.fmin(ca.fmax(x, -h), h))
 
 
-def _direction(y, u, w):
-    """(n, |y|); where y is too short to have a direction, n is across both axes, or any, and |y| is 0."""
+def _direction(y, w, across, tiny):
+    """(n, |y|); where y is shorter than `tiny` [m] it has no direction: n is across both axes, w alone where there is
+    one or both are parallel, and any without axes; |y| is 0."""
     square = dot(y, y)
-    short = square < TINY * TINY
+    short = square < tiny * tiny
     rho = quick(ca.if_else(short, 0, ca.sqrt(ca.if_else(short, 1, square))))
-    across = ca.cross(u, w)
-    size = ca.sumsqr(across)
-    other = ca.if_else(size > NEAR * NEAR, across / ca.sqrt(ca.fmax(size, NEAR * NEAR)), ca.SX([0, 0, 1]))
+    other = ca.SX([0, 0, 1]) if w is None else tangents(w)[0]
+    if across is not None:
+        size = dot(across, across)
+        other = ca.if_else(size > SLANTED * SLANTED, across / ca.sqrt(ca.fmax(size, SLANTED * SLANTED)), other)
     return quick(ca.if_else(short, other, y / ca.if_else(short, 1, rho))), rho
 
 
@@ -104,7 +115,8 @@ def _segments(n, rho, first, second):
     The limit of general_second where the radius of curvature along a segment is infinite, and 0 at its ends: a, b are
     the tangential axes where the nearest points are within the segments, and 0 at ends,
     n' = E u + o - a* (a . o),   x_a' . a = -(a* . u) - rho/det (a . o)
-    with E = (I - a a^T - b b^T) / rho, or 0 if neither is at an end; a* the dual of a.
+    with E = (I - a a^T - b b^T) / rho, or 0 if neither is at an end; a* the dual of a. Of parallel segments many points
+    are nearest: x_a stays the one it is, as at an end.
     """
     e = tangents(n)
     rho = _at_least(rho)
@@ -119,11 +131,13 @@ def _segments(n, rho, first, second):
             return E[0] * v[0] + E[1] * v[1] + o[0], E[1] * v[0] + E[2] * v[1] + o[1]
 
         return (lambda v, o: v), round_right
-    here = quick(ca.fabs(s) < h)
-    a = [here * dot(x, u) for x in e]
+    a = [dot(x, u) for x in e]
+    across = a[0] * dot(e[1], w) - a[1] * dot(e[0], w)  # the sine between them
+    crossed = quick(ca.fabs(across) > NEAR)
+    here = quick((ca.fabs(s) < h) * ca.if_else(inside, crossed, 1))
+    a = [here * x for x in a]
     both = here * inside
-    across = a[0] * b[1] - a[1] * b[0]  # the sine between them
-    across = ca.if_else(ca.fabs(across) > NEAR, across, ca.if_else(across < 0, -NEAR, NEAR))
+    across = ca.if_else(crossed, across, 1)
     scale = (1 - both) / rho
     E = [scale * (E[0] - a[0] * a[0]), scale * (E[1] - a[0] * a[1]), scale * (E[2] - a[1] * a[1])]
     dual = [ca.if_else(both, b[1] / across, a[0]), ca.if_else(both, -b[0] / across, a[1])]

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..numbers import are_sane, as_floats
 from ..types import Array, Indices, Numbers
+from .segments import segments_apart
 from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shape, Sphere
 
 _LAST = 1e-11  # last smoothing, in sizes of the shapes
@@ -149,18 +150,12 @@ def _unit(x: Array) -> Array:
 
 
 def _segments(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
-    """Spheres and capsules: the nearest points of two segments; Ericson 2005, Real-Time Collision Detection, 5.1.9."""
+    """Spheres and capsules, by the nearest points of two segments."""
     h, k = (x.length / 2 if isinstance(x, Capsule) else 0.0 for x in (a, b))
-    u, w, r = A[:, :3, 2], B[:, :3, 2], B[:, :3, 3] - A[:, :3, 3]
-    cosine, d, e = (np.einsum("ki,ki->k", x, y) for x, y in ((u, w), (u, r), (w, r)))
-    s = np.clip((d - cosine * e) / np.maximum(1 - cosine * cosine, 1e-12), -h, h)
-    t = np.clip(cosine * s - e, -k, k)
-    s = np.clip(cosine * t + d, -h, h)
+    u, w = A[:, :3, 2], B[:, :3, 2]
+    d, n, s, t = segments_apart(B[:, :3, 3] - A[:, :3, 3], u, h, w, k)
     x_a, x_b = A[:, :3, 3] + s[:, None] * u, B[:, :3, 3] + t[:, None] * w
-    y = x_b - x_a
-    far, size = np.linalg.norm(y, axis=1, keepdims=True) > 1e-12, np.linalg.norm(y, axis=1, keepdims=True)
-    n = np.where(far, y / np.where(far, size, 1), _unit(np.cross(u, w)))
-    return size[:, 0] - _ball(a) - _ball(b), n, x_a + _ball(a) * n, x_b - _ball(b) * n
+    return d - _ball(a) - _ball(b), n, x_a + _ball(a) * n, x_b - _ball(b) * n
 
 
 def _starts(problem: _Problem) -> Any:
