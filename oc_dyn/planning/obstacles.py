@@ -17,7 +17,7 @@ from ..text import terminal
 from ..types import Array, Numbers
 from ..validation import number
 from .certificate import certify
-from .clearance import Clearance
+from .clearance import KEPT, Clearance
 from .trajectory import Motion
 
 SPARE = 1e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
@@ -131,8 +131,8 @@ class Along:
 
     @property
     def short(self) -> Any:
-        """(P,) the pairs that are too near."""
-        return self.missing > 0
+        """(P,) the pairs that are too near, by more than a micrometre."""
+        return self.missing > KEPT
 
 
 def told_of(seen: Along) -> dict[str, Any]:

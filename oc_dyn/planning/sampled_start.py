@@ -154,7 +154,7 @@ def _validator(base: Any, info: Any, looked: _Looked) -> Any:
     class Validator(base.MotionValidator):
         """Lines looked at as a whole."""
 
-        def checkMotion(self, a: Any, b: Any, last_valid: Any = None) -> Any:  # noqa: N802, a name of OMPL
+        def checkMotion(self, a: Any, b: Any, last_valid: Any = None) -> Any:
             return looked.motion(a, b)
 
     return Validator(info)

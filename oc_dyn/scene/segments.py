@@ -14,7 +14,7 @@ from .shapes import Capsule, Shape, Sphere
 
 _TINY = 1e-300
 _ROUNDING = 1e-13  # of sines, and of lengths
-_SLANTED = 1e-9  # sine of axes from which their product is a direction
+_SLANTED = 1e-15  # sine of axes from which their product is a direction
 
 
 def is_round(shape: Shape) -> bool:
@@ -58,7 +58,9 @@ def _across(y: Array, u: Array, h: float, v: Array, k: float, tiny: Array) -> Ar
     if h and k:
         cross = np.cross(u, v)
         cross = np.where((_dot(cross, y) < 0)[:, None], -cross, cross)
-        out = np.where((np.linalg.norm(cross, axis=1) > _SLANTED)[:, None], cross, out)
+        size = np.linalg.norm(cross, axis=1, keepdims=True)
+        cross = cross / np.maximum(size, _SLANTED)
+        out = np.where(size > _SLANTED, cross - _dot(axis, cross)[:, None] * axis, out)
     return out / np.linalg.norm(out, axis=1, keepdims=True)
 
 
