@@ -42,7 +42,8 @@ def certify(motion: Any, scene: Scene, clearance: float = 0.0, tolerance: float 
     how much what is certified may stay below what is met; of pairs nearer than `clearance`, or else of the nearest one.
     Of pairs that hit it may be a tenth of their depth, or more where they do for long: that they hit is shown, and
     `certified` is a coarse bound. Where the motion only just keeps the clearance the proof may miss a hundredth of the
-    tolerance; what is short by less than a micrometre is kept. For floating bases coordinates are those of robot.nq, quaternions of any length. Poses that are Functions
+    tolerance; what is short by less than a micrometre is kept.
+    For floating bases coordinates are those of robot.nq, quaternions of any length. Poses that are Functions
     take the time of the motion.
     Raises ModelError without the robot and for transform joints; ShapeError for obstacles at a port, pairs of
     half-spaces, and coordinates that do not fit; UnknownName for links that the robot does not have.
