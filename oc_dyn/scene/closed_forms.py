@@ -6,7 +6,8 @@ import casadi as ca
 
 from ..errors import ShapeError
 from ..lie.quick import dot, quick
-from .contacts import Contact, general_second, plane_second, tangents
+from ..working_axes.rotations import cross
+from .contacts import Contact, across, general_second, plane_second, tangents
 from .shapes import Capsule, HalfSpace, Sphere
 from .support import curvature, farthest
 
@@ -50,15 +51,16 @@ def _plane(a, b):
     n = quick(-(b.R @ ca.sparsify(ca.DM(b.shape.normal))))
     x = farthest(a, n)
     d = dot(n, b.c - x) - b.shape.offset
-    return Contact(d, n, x, quick(x + d * n), x, plane_second(n, curvature(a, n)))
+    return Contact(d, n, x, quick(x + d * n), x, plane_second(n, x, curvature(a, n)))
 
 
 def _round(a, b):
     h, k = _half(a), _half(b)
     u, w, r = a.axis, b.axis, quick(b.c - a.c)
-    s = t = None  # from the centres along the axes
+    s = t = cosine = None  # from the centres along the axes
     if h:
-        s, t = _parameters(h, k, dot(u, w), dot(u, r), dot(w, r))
+        cosine = dot(u, w)
+        s, t = _parameters(h, k, cosine, dot(u, r), dot(w, r))
     elif k:
         t = _clamped(-dot(w, r), k)
     xa = quick(a.c + s * u) if h else a.c
@@ -67,8 +69,10 @@ def _round(a, b):
     radii = a.shape.radius + b.shape.radius
     pa, pb = quick(xa + a.shape.radius * n), quick(xb - b.shape.radius * n)
     if not k:
-        return Contact(rho - radii, n, pa, pb, xa, general_second(n, _at_least(rho), None, None))
-    return Contact(rho - radii, n, pa, pb, xa, lambda: _segments(n, rho, (u, s, h), (w, t, k)))
+        return Contact(rho - radii, n, pa, pb, xa, general_second(n, xa, _at_least(rho), None, None))
+    if not h:
+        return Contact(rho - radii, n, pa, pb, xa, _point_and_segment(n, xa, rho, (w, t, k)))
+    return Contact(rho - radii, n, pa, pb, xa, _segments(n, xa, rho, cosine, (u, s, h), (w, t, k)))
 
 
 def _parameters(h, k, b, d, e):
@@ -98,47 +102,69 @@ def _at_least(rho):
     return quick(ca.fmax(rho, NEAR))
 
 
-def _segments(n, rho, first, second):
-    """`left`, `right` of a Contact of two segments (axis, parameter, half length), about x_a; the first may be a point.
+def _point_and_segment(n, x, rho, segment):
+    """`second` of a Contact about the point x: n' = E u + o, E = (I - b b^T) / rho; b is the axis of the segment where
+    the nearest point is within it, and 0 at its ends."""
+    w, t, k = segment
 
-    The limit of general_second where the radius of curvature along a segment is infinite, and 0 at its ends: a, b are
-    the tangential axes where the nearest points are within the segments, and 0 at ends,
-    n' = E u + o - a* (a . o),   x_a' . a = -(a* . u) - rho/det (a . o)
-    with E = (I - a a^T - b b^T) / rho, or 0 if neither is at an end; a* the dual of a.
+    def second(lam, still):
+        inside, scale = quick(ca.fabs(t) < k), lam / _at_least(rho)
+        b = [inside * dot(e, w) for e in tangents(n)]
+        E = [scale * (1 - b[0] * b[0]), -scale * (b[0] * b[1]), scale * (1 - b[1] * b[1])]
+
+        def right(u, o):
+            return E[0] * u[0] + E[1] * u[1] + lam * o[0], E[1] * u[0] + E[2] * u[1] + lam * o[1]
+
+        return across(n, x, lambda u, o: u, right)
+
+    return second
+
+
+def _segments(n, x, rho, cosine, first, second_one):
+    """`second` of a Contact of two segments (axis, parameter, half length) about x on the first.
+
+    Tangents e2, along a segment whose nearest point is not at its end, if there is one, and e1 = n x e2. Then
+
+        n' = e1 (u1/rho + o1) + e2 (o2 + u2/rho)   both at ends
+        n' = e1 (u1/rho + o1) + e2 o2              the second within
+        n' = e1 (u1/rho + o1),                     x' . e2 = -(u2 + rho o2)                       the first within
+        n' = e1 (o1 + c/s o2),                     x' . e2 = c/s u1 - u2 - rho/s^2 o2     both within
+
+    with cosine c and sine s of the axes; x' is the motion of the nearest point along its segment, and
+    d'' = u_k . n'_l + (e2 . o_k) (x'_l . e2).
     """
-    e = tangents(n)
-    rho = _at_least(rho)
-    (u, s, h), (w, t, k) = first, second
-    inside = quick(ca.fabs(t) < k)
-    b = [inside * dot(x, w) for x in e]
-    E = [1 - b[0] * b[0], -b[0] * b[1], 1 - b[1] * b[1]]
-    if not h:
-        E = [x / rho for x in E]
+    (a, s, h), (b, t, k) = first, second_one
 
-        def round_right(v, o):
-            return E[0] * v[0] + E[1] * v[1] + o[0], E[1] * v[0] + E[2] * v[1] + o[1]
+    def second(lam, still):
+        here, inside = quick(ca.fabs(s) < h), quick(ca.fabs(t) < k)
+        both = here * inside
+        there = inside - both
+        ends = 1 - here - there
+        other = quick(ca.vertcat(ends, 0, ends * (n[0] * n[0] > 0.8)))  # not along n
+        f2 = quick(here * a + there * b + other)
+        f1 = cross(n, f2)
+        f2 = cross(f1, n)
+        lam = lam / ca.fmax(dot(f1, f1), NEAR * NEAR)
+        sine = dot(f1, b)
+        sine = ca.if_else(ca.fabs(sine) > NEAR, sine, ca.if_else(sine < 0, -NEAR, NEAR))
+        inverse = 1 / ca.if_else(both, sine, 1)
+        slope = both * cosine * inverse
+        near = _at_least(rho)
+        curved = lam / near
+        c1, c2 = lam * slope, (1 - both) * curved  # of o2 and u1 in n' . e1
+        c3, c4 = ends * curved - lam * here, lam * (1 - here) - lam * here * near * inverse * inverse
+        turning = quick(c1 * f1 - lam * f2)
+        m1, m2 = (cross(x, f1), cross(x, f2)) if still > 2 else (None, None)
 
-        return (lambda v, o: v), round_right
-    here = quick(ca.fabs(s) < h)
-    a = [here * dot(x, u) for x in e]
-    both = here * inside
-    across = a[0] * b[1] - a[1] * b[0]  # the sine between them
-    across = ca.if_else(ca.fabs(across) > NEAR, across, ca.if_else(across < 0, -NEAR, NEAR))
-    scale = (1 - both) / rho
-    E = [scale * (E[0] - a[0] * a[0]), scale * (E[1] - a[0] * a[1]), scale * (E[2] - a[1] * a[1])]
-    dual = [ca.if_else(both, b[1] / across, a[0]), ca.if_else(both, -b[0] / across, a[1])]
-    stretch = rho * ca.if_else(both, 1 / (across * across), 1)
+        def parts(w, v):
+            if m1 is None:
+                u = v - cross(x, w) if w.nnz() else v
+                u1, u2 = dot(f1, u), dot(f2, u)
+            else:
+                u1, u2 = dot(w, m1) + dot(f1, v), dot(w, m2) + dot(f2, v)
+            o2 = dot(w, f1)
+            return (u1, u2 + here * (o2 - u2)), (c2 * u1 + dot(w, turning), c1 * u1 + c3 * u2 + c4 * o2)
 
-    def left(v, o):
-        return *v, a[0] * o[0] + a[1] * o[1]
+        return parts
 
-    def right(v, o):
-        along = a[0] * o[0] + a[1] * o[1]
-        slide = -(dual[0] * v[0] + dual[1] * v[1]) - stretch * along
-        return (
-            E[0] * v[0] + E[1] * v[1] + o[0] - dual[0] * along,
-            E[1] * v[0] + E[2] * v[1] + o[1] - dual[1] * along,
-            slide,
-        )
-
-    return left, right
+    return second

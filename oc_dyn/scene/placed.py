@@ -1,4 +1,8 @@
-"""Where the shapes of a scene are, as expressions of q: once for all pairs, with the screws of the joints."""
+"""Where the shapes of a scene are, as expressions of q: once for all pairs, with the screws of the joints.
+
+Points and screws are about `origin(model)`, in root axes: a point through which the axes of the first joints go, where
+there is one, so that these have no velocity there.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from .shapes import Shape
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A shape with its pose (R, c) in the root frame, and the body that carries it, 0 for the world."""
+    """A shape with its pose (R, c) in root axes, and the body that carries it, 0 for the world."""
 
     name: str
     shape: Shape
@@ -31,13 +35,13 @@ class Placed:
 
     @property
     def axis(self):
-        """Its z axis in the root frame."""
+        """Its z axis in root axes."""
         return quick(self.R[:, 2])
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Screws of a joint in the root frame, as columns: angular w, and velocity v of the point at the root's origin."""
+    """Screws of a joint in root axes, as columns: angular w, and velocity v of the point at `origin`."""
 
     body: int
     w: object
@@ -49,14 +53,23 @@ class Joint:
         return self.w.shape[1]
 
 
-def placed(model, scene, q, poses=None, t=None):
-    """({name: Placed}, poses of the bodies) of a scene's shapes at q (nq,).
+def origin(model):
+    """(3,) constant in the root frame: the middle of the first body, if its joint leaves that in place; else 0."""
+    for i in model.bodies:
+        if model.parent[i] == 0:
+            q = ca.SX.sym("q", model.robot.nq)
+            p = model.placement(i, model.joint_q(q)[i])[1]
+            return ca.DM(p) if not isinstance(p, ca.SX) or p.is_constant() else ca.DM.zeros(3)
+    return ca.DM.zeros(3)
+
+
+def placed(model, scene, q, poses, t, middle):
+    """({name: Placed}, poses of the bodies) of a scene's shapes at q (nq,), about the point middle (3,), constant.
 
     poses (4, 4 m): homogeneous matrices of scene.moving side by side. t (1, 1): the time [s], if scene.timed.
     Raises UnknownName for a link that the robot does not have.
     """
-    bodies = body_poses(model, q)
-    out = {}
+    bodies, out = body_poses(model, q, middle), {}
     for item in scene.items:
         if item.link is not None:
             i, seen = frame_in_body(model, model.robot.frame(item.link))
@@ -66,7 +79,7 @@ def placed(model, scene, q, poses=None, t=None):
             out[item.name] = Placed(item.name, item.shape, quick(R), quick(c), i)
             continue
         C = _in_world(scene, item, poses, t)
-        out[item.name] = Placed(item.name, item.shape, quick(C[:3, :3]), quick(C[:3, 3]))
+        out[item.name] = Placed(item.name, item.shape, quick(C[:3, :3]), quick(C[:3, 3] - middle))
     return out, bodies
 
 
@@ -96,9 +109,24 @@ def joint_screws(model, q, bodies):
         R, p = bodies[i]
         S = subspaces[i][0]
         w, u = ca.sparsify(S[:3, :]), ca.sparsify(S[3:, :])
+        at = _on_axis(model, i, q, bodies, w) if w.shape[1] == 1 and not u.nnz() else p
         w, u = quick(R @ w), quick(R @ u)
-        out[i] = Joint(i, w, quick(u + cross(quick(p), w)))
+        out[i] = Joint(i, w, _sparse(u + cross(_sparse(at), w)))
     return out
+
+
+def _on_axis(model, i, q, bodies, w):
+    """A point on the axis w, in its body, of joint i: that of the body before, if it is one."""
+    R, r = model.placement(i, model.joint_q(q)[i])
+    axis, above = ca.SX(R @ w), bodies[model.parent[i]][1]
+    if not axis.is_constant() or not ca.SX(r).is_constant():
+        return bodies[i][1]
+    return above if float(ca.norm_inf(ca.cross(ca.DM(axis), ca.DM(r)))) < 1e-15 else bodies[i][1]
+
+
+def _sparse(x):
+    """An expression that is quick, with structural zeros where it is constant."""
+    return quick(ca.SX(ca.sparsify(ca.DM(x)))) if isinstance(x, ca.DM) or x.is_constant() else quick(x)
 
 
 def chain(model, a, b):
