@@ -7,11 +7,12 @@ import casadi as ca
 from ..errors import ShapeError
 from ..lie.quick import dot, quick
 from ..working_axes.rotations import cross
-from .contacts import Contact, across, general_second, plane_second, tangents
+from .contacts import Contact, across, general_second, plane_second, tangents, velocity
 from .shapes import Capsule, HalfSpace, Sphere
 from .support import curvature, farthest
 
 TINY = 1e-12  # [m] of a distance of centres: nearer ones have no direction of their own
+LEAST = 1e-15  # [m] of it as a value, so that it can be differentiated
 NEAR = 1e-6  # [m], and of sines: what second derivatives take for the least distance, and for parallel
 _ROUND = (Sphere, Capsule)
 
@@ -57,28 +58,29 @@ def _plane(a, b):
 def _round(a, b):
     h, k = _half(a), _half(b)
     u, w, r = a.axis, b.axis, quick(b.c - a.c)
-    s = t = cosine = None  # from the centres along the axes
+    s = t = cosine = square = None  # from the centres along the axes
     if h:
         cosine = dot(u, w)
-        s, t = _parameters(h, k, cosine, dot(u, r), dot(w, r))
+        square = quick(ca.fmax(1 - cosine * cosine, NEAR * NEAR))
+        s, t = _parameters(h, k, cosine, square, dot(u, r), dot(w, r))
     elif k:
         t = _clamped(-dot(w, r), k)
     xa = quick(a.c + s * u) if h else a.c
     xb = quick(b.c + t * w) if k else b.c
-    n, rho = _direction(quick(xb - xa), u, w)
+    n, rho, length = _direction(quick(xb - xa), u if h else None, w if k else None, square)
     radii = a.shape.radius + b.shape.radius
     pa, pb = quick(xa + a.shape.radius * n), quick(xb - b.shape.radius * n)
     if not k:
-        return Contact(rho - radii, n, pa, pb, xa, general_second(n, xa, _at_least(rho), None, None))
+        return Contact(rho - radii, n, pa, pb, xa, general_second(n, xa, _at_least(length), None, None))
     if not h:
-        return Contact(rho - radii, n, pa, pb, xa, _point_and_segment(n, xa, rho, (w, t, k)))
-    return Contact(rho - radii, n, pa, pb, xa, _segments(n, xa, rho, cosine, (u, s, h), (w, t, k)))
+        return Contact(rho - radii, n, pa, pb, xa, _point_and_segment(n, xa, length, (w, t, k)))
+    return Contact(rho - radii, n, pa, pb, xa, _segments(n, xa, (rho, length), (cosine, square), (u, s, h), (w, t, k)))
 
 
-def _parameters(h, k, b, d, e):
-    """(s, t) of the nearest points c_a + s u and c_b + t w, |s| <= h, |t| <= k; b = u.w, d = u.r, e = w.r."""
-    det = ca.fmax(1 - b * b, NEAR * NEAR)
-    s = _clamped((d - b * e) / det, h)
+def _parameters(h, k, b, square, d, e):
+    """(s, t) of the nearest points c_a + s u and c_b + t w, |s| <= h, |t| <= k; b = u.w, d = u.r, e = w.r; square of
+    the sine, not 0."""
+    s = _clamped((d - b * e) / square, h)
     t = _clamped(b * s - e, k)
     return _clamped(b * t + d, h), t
 
@@ -87,15 +89,22 @@ def _clamped(x, h):
     return quick(ca.fmin(ca.fmax(x, -h), h))
 
 
-def _direction(y, u, w):
-    """(n, |y|); where y is too short to have a direction, n is across both axes, or any, and |y| is 0."""
-    square = dot(y, y)
-    short = square < TINY * TINY
-    rho = quick(ca.if_else(short, 0, ca.sqrt(ca.if_else(short, 1, square))))
-    across = ca.cross(u, w)
-    size = ca.sumsqr(across)
-    other = ca.if_else(size > NEAR * NEAR, across / ca.sqrt(ca.fmax(size, NEAR * NEAR)), ca.SX([0, 0, 1]))
-    return quick(ca.if_else(short, other, y / ca.if_else(short, 1, rho))), rho
+def _direction(y, u, w, square):
+    """(n, |y|, length by which n was divided); where y is too short to have a direction, n is across the axes u and w,
+    of which there may be none, or any, and its length that of this. square: of the sine of the axes, if there are two.
+    """
+    size = dot(y, y)
+    rho = quick(ca.sqrt(ca.fmax(size, LEAST * LEAST)))
+    if u is not None:
+        across = cross(u, w) + ca.vertcat(0, 0, square <= NEAR * NEAR)
+    elif w is not None:
+        upright = w[2] * w[2] > 0.8
+        across = cross(w, ca.vertcat(upright, 0, 1 - upright))
+    else:
+        across = ca.DM([0, 0, 1])
+    y = quick(y + quick(size < TINY * TINY) * ca.SX(across))
+    length = quick(ca.sqrt(dot(y, y)))
+    return quick(y / length), rho, length
 
 
 def _at_least(rho):
@@ -120,51 +129,52 @@ def _point_and_segment(n, x, rho, segment):
     return second
 
 
-def _segments(n, x, rho, cosine, first, second_one):
-    """`second` of a Contact of two segments (axis, parameter, half length) about x on the first.
+def _segments(n, x, lengths, between, first, other):
+    """`second` of a Contact of two segments (axis, parameter, half length) about x on the first; lengths: rho, also
+    kept from 0; between: cosine of their axes, and square of the sine.
 
     Tangents e2, along a segment whose nearest point is not at its end, if there is one, and e1 = n x e2. Then
 
         n' = e1 (u1/rho + o1) + e2 (o2 + u2/rho)   both at ends
         n' = e1 (u1/rho + o1) + e2 o2              the second within
         n' = e1 (u1/rho + o1),                     x' . e2 = -(u2 + rho o2)                       the first within
-        n' = e1 (o1 + c/s o2),                     x' . e2 = c/s u1 - u2 - rho/s^2 o2     both within
+        n' = e1 (o1 + c/s o2),                     x' . e2 = c/s u1 - u2 - rho/s^2 o2             both within
 
     with cosine c and sine s of the axes; x' is the motion of the nearest point along its segment, and
     d'' = u_k . n'_l + (e2 . o_k) (x'_l . e2).
     """
-    (a, s, h), (b, t, k) = first, second_one
+    (a, s, h), (b, t, k) = first, other
+    (rho, length), (cosine, square) = lengths, between
 
     def second(lam, still):
         here, inside = quick(ca.fabs(s) < h), quick(ca.fabs(t) < k)
         both = here * inside
         there = inside - both
         ends = 1 - here - there
-        other = quick(ca.vertcat(ends, 0, ends * (n[0] * n[0] > 0.8)))  # not along n
-        f2 = quick(here * a + there * b + other)
-        f1 = cross(n, f2)
-        f2 = cross(f1, n)
-        lam = lam / ca.fmax(dot(f1, f1), NEAR * NEAR)
-        sine = dot(f1, b)
-        sine = ca.if_else(ca.fabs(sine) > NEAR, sine, ca.if_else(sine < 0, -NEAR, NEAR))
-        inverse = 1 / ca.if_else(both, sine, 1)
-        slope = both * cosine * inverse
-        near = _at_least(rho)
-        curved = lam / near
-        c1, c2 = lam * slope, (1 - both) * curved  # of o2 and u1 in n' . e1
-        c3, c4 = ends * curved - lam * here, lam * (1 - here) - lam * here * near * inverse * inverse
-        turning = quick(c1 * f1 - lam * f2)
-        m1, m2 = (cross(x, f1), cross(x, f2)) if still > 2 else (None, None)
+        e2 = quick(here * a + there * b + _tangent(n, ends))
+        e1 = cross(n, e2)
+        curved = lam * ca.fmin(1 / length, 1 / NEAR)
+        both_curved, lam_here, inverse = both * curved, lam * here, 1 / square
+        slope = both * lam * cosine * dot(e1, b) * inverse  # of o2 in n' . e1
+        bent = curved - both_curved  # of u1 in n' . e1
+        slid = ends * curved - lam_here  # of u2 and o2 in the second product
+        turned = lam - lam_here * (1 + rho * (1 + both * (inverse - 1)))
+        turning = quick(slope * e1 - lam * e2)
+        at_x = velocity(x, (e1, e2), still)
 
         def parts(w, v):
-            if m1 is None:
-                u = v - cross(x, w) if w.nnz() else v
-                u1, u2 = dot(f1, u), dot(f2, u)
-            else:
-                u1, u2 = dot(w, m1) + dot(f1, v), dot(w, m2) + dot(f2, v)
-            o2 = dot(w, f1)
-            return (u1, u2 + here * (o2 - u2)), (c2 * u1 + dot(w, turning), c1 * u1 + c3 * u2 + c4 * o2)
+            (u1, u2), o2 = at_x(w, v), dot(w, e1)
+            return (u1, u2 + here * (o2 - u2)), (bent * u1 + dot(w, turning), slope * u1 + slid * u2 + turned * o2)
 
         return parts
 
     return second
+
+
+def _tangent(n, scale):
+    """scale times a unit vector across n, the first of `tangents`."""
+    x, y, z = n[0], n[1], n[2]
+    sign = 1 - 2 * (z < 0)
+    along = scale * sign * x
+    a = along / (sign + z)
+    return ca.vertcat(scale - a * x, -(a * y), -along)

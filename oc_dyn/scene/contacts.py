@@ -67,8 +67,15 @@ def general_second(n, x, gap, r_a, r_b):
     None for a corner: 0; for shapes whose radii are finite."""
 
     def corners(lam, still):
-        inverse = lam / gap
-        return across(n, x, lambda u, o: u, lambda u, o: (inverse * u[0] + lam * o[0], inverse * u[1] + lam * o[1]))
+        (e1, e2), inverse = tangents(n), lam / gap
+        t1, t2 = quick(lam * e1), quick(lam * e2)
+        at_x = velocity(x, (e1, e2), still)
+
+        def both(w, v):
+            u = at_x(w, v)
+            return u, (inverse * u[0] + dot(t2, w), inverse * u[1] - dot(t1, w))
+
+        return both
 
     def second(lam, still):
         e = tangents(n)
@@ -105,13 +112,27 @@ def plane_second(n, x, r_a):
     return second
 
 
+def velocity(x, directions, still):
+    """Function (w, v) -> components along directions of the velocity of the point x: by their moments where enough of
+    the twists, `still`, have v = 0."""
+    if still > 2:
+        moments = [cross(x, e) for e in directions]
+        return lambda w, v: tuple(dot(w, m) + dot(e, v) for m, e in zip(moments, directions, strict=True))
+
+    def by_point(w, v):
+        u = v - cross(x, w) if w.nnz() else v
+        return tuple(dot(e, u) for e in directions)
+
+    return by_point
+
+
 def across(n, x, left, right):
     """What `second` gives, from functions of the components (u1, u2), (o1, o2) along tangents(n)."""
     e1, e2 = tangents(n)
+    at_x = velocity(x, (e1, e2), 0)
 
     def both(w, v):
-        u = v - cross(x, w) if w.nnz() else v
-        u, o = (dot(e1, u), dot(e2, u)), (dot(e2, w), -dot(e1, w))
+        u, o = at_x(w, v), (dot(e2, w), -dot(e1, w))
         return left(u, o), right(u, o)
 
     return both
