@@ -100,11 +100,10 @@ def padded(model, V):
     return [*V, ca.DM.zeros(model.robot.nv)]
 
 
-def body_poses(model, q, origin=None):
-    """{body: pose (R, p) of its canonical frame in the root frame} at q (nq,); p from the point origin (3,), if given.
-    """
+def body_poses(model, q):
+    """{body: pose (R, p) of its canonical frame in the root frame} at q (nq,)."""
     q = model.joint_q(q)
-    poses = {0: (ca.DM.eye(3), ca.DM.zeros(3) if origin is None else -origin)}
+    poses = {0: (ca.DM.eye(3), ca.DM.zeros(3))}
     for i in model.bodies:
         poses[i] = se3.compose(poses[model.parent[i]], model.placement(i, q[i]))
     return poses

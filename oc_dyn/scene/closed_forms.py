@@ -96,15 +96,17 @@ def _direction(y, u, w, square):
     size = dot(y, y)
     rho = quick(ca.sqrt(ca.fmax(size, LEAST * LEAST)))
     if u is not None:
-        across = cross(u, w) + ca.vertcat(0, 0, square <= NEAR * NEAR)
+        parallel = square <= NEAR * NEAR
+        across, size_across = cross(u, w) + ca.vertcat(0, 0, parallel), ca.sqrt(square + parallel)
     elif w is not None:
         upright = w[2] * w[2] > 0.8
         across = cross(w, ca.vertcat(upright, 0, 1 - upright))
+        size_across = ca.norm_2(across)
     else:
-        across = ca.DM([0, 0, 1])
-    y = quick(y + quick(size < TINY * TINY) * ca.SX(across))
-    length = quick(ca.sqrt(dot(y, y)))
-    return quick(y / length), rho, length
+        across, size_across = ca.DM([0, 0, 1]), 1
+    short, across = quick(size < TINY * TINY), quick(ca.SX(across))
+    length = quick(rho + short * size_across)
+    return quick((y + short * across) / length), rho, length
 
 
 def _at_least(rho):

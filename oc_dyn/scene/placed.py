@@ -1,7 +1,6 @@
 """Where the shapes of a scene are, as expressions of q: once for all pairs, with the screws of the joints.
 
-Points and screws are about `origin(model)`, in root axes: a point through which the axes of the first joints go, where
-there is one, so that these have no velocity there.
+Distances and their derivatives are the same in every frame. `reference` chooses one in which expressions are short.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..errors import ShapeError
-from ..kinematics.recursive_body import body_poses, frame_in_body
+from ..kinematics.recursive_body import frame_in_body
 from ..lie import se3
 from ..lie.quick import quick
 from ..working_axes.rotations import cross
@@ -20,7 +19,7 @@ from .shapes import Shape
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A shape with its pose (R, c) in root axes, and the body that carries it, 0 for the world."""
+    """A shape with its pose (R, c) in the frame of reference, and the body that carries it, 0 for the world."""
 
     name: str
     shape: Shape
@@ -35,13 +34,13 @@ class Placed:
 
     @property
     def axis(self):
-        """Its z axis in root axes."""
+        """Its z axis in the frame of reference."""
         return quick(self.R[:, 2])
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Screws of a joint in root axes, as columns: angular w, and velocity v of the point at `origin`."""
+    """Screws of a joint in the frame of reference, as columns: angular w, and velocity v of the point at its origin."""
 
     body: int
     w: object
@@ -53,23 +52,47 @@ class Joint:
         return self.w.shape[1]
 
 
-def origin(model):
-    """(3,) constant in the root frame: the middle of the first body, if its joint leaves that in place; else 0."""
+ROOT = (0, ca.DM.zeros(3))
+
+
+def reference(model, scene):
+    """(body, point (3,) in its frame): a frame of reference with the axes of the body, about the point.
+
+    That of the first body, if all shapes are on links, as distances between them do not depend on its joint. Else the
+    root's axes about the middle of the first body, if its joint leaves that in place: axes of joints that go through
+    it have v = 0.
+    """
+    first = [i for i in model.bodies if model.parent[i] == 0]
+    if len(first) == 1 and all(x.link is not None for x in scene.items):
+        return first[0], ROOT[1]
+    if first:
+        p = ca.SX(model.placement(first[0], model.joint_q(ca.SX.sym("q", model.robot.nq))[first[0]])[1])
+        if p.is_constant():
+            return 0, ca.DM(p)
+    return ROOT
+
+
+def seen_from(model, q, frame):
+    """{body: pose (R, p) of its canonical frame} in a frame of `reference`."""
+    base, point = frame
+    q, poses = model.joint_q(q), {base: (ca.DM.eye(3), -point)}
+    for i in reversed(model.support(base)):
+        (R, p), (C, c) = poses[i], model.placement(i, q[i])
+        above = R @ C.T
+        poses[model.parent[i]] = (above, p - above @ c)
     for i in model.bodies:
-        if model.parent[i] == 0:
-            q = ca.SX.sym("q", model.robot.nq)
-            p = model.placement(i, model.joint_q(q)[i])[1]
-            return ca.DM(p) if not isinstance(p, ca.SX) or p.is_constant() else ca.DM.zeros(3)
-    return ca.DM.zeros(3)
+        if i not in poses:
+            poses[i] = se3.compose(poses[model.parent[i]], model.placement(i, q[i]))
+    return poses
 
 
-def placed(model, scene, q, poses, t, middle):
-    """({name: Placed}, poses of the bodies) of a scene's shapes at q (nq,), about the point middle (3,), constant.
+def placed(model, scene, q, poses, t, frame):
+    """({name: Placed}, poses of the bodies) of a scene's shapes at q (nq,), in a frame of `reference`.
 
     poses (4, 4 m): homogeneous matrices of scene.moving side by side. t (1, 1): the time [s], if scene.timed.
     Raises UnknownName for a link that the robot does not have.
     """
-    bodies, out = body_poses(model, q, middle), {}
+    bodies, out = seen_from(model, q, frame), {}
     for item in scene.items:
         if item.link is not None:
             i, seen = frame_in_body(model, model.robot.frame(item.link))
@@ -79,7 +102,9 @@ def placed(model, scene, q, poses, t, middle):
             out[item.name] = Placed(item.name, item.shape, quick(R), quick(c), i)
             continue
         C = _in_world(scene, item, poses, t)
-        out[item.name] = Placed(item.name, item.shape, quick(C[:3, :3]), quick(C[:3, 3] - middle))
+        R, c = C[:3, :3], C[:3, 3]
+        R, c = (R, c + bodies[0][1]) if frame[0] == 0 else se3.compose(bodies[0], (R, c))
+        out[item.name] = Placed(item.name, item.shape, quick(R), quick(c))
     return out, bodies
 
 
