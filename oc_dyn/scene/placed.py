@@ -58,12 +58,13 @@ ROOT = (0, ca.DM.zeros(3))
 def reference(model, scene):
     """(body, point (3,) in its frame): a frame of reference with the axes of the body, about the point.
 
-    That of the first body, if all shapes are on links, as distances between them do not depend on its joint. Else the
+    That of the first body, if all pairs are of links, as distances between them do not depend on its joint. Else the
     root's axes about the middle of the first body, if its joint leaves that in place: axes of joints that go through
     it have v = 0.
     """
     first = [i for i in model.bodies if model.parent[i] == 0]
-    if len(first) == 1 and all(x.link is not None for x in scene.items):
+    in_pairs = {name for pair in scene.pairs for name in pair}
+    if len(first) == 1 and all(x.link is not None for x in scene.items if x.name in in_pairs):
         return first[0], ROOT[1]
     if first:
         p = ca.SX(model.placement(first[0], model.joint_q(ca.SX.sym("q", model.robot.nq))[first[0]])[1])

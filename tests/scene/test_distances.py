@@ -269,7 +269,7 @@ def test_never_nan(a, b):
         found = [np.array(x) for x in f(B)]
         assert all(np.isfinite(x).all() for x in found), where
         assert np.linalg.norm(found[1][:3]) == pytest.approx(1, abs=1e-5)
-        assert float(found[0]) <= numbers[0] + 1e-9
+        assert found[0].item() <= numbers[0] + 1e-9
 
 
 @pytest.mark.parametrize("a, b", [("capsule", "capsule"), ("sphere", "capsule"), ("capsule", "box")])
