@@ -66,7 +66,7 @@ def test_a_small_controller_under_fuzz(on_failure, seed):
     assert np.all(np.abs(outputs) <= 3)
     assert recovered(spoilt, status)
     assert {Status.BAD_MEASUREMENT, Status.FALLBACK, Status.INFEASIBLE_RELAXED} <= set(status)
-    assert max(f["iterations"] for f in found) <= 20
+    assert max(f["iterations"] for f in found) <= 30
     assert np.all(np.isfinite(control.memory))
 
 
