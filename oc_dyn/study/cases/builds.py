@@ -34,7 +34,7 @@ def panda():
 def all_of(od, r, orders=range(5)):
     """The Functions of `panda`."""
     for quantity in od.quantities():
-        if not quantity.startswith("elastic"):
+        if not quantity.startswith(("elastic", "distances")):
             for order in orders:
                 options = {"frame": list(r.frames)[-1]} if quantity.startswith("frame") else {}
                 if quantity in ("frame_twist", "frame_jacobian"):
