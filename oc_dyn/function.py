@@ -13,7 +13,6 @@ from .derivatives import analytic, without_registered
 from .digest import unwound
 from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .function_store import stored
-from .lie.merged import merged
 from .lie.quick import quick
 from .model.cache import cached
 from .model.canonical import canonical
@@ -193,7 +192,7 @@ def _build(
     if not record.sparse:
         expressions = [ca.densify(x) for x in expressions]
     if chosen.cse:
-        expressions = merged(expressions)
+        expressions = ca.cse(expressions)
     return ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
 
 

@@ -78,7 +78,9 @@ def solve(run, cfg):
         solution = ocp.solve(method="euler", solver=solver, hessian=hessian, parameters=inputs)
         run.facts["optima"][solver] = solution.objective
         run.check(f"{solver}: optimum of the first step", solution.objective, equals=cfg.known, within=2e-8)
-    control, (target, plant, measured) = od.mpc(ocp, outputs={"tau": tau}, method="euler"), world(cfg, robot)
+    bounds = {"tau": (-limits.tau, limits.tau)}
+    control = od.mpc(ocp, outputs={"tau": tau}, method="euler", output_bounds=bounds)
+    target, plant, measured = world(cfg, robot)
     rest = start, round(cfg.duration / cfg.h), {}, measured
     python = control.closed_loop(plant, *rest)
     c = control.reset().closed_loop_in_c(plant, *rest, flags=cfg.flags)

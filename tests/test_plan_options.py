@@ -183,3 +183,33 @@ def test_a_word_where_nothing_limits_accelerations(capsys, tmp_path):
     for more in (["--dv", "20"], ["--quiet"]):
         assert cli.main([*words, *more]) == 0
         assert "no limits" not in capsys.readouterr().err
+
+
+_POST = "scene: 1\nshapes:\n  post:\n    capsule: {radius: 0.05, length: 0.5}\n    xyz: [0.45, 0.0, 0.3]\n"
+_BALL = "  ball:\n    sphere: 0.1\n    link: panda_link8\n"
+
+
+def test_scenes_come_from_a_file_with_the_shapes_of_the_robot(tmp_path):
+    file, robot = tmp_path / "scene.yaml", od.robots.panda()
+    file.write_text(_POST)
+    among = plan_options.scene_of(robot, file, 0.01)
+    assert among["scene"] == od.Scene.of(robot).join(od.Scene.read(file))
+    assert among["clearance"] == 0.01
+    file.write_text(_POST + _BALL)
+    assert plan_options.scene_of(robot, file, None) == {"scene": od.Scene.read(file), "clearance": 0.0}
+    assert plan_options.scene_of(robot, None, None) == {}
+    with pytest.raises(od.ShapeError, match="--clearance"):
+        plan_options.scene_of(robot, None, 0.01)
+    bare = od.robots.planar_2r()
+    file.write_text(_POST)
+    with pytest.raises(od.ShapeError, match="no collision shapes"):
+        plan_options.scene_of(bare, file, 0.01)
+
+
+def test_the_command_refuses_an_end_in_collision_by_the_pair(tmp_path, capsys):
+    file = tmp_path / "scene.yaml"
+    file.write_text(_POST)
+    q = "0 0 0 -1.8 0 1.8 0.7"
+    given = ["plan", "panda", "--from", "-0.9 0.3 0 -1.8 0 2.1 0.7", "--to", q, "--scene", str(file)]
+    assert cli.main([*given, "--clearance", "0.01", "--out", str(tmp_path / "out")]) != 0
+    assert "q_goal is in collision: 'panda_link" in capsys.readouterr().err

@@ -41,6 +41,13 @@ _FILES = {
     "sea_throw": {"throw.csv", "throw.png", "throw.gif", "manifest.json"},
     "vsa_stiffness_plan": {"plan.csv", "plan.png", "manifest.json"},
     "sea_codegen_controller": {"times.csv", "times.png", "manifest.json"},
+    "panda_shelf": {
+        *("there.csv", "there.png", "there.gif", "back.csv", "back.png", "back.gif", "manifest.json"),
+    },
+    "two_arms_handover": {
+        *("left.csv", "left.png", "left.gif", "right.csv", "right.png", "right.gif", "manifest.json"),
+    },
+    "moving_obstacle_mpc": {"loop.csv", "loop.gif", "loop.png", "manifest.json"},
 }
 
 
@@ -61,7 +68,7 @@ def table(path):
 @pytest.mark.sample("link_length_design", "sea_codegen_controller")
 @pytest.mark.parametrize("name", list(_FILES))
 def test_writes_what_it_should(name, tmp_path):
-    if name in ("sea_codegen_controller", "panda_nmpc") and shutil.which("gcc") is None:
+    if name in ("sea_codegen_controller", "panda_nmpc", "moving_obstacle_mpc") and shutil.which("gcc") is None:
         pytest.skip("needs a C compiler")
     with clone(tmp_path / "clone") as quick:
         assert load(name).main(["--quick", "--quiet"]) == 0
@@ -141,6 +148,9 @@ _IMPOSSIBLE = [  # settings, and what the refusal names
     ("panda_nmpc", "effort=0.15", "at rest: tau of joint 'panda_joint4' is 15.4263, over its limit 13.05"),
     ("panda_pick_and_place", "place=(0.45, 0.9, 0.25)", "'panda_link8' cannot get there"),
     ("panda_pick_and_place", "pick=(0.55, -0.05, 0.25)", "inside the ball"),
+    ("panda_shelf", "load=(-0.03, 0.22, 1.0)", "Cylinder: radius is -0.03, expected a finite length"),
+    ("two_arms_handover", "load=(-0.025, 0.2, 0.6)", "Capsule: radius is -0.025, expected a finite length"),
+    ("moving_obstacle_mpc", "links=('a', 'b', 'c', 'd')", "the scene has no pair of shapes to keep apart"),
 ]
 
 

@@ -15,7 +15,8 @@ import oc_dyn as od
 import oc_dyn.executors
 import oc_dyn.interop
 
-NAMESPACES = (od, od.elastic, od.interop, oc_dyn.executors, od.identification, od.design, od.robots)
+NAMESPACES = (od, od.control, od.elastic, od.interop, oc_dyn.executors, od.identification, od.design, od.robots)
+
 
 def public_names(namespace):
     return [name for name in dir(namespace) if not name.startswith("_")]

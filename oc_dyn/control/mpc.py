@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,23 +29,21 @@ from ..errors import ModelError, ShapeError, SolveError, UnknownName
 from ..interrupts import check_deadline, watched
 from ..numbers import shortened
 from ..optimal_control.problem import Problem
-from ..optimal_control.solver import checked_options, refusal
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop_codegen import STEP_DECLARED, is_of_another, program, step
-
-_QP = {
-    "qrqp": ({"print_iter": False, "print_header": False}, ()),
-    "osqp": ({"osqp": {"verbose": False, "eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 20000}}, ("osqp",)),
-    "daqp": ({"daqp": {"eps_prox": 1e-6}}, ("daqp",)),  # without it a singular Hessian ends in u = 0
-}
+from .closed_loop_codegen import declared, going_on, is_of_another, program, step
+from .solver_choice import LIBRARIES, solver_choice
+from .status import Status
+from .step_functions import StepFunctions, bounds_of
+from .stepping import measured_numbers, step_made
 
 
 def mpc(
     problem: Problem, *, outputs: Mapping[str, ExpressionLike] | None = None, method: str = "rk4",
     hessian: str = "gauss_newton", qpsol: str = "qrqp", iterations: int = 10, shift: int | None = None,
     name: str = "mpc", solver_options: Mapping[str, Any] | None = None,
+    output_bounds: Mapping[str, tuple[Numbers, Numbers]] | None = None, on_failure: str | ca.Function = "shifted",
 ) -> PredictiveController:  # fmt: skip
     """PredictiveController of a Problem of fixed size: sequential quadratic programming, warm-started, bounded work.
 
@@ -58,6 +55,14 @@ def mpc(
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
     there is one interval, or a mesh of unequal ones, which do not move into each other.
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
+    output_bounds: {name: (lower, upper)}, which no output ever leaves; by default those of an output that is a control,
+    none for other expressions: give the limits of torque here.
+    on_failure: outputs where a step cannot be made: "shifted", those of the last good plan moved on; "zero"; or a
+    casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
+
+    Where limits cannot all be kept from what is measured, they give way, the outputs' own excepted, and status says so;
+    dynamics and equations do not. A quadratic program ends after 50 iterations of qrqp, 200 of daqp, 4000 of osqp
+    (solver_options: qpsol_options); the first that is not solved ends those with limits, and as many without follow.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
     if not isinstance(problem, Problem):
@@ -66,17 +71,25 @@ def mpc(
         raise ShapeError("mpc: the problem has a free mesh, whose intervals have no fixed lengths; take mesh='uniform'")
     if problem.description.free_time:
         raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
-    one_of("solver of quadratic programs with C code", qpsol, tuple(_QP))
+    one_of("solver of quadratic programs with C code", qpsol, tuple(LIBRARIES))
     one_of("hessian of mpc", hessian, ("exact", "gauss_newton"))
     count("mpc: iterations", iterations, 1)
     solver_options = options_of("mpc: solver_options", solver_options)
     made = problem.transcribed(method)
-    unequal = any(phase.shares is not None for phase in made.phases)
-    shift = (0 if unequal else min(1, made.total - 1)) if shift is None else shift
-    if count("mpc: shift", shift) >= made.total:
-        raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
-    if shift and unequal:
-        raise ShapeError("mpc: shift is for intervals of equal length; take shift=0, or mesh='uniform'")
+    given = _checked_outputs(made, outputs)
+    checked_c_name("mpc", name, "give another name=")
+    _check_ports(problem.description.parameter_names, list(given))
+    bounds = bounds_of(given, made, options_of("mpc: output_bounds", output_bounds))
+    if not isinstance(on_failure, ca.Function):
+        one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
+    qp, most, options = solver_choice(qpsol, int(iterations), solver_options)
+    functions = StepFunctions(
+        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure
+    )  # fmt: skip
+    return PredictiveController(made, functions, bounds, qp[0], name)
+
+
+def _checked_outputs(made: Any, outputs: Mapping[str, ExpressionLike] | None) -> dict[str, ca.MX]:
     if outputs is None:
         outputs = {v.name: v.symbol for v in made.controls}
     given = {k: expression_of(f"output {k!r}", x) for k, x in options_of("mpc: outputs", outputs).items()}
@@ -84,107 +97,40 @@ def mpc(
         raise ShapeError("mpc: there are no outputs; the problem has no controls, or outputs={} was given")
     for what, expression in given.items():
         made.check_known(f"symbol in output {what!r}", expression)
-    checked_c_name("mpc", name, "give another name=")
-    _check_ports(problem.description.parameter_names, list(given))
-    options: Any = _QP[qpsol][0]
-    quiet: dict[str, Any] = {"qpsol": qpsol, "qpsol_options": {**options, "error_on_fail": False}}
-    quiet["max_iter"] = int(iterations)
-    quiet["convexify_strategy"] = "none" if hessian == "gauss_newton" else "regularize"
-    quiet["error_on_fail"] = False
-    options, inner = checked_options("sqpmethod", {**quiet, **solver_options}, free_time=False)
-    return PredictiveController(made, given, {**options, **inner}, hessian, qpsol, int(shift), name)
+    return given
+
+
+def _checked_shift(made: Any, shift: int | None) -> int:
+    unequal = any(phase.shares is not None for phase in made.phases)
+    shift = (0 if unequal else min(1, made.total - 1)) if shift is None else shift
+    if count("mpc: shift", shift) >= made.total:
+        raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
+    if shift and unequal:
+        raise ShapeError("mpc: shift is for intervals of equal length; take shift=0, or mesh='uniform'")
+    return int(shift)
 
 
 class PredictiveController:
     """What od.mpc made.
 
-    function: casadi.Function (memory, *parameters) -> (*outputs, memory, objective, violation), all that a step does.
-    memory: unknowns and multipliers, where the next step starts; reset() forgets them.
+    function: casadi.Function (memory, *parameters) -> (*outputs, next_memory, objective, violation, status,
+    iterations), the solution alone. step, and <name>_step in C, look at its numbers and keep the bounds of the outputs.
+    memory: where the next step starts, see step_functions; reset() forgets it.
     """
 
     def __init__(
-        self, made: Any, outputs: dict[str, Any], options: dict[str, Any], hessian: str, qpsol: str, shift: int,
-        name: str,
-    ) -> None:  # fmt: skip
+        self, made: Any, functions: StepFunctions, bounds: dict[str, tuple[Array, Array]], qpsol: str, name: str
+    ) -> None:
         self.made, self.qpsol, self.name = made, qpsol, name
         self.names = made.description.parameter_names
-        self.outputs = {k: ca.MX(x).numel() for k, x in outputs.items()}
-        assembly = made.assembly
-        options = {**options, "cache": assembly.cache("sqpmethod", hessian)}
-        try:
-            solver = ca.nlpsol(f"{name}_nlp", "sqpmethod", assembly.nlp, options)
-        except RuntimeError as error:
-            raise SolveError(refusal("sqpmethod", error)) from None
-        n, m = assembly.size
-        memory = ca.MX.sym("memory", 2 * n + m)
-        p, parts = self._parameters()
-        bounds = {k: ca.DM(x) for k, x in made.bounds.items()}
-        found = solver(x0=memory[:n], lam_x0=memory[n : 2 * n], lam_g0=memory[2 * n :], p=p, **bounds)
-        lower, upper = bounds["lbg"], bounds["ubg"]
-        over = ca.vertcat(
-            lower - found["g"], found["g"] - upper, bounds["lbx"] - found["x"], found["x"] - bounds["ubx"]
-        )
-        kept = np.flatnonzero(np.isfinite(np.concatenate([made.bounds[k] for k in ("lbg", "ubg", "lbx", "ubx")])))
-        violation = ca.mmax(ca.vertcat(0, over[kept.tolist()]))
-        first = self._first(outputs, found["x"], p)
-        moved = self._moved(found, shift)
-        self.function = ca.Function(
-            name, [memory, *parts], [*first, moved, found["f"], violation], ["memory", *self.names],
-            [*outputs, "next_memory", "objective", "violation"],
-        )  # fmt: skip
-        self.solver = solver
+        self.bounds = bounds
+        self.outputs = {k: lower.size for k, (lower, _) in bounds.items()}
+        self.function, self.fallback, self.start = functions.function, functions.fallback, functions.start
         self.reset()
-
-    def _parameters(self) -> tuple[ca.MX, list[ca.MX]]:
-        """(parameter of the program, [symbols of each])."""
-        made = self.made
-        common = [ca.MX.sym(n, s.numel()) for n, s in made.description.parameters]
-        rows = [ca.MX.sym(n, s.numel(), made.total + 1) for n, s in made.description.varying]
-        own, hidden = ca.vertcat(ca.DM(made.shares[None, :]), *rows), ca.DM(made.hidden_values())
-        return ca.vertcat(ca.MX(0, 1), *common, hidden, ca.vec(own)), [*common, *rows]
-
-    def _first(self, outputs: dict[str, Any], unknowns: Any, p: Any) -> Any:
-        made = self.made
-        x = made.x_scale * unknowns[: made.x_scale.size]
-        at = made.x_scale.size
-        u = made.u_scale * unknowns[at : at + made.u_scale.size]
-        columns = []
-        for y, some in ((x, made.states), (u, made.controls)):
-            columns += ca.vertsplit(y, np.cumsum([0, *(v.size for v in some)]).tolist()) if some else []
-        sizes = [s.numel() for s in (*made.p, *made.own)]
-        columns += ca.vertsplit(p[: made.n_p + made.n_s], np.cumsum([0, *sizes]).tolist())
-        f = made.at_nodes([ca.vec(ca.MX(e)) for e in outputs.values()])
-        return f.call([*columns, ca.MX(0)], True, False)
-
-    def _moved(self, found: dict[str, Any], shift: int) -> Any:
-        """Memory for the next step: stages one interval on, those that have none behind them as they are."""
-        assembly = self.made.assembly
-        n, m = assembly.size
-        of, to = np.arange(n), np.arange(m)
-        stages = [np.arange(a, b) for a, b in zip(assembly.first[:-1], assembly.first[1:], strict=True)]
-        for k, rows in enumerate(stages):
-            ahead = stages[min(k + shift, len(stages) - 1)]
-            both = min(rows.size, ahead.size)
-            of[rows[:both]] = ahead[:both]
-        starts = np.cumsum([0, *(r.size for r in self._rows())])
-        blocks = [to[a:b] for a, b in pairwise(starts)]
-        for k, rows in enumerate(blocks):
-            ahead = blocks[min(k + shift, len(blocks) - 1)]
-            if rows.size == ahead.size:
-                to[rows] = ahead
-        return ca.vertcat(found["x"][of.tolist()], found["lam_x"][of.tolist()], found["lam_g"][to.tolist()])
-
-    def _rows(self) -> list[Array]:
-        """Numbers of the constraints, stage by stage."""
-        assembly = self.made.assembly
-        counts = [int((rows >= 0).sum()) for rows in assembly.stage_rows]
-        following = [g.kind.n_next for g in assembly.groups for _ in range(g.count)]
-        return [np.zeros(a + b) for a, b in zip(counts, following, strict=True)]
 
     def reset(self) -> PredictiveController:
         """Back to the guesses of the problem."""
-        n, m = self.made.assembly.size
-        self.memory = np.concatenate([self.made.guess(None), np.zeros(n + m)])
+        self.memory = self.start.copy()
         return self
 
     def values(self, parameters: Mapping[Any, Numbers]) -> list[Array]:
@@ -196,17 +142,19 @@ class PredictiveController:
         return [*common[: len(made.description.parameters)], *rows[1:-1]]
 
     def step(self, parameters: Mapping[Any, Numbers]) -> dict[str, Any]:
-        """{output: value (size,)} of the first node, with "objective", "violation" (largest of a scaled constraint) and
-        "seconds"; the next step starts from this solution."""
+        """{output: value (size,)} of the first node, with "status" (a Status, 0 is ok), "objective", "violation"
+        (largest of a scaled constraint), "iterations" (quadratic programs) and "seconds"; the next step starts from
+        this solution, or from the last good one moved on. Outputs are within their bounds whatever is given.
+
+        Numbers that are NaN or infinite are measurements that failed, not mistakes: the status says so. Raises
+        ShapeError for values that are missing or of another size.
+        """
+        parameters, sound = measured_numbers(parameters)
         given = self.values(parameters)
         begun = time.perf_counter()
         with watched(hold=True):  # its work is bounded: a signal waits for the end of the step
-            found = self.function(self.memory, *given)
-        seconds = time.perf_counter() - begun
-        *first, memory, objective, violation = (np.array(x).ravel() for x in found)
-        self.memory = memory
-        out = dict(zip(self.outputs, first, strict=True))
-        return out | {"objective": float(objective[0]), "violation": float(violation[0]), "seconds": seconds}
+            found = step_made(self, given, sound)
+        return found | {"seconds": time.perf_counter() - begun}
 
     def closed_loop(
         self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
@@ -216,7 +164,8 @@ class PredictiveController:
         measured: a casadi.Function x -> (*parameters), its outputs named like those parameters, (size, 1), or
         (size, N + 1) where they vary along the nodes: what is measured, and what is wanted if x holds the time.
         parameters: {name: value} of the others.
-        A deadline that passes ends it, with the ClosedLoop so far as the trajectory of SolveError.
+        A deadline that passes ends it, with the ClosedLoop so far as the trajectory of SolveError, and so does a
+        measurement that is NaN.
         """
         plant, measured = self._checked(plant, measured)
         x = np.array(x, float).ravel()
@@ -225,8 +174,11 @@ class PredictiveController:
             check_deadline("closed_loop", trajectory=_loop(rows))
             seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
             found = self.step({**parameters, **{k: np.array(v).T for k, v in seen.items()}})
+            if found["status"] == Status.BAD_MEASUREMENT:
+                said = f"step {len(rows)}: what is measured has a number that is NaN, infinite or beyond 1e12"
+                raise SolveError(f"closed_loop: {said}", trajectory=_loop(rows))
             u = [found[k] for k in self.outputs]
-            rows.append((x, np.concatenate(u), found["objective"], found["violation"], found["seconds"]))
+            rows.append((x, np.concatenate(u), *(found[k] for k in ("objective", "violation", "seconds", "status"))))
             x = np.array(plant.call([x, *u])[0]).ravel()
         return _loop(rows)
 
@@ -262,20 +214,21 @@ class PredictiveController:
     ) -> list[Path]:  # fmt: skip
         """Write the controller as C, <name>.c and <name>.h; with a plant, also loop.c, a program that closes the loop.
 
-        <name>_step is the function <name> with its numbers looked at: where one is NaN or infinite it returns a status
-        and leaves outputs and memory as they are; see <name>.h. All symbols start with the name. The program prints a
+        <name>_step is the function <name> with its numbers looked at, as step does it; it returns the status, see
+        <name>.h. All symbols start with the name. The program prints a
         line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`, else it runs freely.
         Returns the list of files. Raises ModelError for a folder that cannot be written to, or holds the program of
         another controller.
         """
-        folder, functions = Path(folder), [self.function]
+        folder, functions, programs = Path(folder), [self.function, self.fallback], []
         if plant is not None:
             plant, measured = self._checked(plant, measured)
-            functions += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
+            programs += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
             self._check_program(folder)
+        functions += programs
         texts = {
-            f"{self.name}.c": c_source(functions, self.name, more=step(self)),
-            f"{self.name}.h": _header(functions, self.name) + STEP_DECLARED % {"name": self.name} + _HEADER_END,
+            f"{self.name}.c": going_on(c_source(functions, self.name, more=step(self))),
+            f"{self.name}.h": _header(functions, self.name) + declared(self) + _HEADER_END,
         }
         if plant is not None:
             seen = cast(ca.Function, measured).name_out()
@@ -297,7 +250,7 @@ class PredictiveController:
         folder, root = Path(folder), Path(ca.__file__).parent
         self._check_program(folder)
         words = [*find_compiler(compiler), *checked_flags("build", flags), "-o", "loop", "loop.c", f"{self.name}.c"]
-        for library in _QP[self.qpsol][1]:
+        for library in LIBRARIES[self.qpsol]:
             words += [
                 f"-I{root}/include",
                 f"-I{root}/include/{library}",
@@ -317,7 +270,7 @@ class PredictiveController:
             raise SolveError(f"{program_} ended with status {status}: {err.strip()[:500]}")
         rows = np.array([[float(x) for x in line.split(",")] for line in out.split()])
         nu = sum(self.outputs.values())
-        nx = rows.shape[1] - nu - 3
+        nx = rows.shape[1] - nu - 4
         return ClosedLoop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
 
 
@@ -327,7 +280,7 @@ def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
 
 def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
     """ShapeError for names that cannot be those of a C function's inputs and outputs, all different."""
-    own = ("memory", "next_memory", "objective", "violation")
+    own = ("memory", "next_memory", "objective", "violation", "status", "iterations", "seconds")
     known: dict[str, str] = {}
     for what, names in (("parameter", parameters), ("output", outputs)):
         for name in names:
@@ -364,13 +317,15 @@ def _named(function: ca.Function, name: str) -> ca.Function:
 
 @dataclass(frozen=True, eq=False)
 class ClosedLoop:
-    """A closed loop: states x (steps, nx), outputs u (steps, nu), objective, violation, seconds (steps,) of solving."""
+    """A closed loop: states x (steps, nx), outputs u (steps, nu), objective, violation, seconds (steps,) of solving,
+    status (steps,), see Status."""
 
     x: Array
     u: Array
     objective: Array
     violation: Array
     seconds: Array
+    status: Array | None = None
 
     def deadlines(self, deadline: float, bins: int = 12) -> str:
         """Text: how long steps took against a deadline [s], with a histogram."""

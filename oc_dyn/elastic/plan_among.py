@@ -28,7 +28,7 @@ def search_among(task, around, solver, solver_options, compiled):
     failed = None
     for start in _starts(task, around, plan.motion):
         try:
-            return _kept_off(replace(task, **start), around, solver, solver_options, compiled)
+            return _kept_off(replace(task, around=around, **start), around, solver, solver_options, compiled)
         except SolveError as error:
             if error.status == TIME_LIMIT:
                 raise

@@ -18,7 +18,7 @@ def smooth(task, slower=1.0):
     start, goal = np.zeros((2, task.continuity + 1, len(task.ends[0])))
     start[0], goal[0] = task.ends
     s, count = np.linspace(0, 1, 41), task.continuity + 2
-    along = None if task.way is None else timed(task.way, task.continuity)
+    along = None if task.way is None else timed(task.way, task.continuity, task.around)
 
     def derivatives(T, at):
         if along is not None:

@@ -7,6 +7,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..numbers import as_floats
 from ..planning.limits import Limits
+from ..planning.obstacles import Obstacles
 from ..planning.quantities import RATES
 from ..planning.trajectory import Trajectory
 from ..scene import Scene
@@ -15,8 +16,11 @@ from .plan import OUTPUTS, flat_outputs
 
 @dataclass(frozen=True, eq=False)
 class ElasticTask:
-    """What is asked of plan_elastic. given: {limit of motors and springs: (n,)}. near: None, or a Scene whose pairs the
-    links keep apart by (P,) [m]. way (k, n), or known, a Trajectory: where the search begins, None for by itself."""
+    """What is asked of plan_elastic. given: {limit of motors and springs: (n,)}.
+
+    near: None, or a Scene whose pairs the links keep apart by (P,) [m], of Obstacles `around`. way (k, n), or known, a
+    Trajectory: where the search begins, None for by itself.
+    """
 
     elastic: object
     ends: list
@@ -34,6 +38,7 @@ class ElasticTask:
     apart: np.ndarray | None = None
     way: np.ndarray | None = None
     known: Trajectory | None = None
+    around: Obstacles | None = None
 
     @property
     def jets(self):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..interrupts import check_building
-from ..lie.merged import merged
 
 SMALL = 500  # instructions of a stage up to which every way is tried with what is in it twice merged, which takes long
 # above so many the chain rule takes fewer instructions than AD, as far as the tests have seen, where most of them are
@@ -20,6 +19,7 @@ SMALL = 500  # instructions of a stage up to which every way is tried with what 
 LARGE = 1500
 HUGE = 8000  # the same of first derivatives, which take less time
 NEAR = 1.1  # how many instructions more may be fewer when merged
+LONG = 20000  # instructions from which on merging takes a second and more: only the fewest are
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Derivatives:
 def derivatives(stage, lam):
     """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]."""
     z, p, s = stage.inputs
-    following, rows, cost, residuals = merged([ca.densify(y) for y in stage.put_in(stage.outputs)])
+    following, rows, cost, residuals = ca.cse([ca.densify(y) for y in stage.put_in(stage.outputs)])
     total = _total(cost, residuals)
     out = ca.vertcat(following, rows)
     known, multiplied = [z, p, s], [z, p, s, *lam]
@@ -72,9 +72,9 @@ def derivatives(stage, lam):
         rows,
         total,
         _least(jacobians, known, small),
-        *merged([ca.densify(ca.gradient(total, z))]),
+        ca.cse(ca.densify(ca.gradient(total, z))),
         _least(hessians, multiplied, small),
-        *merged([ca.sparsify(approximate)]),
+        ca.cse(ca.sparsify(approximate)),
     )
 
 
@@ -93,9 +93,11 @@ def _least(ways, known, small):
         near = ways
     else:
         counts = [_count(y, known) for y in ways]
-        near = [y for y, n in zip(ways, counts, strict=True) if n <= NEAR * min(counts)]
+        least = min(counts)
+        near = [y for y, n in zip(ways, counts, strict=True) if n <= NEAR * least]
+        near = near if least < LONG else [ways[counts.index(least)]]
     check_building()
-    near = [merged([y])[0] for y in near]
+    near = [ca.cse(y) for y in near]
     return min(near, key=lambda y: _count(y, known)) if len(near) > 1 else near[0]
 
 

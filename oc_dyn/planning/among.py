@@ -22,9 +22,10 @@ from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways
 
-NEAR = 0.08  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
+NEAR = 0.04  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
 MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
+_ITERATIONS = 200  # of a search, where others may follow
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
@@ -59,7 +60,11 @@ def plan_among(task, settings, solver, initial):
         return motion, checked, seen
     kinematic = torque_can_wait(bare, settings, motion)
     given = [] if initial is None or known is not None else [initial]
+    name, asked = solver.name, solver.inner
     for start in chain(given, _starts(task, settings, motion, kinematic)):
+        if solver.name != name:  # ipopt in place of fatrop
+            name, asked = solver.name, solver.inner
+        solver.inner = asked if start is motion or name != "ipopt" else _impatient(asked)
         try:
             return _search(task, settings, solver, start, kinematic, None)
         except SolveError as error:
@@ -84,18 +89,23 @@ def _with(motion, checked, seen):
     return checked if seen.proof is None else with_clearance(checked, seen.proof)
 
 
+def _impatient(options):
+    """Options of ipopt with fewer iterations, as there are more starts."""
+    return {**options, "max_iter": min(_ITERATIONS, options.get("max_iter", _ITERATIONS))}
+
+
 def _stop(error):
     if error.status in (None, TIME_LIMIT):
         raise error
 
 
 def _starts(task, settings, motion, kinematic):
-    """What searches begin from: ways round the obstacles, (T, derivatives), or the motion that hits, where the straight
-    way is free or there is no other."""
+    """What searches begin from: the straight way where it is free, ways round the obstacles, (T, derivatives), and the
+    motion that hits."""
     a, b = task.start[0], task.goal[0]
     limits = tuple(np.where(task.moving, x, a) for x in task.limits.q)
     if free_line(task.around, a, b):
-        yield motion
+        yield along_way(task, settings, np.array([a, b]), kinematic)
     for way in ways(task.around, a, b, limits, SEEDS, SECONDS):
         yield along_way(task, settings, way, kinematic)
     yield motion
@@ -149,6 +159,19 @@ class _Clear(Rounds):
         made = super()._problem()
         made.apart = (self.around.wanted + self.apart.spare)[near] if near.any() else None
         return made
+
+    def solve(self, margins, _):
+        """(motion, its Report). No slow motion is tried where the solver fails: it would hit what is in the way."""
+        row = np.concatenate([margins[k] for k in MARGINS])
+        try:
+            found = self.solver.run(self.problem, self.guess, row, self.multipliers)
+        except SolveError as error:
+            _stop(error)
+            if self.multipliers is None and not self.solver.becomes_ipopt(error.status, self.problem.free_time):
+                raise
+            found = self.solver.run(self.problem, self.guess, row)
+        self.guess, self.multipliers = found
+        return self._looked_at(row)
 
     def _looked_at(self, margins):
         motion, checked = super()._looked_at(margins)

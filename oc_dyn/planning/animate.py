@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -13,21 +13,35 @@ from ..lie import se3
 from ..model.canonical import canonical
 from ..model.robot import Frame, Robot
 from ..numbers import as_floats
+from ..scene import Scene
 from ..text import mathtext
-from ..types import Numbers, StrPath
+from ..types import Array, Numbers, StrPath
 from ..validation import number
 from .drawing import without_tex
 from .gif import write_gif
+from .scene_lines import scene_lines
 
 P = TypeVar("P", bound=StrPath)
 
 
 @without_tex
-def animate(robot: Robot, t: Numbers, q: Numbers, path: P, fps: float = 25, size: tuple[int, int] = (480, 480)) -> P:
+def animate(
+    robot: Robot,
+    t: Numbers,
+    q: Numbers,
+    path: P,
+    fps: float = 25,
+    size: tuple[int, int] = (480, 480),
+    *,
+    scene: Scene | None = None,
+    poses: Numbers | None = None,
+) -> P:
     """Write a GIF of a robot as a stick figure and return its path.
 
     t (K,): times [s]. q (K, nq): configurations; a picture shows the last one that is not later than it. size: in
-    pixels. Raises ShapeError naming what does not fit.
+    pixels. scene: an od.Scene whose shapes are drawn as lines, those on links and those that move where they are then.
+    poses (K, 4, 4 m), or (4, 4 m): matrices in the root frame of scene.moving side by side, at the times t.
+    Raises ShapeError naming what does not fit, UnknownName for links that the robot does not have.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -47,28 +61,41 @@ def animate(robot: Robot, t: Numbers, q: Numbers, path: P, fps: float = 25, size
     chosen = np.searchsorted(t, shown + 1e-9, side="right") - 1
     points = np.array(f.map(len(shown))(q[chosen].T)).reshape(3, len(shown), -1)
 
+    low, high = points.min(axis=(1, 2)), points.max(axis=(1, 2))
+    around = None
+    if scene is not None:
+        around, (low, high) = scene_lines("animate", robot, scene, t, q, poses, points.T, chosen)
+    elif poses is not None:
+        raise ShapeError("animate: got poses, but no scene whose shapes they are of; give scene=")
     dpi = 100
     figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
     FigureCanvasAgg(figure)
     axis = figure.add_subplot(projection="3d")
-    low, high = points.min(axis=(1, 2)), points.max(axis=(1, 2))
-    center, reach = (low + high) / 2, max(0.55 * (high - low).max(), 1e-3)
-    for limits, x in zip((axis.set_xlim, axis.set_ylim, axis.set_zlim), center, strict=True):
-        limits(x - reach, x + reach)
-    axis.set_box_aspect((1, 1, 1))
-    for label, set_label in zip("xyz", (axis.set_xlabel, axis.set_ylabel, axis.set_zlabel), strict=True):
-        set_label(f"{label} [m]")
+    cube(axis, low, high)
+    shapes = around.draw(axis) if around is not None else []
     line = axis.plot([], [], [], "-o", color="C0", linewidth=2.5, markersize=4)[0]
     ends = np.array([[*stick, -1] for stick in sticks]).ravel()  # of one line, which NaN cuts into sticks
     points = np.concatenate([points, np.full((3, len(shown), 1), np.nan)], axis=2)
     title, name = axis.set_title(""), mathtext(robot.name, 40)
 
     def show(k: int) -> None:
+        if around is not None:
+            around.show(shapes, k)
         line.set_data_3d(*points[:, k, ends])
         title.set_text(f"{name}, t = {shown[k]:.2f} s")
 
-    write_gif(figure, [line, title], show, len(shown), path, int(1000 / fps))
+    write_gif(figure, [*shapes, line, title], show, len(shown), path, int(1000 / fps))
     return path
+
+
+def cube(axis: Any, low: Array, high: Array) -> None:
+    """Show as much along all axes as a box from low to high (3,) needs, in metres."""
+    center, reach = (low + high) / 2, max(0.55 * (high - low).max(), 1e-3)
+    for limits, x in zip((axis.set_xlim, axis.set_ylim, axis.set_zlim), center, strict=True):
+        limits(x - reach, x + reach)
+    axis.set_box_aspect((1, 1, 1))
+    for label, set_label in zip("xyz", (axis.set_xlabel, axis.set_ylabel, axis.set_zlabel), strict=True):
+        set_label(f"{label} [m]")
 
 
 def stick_figure(robot: Robot) -> tuple[ca.Function, list[list[int]]]:

@@ -13,6 +13,9 @@ from .report import quantities
 from .samples import Samples
 
 _DEGREE = 7  # of the curve along a way
+_CORNERS = (0.1, 0.05, 0.025)  # of a way that corners are rounded over
+_GRAZES = 2e-3  # [m] that a guess may be too near
+
 
 def smooth_motion(task, settings, kinematic, slower=1.0):
     """(T, derivatives (c + 2, N + 1, n) at the nodes): a polynomial between the ends, just slow enough for the limits.
@@ -39,7 +42,7 @@ def smooth_motion(task, settings, kinematic, slower=1.0):
 def along_way(task, settings, way, kinematic):
     """(T, derivatives (c + 2, N + 1, n) at the nodes) of a motion from rest to rest along a way of configurations (k,
     n), its corners rounded, just slow enough for the limits, as smooth_motion."""
-    motion, N = timed(way, task.continuity), settings["nodes"]
+    motion, N = timed(way, task.continuity, task.around), settings["nodes"]
     T = task.duration or max(settings["shortest"], 1e-3)
     times = [T] if task.duration else T * 1.15 ** np.arange(40)
     best = (np.inf, T)
@@ -52,11 +55,15 @@ def along_way(task, settings, way, kinematic):
     return best[1], motion(best[1], np.linspace(0, best[1], N + 1), task.continuity + 2)
 
 
-def timed(way, continuity):
+def timed(way, continuity, around):
     """Function (T, t (K,), count) -> (count, K, n) derivatives at times t of a motion from rest to rest along a way (k,
-    n), its corners rounded, in a duration T."""
-    curve, ends = spline(*_rounded(way), _DEGREE), np.zeros((2, continuity + 1, 1))
+    n), its corners rounded as far as Obstacles let them, in a duration T."""
+    ends = np.zeros((2, continuity + 1, 1))
     ends[1, 0] = 1.0
+    for share in _CORNERS:
+        curve = spline(*_rounded(way, share), _DEGREE)
+        if around.missing(curve.at(np.linspace(0, 1, 101), 1)[0]).max() < _GRAZES:
+            break
     return lambda T, t, count: _composed(curve, hermite(*ends, T), t, count)
 
 
@@ -71,15 +78,15 @@ def _composed(curve, law, t, count):
     return np.array(out)
 
 
-def _rounded(way):
+def _rounded(way, share):
     """(points, their places from 0 to 1) at equal steps along a way, each the mean of those about it: corners are cut
-    over a tenth of the way, and the ends stay."""
+    over so much of the way, and the ends stay."""
     steps = np.linalg.norm(np.diff(way, axis=0), axis=1)
     length = np.concatenate([[0.0], np.cumsum(steps)]) / steps.sum()
     fine = np.linspace(0, 1, 401)
     dense = np.column_stack([np.interp(fine, length, x) for x in way.T])
     mirrored = np.concatenate([2 * dense[0] - dense[40:0:-1], dense, 2 * dense[-1] - dense[-2:-42:-1]])
-    weights = np.exp(-0.5 * (np.arange(-40, 41) / 14) ** 2)
+    weights = np.exp(-0.5 * (np.arange(-40, 41) / (140 * share)) ** 2)
     weights /= weights.sum()
     mean = np.column_stack([np.convolve(x, weights, "valid") for x in mirrored.T])
     mean[0], mean[-1] = dense[0], dense[-1]

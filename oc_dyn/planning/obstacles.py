@@ -117,7 +117,8 @@ def reduced(scene: Scene, kept: Any) -> Scene:
     used = {name for pair in wanted for name in pair}
     items = tuple(replace(x, name=names[x.name]) for x in scene.items if names[x.name] in used)
     all_pairs = (frozenset((a.name, b.name)) for a, b in combinations(items, 2))
-    return replace(scene, items=items, left_out=frozenset(x for x in all_pairs if x not in wanted), still=frozenset())
+    left_out = frozenset(x for x in all_pairs if x not in wanted)
+    return replace(scene, items=items, left_out=left_out, still=frozenset(), touching=frozenset())
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,9 @@ def plan_along_path(
         checked and, where a limit is exceeded by more than 0.095 %, tightened there and solved again.
     Raises:
         LimitError, before solving, for a path outside the limits of position, one in collision, one whose points cannot
-        be held by the torques, or one that stands still; OrderError for a path that is not smooth enough; SolveError, with the last
-        iterate as its trajectory, if the solver fails, and with check="raise" for a motion that exceeds a limit;
+        be held by the torques, or one that stands still; OrderError for a path that is not smooth enough; SolveError,
+        with the last iterate as its trajectory, if the solver fails, and with check="raise" for a motion that exceeds a
+        limit;
         ShapeError, UnknownName, ModelError for arguments that do not fit.
     Source: this toolkit; the quadratic form of torques along a path is that of Bobrow, Dubowsky and Gibson 1985.
     """

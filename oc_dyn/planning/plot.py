@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ModelError
 from ..files import save_figure
 from ..text import mathtext, told_apart
 from ..types import Array, Axes, Figure, StrPath
 from .drawing import without_tex
 from .quantities import BY_NAME, DRAWN
 from .report import quantities
+from .scene_panels import PANEL_ROWS, scene_panels
 
 
 @without_tex
-def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> Figure:
+def plot(samples: Any, path: StrPath | None = None, normalized: bool = True, scene: Any = None) -> Figure:
     """matplotlib Figure of Samples; see Samples.plot.
 
     Joints without a limit are dashed where others have one: normalised, they are divided by their own peak. A rate or
@@ -25,6 +27,8 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    if scene is not None and samples.robot is None:
+        raise ModelError("trajectory", ["plot needs the robot to draw a scene; load the file with robot=..."])
     infinite = ()
     if hasattr(samples, "both_sides"):  # a Trajectory: draw the curves, not the chords between its breakpoints
         infinite = samples.impulses()
@@ -32,10 +36,13 @@ def plot(samples: Any, path: StrPath | None = None, normalized: bool = True) -> 
     rows = -(-len(DRAWN) // 2)
     names = [mathtext(x, None) for x in told_apart(samples.joints, 40)]
     where: Any
-    where, columns, more = _legend(names, 8 * rows / 3)
-    figure = Figure(figsize=(10 + more, 8 * rows / 3), layout="constrained")
+    below = 0 if scene is None else PANEL_ROWS
+    where, columns, more = _legend(names, 8 * (rows + below) / 3)
+    figure = Figure(figsize=(10 + more, 8 * (rows + below) / 3), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, 2, sharex=True)
+    axes = figure.subplots(rows + below, 2, sharex=True)
+    if scene is not None:
+        axes = scene_panels(figure, axes, rows, samples, scene)
     shown: dict[str, Any] = {quantity: table for quantity, *table, _ in quantities(samples, samples.limits)}
     handles = []
     for axis, quantity in zip(axes.ravel(), DRAWN, strict=False):

@@ -15,6 +15,9 @@ import numpy as np
 
 from ..types import Array
 from .obstacles import Obstacles
+from .quick_looks import QuickLooks
+
+Looks = Obstacles | QuickLooks
 
 _STEP = 0.05  # [rad or m] between configurations of a line that are looked at
 _CHECKS = 4000  # lines that are looked at, at most
@@ -24,11 +27,11 @@ _BOTH = 8  # that are looked at in pairs
 
 
 def ways(
-    around: Obstacles, start: Array, goal: Array, limits: tuple[Array, Array], seeds: int, time_limit: float,
+    obstacles: Obstacles, start: Array, goal: Array, limits: tuple[Array, Array], seeds: int, time_limit: float,
 ) -> Iterator[Array]:  # fmt: skip
     """Ways (k, n) from start to goal (n,) within limits, lower and upper (n,): one for each of so many
     seeds by OMPL, else detours. time_limit [s]: of each."""
-    box = _box(start, goal, *limits)
+    box, around = _box(start, goal, *limits), QuickLooks(obstacles)
     if installed():
         for seed in range(seeds):
             found = by_ompl(around, start, goal, box, seed, time_limit)
@@ -50,14 +53,14 @@ def line(a: Array, b: Array) -> Array:
     return a + (b - a) * np.linspace(0, 1, count)[:, None]
 
 
-def free_line(around: Obstacles, a: Array, b: Array) -> bool:
+def free_line(around: Looks, a: Array, b: Array) -> bool:
     """Whether all of them are free, those at its ends apart."""
     inner = line(a, b)[1:-1]
     coarse = inner[len(inner) % 4 // 2 :: 4]
     return not len(inner) or bool(around.free(coarse).all() and around.free(inner).all())
 
 
-def shortened(around: Obstacles, way: Array, seed: int) -> Array:
+def shortened(around: Looks, way: Array, seed: int) -> Array:
     """The way with corners cut: lines between points of it, where they are free."""
     rng, points = np.random.default_rng(seed), list(way)
     for _ in range(_SHORTER):
@@ -90,9 +93,9 @@ def _box(start: Array, goal: Array, lower: Array, upper: Array) -> tuple[Array, 
 
 
 def by_ompl(
-    around: Obstacles, start: Array, goal: Array, box: tuple[Array, Array], seed: int, time_limit: float,
+    around: Looks, start: Array, goal: Array, box: tuple[Array, Array], seed: int, time_limit: float,
 ) -> Array | None:  # fmt: skip
-    """Way of RRT-Connect (Kuffner and LaValle 2000) in OMPL (Sucan, Moll and Kavraki 2012); None where none is found."""
+    """Way of RRT-Connect (Kuffner and LaValle 2000) in OMPL (Sucan, Moll and Kavraki 2012); None for none."""
     from ompl import base, geometric, util
 
     util.noOutputHandler()
@@ -130,7 +133,7 @@ def by_ompl(
 class _Looked:
     """What OMPL asks, as configurations, and how often it has asked."""
 
-    def __init__(self, around: Obstacles, n: int) -> None:
+    def __init__(self, around: Looks, n: int) -> None:
         self.around, self.n, self.count = around, n, 0
 
     def _q(self, state: Any) -> Array:
@@ -163,7 +166,7 @@ def _validator(base: Any, info: Any, looked: _Looked) -> Any:
 # -- without it -------------------------------------------------------------------------------------------------------
 
 
-def detours(around: Obstacles, start: Array, goal: Array, box: tuple[Array, Array], most: int) -> list[Array]:
+def detours(around: Looks, start: Array, goal: Array, box: tuple[Array, Array], most: int) -> list[Array]:
     """Ways through one or two configurations of a fixed set, the shortest first, `most` at most."""
     rng = np.random.default_rng(0)
     points = box[0] + (box[1] - box[0]) * rng.random((_POINTS, len(start)))

@@ -13,6 +13,7 @@ from ..errors import ModelError
 from ..friction import counts
 from ..function import function
 from ..model.robot import Robot
+from ..scene import Scene
 from ..types import Array, Figure, Numbers, StrPath
 from . import storage
 from .limits import Limits
@@ -139,15 +140,19 @@ class Samples:
         samples: Any = self
         storage.save(samples if dt is None else samples.sample(dt), path, layout)
 
-    def plot(self, path: StrPath | None = None, normalized: bool = True) -> Figure:
+    def plot(
+        self, path: StrPath | None = None, normalized: bool = True, *, scene: Scene | None = None,
+    ) -> Figure:  # fmt: skip
         """Six panels, q, v, dv, jerk, tau and dtau over time, against the limits; written to `path` if given.
 
         normalized: each joint divided by its limit, which is then at 1 and -1 (q: 1 is the upper, -1 the lower limit).
+        scene: an od.Scene; two more panels then show the robot among its shapes at some times, and the distances of
+        the pairs that come nearest over time. Needs the robot.
         Returns the matplotlib Figure; needs no screen.
         """
         from .plot import plot
 
-        return plot(self, path, normalized)
+        return plot(self, path, normalized, scene)
 
 
 def read_only(x: Any) -> Array:

@@ -327,7 +327,7 @@ def _checked(source, meta, t, columns):
         k = _first(back)
         raise FileError(source, [f"its times do not increase: {t[k - 1]:g} s, then {t[k]:g} s, in row {k + 1}"])
     if meta.get("sha256", "") != "" and meta["sha256"] != _digest(meta, t, columns):
-        cure = "take the file anew; if it was edited on purpose, delete the entry \"sha256\" of its metadata"
+        cure = 'take the file anew; if it was edited on purpose, delete the entry "sha256" of its metadata'
         raise FileError(source, [f"its numbers or its metadata are not those that were written; {cure}"])
     return meta, t, columns
 

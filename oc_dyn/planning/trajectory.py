@@ -136,15 +136,20 @@ class Motion(Samples):
 
         return certify(self, scene, clearance)
 
-    def animate(self, path: P, fps: float = 25, size: tuple[int, int] = (480, 480)) -> P:
-        """Write a GIF of the robot as a stick figure; size in pixels. Needs the robot; returns the path."""
+    def animate(
+        self, path: P, fps: float = 25, size: tuple[int, int] = (480, 480), *, scene: Scene | None = None,
+    ) -> P:  # fmt: skip
+        """Write a GIF of the robot as a stick figure; size in pixels. Needs the robot; returns the path.
+
+        scene: an od.Scene whose shapes are drawn as lines; see od.animate.
+        """
         from .animate import animate
 
         if self.robot is None:
             raise ModelError("trajectory", ["animate needs the robot; load the file with robot=..."])
         fps = number("animate: fps", fps, above=0)
         samples = self.sample(1.0 / fps)
-        return animate(self.robot, samples.t, samples.q, path, fps, size)
+        return animate(self.robot, samples.t, samples.q, path, fps, size, scene=scene)
 
     def _context(self) -> dict[str, Any]:
         return {

@@ -57,9 +57,7 @@ def _parsed(path: Path, data: bytes) -> Array:
         _need_collada(path)
     try:
         read: Any = trimesh.load
-        loaded: Any = read(
-            io.BytesIO(data), file_type=path.suffix.lower()[1:], process=False, skip_materials=True
-        )
+        loaded: Any = read(io.BytesIO(data), file_type=path.suffix.lower()[1:], process=False, skip_materials=True)
         meshes = loaded.dump() if hasattr(loaded, "dump") else [loaded]
         points = [np.asarray(m.vertices, float).reshape(-1, 3) for m in meshes]
     except Exception as error:  # of each format its own

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from ..errors import ModelError, ShapeError
@@ -28,10 +28,11 @@ VERTICES = 32  # of the hull of a mesh: what a distance costs grows with them, 3
 
 @dataclass
 class Shapes:
-    """What was read of a robot: shapes with their places, pairs of links that do not count, notes."""
+    """What was read of a robot: shapes with their places, pairs of links, and of shapes, that do not count, notes."""
 
     placed: list[Placed] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
+    touching: list[tuple[str, str]] = field(default_factory=list)
     still: frozenset[str] = frozenset()  # links that do not move
     notes: list[str] = field(default_factory=list)
 
@@ -68,7 +69,6 @@ def shapes_of(
     if not robot.collisions:
         out.notes.append(f"{robot.name} has no collision shapes; attach some: scene.attach(name, link, shape)")
     leave_out(out, robot, srdf, seed, samples)
-    out.still = frozenset(x[1] for x in out.placed if robot.frame(x[1]).body == 0)
     return out
 
 
@@ -96,12 +96,15 @@ def _names(robot: Robot) -> list[str]:
 
 
 def leave_out(out: Shapes, robot: Robot, srdf: Any, seed: int, samples: int) -> None:
-    """Add the pairs of links that do not count, and why, to `out`."""
-    links = list(dict.fromkeys(x[1] for x in out.placed))
+    """Add the pairs that do not count, and why, to `out`: those of links by the joints between them, the others of the
+    shapes that the robot has, as nothing is known of what will be attached."""
+    links = dict.fromkeys(x[1] for x in out.placed)
     pairs = list(combinations(links, 2))
-    near = _adjacent(robot, pairs)
+    near, out.still = tied_links(robot, links)
     _note(out, "adjacent links, or fixed to each other", near)
+    out.left_out.extend(near)
     left = _without(pairs, near)
+    untied = left
     described = set(map(frozenset, robot.may_touch))
     let = [pair for pair in left if frozenset(pair) in described]
     _note(out, "allowed to touch by the robot", let)
@@ -113,11 +116,19 @@ def leave_out(out: Shapes, robot: Robot, srdf: Any, seed: int, samples: int) -> 
         left = _without(left, named)
     if samples and robot.nq:
         q = configurations(robot, samples, seed)
-        _note(
-            out,
-            f"links that touch at all of {samples} configurations within the limits (seed {seed})",
-            always_touching(robot, out.placed, left, q),
-        )
+        always = always_touching(robot, out.placed, left, q)
+        _note(out, f"links that touch at all of {samples} configurations within the limits (seed {seed})", always)
+        left = _without(left, always)
+    carried: dict[str, list[str]] = {}
+    for name, link, *_ in out.placed:
+        carried.setdefault(link, []).append(name)
+    out.touching = [both for a, b in _without(untied, left) for both in product(carried[a], carried[b])]
+
+
+def tied_links(robot: Robot, links: Iterable[str]) -> tuple[list[tuple[str, str]], frozenset[str]]:
+    """(pairs of these links with one joint or none between them, those that do not move)."""
+    links = list(links)
+    return _adjacent(robot, list(combinations(links, 2))), frozenset(x for x in links if robot.frame(x).body == 0)
 
 
 def _adjacent(robot: Robot, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -148,7 +159,6 @@ def _without(pairs: list[tuple[str, str]], some: list[tuple[str, str]]) -> list[
 
 
 def _note(out: Shapes, why: str, pairs: list[tuple[str, str]]) -> None:
-    out.left_out.extend(pairs)
     if pairs:
         out.notes.append(f"{len(pairs)} pairs do not count, {why}: {', '.join(f'{a} - {b}' for a, b in pairs)}")
 

@@ -19,7 +19,7 @@ from ..model.robot import Robot
 from ..numbers import are_sane, as_floats, shortened
 from ..types import Array, Numbers, StrPath
 from ..validation import name_of, number
-from .of_robot import SAMPLES, shapes_of
+from .of_robot import SAMPLES, shapes_of, tied_links
 from .pose_functions import checked_function
 from .shapes import Shape
 
@@ -65,6 +65,8 @@ class Scene:
     items: in the order in which they came. left_out: pairs {a, b} of names of shapes, or of links, that do not count.
     notes: what reading it noticed. still: links that do not move, whose distances to what is fixed in the world no
     motion changes: such pairs do not count. robot: that it was read from, no part of what makes scenes equal.
+    touching: pairs of names of shapes that do not count; unlike left_out, a name is not that of a link, too, whose
+    other shapes would not count either.
     """
 
     items: tuple[Item, ...] = ()
@@ -72,6 +74,7 @@ class Scene:
     notes: tuple[str, ...] = field(default=(), compare=False)
     still: frozenset[str] = frozenset()
     robot: Robot | None = field(default=None, compare=False)
+    touching: frozenset[frozenset[str]] = frozenset()
 
     # -- from a robot -----------------------------------------------------------------------------------------------
 
@@ -89,7 +92,8 @@ class Scene:
 
         srdf: a file, or its text, whose disabled pairs are left out. Left out are also pairs of links with one joint or
         none between them, those fixed to each other counted as one, and pairs that touch at all of so many `samples`
-        of configurations within the limits of the joints, drawn from `seed`. `scene.notes` lists them.
+        of configurations within the limits of the joints, drawn from `seed`. `scene.notes` lists them. Shapes that are
+        attached later are left out by the joints between their links alone: a tool counts against all other links.
         Names are those of the description; without one link, link_1, ...
         meshes: "hull" takes the convex hull of each, with few vertices and all of the mesh within, "capsule" the
         smallest capsule found around it, "omit" leaves meshes out; notes tell how far either sticks out. They are read
@@ -99,7 +103,8 @@ class Scene:
         """
         found = shapes_of(robot, srdf, meshes, seed, samples, packages)
         items = tuple(_item(name, link, shape, pose, 0.0) for name, link, shape, pose in found.placed)
-        return cls(items, frozenset(map(frozenset, found.left_out)), tuple(found.notes), found.still, robot)
+        left_out, touching = (frozenset(map(frozenset, x)) for x in (found.left_out, found.touching))
+        return cls(items, left_out, tuple(found.notes), found.still, robot, touching)
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -120,8 +125,8 @@ class Scene:
                 problems.append(str(error))
         if problems:
             raise FileError(str(file), problems)
-        pairs = frozenset(map(frozenset, parts.left_out))
-        return cls(tuple(items), pairs, tuple(parts.notes), frozenset(parts.still))
+        left_out, touching = (frozenset(map(frozenset, x)) for x in (parts.left_out, parts.touching))
+        return cls(tuple(items), left_out, tuple(parts.notes), frozenset(parts.still), touching=touching)
 
     def write(self, file: StrPath) -> None:
         """Write it as a YAML file, in one step, with all digits: Scene.read gives an equal one.
@@ -131,8 +136,10 @@ class Scene:
         from .scene_file import Parts, write_parts
 
         shapes = [(x.name, x.link, x.shape, x.matrix if x.fixed else x.pose, x.margin) for x in self.items]
-        pairs = sorted((min(pair), max(pair)) for pair in self.left_out)
-        write_parts(file, Parts(shapes, pairs, sorted(self.still), list(self.notes)))
+        left_out, touching = (
+            sorted((min(pair), max(pair)) for pair in pairs) for pairs in (self.left_out, self.touching)
+        )
+        write_parts(file, Parts(shapes, left_out, sorted(self.still), list(self.notes), touching))
 
     # -- building ---------------------------------------------------------------------------------------------------
 
@@ -167,7 +174,8 @@ class Scene:
     def join(self, other: Scene) -> Scene:
         """With all shapes of another scene, and what it leaves out: Scene.of(robot).join(Scene.read("table.yaml")).
 
-        Raises ShapeError for a name that both have.
+        Raises ShapeError for a name that both have; where either was read from a robot, UnknownName for a pair left out
+        whose names neither the scenes nor the robot have.
         """
         if not isinstance(other, Scene):
             raise ShapeError(f"scene: join got {shortened(other)}, expected a Scene")
@@ -176,17 +184,24 @@ class Scene:
             raise ShapeError(f"scene: both scenes have a shape {both[0]!r}; give one another name")
         items, notes = (*self.items, *other.items), (*self.notes, *other.notes)
         robot = other.robot if self.robot is None else self.robot
-        return Scene(items, self.left_out | other.left_out, notes, self.still | other.still, robot)
+        left_out, touching = self.left_out | other.left_out, self.touching | other.touching
+        joined = Scene(items, left_out, notes, self.still | other.still, robot, touching)._tied()
+        if robot is not None:
+            joined.check_names(robot)
+        return joined
 
     def without(self, *names: str) -> Scene:
-        """Without the shapes of these names."""
+        """Without the shapes of these names, and without what is left out by them."""
         for name in names:
             self[name]
-        return replace(self, items=tuple(x for x in self.items if x.name not in names))
+        items = tuple(x for x in self.items if x.name not in names)
+        gone = set(names) - self._links_known()
+        left_out = frozenset(x for x in self.left_out if not x & gone)
+        return replace(self, items=items, left_out=left_out, touching=_free_of(self.touching, names))
 
     def leave_out(self, *pairs: Iterable[str]) -> Scene:
         """With pairs (a, b) of names of shapes, or of links, that may touch: scene.leave_out(("hand", "cup"))."""
-        known = {x.name for x in self.items} | {x.link for x in self.items if x.link is not None}
+        known = {x.name for x in self.items} | self._links_known()
         more = []
         for pair in pairs:
             names = tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else (pair,)
@@ -197,6 +212,14 @@ class Scene:
                     raise UnknownName("shape or link of the scene", name, sorted(known))
             more.append(frozenset(names))
         return replace(self, left_out=self.left_out | frozenset(more))
+
+    def check_names(self, robot: Robot | None = None) -> None:
+        """Raise UnknownName for a pair left out of which neither the scene nor the robot has a name."""
+        shapes = {x.name for x in self.items}
+        links = self._links_known() | (set() if robot is None else set(robot.frames))
+        for known, pairs in ((shapes | links, self.left_out), (shapes, self.touching)):
+            for name in sorted({name for pair in pairs for name in pair} - known):
+                raise UnknownName("shape or link in a pair that the scene leaves out", name, sorted(known))
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -235,7 +258,8 @@ class Scene:
     def key(self) -> tuple[Any, ...]:
         """All that it is, as plain values: equal for equal scenes, in every process."""
         left_out = tuple(sorted(tuple(sorted(x)) for x in self.left_out))
-        return tuple(x.key for x in self.items), left_out, tuple(sorted(self.still))
+        touching = tuple(sorted(tuple(sorted(x)) for x in self.touching))
+        return tuple(x.key for x in self.items), left_out, tuple(sorted(self.still)), touching
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scene) and (self is other or self.key == other.key)
@@ -260,10 +284,23 @@ class Scene:
         return name
 
     def _with(self, item: Item) -> Scene:
-        return replace(self, items=(*self.items, item))
+        return replace(self, items=(*self.items, item))._tied()
 
     def _replaced(self, item: Item) -> Scene:
-        return replace(self, items=tuple(item if x.name == item.name else x for x in self.items))
+        items = tuple(item if x.name == item.name else x for x in self.items)
+        return replace(self, items=items, touching=_free_of(self.touching, (item.name,)))._tied()
+
+    def _links_known(self) -> set[str]:
+        links = {x.link for x in self.items if x.link is not None}
+        return links if self.robot is None else links | set(self.robot.frames)
+
+    def _tied(self) -> Scene:
+        """With pairs of links left out that have one joint of the robot between them, or none, whatever they carry."""
+        if self.robot is None:
+            return self
+        links = dict.fromkeys(x.link for x in self.items if x.link is not None and x.link in self.robot.frames)
+        pairs, still = tied_links(self.robot, links)
+        return replace(self, left_out=self.left_out | frozenset(map(frozenset, pairs)), still=self.still | still)
 
     def _counts(self, a: Item, b: Item) -> bool:
         if a.link == b.link:  # on one link, or both in the world
@@ -272,8 +309,14 @@ class Scene:
             b.link in self.still and a.link is None and a.fixed
         ):
             return False
+        if frozenset((a.name, b.name)) in self.touching:
+            return False
         names = [(x, y) for x in (a.name, a.link) for y in (b.name, b.link)]
         return not any(frozenset(pair) in self.left_out for pair in names if None not in pair)
+
+
+def _free_of(pairs: frozenset[frozenset[str]], names: Iterable[str]) -> frozenset[frozenset[str]]:
+    return frozenset(pair for pair in pairs if not pair & set(names))
 
 
 def _item(name: str, link: str | None, shape: Any, pose: Any, margin: float) -> Item:

@@ -26,7 +26,7 @@ MOST_VERTICES = 10_000
 _KINDS = {"half_space" if kind is HalfSpace else name: kind for name, kind in KINDS.items()}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _PLACE = ("link", "xyz", "rpy", "matrix", "pose", "margin")
-_TOP = ("scene", "shapes", "left_out", "still", "notes")
+_TOP = ("scene", "shapes", "left_out", "still", "notes", "touching")
 _PORT = "port"
 
 
@@ -38,6 +38,7 @@ class Parts:
     left_out: list[tuple[str, str]] = field(default_factory=list)
     still: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    touching: list[tuple[str, str]] = field(default_factory=list)
 
 
 # -- reading --------------------------------------------------------------------------------------------------------
@@ -61,14 +62,10 @@ def read_parts(path: StrPath) -> Parts:
             r.wrong(node, "shapes", f"more than {MOST} shapes")
             break
         _read_shape(r, name, node, out)
-    for pair in (
-        r.sequence(top["left_out"], "left_out", "a list of pairs [a, b]")[:MOST_PAIRS] if "left_out" in top else ()
-    ):
-        names = [r.text(x, "left_out") for x in r.sequence(pair, "left_out", "a pair [a, b] of names")]
-        if len(names) != 2:
-            r.wrong(pair, "left_out", f"got {len(names)} names, expected a pair [a, b]")
-        elif names[0] is not None and names[1] is not None:
-            out.left_out.append((names[0], names[1]))
+    for key, pairs in (("left_out", out.left_out), ("touching", out.touching)):
+        if key in top:
+            _read_pairs(r, key, top[key], pairs)
+    _check_names(r, top, out)
     for key, into in (("still", out.still), ("notes", out.notes)):
         texts = [r.text(x, key, "text") for x in r.sequence(top[key], key, "a list of texts")] if key in top else []
         into.extend(x for x in texts if x is not None)
@@ -76,6 +73,26 @@ def read_parts(path: StrPath) -> Parts:
         more = [f"and {len(r.problems) - 50} more"] if len(r.problems) > 50 else []
         raise FileError(source, r.problems[:50] + more)
     return out
+
+
+def _read_pairs(r: Reader, key: str, node: Any, out: list[tuple[str, str]]) -> None:
+    rows = r.sequence(node, key, "a list of pairs [a, b]")
+    if len(rows) > MOST_PAIRS:
+        r.wrong(node, key, f"more than {MOST_PAIRS} pairs")
+    for pair in rows[:MOST_PAIRS]:
+        names = [r.text(x, key) for x in r.sequence(pair, key, "a pair [a, b] of names")]
+        if len(names) != 2:
+            r.wrong(pair, key, f"got {len(names)} names, expected a pair [a, b]")
+        elif names[0] is not None and names[1] is not None:
+            out.append((names[0], names[1]))
+
+
+def _check_names(r: Reader, top: dict[str, Any], out: Parts) -> None:
+    """Names of `touching` are of shapes in the file; those of `left_out` may be of links that a robot has."""
+    known = {x[0] for x in out.shapes}
+    unknown = {name for pair in out.touching for name in pair} - known
+    if unknown and not r.problems:
+        r.wrong(top["touching"], "touching", f"there is no shape {min(unknown)[:60]!r} in the file")
 
 
 def _read_shape(r: Reader, name: str, node: Any, out: Parts) -> None:
@@ -199,6 +216,7 @@ def write_parts(path: StrPath, parts: Parts) -> None:
         shapes[name] = entry
     content: dict[str, Any] = {"scene": VERSION, "shapes": shapes}
     content |= {"left_out": [list(x) for x in parts.left_out]} if parts.left_out else {}
+    content |= {"touching": [list(x) for x in parts.touching]} if parts.touching else {}
     content |= {"still": list(parts.still)} if parts.still else {}
     content |= {"notes": list(parts.notes)} if parts.notes else {}
     text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=10**6, allow_unicode=True)

@@ -34,6 +34,7 @@ STUDIES = {
     "path_peers": "oc_dyn.study.path_peers:run",
     "peers": "oc_dyn.study.peers:run",
     "planning": "oc_dyn.study.planning:run",
+    "scene": "oc_dyn.study.scene:run",
     "second_order": "oc_dyn.study.second_order:run",
     "singh": "oc_dyn.study.singh:run",
     "solvers": "oc_dyn.study.solvers:run",

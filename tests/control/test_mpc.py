@@ -100,9 +100,14 @@ def free():
             "sqpmethod.*unknown option 'max_itr'; did you mean 'max_iter'",
         ),
         (
-            lambda: od.mpc(pendulum()[0], method="euler").step({"q_now": [0, np.nan], "v_now": 0, "r": np.zeros(2)}),
+            lambda: od.mpc(pendulum()[0], method="euler").step({"q_now": [0, "a"], "v_now": 0, "r": np.zeros(2)}),
             od.ShapeError,
-            "'q_now': value 1 is not a finite",
+            "'q_now'",
+        ),
+        (
+            lambda: od.mpc(pendulum()[0], method="euler", solver_options={"elastic_mode": True}),
+            od.SolveError,
+            "'elastic_mode' has no part",
         ),
         (lambda: od.mpc(pendulum()[0], method="euler", qpsol="piqp"), od.UnknownName, "C code"),
         (lambda: od.mpc(pendulum()[0], method="euler", iterations=0), od.ShapeError, "iterations"),

@@ -1,12 +1,9 @@
-"""A controller in C that measures NaN: a status, the outputs before, and good steps again after it."""
-
-import ctypes
-import subprocess
+"""A controller in C that measures NaN: a status, the plan before moved on, and good steps again after it."""
 
 import casadi as ca
 import numpy as np
 import pytest
-from controllers import needs_compiler, pendulum
+from controllers import CStep, needs_compiler, pendulum
 
 import oc_dyn as od
 
@@ -23,44 +20,17 @@ def written(tmp_path_factory):
     return control, folder, control.values({"q_now": [0.1, -0.2], "v_now": 0.0, "r": np.zeros((9, 2))})
 
 
-class Step:
-    """arm_step of a library: the outputs stay in `out` from call to call."""
-
-    def __init__(self, folder, flags, controller):
-        path = folder / f"arm{'_'.join(flags)}.so"
-        part = path.with_suffix(".o")
-        subprocess.run(["gcc", "-std=c99", *flags, "-fPIC", "-c", "-o", part, folder / "arm.c"], check=True)
-        # without the flags: with -ffast-math all of this process would round small numbers to zero from here on
-        subprocess.run(["gcc", "-shared", "-o", path, part, "-lm"], check=True)
-        self.library, f = ctypes.CDLL(str(path)), controller.function
-        sizes = (ctypes.c_longlong * 4)()
-        places = [ctypes.byref(sizes, 8 * k) for k in range(4)]
-        self.library.arm_work(*places)
-        self.arg, self.res = (ctypes.c_void_p * (sizes[0] + 1))(), (ctypes.c_void_p * (sizes[1] + 1))()
-        self.iw, self.w = np.zeros(sizes[2] + 1, np.int64), np.zeros(sizes[3] + 1)
-        self.out = [np.zeros(f.nnz_out(i)) for i in range(f.n_out())]
-        self.library.arm_incref()
-        self.mem = self.library.arm_checkout()
-
-    def __call__(self, memory, values):
-        given = [np.ascontiguousarray(x, float).T.ravel() for x in (memory, *values)]
-        for slots, arrays in ((self.arg, given), (self.res, self.out)):
-            for k, x in enumerate(arrays):
-                slots[k] = x.ctypes.data
-        work = [ctypes.c_void_p(x.ctypes.data) for x in (self.iw, self.w)]
-        return self.library.arm_step(self.arg, self.res, *work, self.mem)
-
-
 @pytest.mark.sample(1)
 @needs_compiler
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
 def test_what_is_measured(flags, written):
     control, folder, values = written
-    step, memory = Step(folder, flags, control), control.reset().memory.copy()
+    step, memory = CStep(folder, control, flags), control.reset().memory.copy()
     assert step(memory, values) == 0
     expected = control.function(memory, *values)
     assert step.out[0] == pytest.approx(np.array(expected[0]).ravel(), abs=1e-9)
-    before, moved = step.out[0].copy(), step.out[1].copy()
+    moved = step.out[1].copy()
+    planned, later = (np.array(x).ravel() for x in control.fallback(moved, *values))
     for which, value in enumerate(values):
         for entry in range(np.size(value)):
             for bad in (np.nan, np.inf, -np.inf):
@@ -68,16 +38,16 @@ def test_what_is_measured(flags, written):
                 wrong[which].flat[entry] = bad
                 step.out[1][:] = 0
                 assert step(moved, wrong) == 2
-                assert np.array_equal(step.out[0], before)
-                assert np.array_equal(step.out[1], moved)  # the memory is handed on as it was
+                assert step.out[0] == pytest.approx(planned, abs=1e-9)
+                assert np.array_equal(step.out[1], later)  # the plan, moved on
     assert step(moved, values) == 0
     again = control.function(moved, *values)
     assert step.out[0] == pytest.approx(np.array(again[0]).ravel(), abs=1e-9)
     broken = moved.copy()
     broken[3] = np.nan
-    kept = step.out[0].copy()
     assert step(broken, values) == 3
-    assert np.array_equal(step.out[0], kept)
+    assert step.out[0] == pytest.approx(np.array(control.fallback(control.start, *values)[0]).ravel(), abs=1e-9)
+    assert step(step.out[1].copy(), values) == 0
 
 
 @needs_compiler

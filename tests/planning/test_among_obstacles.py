@@ -55,6 +55,7 @@ def test_the_tip_goes_round_the_disc_in_the_time_that_it_takes_without():
     assert motion.check(scene=scene, clearance=CLEARANCE).ok()
 
 
+@pytest.mark.slow
 def test_a_way_that_costs_time_is_not_longer_than_it_has_to_be():
     walls = od.Scene().attach("tip", "point", shapes.Sphere(TIP))
     walls = walls.add("wall", shapes.Box(0.2, 3.0, 1.0), at(0, -0.5))  # up to y = 1
@@ -108,6 +109,7 @@ def test_speeds_at_the_ends_and_margins():
     assert motion.sample([0.0]).v[0] == pytest.approx([0.5, 0.0], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_last_plan_is_a_warm_start():
     first = planned(ball())
     again = planned(ball(), initial=first)
@@ -117,6 +119,7 @@ def test_the_last_plan_is_a_warm_start():
     assert apart(other, radius=0.35) > CLEARANCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"objective": "effort", "duration": 3.0}])
 def test_arms_keep_their_links_off_a_post(how):
     robot, scene = arm()
@@ -134,6 +137,7 @@ def test_arms_keep_their_links_off_a_post(how):
 # -- starts -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_a_sampling_planner_ways_lead_through_a_few_points(monkeypatch):
     monkeypatch.setattr(sampled_start, "installed", lambda: False)
     motion = planned(ball())
@@ -180,6 +184,7 @@ def test_a_path_in_collision_is_refused_with_pair_and_place():
         od.plan_along_path(robot, way, scene=ball(), clearance=CLEARANCE, check="off", ignore=("tau", "dtau"))
 
 
+@pytest.mark.slow
 def test_a_path_that_is_just_too_near_is_refused_by_the_proof():
     near = 0.3 + TIP + CLEARANCE - 1e-4
     way = np.array([[-1, near], [1, near]])

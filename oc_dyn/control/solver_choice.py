@@ -1,0 +1,47 @@
+"""Solvers of quadratic programs, their options, and those of the iterations around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+
+from ..errors import SolveError
+from ..optimal_control.solver import checked_options, refusal
+from .sqp import OPTIONS
+
+_OF: dict[str, dict[str, Any]] = {  # bounded: an active set that needs more is not found within a period
+    "qrqp": {"print_iter": False, "print_header": False, "max_iter": 50},
+    "osqp": {"osqp": {"verbose": False, "eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 4000}},
+    # without eps_prox a singular Hessian ends in u = 0
+    "daqp": {"daqp": {"eps_prox": 1e-6, "iter_limit": 200}},
+}
+LIBRARIES: dict[str, tuple[str, ...]] = {"qrqp": (), "osqp": ("osqp",), "daqp": ("daqp",)}  # that their C needs
+_SILENT = ("print_header", "print_iteration", "print_status", "print_time", "verbose", "error_on_fail", "calc_lam_p")
+
+
+def solver_choice(qpsol: str, iterations: int, asked: Mapping[str, Any]) -> tuple[tuple[str, Any], int, dict[str, Any]]:
+    """((solver of quadratic programs, its options), iterations, options of sqp), from those of casadi's sqpmethod.
+
+    Raises SolveError for options that it does not have, or that have no part here.
+    """
+    outer, inner = checked_options("sqpmethod", {"qpsol": qpsol, "max_iter": iterations, **asked}, free_time=False)
+    x = ca.SX.sym("x")
+    try:  # what casadi says of options that it does not know, of solvers, of their options
+        ca.nlpsol("options", "sqpmethod", {"x": x, "f": x**2}, {**_with_qp_options(outer, asked), **inner})
+    except RuntimeError as error:
+        raise SolveError(refusal("sqpmethod", error)) from None
+    known = {*OPTIONS, *_SILENT, "qpsol", "qpsol_options", "max_iter", "convexify_strategy"}
+    for key in asked:
+        if key not in known:
+            raise SolveError(f"mpc: solver option {key!r} has no part in its iterations; it knows {sorted(known)}")
+    options = {k: v for k, v in outer.items() if k in OPTIONS}
+    outer = _with_qp_options(outer, asked)
+    return (outer["qpsol"], outer["qpsol_options"]), int(outer["max_iter"]), options
+
+
+def _with_qp_options(outer: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Our options of the solver of quadratic programs, the caller's over them."""
+    own = _OF.get(outer["qpsol"], {})
+    return {**outer, "qpsol_options": {**own, "error_on_fail": False, **asked.get("qpsol_options", {})}}
