@@ -40,17 +40,18 @@ def equipped(robot, tool, payloads):
 
 def scene_of(robot, file, clearance):
     """{"scene": Scene, "clearance": m} for planners, from the file of --scene, {} for None. The robot's own shapes are
-    in it, unless the file puts shapes on links."""
+    in it, too, but for those that the file has under the same names: a file may hold a robot's own."""
     if file is None:
         if clearance is not None:
             raise ShapeError("plan: --clearance is what the shapes of --scene keep; give that too, or leave it out")
         return {}
     scene = od.Scene.read(file)
-    if all(x.link is None for x in scene.items):
-        scene = od.Scene.of(robot).join(scene)
-        if not any(x.link is not None for x in scene.items):
-            problem = f"{robot.name} has no collision shapes, and the file puts none on its links"
-            raise ShapeError(f"--scene: {problem}; attach some there")
+    own = od.Scene.of(robot)
+    given = {x.name for x in scene.items}
+    scene = own.without(*(x.name for x in own.items if x.name in given)).join(scene)
+    if not any(x.link is not None for x in scene.items):
+        problem = f"{robot.name} has no collision shapes, and the file puts none on its links"
+        raise ShapeError(f"--scene: {problem}; attach some there")
     return {"scene": scene, "clearance": 0.0 if clearance is None else clearance}
 
 

@@ -196,7 +196,11 @@ def test_scenes_come_from_a_file_with_the_shapes_of_the_robot(tmp_path):
     assert among["scene"] == od.Scene.of(robot).join(od.Scene.read(file))
     assert among["clearance"] == 0.01
     file.write_text(_POST + _BALL)
-    assert plan_options.scene_of(robot, file, None) == {"scene": od.Scene.read(file), "clearance": 0.0}
+    with_ball = plan_options.scene_of(robot, file, None)["scene"]
+    assert with_ball == od.Scene.of(robot).join(od.Scene.read(file))
+    assert ("panda_link0", "ball") in with_ball.pairs
+    with_ball.write(file)
+    assert plan_options.scene_of(robot, file, None)["scene"].pairs == with_ball.pairs
     assert plan_options.scene_of(robot, None, None) == {}
     with pytest.raises(od.ShapeError, match="--clearance"):
         plan_options.scene_of(robot, None, 0.01)

@@ -139,10 +139,16 @@ class _Clear(Rounds):
             near = (self.around.missing(q) > -NEAR).any(axis=0)
             known = Apart(near, self._least(task), _PLACES[0])
         self.apart = known
+        self.kept = -self.around.missing(np.array([task.start[0], task.goal[0]]))  # (2, P) besides what is wanted
         self.start = start if motion is None else None
         super().__init__(task, settings, solver, kinematic, motion)
 
-    more = property(lambda self: (self.own, self.apart.near.tobytes(), self.apart.places))
+    more = property(lambda self: (self.own, self.apart.near.tobytes(), self.apart.places, self._eased().any()))
+
+    def _eased(self):
+        """(2, near pairs) [m] that less is kept at the start and the goal, where they keep less themselves."""
+        near = self.apart.near
+        return np.maximum(self.apart.spare[near] - self.kept[:, near] + 2 * ROUNDING, 0.0)
 
     def _least(self, task):
         """(P,) [m] that pairs keep besides what is wanted: a little, but no more than both ends do."""
@@ -155,8 +161,10 @@ class _Clear(Rounds):
     def _problem(self):
         near = self.apart.near
         if near.any():
-            self.kind = replace(self.kind, near=reduced(self.around.scene, near), places=self.apart.places)
+            kept = {"near": reduced(self.around.scene, near), "places": self.apart.places}
+            self.kind = replace(self.kind, **kept, eased=bool(self._eased().any()))
         made = super()._problem()
+        made.eased = self._eased()
         made.apart = (self.around.wanted + self.apart.spare)[near] if near.any() else None
         return made
 

@@ -22,6 +22,7 @@ from .limits import velocity_bounds
 from .quantities import KINEMATIC, QUANTITIES
 
 _OF_ACCELERATION, _OF_LAST = 5.0, 0.03  # of smoothing, in the shortest time: found by trying, see _roughness
+_NEAR_END = 0.1  # [rad or m] from an end, in which what pairs keep grows to what is wanted
 MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
 
 
@@ -33,7 +34,8 @@ class KindOfMotion:
     "free" pieces, the time minimised; or "fixed" ones in a given time, the squared torque minimised. smoothing: weight
     of the mean squares of Taylor coefficients, scaled to about 1, see _roughness. both_sides: with c = 2, where the
     torque rate jumps at nodes, bound it on both sides, not on the one behind them alone. derivatives: of the dynamics,
-    "ad" or "analytic". near: None, or a Scene whose pairs are kept apart, at `places` of the pieces.
+    "ad" or "analytic". near: None, or a Scene whose pairs are kept apart, at `places` of the pieces; eased: by less
+    near the start and the goal, which keep less themselves.
     """
 
     interior: int
@@ -44,12 +46,14 @@ class KindOfMotion:
     derivatives: str
     near: Scene | None = None
     places: tuple = (0.0,)
+    eased: bool = False
 
 
 @dataclass(eq=False)
 class MotionProblem:
     """The Problem of a task, transcribed. nodes: number of pieces. chain: its ChainNumbers, of the joints that move.
-    apart (P,) [m]: what the pairs of kind.near are to keep, None without."""
+    apart (P,) [m]: what the pairs of kind.near are to keep, None without. eased (2, P) [m]: how much less of it at the
+    start and at the goal, if kind.eased."""
 
     task: object
     kind: KindOfMotion
@@ -57,6 +61,7 @@ class MotionProblem:
     made: object
     chain: object
     apart: np.ndarray | None = None
+    eased: np.ndarray | None = None
 
     nodes = property(lambda self: self.made.total)
     kinematic = property(lambda self: self.kind.kinematic)
@@ -100,6 +105,8 @@ class MotionProblem:
             "v_unit": task.limits.unit("v"),
             "v_use": use["v_of_q"],
         }
+        if self.kind.eased:
+            values |= {"arrival": task.goal[0], "eased": self.eased.ravel()}
         for name, quantities in (("torque", ("tau", "dtau")), ("torque rate", ("dtau",))):
             if any(w.label[0] == name for w in self.made.phases[0].within):
                 ends = [[x * use[k] for x in _shares(task.limits, k)] for k in quantities]
@@ -165,6 +172,8 @@ def _template(task, kind):
         _limit_velocity(ocp, task, q, rates[0], units[2], v_use)
     if kind.near is not None:
         d = distances(task.robot, kind.near)(q)
+        if kind.eased:
+            d = d + _eased(ocp, q, held, len(kind.near.pairs))
         for k, (a, b) in enumerate(kind.near.pairs):
             ocp.limit(0.0, d[k], np.inf, name=row_of(a, b), at=kind.places)
     if effort or not kind.kinematic:
@@ -176,6 +185,13 @@ def _template(task, kind):
     if kind.smoothing:
         ocp.minimize(mean=kind.smoothing * _roughness(ocp.coefficients(chain), effort))
     return ocp
+
+
+def _eased(ocp, q, held, pairs):
+    """(P,) [m] that is taken off what pairs keep, at the start and the goal, and less and less away from them."""
+    arrival, eased = ocp.parameter("arrival", q.numel()), ocp.parameter("eased", 2 * pairs)
+    near = [ca.exp(-ca.sumsqr(q - end) / _NEAR_END**2) for end in (held, arrival)]
+    return near[0] * eased[:pairs] + near[1] * eased[pairs:]
 
 
 def row_of(a, b):

@@ -18,6 +18,7 @@ from ..types import Array, Numbers
 from ..validation import number
 from .certificate import certify
 from .clearance import KEPT, Clearance
+from .exact import exact_distances, smoothed_by
 from .trajectory import Motion
 
 SPARE = 1e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
@@ -29,16 +30,19 @@ _CLEARLY = 1e-3  # [m] that distances are missed by at samples where no proof is
 
 @dataclass(frozen=True, eq=False)
 class Obstacles:
-    """A scene for a robot, and the clearance [m] that is asked for. wanted (P,) [m]: of each pair, margins included."""
+    """A scene for a robot, and the clearance [m] that is asked for. wanted (P,) [m]: of each pair, margins included.
+    smoothed (P,) [m]: by how much the distances that programs keep are below the exact ones at most."""
 
     robot: Robot
     scene: Scene
     clearance: float
     wanted: Array = field(init=False)
+    smoothed: Array = field(init=False)
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "wanted", self.clearance + self.scene.margins)
+        object.__setattr__(self, "smoothed", smoothed_by(self.scene))
         object.__setattr__(self, "names", tuple(f"{a} - {b}" for a, b in self.scene.pairs))
 
     def distances(self, q: Numbers, t: Numbers = 0.0) -> Array:
@@ -55,16 +59,28 @@ class Obstacles:
         """(K, P) [m] by how much each pair is nearer than wanted; below 0 where it is not."""
         return self.wanted - self.distances(q, t)
 
-    def free(self, q: Numbers, t: Numbers = 0.0) -> Any:
-        """(K,) whether configurations keep what is wanted."""
-        return (self.missing(q, t) <= ROUNDING).all(axis=1)
+    def lacking(self, q: Numbers, t: Numbers = 0.0, within: float = ROUNDING) -> Array:
+        """(K, P) as `missing`, by exact distances where smoothed ones leave more than `within` [m] open."""
+        q = np.atleast_2d(np.asarray(q, float))
+        out, times = self.missing(q, t), np.broadcast_to(np.asarray(t, float), len(q))
+        open_ = (out > within) & (out <= within + self.smoothed)
+        rows, pairs = np.flatnonzero(open_.any(axis=1)), np.flatnonzero(open_.any(axis=0))
+        if rows.size:
+            exact = exact_distances(self.robot, self.scene, pairs, q[rows], times[rows])
+            at = np.ix_(rows, pairs)
+            out[at] = np.minimum(out[at], self.wanted[pairs] - exact)
+        return out
+
+    def free(self, q: Numbers, t: Numbers = 0.0, within: float = ROUNDING) -> Any:
+        """(K,) whether configurations keep what is wanted, but for `within` [m]."""
+        return (self.lacking(q, t, within) <= within).all(axis=1)
 
     def told(self, q: Numbers, t: float = 0.0) -> str:
         """Text of the pairs that are too near at one configuration, the worst first; "" if none is."""
-        d = self.distances(q, t)[0]
-        short = np.flatnonzero(self.wanted - d > ROUNDING)
-        short = short[np.argsort(d[short] - self.wanted[short])]
-        parts = [self.pair(k, d[k]) for k in short[:_SHOWN]]
+        missing = self.lacking(q, t, KEPT)[0]
+        short = np.flatnonzero(missing > KEPT)
+        short = short[np.argsort(-missing[short])]
+        parts = [self.pair(k, self.wanted[k] - missing[k]) for k in short[:_SHOWN]]
         return ", ".join(parts) + (f" and {len(short) - _SHOWN} pairs more" if len(short) > _SHOWN else "")
 
     def pair(self, k: int, d: float) -> str:
@@ -72,7 +88,9 @@ class Obstacles:
         a, b = (repr(terminal(x)) for x in self.scene.pairs[k])
         if d < 0:
             return f"{a} and {b} overlap by {-d:.4g} m"
-        return f"{a} and {b} are {d:.4g} m apart, {self.wanted[k]:.4g} m wanted"
+        got, wanted = f"{d:.4g}", f"{self.wanted[k]:.4g}"
+        less = f", {self.wanted[k] - d:.2g} m too little" if got == wanted and d < self.wanted[k] else ""
+        return f"{a} and {b} are {got} m apart, {wanted} m wanted{less}"
 
     def refuse(self, what: str, q: Numbers, t: float = 0.0, advice: str = "") -> None:
         """Raise LimitError, naming pairs and depths, where a configuration does not keep what is wanted."""
@@ -106,6 +124,7 @@ def obstacles_of(what: str, robot: Robot, scene: Any, clearance: Any, timed: boo
             f"{what}: poses of {names} depend on the time, which a configuration has none of; give them by "
             "scene.released(name, pose)"
         )
+    scene.check_names(robot)
     function(robot, "distances", scene=scene)  # raises for links that there are not
     return Obstacles(robot, scene, clearance)
 
@@ -159,5 +178,5 @@ def along(around: Obstacles, motion: Motion) -> Along:
 
 def _sampled(around: Obstacles, motion: Motion, count: int) -> Along:
     times = np.linspace(motion.t[0], motion.t[-1], count)
-    missing = around.missing(motion.sample(times).q, times)
+    missing = around.lacking(motion.sample(times).q, times)
     return Along(missing.max(axis=0), times[np.argmax(missing, axis=0)], None)

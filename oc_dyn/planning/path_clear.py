@@ -18,7 +18,7 @@ _ADVICE = "move the path, or leave the pair out of the scene"
 def refuse_hit(around: Obstacles, on: Any) -> None:
     """Raise LimitError for a curve whose pairs are clearly too near."""
     s = np.union1d(np.linspace(0, 1, _LOOKS), on.knots)
-    missing = around.missing(on.at(s, 1)[0])
+    missing = around.lacking(on.at(s, 1)[0])
     k = int(np.argmax(missing.max(axis=0)))
     at = int(np.argmax(missing[:, k]))
     if missing[at, k] > _CLEARLY:

@@ -177,9 +177,10 @@ def _pose(r: Reader, key: str, parts: dict[str, Any], on_link: bool) -> Any:
 
 def _matrix(r: Reader, key: str, node: Any) -> Any:
     before = len(r.problems)
-    found = [r.numbers(row, key, 4) for row in r.sequence(node, key, "3 or 4 rows of 4 numbers")[:4]]
-    if len(r.problems) == before and len(found) < 3:
-        r.wrong(node, key, f"got {len(found)} rows, expected 3 or 4 of 4 numbers")
+    rows_of = r.sequence(node, key, "3 or 4 rows of 4 numbers")
+    if len(r.problems) == before and len(rows_of) not in (3, 4):
+        r.wrong(node, key, f"got {len(rows_of)} rows, expected 3 or 4 of 4 numbers")
+    found = [r.numbers(row, key, 4) for row in rows_of[:4]]
     if len(r.problems) > before:
         return None
     rows = found if len(found) == 4 else [*found, [0.0, 0.0, 0.0, 1.0]]

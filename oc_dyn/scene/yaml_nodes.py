@@ -32,6 +32,9 @@ def compose(path: StrPath) -> tuple[str, Any]:
             line = event.start_mark.line + 1
             if isinstance(event, yaml.AliasEvent):
                 raise FileError(source, [f"line {line}: *{event.anchor} is an alias; write out what it stands for"])
+            tag = getattr(event, "tag", None)
+            if tag and tag not in _PLAIN and tag != "!":
+                raise FileError(source, [f"line {line}: got the tag {tag[:60]}, which no value has here; leave it out"])
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
             depth += isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent))

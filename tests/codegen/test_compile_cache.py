@@ -184,7 +184,7 @@ def test_the_compiler_is_in_the_key(tmp_path, monkeypatch):
     cc = find_compiler()[0]
 
     def updated(text):
-        return {"compiler": command(tmp_path, f"{text}\nexec {cc} \"$@\"")}
+        return {"compiler": command(tmp_path, f'{text}\nexec {cc} "$@"')}
 
     assert libraries(tmp_path, monkeypatch, lambda _: updated("# 1.0"), lambda _: updated("# 1.0.1")) == 2
 

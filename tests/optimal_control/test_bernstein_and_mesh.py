@@ -135,6 +135,7 @@ def test_bounds_of_the_position_hold_between_nodes():
 
 def test_limits_within_intervals_and_what_is_left_out():
     """sin(q) v at fractions: kept where it was asked for, and not where the ends decide it."""
+
     def solved(**where):
         ocp = od.Problem(5, 1.0)
         q, v, a = ocp.chain("q", 1, 2, basis="bernstein")
@@ -143,6 +144,7 @@ def test_limits_within_intervals_and_what_is_left_out():
         ocp.limit(-10, v, 1.3, name="speed", **where)
         ocp.minimize(integral=a**2)
         return ocp.solve(check="off"), v, q, a
+
     at = np.arange(0.0, 1.0, 0.25)
     found, v, q, a = solved(at=at)
     speed = found.trajectory([q, v, a]).sample((np.arange(5)[:, None] + at).ravel() / 5).v
@@ -272,6 +274,7 @@ def test_an_integral_of_a_chain_and_a_state_with_a_rate_is_refused_on_a_free_mes
 @pytest.mark.parametrize("basis", ["taylor", "bernstein"])
 def test_rates_that_read_a_chain(basis):
     """Held over an interval: off by order 1, which the check tells, and refused on a free mesh."""
+
     def problem(nodes, mesh):
         ocp = od.Problem(nodes, 2.0, mesh=mesh)
         q, v, a = ocp.chain("q", 1, 2, basis=basis)
@@ -280,6 +283,7 @@ def test_rates_that_read_a_chain(basis):
         way = ocp.integral(q)
         ocp.minimize(integral=a**2)
         return ocp, way
+
     errors = []
     for nodes in (10, 20):
         ocp, way = problem(nodes, "uniform")
@@ -515,6 +519,7 @@ def test_multipliers_are_carried_to_a_problem_with_more_rows():
         ocp.limit(-10, v, 1.3, name="speed", at=at)
         ocp.minimize(integral=a**2)
         return ocp.solve(check="off")
+
     few, many = solved((0.0,)).transcribed, solved((0.0, 0.5))
     x, g = many.transcribed.carried(solved((0.0,)).multipliers, few)
     own = few._labelled()[4][("speed", 0.0)]

@@ -155,7 +155,6 @@ def test_no_rate_of_torque_at_all_is_refused():
         od.plan_point_to_point(arm, [0, 0], [0.5, 0.2], limits=limits, continuity=2, scale={"dtau": 0})
 
 
-
 def test_scaling_the_limits_scales_the_time(arm, limits):
     kinematic = limits.without("tau", "dtau")
     one = plan(arm, A, B, limits=kinematic, nodes=20)

@@ -40,7 +40,13 @@ def test_executors_are_named():
     assert checked("serial") == ("serial", None)
     assert checked("processes:3") == ("processes", 3)
     assert checked("dask:2") == ("dask", 2)
-    for address in ("tcp://10.0.0.1:8786", "tls://scheduler.here:8786", "localhost:8786", "[::1]:8786", "inproc://1/2/3"):
+    for address in (
+        "tcp://10.0.0.1:8786",
+        "tls://scheduler.here:8786",
+        "localhost:8786",
+        "[::1]:8786",
+        "inproc://1/2/3",
+    ):
         assert checked(f"dask:{address}") == ("dask", address)
     wrong = ["processes", "processes:0", "processes:x", "threads", "serial:2", None, 2]
     wrong += ["dask", "dask:", "dask:0", "dask:-2", "dask:x", "dask:2.5", "dask:2:3x", "dask:123456", "Dask:2"]

@@ -40,7 +40,7 @@ def test_files_manifest_and_status(tmp_path, capsys):
     assert {p.name for p in (tmp_path / "a").iterdir()} == {
         *("numbers.csv", "two.png", "three.png", "one.png", "manifest.json"),
     }
-    assert (tmp_path / "a" / "numbers.csv").read_text() == "t [s],a,b,of\n0,1,1,x\n1,1,1,\"y, z\"\n"
+    assert (tmp_path / "a" / "numbers.csv").read_text() == 't [s],a,b,of\n0,1,1,x\n1,1,1,"y, z"\n'
     facts = json.loads((tmp_path / "a" / "manifest.json").read_text())
     assert facts["passed"]
     assert facts["seen"] == [0, 1, 2]
@@ -107,9 +107,7 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize(
-    "value, bounds, end, passes", [(*x, True) for x in PASSING] + [(*x, False) for x in FAILING]
-)
+@pytest.mark.parametrize("value, bounds, end, passes", [(*x, True) for x in PASSING] + [(*x, False) for x in FAILING])
 def test_a_check_prints_value_and_bound(value, bounds, end, passes, tmp_path, capsys):
     run = od.runs.script.ProblemRun(tmp_path, True, print)
     assert run.check("what", value, **bounds) is passes

@@ -1,10 +1,14 @@
 """Which pairs of a scene count: what is attached to a robot's links, and names of pairs that are left out."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import oc_dyn as od
-from oc_dyn import shapes
+from oc_dyn import plan_options, shapes
+from oc_dyn.errors import FileError, UnknownName
 
 ACROSS = np.array([[0, 0, 1.0, -0.15], [0, 1, 0, 0], [-1, 0, 0, 0.05], [0, 0, 0, 1]])  # z to x
 
@@ -91,3 +95,57 @@ def test_a_scene_of_a_robot_is_read_as_it_was_written(arm, tmp_path):
     assert read == arm
     assert read.pairs == arm.pairs
     assert read != od.Scene(arm.items, arm.left_out, still=arm.still)
+
+
+def written(tmp_path, text):
+    file = tmp_path / "scene.yaml"
+    file.write_text(text)
+    return file
+
+
+_TOOL = "scene: 1\nshapes:\n  tool: {sphere: 0.05, link: panda_link8}\nleft_out: [[tool, NAME]]\n"
+
+
+@pytest.mark.parametrize("name", ["tool", "panda_link8", "panda_link4"])
+def test_names_that_are_left_out_may_be_those_of_the_robot(tmp_path, arm, name):
+    arm.join(od.Scene.read(written(tmp_path, _TOOL.replace("NAME", name))))
+
+
+def test_a_misspelt_name_that_is_left_out_is_refused(tmp_path, arm, panda):
+    file = written(tmp_path, _TOOL.replace("NAME", "panda_lnik4"))
+    scene = od.Scene.read(file)
+    for meets in (
+        lambda: arm.join(scene),
+        lambda: plan_options.scene_of(panda, file, None),
+        lambda: od.inverse_kinematics(
+            panda, "panda_link8", p=[0.4, 0, 0.5], q_start=np.zeros(7), scene=scene.add("b", shapes.Sphere(0.1))
+        ),
+    ):
+        with pytest.raises(UnknownName, match="panda_lnik4"):
+            meets()
+    with pytest.raises(FileError, match="no shape 'panda_link4' in the file"):
+        od.Scene.read(written(tmp_path, _TOOL.replace("left_out", "touching").replace("NAME", "panda_link4")))
+
+
+@pytest.mark.parametrize("text, told", [
+    ("scene: 1\nshapes:\n  !!python/object:os.system a: {sphere: 1}", "python/object:os.system"),
+    ("scene: 1\n!!python/name:os.system shapes: {}", "python/name:os.system"),
+    ("scene: 1\nshapes: !!python/tuple [a]", "python/tuple"),
+    ("scene: 1\nshapes:\n  a: !!python/object:os.system {sphere: 1}", "python/object:os.system"),
+    ("scene: 1\nshapes:\n  a: {sphere: 1, matrix: [[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1],[9,9,9,9]]}", "got 5 rows"),
+])  # fmt: skip
+def test_files_with_more_than_they_may_hold(tmp_path, text, told):
+    with pytest.raises(FileError, match=told):
+        od.Scene.read(written(tmp_path, text))
+
+
+@pytest.mark.slow
+def test_the_example_of_the_documentation_can_be_planned_in(tmp_path, arm, panda):
+    text = (Path(__file__).parents[2] / "docs" / "scenes.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    scene = arm.join(od.Scene.read(written(tmp_path, example)))
+    start, goal = [-0.9, -0.3, 0, -1.8, 0, 1.6, 0.7], [0.9, -0.3, 0, -1.8, 0, 1.6, 0.7]
+    motion = od.plan_point_to_point(
+        panda, start, goal, scene=scene, continuity=2, nodes=16, progress=False, check="off", clearance=0.01
+    )
+    assert motion.check(scene=scene, clearance=0.01).clearance.free

@@ -22,8 +22,6 @@ def read(path):
 
 
 @pytest.mark.slow
-
-
 @pytest.mark.slow
 def test_writes_tables_figure_and_manifest(done):
     out, report = done
