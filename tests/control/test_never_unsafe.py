@@ -70,6 +70,7 @@ def test_a_small_controller_under_fuzz(on_failure, seed):
     assert np.all(np.isfinite(control.memory))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_c_does_what_python_does_under_fuzz(tmp_path):
     control = mass()
@@ -86,6 +87,7 @@ def test_c_does_what_python_does_under_fuzz(tmp_path):
         control.memory = memory.copy()  # differences of rounding do not add up
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_c_from_numbers_beyond_all_bounds(tmp_path):
     control = mass(output_bounds={"u": (-0.5, 0.25)}, on_failure="zero")
