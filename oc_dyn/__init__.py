@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 # robots last
 from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics
 from . import partials, second_partials
-from . import regressor, matrix_partials, whole_body
+from . import regressor, matrix_partials, whole_body, scene
 from . import registry, robots
 from ._version import __version__
 from . import _moved
@@ -156,6 +156,7 @@ __all__ = [
     "registry",
     "robots",
     "rollout",
+    "scene",
     "script",
     "sensitivity",
     "shapes",

@@ -7,8 +7,9 @@
                 every pair of shapes that can meet `clearance` apart, all the time: links of one arm with others of it
                 and with all of the other's, the load with what does not hold it.
 
-Arms, limits and capsules are the package's; the task is ours. The clearance is proven between nodes, and seen a second
-way: distances of shapes as numbers, at samples. Without the pairs the arms hit each other.
+Arms, limits and capsules are the package's; the task is ours. The arms stand on pedestals: no floor counts. The
+clearance is proven between nodes, and seen a second way: distances of shapes as numbers, at samples. Without the pairs
+the arms hit each other.
 Run:    python problems/two_arms_handover.py [--quick] [--quiet] [--out DIR] [--set NAME=VALUE]
 """
 

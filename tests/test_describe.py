@@ -272,7 +272,7 @@ def test_no_docstring_leads_nowhere():
 
 # -- public names -----------------------------------------------------------------------------------------------
 
-MODULES = {"design", "elastic", "executors", "identification", "interop", "registry", "robots", "shapes"}
+MODULES = {"design", "elastic", "executors", "identification", "interop", "registry", "robots", "scene", "shapes"}
 PUBLIC = MODULES | set(
     "CheckWarning ContactMotion FileError Inertia LimitError Limits ModelError ModelWarning OrderError Problem Robot "
     "RobotBuilder RobotFunction Scene ShapeError SolveError Trajectory UnknownName __version__ animate as_tensor "

@@ -149,7 +149,7 @@ _IMPOSSIBLE = [  # settings, and what the refusal names
     ("panda_pick_and_place", "place=(0.45, 0.9, 0.25)", "'panda_link8' cannot get there"),
     ("panda_pick_and_place", "pick=(0.55, -0.05, 0.25)", "inside the ball"),
     ("panda_shelf", "load=(-0.03, 0.22, 1.0)", "Cylinder: radius is -0.03, expected a finite length"),
-    ("two_arms_handover", "pick=(1.5, -0.1, 0.25)", "'left_flange' cannot get there"),
+    ("two_arms_handover", "load=(-0.025, 0.2, 0.6)", "Capsule: radius is -0.025, expected a finite length"),
     ("moving_obstacle_mpc", "links=('a', 'b', 'c', 'd')", "the scene has no pair of shapes to keep apart"),
 ]
 

@@ -63,7 +63,7 @@ class StepFunctions:
         if relaxed is None:
             found = [*hard, 0]
         else:
-            found = _or_relaxed(name, program, relaxed, iterations, qp, options).call([good, *hard, *begin])
+            found = _or_relaxed(name, program, relaxed, iterations, qp, options, solve).call([good, *hard, *begin])
         x, lam_x, lam_g, f, g, ended, over, count, gave = found
         works = ca.logic_and(ended != FAILED, over <= FAR)
         beyond = violation(program.bounds, x, g)
@@ -161,7 +161,13 @@ class StepFunctions:
 
 
 def _or_relaxed(
-    name: str, program: Program, relaxed: Softened, iterations: int, qp: tuple[str, Any], options: Any
+    name: str,
+    program: Program,
+    relaxed: Softened,
+    iterations: int,
+    qp: tuple[str, Any],
+    options: Any,
+    solve: ca.Function,
 ) -> ca.Function:
     """Function (good, *found, x, lam_x, lam_g, p) -> (*found, whether limits gave way), where it is not good with them
     relaxed."""
@@ -186,6 +192,16 @@ def _or_relaxed(
         count + found[7],
         1,
     ]
+    # where the limits can almost be kept, their multipliers tell which ones the solution with them is at
+    symbols: Any = [ca.MX.sym(f"r{k}", ca.MX(z).numel()) for k, z in enumerate((*results, p))]
+    polished = solve.call([*symbols[:3], symbols[9]])
+    sound = ca.logic_and(polished[5] != FAILED, polished[6] <= _KEPT)
+    better = [ca.if_else(sound, a, b) for a, b in zip(polished, symbols[:8], strict=True)]
+    better[7], gave = polished[7] + symbols[7], ca.if_else(sound, 0, 1)
+    polish = ca.Function(f"{name}_polish", symbols, [*better, gave])
+    rough = ca.Function(f"{name}_rough", symbols, symbols[:9])
+    last = ca.Function.if_else(f"{name}_polish_or_not", polish, rough)
+    results = last.call([ca.logic_and(near, ended != FAILED), *results, p])
     give = ca.Function(f"{name}_give", [*found, *begin], results)
     return ca.Function.if_else(f"{name}_or_relaxed", keep, give)
 

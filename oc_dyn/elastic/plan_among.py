@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from ..planning.among import MORE, NEAR, SECONDS, SEEDS, blocked
+from ..planning.clearance import KEPT
 from ..planning.obstacles import ROUNDING, SPARE, along, reduced, told_of
-from ..planning.proof import TOUCHING
 from ..planning.sampled_start import ways
 from .plan_search import search
 
@@ -49,7 +49,7 @@ def _kept_off(task, around, solver, solver_options, compiled):
     q = task.way if task.known is None else _along(task.known)
     near = (around.missing(q) > -NEAR).any(axis=0)
     ends = around.missing(np.array(task.ends)).max(axis=0)
-    spare = np.clip(-ends - 2 * ROUNDING, -around.smoothed - 2 * TOUCHING, SPARE)
+    spare = np.clip(-ends - 2 * ROUNDING, -around.smoothed - 2 * KEPT, SPARE)
     for _ in range(_ROUNDS):
         given = {} if not near.any() else {
             "near": reduced(around.scene, near), "apart": (around.wanted + spare)[near]}  # fmt: skip

@@ -163,9 +163,12 @@ def _open(f):
     nodes, inputs, registers = ca.vertsplit(f.instructions_sx()), f.sx_in(), {}
     outputs = [[None] * f.nnz_out(i) for i in range(f.n_out())]
     for k, node in enumerate(nodes):
-        to = f.instruction_output(k)
-        if f.instruction_id(k) == ca.OP_OUTPUT:
+        to, kind = f.instruction_output(k), f.instruction_id(k)
+        if kind == ca.OP_OUTPUT:
             outputs[to[0]][to[1]] = registers[f.instruction_input(k)[0]]
+        elif kind == ca.OP_INPUT:  # their nodes are NaN, which shows where one is a result by itself
+            i, entry = f.instruction_input(k)
+            registers[to[0]] = inputs[i].nz[entry]
         else:
             registers[to[0]] = node
     values = [ca.SX(f.sparsity_out(i), ca.vertcat(ca.SX(0, 1), *x)) for i, x in enumerate(outputs)]

@@ -22,7 +22,7 @@ from ..scene.segments import between_segments, is_round
 from ..scene.shapes import HalfSpace
 from ..types import Array, Indices
 from ..validation import number
-from .clearance import Clearance, PairClearance
+from .clearance import KEPT, Clearance, PairClearance
 from .coordinate_ranges import ranges_of
 
 TOLERANCE = 1e-5  # [m] between what is certified and what is met
@@ -42,7 +42,8 @@ def certify(motion: Any, scene: Scene, clearance: float = 0.0, tolerance: float 
     how much what is certified may stay below what is met; of pairs nearer than `clearance`, or else of the nearest one.
     Of pairs that hit it may be a tenth of their depth, or more where they do for long: that they hit is shown, and
     `certified` is a coarse bound. Where the motion only just keeps the clearance the proof may miss a hundredth of the
-    tolerance. For floating bases coordinates are those of robot.nq, quaternions of any length. Poses that are Functions
+    tolerance; what is short by less than a micrometre is kept.
+    For floating bases coordinates are those of robot.nq, quaternions of any length. Poses that are Functions
     take the time of the motion.
     Raises ModelError without the robot and for transform joints; ShapeError for obstacles at a port, pairs of
     half-spaces, and coordinates that do not fit; UnknownName for links that the robot does not have.
@@ -141,7 +142,7 @@ class _Search:
             )  # as it goes with h^2
             again = (lower[near] < wanted) & (loss > _NO_GAIN * self.tolerance)
             parts[near] = np.where(again, np.ceil(np.clip(more, 2, _PARTS)), 0)
-        self.deeper[p] += self.met[p] < min(self.asked, -pair.margin)
+        self.deeper[p] += self.met[p] < min(self.asked, -pair.margin) - KEPT
         parts[final | (self.deeper[p] > _DEEPER)] = 0
         self.certified[p] = min(self.certified[p], lower[parts == 0].min(initial=np.inf))
         return parts
@@ -149,7 +150,7 @@ class _Search:
     def _wanted(self, p: int) -> float:
         """The bound from which on an interval of a pair is settled: near what is met, or beyond what matters."""
         own, least = self.met[p], self.met.min()
-        if own < self.asked:
+        if own < self.asked - KEPT:
             depth = -own - self.pairs[p].margin
             return float(own - max(self.tolerance, _DEPTH * depth))
         return float(max(least - self.tolerance, min(self.asked, own - _FINE * self.tolerance)))

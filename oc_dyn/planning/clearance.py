@@ -10,6 +10,7 @@ from ..text import terminal
 
 _SHOWN = 8  # pairs that fall short, when printed
 _UNIT = 1e-3  # [m] short of a clearance that counts as all of a limit
+KEPT = 1e-6  # [m] up to which less than a clearance, or a depth, is that clearance, or touching: rounding, and contact
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class PairClearance:
 
     @property
     def hit(self) -> bool:
-        """Whether the shapes were met inside each other."""
-        return self.met + self.margin < 0
+        """Whether the shapes were met inside each other, by more than a micrometre."""
+        return self.met + self.margin < -KEPT
 
     @property
     def name(self) -> str:
@@ -81,18 +82,18 @@ class Clearance:
 
     @property
     def free(self) -> bool:
-        """Whether the clearance that was asked for is certified."""
-        return self.certified >= self.asked
+        """Whether the clearance that was asked for is certified, but for a micrometre."""
+        return self.certified >= self.asked - KEPT
 
     @property
     def hit(self) -> bool:
-        """Whether shapes were met inside each other."""
+        """Whether shapes were met inside each other, by more than a micrometre."""
         return any(x.hit for x in self.pairs)
 
     @property
     def short(self) -> tuple[PairClearance, ...]:
-        """The pairs of which the clearance asked for is not certified, nearest first."""
-        return tuple(sorted((x for x in self.pairs if x.certified < self.asked), key=lambda x: x.met))
+        """The pairs of which the clearance asked for is not certified but for a micrometre, nearest first."""
+        return tuple(sorted((x for x in self.pairs if x.certified < self.asked - KEPT), key=lambda x: x.met))
 
     @property
     def share(self) -> float:
@@ -115,7 +116,7 @@ class Clearance:
         off = f" besides a margin of {x.margin:.6g} m" if x.margin else ""
         if x.hit:
             return f"{a} and {b} hit each other, {-x.met - x.margin:.4g} m deep at {x.time:.4g} s{more}"
-        if x.met < self.asked:
+        if x.met < self.asked - KEPT:
             return f"clearance of {a} and {b} is {x.met:.6g} m at {x.time:.4g} s, {self.asked:.6g} m asked{off}{more}"
         return f"clearance of {a} and {b} is not proven beyond {x.certified:.6g} m, {self.asked:.6g} m asked{off}{more}"
 
@@ -123,7 +124,7 @@ class Clearance:
         lines = [f"clearance: at least {self.certified:.6g} m ({self.asked:.6g} m asked), {self.intervals} intervals"]
         lines += [f"  nearest {self.nearest}"] if self.nearest else ["  no pairs"]
         for x in self.short[:_SHOWN]:
-            lines.append(f"  {'hit' if x.hit else 'too near' if x.met < self.asked else 'not proven'}: {x}")
+            lines.append(f"  {'hit' if x.hit else 'too near' if x.met < self.asked - KEPT else 'not proven'}: {x}")
         lines += [f"  and {len(self.short) - _SHOWN} pairs more"] if len(self.short) > _SHOWN else []
         lines += [f"  note: {x}" for x in self.notes]
         return "\n".join([*lines, "clearance certified" if self.free else "clearance not certified"])

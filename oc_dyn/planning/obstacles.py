@@ -16,9 +16,9 @@ from ..scene import Scene
 from ..text import terminal
 from ..types import Array, Numbers
 from ..validation import number
-from .clearance import Clearance
+from .certificate import certify
+from .clearance import KEPT, Clearance
 from .exact import exact_distances, smoothed_by
-from .proof import TOUCHING, proven
 from .trajectory import Motion
 
 SPARE = 1e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
@@ -77,8 +77,8 @@ class Obstacles:
 
     def told(self, q: Numbers, t: float = 0.0) -> str:
         """Text of the pairs that are too near at one configuration, the worst first; "" if none is."""
-        missing = self.lacking(q, t, TOUCHING)[0]
-        short = np.flatnonzero(missing > TOUCHING)
+        missing = self.lacking(q, t, KEPT)[0]
+        short = np.flatnonzero(missing > KEPT)
         short = short[np.argsort(-missing[short])]
         parts = [self.pair(k, self.wanted[k] - missing[k]) for k in short[:_SHOWN]]
         return ", ".join(parts) + (f" and {len(short) - _SHOWN} pairs more" if len(short) > _SHOWN else "")
@@ -143,18 +143,16 @@ def reduced(scene: Scene, kept: Any) -> Scene:
 @dataclass(frozen=True)
 class Along:
     """What a whole motion keeps. missing (P,) [m]: by how much each pair is nearer than wanted somewhere, at `time`
-    (P,), as proven; below 0 where it is not. proof: the Clearance, None where there is none. allowed (P,) [m]: that
-    pairs may come nearer, as they just touch at an end."""
+    (P,), as proven; below 0 where it is not. proof: the Clearance, None where there is none."""
 
     missing: Array
     time: Array
     proof: Clearance | None
-    allowed: Array | float = 0.0
 
     @property
     def short(self) -> Any:
-        """(P,) the pairs that are too near."""
-        return self.missing > self.allowed
+        """(P,) the pairs that are too near, by more than a micrometre."""
+        return self.missing > KEPT
 
 
 def told_of(seen: Along) -> dict[str, Any]:
@@ -167,17 +165,15 @@ def told_of(seen: Along) -> dict[str, Any]:
 
 def along(around: Obstacles, motion: Motion) -> Along:
     """What a motion keeps: proven, unless samples show that it does not, or a joint has no bound of its speed."""
-    ends = around.lacking(motion.sample(motion.t[[0, -1]]).q, motion.t[[0, -1]], -TOUCHING).max(axis=0)
-    allowed = np.where(np.abs(ends) <= TOUCHING, TOUCHING, 0.0)
     seen = _sampled(around, motion, _COARSE)
     if seen.missing.max() > _CLEARLY:
         return seen
     try:
-        proof = proven(motion, around.scene, around.clearance)
+        proof = certify(motion, around.scene, around.clearance)
     except ModelError:  # a joint whose speed has no bound
-        return replace(_sampled(around, motion, _DENSE), allowed=allowed)
+        return _sampled(around, motion, _DENSE)
     missing = np.array([around.clearance - x.certified for x in proof.pairs])
-    return Along(missing, np.array([x.time for x in proof.pairs]), proof, allowed)
+    return Along(missing, np.array([x.time for x in proof.pairs]), proof)
 
 
 def _sampled(around: Obstacles, motion: Motion, count: int) -> Along:

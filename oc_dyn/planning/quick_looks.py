@@ -15,8 +15,8 @@ import numpy as np
 from ..function import function
 from ..scene.shapes import Box, Capsule, HalfSpace, Sphere
 from ..types import Array
+from .clearance import KEPT
 from .obstacles import Obstacles, reduced
-from .proof import TOUCHING
 
 _ROUND = (Sphere, Capsule)
 _SPACING = 0.04  # [m] between balls
@@ -54,7 +54,7 @@ class QuickLooks:
         for kind, pairs in self._groups.items():
             out &= self._kept(kind, pairs, R, c)
         if self._rest is not None and out.any():
-            out[out] = self._rest.free(q[out], within=TOUCHING)
+            out[out] = self._rest.free(q[out], within=KEPT)
         return out
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -105,5 +105,5 @@ class QuickLooks:
             else:
                 z = y[:, :, 2] - np.clip(y[:, :, 2], -self._half(b), self._half(b))
                 d = np.sqrt(y[:, :, 0] ** 2 + y[:, :, 1] ** 2 + z**2) - b.radius
-            out = out & (d.min(axis=1) - a.radius >= wanted - TOUCHING)
+            out = out & (d.min(axis=1) - a.radius >= wanted - KEPT)
         return out

@@ -132,9 +132,9 @@ class Motion(Samples):
         Raises ModelError without the robot, and for transform joints; ShapeError for obstacles whose pose comes in at a
         port, and for pairs of half-spaces; UnknownName for links that the robot does not have.
         """
-        from .proof import proven
+        from .certificate import certify
 
-        return proven(self, scene, clearance)
+        return certify(self, scene, clearance)
 
     def animate(
         self, path: P, fps: float = 25, size: tuple[int, int] = (480, 480), *, scene: Scene | None = None,

@@ -14,13 +14,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, ShapeError
 from ..model.cache import cached
 from ..model.canonical import canonical
+from ..model.joints import QUATERNIONS
 from ..model.robot import Robot
 from ..types import Array
 
 _ABOUT_Z = ("revolute", "continuous", "helical", "planar")
+_SHORTEST = 1e-150  # of a quaternion: squares of a shorter one may be 0
 WORLD = 0
 
 
@@ -153,12 +155,16 @@ class Ranges:
     acceleration: Array
 
 
-def robot_links(robot: Robot, x: Ranges, h: Array) -> tuple[tuple[int | None, ...], tuple[Link | None, ...]]:
+def robot_links(
+    robot: Robot, x: Ranges, h: Array, t: Array | None = None
+) -> tuple[tuple[int | None, ...], tuple[Link | None, ...]]:
     """(parents, links) of the nodes of a robot, which are the bodies of its canonical form; see Tree.
 
-    Raises ModelError for joints whose motion is a Function, of which no bound is known.
+    t: middles (K,) of the intervals [s], for errors. Raises ModelError for joints whose motion is a Function, of which
+    no bound is known, and ShapeError for a quaternion that is 0.
     """
     model = canonical(robot)
+    _check_quaternions(robot, x.q, t)
     poses = _poses(robot)(x.q.T, x.dq.T).full().T.reshape(len(h), model.n, 24)
     links: list[Link | None] = [None]
     for i in model.bodies:
@@ -176,6 +182,23 @@ def robot_links(robot: Robot, x: Ranges, h: Array) -> tuple[tuple[int | None, ..
         R, dR = (m.reshape(-1, 3, 3).swapaxes(1, 2) for m in (R, dR))  # columns follow each other
         links.append(Link(R, p, dR, dp, *bounds, about_z=model.kind[i] in _ABOUT_Z))
     return model.parent, tuple(links)
+
+
+def _check_quaternions(robot: Robot, q: Array, t: Array | None) -> None:
+    model = canonical(robot)
+    for i in model.bodies:
+        first = model.coordinates[i][0]
+        if model.kind[i] not in QUATERNIONS:
+            continue
+        size = np.linalg.norm(q[:, first : first + 4], axis=1)
+        if not np.all(size > _SHORTEST):
+            k = int(np.argmin(size > _SHORTEST))
+            name = next(b.joint.name for b in robot.bodies if model.number[b.index] == i)
+            when = "" if t is None else f" at t = {t[k]:.6g} s"
+            raise ShapeError(
+                f"certify: the quaternion of joint {name!r} is {q[k, first : first + 4].tolist()}{when}, which is no "
+                "rotation; choose a motion whose quaternions keep away from 0, as between nodes with signs that agree"
+            )
 
 
 def _joint_bounds(

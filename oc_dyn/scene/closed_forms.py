@@ -6,12 +6,15 @@ import casadi as ca
 
 from ..errors import ShapeError
 from ..lie.quick import dot, quick
-from .contacts import Contact, general_second, plane_second, tangents
+from ..working_axes.rotations import cross
+from .contacts import Contact, across, general_second, plane_second, tangents, velocity
 from .shapes import Capsule, HalfSpace, Sphere
 from .support import curvature, farthest
 
 TINY = 1e-12  # [m] of a distance of centres: nearer ones have no direction of their own
+LEAST = 1e-15  # [m] of it as a value, so that it can be differentiated
 NEAR = 1e-6  # [m], and of sines: what second derivatives take for the least distance, and for parallel
+PARALLEL = 1e-13  # sine of axes from which nearest points are where they cross: a smaller one is rounding
 _ROUND = (Sphere, Capsule)
 
 
@@ -50,31 +53,39 @@ def _plane(a, b):
     n = quick(-(b.R @ ca.sparsify(ca.DM(b.shape.normal))))
     x = farthest(a, n)
     d = dot(n, b.c - x) - b.shape.offset
-    return Contact(d, n, x, quick(x + d * n), x, plane_second(n, curvature(a, n)))
+    return Contact(d, n, x, quick(x + d * n), x, plane_second(n, x, curvature(a, n)))
 
 
 def _round(a, b):
     h, k = _half(a), _half(b)
     u, w, r = a.axis, b.axis, quick(b.c - a.c)
-    s = t = None  # from the centres along the axes
+    s = t = cosine = square = None  # from the centres along the axes
     if h:
-        s, t = _parameters(h, k, dot(u, w), dot(u, r), dot(w, r))
+        cosine, normal = dot(u, w), quick(cross(u, w))
+        exact = dot(normal, normal)
+        square = quick(ca.fmax(exact, NEAR * NEAR))
+        s, t = _parameters(h, k, (cosine, exact, dot(cross(r, w), normal)), dot(u, r), dot(w, r))
     elif k:
         t = _clamped(-dot(w, r), k)
     xa = quick(a.c + s * u) if h else a.c
     xb = quick(b.c + t * w) if k else b.c
-    n, rho = _direction(quick(xb - xa), u, w)
+    n, rho, length = _direction(quick(xb - xa), u if h else None, w if k else None, square, TINY * max(1.0, h + k))
     radii = a.shape.radius + b.shape.radius
     pa, pb = quick(xa + a.shape.radius * n), quick(xb - b.shape.radius * n)
     if not k:
-        return Contact(rho - radii, n, pa, pb, xa, general_second(n, _at_least(rho), None, None))
-    return Contact(rho - radii, n, pa, pb, xa, lambda: _segments(n, rho, (u, s, h), (w, t, k)))
+        return Contact(rho - radii, n, pa, pb, xa, general_second(n, xa, _at_least(length), None, None))
+    if not h:
+        return Contact(rho - radii, n, pa, pb, xa, _point_and_segment(n, xa, length, (w, t, k)))
+    return Contact(rho - radii, n, pa, pb, xa, _segments(n, xa, (rho, length), (cosine, square), (u, s, h), (w, t, k)))
 
 
-def _parameters(h, k, b, d, e):
-    """(s, t) of the nearest points c_a + s u and c_b + t w, |s| <= h, |t| <= k; b = u.w, d = u.r, e = w.r."""
-    det = ca.fmax(1 - b * b, NEAR * NEAR)
-    s = _clamped((d - b * e) / det, h)
+def _parameters(h, k, between, d, e):
+    """(s, t) of the nearest points c_a + s u and c_b + t w, |s| <= h, |t| <= k; d = u.r, e = w.r; between: u.w, and
+    square and product, |u x w|^2 and (r x w).(u x w), which stay exact at small angles, where those of cosines cancel.
+    """
+    b, square, product = between
+    crossed = square > PARALLEL * PARALLEL
+    s = _clamped(crossed * product / ca.fmax(square, PARALLEL * PARALLEL), h)
     t = _clamped(b * s - e, k)
     return _clamped(b * t + d, h), t
 
@@ -83,62 +94,97 @@ def _clamped(x, h):
     return quick(ca.fmin(ca.fmax(x, -h), h))
 
 
-def _direction(y, u, w):
-    """(n, |y|); where y is too short to have a direction, n is across both axes, or any, and |y| is 0."""
-    square = dot(y, y)
-    short = square < TINY * TINY
-    rho = quick(ca.if_else(short, 0, ca.sqrt(ca.if_else(short, 1, square))))
-    across = ca.cross(u, w)
-    size = ca.sumsqr(across)
-    other = ca.if_else(size > NEAR * NEAR, across / ca.sqrt(ca.fmax(size, NEAR * NEAR)), ca.SX([0, 0, 1]))
-    return quick(ca.if_else(short, other, y / ca.if_else(short, 1, rho))), rho
+def _direction(y, u, w, square, tiny):
+    """(n, |y|, length by which n was divided); where y is too short to have a direction, n is across the axes u and w,
+    of which there may be none, and its length that of this. square: of the sine of the axes, if there are two, no less
+    than of parallel ones. tiny [m]: what is too short.
+    """
+    size = dot(y, y)
+    rho = quick(ca.sqrt(ca.fmax(size, LEAST * LEAST)))
+    if w is not None:
+        upright = w[2] * w[2] > 0.8
+        beside = quick(ca.vertcat(upright, 0, 1 - upright))
+        if u is not None:
+            parallel = square <= NEAR * NEAR
+            beside = quick(parallel * beside + (1 - parallel) * u)
+        across = quick(cross(beside, w))
+        size_across = ca.norm_2(across)
+    else:
+        across, size_across = ca.DM([0, 0, 1]), 1
+    short, across = quick(size < tiny * tiny), quick(ca.SX(across))
+    length = quick(rho + short * size_across)
+    return quick((y + short * across) / length), rho, length
 
 
 def _at_least(rho):
     return quick(ca.fmax(rho, NEAR))
 
 
-def _segments(n, rho, first, second):
-    """`left`, `right` of a Contact of two segments (axis, parameter, half length), about x_a; the first may be a point.
+def _point_and_segment(n, x, rho, segment):
+    """`second` of a Contact about the point x: n' = E u + o, E = (I - b b^T) / rho; b is the axis of the segment where
+    the nearest point is within it, and 0 at its ends."""
+    w, t, k = segment
 
-    The limit of general_second where the radius of curvature along a segment is infinite, and 0 at its ends: a, b are
-    the tangential axes where the nearest points are within the segments, and 0 at ends,
-    n' = E u + o - a* (a . o),   x_a' . a = -(a* . u) - rho/det (a . o)
-    with E = (I - a a^T - b b^T) / rho, or 0 if neither is at an end; a* the dual of a.
+    def second(lam, still):
+        inside, scale = quick(ca.fabs(t) < k), lam / _at_least(rho)
+        b = [inside * dot(e, w) for e in tangents(n)]
+        E = [scale * (1 - b[0] * b[0]), -scale * (b[0] * b[1]), scale * (1 - b[1] * b[1])]
+
+        def right(u, o):
+            return E[0] * u[0] + E[1] * u[1] + lam * o[0], E[1] * u[0] + E[2] * u[1] + lam * o[1]
+
+        return across(n, x, lambda u, o: u, right)
+
+    return second
+
+
+def _segments(n, x, lengths, between, first, other):
+    """`second` of a Contact of two segments (axis, parameter, half length) about x on the first; lengths: rho, also
+    kept from 0; between: cosine of their axes, and square of the sine.
+
+    Tangents e2, along a segment whose nearest point is not at its end, if there is one, and e1 = n x e2. Then
+
+        n' = e1 (u1/rho + o1) + e2 (o2 + u2/rho)   both at ends
+        n' = e1 (u1/rho + o1) + e2 o2              the second within
+        n' = e1 (u1/rho + o1),                     x' . e2 = -(u2 + rho o2)                       the first within
+        n' = e1 (o1 + c/s o2),                     x' . e2 = c/s u1 - u2 - rho/s^2 o2             both within
+
+    with cosine c and sine s of the axes; x' is the motion of the nearest point along its segment, and
+    d'' = u_k . n'_l + (e2 . o_k) (x'_l . e2).
     """
-    e = tangents(n)
-    rho = _at_least(rho)
-    (u, s, h), (w, t, k) = first, second
-    inside = quick(ca.fabs(t) < k)
-    b = [inside * dot(x, w) for x in e]
-    E = [1 - b[0] * b[0], -b[0] * b[1], 1 - b[1] * b[1]]
-    if not h:
-        E = [x / rho for x in E]
+    (a, s, h), (b, t, k) = first, other
+    (rho, length), (cosine, square) = lengths, between
 
-        def round_right(v, o):
-            return E[0] * v[0] + E[1] * v[1] + o[0], E[1] * v[0] + E[2] * v[1] + o[1]
+    def second(lam, still):
+        inside = quick(ca.fabs(t) < k)
+        here = quick((ca.fabs(s) < h) * (1 - inside * (square <= NEAR * NEAR)))  # parallel: as if at its end
+        both = here * inside
+        there = inside - both
+        ends = 1 - here - there
+        e2 = quick(here * a + there * b + _tangent(n, ends))
+        e1 = cross(n, e2)
+        curved = lam * ca.fmin(1 / length, 1 / NEAR)
+        both_curved, lam_here, inverse = both * curved, lam * here, 1 / square
+        slope = both * lam * cosine * dot(e1, b) * inverse  # of o2 in n' . e1
+        bent = curved - both_curved  # of u1 in n' . e1
+        slid = ends * curved - lam_here  # of u2 and o2 in the second product
+        turned = lam - lam_here * (1 + rho * (1 + both * (inverse - 1)))
+        turning = quick(slope * e1 - lam * e2)
+        at_x = velocity(x, (e1, e2), still)
 
-        return (lambda v, o: v), round_right
-    here = quick(ca.fabs(s) < h)
-    a = [here * dot(x, u) for x in e]
-    both = here * inside
-    across = a[0] * b[1] - a[1] * b[0]  # the sine between them
-    across = ca.if_else(ca.fabs(across) > NEAR, across, ca.if_else(across < 0, -NEAR, NEAR))
-    scale = (1 - both) / rho
-    E = [scale * (E[0] - a[0] * a[0]), scale * (E[1] - a[0] * a[1]), scale * (E[2] - a[1] * a[1])]
-    dual = [ca.if_else(both, b[1] / across, a[0]), ca.if_else(both, -b[0] / across, a[1])]
-    stretch = rho * ca.if_else(both, 1 / (across * across), 1)
+        def parts(w, v):
+            (u1, u2), o2 = at_x(w, v), dot(w, e1)
+            return (u1, u2 + here * (o2 - u2)), (bent * u1 + dot(w, turning), slope * u1 + slid * u2 + turned * o2)
 
-    def left(v, o):
-        return *v, a[0] * o[0] + a[1] * o[1]
+        return parts
 
-    def right(v, o):
-        along = a[0] * o[0] + a[1] * o[1]
-        slide = -(dual[0] * v[0] + dual[1] * v[1]) - stretch * along
-        return (
-            E[0] * v[0] + E[1] * v[1] + o[0] - dual[0] * along,
-            E[1] * v[0] + E[2] * v[1] + o[1] - dual[1] * along,
-            slide,
-        )
+    return second
 
-    return left, right
+
+def _tangent(n, scale):
+    """scale times a unit vector across n, the first of `tangents`."""
+    x, y, z = n[0], n[1], n[2]
+    sign = 1 - 2 * (z < 0)
+    along = scale * sign * x
+    a = along / (sign + z)
+    return ca.vertcat(scale - a * x, -(a * y), -along)

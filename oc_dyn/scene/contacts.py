@@ -36,9 +36,9 @@ class Contact:
     """The nearest points of a pair. d (1,); n (3,) from a to b; point_a, point_b (3,) on the surfaces; x (3,) the point
     on the line through both about which `second` is written.
 
-    second() -> (left, right): functions of the components (u1, u2, o1, o2) of a joint's motion that give as many
-    expressions each; the second derivative by joints k before l is the sum of products left(k) right(l). They are for
-    the tangents of `tangents(n)`.
+    second(lam, still) -> function (w, v) -> (left, right) of the twist of a joint that carries b, as many expressions
+    each; lam times the second derivative by joints k before l is the sum of products left(k) right(l). still: how many
+    of the joints it is asked for have v = 0.
     """
 
     d: object
@@ -46,7 +46,7 @@ class Contact:
     point_a: object
     point_b: object
     x: object
-    second: Callable[[], tuple]
+    second: Callable[[object, int], Callable]
 
 
 def tangents(n):
@@ -62,49 +62,80 @@ def tangents(n):
     return quick(e1), quick(ca.vertcat(b, sign + y * y * a, -y))
 
 
-def general_second(n, gap, r_a, r_b):
-    """`second` of a Contact about x_a from matrices (3, 3) of the radii of curvature in the root frame, of either shape
+def general_second(n, x, gap, r_a, r_b):
+    """`second` of a Contact about x_a from matrices (3, 3) of the radii of curvature in root axes, of either shape
     None for a corner: 0; for shapes whose radii are finite."""
 
-    def corners():
-        inverse = 1 / gap
-        return (lambda u, o: u), (lambda u, o: (inverse * u[0] + o[0], inverse * u[1] + o[1]))
+    def corners(lam, still):
+        (e1, e2), inverse = tangents(n), lam / gap
+        t1, t2 = quick(lam * e1), quick(lam * e2)
+        at_x = velocity(x, (e1, e2), still)
 
-    def second():
+        def both(w, v):
+            u = at_x(w, v)
+            return u, (inverse * u[0] + dot(t2, w), inverse * u[1] - dot(t1, w))
+
+        return both
+
+    def second(lam, still):
         e = tangents(n)
         ra, rb = (_across(e, r) for r in (r_a, r_b))
         (a, b), (_, c) = [[ra[i][j] + rb[i][j] + (gap if i == j else 0) for j in range(2)] for i in range(2)]
         det = a * c - b * b
-        scale = 1 / ca.if_else(ca.fabs(det) > TINY, det, TINY)  # where D is 0, as of corners that meet
+        scale = lam / ca.if_else(ca.fabs(det) > TINY, det, TINY)  # where D is 0, as of corners that meet
         inverse = (c * scale, -b * scale, a * scale)
-        across = [[rb[i][j] + (gap if i == j else 0) for j in range(2)] for i in range(2)]
+        beyond = [[rb[i][j] + (gap if i == j else 0) for j in range(2)] for i in range(2)]
 
         def left(u, o):
             return tuple(u[i] - (ra[i][0] * o[0] + ra[i][1] * o[1]) for i in range(2)) if r_a is not None else u
 
         def right(u, o):
-            y = [u[i] + across[i][0] * o[0] + across[i][1] * o[1] for i in range(2)]
+            y = [u[i] + beyond[i][0] * o[0] + beyond[i][1] * o[1] for i in range(2)]
             return inverse[0] * y[0] + inverse[1] * y[1], inverse[1] * y[0] + inverse[2] * y[1]
 
-        return left, right
+        return across(n, x, left, right)
 
     return corners if r_a is None and r_b is None else second
 
 
-def plane_second(n, r_a):
+def plane_second(n, x, r_a):
     """`second` of a Contact whose b is a half-space: n' = o, whatever a is."""
 
-    def second():
-        if r_a is None:
-            return (lambda u, o: u), (lambda u, o: o)
-        ra = _across(tangents(n), r_a)
+    def second(lam, still):
+        ra = None if r_a is None else _across(tangents(n), r_a)
 
         def left(u, o):
-            return tuple(u[i] - (ra[i][0] * o[0] + ra[i][1] * o[1]) for i in range(2))
+            return u if ra is None else tuple(u[i] - (ra[i][0] * o[0] + ra[i][1] * o[1]) for i in range(2))
 
-        return left, (lambda u, o: o)
+        return across(n, x, left, lambda u, o: tuple(lam * y for y in o))
 
     return second
+
+
+def velocity(x, directions, still):
+    """Function (w, v) -> components along directions of the velocity of the point x: by their moments where enough of
+    the twists, `still`, have v = 0."""
+    if still > 2:
+        moments = [cross(x, e) for e in directions]
+        return lambda w, v: tuple(dot(w, m) + dot(e, v) for m, e in zip(moments, directions, strict=True))
+
+    def by_point(w, v):
+        u = v - cross(x, w) if w.nnz() else v
+        return tuple(dot(e, u) for e in directions)
+
+    return by_point
+
+
+def across(n, x, left, right):
+    """What `second` gives, from functions of the components (u1, u2), (o1, o2) along tangents(n)."""
+    e1, e2 = tangents(n)
+    at_x = velocity(x, (e1, e2), 0)
+
+    def both(w, v):
+        u, o = at_x(w, v), (dot(e2, w), -dot(e1, w))
+        return left(u, o), right(u, o)
+
+    return both
 
 
 def _across(e, r):
@@ -166,25 +197,16 @@ def summed_gradient(model, contacts, joints, lam):
 
 def add_hessian(blocks, contact, joints, way, lam):
     """Add lam d'' to blocks {(body, body): (nv_i, nv_j)}, those of two bodies for the lower number first."""
-    e1, e2 = tangents(contact.n)
-    left, right = contact.second()
-    before = []  # (body, left expressions of each column) of the joints passed
+    columns = {i: [(quick(joints[i].w[:, k]), quick(joints[i].v[:, k])) for k in range(joints[i].size)] for i, _ in way}
+    both = contact.second(lam, sum(not v.nnz() for x in columns.values() for _, v in x))
+    before = []  # (body, sign, left expressions of each column) of the joints passed
     for i, sign in way:
-        columns = [_components(joints[i], k, contact.x, e1, e2, sign) for k in range(joints[i].size)]
-        lefts = [left(*c) for c in columns]
-        rights = [[lam * y for y in right(*c)] for c in columns]
-        for j, others in [*before, (i, lefts)]:
-            block = [[_summed(x, y) for y in rights] for x in others]
-            _add(blocks, j, i, quick(ca.vertcat(*(ca.horzcat(*row) for row in block))))
-        before.append((i, lefts))
-
-
-def _components(joint, k, x, e1, e2, sign):
-    w, v = quick(joint.w[:, k]), quick(joint.v[:, k])
-    u = v - cross(x, w) if w.nnz() else v
-    if sign < 0:
-        u, w = -u, -w
-    return (dot(e1, u), dot(e2, u)), (dot(e2, w), -dot(e1, w))
+        found = [both(*x) for x in columns[i]]
+        before.append((i, sign, [left for left, _ in found]))
+        for j, other, lefts in before:
+            block = [[_summed(x, y) for _, y in found] for x in lefts]
+            block = quick(ca.vertcat(*(ca.horzcat(*row) for row in block)))
+            _add(blocks, j, i, block if sign == other else -block)
 
 
 def _summed(x, y):

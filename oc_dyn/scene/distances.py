@@ -6,7 +6,7 @@ from ..registry import method
 from . import quantities as quantities  # registered before their methods
 from .closed_forms import closed_form, has_closed_form
 from .contacts import add_hessian, gradient, hessian, rows, summed_gradient
-from .placed import chain, joint_screws, placed
+from .placed import ROOT, chain, joint_screws, placed, reference
 from .smooth_support import smooth_support
 
 _BY_KIND = "closed forms where there are, else smooth_support"
@@ -30,9 +30,10 @@ FORMS = {
 
 def _register(name, form, kind, source):
     @method("distances", name, kind=kind, source=source)
-    def distances(model, scene, q, poses, t):
-        """[(d, p_a, p_b)] of all pairs; see od.describe("distances")."""
-        shapes, _ = placed(model, scene, q, poses, t)
+    def distances(model, scene, q, poses, t, witnesses=False):
+        """[(d, p_a, p_b)] of all pairs; see od.describe("distances"). Without witnesses points are in the frame of
+        `reference`."""
+        shapes, _ = placed(model, scene, q, poses, t, ROOT if witnesses else reference(model, scene))
         out = []
         for a, b in scene.pairs:
             x, swapped = form(shapes[a], shapes[b])
@@ -71,7 +72,7 @@ def _register(name, form, kind, source):
 
 def _contacts(form, model, scene, q, poses, t):
     """([(Contact, (body of its a, of its b))], screws of the joints)."""
-    shapes, bodies = placed(model, scene, q, poses, t)
+    shapes, bodies = placed(model, scene, q, poses, t, reference(model, scene))
     out = []
     for a, b in scene.pairs:
         x, swapped = form(shapes[a], shapes[b])

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..numbers import are_sane, as_floats
 from ..types import Array, Indices, Numbers
+from .segments import segments_apart
 from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shape, Sphere
 
 _LAST = 1e-11  # last smoothing, in sizes of the shapes
@@ -22,6 +23,7 @@ _STEPS, _MORE = 34, 8  # Newton steps, of them with the last smoothing
 _AGAIN = 0.05  # smoothing, in sizes, from which steps start again where shapes overlap
 _OFF = 1e-8  # between lower and upper bound, in sizes, above which more and smaller steps are tried
 _LEAST = 1e-12
+_AROUND, _BEST, _OF_POLYTOPES = 48, 6, 24  # directions besides axes, and starts, where shapes overlap
 _START = np.array([0.48, 0.6, 0.64])  # n where there is no better one
 _SHARE, _KEPT, _ROOT = 0.9, 0.1, 6  # as in smooth_support
 
@@ -42,6 +44,7 @@ def separation(shape_a: Shape, pose_a: Numbers, shape_b: Shape, pose_b: Numbers)
     if len(A) not in (1, count) or len(B) not in (1, count):
         raise ShapeError(f"separation: got {len(A)} poses of a and {len(B)} of b, expected as many, or one")
     A, B = (np.broadcast_to(x, (count, 4, 4)) for x in (A, B))
+    (shape_a, A), (shape_b, B) = _thick(shape_a, A), _thick(shape_b, B)
     if isinstance(shape_a, HalfSpace) and isinstance(shape_b, HalfSpace):
         raise ShapeError("separation: two half-spaces have no distance")
     if isinstance(shape_a, HalfSpace):
@@ -52,6 +55,22 @@ def separation(shape_a: Shape, pose_a: Numbers, shape_b: Shape, pose_b: Numbers)
     else:
         d, n, p_a, p_b = _between(shape_a, A, shape_b, B)
     return (float(d[0]), n[0], p_a[0], p_b[0]) if single else (d, n, p_a, p_b)
+
+
+def _thick(shape: Shape, poses: Array) -> tuple[Shape, Array]:
+    """The same as a sphere or a capsule, which have closed forms, where it is a point or a segment."""
+    if isinstance(shape, Cylinder) and not shape.radius:
+        return Capsule(0.0, shape.length), poses
+    if isinstance(shape, (Box, Ellipsoid)):
+        full = [shape.x, shape.y, shape.z] if isinstance(shape, Box) else [2 * shape.a, 2 * shape.b, 2 * shape.c]
+        if np.count_nonzero(full) <= 1:
+            turn = np.eye(4)[:, {0: [1, 2, 0, 3], 1: [2, 0, 1, 3], 2: [0, 1, 2, 3]}[int(np.argmax(full))]]
+            return Capsule(0.0, max(full)), poses @ turn
+    if isinstance(shape, Polytope) and len(shape.points) == 1:
+        place = np.eye(4)
+        place[:3, 3] = shape.points[0]
+        return Sphere(0.0), poses @ place
+    return shape, poses
 
 
 def support(shape: Shape, poses: Array, n: Array) -> tuple[Array, Array]:
@@ -120,9 +139,13 @@ def _between(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Arra
             best.improve(off, few, *few.maximised(_unit(few.c), steps=steps))
     deep = np.flatnonzero(best.d < -_ball(a) - _ball(b))  # without the balls, too
     if len(deep):
+        starts = _starts(_Problem(a, A[deep], b, B[deep]))
+        rows = np.repeat(deep, starts.shape[1])
+        many = _Problem(a, A[rows], b, B[rows])
+        n, points = many.maximised(starts.reshape(-1, 3), _AGAIN)
+        last = many.value(n).reshape(starts.shape[:2]).argmax(axis=1) + starts.shape[1] * np.arange(len(deep))
         few = _Problem(a, A[deep], b, B[deep])
-        for start in _starts(few):
-            best.improve(deep, few, *few.maximised(start, _AGAIN))
+        best.improve(deep, few, n[last], (points[0][last], points[1][last]))
     return best.d, best.n, best.p_a + _ball(a) * best.n, best.p_b - _ball(b) * best.n
 
 
@@ -149,35 +172,26 @@ def _unit(x: Array) -> Array:
 
 
 def _segments(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
-    """Spheres and capsules: the nearest points of two segments; Ericson 2005, Real-Time Collision Detection, 5.1.9."""
+    """Spheres and capsules, by the nearest points of two segments."""
     h, k = (x.length / 2 if isinstance(x, Capsule) else 0.0 for x in (a, b))
-    u, w, r = A[:, :3, 2], B[:, :3, 2], B[:, :3, 3] - A[:, :3, 3]
-    cosine, d, e = (np.einsum("ki,ki->k", x, y) for x, y in ((u, w), (u, r), (w, r)))
-    s = np.clip((d - cosine * e) / np.maximum(1 - cosine * cosine, 1e-12), -h, h)
-    t = np.clip(cosine * s - e, -k, k)
-    s = np.clip(cosine * t + d, -h, h)
+    u, w = A[:, :3, 2], B[:, :3, 2]
+    d, n, s, t = segments_apart(B[:, :3, 3] - A[:, :3, 3], u, h, w, k)
     x_a, x_b = A[:, :3, 3] + s[:, None] * u, B[:, :3, 3] + t[:, None] * w
-    y = x_b - x_a
-    far, size = np.linalg.norm(y, axis=1, keepdims=True) > 1e-12, np.linalg.norm(y, axis=1, keepdims=True)
-    n = np.where(far, y / np.where(far, size, 1), _unit(np.cross(u, w)))
-    return size[:, 0] - _ball(a) - _ball(b), n, x_a + _ball(a) * n, x_b - _ball(b) * n
+    return d - _ball(a) - _ball(b), n, x_a + _ball(a) * n, x_b - _ball(b) * n
 
 
-def _starts(problem: _Problem) -> Any:
-    """Directions from which the depth of penetration is looked for: axes of both shapes, their products, and others."""
+def _starts(problem: _Problem) -> Array:
+    """(k, _BEST or _OF_POLYTOPES, 3) directions from which the depth of penetration is looked for: of the axes of both
+    shapes, their products, and others all around, those that are the shallowest way out."""
     RA, RB = problem.A[:, :3, :3], problem.B[:, :3, :3]
     axes = [R[:, :, k] for R in (RA, RB) for k in range(3)]
     axes += [np.cross(RA[:, :, i], RB[:, :, j]) for i in range(3) for j in range(3)]
-    rng = np.random.default_rng(0)
-    free = any(isinstance(x, Polytope) for x in (problem.a, problem.b))
-    axes += [np.broadcast_to(x, problem.c.shape) for x in rng.normal(size=(24 if free else 4, 3))]
-    for x in axes:
-        size = np.linalg.norm(x, axis=1, keepdims=True)
-        n = np.where(size > 1e-6, x / np.maximum(size, 1e-300), _START)
-        n = np.where(np.einsum("ki,ki->k", n, problem.c)[:, None] < 0, -n, n)
-        yield n
-        if free:
-            yield -n
+    axes += [np.broadcast_to(x, problem.c.shape) for x in np.random.default_rng(0).normal(size=(_AROUND, 3))]
+    n = np.array([_unit(sign * x) for x in axes for sign in (1, -1)])
+    value = np.array([problem.value(x) for x in n])
+    most = _OF_POLYTOPES if any(isinstance(x, Polytope) for x in (problem.a, problem.b)) else _BEST
+    best = np.argsort(-value, axis=0, kind="stable")[:most]
+    return np.swapaxes(n[best, np.arange(len(problem.c))], 0, 1)
 
 
 @dataclass

@@ -72,7 +72,7 @@ class PairsInMotion:
 
     def tree(self, x: Ranges, t: Array, h: Array) -> Tree:
         """The Tree on intervals [t - h, t + h] of time, with coordinates x there."""
-        _, links = robot_links(self.robot, x, h)
+        _, links = robot_links(self.robot, x, h, t)
         of_obstacles = [
             _obstacle_link(item, bounds, t, h) for item, bounds in zip(self._obstacles, self._bounds, strict=True)
         ]

@@ -1,4 +1,7 @@
-"""Where the shapes of a scene are, as expressions of q: once for all pairs, with the screws of the joints."""
+"""Where the shapes of a scene are, as expressions of q: once for all pairs, with the screws of the joints.
+
+Distances and their derivatives are the same in every frame. `reference` chooses one in which expressions are short.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..errors import ShapeError
-from ..kinematics.recursive_body import body_poses, frame_in_body
+from ..kinematics.recursive_body import frame_in_body
 from ..lie import se3
 from ..lie.quick import quick
 from ..working_axes.rotations import cross
@@ -16,7 +19,7 @@ from .shapes import Shape
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A shape with its pose (R, c) in the root frame, and the body that carries it, 0 for the world."""
+    """A shape with its pose (R, c) in the frame of reference, and the body that carries it, 0 for the world."""
 
     name: str
     shape: Shape
@@ -31,13 +34,13 @@ class Placed:
 
     @property
     def axis(self):
-        """Its z axis in the root frame."""
+        """Its z axis in the frame of reference."""
         return quick(self.R[:, 2])
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Screws of a joint in the root frame, as columns: angular w, and velocity v of the point at the root's origin."""
+    """Screws of a joint in the frame of reference, as columns: angular w, and velocity v of the point at its origin."""
 
     body: int
     w: object
@@ -49,14 +52,48 @@ class Joint:
         return self.w.shape[1]
 
 
-def placed(model, scene, q, poses=None, t=None):
-    """({name: Placed}, poses of the bodies) of a scene's shapes at q (nq,).
+ROOT = (0, ca.DM.zeros(3))
+
+
+def reference(model, scene):
+    """(body, point (3,) in its frame): a frame of reference with the axes of the body, about the point.
+
+    That of the first body, if all pairs are of links, as distances between them do not depend on its joint. Else the
+    root's axes about the middle of the first body, if its joint leaves that in place: axes of joints that go through
+    it have v = 0.
+    """
+    first = [i for i in model.bodies if model.parent[i] == 0]
+    in_pairs = {name for pair in scene.pairs for name in pair}
+    if len(first) == 1 and all(x.link is not None for x in scene.items if x.name in in_pairs):
+        return first[0], ROOT[1]
+    if first:
+        p = ca.SX(model.placement(first[0], model.joint_q(ca.SX.sym("q", model.robot.nq))[first[0]])[1])
+        if p.is_constant():
+            return 0, ca.DM(p)
+    return ROOT
+
+
+def seen_from(model, q, frame):
+    """{body: pose (R, p) of its canonical frame} in a frame of `reference`."""
+    base, point = frame
+    q, poses = model.joint_q(q), {base: (ca.DM.eye(3), -point)}
+    for i in reversed(model.support(base)):
+        (R, p), (C, c) = poses[i], model.placement(i, q[i])
+        above = R @ C.T
+        poses[model.parent[i]] = (above, p - above @ c)
+    for i in model.bodies:
+        if i not in poses:
+            poses[i] = se3.compose(poses[model.parent[i]], model.placement(i, q[i]))
+    return poses
+
+
+def placed(model, scene, q, poses, t, frame):
+    """({name: Placed}, poses of the bodies) of a scene's shapes at q (nq,), in a frame of `reference`.
 
     poses (4, 4 m): homogeneous matrices of scene.moving side by side. t (1, 1): the time [s], if scene.timed.
     Raises UnknownName for a link that the robot does not have.
     """
-    bodies = body_poses(model, q)
-    out = {}
+    bodies, out = seen_from(model, q, frame), {}
     for item in scene.items:
         if item.link is not None:
             i, seen = frame_in_body(model, model.robot.frame(item.link))
@@ -66,7 +103,9 @@ def placed(model, scene, q, poses=None, t=None):
             out[item.name] = Placed(item.name, item.shape, quick(R), quick(c), i)
             continue
         C = _in_world(scene, item, poses, t)
-        out[item.name] = Placed(item.name, item.shape, quick(C[:3, :3]), quick(C[:3, 3]))
+        R, c = C[:3, :3], C[:3, 3]
+        R, c = (R, c + bodies[0][1]) if frame[0] == 0 else se3.compose(bodies[0], (R, c))
+        out[item.name] = Placed(item.name, item.shape, quick(R), quick(c))
     return out, bodies
 
 
@@ -96,9 +135,24 @@ def joint_screws(model, q, bodies):
         R, p = bodies[i]
         S = subspaces[i][0]
         w, u = ca.sparsify(S[:3, :]), ca.sparsify(S[3:, :])
+        at = _on_axis(model, i, q, bodies, w) if w.shape[1] == 1 and not u.nnz() else p
         w, u = quick(R @ w), quick(R @ u)
-        out[i] = Joint(i, w, quick(u + cross(quick(p), w)))
+        out[i] = Joint(i, w, _sparse(u + cross(_sparse(at), w)))
     return out
+
+
+def _on_axis(model, i, q, bodies, w):
+    """A point on the axis w, in its body, of joint i: that of the body before, if it is one."""
+    R, r = model.placement(i, model.joint_q(q)[i])
+    axis, above = ca.SX(R @ w), bodies[model.parent[i]][1]
+    if not axis.is_constant() or not ca.SX(r).is_constant():
+        return bodies[i][1]
+    return above if float(ca.norm_inf(ca.cross(ca.DM(axis), ca.DM(r)))) < 1e-15 else bodies[i][1]
+
+
+def _sparse(x):
+    """An expression that is quick, with structural zeros where it is constant."""
+    return quick(ca.SX(ca.sparsify(ca.DM(x)))) if isinstance(x, ca.DM) or x.is_constant() else quick(x)
 
 
 def chain(model, a, b):

@@ -80,7 +80,7 @@ def _given(ports, options):
 
 
 def _call(function, model, order, ports, options):
-    found = function(model, *_given(ports, options))
+    found = function(model, *_given(ports, options), options["witnesses"])
     out = {"d": ca.vertcat(ca.SX(0, 1), *(x[0] for x in found))}
     if options["witnesses"]:
         out |= {f"p_{x}": ca.horzcat(ca.SX(3, 0), *(y[k] for y in found)) for k, x in ((1, "a"), (2, "b"))}

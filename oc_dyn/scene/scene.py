@@ -20,6 +20,7 @@ from ..numbers import are_sane, as_floats, shortened
 from ..types import Array, Numbers, StrPath
 from ..validation import name_of, number
 from .of_robot import SAMPLES, shapes_of, tied_links
+from .pose_functions import checked_function
 from .shapes import Shape
 
 PORT = "port"  # as a pose: it comes in at the port `poses` of the Function
@@ -147,7 +148,8 @@ class Scene:
 
         pose: numbers; od.scene.PORT for one that is given at the port `poses` of Functions, as for an obstacle that is
         tracked; or a casadi.Function of the time [s], (1, 1) -> (4, 4). margin [m]: kept besides any clearance.
-        Raises ShapeError for a name that is taken, for no shape, and for a matrix that is no pose.
+        Raises ShapeError for a name that is taken, for no shape, for a matrix that is no pose, and for a Function that
+        is or calls a Callback, an FMU or compiled code: such scenes could not be told apart.
         """
         return self._with(_item(self._free(name), None, shape, pose, margin))
 
@@ -202,8 +204,8 @@ class Scene:
         known = {x.name for x in self.items} | self._links_known()
         more = []
         for pair in pairs:
-            names = tuple(pair) if not isinstance(pair, str) else (pair,)
-            if len(names) != 2:
+            names = tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else (pair,)
+            if len(names) != 2 or not all(isinstance(x, str) for x in names):
                 raise ShapeError(f"scene: leave_out got {pair!r}, expected pairs of two names, such as ('hand', 'cup')")
             for name in names:
                 if name not in known:
@@ -325,9 +327,7 @@ def _item(name: str, link: str | None, shape: Any, pose: Any, margin: float) -> 
         raise ShapeError(f"scene: margin of {name!r} [m] is {margin:g}, expected at least 0")
     moving = link is None
     if moving and isinstance(pose, ca.Function):
-        if (pose.n_in(), pose.n_out()) != (1, 1) or pose.size_in(0) != (1, 1) or pose.size_out(0) != (4, 4):
-            raise ShapeError(f"scene: pose of {name!r} is {pose}, expected a Function of the time, (1, 1) -> (4, 4)")
-        return Item(name, link, shape, pose, margin)
+        return Item(name, link, shape, checked_function(f"scene: pose of {name!r}", pose), margin)
     if isinstance(pose, str):
         if not moving or pose != PORT:
             expected = (

@@ -191,7 +191,7 @@ def _contact(a, b, first, second, n):
     d = dot(n, second[0] - first[0]) - h[0] - h[1] - ball(a.shape) - ball(b.shape)
     xa, xb = quick(first[0] + points[0]), quick(second[0] - points[1])
     pa, pb = quick(xa + ball(a.shape) * n), quick(xb - ball(b.shape) * n)
-    return Contact(d, n, pa, pb, xa, general_second(n, dot(n, xb - xa), *radii))
+    return Contact(d, n, pa, pb, xa, general_second(n, xa, dot(n, xb - xa), *radii))
 
 
 def ball(shape):

@@ -66,10 +66,11 @@ def test_a_small_controller_under_fuzz(on_failure, seed):
     assert np.all(np.abs(outputs) <= 3)
     assert recovered(spoilt, status)
     assert {Status.BAD_MEASUREMENT, Status.FALLBACK, Status.INFEASIBLE_RELAXED} <= set(status)
-    assert max(f["iterations"] for f in found) <= 20
+    assert max(f["iterations"] for f in found) <= 30
     assert np.all(np.isfinite(control.memory))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_c_does_what_python_does_under_fuzz(tmp_path):
     control = mass()
@@ -86,6 +87,7 @@ def test_c_does_what_python_does_under_fuzz(tmp_path):
         control.memory = memory.copy()  # differences of rounding do not add up
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_c_from_numbers_beyond_all_bounds(tmp_path):
     control = mass(output_bounds={"u": (-0.5, 0.25)}, on_failure="zero")

@@ -270,3 +270,46 @@ def test_equal_stages_are_derived_once(monkeypatch):
     for k in range(2 * stages._MOST):
         made("more", 2.0 + k)
     assert len(stages._made) == stages._MOST
+
+
+def gantry():
+    builder = od.RobotBuilder("gantry", gravity=(0, 0, 0))
+    builder.add_link("base")
+    builder.add_link("sledge", 1.0)
+    builder.add_link("point", 1.0)
+    limits = {"lower": -2, "upper": 2, "velocity": 1.0, "acceleration": 2.0, "effort": 10.0}
+    builder.add_joint("x", "prismatic", "base", "sledge", axis=(1, 0, 0), **limits)
+    builder.add_joint("y", "prismatic", "sledge", "point", axis=(0, 1, 0), **limits)
+    return builder.build()
+
+
+def test_results_that_are_arguments_as_they_are():
+    """A body of 1 kg in the end of a chain without gravity: an input is a result of the dynamics."""
+    builder = od.RobotBuilder("slide", gravity=(0, 0, 0))
+    builder.add_link("base")
+    builder.add_link("sledge", 1.0)
+    builder.add_joint("x", "prismatic", "base", "sledge", axis=(1, 0, 0), lower=-2, upper=2, velocity=1, acceleration=2)
+    dynamics = od.function(builder.build(), "inverse_dynamics", derivatives="analytic")
+    z = ca.MX.sym("z", 3)
+    stage = unrolled(ca.Function("stage", [z], [dynamics(*ca.vertsplit(z))]))
+    (tau,) = stage.put_in(stage.outputs)
+    assert float(ca.Function("tau", stage.inputs, [tau])([0.1, 0.2, 0.3])) == 0.3
+
+
+def test_least_effort_of_linear_dynamics():
+    motion = od.plan_point_to_point(gantry(), [-1, 0], [1, 0], objective="effort", duration=4.0, progress=False)
+    assert motion.duration == 4.0
+    assert motion.sample(np.array([2.0])).q[0] == pytest.approx([0, 0], abs=1e-6)
+
+
+def test_distances_that_are_coordinates():
+    robot = gantry()
+    scene = od.Scene().attach("tip", "point", od.shapes.Sphere(0.1)).add("floor", od.shapes.HalfSpace((0, 1, 0), -0.1))
+    ocp = od.Problem(20, 1.0)
+    q, v = ocp.state("q", 2), ocp.control("v", 2)
+    ocp.rate(q, v)
+    ocp.start({q: [-1, 0.01]})
+    ocp.goal({q: [1, 0.01]})
+    ocp.minimize(integral=ca.sumsqr(v))
+    ocp.avoid(scene, q, robot=robot)
+    assert ocp.solve().objective == pytest.approx(4.0)

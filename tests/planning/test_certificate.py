@@ -428,3 +428,44 @@ def test_a_pose_that_is_none():
     scene = od.Scene().attach("tool", "link3", Sphere(0.1)).add("cart", Sphere(0.1), ca.Function("pose", [T], [x]))
     with pytest.raises(ShapeError, match="'cart' at t = .* is no pose"):
         certify(line([1.0, 0, 0]), scene)
+
+
+# -- on the clearance ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("short, kept", [(0.0, True), (1e-17, True), (1e-9, True), (5e-7, True), (3e-6, False)])
+def test_a_motion_on_the_clearance_keeps_it(short, kept):
+    scene = od.Scene().attach("tool", "link3", Sphere(0.1)).add("floor", HalfSpace((0, 0, 1), -0.12 + short))
+    motion = trajectory(gantry(), [[(0.0, 0, 0), (1.0, 0.5, 0), (1.0, 0, 0)]], 1.0)  # along it
+    found = certify(motion, scene, clearance=0.02)
+    assert found.met - found.certified < 2e-7 or not kept
+    assert found.free is kept
+    assert not found.hit
+    checked = motion.check(scene=scene, clearance=0.02)
+    assert (checked.worst <= 1 + 1e-3) is kept
+    assert ("clearance certified" in str(found)) is kept
+
+
+def test_a_box_that_slides_on_a_box_does_not_hit_it():
+    scene = od.Scene().attach("tool", "link3", Box(0.2, 0.3, 0.2)).add("table", Box(3, 3, 0.4), place([0, 0, -0.3]))
+    found = certify(line([1.0, 0.3, 0.0]), scene)
+    assert found.met == pytest.approx(0, abs=1e-9)
+    assert found.free
+    assert not found.hit
+    assert not found.complaint()
+    deeper = certify(line([1.0, 0.3, 0.0], start=(0, 0, -1e-4)), scene)
+    assert deeper.hit
+    assert not deeper.free
+
+
+@pytest.mark.parametrize("name", ["spherical", "floating"])
+def test_a_quaternion_that_passes_0_is_told_of(name):
+    r = robot(name)
+    j = next(x for x in r.joints if x.kind in ("spherical", "free"))
+    q = r.neutral()
+    rate = np.zeros(r.nq)
+    rate[j.q_index] = -2.0
+    q[j.q_index : j.q_index + 4] = 1, 0, 0, 0
+    scene = od.Scene().attach("body", r.bodies[-1].name, Sphere(0.1)).add("ball", Sphere(0.1), place([5.0, 0, 0]))
+    with pytest.raises(ShapeError, match=rf"quaternion of joint '{j.name}' is \[.*at t = 0.5 s.*keep away from 0"):
+        certify(trajectory(r, [[q, rate]], 1.0), scene)

@@ -8,8 +8,8 @@ from obstacles import TIP, at, ball, line, point_robot
 
 import oc_dyn as od
 from oc_dyn import shapes
+from oc_dyn.planning.clearance import KEPT
 from oc_dyn.planning.obstacles import obstacles_of
-from oc_dyn.planning.proof import TOUCHING
 
 
 def planned(scene, start, goal, **how):
@@ -34,7 +34,7 @@ def test_an_end_is_judged_by_the_exact_distance(height):
     q = np.array([[-1.0, y], [-1.0, y - 1e-4 - height]])
     assert around.missing(q)[0, 0] > height / 10  # as smoothed, it overlaps
     assert around.lacking(q).ravel() == pytest.approx([-height, 1e-4], abs=1e-6)
-    assert list(around.free(q, within=TOUCHING)) == [True, False]
+    assert list(around.free(q, within=KEPT)) == [True, False]
     around.refuse("start", q[0])
     with pytest.raises(od.LimitError, match=r"overlap by 0.0001 m"):
         around.refuse("start", q[1])
@@ -47,7 +47,7 @@ def test_a_plan_begins_and_ends_nearer_than_smoothing_tells(height):
     motion = planned(scene, [-1, y], [1, y])
     assert motion.duration == pytest.approx(planned(None, [-1, y], [1, y]).duration, rel=1e-4)
     q = motion.sample(1e-3).q
-    assert (q[:, 1] - y + height).min() > -TOUCHING
+    assert (q[:, 1] - y + height).min() > -KEPT
     assert motion.check(scene=scene).ok()
 
 
@@ -57,7 +57,7 @@ def test_a_plan_round_a_post_on_the_table_that_it_stands_on():
     scene = scene.add("post", shapes.Sphere(0.2), at(0, -0.4))
     motion = planned(scene, [-1, y], [1, y])
     q = motion.sample(1e-3).q
-    assert q[:, 1].min() > y - TOUCHING
+    assert q[:, 1].min() > y - KEPT
     assert q[np.abs(q[:, 0]) < 0.01, 1].min() > -0.2
     assert motion.check(scene=scene).ok()
 
@@ -67,7 +67,7 @@ def test_a_plan_round_a_post_on_the_table_that_it_stands_on():
 def test_a_start_that_touches(goal, under):
     motion = planned(ball(), [-0.4 + under, 0.0], goal)
     away = np.linalg.norm(motion.sample(1e-3).q, axis=1) - 0.3 - TIP
-    assert away.min() > -TOUCHING
+    assert away.min() > -KEPT
     assert motion.info["iterations"] < 300
     assert motion.check(scene=ball()).ok()
 

@@ -10,7 +10,7 @@ from oc_dyn import function
 from oc_dyn.scene.numeric import separation
 from oc_dyn.study import STUDIES, scene
 from oc_dyn.study.scene import planners
-from oc_dyn.study.scene import tasks as drawn
+from oc_dyn.study.scene.tasks import Task, tasks
 
 
 def row(task, planner, duration, clearance=0.02, solved=True):
@@ -55,9 +55,30 @@ def test_points_of_a_way_lie_on_it_and_hold_its_corners():
     assert (np.diff(points, axis=0).max(axis=1) > 1e-6).all()
 
 
+def test_a_run_that_is_stopped_tells_of_what_was_done(tmp_path, monkeypatch):
+    monkeypatch.setattr(scene, "tasks", lambda n, _: (Task(k, "table", None, None, None) for k in range(n)))
+    found = {
+        "solved": True,
+        "duration [s]": 1.0,
+        "first [s]": 2.0,
+        "again [s]": 1.0,
+        "clearance [m]": 0.02,
+        "why not": "",
+    }
+    monkeypatch.setattr(scene, "PLANNERS", {"plan_point_to_point": lambda task, nodes: found})
+    clock = iter(range(100))
+    monkeypatch.setattr(scene.time, "monotonic", lambda: float(next(clock)))
+    report = scene.run(tmp_path, count=9, seconds=4)
+    facts = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    assert (facts["tasks"], facts["tasks asked for"], facts["stopped after [s]"]) == (4, 9, 4)
+    assert "count=9, seconds=4" in facts["command"]
+    assert report.startswith("4 tasks")
+    assert len((tmp_path / "tasks.csv").read_text(encoding="utf-8").splitlines()) == 5
+
+
 @pytest.mark.slow
 def test_tasks_are_the_same_each_time_and_free():
-    few, more = list(drawn.tasks(1, 0.01)), list(drawn.tasks(1, 0.01))
+    few, more = list(tasks(1, 0.01)), list(tasks(1, 0.01))
     assert np.array_equal(few[0].start, more[0].start)
     task = few[0]
     assert np.abs(task.goal - task.start).max() > 1.0

@@ -59,6 +59,9 @@ def run(out, quick=False, progress=None, count=None, seconds=None):
     write_csv(out / "tasks.csv", [FIELDS, *([_cell(row[k]) for k in FIELDS] for row in rows)])
     write_csv(out / "summary.csv", cells)
     command = ["oc-dyn", "study", "scene", *(["--quick"] if quick else []), "--out", out]
+    if wanted not in (COUNT, QUICK_COUNT) or seconds is not None:  # which the command line does not take
+        call = f"scene.run('results/scene', quick={quick}, count={wanted}, seconds={seconds})"
+        command = ["python", "-c", f"from oc_dyn.study import scene; {call}"]
     facts = {"nodes": nodes, "tasks": count, "tasks asked for": wanted, "stopped after [s]": seconds}
     facts |= {"kinds": list(KINDS), "clearance [m]": CLEARANCE}
     write_json(out / "manifest.json", manifest(command, **facts, summary=found, peers=versions()))
