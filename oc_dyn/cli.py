@@ -445,7 +445,7 @@ def _add_plan(commands):
     sub.add_argument("--payload", **_MANY, metavar="FRAME=MASS", help=help)
     help = "CSV file of all way points, one per line, instead of --from, --via and --to"
     sub.add_argument("--path", metavar="FILE", help=help)
-    help = "YAML file of shapes that the robot must not hit, joined with its own collision shapes of other names"
+    help = "YAML file of shapes to keep clear of, besides those of the robot, which those of the same name replace"
     sub.add_argument("--scene", metavar="FILE", help=help)
     sub.add_argument("--clearance", type=float, metavar="M", help="distance to keep from them [m] (0)")
     sub.add_argument("--out", required=True, metavar="DIR", help="folder for the results; it is created")

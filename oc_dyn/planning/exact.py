@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import casadi as ca
 import numpy as np
 
 from ..function import function
@@ -38,9 +39,10 @@ def exact_distances(robot: Robot, scene: Scene, which: Iterable[int], q: Array, 
 def _poses(robot: Robot, item: Item, q: Array, t: Array) -> Array:
     """(K, 4, 4) in the root frame."""
     if item.link is None:
-        if item.fixed:
-            return np.repeat(item.matrix[None], len(q), axis=0)
-        return np.array([np.array(item.pose(x)) for x in t])
+        if isinstance(item.pose, ca.Function):
+            pose = item.pose
+            return np.array([np.array(pose(x)) for x in t])
+        return np.repeat(item.matrix[None], len(q), axis=0)
     f, out = function(robot, "frame_pose", frame=item.link), np.zeros((len(q), 4, 4))
     for k, x in enumerate(q):
         at = f(q=x)
