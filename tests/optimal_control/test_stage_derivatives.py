@@ -7,6 +7,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from obstacles import point_robot
 
 import oc_dyn as od
 from oc_dyn import elastic as el
@@ -272,17 +273,6 @@ def test_equal_stages_are_derived_once(monkeypatch):
     assert len(stages._made) == stages._MOST
 
 
-def gantry():
-    builder = od.RobotBuilder("gantry", gravity=(0, 0, 0))
-    builder.add_link("base")
-    builder.add_link("sledge", 1.0)
-    builder.add_link("point", 1.0)
-    limits = {"lower": -2, "upper": 2, "velocity": 1.0, "acceleration": 2.0, "effort": 10.0}
-    builder.add_joint("x", "prismatic", "base", "sledge", axis=(1, 0, 0), **limits)
-    builder.add_joint("y", "prismatic", "sledge", "point", axis=(0, 1, 0), **limits)
-    return builder.build()
-
-
 def test_results_that_are_arguments_as_they_are():
     """A body of 1 kg in the end of a chain without gravity: an input is a result of the dynamics."""
     builder = od.RobotBuilder("slide", gravity=(0, 0, 0))
@@ -297,13 +287,13 @@ def test_results_that_are_arguments_as_they_are():
 
 
 def test_least_effort_of_linear_dynamics():
-    motion = od.plan_point_to_point(gantry(), [-1, 0], [1, 0], objective="effort", duration=4.0, progress=False)
+    motion = od.plan_point_to_point(point_robot(), [-1, 0], [1, 0], objective="effort", duration=4.0, progress=False)
     assert motion.duration == 4.0
     assert motion.sample(np.array([2.0])).q[0] == pytest.approx([0, 0], abs=1e-6)
 
 
 def test_distances_that_are_coordinates():
-    robot = gantry()
+    robot = point_robot()
     scene = od.Scene().attach("tip", "point", od.shapes.Sphere(0.1)).add("floor", od.shapes.HalfSpace((0, 1, 0), -0.1))
     ocp = od.Problem(20, 1.0)
     q, v = ocp.state("q", 2), ocp.control("v", 2)
