@@ -8,7 +8,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from samples import build, random_ports, relative, robot
+from samples import build, random_ports, relative, robot, scene
 
 import oc_dyn as od
 from oc_dyn import elastic as el
@@ -28,6 +28,7 @@ OPTIONS = {
     "hybrid_dynamics": {"prescribed": ("joint1",)},
     "hybrid_dynamics_partials": {"prescribed": ("joint1",)},
 }
+OPTIONS |= {quantity: {"scene": scene()} for quantity in od.quantities("robot") if quantity.startswith("distances")}
 
 
 def functions_of_all(r, order, of="robot", every_method=False):

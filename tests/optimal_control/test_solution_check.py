@@ -264,6 +264,17 @@ def test_every_change_of_a_problem_is_seen():
         ocp.start({q: 1})
         ocp.minimize(integral=q**2 + a**2)
 
+    def kept_apart(ocp, x, u):
+        builder = od.RobotBuilder("slide")
+        builder.add_link("base")
+        builder.add_link("sledge", 1.0)
+        builder.add_joint("x", "prismatic", "base", "sledge", axis=(1, 0, 0))
+        scene = od.Scene().attach("tip", "sledge", od.shapes.Sphere(0.1))
+        wall = np.eye(4)
+        wall[0, 3] = -0.3
+        ocp.start({x: 0.5})
+        ocp.avoid(scene.add("wall", od.shapes.Sphere(0.1), wall), x, 0.05, robot=builder.build())
+
     changes = {
         "rate": lambda o, x, u: o.rate(x, 2 * u),
         "next": lambda o, x, u: o.next(x, x + 0.5 * u),
@@ -291,6 +302,7 @@ def test_every_change_of_a_problem_is_seen():
         "periodic": lambda o, x, u: o.periodic({x: 1.5}),
         "at": lambda o, x, u: o.at({x: 0.9}, fraction=0.4),
         "soft": lambda o, x, u: o.limit(1.2, u, np.inf, soft=(0.1, 0.2)),
+        "avoid": kept_apart,
         "bound by a variable": lambda o, x, u: o.limit(o.variable("least", lower=1.2), u, np.inf),
     }
     plain = base()[0].solve(check="off").objective
@@ -304,7 +316,7 @@ def test_every_change_of_a_problem_is_seen():
         assert abs(objective - plain) > 1e-3, what
     setters = {"state", "control", "parameter", "varying", "chain", "rigid_body", "contact_body", "phase", "rate"}
     setters |= {"next", "join", "limit", "start", "goal", "minimize", "bound"}
-    setters |= {"variable", "time", "integral", "periodic", "at"}
+    setters |= {"variable", "time", "integral", "periodic", "at", "avoid"}
     others = {"as_described", "between", "description", "duration", "guess", "step", "solve", "transcribed"}
     others |= {"coefficients", "describe", "load", "opti", "solution", "nominal", "relative_step", "scaling"}
     others |= {"with_mesh"}
