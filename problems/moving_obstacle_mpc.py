@@ -109,18 +109,9 @@ def apart(cfg, robot, scene, balls, loop):
     """(times (K,), distances (K, pairs) [m]) along the loop and between its steps, by numbers."""
     fine = np.linspace(0, len(loop.x) - 1, cfg.between * (len(loop.x) - 1) + 1)
     x = np.array([np.interp(fine, np.arange(len(loop.x)), column) for column in loop.x.T]).T
-    where, places = {}, balls.map(len(x))(x[:, 14])[0].full()
-    for item in scene.items:
-        C = np.tile(np.eye(4), (len(x), 1, 1))
-        if item.link is None:
-            k = scene.moving.index(item.name)
-            C[:, :3, 3] = places[3 * k : 3 * k + 3].T
-        else:
-            f = od.function(robot, "frame_pose", frame=item.link)
-            C = np.array([np.array(f(q=y)["C"]) for y in x[:, :7]]) @ item.matrix
-        where[item.name] = C
-    found = (od.scene.separation(scene[a].shape, where[a], scene[b].shape, where[b])[0] for a, b in scene.pairs)
-    return x[:, 14], np.array(list(found)).T
+    poses = np.tile(np.eye(4), (len(x), 1, len(scene.moving)))
+    poses[:, :3, 3::4] = balls.map(len(x))(x[:, 14])[0].full().T.reshape(len(x), -1, 3).swapaxes(1, 2)
+    return x[:, 14], od.scene.exact_distances(robot, scene, x[:, :7], poses=poses)
 
 
 def check_loop(run, cfg, limits, name, loop):

@@ -88,14 +88,7 @@ def configurations(cfg, robot, scenes):
 
 def apart(robot, scene, q):
     """Least distance [m], less margins, of all pairs at configurations (K, n): by numbers, not by the program's way."""
-    where = {}
-    for item in scene.items:
-        where[item.name] = item.matrix
-        if item.link is not None:
-            f = od.function(robot, "frame_pose", frame=item.link)
-            where[item.name] = np.array([np.array(f(q=x)["C"]) for x in q]) @ item.matrix
-    found = (od.scene.separation(scene[a].shape, where[a], scene[b].shape, where[b])[0] for a, b in scene.pairs)
-    return min(np.min(d) - m for d, m in zip(found, scene.margins, strict=True))
+    return float((od.scene.exact_distances(robot, scene, q) - scene.margins).min())
 
 
 def fetch(cfg, robot, scene, ends):

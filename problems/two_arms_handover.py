@@ -115,12 +115,7 @@ def configurations(cfg, robot):
 
 def apart(robot, scene, q):
     """Least distance [m] of all pairs at configurations (K, n): by numbers, not by the program's way."""
-    where = {}
-    for item in scene.items:
-        f = od.function(robot, "frame_pose", frame=item.link)
-        where[item.name] = np.array([np.array(f(q=x)["C"]) for x in q]) @ item.matrix
-    found = (od.scene.separation(scene[a].shape, where[a], scene[b].shape, where[b])[0] for a, b in scene.pairs)
-    return min(float(np.min(d)) for d in found)
+    return float(od.scene.exact_distances(robot, scene, q).min())
 
 
 def solve(run, cfg):

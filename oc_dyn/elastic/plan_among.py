@@ -12,7 +12,7 @@ from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from ..planning.among import MORE, NEAR, SECONDS, SEEDS, blocked
 from ..planning.clearance import KEPT
-from ..planning.obstacles import ROUNDING, SPARE, along, reduced, told_of
+from ..planning.obstacles import ROUNDING, SPARE, along, asked_more, configurations, reduced, told_of
 from ..planning.sampled_start import ways
 from .plan_search import search
 
@@ -46,8 +46,7 @@ def _starts(task, around, motion):
 
 def _kept_off(task, around, solver, solver_options, compiled):
     """The plan of rounds with the pairs that are near."""
-    q = task.way if task.known is None else _along(task.known)
-    near = (around.missing(q) > -NEAR).any(axis=0)
+    near = around.near(task.way if task.known is None else configurations(task.known), NEAR)
     ends = around.missing(np.array(task.ends)).max(axis=0)
     spare = np.clip(-ends - 2 * ROUNDING, -around.smoothed - 2 * KEPT, SPARE)
     for _ in range(_ROUNDS):
@@ -58,13 +57,9 @@ def _kept_off(task, around, solver, solver_options, compiled):
         if not seen.short.any():
             plan.info |= told_of(seen)
             return plan
-        spare = spare + np.where(seen.short & near, 1.1 * np.maximum(seen.missing, 0) + 0.2 * SPARE, 0.0)
+        spare = asked_more(spare, seen.short & near, seen)
         if (seen.short & ~near).any():
-            near = near | seen.short | (around.missing(_along(plan.motion)) > -MORE).any(axis=0)
+            near = near | seen.short | around.near(configurations(plan.motion), MORE)
         task = replace(task, way=None, known=plan.motion)
     text = f"after {_ROUNDS} rounds the clearance is not kept between nodes: {blocked(around, seen)}; use more nodes"
     raise SolveError(text, "clearance", trajectory=plan.motion)
-
-
-def _along(motion):
-    return motion.sample(np.linspace(motion.t[0], motion.t[-1], 201)).q

@@ -17,7 +17,7 @@ from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from .feasibility import rest_to_rest, torque_can_wait
 from .guess import along_way
-from .obstacles import ROUNDING, SPARE, Along, along, reduced, told_of
+from .obstacles import ROUNDING, SPARE, Along, along, asked_more, configurations, reduced, told_of
 from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways
@@ -139,8 +139,7 @@ class _Clear(Rounds):
         self.own = self.around.scene.key, self.around.clearance
         motion = None if isinstance(start, tuple) else start
         if known is None:
-            q = start[1][0] if motion is None else motion.sample(np.linspace(motion.t[0], motion.t[-1], 201)).q
-            near = (self.around.missing(q) > -NEAR).any(axis=0)
+            near = self.around.near(start[1][0] if motion is None else configurations(motion), NEAR)
             known = Apart(near, self._least(task), _PLACES[0])
         self.apart = known
         self.kept = -self.around.missing(np.array([task.start[0], task.goal[0]]))  # (2, P) besides what is wanted
@@ -204,17 +203,14 @@ class _Clear(Rounds):
 
     def _ask_more(self, motion, seen):
         """More pairs, places, or more of the pairs that are there."""
-        now, missing = self.apart, np.maximum(seen.missing, 0.0)
-        old = now.near & seen.short
-        new = seen.short & ~now.near
-        places, spare = now.places, now.spare + np.where(old, 1.1 * missing + 0.2 * SPARE, 0.0)
-        again = (missing > SPARE) & (now.spare > SPARE)
-        if old.any() and places != _PLACES[-1] and (again.any() or missing[old].max() > _DEEP):
+        now, old = self.apart, self.apart.near & seen.short
+        places, spare = now.places, asked_more(now.spare, old, seen)
+        again = (seen.missing > SPARE) & (now.spare > SPARE)
+        if old.any() and places != _PLACES[-1] and (again.any() or seen.missing[old].max() > _DEEP):
             places, spare = _PLACES[_PLACES.index(places) + 1], np.minimum(now.spare, SPARE)
         near = now.near
-        if new.any():
-            q = motion.sample(np.linspace(motion.t[0], motion.t[-1], 201)).q
-            near = near | new | (self.around.missing(q) > -MORE).any(axis=0)
+        if (seen.short & ~near).any():
+            near = near | seen.short | self.around.near(configurations(motion), MORE)
         self.apart = Apart(near, spare, places)
         self.shape = (*self.shape[: -len(self.more)], *self.more)
         self._change()

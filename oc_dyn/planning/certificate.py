@@ -18,8 +18,8 @@ from ..scene.lower_bounds import over_interval
 from ..scene.numeric import separation
 from ..scene.pairs import Pair, PairsInMotion, seen
 from ..scene.scene import Scene
-from ..scene.segments import between_segments, is_round
-from ..scene.shapes import HalfSpace
+from ..scene.segments import between_segments
+from ..scene.shapes import ROUND, HalfSpace
 from ..types import Array, Indices
 from ..validation import number
 from .clearance import KEPT, Clearance, PairClearance
@@ -158,7 +158,7 @@ class _Search:
     def _separated(self, p: int, A: ShapeMotion, B: ShapeMotion, at: Array) -> Array:
         """Normals (K, 3) of the planes between a pair, from its distances in the middle of intervals, which count."""
         a, b, margin = self.pairs[p].a.shape, self.pairs[p].b.shape, self.pairs[p].margin
-        if is_round(a) and is_round(b):
+        if isinstance(a, ROUND) and isinstance(b, ROUND):
             d, n = between_segments(a, A, b, B)
         else:
             with np.errstate(over="ignore", invalid="ignore"):

@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..function import function
+from ..model.robot import Robot
 from ..optimal_control.avoid import distances
 from ..types import Array
 from .obstacles import Obstacles
@@ -66,11 +67,16 @@ def _program(around: Obstacles, frame: str, turned: bool):
     e, q, p = ca.MX.sym("e", robot.nv), ca.MX.sym("q", robot.nq), ca.MX.sym("p", 3)
     R = ca.MX.sym("R", 9) if turned else ca.MX(0, 1)
     there = robot.integrate_function()(q, e)
-    pose = function(robot, "frame_pose", frame=frame)(q=there)
-    rows = [pose["p"] - p]
-    if turned:
-        D = ca.mtimes(pose["R"], ca.reshape(R, 3, 3).T)
-        rows.append(ca.vertcat(D[2, 1] - D[1, 2], D[0, 2] - D[2, 0], D[1, 0] - D[0, 1]) / 2)
+    off = pose_off(robot, frame)(there, R if turned else 0, p)[: 6 if turned else 3]
     d = distances(robot, around.scene)(there)
-    nlp = {"x": e, "p": ca.vertcat(q, p, R), "f": ca.sumsqr(e) / 2, "g": ca.vertcat(*rows, d, there)}
+    nlp = {"x": e, "p": ca.vertcat(q, p, R), "f": ca.sumsqr(e) / 2, "g": ca.vertcat(off, d, there)}
     return robot.nv, ca.nlpsol("clear", "ipopt", nlp, _QUIET)
+
+
+def pose_off(robot: Robot, frame: str) -> ca.Function:
+    """Function (q, R (9,), p) -> (6,): what is missing of a pose, position first, zero where it is met, near it."""
+    q, R, p = ca.MX.sym("q", robot.nq), ca.MX.sym("R", 9), ca.MX.sym("p", 3)
+    at = function(robot, "frame_pose", frame=frame)(q=q)
+    D = ca.mtimes(at["R"], ca.reshape(R, 3, 3).T)
+    turned = ca.vertcat(D[2, 1] - D[1, 2], D[0, 2] - D[2, 0], D[1, 0] - D[0, 1]) / 2
+    return ca.Function("off", [q, R, p], [ca.vertcat(at["p"] - p, turned)])

@@ -12,13 +12,13 @@ from ..errors import LimitError, ModelError, ShapeError
 from ..function import function
 from ..model.robot import Robot
 from ..numbers import shortened
-from ..scene import Scene
+from ..scene import Scene, exact_distances
+from ..scene.distances import smoothed_by
 from ..text import terminal
 from ..types import Array, Numbers
 from ..validation import number
 from .certificate import certify
 from .clearance import KEPT, Clearance
-from .exact import exact_distances, smoothed_by
 from .trajectory import Motion
 
 SPARE = 1e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
@@ -59,6 +59,10 @@ class Obstacles:
         """(K, P) [m] by how much each pair is nearer than wanted; below 0 where it is not."""
         return self.wanted - self.distances(q, t)
 
+    def near(self, q: Numbers, within: float) -> Any:
+        """(P,) whether pairs come nearer than wanted and `within` [m] at any of the configurations (K, nq)."""
+        return (self.missing(q) > -within).any(axis=0)
+
     def lacking(self, q: Numbers, t: Numbers = 0.0, within: float = ROUNDING) -> Array:
         """(K, P) as `missing`, by exact distances where smoothed ones leave more than `within` [m] open."""
         q = np.atleast_2d(np.asarray(q, float))
@@ -66,7 +70,7 @@ class Obstacles:
         open_ = (out > within) & (out <= within + self.smoothed)
         rows, pairs = np.flatnonzero(open_.any(axis=1)), np.flatnonzero(open_.any(axis=0))
         if rows.size:
-            exact = exact_distances(self.robot, self.scene, pairs, q[rows], times[rows])
+            exact = exact_distances(self.robot, self.scene, q[rows], times[rows], which=pairs)
             at = np.ix_(rows, pairs)
             out[at] = np.minimum(out[at], self.wanted[pairs] - exact)
         return out
@@ -176,7 +180,22 @@ def along(around: Obstacles, motion: Motion) -> Along:
     return Along(missing, np.array([x.time for x in proof.pairs]), proof)
 
 
-def _sampled(around: Obstacles, motion: Motion, count: int) -> Along:
+def configurations(motion: Motion) -> Array:
+    """(K, nq) along a motion, at equal times."""
+    return _samples(motion, _COARSE)[1]
+
+
+def asked_more(spare: Array, which: Any, seen: Along) -> Array:
+    """(P,) [m] that pairs are to keep besides what is wanted, more of `which` (P,): what they lacked, and a little."""
+    return spare + np.where(which, 1.1 * np.maximum(seen.missing, 0.0) + 0.2 * SPARE, 0.0)
+
+
+def _samples(motion: Motion, count: int) -> tuple[Array, Array]:
     times = np.linspace(motion.t[0], motion.t[-1], count)
-    missing = around.lacking(motion.sample(times).q, times)
+    return times, motion.sample(times).q
+
+
+def _sampled(around: Obstacles, motion: Motion, count: int) -> Along:
+    times, q = _samples(motion, count)
+    missing = around.lacking(q, times)
     return Along(missing.max(axis=0), times[np.argmax(missing, axis=0)], None)

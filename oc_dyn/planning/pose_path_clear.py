@@ -8,12 +8,12 @@ import casadi as ca
 import numpy as np
 
 from ..errors import LimitError
-from ..function import function
 from ..optimal_control.avoid import distances
 from ..optimal_control.solver import checked_options
 from ..text import terminal
 from ..types import Array
 from .curves import Spline, spline
+from .kinematics_clear import pose_off
 from .obstacles import SPARE, Along, Obstacles, along
 from .trajectory import Trajectory, joint_units
 
@@ -95,7 +95,7 @@ def way_clear(around: Obstacles, frame: str, pose: ca.Function, way: Array, spar
     Q = ca.MX.sym("Q", n, k)
     s = ca.DM(np.linspace(0, 1, k)[None, :])
     R, p = pose.map(k)(s)
-    there = _off(around, frame).map(k)(Q, ca.reshape(R, 9, k), p)
+    there = pose_off(around.robot, frame).map(k)(Q, ca.reshape(R, 9, k), p)
     d = distances(around.robot, around.scene).map(k)(Q)
     steps = np.diff(np.eye(k), axis=0) * np.sqrt(k - 1)
     cost = ca.sumsqr(Q @ ca.DM(steps.T))
@@ -118,12 +118,3 @@ def way_clear(around: Obstacles, frame: str, pose: ca.Function, way: Array, spar
     if not solver.stats()["success"]:
         return None
     return np.array(found["x"]).reshape(k, n)
-
-
-def _off(around: Obstacles, frame: str) -> ca.Function:
-    """Function (q, R (9,), p) -> (6,): what is missing of a pose, zero where it is met, near it."""
-    q, R, p = ca.MX.sym("q", around.robot.nq), ca.MX.sym("R", 9), ca.MX.sym("p", 3)
-    at = function(around.robot, "frame_pose", frame=frame)(q=q)
-    D = ca.mtimes(at["R"], ca.reshape(R, 3, 3).T)
-    turned = ca.vertcat(D[2, 1] - D[1, 2], D[0, 2] - D[2, 0], D[1, 0] - D[0, 1]) / 2
-    return ca.Function("off", [q, R, p], [ca.vertcat(at["p"] - p, turned)])

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from ..function import function
-from ..scene.shapes import Box, Capsule, HalfSpace, Sphere
+from ..scene.link_poses import link_poses
+from ..scene.shapes import ROUND, Box, HalfSpace, Sphere, half_length
 from ..types import Array
 from .clearance import KEPT
 from .obstacles import Obstacles, reduced
 
-_ROUND = (Sphere, Capsule)
 _SPACING = 0.04  # [m] between balls
 
 
@@ -28,23 +26,22 @@ class QuickLooks:
     def __init__(self, around: Obstacles) -> None:
         self.around, self.items = around, around.scene.items
         self._links = sorted({x.link for x in self.items if x.link is not None})
-        self._poses = self._placed()
         number = {x.name: k for k, x in enumerate(self.items)}
         self._groups: dict[type, list[tuple[int, int, float]]] = {}
         left = np.zeros(len(around.wanted), bool)
         for p, (pair, wanted) in enumerate(zip(around.scene.pairs, around.wanted, strict=True)):
             i, j = (number[name] for name in pair)
-            if not isinstance(self.items[i].shape, _ROUND):
+            if not isinstance(self.items[i].shape, ROUND):
                 i, j = j, i
             kind = type(self.items[j].shape)
-            if isinstance(self.items[i].shape, _ROUND) and kind in (Box, HalfSpace, *_ROUND):
-                self._groups.setdefault(Sphere if kind in _ROUND else kind, []).append((i, j, float(wanted)))
+            if isinstance(self.items[i].shape, ROUND) and kind in (Box, HalfSpace, *ROUND):
+                self._groups.setdefault(Sphere if kind in ROUND else kind, []).append((i, j, float(wanted)))
             else:
                 left[p] = True
         self._rest = None
         if left.any():
             self._rest = Obstacles(around.robot, reduced(around.scene, left), around.clearance)
-        self._z = [np.linspace(-1, 1, self._balls(x.shape)) * self._half(x.shape) for x in self.items]
+        self._z = [np.linspace(-1, 1, self._balls(x.shape)) * half_length(x.shape) for x in self.items]
 
     def free(self, q: Array) -> Any:
         """(K,) whether configurations (K, nq) keep what is wanted."""
@@ -60,34 +57,14 @@ class QuickLooks:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _half(shape: Any) -> float:
-        return shape.length / 2 if isinstance(shape, Capsule) else 0.0
-
-    def _balls(self, shape: Any) -> int:
-        return 1 + 2 * int(np.ceil(self._half(shape) / _SPACING))
-
-    def _placed(self) -> ca.Function:
-        """Function q -> (12, links): rotation, column by column, and position of every link."""
-        q = ca.SX.sym("q", self.around.robot.nq)
-        found = [function(self.around.robot, "frame_pose", frame=name)(q=q) for name in self._links]
-        return ca.Function("links", [q], [ca.horzcat(*(ca.vertcat(ca.vec(x["R"]), x["p"]) for x in found))])
+    def _balls(shape: Any) -> int:
+        return 1 + 2 * int(np.ceil(half_length(shape) / _SPACING))
 
     def _of_items(self, q: Array) -> tuple[list[Array], list[Array]]:
         """Rotations (K, 3, 3) and positions (K, 3) of the shapes, (1, ...) of those in the world."""
-        K, n = len(q), len(self._links)
-        found = np.array(self._poses.map(K)(q.T) if K > 1 else self._poses(q[0])).T.reshape(K, n, 12)
-        R_of = found[:, :, :9].reshape(K, n, 3, 3).swapaxes(2, 3)
-        R, c = [], []
-        for x in self.items:
-            C = x.matrix
-            if x.link is None:
-                R.append(C[None, :3, :3])
-                c.append(C[None, :3, 3])
-            else:
-                k = self._links.index(x.link)
-                R.append(R_of[:, k] @ C[:3, :3])
-                c.append(R_of[:, k] @ C[:3, 3] + found[:, k, 9:])
-        return R, c
+        on = link_poses(self.around.robot, self._links, q.T)
+        C = [x.matrix[None] if x.link is None else on[x.link] @ x.matrix for x in self.items]
+        return [x[:, :3, :3] for x in C], [x[:, :3, 3] for x in C]
 
     def _kept(self, kind: type, pairs: list[tuple[int, int, float]], R: list[Array], c: list[Array]) -> Any:
         out: Any = True
@@ -103,7 +80,7 @@ class QuickLooks:
                 beyond = np.abs(y) - np.array([b.x, b.y, b.z]) / 2
                 d = np.linalg.norm(np.maximum(beyond, 0), axis=2) + np.minimum(beyond.max(axis=2), 0)
             else:
-                z = y[:, :, 2] - np.clip(y[:, :, 2], -self._half(b), self._half(b))
+                z = y[:, :, 2] - np.clip(y[:, :, 2], -half_length(b), half_length(b))
                 d = np.sqrt(y[:, :, 0] ** 2 + y[:, :, 1] ** 2 + z**2) - b.radius
             out = out & (d.min(axis=1) - a.radius >= wanted - KEPT)
         return out

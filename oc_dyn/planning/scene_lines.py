@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError
 from ..model.robot import Robot
-from ..numbers import are_sane, as_floats, shortened
+from ..numbers import shortened
 from ..scene import Scene
 from ..scene.outlines import joined, outline
-from ..scene.sampling import link_poses
-from ..scene.scene import Item
+from ..scene.poses import given_poses, item_poses
 from ..scene.shapes import HalfSpace
-from ..text import terminal
 from ..types import Array, Numbers
 
 STILL, MOVING, CARRIED = "0.55", "C1", "C2"  # colours: of what stands in the world, moves in it, and is on links
@@ -58,8 +55,8 @@ def scene_lines(
     """
     if not isinstance(scene, Scene):
         raise ShapeError(f"{what}: scene is {shortened(scene)}, expected an od.Scene")
-    given = _given(what, scene, len(t), poses)[at]
-    where = scene_poses(what, robot, scene, t[at], q[at], given)
+    given = given_poses(what, scene, len(t), poses)[at]
+    where = item_poses(what, robot, scene, scene.items, t[at], q[at], given)
     bounded = [x for x in scene.items if not isinstance(x.shape, HalfSpace)]
     drawn = {x.name: _placed(outline(x.shape), where[x.name]) for x in bounded}
     seen = np.concatenate([points.reshape(-1, 3), *(x.reshape(-1, 3) for x in drawn.values())])
@@ -74,50 +71,6 @@ def scene_lines(
     moving = [drawn[x.name] for x in scene.items if x.link is None and not x.fixed]
     carried = [drawn[x.name] for x in scene.items if x.link is not None]
     return SceneLines(joined(still), _together(moving, len(at)), _together(carried, len(at))), box
-
-
-def scene_poses(what: str, robot: Robot, scene: Scene, t: Array, q: Array, poses: Numbers | None) -> dict[str, Array]:
-    """{name: matrices (K, 4, 4) in the root frame} of all shapes; see scene_lines."""
-    given = _given(what, scene, len(t), poses)
-    links = [x for x in dict.fromkeys(item.link for item in scene.items) if x is not None]
-    on = link_poses(robot, links, q.T) if links else {}
-    return {x.name: _poses(x, scene, on, given, t) for x in scene.items}
-
-
-def _given(what: str, scene: Scene, count: int, poses: Numbers | None) -> Array:
-    """(K, 4, 4 m) poses of what moves."""
-    m = len(scene.moving)
-    names = ", ".join(map(terminal, scene.moving))
-    if poses is None:
-        if m:
-            raise ShapeError(
-                f"{what}: poses of {names} come in at a port, and are not known here; give them by "
-                "scene.released(name, pose), or to od.animate as poses="
-            )
-        return np.empty((count, 4, 0))
-    x = as_floats(f"{what}: poses", poses)
-    if not m and x.shape == (count, 4, 0):
-        return x
-    if x.shape == (4, 4 * m):
-        x = np.broadcast_to(x, (count, 4, 4 * m))
-    if x.shape != (count, 4, 4 * m) or not are_sane(x):
-        raise ShapeError(
-            f"{what}: poses of shape {x.shape}, expected finite numbers ({count}, 4, {4 * m}) or (4, {4 * m}): "
-            f"homogeneous matrices of {names or 'no shape'} side by side"
-        )
-    return x
-
-
-def _poses(item: Item, scene: Scene, on: dict[str, Array], given: Array, t: Array) -> Array:
-    """(K, 4, 4) of a shape."""
-    if item.link is not None:
-        return on[item.link] @ item.matrix
-    if item.fixed:
-        return np.broadcast_to(item.matrix, (len(t), 4, 4))
-    if isinstance(item.pose, ca.Function):
-        return np.array([np.array(item.pose(x)) for x in t]).reshape(-1, 4, 4)
-    k = scene.moving.index(item.name)
-    return given[:, :, 4 * k : 4 * k + 4]
 
 
 def _placed(lines: Array, C: Array) -> Array:

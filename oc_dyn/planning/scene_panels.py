@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..scene.numeric import separation
+from ..scene.poses import item_poses
 from ..scene.shapes import HalfSpace
 from ..text import mathtext
 from ..types import Array, Axes, Figure
 from .animate import cube, stick_figure
-from .scene_lines import scene_lines, scene_poses
+from .scene_lines import scene_lines
 
 PANEL_ROWS = 2  # of the figure, that they are high
 _INSTANTS = 5  # at which the robot is drawn
@@ -60,7 +61,7 @@ def _distances(axis: Axes, samples: Any, scene: Any) -> None:
         axis.text(0.5, 0.5, "no pairs", ha="center", va="center", transform=axis.transAxes)
         return
     at = np.unique(np.linspace(0, len(samples.t) - 1, _TIMES).astype(int))
-    C = scene_poses("plot", samples.robot, scene, samples.t[at], samples.q[at], None)
+    C = item_poses("plot", samples.robot, scene, scene.items, samples.t[at], samples.q[at], None)
     for i, (name, kept) in enumerate(_nearest(scene, C, _PAIRS)):
         axis.plot(samples.t[at], kept, color=f"C{i}", linewidth=1.2, label=mathtext(name, 50))
     axis.axhline(0, color="black", linewidth=0.8)

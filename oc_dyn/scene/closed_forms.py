@@ -8,20 +8,19 @@ from ..errors import ShapeError
 from ..lie.quick import dot, quick
 from ..working_axes.rotations import cross
 from .contacts import Contact, across, general_second, plane_second, tangents, velocity
-from .shapes import Capsule, HalfSpace, Sphere
+from .shapes import ROUND, HalfSpace, half_length
 from .support import curvature, farthest
 
 TINY = 1e-12  # [m] of a distance of centres: nearer ones have no direction of their own
 LEAST = 1e-15  # [m] of it as a value, so that it can be differentiated
 NEAR = 1e-6  # [m], and of sines: what second derivatives take for the least distance, and for parallel
 PARALLEL = 1e-13  # sine of axes from which nearest points are where they cross: a smaller one is rounding
-_ROUND = (Sphere, Capsule)
 
 
 def has_closed_form(a, b):
     """Whether there is one for this pair of shapes."""
     planes = isinstance(a, HalfSpace) + isinstance(b, HalfSpace)
-    return planes == 1 or (isinstance(a, _ROUND) and isinstance(b, _ROUND))
+    return planes == 1 or (isinstance(a, ROUND) and isinstance(b, ROUND))
 
 
 def closed_form(a, b):
@@ -39,13 +38,8 @@ def closed_form(a, b):
         return _plane(b, a), True
     if isinstance(b.shape, HalfSpace):
         return _plane(a, b), False
-    swapped = _half(a) > 0 and _half(b) == 0  # the one of more shape is b
+    swapped = half_length(a.shape) > 0 and half_length(b.shape) == 0  # the one of more shape is b
     return _round(*((b, a) if swapped else (a, b))), swapped
-
-
-def _half(p):
-    """Half the length of the segment; 0 for a sphere."""
-    return p.shape.length / 2 if isinstance(p.shape, Capsule) else 0.0
 
 
 def _plane(a, b):
@@ -57,7 +51,7 @@ def _plane(a, b):
 
 
 def _round(a, b):
-    h, k = _half(a), _half(b)
+    h, k = half_length(a.shape), half_length(b.shape)
     u, w, r = a.axis, b.axis, quick(b.c - a.c)
     s = t = cosine = square = None  # from the centres along the axes
     if h:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..registry import method
 from . import quantities as quantities  # registered before their methods
 from .closed_forms import closed_form, has_closed_form
 from .contacts import add_hessian, gradient, hessian, rows, summed_gradient
 from .placed import ROOT, chain, joint_screws, placed, reference
-from .smooth_support import smooth_support
+from .smooth_support import bound, smooth_support
 
 _BY_KIND = "closed forms where there are, else smooth_support"
 _CLOSED = "Ericson 2005, Real-Time Collision Detection, 5.1.9; support functions against half-spaces"
@@ -82,3 +84,9 @@ def _contacts(form, model, scene, q, poses, t):
 
 
 METHODS = {name: _register(name, *facts) for name, facts in FORMS.items()}
+
+
+def smoothed_by(scene):
+    """(pairs,) [m] by how much by_kind is below the distance at most: 0 for pairs of closed forms."""
+    both = ([scene[name].shape for name in pair] for pair in scene.pairs)
+    return np.array([0.0 if has_closed_form(a, b) else bound(a) + bound(b) for a, b in both])

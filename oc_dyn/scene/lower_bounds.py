@@ -11,35 +11,20 @@ import numpy as np
 
 from ..types import Array
 from .chains import ShapeMotion
-from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shape, Sphere
+from .numeric import farthest
+from .shapes import HalfSpace, Shape
 
 _PARALLEL = 1e-9  # angle [rad] up to which a direction is that of a half-space's normal
 
 
 def support(shape: Shape, u: Array) -> Array:
-    """(K,) largest u . x over the shape, directions u (K, 3) of any length in its frame; infinite where there is none.
-
-    Raises TypeError for shapes without a support function here.
-    """
-    size = np.linalg.norm(u, axis=1)
-    if isinstance(shape, Sphere):
-        return shape.radius * size
-    if isinstance(shape, Capsule):
-        return shape.radius * size + shape.length / 2 * np.abs(u[:, 2])
-    if isinstance(shape, Box):
-        return np.abs(u) @ (np.array([shape.x, shape.y, shape.z]) / 2)
-    if isinstance(shape, Cylinder):
-        return shape.radius * np.linalg.norm(u[:, :2], axis=1) + shape.length / 2 * np.abs(u[:, 2])
-    if isinstance(shape, Ellipsoid):
-        return np.linalg.norm(u * [shape.a, shape.b, shape.c], axis=1)
-    if isinstance(shape, Polytope):
-        return np.max(u @ shape.points.T, axis=1)
+    """(K,) largest u . x over the shape, directions u (K, 3) of any length in its frame; infinity for none."""
     if isinstance(shape, HalfSpace):
         normal = np.array(shape.normal)
         along = u @ normal
         off = np.linalg.norm(u - along[:, None] * normal, axis=1)
-        return np.where((along >= 0) & (off <= _PARALLEL * size), along * shape.offset, np.inf)
-    raise TypeError(f"no support function of {shape!r}")
+        return np.where((along >= 0) & (off <= _PARALLEL * np.linalg.norm(u, axis=1)), along * shape.offset, np.inf)
+    return np.asarray(np.einsum("ki,ki->k", u, farthest(shape, u)))
 
 
 def plane_gap(a: Shape, A: ShapeMotion, b: Shape, B: ShapeMotion, n: Array, time: Array | float = 0.0) -> Array:

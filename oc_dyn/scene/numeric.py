@@ -16,7 +16,7 @@ from ..errors import ShapeError
 from ..numbers import are_sane, as_floats
 from ..types import Array, Indices, Numbers
 from .segments import segments_apart
-from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shape, Sphere
+from .shapes import ROUND, Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shape, Sphere, ball, half_length
 
 _LAST = 1e-11  # last smoothing, in sizes of the shapes
 _STEPS, _MORE = 34, 8  # Newton steps, of them with the last smoothing
@@ -80,11 +80,11 @@ def support(shape: Shape, poses: Array, n: Array) -> tuple[Array, Array]:
     """
     R, c = poses[:, :3, :3], poses[:, :3, 3]
     m = np.einsum("kji,kj->ki", R, n)
-    x = c + np.einsum("kij,kj->ki", R, _farthest(shape, m))
+    x = c + np.einsum("kij,kj->ki", R, farthest(shape, m))
     return np.einsum("ki,ki->k", n, x), x
 
 
-def _farthest(shape: Shape, m: Array) -> Array:
+def farthest(shape: Shape, m: Array) -> Array:
     """(k, 3) points of the shape in its frame that are farthest along m (k, 3)."""
     sign = np.where(m < 0, -1.0, 1.0)
     length = np.linalg.norm(m, axis=1, keepdims=True)
@@ -125,19 +125,19 @@ def _against_plane(shape: Shape, A: Array, plane: HalfSpace, B: Array) -> tuple[
 
 
 def _between(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
-    if isinstance(a, (Sphere, Capsule)) and isinstance(b, (Sphere, Capsule)):
+    if isinstance(a, ROUND) and isinstance(b, ROUND):
         return _segments(a, A, b, B)
     problem = _Problem(a, A, b, B)
     n, points = problem.maximised(_unit(problem.c))
     best = _Best(problem.value(n), n, *points)
     for steps in (3 * _STEPS, 10 * _STEPS):
         apart = np.linalg.norm(best.p_b - best.p_a, axis=1)
-        core = best.d + _ball(a) + _ball(b)  # without the balls
+        core = best.d + ball(a) + ball(b)  # without the balls
         off = np.flatnonzero((core > 0) & (apart - core > _OFF * problem.size))
         if len(off):
             few = _Problem(a, A[off], b, B[off])
             best.improve(off, few, *few.maximised(_unit(few.c), steps=steps))
-    deep = np.flatnonzero(best.d < -_ball(a) - _ball(b))  # without the balls, too
+    deep = np.flatnonzero(best.d < -ball(a) - ball(b))  # without the balls, too
     if len(deep):
         starts = _starts(_Problem(a, A[deep], b, B[deep]))
         rows = np.repeat(deep, starts.shape[1])
@@ -146,7 +146,7 @@ def _between(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Arra
         last = many.value(n).reshape(starts.shape[:2]).argmax(axis=1) + starts.shape[1] * np.arange(len(deep))
         few = _Problem(a, A[deep], b, B[deep])
         best.improve(deep, few, n[last], (points[0][last], points[1][last]))
-    return best.d, best.n, best.p_a + _ball(a) * best.n, best.p_b - _ball(b) * best.n
+    return best.d, best.n, best.p_a + ball(a) * best.n, best.p_b - ball(b) * best.n
 
 
 @dataclass
@@ -173,11 +173,11 @@ def _unit(x: Array) -> Array:
 
 def _segments(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
     """Spheres and capsules, by the nearest points of two segments."""
-    h, k = (x.length / 2 if isinstance(x, Capsule) else 0.0 for x in (a, b))
+    h, k = half_length(a), half_length(b)
     u, w = A[:, :3, 2], B[:, :3, 2]
     d, n, s, t = segments_apart(B[:, :3, 3] - A[:, :3, 3], u, h, w, k)
     x_a, x_b = A[:, :3, 3] + s[:, None] * u, B[:, :3, 3] + t[:, None] * w
-    return d - _ball(a) - _ball(b), n, x_a + _ball(a) * n, x_b - _ball(b) * n
+    return d - ball(a) - ball(b), n, x_a + ball(a) * n, x_b - ball(b) * n
 
 
 def _starts(problem: _Problem) -> Array:
@@ -298,10 +298,6 @@ def _step(K: Array, g: Array, n: Array) -> Array:
     z = np.stack([c * r[:, 0] - b * r[:, 1], a * r[:, 1] - b * r[:, 0]], axis=1) / det[:, None]
     z = np.einsum("kia,ka->ki", E, z)
     return z / np.maximum(1, np.linalg.norm(z, axis=1, keepdims=True))
-
-
-def _ball(shape: Shape) -> float:
-    return shape.radius if isinstance(shape, (Sphere, Capsule)) else 0.0
 
 
 def _terms(shape: Shape, poses: Array, sign: float, owner: int) -> tuple[Array, list[_Term]]:

@@ -1,4 +1,4 @@
-"""Poses of links at random configurations, and the pairs of shapes that touch at all of them."""
+"""Random configurations, and the pairs of shapes that touch at all of them."""
 
 from __future__ import annotations
 
@@ -6,49 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from ..lie.so3 import axis_frame
-from ..model import joints as jt
 from ..model.robot import Robot
 from ..types import Array
+from .link_poses import link_poses
 from .numeric import separation
-from .shapes import Box, Capsule, Cylinder, Ellipsoid, Polytope, Shape, Sphere
+from .segments import nearest_places
+from .shapes import ROUND, Box, Capsule, Cylinder, Ellipsoid, Polytope, Shape, Sphere
 
 Placed = tuple[str, str, Shape, Array]  # name, link, shape, matrix (4, 4) in the link's frame
-
-
-def link_poses(robot: Robot, links: Iterable[str], q: Array) -> dict[str, Array]:
-    """{link: matrices (N, 4, 4) in the root frame} at configurations q (nq, N)."""
-    frames = {link: robot.frame(link) for link in links}
-    symbol = ca.SX.sym("q", robot.nq)
-    R, p = [ca.SX.eye(3)], [ca.SX.zeros(3)]
-    for b in robot.bodies:
-        turn, shift = _displacement(b.joint, symbol)
-        R.append(R[b.parent] @ ca.DM(b.rotation) @ turn)
-        p.append(R[b.parent] @ (ca.DM(b.rotation) @ shift + ca.DM(b.translation)) + p[b.parent])
-    rows = [ca.horzcat(R[f.body], p[f.body]) for f in frames.values()]
-    values = np.array(ca.Function("poses", [symbol], [ca.vertcat(*map(ca.vec, rows))])(q), float)
-    out = {}
-    for k, (link, f) in enumerate(frames.items()):
-        T = np.tile(np.eye(4), (q.shape[1], 1, 1))
-        T[:, :3, :] = values[12 * k : 12 * k + 12].T.reshape(-1, 4, 3).transpose(0, 2, 1)
-        local = np.eye(4)
-        local[:3, :3], local[:3, 3] = f.rotation, f.translation
-        out[link] = T @ local
-    return out
-
-
-def _displacement(joint: Any, q: Any) -> tuple[Any, Any]:
-    own = q[joint.q_index : joint.q_index + joint.nq]
-    if joint.mimic is not None:
-        own = joint.mimic.multiplier * own + joint.mimic.offset
-    turn, shift = jt.displacement(joint.kind, own, joint.pitch, joint.motion)
-    if joint.kind in jt.QUATERNIONS:
-        return turn, shift
-    A = ca.DM(np.array(axis_frame(joint.axis, 0.0), float))
-    return A @ turn @ A.T, A @ shift
 
 
 def configurations(robot: Robot, count: int, seed: int) -> Array:
@@ -113,7 +80,7 @@ class _Between:
     @property
     def exact(self) -> bool:
         """Whether the capsule within it is all of it."""
-        return isinstance(self.shape, (Sphere, Capsule))
+        return isinstance(self.shape, ROUND)
 
 
 def _inscribed(points: Array) -> float:
@@ -134,28 +101,11 @@ def _touch(first: Sequence[Any], second: Sequence[Any], count: int) -> bool:
         for b, B in second:
             w = (A[:, :3, :3] @ a.centre + A[:, :3, 3]) - (B[:, :3, :3] @ b.centre + B[:, :3, 3])
             near = np.linalg.norm(w, axis=1) <= a.reach + b.reach
-            touch |= near & (_segments(w, A[:, :3, :3] @ a.half, B[:, :3, :3] @ b.half) <= a.radius + b.radius)
+            u, v = A[:, :3, :3] @ a.half, B[:, :3, :3] @ b.half
+            s, t = nearest_places(-w, u, v)
+            apart = np.linalg.norm(w + s[:, None] * u - t[:, None] * v, axis=1)
+            touch |= near & (apart <= a.radius + b.radius)
             unsure = np.flatnonzero(near & ~touch) if not (a.exact and b.exact) else ()
             if len(unsure):
                 touch[unsure] = separation(a.shape, A[unsure], b.shape, B[unsure])[0] <= 0
     return bool(touch.all())
-
-
-def _segments(w: Array, u: Array, v: Array) -> Array:
-    """Distances (k,) of segments from -u to u and from -v to v, (k, 3), whose middles are w (k, 3) apart."""
-    uu, vv, uv, uw, vw = (np.einsum("ki,ki->k", x, y) for x, y in ((u, u), (v, v), (u, v), (u, w), (v, w)))
-    det = uu * vv - uv * uv
-    skew = det > 1e-12 * uu * vv
-    safe = np.where(skew, det, 1.0)
-    s, t = (uv * vw - vv * uw) / safe, (uu * vw - uv * uw) / safe
-    inside = skew & (np.abs(s) <= 1) & (np.abs(t) <= 1)
-
-    def gap(s: Array, t: Array) -> Array:
-        return np.linalg.norm(w + s[:, None] * u - t[:, None] * v, axis=1)
-
-    best = np.where(inside, gap(s, t), np.inf)
-    for end in (-1.0, 1.0):  # an end of one segment, and the point of the other that is next to it
-        e = np.full(len(w), end)
-        best = np.minimum(best, gap(e, np.clip((vw + end * uv) / np.where(vv > 0, vv, 1.0), -1, 1)))
-        best = np.minimum(best, gap(np.clip((end * uv - uw) / np.where(uu > 0, uu, 1.0), -1, 1), e))
-    return np.asarray(best)

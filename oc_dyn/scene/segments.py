@@ -10,24 +10,18 @@ import numpy as np
 
 from ..types import Array
 from .chains import ShapeMotion
-from .shapes import Capsule, Shape, Sphere
+from .shapes import Shape, ball, half_length
 
 _TINY = 1e-300
 _ROUNDING = 1e-13  # of sines, and of lengths
 _SLANTED = 1e-15  # sine of axes from which their product is a direction
 
 
-def is_round(shape: Shape) -> bool:
-    """Whether it is all points within a radius of a segment or a point."""
-    return isinstance(shape, (Sphere, Capsule))
-
-
 def between_segments(a: Shape, A: ShapeMotion, b: Shape, B: ShapeMotion) -> tuple[Array, Array]:
     """(d (K,), n (K, 3)): distance [m] in the middle of the intervals, and unit normal from a to b, of spheres and
     capsules. d < 0: minus the depth along n, which is across both axes where these meet."""
-    (half_a, radius_a), (half_b, radius_b) = _sizes(a), _sizes(b)
-    d, n, _, _ = segments_apart(B.p - A.p, A.R[:, :, 2], half_a, B.R[:, :, 2], half_b)
-    return d - radius_a - radius_b, n
+    d, n, _, _ = segments_apart(B.p - A.p, A.R[:, :, 2], half_length(a), B.R[:, :, 2], half_length(b))
+    return d - ball(a) - ball(b), n
 
 
 def segments_apart(way: Array, u: Array, h: float, v: Array, k: float) -> tuple[Array, Array, Array, Array]:
@@ -37,7 +31,7 @@ def segments_apart(way: Array, u: Array, h: float, v: Array, k: float) -> tuple[
     d is the gap of the planes across n that touch both, so a lower bound, and exact to rounding. Of two n the better
     one is taken: along what parts the nearest points, which rounding spoils where they meet, and across the axes.
     """
-    s, t = (x * half for x, half in zip(_nearest(way, h * u, k * v), (h, k), strict=True))
+    s, t = (x * half for x, half in zip(nearest_places(way, h * u, k * v), (h, k), strict=True))
     y = way + t[:, None] * v - s[:, None] * u
     tiny = _ROUNDING * (h + k + np.linalg.norm(way, axis=1))
     size = np.linalg.norm(y, axis=1)
@@ -64,16 +58,8 @@ def _across(y: Array, u: Array, h: float, v: Array, k: float, tiny: Array) -> Ar
     return out / np.linalg.norm(out, axis=1, keepdims=True)
 
 
-def _sizes(shape: Shape) -> tuple[float, float]:
-    """(half the length of its segment, radius)."""
-    if isinstance(shape, Capsule):
-        return shape.length / 2, shape.radius
-    assert isinstance(shape, Sphere)
-    return 0.0, shape.radius
-
-
-def _nearest(way: Array, u: Array, v: Array) -> tuple[Array, Array]:
-    """Places (s, t) from -1 to 1 where |way + t v - s u| is least."""
+def nearest_places(way: Array, u: Array, v: Array) -> tuple[Array, Array]:
+    """Places (s, t), each (K,), from -1 to 1 where |way + t v - s u| is least; way, u, v (K, 3)."""
     uu, vv, uv = _dot(u, u), _dot(v, v), _dot(u, v)
     wu, wv = _dot(way, u), _dot(way, v)
     cross = np.cross(u, v)  # products with it stay exact for small angles, where those of cosines cancel

@@ -163,6 +163,18 @@ KINDS: dict[str, type[Shape]] = {
     kind.__name__.lower(): kind for kind in (Sphere, Capsule, Box, Cylinder, Ellipsoid, HalfSpace, Polytope)
 }
 
+ROUND = (Sphere, Capsule)  # all points within a radius of a point or a segment
+
+
+def half_length(shape: Shape) -> float:
+    """Half the length [m] of a capsule's segment; 0 for other shapes."""
+    return shape.length / 2 if isinstance(shape, Capsule) else 0.0
+
+
+def ball(shape: Shape) -> float:
+    """Radius [m] of the ball that sweeps a smaller shape: 0 but for spheres and capsules."""
+    return shape.radius if isinstance(shape, (Sphere, Capsule)) else 0.0
+
 
 def _length(what: str, value: Numbers) -> float:
     x = as_floats(what, value)

@@ -25,7 +25,7 @@ from ..working_axes.frames import upper_mirrored
 from .closed_forms import closed_form
 from .contacts import Contact, general_second
 from .placed import Placed
-from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Sphere
+from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Sphere, ball
 
 SMOOTHING = 1e-3  # last s, in sizes of the shapes
 ROUNDEST = 1e-2  # of ellipsoids: least by largest semi-axis from which they are as good as smooth themselves
@@ -192,11 +192,6 @@ def _contact(a, b, first, second, n):
     xa, xb = quick(first[0] + points[0]), quick(second[0] - points[1])
     pa, pb = quick(xa + ball(a.shape) * n), quick(xb - ball(b.shape) * n)
     return Contact(d, n, pa, pb, xa, general_second(n, xa, dot(n, xb - xa), *radii))
-
-
-def ball(shape):
-    """Radius [m] of the ball that sweeps a smaller shape: 0 but for spheres and capsules."""
-    return shape.radius if isinstance(shape, (Sphere, Capsule)) else 0.0
 
 
 def _terms(p, sign):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import casadi as ca
 
 from ..lie.quick import dot, quick
-from .shapes import Box, Capsule, Cylinder, Ellipsoid, Polytope, Sphere
+from .shapes import ROUND, Box, Capsule, Cylinder, Ellipsoid, Polytope, Sphere
 
 SMALL = 1e-9  # what lengths of directions are kept above, where they are divided by
 
@@ -48,7 +48,7 @@ def _local(shape, m):
 def curvature(p, n):
     """Radii of curvature (3, 3) in the root frame at the point farthest along n; None where all are 0, at corners."""
     shape = p.shape
-    if isinstance(shape, (Sphere, Capsule)):
+    if isinstance(shape, ROUND):
         return shape.radius * (ca.DM.eye(3) - n @ n.T)
     if isinstance(shape, (Box, Polytope)):
         return None

@@ -10,6 +10,7 @@ import oc_dyn as od
 from oc_dyn import shapes
 from oc_dyn.planning import scene_panels
 from oc_dyn.planning.scene_lines import scene_lines
+from oc_dyn.scene.poses import item_poses
 
 T = np.array([0.0, 0.5, 1.0])
 Q = np.array([[0.0, 0.0], [0.5, -0.2], [1.0, 0.3]])
@@ -188,7 +189,7 @@ def test_nearest_pairs_are_those_of_all_distances():
         scene = scene.add(f"s{k}", shapes.Sphere(rng.uniform(0, 0.3)), obstacles.at(*rng.normal(size=3)), 0.01 * k)
     q = rng.normal(size=(20, 2))
     d = np.array(od.function(robot, "distances", scene=scene).map(20)(q.T)).T - scene.margins
-    C = scene_panels.scene_poses("plot", robot, scene, np.zeros(20), q, None)
+    C = item_poses("plot", robot, scene, scene.items, np.zeros(20), q, None)
     found = scene_panels._nearest(scene, C, 4)
     order = np.argsort(d.min(axis=0))[:4]
     assert [name for name, _ in found] == [" - ".join(scene.pairs[k]) for k in order]

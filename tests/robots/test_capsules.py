@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import oc_dyn as od
+from oc_dyn.scene.link_poses import link_poses
 from oc_dyn.scene.numeric import separation
-from oc_dyn.scene.sampling import link_poses
 
 READY = (0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4)
 FREE = (1, 0, 0, 0, 0, 0, 0.6)

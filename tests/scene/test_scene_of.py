@@ -5,7 +5,8 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn.errors import FileError, ModelError, ShapeError, UnknownName
-from oc_dyn.scene.sampling import configurations, link_poses
+from oc_dyn.scene.link_poses import link_poses
+from oc_dyn.scene.sampling import configurations
 
 
 def chain(*links, fixed=(), shape=("sphere", 0.1), xyz=(0.0, 0.0, 1.0)):
