@@ -173,7 +173,9 @@ def trotting(cfg, body):
     columns = [gait(cfg, body, x[:3], feet, t, cfg.h * k) for k in range(cfg.nodes + 1)]
     seen = [x[3 * k : 3 * k + 3] for k in range(4)]
     names = ["c_now", "angles_now", "v_now", "w_now", "wanted", "feet", "on"]
-    measured = ca.Function("measured", [x], [*seen, *(ca.horzcat(*z) for z in zip(*columns, strict=True))], ["x"], names)
+    measured = ca.Function(
+        "measured", [x], [*seen, *(ca.horzcat(*z) for z in zip(*columns, strict=True))], ["x"], names
+    )
     return plant, measured
 
 
@@ -335,7 +337,9 @@ def solve(run, cfg):
             shift = body.com[k] if k < 3 else 0
             lean.plot(loop.x[:, -1], state[:, k] - shift, color, label=label)
             lean.plot(loop.x[:, -1], wanted[:, k] - shift, f"{color}--")
-    od.animate(body.robot, loop.x[:, -1], loop.x[:, : body.robot.nq], run.out / "stand.gif", fps=cfg.fps, size=(360, 360))
+    od.animate(
+        body.robot, loop.x[:, -1], loop.x[:, : body.robot.nq], run.out / "stand.gif", fps=cfg.fps, size=(360, 360)
+    )
 
 
 quick = {"duration": 1.0, "trot": (0.2, 0.8), "push": (0.6, 0.65, 250.0), "leaning": 1.0, "substeps": 25}
