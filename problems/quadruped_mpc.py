@@ -155,7 +155,7 @@ def trotting(cfg, body):
     y, p = ca.SX.sym("y", 12), ca.SX.sym("p", 25)
     step = ca.simpleRK(ca.Function("r", [y, p], [rate(y, p[:12], p[12:24], p[24])]), 4)
     after, later = step(state, held, cfg.h), t + cfg.h
-    # a foot is set down where its hip will be in the middle of its stance, further out for a velocity that is not wanted
+    # a foot is set down where its hip will be in the middle of its stance, further out for a velocity off that wanted
     begin, end = cfg.trot
     number = ca.floor((later - begin + 1e-6) / cfg.stance)
     new = ca.logic_and(number > ca.floor((t - begin + 1e-6) / cfg.stance), later > begin + cfg.stance - 1e-6)
@@ -285,7 +285,7 @@ def check_whole(run, cfg, body, plant, measured, loop):
     places = od.contact_points(body.robot, FEET).map(steps)(loop.x[:, : body.robot.nq].T, 0)[0].full()
     slip = np.abs(places.reshape(3, steps, 4) - body.feet[:, None]).max()
     run.check("whole robot: feet slip [m]", slip, below=1e-4)
-    return state, wanted, forces
+    return state, wanted
 
 
 def check_optima(run, cfg, body, ocp, control, measured, x):
@@ -323,7 +323,7 @@ def solve(run, cfg):
     whole, seen = standing(cfg, body)
     still = np.concatenate([body.at, np.zeros(body.robot.nv + 1)])
     loop = control.reset().closed_loop(whole, still, round((cfg.leaning + 1) / cfg.h), {}, seen)
-    state, wanted, forces = check_whole(run, cfg, body, whole, seen, loop)
+    state, wanted = check_whole(run, cfg, body, whole, seen, loop)
 
     names = tuple(f"{foot}_{axis} [N]" for foot in FEET for axis in "xyz")
     columns = ("x [m]", "y [m]", "z [m]", "roll [rad]", "pitch [rad]", "yaw [rad]")
