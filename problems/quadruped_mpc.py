@@ -124,8 +124,9 @@ def gait(cfg, body, c, feet, t, ahead):
     begin, end = cfg.trot
     later = t + ahead
     trots = ca.logic_and(later > begin - 1e-6, later < end - 1e-6)
-    number = ca.floor((later - begin + 1e-6) / cfg.stance)
-    here, since = ca.floor((t - begin + 1e-6) / cfg.stance), ca.fmin(ca.fmax(later - begin, 0), end - begin)
+    # steps begun, the last of which is to stand
+    number, here = (ca.floor((ca.fmin(z, end) - begin + 1e-6) / cfg.stance) for z in (later, t))
+    since = ca.fmin(ca.fmax(later - begin, 0), end - begin)
     on, places = [], []
     for i in range(4):
         first = i in PAIRS[0]
@@ -133,7 +134,7 @@ def gait(cfg, body, c, feet, t, ahead):
         on.append(ca.if_else(trots, stands, 1))
         # where the foot stands now, unless it is set down by then
         set_down = ca.logic_and(later > begin + cfg.stance - 1e-6, number > here)
-        flown = ca.fmin(cfg.stance * number + begin, end) - t
+        flown = cfg.stance * number + begin - t
         hips = ca.DM(body.feet[:2, i] - body.com[:2])
         ahead_of_hip = cfg.speed * (flown + ca.if_else(later < end - 1e-6, cfg.stance / 2, 0))
         place = ca.vertcat(c[0] + ahead_of_hip + hips[0], c[1] + hips[1], 0)
@@ -254,6 +255,8 @@ def check_trot(run, cfg, body, x, f, on):
     run.check("trot: force of a foot in the air, share of the weight", flies, below=1e-4)
     t, quarter = x[:, 24], np.tile([0, 0, body.weight / 4], (4, 1))
     run.check("standing still: forces less a quarter of the weight each [N]", np.abs(f[0] - quarter).max(), below=1e-3)
+    rest = f[-1].sum(axis=0) - [0, 0, body.weight]
+    run.check("standing again: sum of forces less the weight [N]", np.abs(rest).max(), below=0.5)
     steady = (t > cfg.push[0] - 2 * cfg.stance - 1e-6) & (t < cfg.push[0] - 1e-6)
     carried_ = f[steady].sum(axis=1)[:, 2].mean() / body.weight
     run.check("steady trot: mean vertical force, share of the weight", carried_, equals=1.0, within=5e-3)
@@ -262,7 +265,7 @@ def check_trot(run, cfg, body, x, f, on):
     run.check("trot: roll and pitch [rad]", np.abs(x[:, 3:5]).max(), below=0.05)
     pushed = np.abs(x[t > cfg.push[0], 1]).max()
     run.check("pushed aside [m]", pushed, above=0.02, below=0.1)
-    later = np.abs(x[(t > cfg.push[1] + 1.2), 1]).max()
+    later = np.abs(x[t > cfg.push[1] + 1.2, 1]).max()
     run.check("place aside, 1.2 s after the push [m]", later, below=0.01)
 
 
@@ -342,8 +345,16 @@ def solve(run, cfg):
     )
 
 
-quick = {"duration": 1.0, "trot": (0.2, 0.8), "push": (0.6, 0.65, 250.0), "leaning": 1.0, "substeps": 25}
-main = od.script(solve, Config(), quick={**quick, "flags": ("-O0",), "of_period": 5.0, "fps": 5})
+quick = {
+    "nodes": 12,
+    "leaning": 2.5,
+    "lean": (0.01, 0.01, 0.01, 0.02, 0.02, 0.03),
+    "substeps": 20,
+    "flags": ("-O0",),
+    "of_period": 5.0,
+    "fps": 5,
+}
+main = od.script(solve, Config(), quick=quick)
 
 if __name__ == "__main__":
     sys.exit(main())
