@@ -121,7 +121,8 @@ class PredictiveController:
     function: casadi.Function (memory, *parameters) -> (*outputs, next_memory, objective, violation, status,
     iterations), the solution alone. step, and <name>_step in C, look at its numbers and keep the bounds of the outputs.
     preparation: (memory, *parameters) -> prepared: all of a quadratic program that does not need `measured`, the names
-    of what feedback takes. feedback: (prepared, *measured) -> as function. memory: where the next step starts, see step_functions; reset() forgets it.
+    of what feedback takes. feedback: (prepared, *measured) -> as function.
+    memory: where the next step starts, see step_functions; reset() forgets it.
     """
 
     def __init__(

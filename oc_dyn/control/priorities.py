@@ -1,4 +1,4 @@
-"""Which limits of a program give way last: bounds of controls, and rows that are a multiple of an output and a constant.
+"""Which limits of a program give way last: bounds of controls, and rows that are a multiple of an output plus a number.
 
 A torque is a function of states and controls; that a limit is one of it shows in numbers, at places picked at random.
 """
@@ -18,7 +18,7 @@ _PLACES, _SPREAD, _SAME = 6, 0.3, 1e-9
 
 def hard_limits(made: Any, program: Program, outputs: ca.Function) -> Array:
     """(n + m,) bool. outputs: (unknowns, parameter of the program) -> values at the first node."""
-    n, m, n_p = program.sizes
+    n, m, _n_p = program.sizes
     out = np.zeros(n + m, bool)
     skip, size = made.x_scale.size + len(made.times), made.u_scale.size
     for a, b in zip(made.assembly.first[:-1], made.assembly.first[1:], strict=True):
@@ -41,7 +41,7 @@ def _multiples(made: Any, program: Program, outputs: ca.Function, rows: Array) -
     p[made.n_p - hidden.size : made.n_p] = hidden[:, None]
     p[made.n_p :: made.n_s] = made.shares[:, None]
     g = np.array([program.fg(x[:, k], p[:, k])[1].full().ravel() for k in range(_PLACES)]).T
-    y = np.array([ca.vertcat(*outputs.call([x[:, k], p[:, k]])).full().ravel() for k in range(_PLACES)]).T
+    y = np.array([ca.DM(ca.vertcat(*outputs.call([x[:, k], p[:, k]]))).full().ravel() for k in range(_PLACES)]).T
     out = np.zeros(rows.size, bool)
     y = y[np.isfinite(y).all(axis=1) & (np.ptp(y, axis=1) > 0)]
     for i, r in enumerate(rows):

@@ -24,10 +24,16 @@ from .stage_program import Signature, StageProgram, stage_ends
 class StageFunctions:
     """Functions of a stage. J, H: its entries that are no constants.
 
-    times: (J, H, z, g) -> (H z + g, C z). transposed: (J, h, y) -> h + C'y. norms: J -> largest squares of the rows of
-    C. shrink: (y, a, rho, lower, upper, price, equal) -> (y(z), weights of active limits) at a = C z, see stage_qp. slope:
-    (length, y, a, da, rho, ...) -> slope and curvature of the limits' part along da. factor: (J, H, D, eps, P) -> (factor, P). backward: (J, factor, r, p) -> (l, p). forward: (J, factor, l, c, x) ->
-    (z, x). adjoint: (J, r, lam) -> (r + [A B]' lam, lam): residuals, whose entries of states are lam of the stage.
+    times: (J, H, z, g) -> (H z + g, C z).
+    transposed: (J, h, y) -> h + C'y.
+    norms: J -> largest squares of the rows of C.
+    shrink: (y, a, *limits) -> (y(z), weights of active limits) at a = C z, see stage_qp; limits: rho, lower, upper,
+    price, whether equal.
+    slope: (length, y, a, da, *limits) -> slope and curvature of the limits' part of the objective along da.
+    factor: (J, H, D, eps, P) -> (factor, P).
+    backward: (J, factor, r, p) -> (l, p).
+    forward: (J, factor, l, c, x) -> (z, x).
+    adjoint: (J, r, lam) -> (r + [A B]' lam, lam): residuals, whose entries of states are lam of the stage.
     """
 
     times: ca.Function
@@ -50,10 +56,9 @@ def stage_functions(of: Signature) -> StageFunctions:
     full = Q + ca.triu(Q, False).T
     transposed = r + ca.mtimes(C.T, y)
     factor, parts, P, P_next = _factor(of, AB, C, Q, D, eps := ca.SX.sym("eps"))
-    l, x_next_of = _solved(of, AB, parts, r)
     c, x, lam = ca.SX.sym("c", of.n_next), ca.SX.sym("x", len(of.states)), ca.SX.sym("lam", of.n_next)
     p = ca.SX.sym("p", of.n_next)
-    l_given = ca.SX.sym("l", len(of.controls))
+    l = ca.SX.sym("l", len(of.controls))
     residual = r + ca.mtimes(AB.T, lam)
     a, da, *rest = (ca.SX.sym(k, of.n_limits) for k in ("a", "da", "rho", "lower", "upper", "price", "equal"))
     length = ca.SX.sym("t")
@@ -66,8 +71,8 @@ def stage_functions(of: Signature) -> StageFunctions:
         _made("shrink", [y, a, *rest], list(_shrunk(y, a, *rest))),
         _made("slope", [length, y, a, da, *rest], [ca.dot(value, da), ca.dot(active, da**2)]),
         _made("factor", [J, H, D, eps, P_next], [factor, P]),
-        _made("backward", [J, packed, r, p], l(p)),
-        _made("forward", [J, packed, l_given, c, x], x_next_of(l_given, c, x)),
+        _made("backward", [J, packed, r, p], _backward(of, AB, parts, r, p)),
+        _made("forward", [J, packed, l, c, x], _forward(of, AB, parts, l, c, x)),
         _made("adjoint", [J, r, lam], [residual, residual[list(of.states)]]),
     )
 
@@ -118,7 +123,7 @@ def _largest_square(row: Any) -> Any:
 
 def _symmetric(entries: Any, n: int) -> Any:
     """(n, n) from the column of its upper triangle, column by column."""
-    rows = [[None] * n for _ in range(n)]
+    rows: list[list[Any]] = [[None] * n for _ in range(n)]
     at = 0
     for j in range(n):
         for i in range(j + 1):
@@ -170,49 +175,38 @@ def _factor(of: Signature, AB: Any, C: Any, Q: Any, D: Any, eps: Any) -> tuple[A
     return factor, parts, ca.vertcat(ca.SX(0, 1), *P), P_next
 
 
-def _solved(of: Signature, AB: Any, parts: list[Any], r: Any) -> tuple[Any, Any]:
-    """(p -> [l, p of the stage], (l, c, x) -> [z, x_next])."""
+def _below(L: Any, a: int, b: int) -> Any:
+    """Entry of the factor L below its diagonal of ones."""
+    return L[a * (a - 1) // 2 + b]
+
+
+def _backward(of: Signature, AB: Any, parts: list[Any], r: Any, p: Any) -> list[Any]:
+    """[l, p of the stage]."""
     n, m, (W, L, inverse) = len(of.states), len(of.controls), parts
-    x, u = list(of.states), list(of.controls)
+    h = r + ca.mtimes(AB.T, p)
+    l: list[Any] = []
+    for a in range(m):
+        value = h[of.controls[a]]
+        for b in range(a):
+            value = value - _below(L, a, b) * l[b]
+        l.append(value)
+    scaled = [l[a] * inverse[a] for a in range(m)]
+    out = [h[of.states[b]] - sum((W[a * n + b] * scaled[a] for a in range(m)), start=ca.SX(0)) for b in range(n)]
+    return [ca.vertcat(ca.SX(0, 1), *l), ca.vertcat(ca.SX(0, 1), *out)]
 
-    def below(a: int, b: int) -> Any:
-        return L[a * (a - 1) // 2 + b]
 
-    def backward(p: Any) -> list[Any]:
-        h = r + ca.mtimes(AB.T, p)
-        l: list[Any] = []
-        for a in range(m):
-            value = h[u[a]]
-            for b in range(a):
-                value = value - below(a, b) * l[b]
-            l.append(value)
-        scaled = [l[a] * inverse[a] for a in range(m)]
-        out = []
-        for b in range(n):
-            value = h[x[b]]
-            for a in range(m):
-                value = value - W[a * n + b] * scaled[a]
-            out.append(value)
-        return [ca.vertcat(ca.SX(0, 1), *l), ca.vertcat(ca.SX(0, 1), *out)]
-
-    def forward(l: Any, c: Any, given: Any) -> list[Any]:
-        du: list[Any] = [None] * m
-        for a in range(m - 1, -1, -1):
-            value = l[a]
-            for b in range(n):
-                value = value + W[a * n + b] * given[b]
-            du[a] = -inverse[a] * value
-            for b in range(a + 1, m):
-                du[a] = du[a] - below(b, a) * du[b]
-        z: list[Any] = [None] * of.nz
-        for i, j in enumerate(x):
-            z[j] = given[i]
-        for i, j in enumerate(u):
-            z[j] = du[i]
-        whole = ca.vertcat(ca.SX(0, 1), *z)
-        return [whole, ca.mtimes(AB, whole) + c]
-
-    return backward, forward
+def _forward(of: Signature, AB: Any, parts: list[Any], l: Any, c: Any, x: Any) -> list[Any]:
+    """[z, next x]."""
+    n, m, (W, L, inverse) = len(of.states), len(of.controls), parts
+    z: list[Any] = [None] * of.nz
+    for i, j in enumerate(of.states):
+        z[j] = x[i]
+    for a in range(m - 1, -1, -1):
+        value = l[a] + sum((W[a * n + b] * x[b] for b in range(n)), start=ca.SX(0))
+        behind = sum((_below(L, b, a) * z[of.controls[b]] for b in range(a + 1, m)), start=ca.SX(0))
+        z[of.controls[a]] = -inverse[a] * value - behind
+    whole = ca.vertcat(ca.SX(0, 1), *z)
+    return [whole, ca.mtimes(AB, whole) + c]
 
 
 class Sweeps:

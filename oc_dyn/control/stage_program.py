@@ -7,7 +7,6 @@ unknown of the first stage, such as what is measured, and limits lower <= C z <=
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -76,7 +75,7 @@ class StageProgram:
 def stage_program(made: Any, program: Program) -> StageProgram:
     """StageProgram of a transcribed Problem."""
     assembly, bounds = made.assembly, program.bounds
-    n, m, _ = program.sizes
+    n, _m, _ = program.sizes
     J, H = program.jac_fg.sparsity_out(3), program.hessian.sparsity_out(0)
     entries = _entries(J, _constants(assembly, J))
     second = _second(H, assembly.first, n)
@@ -108,8 +107,9 @@ def stage_program(made: Any, program: Program) -> StageProgram:
             runs.append((key, [J_places], [H_places]))
         last_key = key
     built = [Run(key, len(a), _columns(a), _columns(b)) for key, a, b in runs]
-    ints = [np.array(x, int) for x in (assembly.first, limits, np.flatnonzero(assembly.dynamics), fixed)]
-    return StageProgram(built, *ints, np.array(coefficients, float))
+    every: Any = np.flatnonzero(assembly.dynamics)
+    limits_, fixed_, values = np.array(limits, int), np.array(fixed, int), np.array(coefficients, float)
+    return StageProgram(built, np.array(assembly.first, int), limits_, every, fixed_, values)
 
 
 def _columns(places: list[list[int]]) -> Array:
@@ -144,7 +144,9 @@ def _constant_entries(jacobian: ca.Function) -> list[tuple[int, int, float]]:
         return []
     matrix = jacobian.call(jacobian.sx_in())[0]
     row, column = jacobian.sparsity_out(0).get_triplet()
-    values = ca.SX(jacobian.sparsity_out(0), matrix.nz[:]).nonzeros() if matrix.nnz() == len(row) else matrix.nonzeros()
+    values: Any = (
+        ca.SX(jacobian.sparsity_out(0), matrix.nz[:]).nonzeros() if matrix.nnz() == len(row) else matrix.nonzeros()
+    )
     if len(values) != len(row):
         return []
     return [(i, j, float(v)) for i, j, v in zip(row, column, values, strict=True) if v.is_constant()]
@@ -202,6 +204,3 @@ def _stage_jacobian(z: Array, dynamics: Array, rows: Array, entries: Any) -> tup
 def stage_ends(sizes: Any) -> list[int]:
     """Where blocks of these sizes begin and end."""
     return [0, *np.cumsum(sizes).tolist()]
-
-
-__all__ = ["Run", "Signature", "StageProgram", "pairwise", "stage_ends", "stage_program"]

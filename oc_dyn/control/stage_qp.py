@@ -104,7 +104,7 @@ class _Builder:
         prepared = ca.MX.sym("prepared", sum(self.sizes))
         g, lam = ca.MX.sym("g", self.n), ca.MX.sym("lam", self.n + self.m)
         lower, upper = ca.MX.sym("lower", self.n + self.m), ca.MX.sym("upper", self.n + self.m)
-        J, H, rho, D, factor, _, price = self._blocks(prepared)
+        J, H, _rho, D, factor, _, price = self._blocks(prepared)
         limits = program.limits.tolist()
         low, up, y = lower[limits], upper[limits], ca.fmin(ca.fmax(lam[limits], -price), price)
         c = lower[(self.n + program.dynamics).tolist()]
@@ -176,7 +176,7 @@ class _Builder:
         nothing = ca.MX.zeros(s.n_next), ca.MX.zeros(self.program.fixed.size)
         d = s.forward(J, factor, s.backward(J, factor, r), *nothing)
         h1, a1 = s.times(J, H, z + d, g)
-        y1, D1 = s.shrink(y, a1, *limits)
+        y1, _ = s.shrink(y, a1, *limits)
         step, whole = z + d, ca.MX(1)
         if not first:
             da, before = a1 - a, ca.dot(r, d)
@@ -184,7 +184,7 @@ class _Builder:
             whole = after <= -1e-6 * before + 1e-13 * ca.dot(ca.fabs(h1), ca.fabs(d))
             t = self._search().call([whole, y, a, da, *limits[:4], ca.dot(h, d), ca.dot(h1, d)])[0]
             step, h1, a1 = z + t * d, h + t * (h1 - h), a + t * da
-            y1, D1 = s.shrink(y, a1, *limits)
+            y1, _ = s.shrink(y, a1, *limits)
         off = ca.norm_inf((y1 - (yp + D * (a1 - a))) / rho)
         exact = ca.logic_and(whole, off <= 1e-10 * (1 + ca.norm_inf(a1)))
         error = ca.if_else(exact, ca.norm_inf((y1 - y) / rho), ca.inf)
