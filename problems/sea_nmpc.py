@@ -36,7 +36,9 @@ class Config:
     moving: float = 1.2  # its time [s]
     hold: float = 0.6  # rest after it [s]
     jump: tuple = (-0.1, -0.1)  # where the goal jumps to [rad]
+    still: float = 0.1  # before it jumps [s]
     jumping: float = 1.0  # that is looked at [s]
+    reached: float = 0.98  # share of the springs' limits, at least
     settled: float = 5e-3  # from the goal in the end [rad]
     nodes: int = 20
     h: float = 0.01  # [s]
@@ -65,8 +67,8 @@ def tracking(cfg, arm):
     """PredictiveController: parameters x_now (8,), wanted (10,) of every node, [q; v; theta; theta'; tau_m]."""
     ocp, rates = od.Problem(cfg.nodes, cfg.nodes * cfg.h), el.plant(arm).rates
     most = np.array(cfg.torque_limit)
-    q, v = ocp.state("q", 2, guess=cfg.start, scale=1), ocp.state("v", 2, scale=1)
-    theta, dtheta = ocp.state("theta", 2, guess=cfg.start, scale=1), ocp.state("dtheta", 2, scale=1)
+    q, v = ocp.state("q", 2, guess=cfg.start, scale=1), ocp.state("v", 2, scale=5)
+    theta, dtheta = ocp.state("theta", 2, guess=cfg.start, scale=1), ocp.state("dtheta", 2, scale=5)
     tau = ocp.control("tau_m", 2, lower=-most, upper=most, scale=10)
     x, wanted = ca.vertcat(q, v, theta, dtheta), ocp.varying("wanted", 10)
     x_now = ocp.parameter("x_now", 8)
@@ -74,7 +76,7 @@ def tracking(cfg, arm):
     for k, state in enumerate((q, v, theta, dtheta)):
         ocp.rate(state, dx[2 * k : 2 * k + 2])
     spring = ca.DM(cfg.stiffness) * (theta - q) / ca.DM(cfg.spring_limit)
-    ocp.limit(-1, spring, 1, soft=(1e3, 1e3))
+    ocp.limit(-1, spring, 1, soft=(10, 10))
     ocp.start({state: x_now[2 * k : 2 * k + 2] for k, state in enumerate((q, v, theta, dtheta))})
     of_q, of_theta, of_v, of_dtheta = cfg.weights
     weights = np.sqrt(np.repeat([of_q, of_v, of_theta, of_dtheta], 2))
@@ -99,10 +101,10 @@ def along(arm, reference):
     return ca.Function("along", [t], [ca.vertcat(ref["q"], ref["v"], out["theta"], out["dtheta"], out["tau_m"])])
 
 
-def world(cfg, real, wanted, noise=None):
+def world(cfg, real, wanted, noise=None, foreseen=True):
     """Functions: ([q; v; theta; theta'; t], tau_m) -> the state a period later, tau_m held; state -> what is measured.
 
-    wanted: Function t -> (10,). noise (8, steps): added to what is measured.
+    wanted: Function t -> (10,); not foreseen, it is taken to stay as it is. noise (8, steps): added to what is measured.
     """
     x, tau = ca.MX.sym("x", 9), ca.MX.sym("tau", 2)
     y, u = ca.SX.sym("y", 8), ca.SX.sym("u", 2)
@@ -110,7 +112,7 @@ def world(cfg, real, wanted, noise=None):
     after = ca.simpleRK(rate, 4)(x[:8], tau, cfg.period)
     plant = ca.Function("plant", [x, tau], [ca.vertcat(after, x[8] + cfg.period)], ["x", "tau_m"], ["x_next"])
     # what varies is held over an interval, over which rk4 integrates the cost: its middle counts
-    ahead = [wanted(x[8] + cfg.h * min(k + 0.5, cfg.nodes)) for k in range(cfg.nodes + 1)]
+    ahead = [wanted(x[8] + cfg.h * min(k + 0.5, cfg.nodes) * foreseen) for k in range(cfg.nodes + 1)]
     seen = x[:8]
     if noise is not None:
         seen += ca.MX(ca.DM(noise))[:, ca.floor(x[8] / cfg.period + 0.5)]
@@ -136,6 +138,14 @@ def conditions(cfg):
     return {"sample_time": cfg.period, "torque_limit": cfg.torque_limit, **errors}
 
 
+def settled(control, measured, x, steps=10):
+    """The controller after steps at a state, whose torques nothing takes: the first ones begin from a guess."""
+    now, wanted = measured(x)
+    for _ in range(steps):
+        control.step({"x_now": now.full().ravel(), "wanted": wanted.full().T})
+    return control
+
+
 def check_laboratory(run, cfg, arm, control, reference, wanted, start):
     """The loop of the controller."""
     steps = round(reference.duration / cfg.period)
@@ -143,7 +153,7 @@ def check_laboratory(run, cfg, arm, control, reference, wanted, start):
     noise = spread * np.random.default_rng(cfg.seed).standard_normal((8, steps + 1))
     real = arm.with_errors(cfg.stiffness_error, cfg.mass_error, 0.0)
     plant, measured = world(cfg, real, wanted, noise)
-    loop = control.reset().closed_loop(plant, start, steps, {}, measured)
+    loop = settled(control.reset(), measured, start).closed_loop(plant, start, steps, {}, measured)
     simulated = replayed(cfg, arm, reference, loop).states[:steps]
     run.check("laboratory: states less those of the simulation", np.abs(simulated - loop.x[:, :8]).max(), below=1e-7)
     of = dict(zip(("q", "theta", "v", "dtheta"), (*cfg.noise[:1] * 2, *cfg.noise[1:] * 2), strict=True))
@@ -169,7 +179,7 @@ def check_laboratory(run, cfg, arm, control, reference, wanted, start):
 def check_jump(run, cfg, name, loop, goal):
     torque, spring = np.abs(loop.u / cfg.torque_limit), springs(cfg, loop.x)
     run.check(f"{name}: torque, share of its limit", torque.max(), above=0.999, below=1 + 1e-9)
-    run.check(f"{name}: torque of a spring, share of its limit", spring.max(), above=0.98, below=1.03)
+    run.check(f"{name}: torque of a spring, share of its limit", spring.max(), above=cfg.reached, below=1.05)
     run.check(
         f"{name}: distance from the goal in the end [rad]", np.abs(loop.x[-1, :2] - goal).max(), below=cfg.settled
     )
@@ -188,7 +198,8 @@ def solve(run, cfg):
     wanted = along(arm, reference)
     start = np.append(wanted(0).full().ravel()[:8], 0.0)
     plant, measured = world(cfg, arm, wanted)
-    exact = control.closed_loop(plant, start, round(reference.duration / cfg.period), {}, measured)
+    steps = round(reference.duration / cfg.period)
+    exact = settled(control, measured, start).closed_loop(plant, start, steps, {}, measured)
     run.check("exact model: steps that are not solved", int(np.sum(exact.status != 0)), equals=0)
     at, held = (wanted.map(len(exact.x))(exact.x[None, :, 8] + s * cfg.period).full().T for s in (0, 0.5))
     run.check("exact model: error [rad]", np.abs(exact.x[:, :2] - at[:, :2]).max(), below=1e-3)
@@ -196,13 +207,13 @@ def solve(run, cfg):
     loop = check_laboratory(run, cfg, arm, control, reference, wanted, start)
 
     goal = np.add(cfg.goal, cfg.jump)
-    jump = resting(arm, goal)
-    there = ca.Function("there", [t := ca.MX.sym("t")], [ca.DM(jump) + 0 * t])
-    plant, measured = world(cfg, arm, there)
-    at = np.append(resting(arm, np.array(cfg.goal))[:8], 0.0)
+    t, before = ca.MX.sym("t"), resting(arm, np.array(cfg.goal))
+    jumps = ca.Function("jumps", [t], [ca.if_else(t < cfg.still - 1e-9, before, resting(arm, goal))])
+    plant, measured = world(cfg, arm, jumps, foreseen=False)
+    at = np.append(before[:8], 0.0)
     rest = at, round(cfg.jumping / cfg.period), {}, measured
-    python = control.reset().closed_loop(plant, *rest)
-    c = control.reset().closed_loop_in_c(plant, *rest, rate=1 / cfg.period, flags=cfg.flags)
+    python = settled(control.reset(), measured, at).closed_loop(plant, *rest)
+    c = settled(control.reset(), measured, at).closed_loop_in_c(plant, *rest, rate=1 / cfg.period, flags=cfg.flags)
     for what in ("x", "u"):
         run.check(f"{what}: C less Python", np.abs(getattr(python, what) - getattr(c, what)).max(), below=1e-7)
     check_jump(run, cfg, "jump", c, goal)
@@ -230,8 +241,8 @@ def solve(run, cfg):
     run.table("laboratory.csv", {**table, torques: loop.u})
 
 
-quick = {"moving": 0.4, "hold": 0.1, "goal": (-0.5, 0.2), "jumping": 0.2, "settled": 0.05, "flags": ("-O0",)}
-main = od.script(solve, Config(), quick={**quick, "of_period": 20.0})
+quick = {"moving": 0.7, "hold": 0.0, "goal": (-0.2, 0.0), "jumping": 0.4, "reached": 0.5, "settled": 0.05}
+main = od.script(solve, Config(), quick={**quick, "flags": ("-O0",), "of_period": 20.0})
 
 if __name__ == "__main__":
     sys.exit(main())
