@@ -32,6 +32,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "friction": (False, "True: friction of the joints counts, damping v + friction tanh(v / 0.02), v in SI units"),
     "frame": (None, "name of the frame, one of robot.frames; it must be given"),
     "scene": (None, "the od.Scene whose pairs of shapes are meant; it must be given"),
+    "q_guess": (False, "True: the port q_guess, from which loops are closed; False: where the robot was assembled"),
     "witnesses": (False, "True: the nearest points of each pair come out as well"),
     "prescribed": ((), "names of the joints whose motion is prescribed"),
     "representation": (
