@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import casadi as ca
@@ -58,7 +58,7 @@ def function(
     _read(record, robot)
     order = _checked_order(quantity, record, order)
     settings = _settings(record, options)
-    if record.of == "robot" and isinstance(robot, LoopRobot):
+    if record.of == "robot" and record.admit is None and isinstance(robot, LoopRobot):
         return _embedded(robot, record, order, method, name, derivatives, settings)
     chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
@@ -254,12 +254,16 @@ def _settings(record: Quantity, options: dict[str, Option]) -> dict[str, Any]:
         if key not in record.options:
             raise UnknownName(f"option of {record.name!r}", key, record.options)
     given = {k: tuple(x) if isinstance(x, (list, set, frozenset)) else x for k, x in options.items()}
+    given = {k: tuple(x.items()) if isinstance(x, Mapping) else x for k, x in given.items()}
     for key, value in given.items():
         if isinstance(OPTIONS[key][0], bool) and not isinstance(value, (bool, np.bool_)):
             raise ShapeError(f"{record.name}: {key} is {value!r}, expected True or False")
         if key in _OF_KINDS:
             continue
-        if not all(x is None or isinstance(x, (bool, str)) for x in (value if isinstance(value, tuple) else (value,))):
+        values = value if isinstance(value, tuple) else (value,)
+        if key == "contacts":  # pairs
+            values = tuple(y for x in values for y in (x if isinstance(x, tuple) else (x,)))
+        if not all(x is None or isinstance(x, (bool, str)) for x in values):
             raise UnknownName(f"value of option {key} of {record.name!r}", value, ("a name", "a list of names"))
     found = {k: given.get(k, OPTIONS[k][0]) for k in record.options}
     for key, (kind, example) in _OF_KINDS.items():

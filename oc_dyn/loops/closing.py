@@ -1,4 +1,4 @@
-"""All coordinates of a robot with loops from the independent ones: Newton steps along a path from where it is closed."""
+"""All coordinates of a robot with loops from the independent ones: Newton steps on a path from where it is closed."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Embedded:
     def __init__(self, robot: LoopRobot, order: int, q: Any, ports: dict[str, Any], function: Any, options: Any):
         self.robot, self.order, self.q, self.ports, self.options = robot, order, q, ports, options
         self._function = function
-        own = []
+        own: Jet = []
         while derivative_name("v", len(own)) in ports:
             own.append(ports[derivative_name("v", len(own))])
         self.own = own

@@ -10,15 +10,22 @@ with one factorised J_d0 for all orders. Coefficients of J come from those of po
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import casadi as ca
 
 from ..kinematics.joint_jets import JointJet, function_jet
 from ..lie.jets import product_at, total
+from ..lie.so3 import skew
 from ..model.assembly import closing_rows
 from ..model.canonical import canonical
 from ..model.closure import groups, row_owners
+from ..model.loop_joints import Coupling, Loop
 from ..model.loops import LoopRobot
+from ..model.robot import Robot
 
+Jet = list[Any]  # of Taylor coefficients
 _AXES = [ca.DM.eye(3)[:, k] for k in range(3)]
 
 
@@ -26,35 +33,28 @@ class LoopJets:
     """After k + 1 calls of push, with coefficients 0..k of the independent velocities, `v` and `G` hold coefficients
     0..k of all velocities of the tree and of the matrix with v = G v_y."""
 
-    def __init__(self, robot: LoopRobot, q) -> None:
-        self.robot, self.model = robot, canonical(robot.tree)
-        model, parts = self.model, canonical(robot.tree).joint_q(q)
-        self.joint = {i: JointJet(model, i, parts[i]) for i in _moving(robot, model)}
-        self.q = [q]
-        self.poses = _Poses(model, self.joint)
-        self.rows = [_LoopRows(model, self.poses, loop) for loop in robot.loops]
-        self.rows += [_CouplingRow(robot.tree, c) for c in robot.couplings]
-        self.own, self.other = robot.rows("v", robot.independent), robot.rows("v", robot.dependent)
-        kept, owners = closing_rows(robot), row_owners(robot)
-        self.kept = kept
+    def __init__(self, robot: LoopRobot, q: Any) -> None:
+        self.robot = robot
+        self.closed = RowJets(robot.tree, robot.loops, robot.couplings, q)
+        self.own = robot.rows("v", robot.independent)
+        self.kept, owners = closing_rows(robot), row_owners(robot)
         self.groups = [
-            ([n for n, k in enumerate(kept) if owners[k] in names], robot.rows("v", joints))
+            ([n for n, k in enumerate(self.kept) if owners[k] in names], robot.rows("v", joints))
             for names, joints in groups(robot)
         ]
-        self.J, self.G, self.v, self.vy = [], [], [], []
-        self.factors = None
+        self.J: Jet = []
+        self.G: Jet = []
+        self.v: Jet = []
+        self.vy: Jet = []
+        self.factors: list[Any] = []
 
-    def push(self, vy) -> None:
+    def push(self, vy: Any) -> None:
         """Take the next coefficient of the independent velocities (nv,)."""
         k = len(self.v)
         self.complete(k)
         self.vy.append(vy)
-        v = total(self.G[j] @ self.vy[k - j] for j in range(k + 1))
-        self.v.append(v)
-        parts = self.model.joint_v(v)
-        for i, joint in self.joint.items():
-            joint.push(parts[i])
-        self.q.append(v / (k + 1))  # of joints whose rates are their velocities; others are on no coupling
+        self.v.append(total(self.G[j] @ self.vy[k - j] for j in range(k + 1)))
+        self.closed.push(self.v[k])
 
     def complete(self, order: int) -> None:
         """Coefficients of G up to `order`, for which as many of the velocities must be there."""
@@ -63,14 +63,12 @@ class LoopJets:
 
     def _grow(self, k: int) -> None:
         """Coefficient k of J and G."""
-        nv = self.robot.tree.nv
-        self.poses.grow(k)
-        J = ca.vertcat(ca.SX(0, nv), *(row.coefficient(k, nv, self.q) for row in self.rows))[self.kept, :]
+        J = self.closed.next()[self.kept, :]
         self.J.append(J)
-        if self.factors is None:
+        if not k:
             self.factors = [ca.qr(ca.densify(J[rows, columns])) for rows, columns in self.groups]
-        G = ca.SX(nv, len(self.own))
-        if k == 0:
+        G = ca.SX(J.shape[1], len(self.own))
+        if not k:
             for n, row in enumerate(self.own):
                 G[row, n] = 1
         for (rows, columns), (Q, R) in zip(self.groups, self.factors, strict=True):
@@ -83,10 +81,42 @@ class LoopJets:
         self.G.append(G)
 
 
-def _moving(robot, model):
-    """Numbers of the bodies between the ends of loops."""
-    found = set()
-    for loop in robot.loops:
+class RowJets:
+    """Rows of J, the Jacobian by all velocities of what loops and couplings hold, coefficient by coefficient: `next`
+    gives coefficient k after k calls of push."""
+
+    def __init__(
+        self, tree: Robot, loops: Sequence[Loop], couplings: Sequence[Coupling], q: Any,
+        contacts: Sequence[tuple[str, str]] = (),
+    ) -> None:  # fmt: skip
+        self.model, self.q = canonical(tree), [q]
+        model, parts = self.model, self.model.joint_q(q)
+        frames = [tree.frame(name) for name, _ in contacts]
+        self.joint = {i: JointJet(model, i, parts[i]) for i in _moving(loops, frames, model)}
+        self.poses = _Poses(model, self.joint)
+        self.rows: list[Any] = [_LoopRows(model, self.poses, loop) for loop in loops]
+        self.rows += [_CouplingRow(tree, c) for c in couplings]
+        self.rows += [_ContactRows(model, self.poses, f, kind) for f, (_, kind) in zip(frames, contacts, strict=True)]
+        self.nv, self.count = tree.nv, 0
+
+    def push(self, v: Any) -> None:
+        """Take the next coefficient of the velocities (nv,)."""
+        parts = self.model.joint_v(v)
+        for i, joint in self.joint.items():
+            joint.push(parts[i])
+        self.q.append(v / len(self.q))  # of joints whose rates are their velocities; others are on no coupling
+
+    def next(self) -> Any:
+        """The next coefficient of J, (rows, nv)."""
+        k, self.count = self.count, self.count + 1
+        self.poses.grow(k)
+        return ca.vertcat(ca.SX(0, self.nv), *(row.coefficient(k, self.nv, self.q) for row in self.rows))
+
+
+def _moving(loops, frames, model):
+    """Numbers of the bodies between the ends of loops, and between frames and the ground."""
+    found = {i for f in frames for i in model.support(model.number[f.body])}
+    for loop in loops:
         a, b = (set(model.support(model.number[x])) for x in loop.bodies)
         found |= a ^ b
     return sorted(found)
@@ -96,8 +126,11 @@ class _Poses:
     """Coefficients of poses (R, p) of bodies in the frame of a body above them, by (above, body)."""
 
     def __init__(self, model, joint) -> None:
-        self.model, self.joint, self.paths, self.R, self.p = model, joint, {}, {}, {}
-        self.turn = {i: [] for i in joint}  # rotations of bodies in their parents
+        self.model, self.joint = model, joint
+        self.paths: dict[tuple[int, int], list[int]] = {}
+        self.R: dict[tuple[int, int], Jet] = {}
+        self.p: dict[tuple[int, int], Jet] = {}
+        self.turn: dict[int, Jet] = {i: [] for i in joint}  # rotations of bodies in their parents
 
     def add(self, above: int, body: int) -> None:
         """A body whose pose is wanted, and all between."""
@@ -138,6 +171,24 @@ class _Poses:
             joint.known_at(k)
         return joint.S_jet[k]
 
+    def twists(self, above: int, i: int, k: int) -> tuple[Jet, Jet]:
+        """Coefficients 0..k of the unit twists (3, nv_i) of joint i at its origin, in the frame of the body above."""
+        R = self.R[above, i]
+        S = [self.subspace(i, n) for n in range(k + 1)]
+        w, u = [], []
+        for n in range(k + 1):
+            w.append(total(R[n - j] @ S[j][:3, :] for j in range(n + 1) if S[j] is not None))
+            u.append(total(R[n - j] @ S[j][3:, :] for j in range(n + 1) if S[j] is not None))
+        return w, u
+
+
+def _in_canonical(model, body, R, p):
+    """A pose in the author's frame of a body, in its canonical frame."""
+    if not body:
+        return ca.DM(R), ca.DM(p)
+    C, c = (ca.DM(x) for x in model.to_body[body])
+    return C.T @ ca.DM(R), C.T @ (ca.DM(p) - c)
+
 
 class _LoopRows:
     """Rows of J of a loop, in the order of closure.loop_rows."""
@@ -151,7 +202,7 @@ class _LoopRows:
         for x in self.ends:
             poses.add(self.above, x)
         self.frames = [
-            self._canonical(x, R, p)
+            _in_canonical(model, x, R, p)
             for x, R, p in zip(
                 self.ends, (loop.rotation_a, loop.rotation_b), (loop.translation_a, loop.translation_b), strict=True
             )
@@ -162,13 +213,6 @@ class _LoopRows:
         self.axes: list = [[], []]
         self.points: list = [[], []]
         self.cross: list = []
-
-    def _canonical(self, body, R, p):
-        """A pose in the author's body frame, in the canonical one."""
-        if not body:
-            return ca.DM(R), ca.DM(p)
-        C, c = (ca.DM(x) for x in self.model.to_body[body])
-        return C.T @ ca.DM(R), C.T @ (ca.DM(p) - c)
 
     def coefficient(self, k: int, nv: int, q):
         """Coefficient k of the rows."""
@@ -187,7 +231,7 @@ class _LoopRows:
         out = ca.SX(len(self.loop.directions), nv)
         places = ["xyz".index(x) for x in self.loop.directions if x in ("x", "y", "z")]
         for i, sign in self.signs:
-            w, u = self._twists(i, k)
+            w, u = self.poses.twists(self.above, i, k)
             first, size = self.model.coordinates[i][2:]
             scale = sign * self.model.rule[i][0]
             arm = [x - y for x, y in zip(self.points[1], self.poses.p[self.above, i], strict=False)]
@@ -202,16 +246,6 @@ class _LoopRows:
                 out[len(places) + row, first : first + size] += scale * value.T
         return out
 
-    def _twists(self, i: int, k: int):
-        """Coefficients 0..k of the joint's unit twists (3, nv_i) at its origin, in the frame of the body above."""
-        R = self.poses.R[self.above, i]
-        S = [self.poses.subspace(i, n) for n in range(k + 1)]
-        w, u = [], []
-        for n in range(k + 1):
-            w.append(total(R[n - j] @ S[j][:3, :] for j in range(n + 1) if S[j] is not None))
-            u.append(total(R[n - j] @ S[j][3:, :] for j in range(n + 1) if S[j] is not None))
-        return w, u
-
 
 def _turn_rows(directions):
     """[[(coefficient, m, n)]] of the rows about turns: sums of coefficient times axis m of a times axis n of b."""
@@ -222,6 +256,32 @@ def _turn_rows(directions):
         axis = 3 - sum(turns)
         return [[(1, k, axis)] for k in range(3) if k != axis]
     return [[(1, (turns[0] + 2) % 3, (turns[0] + 1) % 3)]] if turns else []
+
+
+class _ContactRows:
+    """Rows of J of a frame in contact with the ground: velocities of its origin, above them for a surface its angular
+    velocity, in root axes."""
+
+    def __init__(self, model, poses: _Poses, frame, kind: str) -> None:
+        self.model, self.poses, self.turns = model, poses, kind == "surface"
+        self.end = model.number[frame.body]
+        poses.add(0, self.end)
+        self.place = _in_canonical(model, self.end, frame.rotation, frame.translation)[1]
+        self.point: Jet = []
+
+    def coefficient(self, k: int, nv: int, q):
+        """Coefficient k of the rows."""
+        del q
+        self.point.append(self.poses.p[0, self.end][k] + self.poses.R[0, self.end][k] @ self.place)
+        out = ca.SX(6 if self.turns else 3, nv)
+        for i in self.poses.paths[0, self.end]:
+            w, u = self.poses.twists(0, i, k)
+            first, size = self.model.coordinates[i][2:]
+            arm = [x - y for x, y in zip(self.point, self.poses.p[0, i], strict=False)]
+            crossed = product_at(arm, w, k, lambda a, b: -skew(a) @ b)
+            columns = ca.vertcat(w[k], u[k] + crossed) if self.turns else u[k] + crossed
+            out[:, first : first + size] += self.model.rule[i][0] * columns
+        return out
 
 
 class _CouplingRow:

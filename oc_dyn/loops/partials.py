@@ -20,7 +20,8 @@ class _Tangent:
 
     def __init__(self, e: Embedded) -> None:
         v = ca.SX.sym("v", e.robot.tree.nv)
-        rates = ca.jacobian(e.robot.tree.configuration_rate(e.q, v), v)
+        rate: Any = e.robot.tree.configuration_rate(e.q, v)
+        rates = ca.jacobian(rate, v)
         self.q, self.along = e.q, rates @ ca.densify(e.G[0])
 
     def by_step(self, expression: Any) -> Any:

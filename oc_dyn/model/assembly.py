@@ -185,7 +185,8 @@ def closed(robot: Any, q: Numbers) -> Array:
         raise ShapeError(f"close: q got shape {q.shape}, expected ({tree.nq},) or ({tree.nq}, N), q of the tree")
     q = tree.normalized(q)
     if q.ndim == 2:
-        dependent, out = tree_rows(robot, "q", robot.dependent), []
+        dependent = tree_rows(robot, "q", robot.dependent)
+        out: list[Array] = []
         for k, column in enumerate(q.T):
             if k:
                 column = column.copy()

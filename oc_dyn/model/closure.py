@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
@@ -45,7 +45,7 @@ def _rates(tree: Robot, q: Any) -> Any:
     """(nq, nv) with q' = rates v."""
     v = ca.SX.sym("v", tree.nv)
     rate = tree.configuration_rate(q, v)
-    return ca.jacobian(rate, v)
+    return ca.jacobian(ca.SX(cast(Any, rate)), v)
 
 
 def _of(tree: Robot, c: Coupling, q: Any) -> Any:

@@ -79,9 +79,11 @@ class LoopRobot(Robot):
         """As of a Robot."""
         return self._again(self.tree.without_payload(name))
 
-    def with_frame(self, name: str, link: str, translation: Numbers, rotation: Numbers | None = None) -> Robot:
+    def with_frame(
+        self, name: str, frame: str, translation: Numbers = (0.0, 0.0, 0.0), rotation: Numbers | None = None,
+    ) -> Robot:  # fmt: skip
         """As of a Robot."""
-        return self._again(self.tree.with_frame(name, link, translation, rotation))
+        return self._again(self.tree.with_frame(name, frame, translation, rotation))
 
     def with_gravity(self, gravity: Numbers) -> Robot:
         """As of a Robot."""

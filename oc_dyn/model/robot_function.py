@@ -241,8 +241,9 @@ class RobotFunction(ca.Function):
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {"names": self._names, "columns": self._columns, "library": self.library}
-        return {"base": super().__getstate__(), **kept, "rotations": (self.rotations, self.normalize), "closes": self.closes}
+        kept: dict[str, Any] = {"names": self._names, "columns": self._columns, "library": self.library}
+        kept |= {"rotations": (self.rotations, self.normalize), "closes": self.closes}
+        return {"base": super().__getstate__(), **kept}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.library = state.get("library")
