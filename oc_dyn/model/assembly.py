@@ -16,7 +16,7 @@ from .loop_joints import may_depend
 
 CLOSED = 1e-9  # residual [m, 1] of loops that count as closed
 _RANK = 1e-7  # singular values below this share of the largest count as zero
-_STEPS, _TRIES = 200, 24
+_STEPS, _TRIES = 100, 12
 
 
 def assembled(draft: Any, start: Array, independent: Sequence[str] | None) -> Array:
@@ -120,14 +120,10 @@ def _check_choice(draft: Any, J: Array, rank: int, columns: list[int], picked: l
     free, found = draft.tree.nv - rank, draft.tree.nv - len(columns)
     if _rank(J[:, columns]) == rank == len(columns):
         return
-    size = (
-        f"the loops leave {free} velocities free at {np.round(draft.home, 4).tolist() if draft.home.size else 'start'}"
-    )
-    problem = f"{found} are independent, expected {free}: {size}; dependent are {', '.join(picked) or 'none'}"
+    names = ", ".join(picked) or "none"
+    problem = f"{found} velocities are independent, expected {free} as the loops leave; dependent joints are {names}"
     if len(columns) == rank:
-        problem = (
-            f"it is singular there: the loops do not determine {', '.join(picked)}; choose other independent joints"
-        )
+        problem = f"it is singular there: the loops do not determine {names}; choose other independent joints"
     hint = "; give independent= of a loop, joints of one coordinate each, or cut the loops elsewhere" if wanted else ""
     raise ModelError(draft.name, [problem + hint])
 
