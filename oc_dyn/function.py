@@ -58,7 +58,7 @@ def function(
     _read(record, robot)
     order = _checked_order(quantity, record, order)
     settings = _settings(record, options)
-    if record.of == "robot" and record.admit is None and isinstance(robot, LoopRobot):
+    if record.of == "robot" and isinstance(robot, LoopRobot):
         return _embedded(robot, record, order, method, name, derivatives, settings)
     chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)

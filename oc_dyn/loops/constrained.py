@@ -145,6 +145,7 @@ quantity(
     options=("contacts", "external_wrenches", "moving", "baumgarte"),
     compare=_unique,
     default=("delassus",),
+    of="robot with constraints",
     admit=_admit,
     equation=_EQUATION,
     notes=_NOTES,
@@ -180,6 +181,7 @@ quantity(
     compare=lambda order, ports, outputs: {"v_after": outputs["v_after"]},
     max_order=0,
     default=("delassus",),
+    of="robot with constraints",
     admit=_admit,
     equation="M(q) (v_after - v) = J(q)^T impulse, J v_after = -restitution J v",
     notes=_NOTES,
@@ -187,4 +189,4 @@ quantity(
     example=example,
 )
 
-from . import constrained_methods  # noqa: E402  registers the methods
+from . import constrained_methods  # noqa: E402, F401  registers the methods

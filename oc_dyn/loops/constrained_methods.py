@@ -6,6 +6,7 @@ At order k all is known but for the acceleration a and the forces f of that orde
 """
 
 import casadi as ca
+import numpy as np
 
 from ..forward_dynamics.mass_solver import mass_solver
 from ..inverse_dynamics.taylor import Passes
@@ -13,7 +14,8 @@ from ..lie import jets
 from ..lie.jets import total
 from ..lie.time_derivatives import time_derivatives
 from ..matrices.composite import composite
-from ..model.assembly import closing_rows
+from ..model.assembly import closed_places, independent_rows, rank_of
+from ..model.cache import cached
 from ..model.canonical import canonical
 from ..model.closure import residual
 from ..registry import method
@@ -85,10 +87,20 @@ def _columns(solve, B):
 
 
 def _independent(given):
-    """Rows that determine the others: of loops those of closing_rows, all of contacts."""
-    closed = sum(len(x.directions) for x in given.loops) + len(given.couplings)
-    rows = closing_rows(given.robot) if closed else []
-    return [*rows, *range(closed, given.count)]
+    """Rows that determine the others at closed configurations, where no constraint is in a singular position."""
+    key = ("independent rows", given.contacts)  # complete: loops and couplings are the robot's
+    return cached(given.robot, key, lambda: _picked(given))
+
+
+def _picked(given):
+    q = ca.SX.sym("q", given.tree.nq)
+    f = ca.Function("J", [q], [_jacobian_as_written(given, q)[0]])
+    if given.loops or given.couplings:
+        places = closed_places(given.robot)
+    else:
+        places = [given.tree.random_configuration(seed) for seed in range(5)]
+    found = [np.array(f(x)) for x in places]
+    return independent_rows(np.hstack(found), max(map(rank_of, found)))
 
 
 def _by_passes(given, solver):
@@ -130,19 +142,19 @@ def delassus(given):
 
 @method("constrained_dynamics", "proximal", kind="analytic", source="Carpentier et al. 2021 at order 0", tolerance=1e-6)
 def proximal(given):
-    """As delassus, for constraints that say the same twice."""
+    """As delassus, for constraints that say the same twice; see od.describe("constrained_dynamics")."""
     return _by_passes(given, _Proximal)
 
 
 @method("constrained_dynamics", "kkt", kind="closed_form", source="the equations as they stand")
 def kkt(given):
-    """As delassus, by the whole matrix."""
+    """As delassus, by the whole matrix; see od.describe("constrained_dynamics")."""
     return _by_passes(given, _Kkt)
 
 
 @method("constrained_dynamics", "ad", kind="ad", source="AD in time of kkt at order 0", cse=False)
 def ad(given):
-    """As delassus, derivatives by AD, J from poses as written."""
+    """As delassus, derivatives by AD, J from poses as written; see od.describe("constrained_dynamics")."""
     tree, order = given.tree, given.order
     q, v = ca.SX.sym("q", tree.nq), ca.SX.sym("v", tree.nv)
     T = [ca.SX.sym(f"T{k}", tree.nv) for k in range(order + 2)]
@@ -169,7 +181,7 @@ class _At:
 
     def __init__(self, given, q):
         self.robot, self.tree, self.q, self.count = given.robot, given.tree, q, given.count
-        self.loops, self.couplings = given.loops, given.couplings
+        self.loops, self.couplings, self.contacts = given.loops, given.couplings, given.contacts
 
 
 def _jacobian_as_written(given, q):
@@ -202,14 +214,14 @@ def impact(given, restitution):
 
 @method("impact", "proximal", kind="analytic", source="as constrained_dynamics/proximal", tolerance=1e-6)
 def impact_proximal(given, restitution):
-    """As delassus, for constraints that say the same twice."""
+    """As delassus, for constraints that say the same twice; see od.describe("impact")."""
     J = RowJets(given.tree, given.loops, given.couplings, given.q, given.contacts).next()
     return _after(_Proximal(given, J), given, J, restitution)
 
 
 @method("impact", "kkt", kind="closed_form", source="the equations as they stand, J by AD", cse=False)
 def impact_kkt(given, restitution):
-    """As delassus, by the whole matrix."""
+    """As delassus, by the whole matrix; see od.describe("impact")."""
     J, _ = _jacobian_as_written(given, given.q)
     return _after(_Kkt(given, J), given, J, restitution)
 

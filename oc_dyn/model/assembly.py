@@ -94,7 +94,7 @@ def chosen_independent(draft: Any, q: Array, asked: Sequence[str] | None) -> tup
     """
     tree = draft.tree
     J = np.array(residual(draft)(q)[1])
-    rank = _rank(J)
+    rank = rank_of(J)
     wanted = tuple(asked) if asked is not None else tuple(n for x in draft.loops for n in x.independent)
     for name in wanted:
         tree.joint(name)
@@ -106,7 +106,7 @@ def chosen_independent(draft: Any, q: Array, asked: Sequence[str] | None) -> tup
     if asked is not None:
         picked, left = able, []
     columns = [c for j in picked for c in range(j.v_index, j.v_index + j.nv)]
-    while _rank(J[:, columns]) < rank and left:
+    while rank_of(J[:, columns]) < rank and left:
         best = max(left, key=lambda j: _volume(J, columns, j))
         left.remove(best)
         picked.append(best)
@@ -118,7 +118,7 @@ def chosen_independent(draft: Any, q: Array, asked: Sequence[str] | None) -> tup
 
 def _check_choice(draft: Any, J: Array, rank: int, columns: list[int], picked: list[str], wanted: Any) -> None:
     free, found = draft.tree.nv - rank, draft.tree.nv - len(columns)
-    if _rank(J[:, columns]) == rank == len(columns):
+    if rank_of(J[:, columns]) == rank == len(columns):
         return
     names = ", ".join(picked) or "none"
     problem = f"{found} velocities are independent, expected {free} as the loops leave; dependent joints are {names}"
@@ -138,7 +138,8 @@ def _volume(J: Array, columns: list[int], joint: Any) -> float:
     return float(np.linalg.svd(own, compute_uv=False)[-1])
 
 
-def _rank(J: Array) -> int:
+def rank_of(J: Array) -> int:
+    """Number of singular values that count, 1e-7 of the largest and above."""
     if not J.size:
         return 0
     s = np.linalg.svd(J, compute_uv=False)
@@ -153,6 +154,13 @@ def closing_rows(robot: Any) -> list[int]:
 
 def _closing_rows(robot: Any) -> list[int]:
     columns, f = tree_rows(robot, "v", robot.dependent), residual(robot)
+    owners = row_owners(robot)
+    rows = independent_rows(np.hstack([np.array(f(q)[1])[:, columns] for q in closed_places(robot)]), len(columns))
+    return sorted(rows, key=lambda k: (owners.index(owners[k]), k))
+
+
+def closed_places(robot: Any) -> list[Array]:
+    """Five configurations of the tree, closed, at home and near it; fewer where it closes at fewer of them."""
     rng, places = np.random.default_rng(1), [robot.home]
     independent = tree_rows(robot, "v", robot.independent)
     for _ in range(4):
@@ -162,15 +170,18 @@ def _closing_rows(robot: Any) -> list[int]:
             places.append(closed(robot, np.asarray(robot.tree.integrate(robot.home, step))))
         except ModelError:
             continue
-    stacked = np.hstack([np.array(f(q)[1])[:, columns] for q in places])
-    owners, rows = row_owners(robot), []
-    rest = stacked.copy()
-    for _ in range(len(columns)):
+    return places
+
+
+def independent_rows(stacked: Array, rank: int) -> list[int]:
+    """Numbers of so many rows, picked one after the other so that each has most that is not in those before."""
+    rows, rest = [], stacked.copy()
+    for _ in range(rank):
         k = int(np.argmax(np.linalg.norm(rest, axis=1)))
         rows.append(k)
         direction = rest[k] / np.linalg.norm(rest[k])
         rest -= np.outer(rest @ direction, direction)
-    return sorted(rows, key=lambda k: (owners.index(owners[k]), k))
+    return sorted(rows)
 
 
 def closed(robot: Any, q: Numbers) -> Array:

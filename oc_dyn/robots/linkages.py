@@ -55,7 +55,7 @@ def gough_stewart() -> LoopRobot:
     b.add_body("platform", "free", "base", joint="platform_joint", mass=5.0, com=(0, 0, 0.02), inertia=disc)
     for k in range(6):
         foot, ball = _circle(0.5, k, 0.2), _circle(0.3, k, np.pi / 3 - 0.2)
-        along = ball + [0, 0, 0.6] - foot
+        along = ball + np.array([0, 0, 0.6]) - foot
         length = float(np.linalg.norm(along))
         z = along / length
         x = np.cross([0.0, 1.0, 0.0], z)
