@@ -9,6 +9,7 @@ from .aerial_manipulator import aerial_manipulator, propeller_poses, propellers
 from .chains import chain, double_pendulum, planar_2r, planar_arm, tree
 from .fr3 import fr3, fr3_limits, fr3_velocity_limits
 from .humanoid import humanoid
+from .linkages import four_bar, gough_stewart, slider_crank
 from .panda import panda, panda_limits
 from .quadruped import quadruped
 
@@ -17,9 +18,11 @@ __all__ = [
     "by_name",
     "chain",
     "double_pendulum",
+    "four_bar",
     "fr3",
     "fr3_limits",
     "fr3_velocity_limits",
+    "gough_stewart",
     "humanoid",
     "names",
     "panda",
@@ -29,6 +32,7 @@ __all__ = [
     "propeller_poses",
     "propellers",
     "quadruped",
+    "slider_crank",
     "tree",
 ]
 
