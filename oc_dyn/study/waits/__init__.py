@@ -33,8 +33,8 @@ def run(out, quick=False, progress=None, against=None, only=None):
 
     against: folder of an earlier checkout of the repository. only: a text; lines without it in their names are left
     out, and what the files have of them stays; several, with semicolons between them. quick: two lines. progress: show
-    a bar on stderr; default on a terminal only. What the same code has measured there is not measured again. Raises ShapeError for a folder that is no
-    checkout, and where no line is left.
+    a bar on stderr; default on a terminal only. What the same code has measured there is not measured again.
+    Raises ShapeError for a folder that is no checkout, and where no line is left.
     """
     out, earlier = Path(out), apart.checkout(against)
     known = [x for x in lines() if x.quick or not quick]
