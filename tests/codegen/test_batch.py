@@ -312,7 +312,7 @@ def test_sparse_ports_and_empty_ones():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lanes", (1, 2, 4, 8))
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 def test_runs_of_sparse_ports_in_every_layout(lanes):
     """Columns that end where the next one begins, holes, single entries; entries side by side and apart."""
     rng, n = np.random.default_rng(0), 2 * lanes + 3
