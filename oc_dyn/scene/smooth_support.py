@@ -120,10 +120,8 @@ def smooth_support(a, b):
         return closed_form(a, b)
     first, second = _terms(a, 1), _terms(b, -1)
     home = in_frame_of(a, b)
-    if home is None:
-        n = maximiser(quick(second[0] - first[0]), [*first[1], *second[1]])
-    else:
-        n = normal(a, b, home)
+    c, terms = quick(second[0] - first[0]), [*first[1], *second[1]]
+    n = maximiser(c, terms) if home is None else normal(a, b, home)
     return _contact(a, b, first, second, n), False
 
 
