@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ModelError, OrderError, ShapeError
 from ..function import function
 from ..ports import derivative_name
+from ..subexpressions import merged
 from ..text import terminal
 from ..types import Array, Named, Numbers
 from ..validation import one_of
@@ -219,7 +220,7 @@ def _controller(
     ref, state = _symbols(elastic, memory)
     out = law(ref, state)
     names = [n for n in ("tau_m", "tau_sigma", "memory_rate") if n in out]
-    outputs = ca.cse([ca.densify(ca.SX(out[n])) for n in names])
+    outputs = merged([ca.densify(ca.SX(out[n])) for n in names])
     ports = {**{f"{n}_ref": x for n, x in ref.items()}, **state}
     f = ca.Function(name, list(ports.values()), outputs, list(ports), names)
     start = first and ca.Function(f"{name}_start", list(ref.values()), [first(ref)], list(ref), ["memory"])
