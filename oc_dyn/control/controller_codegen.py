@@ -35,7 +35,7 @@ def controller_texts(
     joints: Sequence[str] | None = None,
     units: Mapping[str, str] | None = None,
     points: Sequence[Mapping[str, Any]] | None = None,
-    stack: str = "",
+    measure: bool = False,
 ) -> dict[str, str]:
     """{file: text} of a controller; programs: Functions that go into its C besides, for a loop."""
     name, real = controller.name, REALS[precision]
@@ -48,7 +48,7 @@ def controller_texts(
     product = Product(
         name=name,
         precision=precision,
-        facts=_facts(controller, functions[:2], stack),
+        facts=_facts(controller),
         status=filled("mpc_status.h", __package__, **words),
         structs=[(f"{name}_in", inputs), (f"{name}_out", [*outputs, *_RESULTS]), (f"{name}_parameters", limits)],
         members=_members(controller, real),
@@ -62,7 +62,7 @@ def controller_texts(
         tolerance=TOLERANCE[precision],
         options=(controller.qpsol, precision, controller.bounds),
     )
-    return files_of(product)
+    return files_of(product, measure)
 
 
 def _fields(
@@ -111,14 +111,13 @@ def _total(controller: Any) -> int:
     return sum(f.nnz_out(i) for i in range(f.n_out()))
 
 
-def _facts(controller: Any, functions: Sequence[ca.Function], stack: str) -> Facts:
+def _facts(controller: Any) -> Facts:
     sizes, f = _sizes(controller), controller.function
     numbers = controller.start.size + 2 * sum(controller.outputs.values()) + _total(controller) + sizes["w"] + 1
     return Facts(
         title=f"{controller.name}: predictive controller with quadratic programs by {controller.qpsol}",
         sample_time=controller.sample_time,
         libraries=LICENCES.get(controller.qpsol, ()),
-        stack=stack,
         numbers=numbers,
         integers=sizes["iw"] + 3,
         pointers=sizes["arg"] + sizes["res"] + 2,
