@@ -285,8 +285,9 @@ class PredictiveController:
     ) -> list[Path]:  # fmt: skip
         """Write the controller as C; with a plant, also loop.c, a program that closes the loop. Returns the files.
 
-        <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset and <name>_step,
-        which looks at its numbers as step does and returns the status, see <name>.h. <name>.hpp: the same for C++17.
+        <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset, <name>_step, and
+        its halves <name>_prepare and <name>_feedback, which look at numbers as step, prepare and react do and return
+        the status, see <name>.h. <name>.hpp: the same for C++17.
         <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. All symbols start with the name.
         precision: "double", or "single" for float. joints: names of the joints in order, and units: {port: unit}, for
         the header. points: the steps of the self-test, a list of {parameter: value}; default two of the last step's.
@@ -341,7 +342,7 @@ class PredictiveController:
         self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None
     ) -> Footprint:  # fmt: skip
         """Footprint of the controller in a folder as gcc compiles it, for another machine as well."""
-        entries = [f"{self.name}_{x}" for x in ("init", "reset", "step")]
+        entries = [f"{self.name}_{x}" for x in ("init", "reset", "step", "prepare", "feedback")]
         return footprint([Path(folder, f"{self.name}.c")], entries, flags=flags, compiler=compiler)
 
     def run_in_c(self, folder: StrPath, seconds: float = 600) -> ClosedLoop:

@@ -17,7 +17,7 @@ CASES = [(kind, precision) for kind in KINDS for precision in ("double", "single
 ENTRIES = {
     "functions": ["arm_inverse_dynamics_0", "arm_mass_matrix_0"],
     "law": ["arm_init", "arm_reset", "arm_start", "arm_step", "arm_step_or"],
-    "predictive": ["arm_init", "arm_reset", "arm_step"],
+    "predictive": ["arm_init", "arm_reset", "arm_step", "arm_prepare", "arm_feedback"],
 }
 
 
