@@ -66,6 +66,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .runs.sweeps import export_sweep as export_sweep
     from .runs.sweeps import sweep as sweep
     from .second_partials.tensor import as_tensor as as_tensor
+    from .targets.player import codegen_player as codegen_player
 
 _LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
     "ContactMotion": ("optimal_control.contact_motion", "ContactMotion"),
@@ -76,6 +77,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "as_tensor": ("second_partials.tensor", "as_tensor"),
     "base_parameters": ("regressor.base_parameters", "base_parameters"),
     "check_derivatives": ("derivatives", "check_derivatives"),
+    "codegen_player": ("targets.player", "codegen_player"),
     "contact_points": ("kinematics.contact", "contact_points"),
     "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
     "describe": ("description", "describe"),
@@ -131,6 +133,7 @@ __all__ = [
     "batch",
     "check_derivatives",
     "codegen",
+    "codegen_player",
     "compile",
     "contact_points",
     "contact_wrenches",
