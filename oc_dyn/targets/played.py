@@ -15,10 +15,12 @@ from ..friction import counts
 from ..function import function
 from ..numbers import shortened
 from ..optimal_control.solution import Solution
+from ..planning.path_motion import PathMotion
 from ..planning.quantities import BY_NAME, order_name
-from ..planning.trajectory import Trajectory
+from ..planning.trajectory import Motion, Trajectory
 from ..ports import derivative_name, derivative_unit
 from ..types import Array
+from .path_function import path_function
 from .solution_pieces import polynomial_pieces
 
 Sampler = Callable[[Array], Mapping[str, Array]]
@@ -73,17 +75,18 @@ def played(where: str, motion: Any, torques: bool, names: Any, derivatives: int 
     """Played of a Trajectory, an ElasticPlan or a Solution; ShapeError for anything else."""
     if not isinstance(motion, Solution) and names is not None:
         raise ShapeError(f"{where}: names is {shortened(names)}, which is for a Solution; leave it out")
-    if not isinstance(motion, Trajectory) and torques:
+    if not isinstance(motion, Motion) and torques:
         raise ShapeError(f"{where}: torques=True is for a Trajectory; a {type(motion).__name__} has its own outputs")
     if isinstance(motion, Trajectory):
         return _of_trajectory(where, motion, torques, derivatives)
+    if isinstance(motion, PathMotion):
+        return _of_path(where, motion, torques, derivatives)
     if isinstance(motion, ElasticPlan):
         return _of_elastic(motion, derivatives)
     if isinstance(motion, Solution):
         return _of_solution(where, motion, names, derivatives)
-    kinds = "a Trajectory, an elastic.ElasticPlan or a Solution"
-    hint = "; sample it, or plan it as polynomials of time" if hasattr(motion, "curve") else ""
-    raise ShapeError(f"{where}: got a {type(motion).__name__}, expected {kinds}{hint}")
+    kinds = "a Trajectory, a PathMotion, an elastic.ElasticPlan or a Solution"
+    raise ShapeError(f"{where}: got {shortened(motion)}, expected {kinds}")
 
 
 def _orders(given: int | None, available: int) -> int:
@@ -96,25 +99,67 @@ def _links(motion: Trajectory, derivatives: int | None) -> Channel:
     return Channel(names, _orders(derivatives, count), motion.pieces, motion.units, motion.joints)
 
 
-def _of_trajectory(where: str, motion: Trajectory, torques: bool, derivatives: int | None) -> Played:
-    channel = _links(motion, derivatives)
-    f, computed = None, ()
-    if torques:
-        if motion.robot is None:
-            raise ModelError(where, ["torques need the robot; load the file with robot=..."])
-        inverse = function(motion.robot, "inverse_dynamics", order=1, friction=counts(motion.robot, motion.friction))
-        f = _function("outputs", inverse, channel.pieces.shape[1], lambda out, ports: {n: out[n] for n in inverse.name_out()})
-        computed = tuple(
-            Computed(n, in_words(BY_NAME[n].unit_of(u) for u in motion.units), motion.joints) for n in inverse.name_out()
-        )
+def _inverse(where: str, motion: Motion) -> ca.Function:
+    """Function q, v, dv, d2v -> tau, dtau of a motion's robot."""
+    if motion.robot is None:
+        raise ModelError(where, ["torques need the robot; load the file with robot=..."])
+    return function(motion.robot, "inverse_dynamics", order=1, friction=counts(motion.robot, motion.friction))
 
+
+def _torques(motion: Motion) -> tuple[Computed, ...]:
+    return tuple(
+        Computed(n, in_words(BY_NAME[n].unit_of(u) for u in motion.units), motion.joints) for n in ("tau", "dtau")
+    )
+
+
+def _sampler(motion: Motion, torques: bool) -> Sampler:
     def sample(times: Array) -> Mapping[str, Array]:
         samples = motion.sample(times)
         found = {order_name(k): x for k, x in enumerate(samples.derivatives)}
         return found | ({"tau": samples.tau, "dtau": samples.dtau} if torques else {})
 
-    of = motion.robot_name or "a robot"
-    return Played(f"a planned motion of {of}", motion.t, (channel,), f, computed, str(motion.continuity), sample)
+    return sample
+
+
+def _of_trajectory(where: str, motion: Trajectory, torques: bool, derivatives: int | None) -> Played:
+    channel = _links(motion, derivatives)
+    f, computed = None, ()
+    if torques:
+        inverse = _inverse(where, motion)
+        f = _function("outputs", inverse, channel.pieces.shape[1], lambda out, _: {n: out[n] for n in ("tau", "dtau")})
+        computed = _torques(motion)
+    title = f"a planned motion of {motion.robot_name or 'a robot'}"
+    smooth = f"{motion.continuity} times continuously differentiable"
+    return Played(title, motion.t, (channel,), f, computed, smooth, _sampler(motion, torques))
+
+
+def _of_path(where: str, motion: PathMotion, torques: bool, derivatives: int | None) -> Played:
+    count = len(motion.derivatives)
+    shown = [order_name(k) for k in range(_orders(derivatives, count))]
+
+    def more(found: dict[str, Any]) -> dict[str, Any]:
+        return dict(zip(("tau", "dtau"), inverse.call([found[order_name(k)] for k in range(4)]), strict=True))
+
+    if torques:
+        inverse = _inverse(where, motion)
+    f = path_function(where, motion, count, more if torques else lambda _: {})
+    kept = [*shown, *(("tau", "dtau") if torques else ())]
+    f = ca.Function("outputs", f.mx_in(), [f(*f.mx_in())[f.index_out(n)] for n in kept], f.name_in(), kept)
+    computed = tuple(
+        Computed(n, in_words(derivative_unit(u, k) if u else "" for u in motion.units), motion.joints)
+        for k, n in enumerate(shown)
+    )
+    law = tuple(derivative_name("s", k) for k in range(motion.law.shape[1]))
+    channel = Channel(law, len(law), motion.law[:, :, None], ("1",), ("share of the path",))
+    sample = _sampler(motion, torques)
+
+    def with_share(times: Array) -> Mapping[str, Array]:
+        shares = motion.shares(np.asarray(times))
+        return {**sample(times), **{n: x[:, None] for n, x in zip(law, shares, strict=True)}}
+
+    title = f"a motion of {motion.robot_name or 'a robot'} along a path"
+    smooth = f"{motion.continuity} times continuously differentiable"
+    return Played(title, motion.t, (channel,), f, computed + (_torques(motion) if torques else ()), smooth, with_share)
 
 
 def _of_elastic(plan: ElasticPlan, derivatives: int | None) -> Played:
@@ -126,9 +171,8 @@ def _of_elastic(plan: ElasticPlan, derivatives: int | None) -> Played:
         found = {n: out[n] for n in kept}
         return found | {"deflection": out["theta"] - ports["q"][deflected(elastic)]}
 
-    sigma = {} if plan.sigma is None else {n: 0.0 * plan.sigma for n in flat.name_in() if "sigma" in n}
-    if sigma:
-        sigma["sigma"] = plan.sigma
+    held = plan.sigma
+    sigma = {} if held is None else {n: held * (n == "sigma") for n in flat.name_in() if "sigma" in n}
     f = _function("outputs", flat, motion.pieces.shape[1], outputs, sigma)
     units = [motion.units[i] for i in deflected(elastic)]
     of_theta = {"theta": 0, "dtheta": 1, "deflection": 0}
@@ -145,7 +189,8 @@ def _of_elastic(plan: ElasticPlan, derivatives: int | None) -> Played:
         return found | flat_outputs(elastic, samples.derivatives, order, plan._jets(samples.t))
 
     title = f"a planned motion of {elastic.name}, with its motors"
-    return Played(title, motion.t, (_links(motion, derivatives),), f, computed, str(motion.continuity), sample)
+    smooth = f"{motion.continuity} times continuously differentiable"
+    return Played(title, motion.t, (_links(motion, derivatives),), f, computed, smooth, sample)
 
 
 def _function(
@@ -182,10 +227,10 @@ def _of_solution(where: str, solution: Solution, names: Any, derivatives: int | 
         orders = tuple(derivative_name(c_name, k) for k in range(table.shape[1]))
         until = next((k for k, x in enumerate(orders) if k and x in taken), len(orders))
         rows = (name,) if n == 1 else tuple(f"{name}[{i}]" for i in range(n))
-        channels.append(Channel(orders, min(until, _orders(derivatives, len(orders))), table, ("",) * n, rows))
+        channels.append(Channel(orders, min(until, _orders(derivatives or 0, len(orders))), table, ("",) * n, rows))
 
     def sample(times: Array) -> Mapping[str, Array]:
         samples = solution.resample(times=times)
         return {called[n] or n: samples[n] for n in called}
 
-    return Played("a solution of an optimal-control problem", t, tuple(channels), None, (), "piecewise", sample)
+    return Played("a solution of an optimal-control problem", t, tuple(channels), None, (), "smooth on each", sample)

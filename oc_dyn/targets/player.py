@@ -15,14 +15,14 @@ import numpy as np
 from .._version import __version__
 from ..codegen.build import TIME_LIMIT, Command, Flags
 from ..codegen.disk import write_texts
-from ..codegen.names import checked_c_name
+from ..codegen.names import _reserved, checked_c_name
 from ..codegen.source import REALS, c_source, checked_precision, prepared
 from ..codegen.templates import filled
 from ..codegen.write import GeneratedCode
 from ..compiled_files import digest
 from ..errors import ShapeError
-from ..text import c_comment, cmake
 from ..optimal_control.polynomials import derivatives_at
+from ..text import c_comment, cmake
 from ..types import Array, StrPath
 from ..validation import count, flag
 from .played import Channel, Played, played
@@ -78,11 +78,12 @@ def codegen_player(
 ) -> GeneratedPlayer:  # fmt: skip
     """Write a planned motion as C99 into `folder`, which is made; returns GeneratedPlayer, the record of it.
 
-    motion: a Trajectory, whose q and derivatives come out; an elastic.ElasticPlan, with theta, dtheta, tau_m, dtau_m
-        where it is bounded, and deflection besides, by the flat map; or a Solution, as the polynomials of its method.
+    motion: a Trajectory or a PathMotion, whose q and derivatives come out; an elastic.ElasticPlan, with theta, dtheta,
+        tau_m, dtau_m where it is bounded, and deflection besides, by the flat map; or a Solution, as the polynomials
+        of its method.
     name: of the files, and the start of every symbol; default the name of the folder.
-    torques: of a Trajectory, whether tau and dtau come out, too [Nm or N, and per second].
-    derivatives: of q, or of every quantity of a Solution, so many come out; default all that are not zero.
+    torques: of a Trajectory or PathMotion, whether tau and dtau come out, too [Nm or N, and per second].
+    derivatives: so many of q come out, default all that are not zero; of every quantity of a Solution, default none.
     names: of a Solution, the states, controls and other names that come out, or {name: name in C}; default all.
     precision: "double", or "single" for float; time is a double in both, and only the time within a piece is rounded.
     In C, `int <name>_step(<name>_t *self, const <name>_in *in, <name>_out *out)` takes any time in.t [s]. Before and
@@ -99,7 +100,7 @@ def codegen_player(
         derivatives = count(f"{where}: derivatives", derivatives)
     plan = played(where, motion, flag(f"{where}: torques", torques), names, derivatives)
     sizes = _sizes(plan)
-    _check(where, plan, real, sizes)
+    _check(where, plan, real)
     texts = _texts(name, plan, real, precision, sizes)
     write_texts(where, folder, texts)
     sources = [f for f in (f"{name}.c", f"{name}_outputs.c") if f in texts]
@@ -115,11 +116,11 @@ def codegen_player(
 
 def _sizes(plan: Played) -> dict[str, int]:
     """{output: size}."""
-    sizes = {n: len(c.coordinates) for c in plan.channels for n in c.names[: c.shown]}
-    return sizes | {c.name: len(c.coordinates) for c in plan.computed}
+    shown = [(n, c) for c in plan.channels for n in c.names[: c.shown]] + [(c.name, c) for c in plan.computed]
+    return {n: len(c.coordinates) for n, c in shown}
 
 
-def _check(where: str, plan: Played, real: str, sizes: Mapping[str, int]) -> None:
+def _check(where: str, plan: Played, real: str) -> None:
     """Refuse numbers and names that C cannot have."""
     for channel in plan.channels:
         with np.errstate(over="ignore"):
@@ -128,21 +129,22 @@ def _check(where: str, plan: Played, real: str, sizes: Mapping[str, int]) -> Non
             piece = int(np.argwhere(~np.isfinite(numbers))[0][0])
             problem = f"a number of {channel.names[0]} in piece {piece} is not finite in {real}"
             raise ShapeError(f"{where}: {problem}; plan the motion anew, or leave that out")
-    for member in sizes:
-        clash = list(sizes).count(member) > 1 or member == "state" or len([x for x in sizes if x == member]) > 1
-        try:
-            if clash or not _MEMBER.fullmatch(member):
-                raise ShapeError("")
-            checked_c_name(where, f"{member}_x", "")
-        except ShapeError:
-            problem = f"{member!r} cannot be a member of a struct in C"
-            raise ShapeError(f"{where}: {problem}; name it by names={{{member!r}: 'another_name', ...}}") from None
+    members = [n for c in plan.channels for n in c.names[: c.shown]] + [c.name for c in plan.computed]
+    for member in members:
+        fits = members.count(member) == 1 and member != "state" and _MEMBER.fullmatch(member)
+        if not fits or ("keyword" in (_reserved(member) or "")):
+            problem = (
+                f"{member!r} cannot be a member of a struct in C beside {', '.join(x for x in members if x != member)}"
+            )
+            raise ShapeError(f"{where}: {problem}; name it by names={{...: 'another_name'}}")
 
 
 def _texts(name: str, plan: Played, real: str, precision: str, sizes: Mapping[str, int]) -> dict[str, str]:
     """{file: text}."""
     f = None if plan.function is None else prepared(plan.function, f"{name}_outputs")
-    texts = {} if f is None else {f"{name}_outputs.c": c_source([f], f"{name}_outputs", precision=precision, integer="int")}
+    texts = (
+        {} if f is None else {f"{name}_outputs.c": c_source([f], f"{name}_outputs", precision=precision, integer="int")}
+    )
     tables = "".join(_table(name, i, c, real) for i, c in enumerate(plan.channels))
     breakpoints = _rows([f"{x:.17g}" for x in plan.t])
     words: dict[str, Any] = {
@@ -263,7 +265,9 @@ def _defined(name: str, plan: Played, f: Any, breakpoints: str, tables: str) -> 
 
 def _calls(name: str, plan: Played, f: Any, inner: set[str]) -> dict[str, str]:
     """Text of the call of the function behind the polynomials."""
-    arguments = [f"    arg[{i}] = {f'self->inner_{n}' if n in inner else f'out->{n}'};" for i, n in enumerate(f.name_in())]
+    arguments = [
+        f"    arg[{i}] = {f'self->inner_{n}' if n in inner else f'out->{n}'};" for i, n in enumerate(f.name_in())
+    ]
     results = [f"    res[{i}] = out->{n};" for i, n in enumerate(f.name_out())]
     sound = " ||\n        ".join(f"!finite_numbers(out->{n}, {f.numel_out(i)})" for i, n in enumerate(f.name_out()))
     zeros = [f"        memset(out->{n}, 0, sizeof out->{n});" for n in f.name_out()]

@@ -13,7 +13,13 @@ from ..optimal_control.resampling import SolutionSamples
 from ..types import Array
 
 HIGHEST = 12  # degree
-PARTS = (1, 8, 16, 32, 64)  # of an interval, tried one after the other: motions that were integrated are cubics on parts
+PARTS = (
+    1,
+    8,
+    16,
+    32,
+    64,
+)  # of an interval, tried one after the other: motions that were integrated are cubics on parts
 NOTHING = 1e-11  # of the largest value in a phase: what rounding leaves of a coefficient that is zero
 
 
