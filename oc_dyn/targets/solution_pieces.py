@@ -35,11 +35,9 @@ def polynomial_pieces(where: str, solution: Any, names: Sequence[str]) -> tuple[
     else:
         problem = f"{', '.join(wrong)}: no polynomials between nodes up to degree {HIGHEST}; name others by names="
         raise ModelError(where, [problem])
-    N = len(solution.t) - 1
     h = np.repeat(np.diff(solution.t) / parts, parts)
     shares = np.arange(parts) / parts
     t = np.append((solution.t[:-1, None] + np.diff(solution.t)[:, None] * shares).ravel(), solution.t[-1])
-    assert len(t) == N * parts + 1
     return t, {name: _by_time(fit, h) for name, fit in fits.items() if fit is not None}
 
 

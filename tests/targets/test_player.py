@@ -1,4 +1,4 @@
-"""od.codegen_player: the C gives the motion that Python gives, at any time and in any order, and nothing but numbers."""
+"""od.codegen_player: the C gives the motion that Python gives, at any time, in any order, and numbers alone."""
 
 import shutil
 import subprocess
