@@ -27,12 +27,23 @@ TARGETS = {
     "Cortex-M7": ("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16"),
 }
 FLAGS = ("-std=c99", "-O2", "-ffunction-sections", "-fdata-sections")
-DEEPEST = 1 << 17  # [bytes] of stack that is looked at
+DEEPEST = 1 << 16  # [bytes] of stack that is looked at
 _BLOCK = re.compile(r"^0x([0-9a-f]{8}):\s+[0-9a-f]{4}(?: [0-9a-f]{4})?\s+(\S+)\s*(.*)$")
 _TRACE = re.compile(r"^Trace \d+: \S+ \[[0-9a-f]+/([0-9a-f]{8})/")
 _NODE = re.compile(r'node: \{ title: "([^"]+)" label: "([^"]*)"')
 _EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
-_SLOW = {"vdiv": 14, "vsqrt": 14, "vmla": 3, "vmls": 3, "vfma": 3, "vfms": 3, "vnmla": 3, "vnmls": 3, "sdiv": 12, "udiv": 12}
+_SLOW = {
+    "vdiv": 14,
+    "vsqrt": 14,
+    "vmla": 3,
+    "vmls": 3,
+    "vfma": 3,
+    "vfms": 3,
+    "vnmla": 3,
+    "vnmls": 3,
+    "sdiv": 12,
+    "udiv": 12,
+}
 _MEMORY = {"ldr", "ldrb", "ldrh", "ldrsb", "ldrsh", "str", "strb", "strh", "vldr", "vstr"}
 _SEVERAL = ("ldm", "stm", "push", "pop", "vldm", "vstm", "vpush", "vpop")
 _BRANCHES = {"b", "bl", "blx", "bx", "cbz", "cbnz", "tbb", "tbh"}
@@ -149,13 +160,13 @@ def numbers_of(out, members):
 
 def _literal(x, wide):
     if not np.isfinite(x):
-        return f"__builtin_nan{'' if wide else 'f'}(\"\")" if np.isnan(x) else f"{'-' if x < 0 else ''}__builtin_inf()"
+        return f'__builtin_nan{"" if wide else "f"}("")' if np.isnan(x) else f"{'-' if x < 0 else ''}__builtin_inf()"
     return f"{x:.17g}" if wide else f"{np.float32(x):.9e}f"
 
 
 def _counted(log):
     """[(instructions, cycles)] between the marks, from qemu's listing of blocks and of the order they ran in."""
-    blocks, open_block, marks = {}, None, {}
+    blocks, open_block = {}, None
     found, ran = [], None
     with open(log, encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -177,7 +188,6 @@ def _counted(log):
                 open_block.append((instruction[2], instruction[3]))
             else:
                 open_block = None
-    del marks
     return found
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from ..text import c_comment, cmake
 from ..types import Array, StrPath
 from ..validation import count, flag
 from .played import Channel, Played, played
+from .templates import filled_here
 
 TOLERANCE = {"double": 1e-12, "single": 1e-4}  # of the self-test, relative to the largest value of the motion
 _POINTS = 25  # of the self-test, besides the breakpoints
@@ -173,11 +172,6 @@ def _texts(name: str, plan: Played, real: str, precision: str, sizes: Mapping[st
     }
     listed = "\n  ".join(map(cmake, [f"{name}.c", *texts]))
     return file | texts | {"CMakeLists.txt": filled("CMakeLists.txt", name=name, sources=listed)}
-
-
-def filled_here(template: str, **words: object) -> str:
-    """Text of a template of this folder with its words filled in."""
-    return Template((files(__package__) / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
 
 
 def _exact(x: float) -> str:

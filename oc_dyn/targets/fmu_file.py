@@ -1,0 +1,135 @@
+"""A unit of FMI 3.0 as a file: its C, compiled for this machine, its description, and its sources."""
+
+from __future__ import annotations
+
+import io
+import platform
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..codegen.build import TIME_LIMIT, Command, Flags, checked_flags, find_compiler, run_compiler, suffix
+from ..errors import ModelError
+from ..files import write_bytes
+from ..text import c_string
+from ..types import StrPath
+from .fmu_description import Variable, build_description, model_description
+from .templates import filled_here
+
+_DATE = (2000, 1, 1, 0, 0, 0)  # of the files inside: the same unit gives the same bytes
+_SAMPLED = """    { /* what is due from the last step on, before the end of this one */
+        const double due = ceil((end - it->now.start) / PERIOD - SLACK) - it->now.steps;
+        if (!(due <= MOST)) return refused(it, "a step that is too long");
+        for (; it->now.steps < ceil((end - it->now.start) / PERIOD - SLACK); it->now.steps += 1.0)
+            it->now.status = %s_step(&it->now.self, &it->now.in, &it->now.out);
+    }"""
+_TIMED = "    it->now.in.t = {0};\n    it->now.status = {1}_step(&it->now.self, &it->now.in, &it->now.out);"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What becomes a file. texts: {file: text} of C, with headers; variables: numbers of <name>_in, <name>_out and of
+    the instance; period [s]; timed: whether the input t is the time, and the outputs are those at the end of a step;
+    token: changes with the code."""
+
+    name: str
+    title: str
+    texts: Mapping[str, str]
+    variables: Sequence[Variable]
+    period: float
+    timed: bool
+    token: str
+
+
+def write_unit(
+    unit: Unit, path: StrPath, *, compiler: Command | None = None, flags: Flags = ("-O2",),
+    time_limit: float | None = TIME_LIMIT,
+) -> None:  # fmt: skip
+    """Write a Unit as a file, complete or not at all; SolveError without a compiler, or where it refuses."""
+    c_file = f"{unit.name}_fmu.c"
+    texts = {**unit.texts, c_file: _interface(unit)}
+    sources = [x for x in texts if x.endswith(".c")]
+    binary = _library(unit.name, texts, sources, compiler, flags, time_limit)
+    inside: dict[str, bytes] = {
+        "modelDescription.xml": model_description(
+            unit.name, unit.token, unit.title, unit.variables, unit.period
+        ).encode(),
+        f"binaries/{system()}/{unit.name}{suffix()}": binary,
+        "sources/buildDescription.xml": build_description(unit.name, sources).encode(),
+        **{f"sources/{file}": text.encode() for file, text in texts.items()},
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file, data in inside.items():
+            archive.writestr(zipfile.ZipInfo(file, _DATE), data, zipfile.ZIP_DEFLATED)
+    try:
+        write_bytes(path, packed.getvalue())
+    except OSError as error:
+        raise ModelError(f"fmu {path}", [f"{error.strerror or error}; give another path"]) from None
+
+
+def system() -> str:
+    """Name of this kind of machine in FMI 3.0, such as x86_64-linux."""
+    machine = {"amd64": "x86_64", "arm64": "aarch64", "i686": "x86"}
+    kind = platform.machine().lower()
+    place = {"win32": "windows", "darwin": "darwin"}.get(sys.platform, "linux")
+    return f"{machine.get(kind, kind)}-{place}"
+
+
+def _interface(unit: Unit) -> str:
+    """Text of <name>_fmu.c."""
+    name = unit.name
+    rows = [f"    {{{v.place}, {v.kind}, {v.role}}}, /* {k}: {v.name} */" for k, v in enumerate(unit.variables, 1)]
+    starts = [
+        f"    *({_TYPES[v.kind].format(name)} *)((char *)s + variables[{k}].place) = {_number(v, name)};"
+        for k, v in enumerate(unit.variables)
+        if v.role == "INPUT" and v.start
+    ]
+    do_step = _TIMED.format("end", name) if unit.timed else _SAMPLED % name
+    return filled_here(
+        "fmu.c",
+        name=name,
+        token=c_string(unit.token),
+        period=f"{unit.period:.17g}",
+        variables="\n".join(rows),
+        starts="\n".join(starts),
+        first=_TIMED.format("it->now.start", name) if unit.timed else "",
+        do_step=do_step,
+    )
+
+
+_TYPES = {"REAL": "{}_real", "WIDE": "double", "INTEGER": "int32_t"}
+
+
+def _number(v: Variable, name: str) -> str:
+    return f"({_TYPES[v.kind].format(name)}){v.start:.17g}"
+
+
+def _library(
+    name: str, texts: Mapping[str, str], sources: Sequence[str], compiler: Command | None, flags: Flags,
+    time_limit: float | None,
+) -> bytes:  # fmt: skip
+    """Bytes of the shared library, which shows the functions of the interface alone."""
+    words, flags = find_compiler(compiler), checked_flags("fmu", flags)
+    position = [] if sys.platform == "win32" else ["-fPIC", "-fvisibility=hidden"]
+    with tempfile.TemporaryDirectory(prefix="oc_dyn_", ignore_cleanup_errors=True) as place:
+        for file, text in texts.items():
+            Path(place, file).write_text(text, encoding="utf-8")
+        program = f"{name}{suffix()}"
+        command = [
+            *words,
+            "-std=c99",
+            *flags,
+            "-ffp-contract=off",
+            *position,
+            "-shared",
+            "-o",
+            program,
+            *sources,
+            "-lm",
+        ]
+        run_compiler(command, place, time_limit)
+        return Path(place, program).read_bytes()
