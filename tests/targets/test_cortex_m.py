@@ -1,4 +1,4 @@
-"""Generated C in single precision for Cortex-M: compiles without a warning, and its numbers there are those of Python."""
+"""Generated C in single precision for Cortex-M: compiles without a warning, and its numbers there are Python's."""
 
 import numpy as np
 import pytest

@@ -234,3 +234,50 @@ def test_names_of_a_solution_become_members_of_a_struct(tmp_path):
         od.codegen_player(solution, tmp_path / "arm", names={"a": "a", "w": "a"})
     with pytest.raises(od.ShapeError, match="torques=True is for a Trajectory"):
         od.codegen_player(solution, tmp_path / "arm", torques=True)
+
+
+FUZZ = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "move.h"
+static unsigned long long seed = 1;
+static unsigned long long next(void) { seed ^= seed << 13; seed ^= seed >> 7; seed ^= seed << 17; return seed; }
+int main(void) {
+    static move_t self;
+    move_in in;
+    move_out out;
+    long k, bad = 0;
+    size_t i;
+    move_init(&self);
+    for (k = 0; k < 1000000; ++k) {
+        const unsigned long long bits = next();
+        if (k % 3) in.t = move_START - 0.1 + (move_END - move_START + 0.2) * ((double)(bits >> 11) / 9007199254740992.0);
+        else memcpy(&in.t, &bits, sizeof bits); /* any double there is */
+        if (k % 1000 == 0) for (i = 0; i < sizeof self; ++i) ((unsigned char *)&self)[i] = (unsigned char)next();
+        memset(&out, 0xff, sizeof out);
+        bad += move_step(&self, &in, &out) == move_BAD_TIME;
+        for (i = 0; i < sizeof out.q / sizeof out.q[0]; ++i)
+            if (!(out.q[i] > -1e6 && out.q[i] < 1e6) || !(out.dv[i] > -1e9 && out.dv[i] < 1e9)) return 1;
+    }
+    printf("%ld\\n", bad);
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_a_million_times_of_all_kinds_under_sanitizers(precision, tmp_path):
+    """Any double as the time, and instances of random bytes: outputs stay those of the motion."""
+    code = od.codegen_player(smooth(), tmp_path / "move", precision=precision)
+    (code.folder / "fuzz.c").write_text(FUZZ.replace("move_START", "MOVE_START").replace("move_END", "MOVE_END").replace(
+        "move_BAD", "MOVE_BAD"))
+    flags = ["-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
+    made = subprocess.run(["cc", *flags, "-o", "fuzz", "move.c", "fuzz.c", "-lm"], cwd=code.folder, capture_output=True)
+    if made.returncode:
+        pytest.skip("the compiler has no sanitizers")
+    done = subprocess.run([str(code.folder / "fuzz")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 100
