@@ -15,9 +15,9 @@ from ..text import c_comment, c_string
 INTEGER = "long long int"
 
 
-def filled(template: str, **words: object) -> str:
-    """Text of a template of this folder with its words filled in."""
-    return Template((files(__package__) / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
+def filled(template: str, package: str | None = None, /, **words: object) -> str:
+    """Text of a template of a package, by default this one, with its words filled in."""
+    return Template((files(package or __package__) / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
 
 
 def header(

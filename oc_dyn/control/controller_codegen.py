@@ -1,0 +1,230 @@
+"""A predictive controller as C: an instance, its steps that look at their numbers, and the files around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen.names import field_name
+from ..codegen.product import Facts, Field, c_numbers, fields_of, labelled
+from ..codegen.product_files import Product, files_of, finite_words
+from ..codegen.source import REALS, c_source
+from ..codegen.templates import filled
+from ..text import c_comment
+from .stepping import LARGEST, step_made
+from .unsolved import going_on
+
+_RESULTS = [
+    Field("objective", 1, words="of the solution", single=True),
+    Field("violation", 1, words="largest of a scaled constraint", single=True),
+    Field("iterations", 1, words="quadratic programs solved", single=True, type="int"),
+]
+LICENCES = {"osqp": (("osqp", "Apache-2.0"),), "daqp": (("daqp", "MIT"),)}  # of what has to be linked
+TOLERANCE = {"double": 1e-6, "single": 1e-2}  # of the self-test: solvers carry differences of rounding on
+
+
+def controller_texts(
+    controller: Any,
+    programs: Sequence[ca.Function] = (),
+    *,
+    precision: str = "double",
+    joints: Sequence[str] | None = None,
+    units: Mapping[str, str] | None = None,
+    points: Sequence[Mapping[str, Any]] | None = None,
+    stack: str = "",
+) -> dict[str, str]:
+    """{file: text} of a controller; programs: Functions that go into its C besides, for a loop."""
+    name, real = controller.name, REALS[precision]
+    functions = [controller.function, controller.fallback, *programs]
+    words = _words(controller, real)
+    body = filled("mpc.c", __package__, **words)
+    source = going_on(c_source(functions, name, precision=precision, integer="int", more=body), controller.qpsol)
+    inputs, outputs, limits = _fields(controller, joints, units)
+    given, expected, statuses = _recorded(controller, points, real)
+    product = Product(
+        name=name,
+        precision=precision,
+        facts=_facts(controller, functions[:2], stack),
+        status=filled("mpc_status.h", __package__, **words),
+        structs=[(f"{name}_in", inputs), (f"{name}_out", [*outputs, *_RESULTS]), (f"{name}_parameters", limits)],
+        members=_members(controller, real),
+        instance="the plan and the parameters of the last good step, the bounds of its own, and room for the work",
+        entries=filled("mpc_entries.h", __package__, **words) + _declared(functions, real),
+        sources={f"{name}.c": source},
+        given=given,
+        expected=expected,
+        statuses=statuses,
+        ends=np.cumsum([*(x.count for x in outputs), 1, 1]).tolist(),
+        tolerance=TOLERANCE[precision],
+        options=(controller.qpsol, precision, controller.bounds),
+    )
+    return files_of(product)
+
+
+def _fields(
+    controller: Any, joints: Sequence[str] | None, units: Mapping[str, str] | None
+) -> tuple[list[Field], list[Field], list[Field]]:
+    """Members of the structs of inputs, outputs and bounds."""
+    f, where = controller.function, "mpc: codegen"
+    inputs = fields_of(f, "in", ("memory",))
+    outputs = fields_of(f, "out", ("next_memory", "objective", "violation", "status", "iterations"))
+    known = {x.name for x in (*inputs, *outputs)}
+    inputs, outputs = (labelled(x, where, joints, units, known) for x in (inputs, outputs))
+    limits = [
+        Field(f"{x.name.rstrip('_')}_{side}", x.rows, x.columns, x.unit, words=words)
+        for side, words in (("lower", "never less, if above that of the generated code"), ("upper", "never more"))
+        for x in outputs
+    ]
+    return inputs, outputs, limits
+
+
+def _members(controller: Any, real: str) -> str:
+    sizes, name = _sizes(controller), controller.name
+    return "\n".join(
+        [
+            f"    {name}_real memory[{controller.start.size}];",
+            f"    {name}_parameters parameters;",
+            f"    {name}_real found[{_total(controller)}];",
+            f"    {name}_real w[{sizes['w'] + 1}];",
+            f"    const {name}_real *arg[{sizes['arg'] + 1}];",
+            f"    {name}_real *res[{sizes['res'] + 1}];",
+            f"    {name}_int iw[{sizes['iw'] + 1}];",
+            "    int mem, fallback_mem;",
+        ]
+    )
+
+
+def _functions(controller: Any) -> list[ca.Function]:
+    return [controller.function, controller.fallback]
+
+
+def _sizes(controller: Any) -> dict[str, int]:
+    return {k: max(getattr(f, f"sz_{k}")() for f in _functions(controller)) for k in ("arg", "res", "iw", "w")}
+
+
+def _total(controller: Any) -> int:
+    f = controller.function
+    return sum(f.nnz_out(i) for i in range(f.n_out()))
+
+
+def _facts(controller: Any, functions: Sequence[ca.Function], stack: str) -> Facts:
+    sizes, f = _sizes(controller), controller.function
+    numbers = controller.start.size + 2 * sum(controller.outputs.values()) + _total(controller) + sizes["w"] + 1
+    return Facts(
+        title=f"{controller.name}: predictive controller with quadratic programs by {controller.qpsol}",
+        sample_time=controller.sample_time,
+        libraries=LICENCES.get(controller.qpsol, ()),
+        stack=stack,
+        numbers=numbers,
+        integers=sizes["iw"] + 3,
+        pointers=sizes["arg"] + sizes["res"] + 2,
+        more={"Inputs": ", ".join(f.name_in()[1:]) or "none", "Outputs": ", ".join(controller.outputs)},
+        allocates=bool(LICENCES.get(controller.qpsol, ())),
+    )
+
+
+def _words(controller: Any, real: str) -> dict[str, Any]:
+    """What fills the templates."""
+    f, name = controller.function, controller.name
+    sizes = [f.nnz_in(i) for i in range(1, f.n_in())]
+    starts = np.cumsum([0, *(f.nnz_out(i) for i in range(f.n_out()))])
+    lower, upper = (np.concatenate([b[side] for b in controller.bounds.values()]) for side in (0, 1))
+    given = [
+        f"self->arg[{i}] = {f'(const {name}_real *)in->{field_name(f.name_in(i))}' if f.nnz_in(i) else '0'};"
+        for i in range(1, f.n_in())
+    ]
+    at = np.cumsum([0, *sizes])
+    known = [f"self->arg[{i + 1}] = {f'x + {at[i]}' if size else '0'};" for i, size in enumerate(sizes)]
+    rows = [
+        f" *   {c_comment(k)}: {', '.join(f'{x:g} to {y:g}' for x, y in zip(*both, strict=True))}"
+        for k, both in controller.bounds.items()
+    ]
+    external = bool(LICENCES.get(controller.qpsol, ()))
+    return {
+        "name": name,
+        "all_finite": filled("all_finite.c", **finite_words(name, real)),
+        "start": c_numbers(controller.start, real),
+        "n_memory": controller.start.size,
+        "lower": c_numbers(lower, real),
+        "upper": c_numbers(upper, real),
+        "n_bounded": lower.size,
+        "bounds": "\n".join(rows),
+        "largest": f"{LARGEST:g}".replace("+", "") + ("f" if real == "float" else ""),
+        "n_in": sum(sizes),
+        "known": controller.start.size - 1 - sum(sizes),
+        "given": "\n".join(f"    {x}" for x in given),
+        "given_fallback": "\n".join(f"  {x}" for x in known),
+        "places": "\n".join(f"  self->res[{i}] = self->found + {a};" for i, a in enumerate(starts[:-1])),
+        "memory_at": starts[f.index_out("next_memory")],
+        "status_at": starts[f.index_out("status")],
+        "release": _RELEASE.replace("NAME", name) if external else "",
+        "more": _RELEASED.replace("NAME", name) if external else "",
+    }
+
+
+_RELEASE = """
+void NAME_release_instance(NAME_t *self) {
+  if (self->mem >= 0) NAME_release(self->mem);
+  if (self->fallback_mem >= 0) NAME_fallback_release(self->fallback_mem);
+  self->mem = self->fallback_mem = -1;
+  NAME_decref();
+  NAME_fallback_decref();
+}
+"""
+_RELEASED = """
+/* Gives back what init took from the library. Instances at a time: CASADI_MAX_NUM_THREADS, which is to be defined where
+ * NAME.c is compiled; a step of an instance beyond them returns NAME_FALLBACK. */
+void NAME_release_instance(NAME_t *self);
+"""
+
+
+def _declared(functions: Sequence[ca.Function], real: str) -> str:
+    """Declarations of the Functions, with what the program of the loop asks of them."""
+    out = []
+    for f in functions:
+        n, sizes = f.name(), {k: getattr(f, f"sz_{k}")() for k in ("arg", "res", "iw", "w")}
+        out.append(f"int {n}(const {real} **arg, {real} **res, int *iw, {real} *w, int mem);")
+        out += [f"#define {n}_SZ_{k.upper()} {size}" for k, size in sizes.items()]
+        out.append(f"int {n}_work(int *sz_arg, int *sz_res, int *sz_iw, int *sz_w);")
+        out += [f"int {n}_checkout(void);", f"void {n}_release(int mem);"]
+        out += [f"void {n}_incref(void);", f"void {n}_decref(void);"]
+    return "\n".join(out) + "\n"
+
+
+def _recorded(
+    controller: Any, points: Sequence[Mapping[str, Any]] | None, real: str
+) -> tuple[list[np.ndarray], list[np.ndarray], list[int]]:
+    """(inputs, outputs, statuses) of steps from the start."""
+    given: list[np.ndarray] = []
+    expected: list[np.ndarray] = []
+    statuses: list[int] = []
+    kept, controller.memory = controller.memory, controller.start.copy()
+    try:
+        for values in _values(controller, points):
+            numbers = np.concatenate([np.zeros(0), *(np.ravel(v, order="F") for v in values)])
+            if real == "float":
+                values = [np.asarray(v, np.float32).astype(float) for v in values]
+            found = step_made(controller, values, True)
+            given.append(numbers)
+            expected.append(
+                np.concatenate([*(found[k] for k in controller.outputs), [found["objective"], found["violation"]]])
+            )
+            statuses.append(int(found["status"]))
+    finally:
+        controller.memory = kept
+    return given, expected, statuses
+
+
+def _values(controller: Any, points: Sequence[Mapping[str, Any]] | None) -> list[list[np.ndarray]]:
+    """Values of the parameters in each step of the self-test: those given, else those of the last step, or zeros."""
+    if points is not None:
+        return [[np.asarray(v, float) for v in controller.values(point)] for point in points]
+    f, sizes = controller.function, [controller.function.numel_in(k) for k in range(1, controller.function.n_in())]
+    ends = np.cumsum([controller.start.size - 1 - sum(sizes), *sizes])
+    known = np.asarray(controller.memory, float)
+    last = [known[a:b].reshape(f.size_in(k + 1), order="F") for k, (a, b) in enumerate(pairwise(ends))]
+    return [last, last]
