@@ -66,6 +66,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .runs.sweeps import export_sweep as export_sweep
     from .runs.sweeps import sweep as sweep
     from .second_partials.tensor import as_tensor as as_tensor
+    from .targets.fmu import fmu as fmu
     from .targets.player import codegen_player as codegen_player
 
 _LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
@@ -85,6 +86,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "elastic": ("elastic", None),
     "executors": ("executors", None),
     "export_sweep": ("runs.sweeps", "export_sweep"),
+    "fmu": ("targets.fmu", "fmu"),
     "identification": ("identification", None),
     "interop": ("interop", None),
     "inverse_kinematics": ("planning.inverse_kinematics", "inverse_kinematics"),
@@ -142,6 +144,7 @@ __all__ = [
     "design",
     "elastic",
     "export_sweep",
+    "fmu",
     "function",
     "identification",
     "interop",

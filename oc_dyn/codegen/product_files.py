@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..text import c_comment, cmake
 from ..types import Array
 from .product import Facts, Field, c_numbers, content_hash, facts_text, literal, macros, struct
@@ -18,7 +20,8 @@ class Product:
     """Generated code with instances. structs: (name, members) of its types, inputs and outputs first; members: of the
     instance, as text; entries: declarations; sources: {file: text} of its C. given, expected, statuses: inputs, outputs
     and status of each step of the self-test; ends: of its outputs; options: what the hash depends on besides the text.
-    wide: whether inputs are doubles in single precision, too; before: a call between init and the first step."""
+    least: what the errors of an output are at least relative to, for all or for each. wide: whether inputs are doubles
+    in single precision, too; before: a call between init and the first step."""
 
     name: str
     precision: str
@@ -37,7 +40,7 @@ class Product:
     options: Any = ()
     wide: bool = False
     before: str = ""
-    least: float = 1e-6
+    least: float | Sequence[float] = 1e-6
     extra_headers: Sequence[str] = ()
 
     @property
@@ -128,7 +131,7 @@ def _example(product: Product) -> str:
     lines, at = [], 0
     for x in inputs:
         numbers = product.given[0][at : at + x.count]
-        target = f"({product.in_real} *)in.{x.name}"
+        target = f"({product.in_real} *){'&' * x.single}in.{x.name}"
         lines += [
             f"    {{\n        static const {product.in_real} values[] = {{{c_numbers(numbers, product.in_real)}}};",
             f"        for (i = 0; i < {x.count}; ++i) ({target})[i] = values[i];\n    }}",
@@ -168,7 +171,7 @@ def _selftest(product: Product) -> str:
         statuses=", ".join(map(str, product.statuses)),
         ends=", ".join(map(str, [*product.ends, 0])),
         tolerance=f"{product.tolerance:g}",
-        least=f"{product.least:g}",
+        least=", ".join(f"{x:g}" for x in np.broadcast_to(product.least, len(product.ends))),
         before=product.before,
     )
 

@@ -27,7 +27,12 @@ LICENCES = {"osqp": (("osqp", "Apache-2.0"),), "daqp": (("daqp", "MIT"),)}  # of
 TOLERANCE = {"double": 1e-6, "single": 1e-2}  # of the self-test: solvers carry differences of rounding on
 
 
-def controller_texts(
+def controller_texts(controller: Any, programs: Sequence[ca.Function] = (), **options: Any) -> dict[str, str]:
+    """{file: text} of a controller; arguments as of controller_product."""
+    return files_of(controller_product(controller, programs, **options))
+
+
+def controller_product(
     controller: Any,
     programs: Sequence[ca.Function] = (),
     *,
@@ -36,8 +41,8 @@ def controller_texts(
     units: Mapping[str, str] | None = None,
     points: Sequence[Mapping[str, Any]] | None = None,
     stack: str = "",
-) -> dict[str, str]:
-    """{file: text} of a controller; programs: Functions that go into its C besides, for a loop."""
+) -> Product:
+    """Product of a controller; programs: Functions that go into its C besides, for a loop."""
     name, real = controller.name, REALS[precision]
     functions = [controller.function, controller.fallback, *programs]
     words = _words(controller, real)
@@ -45,7 +50,7 @@ def controller_texts(
     source = going_on(c_source(functions, name, precision=precision, integer="int", more=body), controller.qpsol)
     inputs, outputs, limits = _fields(controller, joints, units)
     given, expected, statuses = _recorded(controller, points, real)
-    product = Product(
+    return Product(
         name=name,
         precision=precision,
         facts=_facts(controller, functions[:2], stack),
@@ -62,7 +67,6 @@ def controller_texts(
         tolerance=TOLERANCE[precision],
         options=(controller.qpsol, precision, controller.bounds),
     )
-    return files_of(product)
 
 
 def _fields(
@@ -75,7 +79,7 @@ def _fields(
     known = {x.name for x in (*inputs, *outputs)}
     inputs, outputs = (labelled(x, where, joints, units, known) for x in (inputs, outputs))
     limits = [
-        Field(f"{x.name.rstrip('_')}_{side}", x.rows, x.columns, x.unit, words=words)
+        Field(f"{x.name.rstrip('_')}_{side}", x.rows, x.columns, x.unit, x.labels, words)
         for side, words in (("lower", "never less, if above that of the generated code"), ("upper", "never more"))
         for x in outputs
     ]

@@ -115,6 +115,9 @@ def model_description(name: str, token: str, title: str, variables: Sequence[Var
         xml.SubElement(listed, "Int32" if v.kind == "INTEGER" else "Float64", _attributes(reference, v))
         if v.role == "OUTPUT":
             xml.SubElement(structure, "Output", valueReference=str(reference))
+    for reference, v in enumerate(variables, 1):  # known at the end of the initialization
+        if v.continuous:
+            xml.SubElement(structure, "InitialUnknown", valueReference=str(reference))
     xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
 
@@ -126,6 +129,8 @@ def _attributes(reference: int, v: Variable) -> dict[str, str]:
         out["description"] = terminal(v.words)
     if v.kind != "INTEGER" and v.unit:
         out["unit"] = terminal(v.unit)
+    if v.continuous:
+        return out | {"initial": "calculated"}
     if v.role != "INPUT":
         out["initial"] = "exact"
     out["start"] = str(int(v.start)) if v.kind == "INTEGER" else repr(float(v.start))

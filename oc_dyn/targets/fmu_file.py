@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import platform
 import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..codegen.build import TIME_LIMIT, Command, Flags, checked_flags, find_compiler, run_compiler, suffix
-from ..errors import ModelError
+from ..codegen.build import TIME_LIMIT, Command, Flags, checked_flags, find_compiler, opened, run_compiler, suffix
+from ..codegen.templates import filled
+from ..errors import ModelError, SolveError
 from ..files import write_bytes
 from ..text import c_string
 from ..types import StrPath
 from .fmu_description import Variable, build_description, model_description
-from .templates import filled_here
 
 _DATE = (2000, 1, 1, 0, 0, 0)  # of the files inside: the same unit gives the same bytes
 _SAMPLED = """    { /* what is due from the last step on, before the end of this one */
@@ -52,10 +53,10 @@ def write_unit(
     c_file = f"{unit.name}_fmu.c"
     texts = {**unit.texts, c_file: _interface(unit)}
     sources = [x for x in texts if x.endswith(".c")]
-    binary = _library(unit.name, texts, sources, compiler, flags, time_limit)
+    binary, variables = _library(unit, texts, sources, compiler, flags, time_limit)
     inside: dict[str, bytes] = {
         "modelDescription.xml": model_description(
-            unit.name, unit.token, unit.title, unit.variables, unit.period
+            unit.name, unit.token, unit.title, variables, unit.period
         ).encode(),
         f"binaries/{system()}/{unit.name}{suffix()}": binary,
         "sources/buildDescription.xml": build_description(unit.name, sources).encode(),
@@ -89,8 +90,9 @@ def _interface(unit: Unit) -> str:
         if v.role == "INPUT" and v.start
     ]
     do_step = _TIMED.format("end", name) if unit.timed else _SAMPLED % name
-    return filled_here(
+    return filled(
         "fmu.c",
+        __package__,
         name=name,
         token=c_string(unit.token),
         period=f"{unit.period:.17g}",
@@ -109,27 +111,40 @@ def _number(v: Variable, name: str) -> str:
 
 
 def _library(
-    name: str, texts: Mapping[str, str], sources: Sequence[str], compiler: Command | None, flags: Flags,
+    unit: Unit, texts: Mapping[str, str], sources: Sequence[str], compiler: Command | None, flags: Flags,
     time_limit: float | None,
-) -> bytes:  # fmt: skip
-    """Bytes of the shared library, which shows the functions of the interface alone."""
+) -> tuple[bytes, list[Variable]]:  # fmt: skip
+    """(bytes of the shared library, which shows the functions of the interface alone; variables with the values that
+    parameters have in it)."""
     words, flags = find_compiler(compiler), checked_flags("fmu", flags)
     position = [] if sys.platform == "win32" else ["-fPIC", "-fvisibility=hidden"]
     with tempfile.TemporaryDirectory(prefix="oc_dyn_", ignore_cleanup_errors=True) as place:
         for file, text in texts.items():
             Path(place, file).write_text(text, encoding="utf-8")
-        program = f"{name}{suffix()}"
-        command = [
-            *words,
-            "-std=c99",
-            *flags,
-            "-ffp-contract=off",
-            *position,
-            "-shared",
-            "-o",
-            program,
-            *sources,
-            "-lm",
-        ]
+        program = f"{unit.name}{suffix()}"
+        command = [*words, "-std=c99", *flags, "-ffp-contract=off", *position, "-shared", "-o", program, *sources, "-lm"]
         run_compiler(command, place, time_limit)
-        return Path(place, program).read_bytes()
+        path = Path(place, program)
+        return path.read_bytes(), _with_parameters(unit, path)
+
+
+def _with_parameters(unit: Unit, path: Path) -> list[Variable]:
+    """The variables, parameters with the values that they have in a new instance of the library."""
+    at = [k for k, v in enumerate(unit.variables) if v.role == "PARAMETER"]
+    if not at:
+        return list(unit.variables)
+    library = opened(path)
+    library.fmi3InstantiateCoSimulation.restype = ctypes.c_void_p
+    text, none = unit.token.encode(), ctypes.c_void_p(None)
+    no = ctypes.c_bool(False)
+    instance = ctypes.c_void_p(
+        library.fmi3InstantiateCoSimulation(b"one", text, none, no, no, no, no, none, ctypes.c_size_t(0), none, none, none)
+    )
+    count = ctypes.c_size_t(len(at))
+    references, values = (ctypes.c_uint32 * len(at))(*(k + 1 for k in at)), (ctypes.c_double * len(at))()
+    status = library.fmi3GetFloat64(instance, references, count, values, count)
+    library.fmi3FreeInstance(instance)
+    if status:
+        raise SolveError(f"fmu: {unit.name}: its parameters cannot be read", status=status)
+    known = dict(zip(at, values, strict=True))
+    return [replace(v, start=known.get(k, v.start)) for k, v in enumerate(unit.variables)]

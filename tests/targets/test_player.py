@@ -52,7 +52,7 @@ def test_torques_of_the_robot(precision, share, tmp_path):
     if precision == "double":
         assert_equal(Compiled(code).sample(samples.t), expected, share)
     else:
-        assert "all passed" in code.test(tolerance=share)
+        assert "passed" in code.test(tolerance=share)
 
 
 @needs_compiler
@@ -161,10 +161,10 @@ def test_instances_are_independent_and_broken_memory_does_no_harm(tmp_path):
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_self_test_and_example_compile_without_a_warning(precision, tmp_path):
     code = od.codegen_player(smooth(), tmp_path / "move", precision=precision)
-    assert "all passed" in code.test(flags=STRICT)
+    assert "passed" in code.test(flags=STRICT)
     subprocess.run(["cc", *STRICT, "-o", "example", "move.c", "move_example.c"], cwd=code.folder, check=True)
     out = subprocess.run([str(code.folder / "example")], capture_output=True, text=True, check=True).stdout
-    assert len(out.splitlines()) == 11
+    assert [line.split(":")[0] for line in out.splitlines()][-8:] == [*code.outputs, "state"]
 
 
 @pytest.mark.slow
@@ -173,7 +173,7 @@ def test_a_self_test_that_is_wrong_fails(tmp_path):
     code = od.codegen_player(smooth(), tmp_path / "move")
     text = (code.folder / "move.c").read_text()
     (code.folder / "move.c").write_text(text.replace("power[j - 1] * s", "power[j - 1] * (s + 1e-9)"))
-    with pytest.raises(od.SolveError, match="not those stored"):
+    with pytest.raises(od.SolveError, match="failed"):
         code.test()
 
 
@@ -187,7 +187,7 @@ def test_no_heap_and_no_static_data_that_is_written(tmp_path):
         table = subprocess.run(["nm", thing], cwd=code.folder, capture_output=True, text=True, check=True).stdout
         symbols = [line.split()[-2:] for line in table.splitlines()]
         outside = {name for kind, name in symbols if kind == "U"}
-        assert outside <= {"memset", "memcpy", "sin", "cos", "sincos", "move_outputs", "_GLOBAL_OFFSET_TABLE_"}
+        assert outside <= {"memset", "memcpy", "sin", "cos", "sincos", "_GLOBAL_OFFSET_TABLE_"}
         assert not [name for kind, name in symbols if kind in "bBdDC"]
 
 
@@ -197,7 +197,7 @@ def test_the_same_motion_gives_the_same_files_and_another_one_another_digest(tmp
         for place, motion in (("a", smooth()), ("b", smooth()), ("c", smooth(seed=2)))
     )
     assert one == same
-    digests = [next(line for line in x.splitlines() if "digest" in line) for x in (one, other)]
+    digests = [next(line for line in x.splitlines() if "Hash" in line) for x in (one, other)]
     assert digests[0] != digests[1]
 
 
@@ -272,8 +272,7 @@ int main(void) {
 def test_a_million_times_of_all_kinds_under_sanitizers(precision, tmp_path):
     """Any double as the time, and instances of random bytes: outputs stay those of the motion."""
     code = od.codegen_player(smooth(), tmp_path / "move", precision=precision)
-    (code.folder / "fuzz.c").write_text(FUZZ.replace("move_START", "MOVE_START").replace("move_END", "MOVE_END").replace(
-        "move_BAD", "MOVE_BAD"))
+    (code.folder / "fuzz.c").write_text(FUZZ)
     flags = ["-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
     made = subprocess.run(["cc", *flags, "-o", "fuzz", "move.c", "fuzz.c", "-lm"], cwd=code.folder, capture_output=True)
     if made.returncode:
