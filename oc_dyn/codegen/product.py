@@ -74,22 +74,27 @@ def comment_lines(text: str, first: str, other: str, end: str) -> str:
     return "\n".join((other if k else first) + line for k, line in enumerate(lines)) + end
 
 
-def fields_of(f: ca.Function, which: str, without: Sequence[str] = ()) -> list[Field]:
-    """Members for the inputs ("in") or outputs ("out") of a Function, but for some; those without entries are left out.
+def fields_by_port(f: ca.Function, which: str) -> dict[str, Field]:
+    """{port: member} for the inputs ("in") or outputs ("out") of a Function; ports without entries are left out.
 
     A sparse port is the array of its nonzeros.
     """
     names, sparsity = (f.name_in(), f.sparsity_in) if which == "in" else (f.name_out(), f.sparsity_out)
-    out = []
+    out = {}
     for k, name in enumerate(names):
         shape = sparsity(k)
-        if name in without or not shape.nnz():
+        if not shape.nnz():
             continue
         rows, columns = (shape.size1(), shape.size2()) if shape.is_dense() else (shape.nnz(), 1)
         rows, columns = (columns, 1) if rows == 1 else (rows, columns)
         words = "" if shape.is_dense() else f"nonzeros of a matrix of {shape.size1()} x {shape.size2()}"
-        out.append(Field(field_name(name), rows, columns, words=words))
+        out[name] = Field(field_name(name), rows, columns, words=words)
     return out
+
+
+def fields_of(f: ca.Function, which: str, without: Sequence[str] = ()) -> list[Field]:
+    """Members for the ports of a Function, but for some."""
+    return [x for name, x in fields_by_port(f, which).items() if name not in without]
 
 
 def labelled(
@@ -132,7 +137,7 @@ def facts_text(name: str, facts: Facts, hash_: str, real: str) -> str:
         "Hash": f"{hash_}, of the code, with it of model and options",
         **({"Sample time": f"{facts.sample_time:g} s"} if facts.sample_time else {}),
         "Numbers": f"{real}, SI units where no other is named",
-        "Memory": memory_text(name, facts, real),
+        **({"Memory": memory_text(name, facts, real)} if facts.numbers else {}),
         "Stack": facts.stack or "not measured; see footprint of what wrote this",
         "Libraries": "; ".join(f"{x}, licence {y}" for x, y in facts.libraries) or "the C library alone",
         "Licence": "parts of CasADi's run-time library are in the code, under MIT-0; the rest is the user's",

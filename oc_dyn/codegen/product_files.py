@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..text import c_comment, cmake
 from ..types import Array
+from .footprint import stack_of
 from .product import Facts, Field, c_numbers, content_hash, facts_text, literal, macros, struct
 from .source import REALS
 from .templates import filled
@@ -20,8 +22,9 @@ class Product:
     """Generated code with instances. structs: (name, members) of its types, inputs and outputs first; members: of the
     instance, as text; entries: declarations; sources: {file: text} of its C. given, expected, statuses: inputs, outputs
     and status of each step of the self-test; ends: of its outputs; options: what the hash depends on besides the text.
-    least: what the errors of an output are at least relative to, for all or for each. wide: whether inputs are doubles
-    in single precision, too; before: a call between init and the first step."""
+    wide: whether inputs are doubles in single precision, too; before: a call between init and the first step;
+    least: size below which the self-test takes errors as absolute, of all outputs or of each; calls: entries besides
+    init."""
 
     name: str
     precision: str
@@ -41,7 +44,8 @@ class Product:
     wide: bool = False
     before: str = ""
     least: float | Sequence[float] = 1e-6
-    extra_headers: Sequence[str] = ()
+    extra_headers: Mapping[str, str] = field(default_factory=dict)
+    calls: Sequence[str] = ("step",)
 
     @property
     def in_real(self) -> str:
@@ -59,12 +63,17 @@ def finite_words(name: str, real: str) -> dict[str, Any]:
     return {**words, "all_finite": f"{name}_all_finite", "real": real}
 
 
-def files_of(product: Product) -> dict[str, str]:
-    """{file: text} of everything."""
+def files_of(product: Product, measure: bool = False) -> dict[str, str]:
+    """{file: text} of everything. measure: whether it is compiled, for what the header says on the stack."""
     name = product.name
     hash_ = content_hash(product.sources.values(), product.options)
+    if measure:
+        texts = {**product.sources, **product.extra_headers, f"{name}.h": _header(product, hash_)}
+        stack = stack_of(texts, [f"{name}_{entry}" for entry in ("init", *product.calls)])
+        product = replace(product, facts=replace(product.facts, stack=stack))
     return {
         **product.sources,
+        **product.extra_headers,
         f"{name}.h": _header(product, hash_),
         f"{name}.hpp": filled("product.hpp", name=name, title=c_comment(product.facts.title), classes=_class(product)),
         f"{name}_example.c": _example(product),
@@ -124,6 +133,28 @@ class {name}_controller {{
   ::{name}_t self_;
 }};
 """
+
+
+def classes(name: str, written: Sequence[ca.Function]) -> str:
+    """C++ header of Functions, a class for each."""
+    texts = []
+    for f in written:
+        n = f.name()
+        texts.append(f"""
+/// A call of {n}, with its own room.
+class {n}_function {{
+ public:
+  using input = ::{n}_in;
+  using output = ::{n}_out;
+
+  {n}_function() noexcept {{ ::{n}_init(&self_); }}
+  int operator()(const input& in, output& out) noexcept {{ return ::{n}_evaluate(&self_, &in, &out); }}
+
+ private:
+  ::{n}_t self_;
+}};
+""")
+    return filled("product.hpp", name=name, title=f"Functions of {name}", classes="".join(texts))
 
 
 def _example(product: Product) -> str:

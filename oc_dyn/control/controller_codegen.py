@@ -27,9 +27,11 @@ LICENCES = {"osqp": (("osqp", "Apache-2.0"),), "daqp": (("daqp", "MIT"),)}  # of
 TOLERANCE = {"double": 1e-6, "single": 1e-2}  # of the self-test: solvers carry differences of rounding on
 
 
-def controller_texts(controller: Any, programs: Sequence[ca.Function] = (), **options: Any) -> dict[str, str]:
-    """{file: text} of a controller; arguments as of controller_product."""
-    return files_of(controller_product(controller, programs, **options))
+def controller_texts(
+    controller: Any, programs: Sequence[ca.Function] = (), *, measure: bool = False, **options: Any
+) -> dict[str, str]:
+    """{file: text} of a controller; options: arguments of controller_product. measure: as of files_of."""
+    return files_of(controller_product(controller, programs, **options), measure)
 
 
 def controller_product(
@@ -40,7 +42,6 @@ def controller_product(
     joints: Sequence[str] | None = None,
     units: Mapping[str, str] | None = None,
     points: Sequence[Mapping[str, Any]] | None = None,
-    stack: str = "",
 ) -> Product:
     """Product of a controller; programs: Functions that go into its C besides, for a loop."""
     name, real = controller.name, REALS[precision]
@@ -53,7 +54,7 @@ def controller_product(
     return Product(
         name=name,
         precision=precision,
-        facts=_facts(controller, functions[:2], stack),
+        facts=_facts(controller),
         status=filled("mpc_status.h", __package__, **words),
         structs=[(f"{name}_in", inputs), (f"{name}_out", [*outputs, *_RESULTS]), (f"{name}_parameters", limits)],
         members=_members(controller, real),
@@ -115,14 +116,13 @@ def _total(controller: Any) -> int:
     return sum(f.nnz_out(i) for i in range(f.n_out()))
 
 
-def _facts(controller: Any, functions: Sequence[ca.Function], stack: str) -> Facts:
+def _facts(controller: Any) -> Facts:
     sizes, f = _sizes(controller), controller.function
     numbers = controller.start.size + 2 * sum(controller.outputs.values()) + _total(controller) + sizes["w"] + 1
     return Facts(
         title=f"{controller.name}: predictive controller with quadratic programs by {controller.qpsol}",
         sample_time=controller.sample_time,
         libraries=LICENCES.get(controller.qpsol, ()),
-        stack=stack,
         numbers=numbers,
         integers=sizes["iw"] + 3,
         pointers=sizes["arg"] + sizes["res"] + 2,

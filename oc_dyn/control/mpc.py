@@ -21,8 +21,10 @@ import casadi as ca
 import numpy as np
 
 from .._moved import renamed
-from ..codegen.build import checked_flags, find_compiler, run, run_compiler
+from ..codegen.build import Command, Flags, checked_flags, find_compiler, run, run_compiler
 from ..codegen.disk import write_texts
+from ..codegen.footprint import FLAGS as SMALL
+from ..codegen.footprint import Footprint, footprint
 from ..codegen.names import checked_c_name
 from ..codegen.source import checked_precision
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
@@ -215,6 +217,7 @@ class PredictiveController:
         parameters: Mapping[Any, Numbers] | None = None, x: Numbers | None = None, steps: int = 0,
         rate: float | None = None, *, precision: str = "double", joints: Sequence[str] | None = None,
         units: Mapping[str, str] | None = None, points: Sequence[Mapping[Any, Numbers]] | None = None,
+        measure: bool = False,
     ) -> list[Path]:  # fmt: skip
         """Write the controller as C; with a plant, also loop.c, a program that closes the loop. Returns the files.
 
@@ -223,6 +226,7 @@ class PredictiveController:
         <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. All symbols start with the name.
         precision: "double", or "single" for float. joints: names of the joints in order, and units: {port: unit}, for
         the header. points: the steps of the self-test, a list of {parameter: value}; default two of the last step's.
+        measure: whether gcc compiles it for what the header says on the stack; see footprint.
         The program prints a line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`,
         else it runs freely. Raises ModelError for a folder that cannot be written to, or holds the program of another
         controller; ShapeError, UnknownName for options.
@@ -235,7 +239,8 @@ class PredictiveController:
             plant, measured = self._checked(plant, measured)
             programs += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
             self._check_program(folder)
-        texts = controller_texts(self, programs, precision=precision, joints=joints, units=units, points=points)
+        facts: Any = {"joints": joints, "units": units, "points": points, "measure": measure}
+        texts = controller_texts(self, programs, precision=precision, **facts)
         if plant is not None:
             seen = cast(ca.Function, measured).name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
@@ -267,6 +272,13 @@ class PredictiveController:
             ]
         run_compiler([*words, "-lm"], folder)
         return folder / "loop"
+
+    def footprint(
+        self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None
+    ) -> Footprint:  # fmt: skip
+        """Footprint of the controller in a folder as gcc compiles it, for another machine as well."""
+        entries = [f"{self.name}_{x}" for x in ("init", "reset", "step")]
+        return footprint([Path(folder, f"{self.name}.c")], entries, flags=flags, compiler=compiler)
 
     def run_in_c(self, folder: StrPath, seconds: float = 600) -> ClosedLoop:
         """ClosedLoop that the program in a folder ran, without Python."""

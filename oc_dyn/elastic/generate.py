@@ -10,9 +10,11 @@ from typing import Any, cast
 import casadi as ca
 import numpy as np
 
-from ..codegen.build import checked_flags, find_compiler, run_compiler
+from ..codegen.build import Command, Flags, checked_flags, find_compiler, run_compiler
 from ..codegen.differences import with_differences
 from ..codegen.disk import write_texts
+from ..codegen.footprint import FLAGS as SMALL
+from ..codegen.footprint import Footprint, footprint
 from ..codegen.names import checked_c_name
 from ..codegen.source import REALS, c_source, checked_precision, prepared
 from ..codegen.templates import filled, header
@@ -64,6 +66,11 @@ class GeneratedController:
         """Mean time of a call of the law [s] over so many calls."""
         return float(self._run(["time", str(int(calls))]).split(",")[0]) / calls
 
+    def footprint(self, *, flags: Flags = SMALL, compiler: Command | None = None) -> Footprint:
+        """Footprint of the law as gcc compiles it, for another machine as well: code, variables, stack."""
+        entries = [f"{self.name}_{x}" for x in ("init", "reset", "start", "step", "step_or")]
+        return footprint(self.sources, entries, flags=flags, compiler=compiler)
+
     def _run(self, arguments: list[str], text: str | None = None) -> str:
         if self.program is None:
             raise SolveError(f"{self.name} is not compiled: no C compiler was found")
@@ -88,6 +95,7 @@ def generate_controller(
     flags: Sequence[str] = FLAGS,
     precision: str = "double",
     anti_windup: bool = True,
+    measure: bool = False,
 ) -> GeneratedController:
     """GeneratedController: the complete law of a Controller as C99 in `folder`, compiled if there is a compiler.
 
@@ -102,6 +110,7 @@ def generate_controller(
     compiler: command of the C compiler; None for the first of $CC, cc, gcc and clang that exists. flags: its options.
     precision: "double", or "single": the law computes in float, on differences of its inputs that are formed in double.
     anti_windup: whether torques that the law integrates stay within torque_limit, as simulate has it.
+    measure: whether gcc compiles the law for what the header says on the stack; see footprint of what comes back.
     An instance, <name>_t, holds all that is written; gains, limits and safe torques are its parameters, which may be
     changed while it runs: limits can be narrowed, not widened.
     Files: <name>.h, <name>.c (interface), <name>_law.c, .h (the law), <name>.hpp (for C++17), <name>_example.c,
@@ -126,7 +135,7 @@ def generate_controller(
         loop = ClosedLoop(elastic or controller.elastic, controller, reference, None)
         parts = _loop_functions(loop, controller, name, substeps)
     code = LawCode(controller, name, sample_time, law, first, limit, safe, precision, differences, anti_windup)
-    texts = law_texts(code, {f"{name}_law.c": texts.pop(f"{name}_law.c")}) | texts
+    texts = law_texts(code, texts, measure)
     if loop is not None:
         texts |= _generated(f"{name}_loop", parts)
     texts[f"{name}_harness.c"] = filled("harness.c", __package__, **_harness_words(code, loop, parts))

@@ -16,15 +16,15 @@ from .law_words import law_words
 _TOLERANCE = {"double": 1e-9, "single": 1e-3}
 
 
-def law_texts(code: LawCode, sources: dict[str, str], stack: str = "") -> dict[str, str]:
-    """{file: text} of a law, its example and self-test; sources: the texts of its functions."""
+def law_texts(code: LawCode, functions: dict[str, str], measure: bool) -> dict[str, str]:
+    """{file: text} of a law, its example and self-test; functions: texts of the law's and their header."""
     name, controller = code.name, code.controller
     given, expected, statuses = recorded(code)
     words = law_words(code)
     product = Product(
         name=name,
         precision=code.precision,
-        facts=_facts(code, stack),
+        facts=_facts(code),
         status=filled("law_status.h", __package__, **words),
         structs=[
             (f"{name}_in", code.inputs),
@@ -34,7 +34,7 @@ def law_texts(code: LawCode, sources: dict[str, str], stack: str = "") -> dict[s
         members=_members(code),
         instance="the memory of the law, parameters that may be changed between steps, and room for the work",
         entries=filled("law_entries.h", __package__, **words),
-        sources={f"{name}.c": filled("law.c", __package__, **words), **sources},
+        sources={f"{name}.c": filled("law.c", __package__, **words), f"{name}_law.c": functions[f"{name}_law.c"]},
         given=given,
         expected=expected,
         statuses=statuses,
@@ -42,12 +42,13 @@ def law_texts(code: LawCode, sources: dict[str, str], stack: str = "") -> dict[s
         tolerance=_TOLERANCE[code.precision],
         options=(code.sample_time, code.precision, sorted(controller.gains), bool(code.integrators)),
         wide=code.wide,
-        extra_headers=(f"{name}_law.h",),
+        extra_headers={f"{name}_law.h": functions[f"{name}_law.h"]},
+        calls=("step", "start"),
     )
-    return files_of(product)
+    return files_of(product, measure)
 
 
-def _facts(code: LawCode, stack: str) -> Facts:
+def _facts(code: LawCode) -> Facts:
     c, elastic = code.controller, code.controller.elastic
     sizes = _room(code)
     copied = sum(x.count for x in code.inputs) + len(code.differences) if code.wide else 0
@@ -57,7 +58,6 @@ def _facts(code: LawCode, stack: str) -> Facts:
     return Facts(
         title=code.title,
         sample_time=code.sample_time,
-        stack=stack,
         numbers=numbers,
         integers=sizes["iw"] + 1,
         pointers=sizes["arg"] + sizes["res"],

@@ -42,6 +42,7 @@ class RobotFunction(ca.Function):
         regular: Callable[[Array], None] | None = None,
         rotations: tuple[tuple[str, int], ...] = (),
         normalize: bool = False,
+        facts: dict[str, tuple[str, tuple[str, ...]]] | None = None,
     ) -> None:
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
@@ -50,6 +51,7 @@ class RobotFunction(ca.Function):
         self.library: str | None = None  # path of the machine code, where it is compiled
         self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
         self.rotations, self.normalize = rotations, normalize  # quaternions of a q: ((joint, first row), ...)
+        self.facts = facts or {}  # {port: (unit, what its rows are called)}, for headers of C
         self._read_ports()
 
     def _read_ports(self) -> None:
@@ -61,11 +63,13 @@ class RobotFunction(ca.Function):
 
     def with_base(self, base: ca.Function, twin: ca.Function | None = None) -> RobotFunction:
         """`base`, a Function of the same ports, checked and named like this one."""
-        return RobotFunction(base, self._names, self._columns, twin, self.regular, self.rotations, self.normalize)
+        kept = self._names, self._columns, twin, self.regular, self.rotations, self.normalize, self.facts
+        return RobotFunction(base, *kept)
 
     def normalizing(self) -> RobotFunction:
         """The same Function, which takes quaternions of any length but zero for those of unit length."""
-        return RobotFunction(self, self._names, self._columns, self.twin, self.regular, self.rotations, True)
+        kept = self._names, self._columns, self.twin, self.regular, self.rotations
+        return RobotFunction(self, *kept, True, self.facts)
 
     def __call__(self, *args: Any, **ports: Any) -> Any:
         """As casadi.Function is called, its arguments checked; see the class."""
@@ -213,7 +217,7 @@ class RobotFunction(ca.Function):
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {"names": self._names, "columns": self._columns, "library": self.library}
+        kept = {"names": self._names, "columns": self._columns, "library": self.library, "facts": self.facts}
         return {"base": super().__getstate__(), **kept, "rotations": (self.rotations, self.normalize)}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -223,6 +227,7 @@ class RobotFunction(ca.Function):
         super().__setstate__(state["base"])
         self._names, self._columns, self.twin, self.regular = state["names"], state["columns"], None, None
         self.rotations, self.normalize = state["rotations"]
+        self.facts = state.get("facts", {})  # of earlier versions there are none
         self._read_ports()
 
 
