@@ -55,9 +55,7 @@ def write_unit(
     sources = [x for x in texts if x.endswith(".c")]
     binary, variables = _library(unit, texts, sources, compiler, flags, time_limit)
     inside: dict[str, bytes] = {
-        "modelDescription.xml": model_description(
-            unit.name, unit.token, unit.title, variables, unit.period
-        ).encode(),
+        "modelDescription.xml": model_description(unit.name, unit.token, unit.title, variables, unit.period).encode(),
         f"binaries/{system()}/{unit.name}{suffix()}": binary,
         "sources/buildDescription.xml": build_description(unit.name, sources).encode(),
         **{f"sources/{file}": text.encode() for file, text in texts.items()},
@@ -122,7 +120,18 @@ def _library(
         for file, text in texts.items():
             Path(place, file).write_text(text, encoding="utf-8")
         program = f"{unit.name}{suffix()}"
-        command = [*words, "-std=c99", *flags, "-ffp-contract=off", *position, "-shared", "-o", program, *sources, "-lm"]
+        command = [
+            *words,
+            "-std=c99",
+            *flags,
+            "-ffp-contract=off",
+            *position,
+            "-shared",
+            "-o",
+            program,
+            *sources,
+            "-lm",
+        ]
         run_compiler(command, place, time_limit)
         path = Path(place, program)
         return path.read_bytes(), _with_parameters(unit, path)
@@ -138,7 +147,9 @@ def _with_parameters(unit: Unit, path: Path) -> list[Variable]:
     text, none = unit.token.encode(), ctypes.c_void_p(None)
     no = ctypes.c_bool(False)
     instance = ctypes.c_void_p(
-        library.fmi3InstantiateCoSimulation(b"one", text, none, no, no, no, no, none, ctypes.c_size_t(0), none, none, none)
+        library.fmi3InstantiateCoSimulation(
+            b"one", text, none, no, no, no, no, none, ctypes.c_size_t(0), none, none, none
+        )
     )
     count = ctypes.c_size_t(len(at))
     references, values = (ctypes.c_uint32 * len(at))(*(k + 1 for k in at)), (ctypes.c_double * len(at))()

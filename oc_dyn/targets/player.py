@@ -173,7 +173,11 @@ def _facts(name: str, plan: Played, f: Any, real: str) -> Facts:
         numbers=sum(size for _, size in _inner(plan)) + work,
         integers=6 + (0 if f is None else f.sz_iw()),  # a double among them
         pointers=0,
-        more={"Motion": span, "Coordinates": ", ".join(plan.channels[0].coordinates), "Constants": f"{constants} bytes"},
+        more={
+            "Motion": span,
+            "Coordinates": ", ".join(plan.channels[0].coordinates),
+            "Constants": f"{constants} bytes",
+        },
     )
 
 

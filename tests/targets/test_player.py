@@ -252,7 +252,8 @@ int main(void) {
     move_init(&self);
     for (k = 0; k < 1000000; ++k) {
         const unsigned long long bits = next();
-        if (k % 3) in.t = move_START - 0.1 + (move_END - move_START + 0.2) * ((double)(bits >> 11) / 9007199254740992.0);
+        const double share = (double)(bits >> 11) / 9007199254740992.0;
+        if (k % 3) in.t = move_START - 0.1 + (move_END - move_START + 0.2) * share;
         else memcpy(&in.t, &bits, sizeof bits); /* any double there is */
         if (k % 1000 == 0) for (i = 0; i < sizeof self; ++i) ((unsigned char *)&self)[i] = (unsigned char)next();
         memset(&out, 0xff, sizeof out);
