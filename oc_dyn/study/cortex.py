@@ -19,9 +19,10 @@ from string import Template
 import numpy as np
 
 from ..codegen.build import run, run_compiler
+from ..codegen.footprint import footprint
 from ..errors import SolveError
 
-GCC, SIZE, QEMU = "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-arm"
+GCC, QEMU = "arm-none-eabi-gcc", "qemu-arm"
 TARGETS = {
     "Cortex-M4F": ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"),
     "Cortex-M7": ("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16"),
@@ -30,20 +31,8 @@ FLAGS = ("-std=c99", "-O2", "-ffunction-sections", "-fdata-sections")
 DEEPEST = 1 << 16  # [bytes] of stack that is looked at
 _BLOCK = re.compile(r"^0x([0-9a-f]{8}):\s+[0-9a-f]{4}(?: [0-9a-f]{4})?\s+(\S+)\s*(.*)$")
 _TRACE = re.compile(r"^Trace \d+: \S+ \[[0-9a-f]+/([0-9a-f]{8})/")
-_NODE = re.compile(r'node: \{ title: "([^"]+)" label: "([^"]*)"')
-_EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
-_SLOW = {
-    "vdiv": 14,
-    "vsqrt": 14,
-    "vmla": 3,
-    "vmls": 3,
-    "vfma": 3,
-    "vfms": 3,
-    "vnmla": 3,
-    "vnmls": 3,
-    "sdiv": 12,
-    "udiv": 12,
-}
+_SLOW = {"vdiv": 14, "vsqrt": 14, "sdiv": 12, "udiv": 12}
+_SLOW |= dict.fromkeys(("vmla", "vmls", "vfma", "vfms", "vnmla", "vnmls"), 3)
 _MEMORY = {"ldr", "ldrb", "ldrh", "ldrsb", "ldrsh", "str", "strb", "strh", "vldr", "vstr"}
 _SEVERAL = ("ldm", "stm", "push", "pop", "vldm", "vstm", "vpush", "vpop")
 _BRANCHES = {"b", "bl", "blx", "bx", "cbz", "cbnz", "tbb", "tbh"}
@@ -52,6 +41,11 @@ _BRANCHES = {"b", "bl", "blx", "bx", "cbz", "cbnz", "tbb", "tbh"}
 def available(*programs):
     """Whether these are installed."""
     return all(shutil.which(x) for x in programs)
+
+
+def size_of(folder, sources, entries, target, flags=()):
+    """Footprint of sources in a folder on a target."""
+    return footprint([Path(folder, x) for x in sources], entries, flags=(*TARGETS[target], *FLAGS, *flags), compiler=[GCC])
 
 
 @dataclass(frozen=True)
@@ -66,88 +60,44 @@ class Step:
     cycles: int
 
 
-def compiled(folder, sources, target, place, flags=()):
-    """Object files of sources in a folder, made in the folder `place`, with their call graphs beside."""
-    made = []
-    for source in sources:
-        thing = Path(place, source).with_suffix(".o")
-        words = [GCC, *TARGETS[target], *FLAGS, *flags, "-fcallgraph-info=su", f"-I{folder}", "-c", "-o", thing]
-        run_compiler([*map(str, words), str(Path(folder, source))], place)
-        made.append(thing)
-    return made
+def steps_of(
+    folder, sources, name, target, inputs, *, wide=False, entry="step", header=None, flags=(), time_limit=600.0
+):
+    """[Step] of <name>_<entry> at rows of inputs (K, numbers of <name>_in), one after the other with one instance; and
+    the bytes that an instance takes.
 
-
-def sections(objects):
-    """{"text", "data", "bss": bytes} of object files; text is code and constants."""
-    table = run_compiler([SIZE, *map(str, objects)])
-    rows = np.array([[int(x) for x in line.split()[:3]] for line in table.splitlines()[1:]])
-    return dict(zip(("text", "data", "bss"), rows.sum(axis=0).tolist(), strict=True))
-
-
-def worst_stack(objects, entry):
-    """(bytes of stack of the deepest calls below a function, names of functions outside, whose own is not in it).
-
-    Raises SolveError where something calls itself, or through a pointer: nothing bounds its stack then.
-    """
-    own, calls = {}, {}
-    for thing in objects:
-        text = thing.with_suffix(".ci").read_text(encoding="utf-8")
-        for name, label in _NODE.findall(text):
-            size = re.search(r"(\d+) bytes \((\w+)", label)
-            if size and size[2] == "dynamic":
-                raise SolveError(f"{name} has a stack of a size that is known only when it runs")
-            if size:
-                own[name] = int(size[1])
-        for source, goal in _EDGE.findall(text):
-            calls.setdefault(source, set()).add(goal)
-    outside, deepest = set(), {}
-
-    def below(name, above):
-        if name in above:
-            raise SolveError(f"{name} calls itself: {' -> '.join([*above, name])}")
-        if name == "__indirect_call":
-            raise SolveError(f"{above[-1]} calls through a pointer")
-        if name not in own:
-            outside.add(name)
-            return 0
-        if name not in deepest:
-            deepest[name] = own[name] + max((below(x, (*above, name)) for x in calls.get(name, ())), default=0)
-        return deepest[name]
-
-    return below(entry, ()), sorted(outside)
-
-
-def steps_of(folder, sources, name, target, inputs, *, wide=False, flags=(), time_limit=600.0):
-    """[Step] of <name>_step at rows of inputs (K, numbers of <name>_in), one after the other with one instance.
-
-    wide: whether the inputs are doubles.
+    wide: whether the inputs are doubles. header: that of the sources, default <name>.h.
     """
     rows = np.atleast_2d(np.asarray(inputs, float))
     literals = ["{" + ", ".join(_literal(x, wide) for x in row) + "}" for row in rows]
     words = {"name": name, "steps": len(rows), "inputs": rows.shape[1], "given": ",\n    ".join(literals)}
     text = Template((files(__package__) / "cortex_driver.c.in").read_text(encoding="utf-8"))
-    driver = text.substitute(words, in_real="double" if wide else "float", deepest=DEEPEST)
+    words |= {"header": header or f"{name}.h", "entry": entry, "in_real": "double" if wide else "float"}
+    driver = text.substitute(words, deepest=DEEPEST)
     with tempfile.TemporaryDirectory(prefix="oc_dyn_", ignore_cleanup_errors=True) as place:
         Path(place, "driver.c").write_text(driver, encoding="utf-8")
-        objects = compiled(folder, sources, target, place, flags)
-        objects += compiled(place, ["driver.c"], target, place, (f"-I{folder}", "-fno-builtin"))
         program, log = str(Path(place, "program")), str(Path(place, "log"))
-        link = [GCC, *TARGETS[target], "-nostartfiles", "-Wl,--gc-sections", "-o", program, *map(str, objects), "-lm"]
-        run_compiler([*link, "-lc", "-lgcc"], place)
+        command, own = [GCC, *TARGETS[target], *FLAGS], [*flags, f"-I{folder}", "-c"]
+        parts = [(Path(folder, x), own) for x in sources] + [(Path(place, "driver.c"), [f"-I{folder}", "-fno-builtin", "-c"])]
+        for k, (source, options) in enumerate(parts):
+            run_compiler([*command, *options, "-o", f"{k}.o", str(source)], place)
+        link = ["-nostartfiles", "-Wl,--gc-sections", "-o", program, *(f"{k}.o" for k in range(len(parts)))]
+        run_compiler([GCC, *TARGETS[target], *link, "-lm", "-lc", "-lgcc"], place)
         output = str(Path(place, "out"))
-        command = f'exec {QEMU} -cpu max -d in_asm,exec,nochain -D "$1" "$2" > "$3"'
-        status, _, said = run(["sh", "-c", command, "sh", log, program, output], place, time_limit)
+        emulated = f'exec {QEMU} -cpu max -d in_asm,exec,nochain -D "$1" "$2" > "$3"'
+        status, _, said = run(["sh", "-c", emulated, "sh", log, program, output], place, time_limit)
         if status:
             raise SolveError(f"{name} ended with status {status} on the emulated processor: {said.strip()[-500:]}")
         counts = _counted(log)
         told = Path(output).read_bytes()
+    instance, told = int(np.frombuffer(told[:4], "<i4")[0]), told[4:]
     size = len(told) // len(rows)
     found = []
     for k, (instructions, cycles) in enumerate(counts):
         row = told[k * size : (k + 1) * size]
         status, stack = np.frombuffer(row[:8], "<i4").tolist()
         found.append(Step(status, row[8:], stack, instructions, cycles))
-    return found
+    return found, instance
 
 
 def numbers_of(out, members):
@@ -204,7 +154,7 @@ def _cycles(block):
 
 
 def _cost(mnemonic, operands):
-    base = mnemonic.split(".")[0]
+    base = mnemonic.split(".")[0] or mnemonic  # what the disassembler does not know is ".byte"
     if base.startswith(_SEVERAL):
         return 1 + _listed(operands)
     if base in ("ldrd", "strd"):

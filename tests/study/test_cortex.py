@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-import oc_dyn as od
 from oc_dyn.study import cortex
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not cortex.available(cortex.GCC, cortex.SIZE, cortex.QEMU), reason="needs arm-none-eabi-gcc and qemu-arm"
+        not cortex.available(cortex.GCC, cortex.QEMU), reason="needs arm-none-eabi-gcc and qemu-arm"
     ),
 ]
 HEADER = """
@@ -43,7 +42,8 @@ def known(tmp_path):
 @pytest.mark.parametrize("target", cortex.TARGETS)
 def test_steps_are_counted_one_by_one(known, target):
     turns = [0, 100, 200, 7]
-    steps = cortex.steps_of(known, ["known.c"], "known", target, np.array(turns)[:, None])
+    steps, instance = cortex.steps_of(known, ["known.c"], "known", target, np.array(turns)[:, None])
+    assert instance == 4
     told = [cortex.numbers_of(s.out, {"sum": ("float", 1), "calls": ("int", 1)}) for s in steps]
     assert [s.status for s in steps] == [0, 0, 0, 5]
     assert [float(x["sum"][0]) for x in told] == turns
@@ -55,23 +55,6 @@ def test_steps_are_counted_one_by_one(known, target):
 
 
 def test_stack_by_the_graph_of_calls(known):
-    objects = cortex.compiled(known, ["known.c"], "Cortex-M4F", known)
-    deepest, outside = cortex.worst_stack(objects, "known_step")
-    assert 256 <= deepest < 400
-    assert outside == []
-    assert cortex.sections(objects)["bss"] == 0
-
-
-@pytest.mark.parametrize(
-    "body, said",
-    [
-        ("return n ? f(n - 1) + 2 : 1;", "calls itself: f -> f"),
-        ("return ((int (*)(int))(n + 1))(n) + 2;", "calls through a pointer"),
-        ("int a[n]; extern void g(int *); g(a); return a[0] + a[n - 1];", "a size that is known only when it runs"),
-    ],
-)
-def test_stack_that_nothing_bounds(body, said, tmp_path):
-    (tmp_path / "f.c").write_text(f"int f(int n) {{ {body} }}\n")
-    objects = cortex.compiled(tmp_path, ["f.c"], "Cortex-M4F", tmp_path, ["-O0"])
-    with pytest.raises(od.SolveError, match=said):
-        cortex.worst_stack(objects, "f")
+    size = cortex.size_of(known, ["known.c"], ["known_step"], "Cortex-M4F")
+    assert 256 <= size.stack["known_step"] < 400
+    assert (size.data, size.bss) == (0, 0)

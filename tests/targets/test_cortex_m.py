@@ -25,7 +25,7 @@ def test_player(kind, target, tmp_path):
     sources = [x.name for x in code.sources]
     path = motion if kind == "links" else motion.motion
     times = np.sort(np.concatenate([path.t, np.random.default_rng(3).uniform(path.t[0], path.t[-1], 10)]))
-    steps = cortex.steps_of(code.folder, sources, "move", target, times[:, None], wide=True, flags=STRICT)
+    steps, _ = cortex.steps_of(code.folder, sources, "move", target, times[:, None], wide=True, flags=STRICT)
     members = {n: ("float", size) for n, size in code.outputs.items()} | {"state": ("int", 1)}
     found = [cortex.numbers_of(s.out, members) for s in steps]
     expected = _expected(motion, times)
@@ -55,7 +55,7 @@ def el_outputs(plan, samples):
 @EVERY
 def test_a_player_has_a_bounded_stack_and_no_static_data(target, tmp_path):
     code = od.codegen_player(smooth(), tmp_path / "move", precision="single")
-    objects = cortex.compiled(code.folder, [x.name for x in code.sources], target, tmp_path, STRICT)
-    size = cortex.sections(objects)
-    assert (size["data"], size["bss"]) == (0, 0)
-    assert cortex.worst_stack(objects, "move_step")[0] < 300
+    size = cortex.size_of(code.folder, [x.name for x in code.sources], ["move_step"], target, STRICT)
+    assert (size.data, size.bss) == (0, 0)
+    assert size.stack["move_step"] < 300
+    assert size.recursive == size.unbounded == ()
