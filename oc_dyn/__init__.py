@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics
 from . import partials, second_partials
 from . import regressor, matrix_partials, whole_body, scene
+from . import loops
 from . import registry, robots
 from ._version import __version__
 from . import _moved

@@ -77,7 +77,7 @@ def _sections(compiler: str, objects: Sequence[str], place: str) -> dict[str, in
 
 def _footprint(graph: str, entries: Sequence[str], sections: Mapping[str, int]) -> Footprint:
     own = {name: int(size) for name, size, _ in _NODE.findall(graph) if size}
-    unbounded = {name for name, size, kind in _NODE.findall(graph) if size and kind != "static"}
+    unbounded = {name for name, size, kind in _NODE.findall(graph) if size and kind == "dynamic"}
     calls: dict[str, set[str]] = {}
     for source, target in _EDGE.findall(graph):
         calls.setdefault(source, set()).add(target)

@@ -24,7 +24,7 @@ class Product:
     and status of each step of the self-test; ends: of its outputs; options: what the hash depends on besides the text.
     wide: whether inputs are doubles in single precision, too; before: a call between init and the first step;
     least: size below which the self-test takes errors as absolute, of all outputs or of each; calls: entries besides
-    init."""
+    init; timed: whether there are prepare and feedback."""
 
     name: str
     precision: str
@@ -46,6 +46,7 @@ class Product:
     least: float | Sequence[float] = 1e-6
     extra_headers: Mapping[str, str] = field(default_factory=dict)
     calls: Sequence[str] = ("step",)
+    timed: bool = False
 
     @property
     def in_real(self) -> str:
@@ -115,8 +116,14 @@ def _header(product: Product, hash_: str) -> str:
     )
 
 
+_HALVES = """  int prepare(const input& in) noexcept { return ::NAME_prepare(&self_, &in); }
+  int feedback(const input& in, output& out) noexcept { return ::NAME_feedback(&self_, &in, &out); }
+"""
+
+
 def _class(product: Product) -> str:
     name = product.name
+    halves = _HALVES.replace("NAME", name) if product.timed else ""
     return f"""
 /// An instance of {name}; a copy goes on from where this one is.
 class {name}_controller {{
@@ -127,7 +134,7 @@ class {name}_controller {{
   {name}_controller() noexcept {{ ::{name}_init(&self_); }}
   void reset() noexcept {{ ::{name}_reset(&self_); }}
   int step(const input& in, output& out) noexcept {{ return ::{name}_step(&self_, &in, &out); }}
-  ::{name}_t& c() noexcept {{ return self_; }}  ///< with the parameters that may be changed
+{halves}  ::{name}_t& c() noexcept {{ return self_; }}  ///< with the parameters that may be changed
 
  private:
   ::{name}_t self_;

@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 from functools import partial
 
+import numpy as np
+
 _MATH = """
     sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp expm1 log log1p pow sqrt hypot fabs floor ceil
     fmod remainder copysign fmin fmax erf
 """.split()
 _CALLED = re.compile(rf"(?<![\w.])({'|'.join(_MATH)})(?=\()")
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])", re.IGNORECASE)
+_SMALLEST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 _CODE = re.compile(r"^ .*$", re.MULTILINE)
 _NOT = re.compile(r"\(! ?([aw]\d+) ?\)")
 _PICKED = re.compile(r"\(([aw]\d+)\?")
@@ -32,7 +35,16 @@ def tidied(text: str, precision: str) -> str:
 
 def in_single(text: str) -> str:
     """Numbers and functions of <math.h> as those of float."""
-    return _CODE.sub(lambda line: _NUMBER.sub(r"\1f", line[0]), _CALLED.sub(r"\1f", text))
+    return _CODE.sub(lambda line: _NUMBER.sub(_of_float, line[0]), _CALLED.sub(r"\1f", text))
+
+
+def _of_float(number: re.Match[str]) -> str:
+    """A constant that float has: the smallest or the largest one where it is beyond them, so that what keeps a divisor
+    from zero still does."""
+    value = float(number[0])
+    if 0 < value < _SMALLEST:
+        return f"{_SMALLEST:.9g}f"
+    return f"{min(value, _LARGEST):.9g}f" if value > _LARGEST else f"{number[0]}f"
 
 
 def _without_unused(text: str) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen.names import field_name
 from ..codegen.product import Facts, Field, c_numbers, fields_of, labelled
 from ..codegen.product_files import Product, files_of, finite_words
-from ..codegen.source import REALS, c_source
+from ..codegen.source import REALS, c_source, prepared
 from ..codegen.templates import filled
 from ..text import c_comment
 from .stepping import LARGEST, step_made
@@ -45,7 +44,7 @@ def controller_product(
 ) -> Product:
     """Product of a controller; programs: Functions that go into its C besides, for a loop."""
     name, real = controller.name, REALS[precision]
-    functions = [controller.function, controller.fallback, *programs]
+    functions = [*_functions(controller), *programs]
     words = _words(controller, real)
     body = filled("mpc.c", __package__, **words)
     source = going_on(c_source(functions, name, precision=precision, integer="int", more=body), controller.qpsol)
@@ -57,16 +56,18 @@ def controller_product(
         facts=_facts(controller),
         status=filled("mpc_status.h", __package__, **words),
         structs=[(f"{name}_in", inputs), (f"{name}_out", [*outputs, *_RESULTS]), (f"{name}_parameters", limits)],
-        members=_members(controller, real),
+        members=_members(controller),
         instance="the plan and the parameters of the last good step, the bounds of its own, and room for the work",
         entries=filled("mpc_entries.h", __package__, **words) + _declared(functions, real),
         sources={f"{name}.c": source},
         given=given,
         expected=expected,
         statuses=statuses,
-        ends=np.cumsum([*(x.count for x in outputs), 1, 1]).tolist(),
+        ends=np.cumsum([*(x.count for x in outputs), 1]).tolist(),
         tolerance=TOLERANCE[precision],
         options=(controller.qpsol, precision, controller.bounds),
+        calls=("step", "prepare", "feedback"),
+        timed=True,
     )
 
 
@@ -87,28 +88,44 @@ def _fields(
     return inputs, outputs, limits
 
 
-def _members(controller: Any, real: str) -> str:
+def _members(controller: Any) -> str:
     sizes, name = _sizes(controller), controller.name
     return "\n".join(
         [
             f"    {name}_real memory[{controller.start.size}];",
             f"    {name}_parameters parameters;",
+            f"    {name}_real given[{max(1, _given(controller))}];",
+            f"    {name}_real prepared[{controller.preparation.nnz_out(0)}];",
             f"    {name}_real found[{_total(controller)}];",
             f"    {name}_real w[{sizes['w'] + 1}];",
             f"    const {name}_real *arg[{sizes['arg'] + 1}];",
             f"    {name}_real *res[{sizes['res'] + 1}];",
             f"    {name}_int iw[{sizes['iw'] + 1}];",
-            "    int mem, fallback_mem;",
+            "    int status, sound, ready;",
+            f"    int {', '.join(f'{x}_mem' for x in _functions_by_use(controller))};",
         ]
     )
 
 
+def _functions_by_use(controller: Any) -> dict[str, ca.Function]:
+    """{use: Function} of those that the C calls; a step of one program is preparation and feedback."""
+    whole = {} if controller.real_time else {"function": controller.function}
+    feedback = prepared(controller.feedback, f"{controller.name}_feedback_qp", 0)
+    halves = {"preparation": controller.preparation, "feedback": feedback}
+    return {**whole, **halves, "fallback": controller.fallback}
+
+
 def _functions(controller: Any) -> list[ca.Function]:
-    return [controller.function, controller.fallback]
+    return list(_functions_by_use(controller).values())
 
 
 def _sizes(controller: Any) -> dict[str, int]:
     return {k: max(getattr(f, f"sz_{k}")() for f in _functions(controller)) for k in ("arg", "res", "iw", "w")}
+
+
+def _given(controller: Any) -> int:
+    f = controller.function
+    return sum(f.nnz_in(i) for i in range(1, f.n_in()))
 
 
 def _total(controller: Any) -> int:
@@ -119,12 +136,13 @@ def _total(controller: Any) -> int:
 def _facts(controller: Any) -> Facts:
     sizes, f = _sizes(controller), controller.function
     numbers = controller.start.size + 2 * sum(controller.outputs.values()) + _total(controller) + sizes["w"] + 1
+    numbers += _given(controller) + controller.preparation.nnz_out(0)
     return Facts(
         title=f"{controller.name}: predictive controller with quadratic programs by {controller.qpsol}",
         sample_time=controller.sample_time,
         libraries=LICENCES.get(controller.qpsol, ()),
         numbers=numbers,
-        integers=sizes["iw"] + 3,
+        integers=sizes["iw"] + 1 + 7,
         pointers=sizes["arg"] + sizes["res"] + 2,
         more={"Inputs": ", ".join(f.name_in()[1:]) or "none", "Outputs": ", ".join(controller.outputs)},
         allocates=bool(LICENCES.get(controller.qpsol, ())),
@@ -137,12 +155,9 @@ def _words(controller: Any, real: str) -> dict[str, Any]:
     sizes = [f.nnz_in(i) for i in range(1, f.n_in())]
     starts = np.cumsum([0, *(f.nnz_out(i) for i in range(f.n_out()))])
     lower, upper = (np.concatenate([b[side] for b in controller.bounds.values()]) for side in (0, 1))
-    given = [
-        f"self->arg[{i}] = {f'(const {name}_real *)in->{field_name(f.name_in(i))}' if f.nnz_in(i) else '0'};"
-        for i in range(1, f.n_in())
-    ]
-    at = np.cumsum([0, *sizes])
-    known = [f"self->arg[{i + 1}] = {f'x + {at[i]}' if size else '0'};" for i, size in enumerate(sizes)]
+    at = dict(zip(controller.names, np.cumsum([0, *sizes]), strict=False))
+    size = dict(zip(controller.names, sizes, strict=True))
+    measured = [k for k in controller.measured if size[k]]
     rows = [
         f" *   {c_comment(k)}: {', '.join(f'{x:g} to {y:g}' for x, y in zip(*both, strict=True))}"
         for k, both in controller.bounds.items()
@@ -160,25 +175,62 @@ def _words(controller: Any, real: str) -> dict[str, Any]:
         "largest": f"{LARGEST:g}".replace("+", "") + ("f" if real == "float" else ""),
         "n_in": sum(sizes),
         "known": controller.start.size - 1 - sum(sizes),
-        "given": "\n".join(f"    {x}" for x in given),
-        "given_fallback": "\n".join(f"  {x}" for x in known),
+        "from_given": _pointers(controller.names, at, size, "  "),
+        "seen": _pointers(controller.measured, at, size, "    "),
+        "measured": ", ".join(f"{{{at[k]}, {size[k]}}}" for k in measured) or "{0, 0}",
+        "n_measured": len(measured),
+        "read": ", ".join(measured) or "nothing",
+        "checkout": _checkout(controller, "incref", "checkout"),
+        "step": _step(controller, _pointers(controller.names, at, size, "    ")),
         "places": "\n".join(f"  self->res[{i}] = self->found + {a};" for i, a in enumerate(starts[:-1])),
         "memory_at": starts[f.index_out("next_memory")],
         "status_at": starts[f.index_out("status")],
-        "release": _RELEASE.replace("NAME", name) if external else "",
+        "release": _released(controller) if external else "",
         "more": _RELEASED.replace("NAME", name) if external else "",
     }
 
 
-_RELEASE = """
-void NAME_release_instance(NAME_t *self) {
-  if (self->mem >= 0) NAME_release(self->mem);
-  if (self->fallback_mem >= 0) NAME_fallback_release(self->fallback_mem);
-  self->mem = self->fallback_mem = -1;
-  NAME_decref();
-  NAME_fallback_decref();
-}
+def _pointers(names: Sequence[str], at: Mapping[str, Any], size: Mapping[str, int], margin: str) -> str:
+    """Lines that set the arguments behind the first, from x, the inputs one behind the other."""
+    lines = [f"{margin}self->arg[{i}] = {f'x + {at[k]}' if size[k] else '0'};" for i, k in enumerate(names, 1)]
+    return "\n".join(lines)
+
+
+def _step(controller: Any, pointers: str) -> str:
+    """What <name>_step does: preparation and feedback, or iterations until nothing changes."""
+    name = controller.name
+    if controller.real_time:
+        return f"  {name}_prepare(self, in);\n  return {name}_feedback(self, in, out);\n"
+    return f"""  const {name}_real *x = self->given;
+  const int status = {name}_begun(self, in);
+  int failed = 0;
+  (void)x;
+  if (!status) {{
+    self->arg[0] = self->memory;
+{pointers}
+    {name}_places(self);
+    failed = self->function_mem < 0 || {name}(self->arg, self->res, self->iw, self->w, self->function_mem);
+  }}
+  return {name}_done(self, status, failed, self->sound, out);
 """
+
+
+def _checkout(controller: Any, counted: str, checked: str) -> str:
+    lines = []
+    for use, f in _functions_by_use(controller).items():
+        lines += [f"  {f.name()}_{counted}();", f"  self->{use}_mem = {f.name()}_{checked}();"]
+    return "\n".join(lines)
+
+
+def _released(controller: Any) -> str:
+    """A function that gives back what init took from a library."""
+    name, lines = controller.name, []
+    for use, f in _functions_by_use(controller).items():
+        lines += [f"  if (self->{use}_mem >= 0) {f.name()}_release(self->{use}_mem);", f"  self->{use}_mem = -1;"]
+        lines.append(f"  {f.name()}_decref();")
+    return f"\nvoid {name}_release_instance({name}_t *self) {{\n" + "\n".join(lines) + "\n}\n"
+
+
 _RELEASED = """
 /* Gives back what init took from the library. Instances at a time: CASADI_MAX_NUM_THREADS, which is to be defined where
  * NAME.c is compiled; a step of an instance beyond them returns NAME_FALLBACK. */
@@ -214,9 +266,7 @@ def _recorded(
                 values = [np.asarray(v, np.float32).astype(float) for v in values]
             found = step_made(controller, values, True)
             given.append(numbers)
-            expected.append(
-                np.concatenate([*(found[k] for k in controller.outputs), [found["objective"], found["violation"]]])
-            )
+            expected.append(np.concatenate([*(found[k] for k in controller.outputs), [found["objective"]]]))
             statuses.append(int(found["status"]))
     finally:
         controller.memory = kept

@@ -39,22 +39,25 @@ from .controller_codegen import controller_texts
 from .solver_choice import LIBRARIES, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
-from .stepping import measured_numbers, step_made
+from .stepping import Prepared, measured_numbers, prepared_made, reaction_made, step_made
 
 
 def mpc(
     problem: Problem, *, outputs: Mapping[str, ExpressionLike] | None = None, method: str = "rk4",
-    hessian: str = "gauss_newton", qpsol: str = "qrqp", iterations: int = 10, shift: int | None = None,
+    hessian: str = "gauss_newton", qpsol: str = "riccati", iterations: int = 10, shift: int | None = None,
     name: str = "mpc", solver_options: Mapping[str, Any] | None = None,
     output_bounds: Mapping[str, tuple[Numbers, Numbers]] | None = None, on_failure: str | ca.Function = "shifted",
+    measured: Sequence[str] | None = None,
 ) -> PredictiveController:  # fmt: skip
     """PredictiveController of a Problem of fixed size: sequential quadratic programming, warm-started, bounded work.
 
     problem: its parameters are what is measured and what is wanted; the first node is the present. Durations are fixed.
     outputs: {name: expression} of the first node that step gives, by default all controls.
     method, hessian: as those of Problem.solve; "gauss_newton" needs the squares of minimize and is never indefinite.
-    qpsol: "qrqp" (its C needs nothing else), "osqp" or "daqp" (their C needs headers and libraries of CasADi's wheel).
-    iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more.
+    qpsol: "riccati", which makes use of the stages; "qrqp", for which they are one; "osqp" or "daqp", whose C needs
+    headers and libraries of CasADi's wheel.
+    iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more. 1 is the
+    real-time iteration: step is prepare, then react.
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
     there is one interval, or a mesh of unequal ones, which do not move into each other.
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
@@ -62,10 +65,12 @@ def mpc(
     none for other expressions: give the limits of torque here.
     on_failure: outputs where a step cannot be made: "shifted", those of the last good plan moved on; "zero"; or a
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
+    measured: names of the parameters of react, by default those that enter the rows of Problem.start.
 
-    Where limits cannot all be kept from what is measured, they give way, the outputs' own excepted, and status says so;
-    dynamics and equations do not. A quadratic program ends after 50 iterations of qrqp, 200 of daqp, 4000 of osqp
-    (solver_options: qpsol_options); the first that is not solved ends those with limits, and as many without follow.
+    Where limits cannot all be kept from what is measured, they give way, those of controls and outputs last, and status
+    says so: what is beyond has a price that is high enough to keep whatever can be kept. Dynamics and equations do not
+    give way. A quadratic program ends after 40 Newton steps of riccati, 50 iterations of qrqp, 200 of daqp, 4000 of
+    osqp (solver_options: qpsol_options); where these three do not solve it, riccati does.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
     if not isinstance(problem, Problem):
@@ -87,9 +92,9 @@ def mpc(
         one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
     qp, most, options = solver_choice(qpsol, int(iterations), solver_options)
     functions = StepFunctions(
-        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure
+        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured
     )  # fmt: skip
-    return PredictiveController(made, functions, bounds, qp[0], name)
+    return PredictiveController(made, functions, bounds, qp[0], name, most)
 
 
 def _checked_outputs(made: Any, outputs: Mapping[str, ExpressionLike] | None) -> dict[str, ca.MX]:
@@ -118,12 +123,15 @@ class PredictiveController:
 
     function: casadi.Function (memory, *parameters) -> (*outputs, next_memory, objective, violation, status,
     iterations), the solution alone. step, and <name>_step in C, look at its numbers and keep the bounds of the outputs.
+    preparation: (memory, *parameters) -> prepared: all of a quadratic program that does not need `measured`, the names
+    of what feedback takes. feedback: (prepared, *measured) -> as function.
     memory: where the next step starts, see step_functions; reset() forgets it.
     """
 
     def __init__(
-        self, made: Any, functions: StepFunctions, bounds: dict[str, tuple[Array, Array]], qpsol: str, name: str
-    ) -> None:
+        self, made: Any, functions: StepFunctions, bounds: dict[str, tuple[Array, Array]], qpsol: str, name: str,
+        iterations: int,
+    ) -> None:  # fmt: skip
         self.made, self.qpsol, self.name = made, qpsol, name
         self.names = made.description.parameter_names
         self.bounds = bounds
@@ -131,11 +139,14 @@ class PredictiveController:
         self.function, self.fallback, self.start = functions.function, functions.fallback, functions.start
         length = made.duration_numbers(0)[0] / made.phases[0].nodes
         self.sample_time = functions.shift * length if functions.shift else None  # [s] from one step to the next
+        self.preparation, self.feedback = functions.preparation, functions.feedback
+        self.measured, self.real_time = functions.measured, iterations == 1
         self.reset()
 
     def reset(self) -> PredictiveController:
         """Back to the guesses of the problem."""
         self.memory = self.start.copy()
+        self.prepared: Prepared | None = None
         return self
 
     def values(self, parameters: Mapping[Any, Numbers]) -> list[Array]:
@@ -148,18 +159,71 @@ class PredictiveController:
 
     def step(self, parameters: Mapping[Any, Numbers]) -> dict[str, Any]:
         """{output: value (size,)} of the first node, with "status" (a Status, 0 is ok), "objective", "violation"
-        (largest of a scaled constraint), "iterations" (quadratic programs) and "seconds"; the next step starts from
-        this solution, or from the last good one moved on. Outputs are within their bounds whatever is given.
+        (largest of a scaled constraint), "iterations" (quadratic programs), "seconds" and "timings" ({"preparation":
+        s, "feedback": s}); the next step starts from this solution, or from the last good one moved on. Outputs are
+        within their bounds whatever is given. With iterations=1 it is prepare, then react.
 
         Numbers that are NaN or infinite are measurements that failed, not mistakes: the status says so. Raises
         ShapeError for values that are missing or of another size.
         """
+        if self.real_time:
+            self.prepare(parameters)
+            return self.react({k: v for k, v in self._named(parameters).items() if k in self.measured})
         parameters, sound = measured_numbers(parameters)
         given = self.values(parameters)
         begun = time.perf_counter()
         with watched(hold=True):  # its work is bounded: a signal waits for the end of the step
             found = step_made(self, given, sound)
-        return found | {"seconds": time.perf_counter() - begun}
+        return found | _timings(0.0, time.perf_counter() - begun)
+
+    def prepare(self, parameters: Mapping[Any, Numbers]) -> PredictiveController:
+        """Do all of the next step that does not need what is measured. parameters: all of them, those of `measured` as
+        far as they are known: what else they enter than the rows of Problem.start takes them from here. Raises
+        ShapeError."""
+        parameters, sound = measured_numbers(parameters)
+        given = self.values(parameters)
+        begun = time.perf_counter()
+        with watched(hold=True):
+            self.prepared = prepared_made(self, given, sound)
+            self.prepared.seconds = time.perf_counter() - begun
+        return self
+
+    def react(self, measured: Mapping[Any, Numbers]) -> dict[str, Any]:
+        """What step returns, for what is measured, by one quadratic program from what prepare left. Raises SolveError
+        where nothing is prepared, and ShapeError."""
+        prepared = self.prepared
+        if prepared is None:
+            raise SolveError("react: nothing is prepared; call prepare before each react")
+        measured, sound = measured_numbers(measured)
+        given = self._measured_values(measured)
+        begun = time.perf_counter()
+        with watched(hold=True):
+            found = reaction_made(self, prepared, given, sound)
+        self.prepared = None
+        return found | _timings(prepared.seconds, time.perf_counter() - begun)
+
+    def _named(self, parameters: Mapping[Any, Numbers]) -> dict[str, Numbers]:
+        """{name: value} from {symbol or name: value}."""
+        description = self.made.description
+        names = [(name, s) for name, s in (*description.parameters, *description.varying)]
+        found = {}
+        for key, value in parameters.items():
+            name = key if isinstance(key, str) else next((n for n, s in names if s is key), key)
+            found[name] = value
+        return found
+
+    def _measured_values(self, measured: Any) -> list[Array]:
+        """Values of what is measured, in the order of feedback."""
+        known = self._named(options_of("react: measured", measured))
+        for k in known:
+            if k not in self.measured:
+                raise UnknownName("react: measured parameter", k, self.measured)
+        missing = [k for k in self.measured if k not in known]
+        if missing:
+            raise ShapeError(f"react: measured parameter {missing[0]!r} has no value")
+        zeros = {k: 0.0 for k in self.names if k not in known}
+        values = dict(zip(self.names, self.values({**zeros, **known}), strict=True))
+        return [values[k] for k in self.measured]
 
     def closed_loop(
         self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
@@ -221,8 +285,9 @@ class PredictiveController:
     ) -> list[Path]:  # fmt: skip
         """Write the controller as C; with a plant, also loop.c, a program that closes the loop. Returns the files.
 
-        <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset and <name>_step,
-        which looks at its numbers as step does and returns the status, see <name>.h. <name>.hpp: the same for C++17.
+        <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset, <name>_step, and
+        its halves <name>_prepare and <name>_feedback, which look at numbers as step, prepare and react do and return
+        the status, see <name>.h. <name>.hpp: the same for C++17.
         <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. All symbols start with the name.
         precision: "double", or "single" for float. joints: names of the joints in order, and units: {port: unit}, for
         the header. points: the steps of the self-test, a list of {parameter: value}; default two of the last step's.
@@ -277,7 +342,7 @@ class PredictiveController:
         self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None
     ) -> Footprint:  # fmt: skip
         """Footprint of the controller in a folder as gcc compiles it, for another machine as well."""
-        entries = [f"{self.name}_{x}" for x in ("init", "reset", "step")]
+        entries = [f"{self.name}_{x}" for x in ("init", "reset", "step", "prepare", "feedback")]
         return footprint([Path(folder, f"{self.name}.c")], entries, flags=flags, compiler=compiler)
 
     def run_in_c(self, folder: StrPath, seconds: float = 600) -> ClosedLoop:
@@ -291,6 +356,10 @@ class PredictiveController:
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 4
         return ClosedLoop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
+
+
+def _timings(preparation: float, feedback: float) -> dict[str, Any]:
+    return {"seconds": preparation + feedback, "timings": {"preparation": preparation, "feedback": feedback}}
 
 
 def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
