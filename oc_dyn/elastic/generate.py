@@ -21,6 +21,7 @@ from ..codegen.templates import filled, header
 from ..errors import ModelError, ShapeError, SolveError
 from ..interrupts import command
 from ..numbers import as_floats
+from ..subexpressions import merged
 from ..types import Array, Numbers, StrPath
 from .closed_loop import ClosedLoop, torque_limits
 from .control import Controller
@@ -211,7 +212,7 @@ def _law(controller: Controller, sample_time: float, name: str) -> ca.Function:
     out = f(**ports)
     if controller.memory:
         out["memory_next"] = ports["memory"] + sample_time * out.pop("memory_rate")
-    return ca.Function(name, list(ports.values()), ca.cse(list(out.values())), list(ports), list(out))
+    return ca.Function(name, list(ports.values()), merged(list(out.values())), list(ports), list(out))
 
 
 def _first(controller: Controller, name: str) -> ca.Function:
