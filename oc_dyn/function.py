@@ -143,7 +143,8 @@ def _stored(
     columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
     regular = None if _symbolic(record, settings) else _regular(record, robot, settings)
     rotations = quaternions(robot) if any(p.name == "q" for p in inputs) else ()
-    return RobotFunction(base, names, columns, regular=regular, rotations=rotations)
+    facts = {p.name: (p.unit, p.rows) for p in (*inputs, *outputs)}
+    return RobotFunction(base, names, columns, regular=regular, rotations=rotations, facts=facts)
 
 
 def _is_ours(f: Callable[..., Any]) -> bool:
