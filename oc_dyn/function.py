@@ -27,6 +27,7 @@ from .numbers import shortened
 from .ports import parameter_port
 from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, get, quantities
 from .representation import converted, converts, described
+from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
 
 _OF_KINDS = {"scene": ("Scene", "an od.Scene, such as od.Scene.of(robot)")}  # options that are values with a key
@@ -225,7 +226,7 @@ def _build(
     if not record.sparse:
         expressions = [ca.densify(x) for x in expressions]
     if chosen.cse:
-        expressions = ca.cse(expressions)
+        expressions = merged(expressions)
     return ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ModelError, OrderError, ShapeError
 from ..function import function
 from ..ports import derivative_name
+from ..subexpressions import merged
 from ..text import terminal
 from ..types import Array, Named, Numbers
 from ..validation import one_of
@@ -236,7 +237,7 @@ def _controller(
         out = law(ref, state, numbers)
         names = [n for n in ("tau_m", "tau_sigma", "memory_rate") if n in out]
         inputs = {**ports, **(numbers if numbers is open_ else {})}
-        outputs = ca.cse([ca.densify(ca.SX(out[n])) for n in names])
+        outputs = merged([ca.densify(ca.SX(out[n])) for n in names])
         made.append(ca.Function(name, list(inputs.values()), outputs, list(inputs), names))
     start = first and ca.Function(f"{name}_start", list(ref.values()), [first(ref)], list(ref), ["memory"])
     kept = {n: x.full() for n, x in values.items()}

@@ -70,7 +70,7 @@ def planar_3rrr() -> LoopRobot:
     b.add_body("slide", "prismatic", "shift", joint="y", axis=(0, 1, 0))
     disc = np.diag([0.01, 0.01, 0.02])
     b.add_body("platform", "revolute", "slide", joint="angle", axis=(0, 0, 1), mass=1.0, inertia=disc)
-    start = {}
+    start: dict[str, Any] = {}
     for k in range(3):
         angle, n = 2 * np.pi / 3 * k, k + 1
         foot = 0.6 * np.array([np.cos(angle), np.sin(angle), 0.0])

@@ -276,29 +276,6 @@ def test_what_is_not_there_for_loops_is_refused_with_what_is():
         od.Scene.of(robot).attach("x", "tip", od.shapes.Sphere(0.1))
 
 
-CONTACTS = {
-    "panda": {"panda_link8": "point"},
-    "quadruped": {"LF_foot": "point", "RH_foot": "point"},
-    "humanoid": {"left_leg6": "surface"},
-}
-
-
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("name", list(CONTACTS))
-@pytest.mark.parametrize("method", ["proximal", "kkt", "ad"])
-def test_contacts_by_all_methods(name, method):
-    robot = getattr(od.robots, name)()
-    rng = np.random.default_rng(2)
-    order = 1 if name == "panda" else 0
-    given = [robot.random_configuration(3), *rng.normal(size=(2 + order, robot.nv))]
-    f, g = (
-        od.function(robot, "constrained_dynamics", order=order, method=m, contacts=CONTACTS[name])
-        for m in ("delassus", method)
-    )
-    tolerance = 1e-5 if method == "proximal" else 1e-8
-    assert max(largest(x, y) for x, y in zip(f(*given), g(*given), strict=True)) < tolerance
-
-
 LEGS = tuple(f"leg{k}" for k in range(1, 7))
 
 
