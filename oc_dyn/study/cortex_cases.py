@@ -96,7 +96,19 @@ def of_function(folder, robot, quantity, options):
     code = codegen(f, folder, name="panda", precision="single")
     ends = tuple(np.cumsum([f.numel_out(i) for i in range(f.n_out())]).tolist())
     sources, (name,) = tuple(x.name for x in code.sources), code.functions.values()
-    return Case(folder, "panda.h", sources, name, "evaluate", given, np.array(expected), ends, (0.0,) * len(ends), (0,) * 3, False)
+    return Case(
+        folder,
+        "panda.h",
+        sources,
+        name,
+        "evaluate",
+        given,
+        np.array(expected),
+        ends,
+        (0.0,) * len(ends),
+        (0,) * 3,
+        False,
+    )
 
 
 def _spans(starts):

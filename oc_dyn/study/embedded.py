@@ -48,7 +48,9 @@ def run(out, quick=False, progress=None):
         write_csv(folder / "embedded.csv", [FIELDS, *rows])
     else:
         notes.append(f"nothing is measured: it takes {cortex.GCC} and {cortex.QEMU}")
-    tools = {x: run_compiler([x, "--version"]).splitlines()[0] for x in (cortex.GCC, cortex.QEMU) if cortex.available(x)}
+    tools = {
+        x: run_compiler([x, "--version"]).splitlines()[0] for x in (cortex.GCC, cortex.QEMU) if cortex.available(x)
+    }
     command = "oc-dyn study embedded" + (" --quick" if quick else "")
     table = [dict(zip(FIELDS, row, strict=True)) for row in rows]
     write_json(folder / "manifest.json", manifest(command, tools=tools, notes=notes, embedded=table))

@@ -8,6 +8,7 @@ import pytest
 from players import STRICT, Compiled, along_path, elastic_plan, needs_compiler, pendulum_solution, smooth
 
 import oc_dyn as od
+from oc_dyn import elastic as el
 from oc_dyn.optimal_control.integrators import METHODS, gauss
 from oc_dyn.planning.quantities import order_name
 from oc_dyn.robots import planar_arm
@@ -37,6 +38,17 @@ def test_a_trajectory_with_all_its_derivatives(precision, share, tmp_path):
     samples = motion.sample(times)
     expected = dict(zip(code.outputs, samples.derivatives, strict=True))
     assert_equal(Compiled(code, precision).sample(times), expected, share)
+
+
+@needs_compiler
+def test_single_precision_keeps_its_digits_on_a_piece_of_high_degree(tmp_path):
+    """Terms of a ninth power from the start of the piece would cancel each other and leave four digits at its end."""
+    path = el.rest_to_rest([0.2, -1.0], [1.1, 0.5], 1.5)
+    motion = od.Trajectory(path.t, path.pieces, joints="ab", units=["rad"] * 2)
+    code = od.codegen_player(motion, tmp_path / "move", derivatives=3, precision="single")
+    times = times_of(motion)
+    expected = dict(zip(code.outputs, motion.sample(times).derivatives, strict=False))
+    assert_equal(Compiled(code, "single").sample(times), expected, 3e-6)
 
 
 @needs_compiler
