@@ -1,6 +1,7 @@
 """What the study embedded compiles for Cortex-M: Functions, laws, players and predictive controllers, in float."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import casadi as ca
@@ -112,7 +113,7 @@ def of_function(folder, robot, quantity, options):
 
 
 def _spans(starts):
-    return enumerate(zip(starts[:-1], starts[1:], strict=True))
+    return enumerate(pairwise(starts))
 
 
 def of_law(folder, law):
