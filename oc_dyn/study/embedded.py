@@ -23,9 +23,9 @@ FIELDS = ("kind", "what", "processor", "text [B]", "data [B]", "bss [B]", "insta
 FIELDS += ("stack measured [B]", "instructions", "cycles", "of 1 ms at 168 MHz", "error", "statuses")
 CAPTIONS = {
     "embedded.csv": "Code in single precision by arm-none-eabi-gcc -O2. text: code and constants without the C "
-    "library; stack: of the deepest calls, and as it was measured, the C library included; instructions: most of a step, those "
-    "of the C library included; cycles: estimated from above by the manual of the Cortex-M4, without wait states of "
-    "the memory; error: from double precision, relative to the largest entry of an output, most of all steps."
+    "library; stack: of the deepest calls, and as it was measured, the C library included; instructions: most of a "
+    "step, those of the C library included; cycles: estimated from above by the manual of the Cortex-M4, without wait "
+    "states of the memory; error: from double precision, relative to the largest entry of an output, most of all steps."
 }
 
 

@@ -1,4 +1,4 @@
-"""od.ros2_controller: C++17 in the shape of ros2_control that compiles against a stand-in and gives the law's torques."""
+"""od.ros2_controller: C++17 in the shape of ros2_control that runs with a stand-in and gives the law's torques."""
 
 import shutil
 import subprocess
@@ -45,7 +45,8 @@ int main() {
     for (std::size_t k = 0; k < measured.size(); ++k) measured[k] = 0.1 * std::sin(1.0 + static_cast<double>(k));
     FILL
     if (step == 1) measured[1] = NAN;
-    if (controller.update(rclcpp::Time(step), rclcpp::Duration(1000000)) != controller_interface::return_type::OK) return 5;
+    const auto result = controller.update(rclcpp::Time(step), rclcpp::Duration(1000000));
+    if (result != controller_interface::return_type::OK) return 5;
     for (double x : effort) std::printf("%.17g ", x);
     std::printf("%d %zu\\n", controller.status(), controller.failures());
   }
@@ -76,7 +77,6 @@ def test_a_law(precision, share, tmp_path):
     law = el.feedforward_pd(arm(), 200.0, 20.0)
     code = od.ros2_controller(law, tmp_path / "law", name="law", torque_limit=1e3, precision=precision)
     joints = ("joint1", "joint2", "joint3")
-    kinds = dict(zip(law.function.name_in()[-2:], ("motor_position", "motor_velocity"), strict=True))
     kinds = {"q": "position", "v": "velocity", "theta": "motor_position", "dtheta": "motor_velocity"}
     measured = [n for n in law.function.name_in() if n in kinds]
     assert code.states == tuple(f"{j}/{kinds[n]}" for n in measured for j in joints)
