@@ -30,6 +30,7 @@ STUDIES = {
     "kim": "oc_dyn.study.kim:run",
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",
     "matrices": "oc_dyn.study.matrices:run",
+    "mpc": "oc_dyn.study.mpc:run",
     "ocp_peers": "oc_dyn.study.ocp_peers:run",
     "orders": "oc_dyn.study.orders:run",
     "path_peers": "oc_dyn.study.path_peers:run",
