@@ -237,7 +237,7 @@ def _body(name: str, plan: Played, f: Any, real: str) -> str:
     finite = [filled("all_finite.c", **time)]
     if f is not None:
         finite.append(filled("all_finite.c", **own))
-    evaluate, end = ("", "  return status;") if f is None else _calls(name, f, inner)
+    evaluate, end = ("", "  return status;") if f is None else _calls(name, f, inner, own["all_finite"])
     return filled(
         "player.c",
         __package__,
@@ -271,7 +271,7 @@ def _polynomials(name: str, plan: Played, c: Channel, inner: set[str]) -> list[s
     return [*lines, "  }"]
 
 
-def _calls(name: str, f: Any, inner: set[str]) -> tuple[str, str]:
+def _calls(name: str, f: Any, inner: set[str], finite: str) -> tuple[str, str]:
     """Text of the function behind the polynomials, and of its call."""
     lines = [
         "",
@@ -282,7 +282,7 @@ def _calls(name: str, f: Any, inner: set[str]) -> tuple[str, str]:
         *(f"  arg[{i}] = {f'self->inner_{n}' if n in inner else f'out->{n}'};" for i, n in enumerate(f.name_in())),
         *(f"  res[{i}] = out->{n};" for i, n in enumerate(f.name_out())),
         f"  if (!{name}_outputs(arg, res, self->iw, self->w, 0)",
-        *(f"      && {name}_all_finite(out->{n}, sizeof out->{n})" for n in f.name_out()),
+        *(f"      && {finite}(out->{n}, sizeof out->{n})" for n in f.name_out()),
         f"  ) return {name}_OK;",
         *(f"  memset(out->{n}, 0, sizeof out->{n});" for n in f.name_out()),
         f"  return {name}_FAILED;",

@@ -351,8 +351,8 @@ DRIVER = """
 #include <stdlib.h>
 #include <string.h>
 #include <math.h>
-void *fmi3InstantiateCoSimulation(const char *, const char *, const char *, bool, bool, bool, bool, const uint32_t *, size_t,
-                                  void *, void (*)(void *, int, const char *, const char *), void (*)(void));
+void *fmi3InstantiateCoSimulation(const char *, const char *, const char *, bool, bool, bool, bool, const uint32_t *,
+                                  size_t, void *, void (*)(void *, int, const char *, const char *), void (*)(void));
 void fmi3FreeInstance(void *);
 int fmi3EnterInitializationMode(void *, bool, double, double, bool, double), fmi3ExitInitializationMode(void *);
 int fmi3Reset(void *), fmi3DoStep(void *, double, double, bool, bool *, bool *, bool *, double *);
