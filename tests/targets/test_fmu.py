@@ -270,6 +270,7 @@ def test_a_predictive_controller_in_closed_loop_is_that_of_python(tmp_path):
     assert np.abs(unit.get(one, "tau")).max() <= 100.0
 
 
+@pytest.mark.slow
 def test_a_motion_is_a_source(tmp_path):
     motion = smooth()
     path = od.fmu(motion, tmp_path / "move.fmu", flags=("-O0",))
@@ -297,6 +298,7 @@ def test_single_precision_has_the_same_interface(tmp_path):
     assert single != double
 
 
+@pytest.mark.slow
 def test_files_are_the_same_each_time_and_compile_without_a_warning(tmp_path):
     paths = [od.fmu(smooth(), tmp_path / place / "move.fmu", flags=("-O0",)) for place in "ab"]
     assert paths[0].read_bytes() == paths[1].read_bytes()

@@ -51,10 +51,9 @@ def test_single_precision_keeps_its_digits_on_a_piece_of_high_degree(tmp_path):
     assert_equal(Compiled(code, "single").sample(times), expected, 3e-6)
 
 
+@pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize(
-    "precision, share", [pytest.param("double", 1e-12), pytest.param("single", 1e-5, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("precision, share", [("double", 1e-12), ("single", 1e-5)])
 def test_torques_of_the_robot(precision, share, tmp_path):
     motion = smooth(robot=planar_arm(3))
     code = od.codegen_player(motion, tmp_path / "move", torques=True, derivatives=0, precision=precision)
@@ -106,6 +105,7 @@ def test_a_solution_on_the_polynomials_of_its_method(method, tmp_path):
     assert_equal({n: found[n] for n in "awu"}, samples, 1e-11)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_derivatives_of_a_solution_are_slopes(tmp_path):
     player = Compiled(od.codegen_player(pendulum_solution(), tmp_path / "move", names={"a": "angle"}, derivatives=2))
@@ -168,8 +168,8 @@ def test_instances_are_independent_and_broken_memory_does_no_harm(tmp_path):
         assert player.step(1.1, other)[1]["q"] == pytest.approx(motion.sample([1.1]).q[0], abs=1e-12)
 
 
+@pytest.mark.slow
 @needs_compiler
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_self_test_and_example_compile_without_a_warning(precision, tmp_path):
     code = od.codegen_player(smooth(), tmp_path / "move", precision=precision)
@@ -189,6 +189,7 @@ def test_a_self_test_that_is_wrong_fails(tmp_path):
         code.test()
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.skipif(shutil.which("nm") is None or shutil.which("size") is None, reason="needs nm and size")
 def test_no_heap_and_no_static_data_that_is_written(tmp_path):
