@@ -4,6 +4,7 @@ import subprocess
 import zipfile
 
 import casadi as ca
+import hostile
 import numpy as np
 import pytest
 from players import COMPILER, needs_compiler, smooth
@@ -427,3 +428,22 @@ def test_anything_that_is_set_and_any_saved_bytes_under_sanitizers(law, tmp_path
     done = subprocess.run([str(sources / "driver")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 0
+
+
+@pytest.mark.slow
+def test_names_of_joints_may_be_anything(tmp_path):
+    plain = smooth()
+    joints = ("*/ int x; /*", "it's <b> & \\ \"", "a b")
+    motion = od.Trajectory(plain.t, plain.pieces, joints=joints, units=["rad", "m", "]]>&<"])
+    path = od.fmu(motion, tmp_path / "move.fmu", derivatives=1, flags=("-O0",))
+    assert problems_of(path) == []
+    rows = fmpy.simulate_fmu(str(path), start_time=0.7, stop_time=0.8, step_size=0.05)
+    assert "q.'a b'" in rows.dtype.names
+    for seed in range(8):
+        names = hostile.names(np.random.default_rng(seed), 3)
+        other = od.Trajectory(plain.t, plain.pieces, joints=names, units=hostile.names(np.random.default_rng(seed), 3))
+        assert problems_of(od.fmu(other, tmp_path / "hostile.fmu", derivatives=0, flags=("-O0",))) == []
+    other = od.Trajectory(plain.t, plain.pieces, joints=("a", "ä\x1b", "c"), units=["rad"] * 3)
+    path = od.fmu(other, tmp_path / "other.fmu", derivatives=0, flags=("-O0",))
+    assert problems_of(path) == []
+    assert "q[2]" in [v.name for v in fmpy.read_model_description(str(path)).modelVariables]

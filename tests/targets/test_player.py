@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 
+import hostile
 import numpy as np
 import pytest
 from players import STRICT, Compiled, along_path, elastic_plan, needs_compiler, pendulum_solution, smooth
@@ -294,3 +295,14 @@ def test_a_million_times_of_all_kinds_under_sanitizers(precision, tmp_path):
     done = subprocess.run([str(code.folder / "fuzz")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 100
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_names_of_joints_may_be_anything(tmp_path):
+    plain = smooth()
+    joints = ("*/ int x; /*", "ü \\", 'a"b\n#error no')
+    for names in (joints, *(hostile.names(np.random.default_rng(seed), 3) for seed in range(8))):
+        motion = od.Trajectory(plain.t, plain.pieces, joints=names, units=names)
+        code = od.codegen_player(motion, tmp_path / "move", derivatives=1)
+        assert "passed" in code.test(flags=STRICT)
