@@ -223,7 +223,7 @@ def _groups(listing: _Listing, values: _Values) -> _Groups:
     order = np.lexsort((op, level))
     changed, level, op = changed[order], level[order], op[order]
     cuts = np.flatnonzero((np.diff(level) != 0) | (np.diff(op) != 0)) + 1
-    return _Groups(changed, [0, *cuts.tolist(), len(changed)])
+    return _Groups(changed, [0, *cuts.tolist(), len(changed)] if len(changed) else [0])
 
 
 # -- making -------------------------------------------------------------------------------------------------------
