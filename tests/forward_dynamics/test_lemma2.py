@@ -15,8 +15,8 @@ NAMES = ["serial", "floating", "spherical"]
 TOP = 3
 
 
-def functions(name, quantity, method, **options):
-    return [od.function(robot(name), quantity, order=k, method=method, **options) for k in range(TOP + 1)]
+def functions(of, quantity, method, **options):
+    return [od.function(robot(of), quantity, order=k, method=method, **options) for k in range(TOP + 1)]
 
 
 def divisors(f):
