@@ -53,14 +53,18 @@ def function(
     cache: folder for Functions that took 0.1 s and more to build, which are loaded from there when they are asked for
     again; default $OC_DYN_FUNCTION_CACHE, or "functions" in the folder of od.compile. False for none, as "off" in the
     variable. What this Robot object has made already, it gives again whatever `cache` is.
+    Of a robot with loops, q, v, tau, ... are those of its independent coordinates; there are more options: q_guess=True
+    (port q_guess, all coordinates of a closed configuration, from which loops are followed to q, instead of
+    robot.home), and of inverse and forward dynamics actuated=(joint, ...), joints of the tree that have motors, whose
+    torques tau then is: of more motors than needed those of least sum of squares, weighted=True with port weights.
     Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
     record = get(quantity)
     _read(record, robot)
     order = _checked_order(quantity, record, order)
-    settings = _settings(record, options)
     if record.of == "robot" and isinstance(robot, LoopRobot):
-        return _embedded(robot, record, order, method, name, derivatives, settings)
+        return _embedded(robot, record, order, method, name, derivatives, options)
+    settings = _settings(record, options)
     chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
@@ -98,6 +102,7 @@ def function(
     return cached(robot, ("analytic", *key), with_twin)
 
 
+OF_LOOPS = ("q_guess", "actuated", "weighted")  # options of every quantity of a robot with loops
 _EMBEDDED: list[Callable[..., RobotFunction]] = []
 
 
@@ -108,15 +113,17 @@ def embedded_by(f: Callable[..., RobotFunction]) -> None:
 
 def _embedded(
     robot: LoopRobot, record: Quantity, order: int, method: str | None, name: str | None, derivatives: str,
-    settings: dict[str, Any],
+    options: dict[str, Any],
 ) -> RobotFunction:  # fmt: skip
     name = checked_name(f"{record.name}_{order}" if name is None else name)
+    own = {k: tuple(x) if isinstance(x, (list, set, frozenset)) else x for k, x in options.items() if k in OF_LOOPS}
+    settings = _settings(record, {k: x for k, x in options.items() if k not in OF_LOOPS})
     told = tuple((k, settings[k] if k not in _OF_KINDS else settings[k].key) for k in sorted(settings))
     both = _ports(robot, record, order, settings)
     # complete: as of trees
-    key = ("function", record.name, order, method, name, derivatives, told)
+    key = ("function", record.name, order, method, name, derivatives, told, tuple(sorted(own.items())))
     return cached(
-        robot, key, lambda: _EMBEDDED[-1](robot, record, order, method, name, derivatives, settings, both)
+        robot, key, lambda: _EMBEDDED[-1](robot, record, order, method, name, derivatives, (settings, own), both)
     )
 
 
@@ -136,7 +143,8 @@ def _stored(
     columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
     regular = None if _symbolic(record, settings) else _regular(record, robot, settings)
     rotations = quaternions(robot) if any(p.name == "q" for p in inputs) else ()
-    return RobotFunction(base, names, columns, regular=regular, rotations=rotations)
+    facts = {p.name: (p.unit, p.rows) for p in (*inputs, *outputs)}
+    return RobotFunction(base, names, columns, regular=regular, rotations=rotations, facts=facts)
 
 
 def _is_ours(f: Callable[..., Any]) -> bool:

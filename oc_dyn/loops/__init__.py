@@ -79,4 +79,4 @@ quantity(
     example=example,
 )
 
-from . import by_ad, constrained, functions, implicit, partials, solving  # noqa: E402  registers the methods, and the ways
+from . import by_ad, constrained, constrained_partials, functions, implicit, partials, solving  # noqa: E402  registers the methods, and the ways

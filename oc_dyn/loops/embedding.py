@@ -61,7 +61,7 @@ class Embedded:
         of the motion."""
         order = self.order if order is None else order
         record = get(quantity)
-        options = {k: x for k, x in self.options.items() if k in record.options and k != "actuated"}
+        options = {k: x for k, x in self.options.items() if k in record.options}
         options |= {k: more.pop(k) for k in list(more) if k in record.options}
         f = self._function(self.robot.tree, quantity, order=order, method=method, **options)
         given = {"q": self.q, **self.others, **{derivative_name("v", k): x for k, x in enumerate(self.v)}, **more}
@@ -149,8 +149,16 @@ def _slotine_li(e: Embedded, method: str | None) -> dict[str, Any]:
     return _named("Ys", product(turned(e.G), Y, r))
 
 
+def _inverse(e: Embedded, method: str | None) -> dict[str, Any]:
+    found = _forces("inverse_dynamics", "tau")(e, method)
+    motors = e.options.get("motors")
+    if motors is None:
+        return found
+    return _named("tau", motors.torques(e.G[: e.order + 1], e.jet(found, "tau"), e.ports.get("weights")))
+
+
 WAYS: dict[str, Any] = {
-    "inverse_dynamics": _forces("inverse_dynamics", "tau"),
+    "inverse_dynamics": _inverse,
     "gravity": _forces("gravity", "g"),
     "joint_torque_regressor": _forces("joint_torque_regressor", "Y"),
     "slotine_li_regressor": _slotine_li,

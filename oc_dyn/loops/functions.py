@@ -6,7 +6,7 @@ from typing import Any
 
 import casadi as ca
 
-from ..errors import OrderError, ShapeError, UnknownName
+from ..errors import ShapeError, UnknownName
 from ..function import embedded_by, function
 from ..model.assembly import CLOSED, closing_rows
 from ..model.cache import cached
@@ -17,17 +17,18 @@ from ..model.robot_function import RobotFunction
 from ..registry import Port, Quantity, methods
 from .closing import closing
 from .embedding import METHODS, SOLVED, at_tree, way_of
+from .motors import Motors
 
 _REFUSED = ("representation", "scene")
 
 
 def of_loops(
     robot: LoopRobot, record: Quantity, order: int, method: str | None, name: str, derivatives: str,
-    settings: dict[str, Any], ports: tuple[list[Port], list[Port]],
+    options: tuple[dict[str, Any], dict[str, Any]], ports: tuple[list[Port], list[Port]],
 ) -> RobotFunction:  # fmt: skip
-    """RobotFunction of a quantity of a tree in the robot's own coordinates; see od.function."""
-    if record.name == "loop_closure":
-        raise OrderError("loop_closure: it is of the robot itself")
+    """RobotFunction of a quantity of a tree in the robot's own coordinates; see od.function. options: those of the
+    quantity, those of robots with loops."""
+    settings, own = options
     way_of(record.name)
     method = _checked_method(record, method)
     for key in _REFUSED:
@@ -35,18 +36,31 @@ def of_loops(
             raise ShapeError(f"{record.name}: {key} is not there for robots with loops; leave it out")
     if derivatives not in ("ad", "analytic"):
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
-    inputs, outputs = ports
-    inner = at_tree(robot, record.name, order, method, inputs, outputs, settings, function)
-    symbols = {p.name: ca.MX.sym(p.name, *p.shape) for p in inputs}
-    q, _ = closing(robot)(symbols["q"], robot.home)
+    motors = Motors.of(robot, record.name, own)
+    inputs, outputs = motors.ports(ports) if motors else ports
+    inner = at_tree(robot, record.name, order, method, inputs, outputs, {**settings, "motors": motors}, function)
+    guess = [_guess_port(robot)] if _flag(record.name, own, "q_guess") else []
+    symbols = {p.name: ca.MX.sym(p.name, *p.shape) for p in [*inputs, *guess]}
+    q, _ = closing(robot)(symbols["q"], symbols.get("q_guess", robot.home))
     found = inner.call([q, *(symbols[p.name] for p in inputs if p.name != "q")])
-    names = [p.name for p in inputs], [p.name for p in outputs]
-    base = ca.Function(name, list(symbols.values()), found, *names)
+    base = ca.Function(name, list(symbols.values()), found, list(symbols), [p.name for p in outputs])
     rows = {p.name: p.rows for p in inputs if p.rows}
     bodies = tuple(b.name for b in robot.bodies)
     columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
     made = RobotFunction(base, rows, columns, rotations=quaternions(robot))
-    return made.closing_by(closing_check(robot))
+    return made if guess else made.closing_by(closing_check(robot))
+
+
+def _flag(what: str, own: dict[str, Any], key: str) -> bool:
+    value = own.get(key, False)
+    if not isinstance(value, bool):
+        raise ShapeError(f"{what}: {key} is {value!r}, expected True or False")
+    return value
+
+
+def _guess_port(robot: LoopRobot) -> Port:
+    meaning = "all coordinates of a closed configuration, from which loops are followed to q"
+    return Port("q_guess", (robot.tree.nq, 1), "rad, m, 1", meaning, robot.tree.coordinate_names)
 
 
 def _checked_method(record: Quantity, method: str | None) -> str | None:

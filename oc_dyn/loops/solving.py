@@ -70,9 +70,15 @@ def _forward(e: Embedded, method: str | None) -> dict[str, Any]:
     if e.options.get("friction"):
         if e.order:
             raise OrderError(f"forward_dynamics: friction=True goes up to order 0, got order {e.order}")
+        if e.options.get("motors"):
+            raise OrderError("forward_dynamics: friction=True with actuated is not there; subtract it from tau")
         T[0] = T[0] - e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]])[0]
-    solver, none = _Solver(e, ()), ca.SX(e.robot.nv, 1)
-    found = [solver.next(tau, none)[0] for tau in jets.from_derivatives(T)]
+    solver, none, motors = _Solver(e, ()), ca.SX(e.robot.nv, 1), e.options.get("motors")
+    found = []
+    T = jets.from_derivatives(T)
+    for k, tau in enumerate(T):
+        solver.grown.complete(k + 1)
+        found.append(solver.next(motors.forces(solver.grown.G, T, k) if motors else tau, none)[0])
     return {derivative_name("v", k + 1): x for k, x in enumerate(jets.to_derivatives(found))}
 
 

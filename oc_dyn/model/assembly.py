@@ -244,9 +244,11 @@ def random_closed(robot: Any, rng: np.random.Generator) -> Array:
         q = tree.random_configuration(rng)
         share = 1.0 if k % 2 == 0 else rng.uniform(0.0, 1.0)  # where few are closed, nearer to home
         q = np.asarray(tree.integrate(robot.home, share * np.asarray(tree.difference(robot.home, q))))
-        q[dependent] = robot.home[dependent]
-        try:
-            q = closed(robot, q)
+        way = np.asarray(tree.difference(robot.home, q))
+        path = np.stack([np.asarray(tree.integrate(robot.home, s * way)) for s in np.linspace(0, 1, 11)], 1)
+        path[dependent, 0] = robot.home[dependent]
+        try:  # on the way to it, too, so that it is reached as it is assembled
+            q = closed(robot, path)[:, -1]
         except ModelError:
             continue
         if np.all(q >= lower - 1e-9) and np.all(q <= upper + 1e-9) and modes(robot, q) == modes(robot, robot.home):

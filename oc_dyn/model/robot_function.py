@@ -42,6 +42,7 @@ class RobotFunction(ca.Function):
         regular: Callable[[Array], None] | None = None,
         rotations: tuple[tuple[str, int], ...] = (),
         normalize: bool = False,
+        facts: dict[str, tuple[str, tuple[str, ...]]] | None = None,
     ) -> None:
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
@@ -50,6 +51,7 @@ class RobotFunction(ca.Function):
         self.library: str | None = None  # path of the machine code, where it is compiled
         self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
         self.rotations, self.normalize = rotations, normalize  # quaternions of a q: ((joint, first row), ...)
+        self.facts = facts or {}  # {port: (unit, what its rows are called)}, for headers of C
         self.closes: Any = None  # (Function that looks whether loops close at a q, names of groups of loops)
         self._read_ports()
 
@@ -62,8 +64,8 @@ class RobotFunction(ca.Function):
 
     def with_base(self, base: ca.Function, twin: ca.Function | None = None) -> RobotFunction:
         """`base`, a Function of the same ports, checked and named like this one."""
-        made = RobotFunction(base, self._names, self._columns, twin, self.regular, self.rotations, self.normalize)
-        return made.closing_by(self.closes)
+        kept = self._names, self._columns, twin, self.regular, self.rotations, self.normalize, self.facts
+        return RobotFunction(base, *kept).closing_by(self.closes)
 
     def closing_by(self, check: Any) -> RobotFunction:
         """This Function, which refuses a q that is numbers and at which loops do not close, or close in another mode.
@@ -75,8 +77,8 @@ class RobotFunction(ca.Function):
 
     def normalizing(self) -> RobotFunction:
         """The same Function, which takes quaternions of any length but zero for those of unit length."""
-        made = RobotFunction(self, self._names, self._columns, self.twin, self.regular, self.rotations, True)
-        return made.closing_by(self.closes)
+        kept = self._names, self._columns, self.twin, self.regular, self.rotations
+        return RobotFunction(self, *kept, True, self.facts).closing_by(self.closes)
 
     def __call__(self, *args: Any, **ports: Any) -> Any:
         """As casadi.Function is called, its arguments checked; see the class."""
@@ -242,7 +244,7 @@ class RobotFunction(ca.Function):
 
     def __getstate__(self) -> dict[str, Any]:
         kept: dict[str, Any] = {"names": self._names, "columns": self._columns, "library": self.library}
-        kept |= {"rotations": (self.rotations, self.normalize), "closes": self.closes}
+        kept |= {"rotations": (self.rotations, self.normalize), "closes": self.closes, "facts": self.facts}
         return {"base": super().__getstate__(), **kept}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -252,6 +254,7 @@ class RobotFunction(ca.Function):
         super().__setstate__(state["base"])
         self._names, self._columns, self.twin, self.regular = state["names"], state["columns"], None, None
         self.rotations, self.normalize = state["rotations"]
+        self.facts = state.get("facts", {})  # of earlier versions there are none
         self.closes = state.get("closes")
         self._read_ports()
 

@@ -38,7 +38,13 @@ def floating_four_bar():
     return b.build(floating_base=True, start={"a": -1.0, "b": 0.5, "c": -1.2})
 
 
-NAMES = ("four_bar", "slider_crank", "gough_stewart", "geared", "floating_four_bar")
+def floating_leg():
+    """The leg with a linkage at its knee, its trunk floating."""
+    return od.robots.knee_linkage_leg(floating_base=True)
+
+
+FIXED = ("four_bar", "six_bar", "slider_crank", "planar_3rrr", "differential_ankle", "knee_linkage_leg", "geared")
+NAMES = (*FIXED, "gough_stewart", "floating_four_bar", "floating_leg")
 SMALL = ("four_bar", "geared")
 
 

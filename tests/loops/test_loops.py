@@ -276,24 +276,48 @@ def test_what_is_not_there_for_loops_is_refused_with_what_is():
         od.Scene.of(robot).attach("x", "tip", od.shapes.Sphere(0.1))
 
 
-CONTACTS = {
-    "panda": {"panda_link8": "point"},
-    "quadruped": {"LF_foot": "point", "RH_foot": "point"},
-    "humanoid": {"left_leg6": "surface"},
-}
+LEGS = tuple(f"leg{k}" for k in range(1, 7))
 
 
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("name", list(CONTACTS))
-@pytest.mark.parametrize("method", ["proximal", "kkt", "ad"])
-def test_contacts_by_all_methods(name, method):
-    robot = getattr(od.robots, name)()
-    rng = np.random.default_rng(2)
-    order = 1 if name == "panda" else 0
-    given = [robot.random_configuration(3), *rng.normal(size=(2 + order, robot.nv))]
-    f, g = (
-        od.function(robot, "constrained_dynamics", order=order, method=m, contacts=CONTACTS[name])
-        for m in ("delassus", method)
+@pytest.mark.parametrize("order", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_motors_of_a_platform_carry_it(order):
+    robot = linkage("gough_stewart")
+    q, V = state(robot, order + 1)
+    tau = od.function(robot, "inverse_dynamics", order=order, actuated=LEGS)(q, *V)
+    tau = tau if order else (tau,)
+    found = od.function(robot, "forward_dynamics", order=order, actuated=LEGS)(q, V[0], *tau)
+    found = found if order else (found,)
+    assert max(largest(np.array(x).ravel(), y) for x, y in zip(found, V[1:], strict=True)) < 1e-8
+    x, v, G = all_of(robot, q, V[:1])
+    whole = od.function(robot, "inverse_dynamics")(q, *V[:2])
+    assert largest(G[0][robot.rows("v", LEGS)].T @ np.array(tau[0]), whole) < 1e-10
+
+
+def test_redundant_motors_share_the_torque_by_their_weights():
+    robot = linkage("four_bar")
+    q, V = state(robot, 1)
+    f = od.function(robot, "inverse_dynamics", actuated=("crank", "rocker"), weighted=True)
+    tau = np.array(f(q, *V, [1.0, 4.0])).ravel()
+    G = all_of(robot, q, V[:1])[2][0][robot.rows("v", ("crank", "rocker"))].ravel()
+    whole = float(od.function(robot, "inverse_dynamics")(q, *V))
+    W = np.array([1.0, 0.25])
+    assert largest(tau, W * G * whole / (G @ (W * G))) < 1e-12
+
+
+def test_motors_that_do_not_move_it_are_refused():
+    robot = linkage("gough_stewart")
+    with pytest.raises(ModelError, match="5 of its 6 independent velocities"):
+        od.function(robot, "inverse_dynamics", actuated=LEGS[:5])
+    with pytest.raises(ShapeError, match="actuated is an option of"):
+        od.function(robot, "mass_matrix", actuated=LEGS)
+
+
+def test_quantities_follow_a_guess_into_another_mode():
+    robot = linkage("four_bar")
+    other = robot.close([robot.home[0], -robot.home[1] - 2 * robot.home[0] + 0.5, 2.5])
+    g = od.function(robot, "gravity", q_guess=True)(other[:1] + 0.2, other)
+    x = robot.close([other[0] + 0.2, *other[1:]])
+    up, down = (
+        float(od.function(robot.tree, "potential_energy")(robot.close([x[0] + e, *x[1:]]))) for e in (1e-6, -1e-6)
     )
-    tolerance = 1e-5 if method == "proximal" else 1e-8
-    assert max(largest(x, y) for x, y in zip(f(*given), g(*given), strict=True)) < tolerance
+    assert abs(float(g) - (up - down) / 2e-6) < 1e-6
