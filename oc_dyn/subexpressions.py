@@ -32,8 +32,8 @@ _NONE = (1 << 24) - 1  # no operand, in a key
 
 
 def merged(expressions: Any) -> Any:
-    """casadi.cse: an expression (SX or MX), or a list of them, with equal subexpressions computed once."""
-    if isinstance(expressions, (ca.SX, ca.MX)):
+    """casadi.cse: an expression (SX, MX or DM), or a list of them, with equal subexpressions computed once."""
+    if not isinstance(expressions, (list, tuple)):
         return merged([expressions])[0]
     given = list(expressions)
     return _merged(given) if all(isinstance(x, ca.SX) for x in given) else ca.cse(given)
@@ -54,7 +54,7 @@ def _merged(given: list[ca.SX]) -> list[ca.SX]:
         values = _numbered(listing)
         groups = _groups(listing, values)
         if _WIDE * len(groups.cuts) > len(listing.op):
-            return ca.cse(found)
+            return ca.cse(given)
         entries = _made(tape, symbols, listing, values, groups)
         ends = np.cumsum([0, *(x.nnz() for x in found)]).tolist()
         found = [ca.SX(x.sparsity(), entries.nz[a:b]) for x, (a, b) in zip(found, pairwise(ends), strict=True)]

@@ -130,6 +130,8 @@ def test_what_calls_functions_and_matrix_expressions_are_left_to_casadi(monkeypa
     f = _function(x, merged([inner(x) + ca.cos(x) * ca.cos(x)]))
     assert np.allclose(np.array(f(np.full(300, 0.3))), np.sin(0.3) + np.cos(0.3) ** 2)
     assert isinstance(merged(ca.sin(z)), ca.MX)
+    assert ca.is_equal(ca.DM(merged(ca.DM([1, 2]))), ca.DM([1, 2]))
+    assert np.array_equal([np.array(ca.DM(y)).item() for y in merged((ca.SX(2), ca.DM(3)))], [2, 3])
 
 
 def test_long_chains_are_left_to_casadi(monkeypatch):
