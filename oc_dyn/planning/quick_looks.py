@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..scene.link_poses import link_poses
+from ..scene.scene import Item
 from ..scene.shapes import ROUND, Box, HalfSpace, Sphere, half_length
 from ..types import Array
 from .clearance import KEPT
@@ -20,8 +22,16 @@ from .obstacles import Obstacles, reduced
 _SPACING = 0.04  # [m] between balls
 
 
+def placed_at(item: Item, t: Array) -> Array:
+    """(K, 4, 4) poses of a shape in the world at times (K,), (1, 4, 4) of one that stands still."""
+    if not isinstance(item.pose, ca.Function):
+        return np.asarray(item.matrix)[None]
+    found = np.array(item.pose.map(len(t))(t[None, :]), float)
+    return found.reshape(4, len(t), 4).swapaxes(0, 1)
+
+
 class QuickLooks:
-    """Looks at configurations of a robot among Obstacles. Obstacles stand still."""
+    """Looks at configurations of a robot among Obstacles."""
 
     def __init__(self, around: Obstacles) -> None:
         self.around, self.items = around, around.scene.items
@@ -43,15 +53,16 @@ class QuickLooks:
             self._rest = Obstacles(around.robot, reduced(around.scene, left), around.clearance)
         self._z = [np.linspace(-1, 1, self._balls(x.shape)) * half_length(x.shape) for x in self.items]
 
-    def free(self, q: Array) -> Any:
-        """(K,) whether configurations (K, nq) keep what is wanted."""
+    def free(self, q: Array, t: Array | float = 0.0) -> Any:
+        """(K,) whether configurations (K, nq) keep what is wanted, at times (K,) or one."""
         q = np.atleast_2d(q)
-        R, c = self._of_items(q)
+        t = np.broadcast_to(np.asarray(t, float), len(q))
+        R, c = self._of_items(q, t)
         out = np.ones(len(q), bool)
         for kind, pairs in self._groups.items():
             out &= self._kept(kind, pairs, R, c)
         if self._rest is not None and out.any():
-            out[out] = self._rest.free(q[out], within=KEPT)
+            out[out] = self._rest.free(q[out], t[out], within=KEPT)
         return out
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -60,10 +71,10 @@ class QuickLooks:
     def _balls(shape: Any) -> int:
         return 1 + 2 * int(np.ceil(half_length(shape) / _SPACING))
 
-    def _of_items(self, q: Array) -> tuple[list[Array], list[Array]]:
+    def _of_items(self, q: Array, t: Array) -> tuple[list[Array], list[Array]]:
         """Rotations (K, 3, 3) and positions (K, 3) of the shapes, (1, ...) of those in the world."""
         on = link_poses(self.around.robot, self._links, q.T)
-        C = [x.matrix[None] if x.link is None else on[x.link] @ x.matrix for x in self.items]
+        C = [placed_at(x, t) if x.link is None else on[x.link] @ x.matrix for x in self.items]
         return [x[:, :3, :3] for x in C], [x[:, :3, 3] for x in C]
 
     def _kept(self, kind: type, pairs: list[tuple[int, int, float]], R: list[Array], c: list[Array]) -> Any:

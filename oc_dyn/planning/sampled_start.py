@@ -17,13 +17,22 @@ from ..types import Array
 from .obstacles import Obstacles
 from .quick_looks import QuickLooks
 
-Looks = Obstacles | QuickLooks
-
 _STEP = 0.05  # [rad or m] between configurations of a line that are looked at
 _CHECKS = 4000  # lines that are looked at, at most
 _SHORTER = 150  # tries to cut a way short
 _POINTS = 60  # configurations that detours may lead through
 _BOTH = 8  # that are looked at in pairs
+
+
+class _Nothing:
+    """As QuickLooks where nothing is in the way."""
+
+    def free(self, q: Array) -> Any:
+        """(K,) true."""
+        return np.ones(len(np.atleast_2d(q)), bool)
+
+
+Looks = Obstacles | QuickLooks | _Nothing
 
 
 def ways(
@@ -190,6 +199,20 @@ def detours(around: Looks, start: Array, goal: Array, box: tuple[Array, Array], 
             if free_line(around, p, r):
                 found.append(np.array([start, p, r, goal]))
     return sorted(found, key=_length)[:most]
+
+
+def ways_about(
+    obstacles: Obstacles | None, start: Array, goal: Array, limits: tuple[Array, Array], most: int,
+) -> Iterator[Array]:  # fmt: skip
+    """Ways (k, n) through one configuration each of a fixed set, `most` at most; obstacles: those that stand still.
+    They lead all about, as what moves may be in the way of those that are near each other."""
+    around = _Nothing() if obstacles is None else QuickLooks(obstacles)
+    low, high = _box(start, goal, *limits)
+    size = np.abs(goal - start).max()
+    low, high = (np.maximum(low, np.minimum(start, goal) - size), np.minimum(high, np.maximum(start, goal) + size))
+    for p in low + (high - low) * np.random.default_rng(0).random((most, len(start))):
+        if free_line(around, start, p) and around.free(p)[0] and free_line(around, p, goal):
+            yield np.array([start, p, goal])
 
 
 def _length(way: Array) -> float:
