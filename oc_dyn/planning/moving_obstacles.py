@@ -20,7 +20,7 @@ from .quick_looks import QuickLooks
 
 _PLACES = 48  # of a way
 _LONGEST = 32  # shortest times that a motion along a way may last
-_SPARE = (0.03, 0.0)  # [m] that is kept besides, the most that leaves a way through
+_SPARE = 0.03  # [m] that is kept besides where that leaves a way through
 
 
 def still_part(around: Obstacles) -> Obstacles | None:
@@ -68,25 +68,28 @@ def passage(
     """
     s, dt = np.linspace(0, 1, _PLACES), shortest / (_PLACES - 1)
     q = way(s)
-    for spare in _SPARE:
+    best = None
+    for spare in (0.0, _SPARE):
         moving = Obstacles(around.robot, reduced(around.scene, around.timed), around.clearance + spare)
         found = _soonest(QuickLooks(moving), q, dt, back)
-        if found is not None:
-            return np.arange(len(found)) * dt, s[found]
-    return None
+        if found is None:
+            break
+        best = np.arange(len(found)) * dt, s[found]
+    return best
 
 
 def _soonest(looks: QuickLooks, q: Array, dt: float, back: bool) -> list[int] | None:
     """Places, one a step of time, of the soonest way from the first of q (K, nq) to the last through free cells, by one
     place a step at most."""
     count, rows = len(q), [np.arange(len(q)) == 0]
+    on, q = {k: np.tile(x, (count, 1, 1)) for k, x in looks.links(q).items()}, np.tile(q, (count, 1))
     while not rows[-1][-1]:
         check_deadline("planning among obstacles that move")
         k = len(rows)
         if k > _LONGEST * count or not rows[-1].any():
             return None
         t = np.repeat((k + np.arange(count)) * dt, count)
-        for free in looks.free(np.tile(q, (count, 1)), t).reshape(count, count):
+        for free in looks.free(q, t, on).reshape(count, count):
             near = rows[-1].copy()
             near[1:] |= rows[-1][:-1]
             near[:-1] |= rows[-1][1:] & back

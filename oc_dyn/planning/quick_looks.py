@@ -26,8 +26,9 @@ def placed_at(item: Item, t: Array) -> Array:
     """(K, 4, 4) poses of a shape in the world at times (K,), (1, 4, 4) of one that stands still."""
     if not isinstance(item.pose, ca.Function):
         return np.asarray(item.matrix)[None]
-    found = np.array(item.pose.map(len(t))(t[None, :]), float)
-    return found.reshape(4, len(t), 4).swapaxes(0, 1)
+    times, which = np.unique(t, return_inverse=True)
+    found = np.array(item.pose.map(len(times))(times[None, :]), float)
+    return found.reshape(4, len(times), 4).swapaxes(0, 1)[which]
 
 
 class QuickLooks:
@@ -53,11 +54,15 @@ class QuickLooks:
             self._rest = Obstacles(around.robot, reduced(around.scene, left), around.clearance)
         self._z = [np.linspace(-1, 1, self._balls(x.shape)) * half_length(x.shape) for x in self.items]
 
-    def free(self, q: Array, t: Array | float = 0.0) -> Any:
-        """(K,) whether configurations (K, nq) keep what is wanted, at times (K,) or one."""
+    def links(self, q: Array) -> dict[str, Array]:
+        """{link: poses (K, 4, 4)} of the links that carry shapes, at configurations (K, nq)."""
+        return link_poses(self.around.robot, self._links, q.T)
+
+    def free(self, q: Array, t: Array | float = 0.0, on: dict[str, Array] | None = None) -> Any:
+        """(K,) whether configurations (K, nq) keep what is wanted, at times (K,) or one; on: what `links` gives of q."""
         q = np.atleast_2d(q)
         t = np.broadcast_to(np.asarray(t, float), len(q))
-        R, c = self._of_items(q, t)
+        R, c = self._of_items(self.links(q) if on is None else on, t)
         out = np.ones(len(q), bool)
         for kind, pairs in self._groups.items():
             out &= self._kept(kind, pairs, R, c)
@@ -71,9 +76,8 @@ class QuickLooks:
     def _balls(shape: Any) -> int:
         return 1 + 2 * int(np.ceil(half_length(shape) / _SPACING))
 
-    def _of_items(self, q: Array, t: Array) -> tuple[list[Array], list[Array]]:
+    def _of_items(self, on: dict[str, Array], t: Array) -> tuple[list[Array], list[Array]]:
         """Rotations (K, 3, 3) and positions (K, 3) of the shapes, (1, ...) of those in the world."""
-        on = link_poses(self.around.robot, self._links, q.T)
         C = [placed_at(x, t) if x.link is None else on[x.link] @ x.matrix for x in self.items]
         return [x[:, :3, :3] for x in C], [x[:, :3, 3] for x in C]
 
