@@ -59,7 +59,7 @@ class QuickLooks:
         return link_poses(self.around.robot, self._links, q.T)
 
     def free(self, q: Array, t: Array | float = 0.0, on: dict[str, Array] | None = None) -> Any:
-        """(K,) whether configurations (K, nq) keep what is wanted, at times (K,) or one; on: what `links` gives of q."""
+        """(K,) whether configurations (K, nq) keep what is wanted, at times (K,) or one; on: as `links` gives."""
         q = np.atleast_2d(q)
         t = np.broadcast_to(np.asarray(t, float), len(q))
         R, c = self._of_items(self.links(q) if on is None else on, t)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from obstacles import TIP, at, ball, line, point_robot
+from obstacles import TIP, at, ball, point_robot
 
 import oc_dyn as od
 from oc_dyn import shapes
