@@ -276,9 +276,9 @@ MODULES = {"design", "elastic", "executors", "identification", "interop", "regis
 PUBLIC = MODULES | set(
     "CheckWarning ContactMotion FileError Inertia LimitError Limits ModelError ModelWarning OrderError Problem Robot "
     "RobotBuilder RobotFunction Scene ShapeError SolveError Trajectory UnknownName __version__ animate as_tensor "
-    "base_parameters batch check_derivatives codegen compile contact_points contact_wrenches deadline describe "
-    "export_sweep function inverse_kinematics load_solution load_urdf methods motion_report mpc numpy_call "
-    "plan_along_path plan_point_to_point ports pose_path quantities rollout script sensitivity simulate sweep table "
+    "base_parameters batch check_derivatives codegen codegen_player compile contact_points contact_wrenches deadline "
+    "describe export_sweep fmu function inverse_kinematics load_solution load_urdf methods motion_report mpc "
+    "numpy_call plan_along_path plan_point_to_point ports pose_path quantities rollout script sensitivity simulate sweep table "
     "tighten".split()
 )
 

@@ -82,14 +82,14 @@ def _soonest(looks: QuickLooks, q: Array, dt: float, back: bool) -> list[int] | 
     """Places, one a step of time, of the soonest way from the first of q (K, nq) to the last through free cells, by one
     place a step at most."""
     count, rows = len(q), [np.arange(len(q)) == 0]
-    on, q = {k: np.tile(x, (count, 1, 1)) for k, x in looks.links(q).items()}, np.tile(q, (count, 1))
+    q = np.tile(q, (count, 1))
     while not rows[-1][-1]:
         check_deadline("planning among obstacles that move")
         k = len(rows)
         if k > _LONGEST * count or not rows[-1].any():
             return None
         t = np.repeat((k + np.arange(count)) * dt, count)
-        for free in looks.free(q, t, on).reshape(count, count):
+        for free in looks.free(q, t).reshape(count, count):
             near = rows[-1].copy()
             near[1:] |= rows[-1][:-1]
             near[:-1] |= rows[-1][1:] & back

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..errors import SolveError
-from ..interrupts import TIME_LIMIT
+from ..interrupts import TIME_LIMIT, building
 from ..model.cache import cached
 from ..optimal_control.avoid import distances
 from ..optimal_control.polynomials import later
@@ -196,9 +196,7 @@ class PathProblem:
             tries = [{"mu_strategy": x, **(options or {})} for x in ("adaptive", "monotone")]
             tries = tries[:1] if {"mu_strategy", "max_iter"} & set(options or {}) else tries
         for given in tries:
-            found = self.ocp.solve(
-                method="euler", solver=solver, parameters=p, solver_options=given, raises=False, check="off"
-            )
+            found = self._run(grid, guess, {"solver": solver, "parameters": p, "solver_options": given})
             self.iterations += found.iterations
             if found.success or found.status == TIME_LIMIT:
                 break
@@ -214,6 +212,21 @@ class PathProblem:
             last = _motion(self.task, t, pieces, found.status) if np.all(h > 0) else None
             raise SolveError(message + advice, found.status, trajectory=last)
         return _motion(self.task, t, pieces, "solved")
+
+    def _run(self, grid, guess, how):
+        """Solution from a guess."""
+        try:
+            with building():
+                return self.ocp.solve(method="euler", raises=False, check="off", **how)
+        except SolveError as error:
+            if error.status != TIME_LIMIT:
+                raise
+        # there is no program yet, and so no iterate
+        t = np.append(0.0, np.cumsum(guess["h"][:, 0]))
+        x = [guess[f"d{j}s"][:-1, 0] for j in range(1, len(self.x) + 1)]
+        pieces = np.column_stack([grid[1][:-1], *x, guess["top"][:, 0]])
+        last = _motion(self.task, t, pieces, TIME_LIMIT)
+        raise SolveError("plan_along_path: stopped by the limit of time while building", TIME_LIMIT, trajectory=last)
 
     def _guess(self, motion):
         guess, last = {"top": motion.law[:, -1:], "h": np.diff(motion.t)[:, None]}, motion.shares(motion.t[-1:])

@@ -19,7 +19,8 @@ from .quick_looks import QuickLooks
 
 _STEP = 0.05  # [rad or m] between configurations of a line that are looked at
 _CHECKS = 4000  # lines that are looked at, at most
-_SHORTER = 150  # tries to cut a way short
+_SHORTER = 100  # tries to cut a way short
+_TRIES, _SHORT = 4, 1.3  # ways of which the shortest is taken; by the straight line, what is short enough
 _POINTS = 60  # configurations that detours may lead through
 _BOTH = 8  # that are looked at in pairs
 
@@ -38,17 +39,28 @@ Looks = Obstacles | QuickLooks | _Nothing
 def ways(
     obstacles: Obstacles, start: Array, goal: Array, limits: tuple[Array, Array], seeds: int, time_limit: float,
 ) -> Iterator[Array]:  # fmt: skip
-    """Ways (k, n) from start to goal (n,) within limits, lower and upper (n,): one for each of so many
-    seeds by OMPL, else detours. time_limit [s]: of each."""
+    """Ways (k, n) from start to goal (n,) within limits, lower and upper (n,): so many by OMPL, each the shortest of a
+    few, else detours. time_limit [s]: of each search."""
     box, around = _box(start, goal, *limits), QuickLooks(obstacles)
     if installed():
-        for seed in range(seeds):
-            found = by_ompl(around, start, goal, box, seed, time_limit)
-            if found is not None:
-                yield shortened(around, found, seed)
+        for first in range(0, seeds * _TRIES, _TRIES):
+            yield from _batch(around, start, goal, box, range(first, first + _TRIES), time_limit)
         return
     for way in detours(around, start, goal, box, seeds):
         yield shortened(around, way, 0)
+
+
+def _batch(around: Looks, start: Array, goal: Array, box: tuple[Array, Array], seeds: range, time_limit: float) -> Any:
+    """The shortest of OMPL's ways of some seeds; no more than one is sought where that is little longer than the
+    straight line."""
+    found: list[Array] = []
+    for seed in seeds:
+        way = by_ompl(around, start, goal, box, seed, time_limit)
+        if way is not None:
+            found.append(shortened(around, way, seed))
+            if _length(found[-1]) < _SHORT * np.linalg.norm(goal - start):
+                break
+    return [min(found, key=_length)] if found else []
 
 
 def installed() -> bool:

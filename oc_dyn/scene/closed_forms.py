@@ -1,4 +1,4 @@
-"""Distances that can be written down: spheres and capsules, and any shape against a half-space."""
+"""Distances that can be written down: spheres and capsules, also beside a box, and any shape against a half-space."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import casadi as ca
 from ..errors import ShapeError
 from ..lie.quick import dot, quick
 from ..working_axes.rotations import cross
+from .beside_box import box_contact
 from .contacts import Contact, across, general_second, plane_second, tangents, velocity
-from .shapes import ROUND, HalfSpace, half_length
+from .shapes import ROUND, Box, HalfSpace, half_length
 from .support import curvature, farthest
 
 TINY = 1e-12  # [m] of a distance of centres: nearer ones have no direction of their own
@@ -20,7 +21,13 @@ PARALLEL = 1e-13  # sine of axes from which nearest points are where they cross:
 def has_closed_form(a, b):
     """Whether there is one for this pair of shapes."""
     planes = isinstance(a, HalfSpace) + isinstance(b, HalfSpace)
-    return planes == 1 or (isinstance(a, ROUND) and isinstance(b, ROUND))
+    rounds, boxes = isinstance(a, ROUND) + isinstance(b, ROUND), _solid(a) + _solid(b)
+    return planes == 1 or rounds == 2 or rounds == boxes == 1
+
+
+def _solid(shape):
+    """Whether it is a box with three edges."""
+    return isinstance(shape, Box) and min(shape.x, shape.y, shape.z) > 0
 
 
 def closed_form(a, b):
@@ -28,7 +35,7 @@ def closed_form(a, b):
 
     Spheres and capsules: the nearest points of two segments, in the order of Ericson 2005, Real-Time Collision
     Detection, 5.1.9; d below 0 is minus the depth of penetration, as two segments that meet are parted by a step across
-    both. Against a half-space: the support function of
+    both. Beside a box: `box_contact`. Against a half-space: the support function of
     the other shape. d is differentiable but where nearest points are not unique, as for parallel capsules, and twice
     but where a nearest point comes to the end of its segment. There, derivatives are those of one side.
     """
@@ -38,6 +45,8 @@ def closed_form(a, b):
         return _plane(b, a), True
     if isinstance(b.shape, HalfSpace):
         return _plane(a, b), False
+    if isinstance(a.shape, Box) or isinstance(b.shape, Box):
+        return box_contact(a, b), False
     swapped = half_length(a.shape) > 0 and half_length(b.shape) == 0  # the one of more shape is b
     return _round(*((b, a) if swapped else (a, b))), swapped
 

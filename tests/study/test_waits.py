@@ -241,6 +241,20 @@ def test_what_was_measured_before_ctrl_c_stays(tmp_path, small, monkeypatch):
     assert {name for name, _ in small[asked:]} == {"crash"}
 
 
+def test_lines_that_are_left_out_stay_in_both_tables(tmp_path, small, monkeypatch):
+    waits.run(tmp_path, progress=False)
+    before = {name: (tmp_path / name).read_text(encoding="utf-8") for name in ("runs.csv", "waits.csv")}
+    monkeypatch.setattr(apart, "code", lambda against=None: "later code")
+    assert "one" not in waits.run(tmp_path, progress=False, only="two")
+    after = {name: (tmp_path / name).read_text(encoding="utf-8") for name in before}
+    assert after["waits.csv"] == before["waits.csv"]
+    rows = {
+        name: text.splitlines()[1:] for name, text in ((k, x["runs.csv"]) for k, x in (("a", before), ("b", after)))
+    }
+    assert {x for x in rows["a"] if x.startswith("one")} == {x for x in rows["b"] if x.startswith("one")}
+    assert all("later code" in x for x in rows["b"] if x.startswith("two"))
+
+
 def test_the_command_takes_what_the_study_takes(tmp_path, small, earlier, capsys):
     words = ["study", "waits", "--quick", "--quiet", "--out", str(tmp_path / "new")]
     assert cli.main([*words, "--against", str(earlier), "--only", "two"]) == 0
