@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
-from ..planning.among import AS_GOOD, MORE, NEAR, SECONDS, SEEDS, blocked, course_of, passages, ways_past
+from ..planning.among import AS_GOOD, MORE, NEAR, SEEDS, blocked, course_of, passages, ways_past
 from ..planning.clearance import KEPT
 from ..planning.obstacles import ROUNDING, SPARE, along, asked_more, course, reduced, told_of
 from ..planning.sampled_start import ways
@@ -54,7 +54,7 @@ def _starts(task, around, motion):
             yield {"begun": _along(replace(task, way=way, around=None))}
         yield {"known": motion}
         return
-    for way in ways(around, *task.ends, task.limits.q, SEEDS, SECONDS):
+    for way in ways(around, *task.ends, task.limits.q, SEEDS):
         yield {"way": way}
     yield {"known": motion}
 

@@ -30,7 +30,6 @@ _ITERATIONS = 200  # of a search, where others may follow
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
-SECONDS = 2.0  # that a way is sought for
 AS_GOOD = 1.001  # cost over that without obstacles, from which no other way is tried
 _DETOURS = 24  # ways that are tried where what moves is in the way all the time
 
@@ -126,7 +125,7 @@ def _starts(task, settings, motion, kinematic):
     else:
         if free_line(task.around, a, b):
             yield along_way(task, settings, np.array([a, b]), kinematic)
-        for way in ways(task.around, a, b, limits, SEEDS, SECONDS):
+        for way in ways(task.around, a, b, limits, SEEDS):
             yield along_way(task, settings, way, kinematic)
     yield motion
 
@@ -136,7 +135,7 @@ def passages(task, settings, ends, limits, shortest):
     else along a few others. shortest(task, way) [s]: of a motion along a way."""
     still = still_part(task.around)
     bare, straight = replace(task, around=still), still is None or free_line(still, *ends)
-    first = [np.array(ends)] if straight else ways(still, *ends, limits, SEEDS, SECONDS)
+    first = [np.array(ends)] if straight else ways(still, *ends, limits, SEEDS)
     for several in (first, ways_about(still, *ends, limits, _DETOURS)):
         found = (along_passage(bare, settings, way, task.around, shortest(bare, way)) for way in several)
         starts = sorted((x for x in found if x is not None), key=lambda x: x[0])
@@ -150,7 +149,7 @@ def ways_past(around, motion, ends, limits):
     seen = along(around, motion)
     then = frozen(around, seen.time[np.argmax(seen.missing)])
     if then.free(np.array(ends)).all():
-        yield from ways(then, *ends, limits, 1, SECONDS)
+        yield from ways(then, *ends, limits, 1)
 
 
 def course_of(start):

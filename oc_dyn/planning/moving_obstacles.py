@@ -12,7 +12,7 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from ..interrupts import check_deadline
+from ..interrupts import expired
 from ..model.cache import cached
 from ..types import Array
 from .obstacles import Obstacles, reduced
@@ -84,9 +84,8 @@ def _soonest(looks: QuickLooks, q: Array, dt: float, back: bool) -> list[int] | 
     count, rows = len(q), [np.arange(len(q)) == 0]
     q = np.tile(q, (count, 1))
     while not rows[-1][-1]:
-        check_deadline("planning among obstacles that move")
         k = len(rows)
-        if k > _LONGEST * count or not rows[-1].any():
+        if k > _LONGEST * count or not rows[-1].any() or expired():
             return None
         t = np.repeat((k + np.arange(count)) * dt, count)
         for free in looks.free(q, t).reshape(count, count):
