@@ -181,6 +181,17 @@ def test_nothing_is_made_again_where_nothing_is_equal(monkeypatch, ours):
     assert ca.is_equal(merged(y), y, 0)
 
 
+def test_equal_ones_that_are_outputs_alone(ours):
+    """Nothing is computed from them, so that nothing has to be made again."""
+    x = ca.SX.sym("x", 50)
+    a, b = ca.sin(x), ca.sin(x)
+    found = merged([ca.vertcat(a, ca.cos(x)), b])
+    f = ca.Function("f", [x], found)
+    assert f.n_instructions() == ca.Function("f", [x], [ca.vertcat(a, ca.cos(x)), a]).n_instructions()
+    at = np.linspace(0, 1, 50)
+    assert np.array_equal(np.array(f(at)[1]).ravel(), np.sin(at))
+
+
 def test_a_listing_that_is_not_as_expected_is_left_to_casadi(monkeypatch):
     monkeypatch.setattr(module, "SHORT", 0)
     x, y = _program(3)
