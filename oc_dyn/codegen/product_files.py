@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from ..text import c_comment, cmake
 from ..types import Array
@@ -22,8 +23,8 @@ class Product:
     instance, as text; entries: declarations; sources: {file: text} of its C. given, expected, statuses: inputs, outputs
     and status of each step of the self-test; ends: of its outputs; options: what the hash depends on besides the text.
     wide: whether inputs are doubles in single precision, too; before: a call between init and the first step;
-    least: size below which the self-test takes errors as absolute; calls: entries besides init; timed: whether there
-    are prepare and feedback."""
+    least: size below which the self-test takes errors as absolute, of all outputs or of each; calls: entries besides
+    init; timed: whether there are prepare and feedback."""
 
     name: str
     precision: str
@@ -42,7 +43,7 @@ class Product:
     options: Any = ()
     wide: bool = False
     before: str = ""
-    least: float = 1e-6
+    least: float | Sequence[float] = 1e-6
     extra_headers: Mapping[str, str] = field(default_factory=dict)
     calls: Sequence[str] = ("step",)
     timed: bool = False
@@ -60,7 +61,7 @@ def finite_words(name: str, real: str) -> dict[str, Any]:
     words = (
         {**single, "mantissa": 23, "mask": "0xff"} if real == "float" else {**double, "mantissa": 52, "mask": "0x7ff"}
     )
-    return {**words, "all_finite": f"{name}_all_finite", "real": real}
+    return {**words, "all_finite": f"{name}_own_all_finite", "real": real}
 
 
 def files_of(product: Product, measure: bool = False) -> dict[str, str]:
@@ -168,7 +169,7 @@ def _example(product: Product) -> str:
     lines, at = [], 0
     for x in inputs:
         numbers = product.given[0][at : at + x.count]
-        target = f"({product.in_real} *)in.{x.name}"
+        target = f"({product.in_real} *){'&' * x.single}in.{x.name}"
         lines += [
             f"    {{\n        static const {product.in_real} values[] = {{{c_numbers(numbers, product.in_real)}}};",
             f"        for (i = 0; i < {x.count}; ++i) ({target})[i] = values[i];\n    }}",
@@ -208,7 +209,7 @@ def _selftest(product: Product) -> str:
         statuses=", ".join(map(str, product.statuses)),
         ends=", ".join(map(str, [*product.ends, 0])),
         tolerance=f"{product.tolerance:g}",
-        least=f"{product.least:g}",
+        least=", ".join(f"{x:g}" for x in np.broadcast_to(product.least, len(product.ends))),
         before=product.before,
     )
 

@@ -27,6 +27,13 @@ TOLERANCE = {"double": 1e-6, "single": 1e-2}  # of the self-test: solvers carry 
 
 
 def controller_texts(
+    controller: Any, programs: Sequence[ca.Function] = (), *, measure: bool = False, **options: Any
+) -> dict[str, str]:
+    """{file: text} of a controller; options: arguments of controller_product. measure: as of files_of."""
+    return files_of(controller_product(controller, programs, **options), measure)
+
+
+def controller_product(
     controller: Any,
     programs: Sequence[ca.Function] = (),
     *,
@@ -34,9 +41,8 @@ def controller_texts(
     joints: Sequence[str] | None = None,
     units: Mapping[str, str] | None = None,
     points: Sequence[Mapping[str, Any]] | None = None,
-    measure: bool = False,
-) -> dict[str, str]:
-    """{file: text} of a controller; programs: Functions that go into its C besides, for a loop."""
+) -> Product:
+    """Product of a controller; programs: Functions that go into its C besides, for a loop."""
     name, real = controller.name, REALS[precision]
     functions = [*_functions(controller), *programs]
     words = _words(controller, real)
@@ -44,7 +50,7 @@ def controller_texts(
     source = going_on(c_source(functions, name, precision=precision, integer="int", more=body), controller.qpsol)
     inputs, outputs, limits = _fields(controller, joints, units)
     given, expected, statuses = _recorded(controller, points, real)
-    product = Product(
+    return Product(
         name=name,
         precision=precision,
         facts=_facts(controller),
@@ -63,7 +69,6 @@ def controller_texts(
         calls=("step", "prepare", "feedback"),
         timed=True,
     )
-    return files_of(product, measure)
 
 
 def _fields(
@@ -76,7 +81,7 @@ def _fields(
     known = {x.name for x in (*inputs, *outputs)}
     inputs, outputs = (labelled(x, where, joints, units, known) for x in (inputs, outputs))
     limits = [
-        Field(f"{x.name.rstrip('_')}_{side}", x.rows, x.columns, x.unit, words=words)
+        Field(f"{x.name.rstrip('_')}_{side}", x.rows, x.columns, x.unit, x.labels, words)
         for side, words in (("lower", "never less, if above that of the generated code"), ("upper", "never more"))
         for x in outputs
     ]
@@ -197,16 +202,16 @@ def _step(controller: Any, pointers: str) -> str:
     if controller.real_time:
         return f"  {name}_prepare(self, in);\n  return {name}_feedback(self, in, out);\n"
     return f"""  const {name}_real *x = self->given;
-  const int status = {name}_begun(self, in);
+  const int status = {name}_own_begun(self, in);
   int failed = 0;
   (void)x;
   if (!status) {{
     self->arg[0] = self->memory;
 {pointers}
-    {name}_places(self);
+    {name}_own_places(self);
     failed = self->function_mem < 0 || {name}(self->arg, self->res, self->iw, self->w, self->function_mem);
   }}
-  return {name}_done(self, status, failed, self->sound, out);
+  return {name}_own_done(self, status, failed, self->sound, out);
 """
 
 

@@ -121,22 +121,15 @@ def generate_controller(
     """
     name, folder = controller.name if name is None else name, Path(folder)
     _check_arguments(folder, name, sample_time, reference, elastic)
-    limit = torque_limits(controller, torque_limit)
-    safe = _safe_torque(controller, safe_torque, limit)
-    checked_precision("generate_controller", precision)
-    differences: list[tuple[int, int]] = []
-    law = _law(controller, sample_time, f"{name}_law")
-    if precision == "single":
-        law, differences = with_differences(law)
-    first = _first(controller, f"{name}_first") if controller.memory else None
-    functions = [law] + ([first] if first else [])
-    texts = _generated(f"{name}_law", functions, precision)
+    code, functions = law_code(
+        controller, name, sample_time, torque_limit, safe_torque, precision=precision, anti_windup=anti_windup
+    )
+    law = code.law
     loop, parts = None, []
     if reference is not None:
         loop = ClosedLoop(elastic or controller.elastic, controller, reference, None)
         parts = _loop_functions(loop, controller, name, substeps)
-    code = LawCode(controller, name, sample_time, law, first, limit, safe, precision, differences, anti_windup)
-    texts = law_texts(code, texts, measure)
+    texts = law_texts(code, functions, measure)
     if loop is not None:
         texts |= _generated(f"{name}_loop", parts)
     texts[f"{name}_harness.c"] = filled("harness.c", __package__, **_harness_words(code, loop, parts))
@@ -154,6 +147,24 @@ def generate_controller(
         memory=controller.memory,
         states=loop.plant.size if loop else 0,
     )
+
+
+def law_code(
+    controller: Controller, name: str, sample_time: float = 1e-3, torque_limit: Numbers | None = None,
+    safe_torque: Numbers = 0.0, *, precision: str = "double", anti_windup: bool = True,
+) -> tuple[LawCode, dict[str, str]]:  # fmt: skip
+    """(LawCode, {file: text} of the functions of the law); arguments and errors as of generate_controller."""
+    limit = torque_limits(controller, torque_limit)
+    safe = _safe_torque(controller, safe_torque, limit)
+    checked_precision("generate_controller", precision)
+    differences: list[tuple[int, int]] = []
+    law = _law(controller, sample_time, f"{name}_law")
+    if precision == "single":
+        law, differences = with_differences(law)
+    first = _first(controller, f"{name}_first") if controller.memory else None
+    functions = _generated(f"{name}_law", [law] + ([first] if first else []), precision)
+    code = LawCode(controller, name, sample_time, law, first, limit, safe, precision, differences, anti_windup)
+    return code, functions
 
 
 def _check_arguments(

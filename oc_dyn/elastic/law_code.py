@@ -11,11 +11,14 @@ import numpy as np
 
 from ..codegen.names import field_name
 from ..codegen.product import Field, fields_of
+from ..ports import derivative_name
 from ..types import Array
 from .anti_windup import held_back
 from .control import Controller
 
 _UNITS = {"q": "rad or m", "v": "rad/s or m/s", "theta": "rad or m", "dtheta": "rad/s or m/s"}
+_UNITS |= {derivative_name("v", k): f"rad/s{k + 1} or m/s{k + 1}" for k in range(1, 12)}
+_UNITS |= {"kp": "Nm/rad or N/m", "kd": "Nm s/rad or N s/m"}
 
 
 class LawCode:
@@ -52,7 +55,9 @@ class LawCode:
     @property
     def parameters(self) -> list[Field]:
         """What may be changed while the law runs."""
-        gains = [Field(field_name(n), *x.shape) for n, x in self.controller.gains.items()]
+        gains = [
+            replace(Field(field_name(n), *x.shape), unit=_UNITS.get(n, "")) for n, x in self.controller.gains.items()
+        ]
         names = self.controller.elastic.motor_names
         gains = [replace(x, labels=names) if x.rows == self.motors and x.columns == 1 else x for x in gains]
         gains = [replace(x, words=_GAINS.get(x.name, "")) for x in gains]

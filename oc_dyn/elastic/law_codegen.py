@@ -18,10 +18,15 @@ _TOLERANCE = {"double": 1e-9, "single": 1e-3}
 
 def law_texts(code: LawCode, functions: dict[str, str], measure: bool) -> dict[str, str]:
     """{file: text} of a law, its example and self-test; functions: texts of the law's and their header."""
+    return files_of(law_product(code, functions), measure)
+
+
+def law_product(code: LawCode, functions: dict[str, str]) -> Product:
+    """Product of a law; functions: texts of the law's and their header."""
     name, controller = code.name, code.controller
     given, expected, statuses = recorded(code)
     words = law_words(code)
-    product = Product(
+    return Product(
         name=name,
         precision=code.precision,
         facts=_facts(code),
@@ -45,7 +50,6 @@ def law_texts(code: LawCode, functions: dict[str, str], measure: bool) -> dict[s
         extra_headers={f"{name}_law.h": functions[f"{name}_law.h"]},
         calls=("step", "start"),
     )
-    return files_of(product, measure)
 
 
 def _facts(code: LawCode) -> Facts:

@@ -23,6 +23,7 @@ STUDIES = {
     "calls": "oc_dyn.study.calls:run",
     "crocoddyl": "oc_dyn.study.reach:run",
     "distances": "oc_dyn.study.distances:run",
+    "embedded": "oc_dyn.study.embedded:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",
     "interrupts": "oc_dyn.study.interrupts:run",
