@@ -25,6 +25,7 @@ from .status import Status
 DAMPING = 1e-9  # of the Hessian, see program_of
 FAR = 1.0  # violation of a scaled constraint beyond which a plan is worth nothing
 _MET, _KEPT = 1e-4, 1e-6  # violations of constraints that are met, of limits that are kept
+_NEAR = 1e-2  # and of constraints that are met by a single quadratic program, which linearises them
 _COLD = 2  # failures in a row after which the next try starts from the guess
 
 
@@ -140,7 +141,8 @@ class StepFunctions:
         x, lam, f, g, works, gave, count = found
         beyond = violation(self.program.bounds, x, g)
         relaxing = ca.logic_and(gave > _KEPT, beyond > _KEPT)
-        status = ca.if_else(beyond > _MET, int(Status.ITERATION_LIMIT), int(Status.OK))
+        met = _NEAR if parts is not None else _MET
+        status = ca.if_else(beyond > met, int(Status.ITERATION_LIMIT), int(Status.OK))
         status = ca.if_else(relaxing, int(Status.INFEASIBLE_RELAXED), status)
         status = ca.if_else(works, status, int(Status.FALLBACK))
         # a plan from far outside of the limits is no place to start from once what is measured is sound again
