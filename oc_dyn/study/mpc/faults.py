@@ -62,11 +62,11 @@ def _with_fault(stepper, setting, joint, value, quick):
             q, v, r = (np.array(y) for y in measured(x))
             if k == BEFORE:
                 v[joint] = value
-            tau, how, taken, *_ = stepper.step({"q_now": q.ravel(), "v_now": v.ravel(), "r": r.T})
-            u.append(tau)
-            status.append(how)
-            seconds.append(taken)
-            x = plant(x, tau).full().ravel()
+            found = stepper.step({"q_now": q.ravel(), "v_now": v.ravel(), "r": r.T})
+            u.append(found.outputs)
+            status.append(found.status)
+            seconds.append(found.seconds)
+            x = plant(x, found.outputs).full().ravel()
         times.append(seconds)
     return np.array(u), np.array(status), np.min(times, axis=0)
 
@@ -120,12 +120,12 @@ def singular(folder, flags, qpsol, quick=False, steps=150, **options):
         stepper.begin()
         x, u, status, seconds, off = np.concatenate([FIRST, np.zeros(6)]), [], [], [], []
         for _ in range(steps):
-            tau, how, taken, *_ = stepper.step({"q_now": x[:6], "v_now": x[6:], "goal": goal})
-            u.append(tau)
-            status.append(how)
-            seconds.append(taken)
+            found = stepper.step({"q_now": x[:6], "v_now": x[6:], "goal": goal})
+            u.append(found.outputs)
+            status.append(found.status)
+            seconds.append(found.seconds)
             off.append(float(np.linalg.norm(place(x[:6]).full().ravel() - goal)))
-            x = plant(x, tau).full().ravel()
+            x = plant(x, found.outputs).full().ravel()
         times.append(seconds)
     least, way = 1e3 * np.min(times, axis=0), np.array(off) > NEAR
     median, rest = np.median(least[way]), np.median(least[~way]) if not way.all() else np.nan

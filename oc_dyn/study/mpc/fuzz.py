@@ -36,8 +36,8 @@ FIELDS = ("what", "steps", "bursts", "outputs outside", "memory broken", "other 
 FIELDS += ("slowest way back", "from the twin", "twin not ok", "statuses 0 to 5", "seconds")
 CAPTIONS = {
     "fuzz.csv": "Steps in C under the sanitizers of addresses and of undefined behaviour. outputs outside: of their "
-    f"bounds; not back in time: steps that are not ok {BACK} or more good samples after a burst; slowest way back: good "
-    "samples until the first step that is ok; from the twin: largest distance from the outputs of an instance that was "
+    f"bounds; not back in time: steps not ok {BACK} or more good samples after a burst; slowest way back: good samples "
+    "until the first step that is ok; from the twin: largest distance from the outputs of an instance that was "
     f"given the good samples alone, {BACK} or more good samples after a burst, over their range.",
 }
 
@@ -171,7 +171,9 @@ def run(out, quick=False, progress=None):
     write_csv(out / "fuzz.csv", [FIELDS, *rows])
     command_ = ["oc-dyn", "study", "mpc_fuzz", *(["--quick"] if quick else []), "--out", out]
     facts = {"back": BACK, "bursts": BURSTS, "longest": LONGEST, "flags": SANITIZERS}
-    write_json(out / "manifest.json", manifest(command_, **facts, fuzz=[dict(zip(FIELDS, r, strict=True)) for r in rows]))
+    write_json(
+        out / "manifest.json", manifest(command_, **facts, fuzz=[dict(zip(FIELDS, r, strict=True)) for r in rows])
+    )
     return in_columns([FIELDS, *rows])
 
 
