@@ -26,8 +26,8 @@ from .stage_program import StageProgram, stage_ends
 
 STIFFNESS, OF_EQUATIONS = 1e2, 1e2  # weights of limits over the Hessian; of equations over those
 _LEAST = 1.0  # square of the entries of a row below which its weight does not grow
-_EPS = 1e-9  # what is added to the diagonal of S, over the Hessian
-_LENGTHS = 24  # tries of the line search
+_EPS = 1e-10  # what is added to the diagonal of S, over the Hessian
+_LENGTHS, _TOGETHER = 32, 4  # tries of the line search at most, and until it looks whether it has ended
 _FAR = 1e4  # length of a first step, over the unknowns, that has it looked at
 _SLOW, _HARDER = 0.25, 10.0  # ratio of a gap to the one before from which on weights grow, and by how much
 _GAVE = 0.3  # of its price: a multiplier of the program before this one, whose limit has given way
@@ -269,18 +269,33 @@ class _Builder:
         first, second = self.sweeps.slope(t, *given, self.equations)
         slopes = [s0 + t * (s1 - s0) + first, s1 - s0 + second]
         slope = ca.Function(f"{self.name}_slope", [t, *inputs], slopes, {"never_inline": True})
-        left, right, middle = ca.MX(0), ca.MX(1), ca.MX(1)
-        at_left, at_right = slope(left, *inputs)[0], ca.MX(1)
-        for k in range(_LENGTHS):  # of a slope that grows and is piecewise linear; left and right are around its zero
+        # left, right, middle, slopes at the first two, whether the slope is still far from zero
+        state = [ca.MX(0), ca.MX(1), ca.MX(1), slope(0, *inputs)[0], ca.MX(1), ca.MX(1)]
+        some = self._tries(slope, inputs)
+        symbols = [ca.MX.sym(f"l{k}") for k in range(6)]
+        idle = ca.Function(f"{self.name}_search_idle", [*symbols, *inputs], symbols, {"never_inline": True})
+        more = ca.Function.if_else(f"{self.name}_search_more", some, idle)
+        for k in range(_LENGTHS // _TOGETHER):
+            state = some.call([*state, *inputs]) if k == 0 else more.call([state[-1], *state, *inputs])
+        search = ca.Function(f"{self.name}_search", inputs, [state[2]], {"never_inline": True})
+        one = ca.Function(f"{self.name}_whole", inputs, [ca.MX(1)], {"never_inline": True})
+        return ca.Function.if_else(f"{self.name}_length", one, search)
+
+    def _tries(self, slope: ca.Function, inputs: list[Any]) -> ca.Function:
+        """Some tries of the line search: left and right are around the zero of a slope that grows, piece by piece."""
+        symbols = [ca.MX.sym(f"l{k}") for k in range(6)]
+        left, right, middle, at_left, at_right, _ = symbols
+        begun = at_left
+        for k in range(_TOGETHER):
             at, curvature = slope(middle, *inputs)
             below = at < 0
             left, at_left = ca.if_else(below, middle, left), ca.if_else(below, at, at_left)
             right, at_right = ca.if_else(below, right, middle), ca.if_else(below, at_right, at)
-            newton = middle - at / ca.if_else(curvature > 0, curvature, ca.inf)
-            if k % 3 == 2:
-                newton = left - at_left * (right - left) / ca.if_else(at_right > at_left, at_right - at_left, ca.inf)
-            inside = ca.logic_and(newton > left, newton < right)
-            middle = ca.if_else(at == 0, middle, ca.if_else(inside, newton, (left + right) / 2))
-        search = ca.Function(f"{self.name}_search", inputs, [middle], {"never_inline": True})
-        one = ca.Function(f"{self.name}_whole", inputs, [ca.MX(1)], {"never_inline": True})
-        return ca.Function.if_else(f"{self.name}_length", one, search)
+            trial = middle - at / ca.if_else(curvature > 0, curvature, ca.inf)
+            if k == _TOGETHER - 1:
+                trial = left - at_left * (right - left) / ca.if_else(at_right > at_left, at_right - at_left, ca.inf)
+            inside = ca.logic_and(trial > left, trial < right)
+            middle = ca.if_else(at == 0, middle, ca.if_else(inside, trial, (left + right) / 2))
+        far = ca.fabs(at) > 1e-9 * ca.fabs(begun)
+        out = [left, right, middle, at_left, at_right, far]
+        return ca.Function(f"{self.name}_tries", [*symbols, *inputs], out, {"never_inline": True})
