@@ -30,7 +30,7 @@ UR5 = "ur_description/urdf/ur5_robot.urdf"
 def faults(folder, flags, quick=False, **options):
     """Rows of FIELDS: the worst over the joints one of whose velocities is measured wrong once."""
     setting = Setting(steps=BEFORE + AFTER)
-    stepper = Stepper(controller(setting, **options), folder, flags)
+    stepper = Stepper(controller(setting, **options), folder, flags).build()
     _, most = panda()
     rows = []
     for value in FAULTS[-3:] if quick else FAULTS:
@@ -113,7 +113,7 @@ def singular(folder, flags, qpsol, quick=False, steps=150, **options):
     if made is None:
         return None
     control, most, plant, place = made
-    stepper = Stepper(control, folder, flags)
+    stepper = Stepper(control, folder, flags).build()
     goal = place(FIRST).full().ravel() + AWAY
     times = []
     for _ in range(1 if quick else REPEATS):

@@ -7,6 +7,7 @@ good samples alone: after so many of them (BACK) the outputs are compared with t
 import json
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,11 +164,10 @@ def run(out, quick=False, progress=None):
         folder = Path(place)
         subjects = [small(folder / "small"), panda(folder / "panda"), *laws(folder / "laws")]
         with progress_bar(progress, len(subjects), "mpc_fuzz", " subjects") as bar:
-            for subject in subjects:
-                begun = time.perf_counter()
-                found = fuzzed(subject, few.get(subject.name, many))
-                rows.append([*row(subject.name, found), f"{time.perf_counter() - begun:.0f}"])
-                bar.update()
+            with ThreadPoolExecutor(len(subjects)) as threads:  # each waits for its program
+                for one in threads.map(lambda s: _timed(s, few.get(s.name, many)), subjects):
+                    rows.append(one)
+                    bar.update()
     write_csv(out / "fuzz.csv", [FIELDS, *rows])
     command_ = ["oc-dyn", "study", "mpc_fuzz", *(["--quick"] if quick else []), "--out", out]
     facts = {"back": BACK, "bursts": BURSTS, "longest": LONGEST, "flags": SANITIZERS}
@@ -175,6 +175,12 @@ def run(out, quick=False, progress=None):
         out / "manifest.json", manifest(command_, **facts, fuzz=[dict(zip(FIELDS, r, strict=True)) for r in rows])
     )
     return in_columns([FIELDS, *rows])
+
+
+def _timed(subject, steps):
+    begun = time.perf_counter()
+    found = fuzzed(subject, steps)
+    return [*row(subject.name, found), f"{time.perf_counter() - begun:.0f}"]
 
 
 def row(name, found):
