@@ -25,7 +25,7 @@ _SMALL = 1e-11  # mu over the scale at which it is a start for others
 class Sides:
     """The sides of inequalities that have a bound: upper ones, then lower ones, as signed rows of the limits."""
 
-    def __init__(self, above: Array, below: Array, equal: Array) -> None:
+    def __init__(self, above: Any, below: Any, equal: Any) -> None:
         self.upper, self.lower = np.flatnonzero(above & ~equal), np.flatnonzero(below & ~equal)
         self.rows = np.concatenate([self.upper, self.lower])
         self.signs = np.concatenate([np.ones(self.upper.size), -np.ones(self.lower.size)])

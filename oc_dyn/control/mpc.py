@@ -33,7 +33,7 @@ from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
 from .closed_loop_codegen import declared, going_on, is_of_another, program, step
-from .solver_choice import LIBRARIES, solver_choice
+from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
 from .stepping import Prepared, measured_numbers, prepared_made, reaction_made, step_made
@@ -52,7 +52,7 @@ def mpc(
     outputs: {name: expression} of the first node that step gives, by default all controls.
     method, hessian: as those of Problem.solve; "gauss_newton" needs the squares of minimize and is never indefinite.
     qpsol: "riccati", which makes use of the stages; "qrqp", for which they are one; "osqp" or "daqp", whose C needs
-    headers and libraries of CasADi's wheel.
+    headers and libraries of CasADi's wheel; "hpipm", which is for Python alone.
     iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more. 1 is the
     real-time iteration: step is prepare, then react.
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
@@ -76,7 +76,7 @@ def mpc(
         raise ShapeError("mpc: the problem has a free mesh, whose intervals have no fixed lengths; take mesh='uniform'")
     if problem.description.free_time:
         raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
-    one_of("solver of quadratic programs with C code", qpsol, tuple(LIBRARIES))
+    one_of("solver of quadratic programs", qpsol, tuple(LIBRARIES))
     one_of("hessian of mpc", hessian, ("exact", "gauss_newton"))
     count("mpc: iterations", iterations, 1)
     solver_options = options_of("mpc: solver_options", solver_options)
@@ -282,8 +282,10 @@ class PredictiveController:
         <name>.h. All symbols start with the name. The program prints a
         line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`, else it runs freely.
         Returns the list of files. Raises ModelError for a folder that cannot be written to, or holds the program of
-        another controller.
+        another controller, and for a solver of quadratic programs without C of its own.
         """
+        if self.qpsol in WITHOUT_C:
+            raise ModelError(f"mpc: codegen with qpsol={self.qpsol!r}", [f"{WITHOUT_C[self.qpsol]}; take 'riccati'"])
         folder, functions, programs = Path(folder), [self.function, self.fallback], []
         if plant is not None:
             plant, measured = self._checked(plant, measured)

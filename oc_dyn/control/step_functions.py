@@ -54,6 +54,9 @@ class StepFunctions:
         hard = hard_limits(self.made, self.program, ca.Function("outputs", [x, p], self._first(x, p)))
         if qpsol == "riccati":
             return by_stages(name, self.made, self.program, hard, options)
+        if qpsol == "hpipm":
+            structure = self.made.assembly.structure
+            options = {**{k: structure[k] for k in ("N", "nx", "nu", "ng")}, **options}
         return by_conic(name, self.made, self.program, hard, qpsol, options, {})
 
     def _split(self, memory: Any) -> list[Any]:
