@@ -33,6 +33,7 @@ from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
 from .closed_loop_codegen import declared, going_on, is_of_another, program, step
+from .delay import delay_of
 from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
@@ -44,7 +45,7 @@ def mpc(
     hessian: str = "gauss_newton", qpsol: str = "riccati", iterations: int = 10, shift: int | None = None,
     name: str = "mpc", solver_options: Mapping[str, Any] | None = None,
     output_bounds: Mapping[str, tuple[Numbers, Numbers]] | None = None, on_failure: str | ca.Function = "shifted",
-    measured: Sequence[str] | None = None,
+    measured: Sequence[str] | None = None, delay: float = 0.0,
 ) -> PredictiveController:  # fmt: skip
     """PredictiveController of a Problem of fixed size: sequential quadratic programming, warm-started, bounded work.
 
@@ -63,6 +64,8 @@ def mpc(
     on_failure: outputs where a step cannot be made: "shifted", those of the last good plan moved on; "zero"; or a
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
     measured: names of the parameters of react, by default those that enter the rows of Problem.start.
+    delay: [s] between a measurement and the moment when its output acts: the state that was measured is moved on by the
+    model, under the controls that are in flight, and the first node is then. Outputs have to be those of the model.
 
     Where limits cannot all be kept from what is measured, they give way, those of controls and outputs last, and status
     says so: what is beyond has a price that is high enough to keep whatever can be kept. Dynamics and equations do not
@@ -89,7 +92,8 @@ def mpc(
         one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
     qp, most, options = solver_choice(qpsol, int(iterations), solver_options)
     functions = StepFunctions(
-        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured
+        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured,
+        delay_of(made, delay),
     )  # fmt: skip
     return PredictiveController(made, functions, bounds, qp[0], name, most)
 
