@@ -21,10 +21,12 @@ import casadi as ca
 import numpy as np
 
 from .._moved import renamed
-from ..codegen.build import checked_flags, find_compiler, run, run_compiler
+from ..codegen.build import Command, Flags, checked_flags, find_compiler, run, run_compiler
 from ..codegen.disk import write_texts
+from ..codegen.footprint import FLAGS as SMALL
+from ..codegen.footprint import Footprint, footprint
 from ..codegen.names import checked_c_name
-from ..codegen.source import c_source
+from ..codegen.source import checked_precision
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
 from ..interrupts import check_deadline, watched
 from ..numbers import shortened
@@ -32,7 +34,8 @@ from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop_codegen import declared, going_on, is_of_another, program, step
+from .closed_loop_codegen import is_of_another, program
+from .controller_codegen import controller_texts
 from .delay import delay_of
 from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
 from .status import Status
@@ -138,6 +141,8 @@ class PredictiveController:
         self.bounds = bounds
         self.outputs = {k: lower.size for k, (lower, _) in bounds.items()}
         self.function, self.fallback, self.start = functions.function, functions.fallback, functions.start
+        length = made.duration_numbers(0)[0] / made.phases[0].nodes
+        self.sample_time = functions.shift * length if functions.shift else None  # [s] from one step to the next
         self.preparation, self.feedback = functions.preparation, functions.feedback
         self.measured, self.real_time = functions.measured, iterations == 1
         self.reset()
@@ -278,33 +283,41 @@ class PredictiveController:
     def codegen(
         self, folder: StrPath, plant: ca.Function | None = None, measured: ca.Function | None = None,
         parameters: Mapping[Any, Numbers] | None = None, x: Numbers | None = None, steps: int = 0,
-        rate: float | None = None,
+        rate: float | None = None, *, precision: str = "double", joints: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None, points: Sequence[Mapping[Any, Numbers]] | None = None,
+        measure: bool = False,
     ) -> list[Path]:  # fmt: skip
-        """Write the controller as C, <name>.c and <name>.h; with a plant, also loop.c, a program that closes the loop.
+        """Write the controller as C; with a plant, also loop.c, a program that closes the loop. Returns the files.
 
-        <name>_step is the function <name> with its numbers looked at, as step does it; it returns the status, see
-        <name>.h. All symbols start with the name. The program prints a
-        line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`, else it runs freely.
-        Returns the list of files. Raises ModelError for a folder that cannot be written to, or holds the program of
-        another controller, and for a solver of quadratic programs without C of its own.
+        <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset, <name>_step, and
+        its halves <name>_prepare and <name>_feedback, which look at numbers as step, prepare and react do and return
+        the status, see <name>.h. <name>.hpp: the same for C++17.
+        <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. All symbols start with the name.
+        precision: "double", or "single" for float. joints: names of the joints in order, and units: {port: unit}, for
+        the header. points: the steps of the self-test, a list of {parameter: value}; default two of the last step's.
+        measure: whether gcc compiles it for what the header says on the stack; see footprint.
+        The program prints a line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`,
+        else it runs freely. Raises ModelError for a folder that cannot be written to, or holds the program of another
+        controller, and for a solver of quadratic programs without C of its own; ShapeError, UnknownName for options.
         """
         if self.qpsol in WITHOUT_C:
             raise ModelError(f"mpc: codegen with qpsol={self.qpsol!r}", [f"{WITHOUT_C[self.qpsol]}; take 'riccati'"])
-        folder, functions, programs = Path(folder), [self.function, self.fallback], []
+        folder, programs = Path(folder), []
+        checked_precision("mpc: codegen", precision)
         if plant is not None:
+            if precision != "double":
+                raise ShapeError("mpc: codegen: the program of a loop is in double precision; leave out the plant")
             plant, measured = self._checked(plant, measured)
             programs += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
             self._check_program(folder)
-        functions += programs
-        texts = {
-            f"{self.name}.c": going_on(c_source(functions, self.name, more=step(self))),
-            f"{self.name}.h": _header(functions, self.name) + declared(self) + _HEADER_END,
-        }
+        facts: Any = {"joints": joints, "units": units, "points": points, "measure": measure}
+        texts = controller_texts(self, programs, precision=precision, **facts)
         if plant is not None:
             seen = cast(ca.Function, measured).name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
             values = dict(zip(self.names, self.values(given), strict=True))
-            texts["loop.c"] = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
+            loop = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
+            texts = {**{f"{self.name}.{end}": texts[f"{self.name}.{end}"] for end in "ch"}, "loop.c": loop, **texts}
         write_texts("mpc", folder, texts)
         return [folder / file for file in texts]
 
@@ -330,6 +343,13 @@ class PredictiveController:
             ]
         run_compiler([*words, "-lm"], folder)
         return folder / "loop"
+
+    def footprint(
+        self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None
+    ) -> Footprint:  # fmt: skip
+        """Footprint of the controller in a folder as gcc compiles it, for another machine as well."""
+        entries = [f"{self.name}_{x}" for x in ("init", "reset", "step", "prepare", "feedback")]
+        return footprint([Path(folder, f"{self.name}.c")], entries, flags=flags, compiler=compiler)
 
     def run_in_c(self, folder: StrPath, seconds: float = 600) -> ClosedLoop:
         """ClosedLoop that the program in a folder ran, without Python."""
@@ -364,24 +384,6 @@ def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
                 other = "what every controller has" if name in own else f"the {known[name]} of this name"
                 raise ShapeError(f"mpc: {what} {name!r} would be called like {other}; give it another name")
             known[name] = what
-
-
-_HEADER_END = """
-#ifdef __cplusplus
-}
-#endif
-"""
-
-
-def _header(functions: Sequence[ca.Function], name: str) -> str:
-    """Text of the header that CasADi writes, up to what closes it."""
-    code = ca.CodeGenerator(f"{name}.c", {"with_header": True})
-    for f in functions:
-        code.add(f)
-    with tempfile.TemporaryDirectory() as folder:
-        code.generate(f"{folder}/")
-        text = Path(folder, f"{name}.h").read_text(encoding="utf-8")
-    return text[: text.rindex("#ifdef __cplusplus")]
 
 
 def _named(function: ca.Function, name: str) -> ca.Function:

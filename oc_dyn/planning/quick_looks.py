@@ -1,86 +1,109 @@
 """Whether many configurations are free, quickly: what samplers ask thousands of times.
 
-Spheres and capsules are rows of balls along their segments, which are compared with boxes, half-spaces, spheres and
-capsules by formulas; other pairs are left to the quantity `distances`. Between two balls of a capsule a corner may get
-deeper by about 2 mm: what is found here is looked at again, by the proof of the whole motion.
+Spheres and capsules are compared with each other and with half-spaces by their closed forms; beside boxes and cylinders
+they are rows of balls along their segments. It is one Function, kept with the robot; other pairs are left to the
+quantity `distances`. Between two balls of a capsule a corner may get deeper by about 2 mm: what is found here is looked
+at again, by the proof of the whole motion.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from ..scene.link_poses import link_poses
-from ..scene.shapes import ROUND, Box, HalfSpace, Sphere, half_length
+from ..lie.quick import quick
+from ..model.cache import cached
+from ..model.canonical import canonical
+from ..scene.closed_forms import closed_form, has_closed_form
+from ..scene.placed import placed, reference
+from ..scene.shapes import ROUND, Box, Cylinder, half_length
 from ..types import Array
 from .clearance import KEPT
 from .obstacles import Obstacles, reduced
 
 _SPACING = 0.04  # [m] between balls
+_BLOCK = 4  # configurations are looked at in multiples of it, so that there are few Functions of many
 
 
 class QuickLooks:
-    """Looks at configurations of a robot among Obstacles. Obstacles stand still."""
+    """Looks at configurations of a robot among Obstacles."""
 
     def __init__(self, around: Obstacles) -> None:
-        self.around, self.items = around, around.scene.items
-        self._links = sorted({x.link for x in self.items if x.link is not None})
-        number = {x.name: k for k, x in enumerate(self.items)}
-        self._groups: dict[type, list[tuple[int, int, float]]] = {}
-        left = np.zeros(len(around.wanted), bool)
-        for p, (pair, wanted) in enumerate(zip(around.scene.pairs, around.wanted, strict=True)):
-            i, j = (number[name] for name in pair)
-            if not isinstance(self.items[i].shape, ROUND):
-                i, j = j, i
-            kind = type(self.items[j].shape)
-            if isinstance(self.items[i].shape, ROUND) and kind in (Box, HalfSpace, *ROUND):
-                self._groups.setdefault(Sphere if kind in ROUND else kind, []).append((i, j, float(wanted)))
-            else:
-                left[p] = True
-        self._rest = None
-        if left.any():
-            self._rest = Obstacles(around.robot, reduced(around.scene, left), around.clearance)
-        self._z = [np.linspace(-1, 1, self._balls(x.shape)) * half_length(x.shape) for x in self.items]
+        self.around = around
+        key = ("quick looks", around.scene.key, around.clearance)
+        self._f, self._rest, self._blocks = cached(around.robot, key, lambda: _made(around))
 
-    def free(self, q: Array) -> Any:
-        """(K,) whether configurations (K, nq) keep what is wanted."""
-        q = np.atleast_2d(q)
-        R, c = self._of_items(q)
-        out = np.ones(len(q), bool)
-        for kind, pairs in self._groups.items():
-            out &= self._kept(kind, pairs, R, c)
+    def free(self, q: Array, t: Array | float = 0.0) -> Any:
+        """(K,) whether configurations (K, nq) keep what is wanted, at times (K,) or one."""
+        q = np.atleast_2d(np.asarray(q, float))
+        t = np.broadcast_to(np.asarray(t, float), len(q))
+        out = self._spare(np.column_stack([q, t])) >= -KEPT
         if self._rest is not None and out.any():
-            out[out] = self._rest.free(q[out], within=KEPT)
+            out[out] = self._rest.free(q[out], t[out], within=KEPT)
         return out
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    def _spare(self, q: Array) -> Array:
+        """(K,) [m] that the nearest pair keeps besides what is wanted, at configurations and times (K, nq + 1)."""
+        count = len(q)
+        blocks = max(1, -(-count // _BLOCK))
+        if blocks not in self._blocks:
+            self._blocks[blocks] = self._f.map(blocks * _BLOCK)
+        padded = np.concatenate([q, np.broadcast_to(q[-1:], (blocks * _BLOCK - count, q.shape[1]))])
+        return np.array(self._blocks[blocks](padded.T)).ravel()[:count]
 
-    @staticmethod
-    def _balls(shape: Any) -> int:
-        return 1 + 2 * int(np.ceil(half_length(shape) / _SPACING))
 
-    def _of_items(self, q: Array) -> tuple[list[Array], list[Array]]:
-        """Rotations (K, 3, 3) and positions (K, 3) of the shapes, (1, ...) of those in the world."""
-        on = link_poses(self.around.robot, self._links, q.T)
-        C = [x.matrix[None] if x.link is None else on[x.link] @ x.matrix for x in self.items]
-        return [x[:, :3, :3] for x in C], [x[:, :3, 3] for x in C]
+def _made(around: Obstacles) -> tuple[ca.Function, Obstacles | None, dict[int, ca.Function]]:
+    """(Function (nq + 1,) of q and the time -> least distance beyond what is wanted, Obstacles with the pairs that it
+    leaves out, Functions of blocks, to be filled)."""
+    model, x = canonical(around.robot), quick(ca.SX.sym("x", around.robot.nq + 1))
+    q, t = quick(x[:-1]), x[-1]
+    shapes, _ = placed(model, around.scene, q, None, t, reference(model, around.scene))
+    spare: Any = ca.inf
+    left = np.zeros(len(around.wanted), bool)
+    for p, (names, wanted) in enumerate(zip(around.scene.pairs, around.wanted.tolist(), strict=True)):
+        a, b = (shapes[name] for name in names)
+        found = _distances(a, b)
+        left[p] = found is None
+        for d in found or ():
+            spare = ca.fmin(spare, d - wanted)
+    rest = Obstacles(around.robot, reduced(around.scene, left), around.clearance) if left.any() else None
+    return ca.Function("quick_looks", [x], [ca.densify(ca.SX(spare))], {"cse": True}), rest, {}
 
-    def _kept(self, kind: type, pairs: list[tuple[int, int, float]], R: list[Array], c: list[Array]) -> Any:
-        out: Any = True
-        a: Any
-        b: Any
-        for i, j, wanted in pairs:
-            a, b = self.items[i].shape, self.items[j].shape
-            x = c[i][:, None, :] + self._z[i][None, :, None] * R[i][:, None, :, 2]  # (K, M, 3) centres of balls
-            y = np.einsum("kml,kln->kmn", x - c[j][:, None, :], R[j])  # in the frame of the other
-            if kind is HalfSpace:
-                d = y @ np.array(b.normal) - b.offset
-            elif kind is Box:
-                beyond = np.abs(y) - np.array([b.x, b.y, b.z]) / 2
-                d = np.linalg.norm(np.maximum(beyond, 0), axis=2) + np.minimum(beyond.max(axis=2), 0)
-            else:
-                z = y[:, :, 2] - np.clip(y[:, :, 2], -half_length(b), half_length(b))
-                d = np.sqrt(y[:, :, 0] ** 2 + y[:, :, 1] ** 2 + z**2) - b.radius
-            out = out & (d.min(axis=1) - a.radius >= wanted - KEPT)
-        return out
+
+def _distances(a: Any, b: Any) -> list[Any] | None:
+    """Expressions the least of which is the distance of two Placed shapes; None for pairs that are left out."""
+    if has_closed_form(a.shape, b.shape):
+        return [closed_form(a, b)[0].d]
+    if isinstance(b.shape, ROUND):
+        a, b = b, a
+    if not (isinstance(a.shape, ROUND) and isinstance(b.shape, (Box, Cylinder))):
+        return None
+    half = half_length(a.shape)
+    places = np.linspace(-half, half, 1 + 2 * int(np.ceil(half / _SPACING)))
+    R = b.R if isinstance(b.R, ca.DM) else quick(b.R)
+    c, u = quick(ca.SX(R.T @ (a.c - b.c))), quick(ca.SX(R.T @ a.axis))
+    of_ball = _from_box if isinstance(b.shape, Box) else _from_cylinder
+    return [of_ball(b.shape, [c[k] + t * u[k] for k in range(3)]) - a.shape.radius for t in places.tolist()]
+
+
+def _from_box(shape: Box, y: list[Any]) -> Any:
+    """Distance of a point y, three scalars, in the frame of a box."""
+    return _beyond([ca.fabs(x) - size / 2 for x, size in zip(y, (shape.x, shape.y, shape.z), strict=True)])
+
+
+def _from_cylinder(shape: Cylinder, y: list[Any]) -> Any:
+    across = ca.sqrt(y[0] * y[0] + y[1] * y[1])
+    return _beyond([across - shape.radius, ca.fabs(y[2]) - shape.length / 2])
+
+
+def _beyond(by: list[Any]) -> Any:
+    """Length of what is above 0 of some numbers, or the largest of them where none is."""
+    square, most = 0, by[0]
+    for x in by:
+        over = ca.fmax(x, 0)
+        square = square + over * over
+    for x in by[1:]:
+        most = ca.fmax(most, x)
+    return ca.sqrt(square) + ca.fmin(most, 0)

@@ -1,4 +1,4 @@
-"""Distances that can be written down: spheres and capsules, and any shape against a half-space."""
+"""Distances that can be written down: spheres and capsules, also beside a box, and any shape against a half-space."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import casadi as ca
 from ..errors import ShapeError
 from ..lie.quick import dot, quick
 from ..working_axes.rotations import cross
+from .beside_box import box_contact
 from .contacts import Contact, across, general_second, plane_second, tangents, velocity
-from .shapes import ROUND, HalfSpace, half_length
+from .shapes import ROUND, Box, HalfSpace, half_length
 from .support import curvature, farthest
 
 TINY = 1e-12  # [m] of a distance of centres: nearer ones have no direction of their own
@@ -20,7 +21,13 @@ PARALLEL = 1e-13  # sine of axes from which nearest points are where they cross:
 def has_closed_form(a, b):
     """Whether there is one for this pair of shapes."""
     planes = isinstance(a, HalfSpace) + isinstance(b, HalfSpace)
-    return planes == 1 or (isinstance(a, ROUND) and isinstance(b, ROUND))
+    rounds, boxes = isinstance(a, ROUND) + isinstance(b, ROUND), _solid(a) + _solid(b)
+    return planes == 1 or rounds == 2 or rounds == boxes == 1
+
+
+def _solid(shape):
+    """Whether it is a box with three edges."""
+    return isinstance(shape, Box) and min(shape.x, shape.y, shape.z) > 0
 
 
 def closed_form(a, b):
@@ -28,7 +35,7 @@ def closed_form(a, b):
 
     Spheres and capsules: the nearest points of two segments, in the order of Ericson 2005, Real-Time Collision
     Detection, 5.1.9; d below 0 is minus the depth of penetration, as two segments that meet are parted by a step across
-    both. Against a half-space: the support function of
+    both. Beside a box: `box_contact`. Against a half-space: the support function of
     the other shape. d is differentiable but where nearest points are not unique, as for parallel capsules, and twice
     but where a nearest point comes to the end of its segment. There, derivatives are those of one side.
     """
@@ -38,6 +45,8 @@ def closed_form(a, b):
         return _plane(b, a), True
     if isinstance(b.shape, HalfSpace):
         return _plane(a, b), False
+    if isinstance(a.shape, Box) or isinstance(b.shape, Box):
+        return box_contact(a, b), False
     swapped = half_length(a.shape) > 0 and half_length(b.shape) == 0  # the one of more shape is b
     return _round(*((b, a) if swapped else (a, b))), swapped
 
@@ -53,7 +62,7 @@ def _plane(a, b):
 def _round(a, b):
     h, k = half_length(a.shape), half_length(b.shape)
     u, w, r = a.axis, b.axis, quick(b.c - a.c)
-    s = t = cosine = square = None  # from the centres along the axes
+    s = t = cosine = square = normal = None  # from the centres along the axes
     if h:
         cosine, normal = dot(u, w), quick(cross(u, w))
         exact = dot(normal, normal)
@@ -63,7 +72,7 @@ def _round(a, b):
         t = _clamped(-dot(w, r), k)
     xa = quick(a.c + s * u) if h else a.c
     xb = quick(b.c + t * w) if k else b.c
-    n, rho, length = _direction(quick(xb - xa), u if h else None, w if k else None, square, TINY * max(1.0, h + k))
+    n, rho, length = _direction(quick(xb - xa), w if k else None, normal, square, TINY * max(1.0, h + k))
     radii = a.shape.radius + b.shape.radius
     pa, pb = quick(xa + a.shape.radius * n), quick(xb - b.shape.radius * n)
     if not k:
@@ -88,26 +97,25 @@ def _clamped(x, h):
     return quick(ca.fmin(ca.fmax(x, -h), h))
 
 
-def _direction(y, u, w, square, tiny):
-    """(n, |y|, length by which n was divided); where y is too short to have a direction, n is across the axes u and w,
-    of which there may be none, and its length that of this. square: of the sine of the axes, if there are two, no less
-    than of parallel ones. tiny [m]: what is too short.
+def _direction(y, w, normal, square, tiny):
+    """(n, |y|, length by which n was divided); where y is too short to have a direction, n is across the axes, of which
+    there may be none, and its length that of this. w: axis of the second, if there is one; normal: cross product of
+    both, if there are two; square: of the sine between them, NEAR at least. tiny [m]: what is too short.
     """
     size = dot(y, y)
     rho = quick(ca.sqrt(ca.fmax(size, LEAST * LEAST)))
-    if w is not None:
-        upright = w[2] * w[2] > 0.8
-        beside = quick(ca.vertcat(upright, 0, 1 - upright))
-        if u is not None:
-            parallel = square <= NEAR * NEAR
-            beside = quick(parallel * beside + (1 - parallel) * u)
-        across = quick(cross(beside, w))
-        size_across = ca.norm_2(across)
+    if w is None:
+        across, size_across = ca.SX(ca.DM([0, 0, 1])), 1
     else:
-        across, size_across = ca.DM([0, 0, 1]), 1
-    short, across = quick(size < tiny * tiny), quick(ca.SX(across))
+        upright = quick(w[2] * w[2] > 0.8)
+        beside = quick(1 - upright)
+        across = quick(ca.vertcat(-(beside * w[1]), beside * w[0] - upright * w[2], upright * w[1]))
+        if normal is not None:
+            across = quick(normal + quick(square <= NEAR * NEAR) * across)
+        size_across = ca.norm_2(across)
+    short = quick(size < tiny * tiny)
     length = quick(rho + short * size_across)
-    return quick((y + short * across) / length), rho, length
+    return quick((y + short * quick(across)) / length), rho, length
 
 
 def _at_least(rho):

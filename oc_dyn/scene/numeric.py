@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..numbers import are_sane, as_floats
 from ..types import Array, Indices, Numbers
+from .segment_box import beside_cylinder, normal_and_place
 from .segments import segments_apart
 from .shapes import ROUND, Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Shape, Sphere, ball, half_length
 
@@ -127,6 +128,20 @@ def _against_plane(shape: Shape, A: Array, plane: HalfSpace, B: Array) -> tuple[
 def _between(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
     if isinstance(a, ROUND) and isinstance(b, ROUND):
         return _segments(a, A, b, B)
+    if isinstance(a, Box) and isinstance(b, ROUND):
+        d, n, p_b, p_a = _segment_and_box(b, B, a, A)
+        return d, -n, p_a, p_b
+    if isinstance(a, ROUND) and isinstance(b, Box):
+        return _segment_and_box(a, A, b, B)
+    if isinstance(a, Cylinder) and isinstance(b, ROUND):
+        d, n, p_b, p_a = _beside_cylinder(b, B, a, A)
+        return d, -n, p_a, p_b
+    if isinstance(a, ROUND) and isinstance(b, Cylinder):
+        return _beside_cylinder(a, A, b, B)
+    return _maximised(a, A, b, B)
+
+
+def _maximised(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Array, Array]:
     problem = _Problem(a, A, b, B)
     n, points = problem.maximised(_unit(problem.c))
     best = _Best(problem.value(n), n, *points)
@@ -178,6 +193,40 @@ def _segments(a: Shape, A: Array, b: Shape, B: Array) -> tuple[Array, Array, Arr
     d, n, s, t = segments_apart(B[:, :3, 3] - A[:, :3, 3], u, h, w, k)
     x_a, x_b = A[:, :3, 3] + s[:, None] * u, B[:, :3, 3] + t[:, None] * w
     return d - ball(a) - ball(b), n, x_a + ball(a) * n, x_b - ball(b) * n
+
+
+def _segment_and_box(a: Shape, A: Array, b: Box, B: Array) -> tuple[Array, Array, Array, Array]:
+    """(d, n, point of a, point of b) of a sphere or capsule and a box."""
+    R, way, u = B[:, :3, :3], B[:, :3, 3] - A[:, :3, 3], A[:, :3, 2]
+    c, axis = (np.einsum("kji,kj->ki", R, x) for x in (way, u))
+    edges = np.array([b.x, b.y, b.z]) / 2
+    m, t = normal_and_place(c, axis, half_length(a), edges)
+    x = np.clip(t[:, None] * axis - c, -edges, edges)  # of the box, in its frame
+    d = np.einsum("ki,ki->k", m, c) - np.abs(m) @ edges - half_length(a) * np.abs(np.einsum("ki,ki->k", m, axis))
+    n = np.einsum("kij,kj->ki", R, m)
+    deep = d <= 0
+    if deep.any():  # the deepest points
+        t = np.where(deep, half_length(a) * np.sign(np.einsum("ki,ki->k", m, axis)), t)
+        x = np.where(deep[:, None], -np.sign(m) * edges, x)
+    p_a = A[:, :3, 3] + t[:, None] * u + ball(a) * n
+    return d - ball(a), n, p_a, B[:, :3, 3] + np.einsum("kij,kj->ki", R, x)
+
+
+def _beside_cylinder(a: Shape, A: Array, b: Cylinder, B: Array) -> tuple[Array, Array, Array, Array]:
+    """(d, n, point of a, point of b) of a sphere or capsule and a cylinder, by other ways where they meet."""
+    R, way, u = B[:, :3, :3], B[:, :3, 3] - A[:, :3, 3], A[:, :3, 2]
+    c, axis = (np.einsum("kji,kj->ki", R, x) for x in (way, u))
+    m, t, apart = beside_cylinder(c, axis, half_length(a), b.radius, b.length / 2)
+    n = np.einsum("kij,kj->ki", R, m)
+    flat = half_length(a) * np.abs(np.einsum("ki,ki->k", m, axis))
+    d = np.einsum("ki,ki->k", m, c) - b.radius * np.hypot(m[:, 0], m[:, 1]) - b.length / 2 * np.abs(m[:, 2]) - flat
+    x = A[:, :3, 3] + t[:, None] * u
+    out = d - ball(a), n, x + ball(a) * n, x + d[:, None] * n
+    meet = np.flatnonzero(~apart)
+    if meet.size:
+        for old, new in zip(out, _maximised(a, A[meet], b, B[meet]), strict=True):
+            old[meet] = new
+    return out
 
 
 def _starts(problem: _Problem) -> Array:

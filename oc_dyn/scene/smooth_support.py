@@ -25,6 +25,7 @@ from ..working_axes.frames import upper_mirrored
 from .closed_forms import closed_form
 from .contacts import Contact, general_second
 from .placed import Placed
+from .segment_steps import in_frame_of, normal
 from .shapes import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Polytope, Sphere, ball
 
 SMOOTHING = 1e-3  # last s, in sizes of the shapes
@@ -118,9 +119,9 @@ def smooth_support(a, b):
     if isinstance(a.shape, HalfSpace) or isinstance(b.shape, HalfSpace):
         return closed_form(a, b)
     first, second = _terms(a, 1), _terms(b, -1)
-    c = quick(second[0] - first[0])
-    terms = [*first[1], *second[1]]
-    n = maximiser(c, terms)
+    home = in_frame_of(a, b)
+    c, terms = quick(second[0] - first[0]), [*first[1], *second[1]]
+    n = maximiser(c, terms) if home is None else normal(a, b, home)
     return _contact(a, b, first, second, n), False
 
 

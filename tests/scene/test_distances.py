@@ -308,6 +308,46 @@ def test_order_of_pairs_and_witnesses():
     assert np.allclose(found["p_b"], np.array([[0, 0, -1], [0.8, 0, 0]]).T)
 
 
+@pytest.mark.parametrize("other", [s.Sphere(0.05), s.Capsule(0.05, 0.3)], ids=["sphere", "capsule"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_round_shapes_beside_and_in_a_box_are_exact(other, swapped):
+    """Against numbers by other formulas, overlaps included; aligned shapes too. The way along n parts deep shapes."""
+    box, rng = s.Box(0.3, 0.2, 0.1), np.random.default_rng(2)
+    a, b = (box, other) if swapped else (other, box)
+    scene = od.Scene().attach("a", "body", a).add("b", b)
+    f = od.function(FREE, "distances", scene=scene, witnesses=True)
+    met = 0
+    for k in range(300):
+        R = np.eye(3)[:, [1, 2, 0]] if k % 5 == 0 else rotation(rng)
+        C = pose(R, rng.normal(size=3) * 0.15)
+        d, n, *_ = separation(a, C, b, np.eye(4))
+        found = {x: np.array(y).ravel() for x, y in f(q=quaternion(C)).items()}
+        assert abs(found["d"][0] - d) < 1e-9
+        assert abs(n @ (found["p_b"] - found["p_a"]) - d) < 1e-9
+        if d < -0.06:
+            met += 1
+            moved = pose(R, C[:3, 3] + (d - 1e-6) * n)  # parted along n, by no more than the depth
+            assert separation(a, moved, b, np.eye(4))[0] > 0
+            part = pose(R, C[:3, 3] + 0.9 * d * n)
+            assert separation(a, part, b, np.eye(4))[0] < 0
+    assert met > 5
+
+
+def test_derivatives_in_a_box_by_differences():
+    """Where a capsule is deep in a box, between two ways out."""
+    r, scene = robot("serial"), on_links(s.Capsule(0.05, 0.3), s.Box(1.0, 0.8, 0.9))
+    f, J = (od.function(r, x, scene=scene) for x in ("distances", DERIVATIVES[0]))
+    deep = 0
+    for seed in range(40):
+        q = r.random_configuration(seed)
+        d, steps = np.array(f(q=q)["d"]).ravel(), 1e-6 * np.eye(r.nv)
+        slopes = np.column_stack([np.array(f(q=q + e)["d"] - f(q=q - e)["d"]).ravel() / 2e-6 for e in steps])
+        rows = d < -0.06
+        deep += rows.sum()
+        assert np.allclose(np.array(J(q=q)["dd_dq"])[rows], slopes[rows], atol=1e-7)
+    assert deep > 3
+
+
 def test_margins_do_not_count():
     scene = (
         od.Scene().attach("a", "body", s.Sphere(0.1), margin=0.05).add("b", s.Sphere(0.1), pose(np.eye(3), [1, 0, 0]))
@@ -326,8 +366,8 @@ def test_no_pairs():
 
 
 def test_a_method_names_the_pair_that_it_cannot_do():
-    scene = od.Scene().attach("tool", "body", s.Box(1, 1, 1)).add("ball", s.Sphere(0.1))
-    with pytest.raises(od.ShapeError, match="no closed form for 'tool', a Box, and 'ball', a Sphere"):
+    scene = od.Scene().attach("tool", "body", s.Box(1, 1, 1)).add("can", s.Cylinder(0.1, 0.2))
+    with pytest.raises(od.ShapeError, match="no closed form for 'tool', a Box, and 'can', a Cylinder"):
         od.function(FREE, "distances", scene=scene, method="closed_forms")
 
 
