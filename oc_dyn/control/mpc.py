@@ -13,7 +13,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +33,7 @@ from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
+from .closed_loop import ClosedLoop
 from .closed_loop_codegen import is_of_another, program
 from .controller_codegen import controller_texts
 from .delay import delay_of
@@ -389,32 +389,6 @@ def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
 def _named(function: ca.Function, name: str) -> ca.Function:
     inputs = function.mx_in()
     return ca.Function(name, inputs, function.call(inputs), function.name_in(), function.name_out())
-
-
-@dataclass(frozen=True, eq=False)
-class ClosedLoop:
-    """A closed loop: states x (steps, nx), outputs u (steps, nu), objective, violation, seconds (steps,) of solving,
-    status (steps,), see Status."""
-
-    x: Array
-    u: Array
-    objective: Array
-    violation: Array
-    seconds: Array
-    status: Array | None = None
-
-    def deadlines(self, deadline: float, bins: int = 12) -> str:
-        """Text: how long steps took against a deadline [s], with a histogram."""
-        ms, late = 1e3 * self.seconds, int(np.sum(self.seconds > deadline))
-        edges = np.geomspace(max(ms.min(), 1e-6), max(ms.max(), ms.min() * 1.01, 1e-5) * (1 + 1e-9), bins + 1)
-        counts, _ = np.histogram(ms, edges)
-        lines = [f"{len(ms)} steps, deadline {1e3 * deadline:g} ms, {late} late"]
-        marks = zip(("median", "99 %", "longest"), np.percentile(ms, [50, 99, 100]), strict=True)
-        lines.append(", ".join(f"{what} {x:.3f} ms" for what, x in marks))
-        widest = max(counts.max(), 1)
-        for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True):
-            lines.append(f"{a:9.3f} to {b:9.3f} ms {n:6} {'#' * int(np.ceil(40 * n / widest))}")
-        return "\n".join(lines)
 
 
 __getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})
