@@ -31,6 +31,7 @@ STUDIES = {
     "kumar_mueller": "oc_dyn.study.kumar_mueller:run",
     "matrices": "oc_dyn.study.matrices:run",
     "mpc": "oc_dyn.study.mpc:run",
+    "mpc_fuzz": "oc_dyn.study.mpc.fuzz:run",
     "ocp_peers": "oc_dyn.study.ocp_peers:run",
     "orders": "oc_dyn.study.orders:run",
     "path_peers": "oc_dyn.study.path_peers:run",
