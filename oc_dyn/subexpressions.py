@@ -210,6 +210,8 @@ def _groups(listing: _Listing, values: _Values) -> _Groups:
     level, op = values.level[changed], listing.op[changed]
     order = np.lexsort((op, level))
     changed, level, op = changed[order], level[order], op[order]
+    if not len(changed):  # equal ones are outputs alone
+        return _Groups(changed, [])
     cuts = np.flatnonzero((np.diff(level) != 0) | (np.diff(op) != 0)) + 1
     return _Groups(changed, [0, *cuts.tolist(), len(changed)])
 
