@@ -29,7 +29,7 @@ _ITERATIONS = 200  # of a search, where others may follow
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
-SECONDS = 2.0  # that a way is sought for
+SECONDS = 20.0  # that a way is sought for at most: its count of looks ends it earlier, for the same way on every machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def plan_among(task, settings, solver, initial):
     seen = along(around, motion)
     if not seen.short.any():
         return motion, checked, seen
-    kinematic = torque_can_wait(bare, settings, motion)
+    kinematic = torque_can_wait(bare, settings, None)  # ways round are other motions: torque may not bind there
     given = [] if initial is None or known is not None else [initial]
     name, asked = solver.name, solver.inner
     for start in chain(given, _starts(task, settings, motion, kinematic)):
