@@ -38,6 +38,8 @@ class QuickLooks:
     def free(self, q: Array) -> Any:
         """(K,) whether configurations (K, nq) keep what is wanted."""
         q = np.atleast_2d(np.asarray(q, float))
+        if not len(q):
+            return np.ones(0, bool)
         out = self._spare(q) >= -KEPT
         if self._rest is not None and out.any():
             out[out] = self._rest.free(q[out], within=KEPT)

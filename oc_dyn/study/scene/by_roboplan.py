@@ -1,7 +1,7 @@
 """Motions of RoboPlan among the shapes of a task: RRT-Connect, its corners cut, timed by toppra, all in C++.
 
-RoboPlan keeps no clearance: shapes are grown by half of it each. Capsules are three shapes, a half-space is a large box.
-toppra has limits of velocity and acceleration there, none of torque.
+RoboPlan keeps no clearance: shapes are grown by half of it each. Capsules are three shapes, a half-space is a large
+box. toppra has limits of velocity and acceleration there, none of torque.
 """
 
 import tempfile
