@@ -23,7 +23,8 @@ from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways
 
-NEAR = 0.08  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
+NEAR, WIDE = 0.04, 0.08  # [m] besides what is wanted: pairs that come that near what a search begins from are in its
+# program; of long ways, from which motions go farther
 MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
 _ITERATIONS = 300  # of a search, where others may follow
@@ -70,9 +71,10 @@ def plan_among(task, settings, solver, initial):
             name, asked = solver.name, solver.inner
         solver.inner = asked if start is motion or name != "ipopt" else _impatient(asked)
         try:
+            within = NEAR
             if isinstance(start, np.ndarray):
-                start = _sketched(task, settings, solver, start, kinematic)
-            return _search(task, settings, solver, start, kinematic, None)
+                start, within = _sketched(task, settings, solver, start, kinematic), WIDE
+            return _search(task, settings, solver, start, kinematic, None, within)
         except SolveError as error:
             errors.append(error)
             if error.status in (None, TIME_LIMIT):
@@ -128,7 +130,7 @@ def _sketched(task, settings, solver, way, kinematic):
     """(T, derivatives) of a motion on few pieces from a way, on which a search takes a third of the time. Raises
     SolveError where there is none."""
     few = {**settings, "nodes": _FEW}
-    rounds = _Clear(task, few, solver, kinematic, along_way(task, few, way, kinematic), None)
+    rounds = _Clear(task, few, solver, kinematic, along_way(task, few, way, kinematic), None, WIDE)
     for _ in range(_SKETCHES):
         motion, _ = rounds.solve(rounds.margins, None)
         q = configurations(motion)
@@ -139,10 +141,11 @@ def _sketched(task, settings, solver, way, kinematic):
     return resampled(motion, task, settings)
 
 
-def _search(task, settings, solver, start, kinematic, known):
-    """(motion, its Report, Along) from a Trajectory or (T, derivatives); known: Apart of a solution."""
+def _search(task, settings, solver, start, kinematic, known, within=NEAR):
+    """(motion, its Report, Along) from a Trajectory or (T, derivatives); known: Apart of a solution. within [m]: which
+    pairs are in the program at first."""
     while True:
-        rounds = _Clear(task, settings, solver, kinematic, start, known)
+        rounds = _Clear(task, settings, solver, kinematic, start, known, within)
         motion, checked, seen = rounds.found()
         if not kinematic or checked.worst <= rounds.within:
             return motion, checked, seen
@@ -158,12 +161,12 @@ def _known(around, initial):
 class _Clear(Rounds):
     """Rounds of solving with the pairs that are near."""
 
-    def __init__(self, task, settings, solver, kinematic, start, known):
+    def __init__(self, task, settings, solver, kinematic, start, known, within):
         self.around = task.around
         self.own = self.around.scene.key, self.around.clearance
         motion = None if isinstance(start, tuple) else start
         if known is None:
-            near = self.around.near(start[1][0] if motion is None else configurations(motion), NEAR)
+            near = self.around.near(start[1][0] if motion is None else configurations(motion), within)
             known = Apart(near, self._least(task), _PLACES[0])
         self.apart = known
         self.kept = -self.around.missing(np.array([task.start[0], task.goal[0]]))  # (2, P) besides what is wanted

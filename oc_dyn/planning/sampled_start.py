@@ -21,7 +21,7 @@ Looks = Obstacles | QuickLooks
 
 _STEP = 0.05  # [rad or m] between configurations of a line that are looked at
 _CHECKS = 4000  # lines that are looked at, at most
-_SHORTER = 100  # tries to cut a way short
+_SHORTER = 60  # tries to cut a way short
 _TRIES, _SHORT = 4, 1.3  # ways of which the shortest is taken; by the straight line, what is short enough
 _POINTS = 60  # configurations that detours may lead through
 _BOTH = 8  # that are looked at in pairs
