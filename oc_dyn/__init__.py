@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from . import inverse_dynamics, forward_dynamics, hybrid_dynamics, matrices, kinematics
 from . import partials, second_partials
 from . import regressor, matrix_partials, whole_body, scene
+from . import loops
 from . import registry, robots
 from ._version import __version__
 from . import _moved
@@ -66,6 +67,9 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .runs.sweeps import export_sweep as export_sweep
     from .runs.sweeps import sweep as sweep
     from .second_partials.tensor import as_tensor as as_tensor
+    from .targets.fmu import fmu as fmu
+    from .targets.player import codegen_player as codegen_player
+    from .targets.ros2 import ros2_controller as ros2_controller
 
 _LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
     "ContactMotion": ("optimal_control.contact_motion", "ContactMotion"),
@@ -76,6 +80,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "as_tensor": ("second_partials.tensor", "as_tensor"),
     "base_parameters": ("regressor.base_parameters", "base_parameters"),
     "check_derivatives": ("derivatives", "check_derivatives"),
+    "codegen_player": ("targets.player", "codegen_player"),
     "contact_points": ("kinematics.contact", "contact_points"),
     "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
     "describe": ("description", "describe"),
@@ -83,6 +88,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "elastic": ("elastic", None),
     "executors": ("executors", None),
     "export_sweep": ("runs.sweeps", "export_sweep"),
+    "fmu": ("targets.fmu", "fmu"),
     "identification": ("identification", None),
     "interop": ("interop", None),
     "inverse_kinematics": ("planning.inverse_kinematics", "inverse_kinematics"),
@@ -94,6 +100,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "plan_point_to_point": ("planning.point_to_point", "plan_point_to_point"),
     "pose_path": ("planning.pose_path", "pose_path"),
     "rollout": ("planning.rollout", "rollout"),
+    "ros2_controller": ("targets.ros2", "ros2_controller"),
     "script": ("runs.script", "script"),
     "sensitivity": ("design.sensitivity", "sensitivity"),
     "simulate": ("planning.rollout", "simulate"),
@@ -131,6 +138,7 @@ __all__ = [
     "batch",
     "check_derivatives",
     "codegen",
+    "codegen_player",
     "compile",
     "contact_points",
     "contact_wrenches",
@@ -139,6 +147,7 @@ __all__ = [
     "design",
     "elastic",
     "export_sweep",
+    "fmu",
     "function",
     "identification",
     "interop",
@@ -156,6 +165,7 @@ __all__ = [
     "registry",
     "robots",
     "rollout",
+    "ros2_controller",
     "scene",
     "script",
     "sensitivity",

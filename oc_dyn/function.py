@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import casadi as ca
@@ -17,6 +17,7 @@ from .lie.quick import quick
 from .model.cache import cached
 from .model.canonical import canonical
 from .model.canonical_report import counts_instructions
+from .model.loops import LoopRobot
 from .model.massless import require_inertia, require_inertia_at
 from .model.parameters import checked_parts, with_values
 from .model.quaternions import quaternions
@@ -26,6 +27,7 @@ from .numbers import shortened
 from .ports import parameter_port
 from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, get, quantities
 from .representation import converted, converts, described
+from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
 
 _OF_KINDS = {"scene": ("Scene", "an od.Scene, such as od.Scene.of(robot)")}  # options that are values with a key
@@ -51,11 +53,17 @@ def function(
     cache: folder for Functions that took 0.1 s and more to build, which are loaded from there when they are asked for
     again; default $OC_DYN_FUNCTION_CACHE, or "functions" in the folder of od.compile. False for none, as "off" in the
     variable. What this Robot object has made already, it gives again whatever `cache` is.
+    Of a robot with loops, q, v, tau, ... are those of its independent coordinates; there are more options: q_guess=True
+    (port q_guess, all coordinates of a closed configuration, from which loops are followed to q, instead of
+    robot.home), and of inverse and forward dynamics actuated=(joint, ...), joints of the tree that have motors, whose
+    torques tau then is: of more motors than needed those of least sum of squares, weighted=True with port weights.
     Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
     record = get(quantity)
     _read(record, robot)
     order = _checked_order(quantity, record, order)
+    if record.of == "robot" and isinstance(robot, LoopRobot):
+        return _embedded(robot, record, order, method, name, derivatives, options)
     settings = _settings(record, options)
     chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
@@ -94,6 +102,31 @@ def function(
     return cached(robot, ("analytic", *key), with_twin)
 
 
+OF_LOOPS = ("q_guess", "actuated", "weighted")  # options of every quantity of a robot with loops
+_EMBEDDED: list[Callable[..., RobotFunction]] = []
+
+
+def embedded_by(f: Callable[..., RobotFunction]) -> None:
+    """Let f make the Functions of robots with loops."""
+    _EMBEDDED.append(f)
+
+
+def _embedded(
+    robot: LoopRobot, record: Quantity, order: int, method: str | None, name: str | None, derivatives: str,
+    options: dict[str, Any],
+) -> RobotFunction:  # fmt: skip
+    name = checked_name(f"{record.name}_{order}" if name is None else name)
+    own = {k: tuple(x) if isinstance(x, (list, set, frozenset)) else x for k, x in options.items() if k in OF_LOOPS}
+    settings = _settings(record, {k: x for k, x in options.items() if k not in OF_LOOPS})
+    told = tuple((k, settings[k] if k not in _OF_KINDS else settings[k].key) for k in sorted(settings))
+    both = _ports(robot, record, order, settings)
+    # complete: as of trees
+    key = ("function", record.name, order, method, name, derivatives, told, tuple(sorted(own.items())))
+    return cached(
+        robot, key, lambda: _EMBEDDED[-1](robot, record, order, method, name, derivatives, (settings, own), both)
+    )
+
+
 def _stored(
     robot: Any, record: Quantity, chosen: Method, order: int, settings: dict[str, Any], name: str,
     key: tuple[Any, ...], make: Callable[[], ca.Function], cache: StrPath | bool | None,
@@ -110,7 +143,8 @@ def _stored(
     columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
     regular = None if _symbolic(record, settings) else _regular(record, robot, settings)
     rotations = quaternions(robot) if any(p.name == "q" for p in inputs) else ()
-    return RobotFunction(base, names, columns, regular=regular, rotations=rotations)
+    facts = {p.name: (p.unit, p.rows) for p in (*inputs, *outputs)}
+    return RobotFunction(base, names, columns, regular=regular, rotations=rotations, facts=facts)
 
 
 def _is_ours(f: Callable[..., Any]) -> bool:
@@ -192,7 +226,7 @@ def _build(
     if not record.sparse:
         expressions = [ca.densify(x) for x in expressions]
     if chosen.cse:
-        expressions = ca.cse(expressions)
+        expressions = merged(expressions)
     return ca.Function(name, list(symbols.values()), expressions, [p.name for p in inputs], [p.name for p in outputs])
 
 
@@ -229,12 +263,16 @@ def _settings(record: Quantity, options: dict[str, Option]) -> dict[str, Any]:
         if key not in record.options:
             raise UnknownName(f"option of {record.name!r}", key, record.options)
     given = {k: tuple(x) if isinstance(x, (list, set, frozenset)) else x for k, x in options.items()}
+    given = {k: tuple(x.items()) if isinstance(x, Mapping) else x for k, x in given.items()}
     for key, value in given.items():
         if isinstance(OPTIONS[key][0], bool) and not isinstance(value, (bool, np.bool_)):
             raise ShapeError(f"{record.name}: {key} is {value!r}, expected True or False")
         if key in _OF_KINDS:
             continue
-        if not all(x is None or isinstance(x, (bool, str)) for x in (value if isinstance(value, tuple) else (value,))):
+        values = value if isinstance(value, tuple) else (value,)
+        if key == "contacts":  # pairs
+            values = tuple(y for x in values for y in (x if isinstance(x, tuple) else (x,)))
+        if not all(x is None or isinstance(x, (bool, str)) for x in values):
             raise UnknownName(f"value of option {key} of {record.name!r}", value, ("a name", "a list of names"))
     found = {k: given.get(k, OPTIONS[k][0]) for k in record.options}
     for key, (kind, example) in _OF_KINDS.items():

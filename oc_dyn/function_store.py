@@ -42,6 +42,7 @@ _WRITTEN = {"SXFunction", "MXFunction", "Map", "ThreadMap", "OmpMap", "Switch"} 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _LEFT = 3600.0  # [s] after which a file that is half written is one that a killed process has left
 _NO_SOURCE = {"__pycache__", "study", "planning", "optimal_control", "control", "runs", "codegen"}  # Functions ask none
+_STAGES = "optimal_control"  # but those of stages
 _STARTED = time.time()
 _PACKAGE = Path(__file__).resolve().parent
 _Ports = Sequence[tuple[str, tuple[int, int]]]
@@ -69,14 +70,55 @@ def stored(
     if folder is None or text is None:
         return _made(make, cache)
     path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}{_ENDING}"
-    found = _loaded(path, text, ports)
-    if found is not None:
-        return found
+    kept = _loaded(path, text, ports)
+    if kept is not None:
+        return kept[0] if len(kept) == 1 else with_registered(*kept)
     start = time.perf_counter()
     made = _made(make, cache)
     if time.perf_counter() - start >= SLOW:
+        _write(path, text, _parts(made))
+    return made
+
+
+def stored_with(
+    f: ca.Function, name: str, make: Callable[[], list[ca.Function] | None], cache: StrPath | bool | None = None
+) -> list[ca.Function] | None:
+    """make(), plain Functions that f decides, with what is registered with the Functions that it calls; or what it gave
+    for an equal f before, in whatever process. None is not kept. name: of what they are to f. cache: as of `stored`.
+    """
+    folder = _folder(cache)
+    content = _content(f) if folder else None
+    source = _source(_STAGES) if content else None
+    if folder is None or source is None:
+        return make()
+    text = repr((source, ca.CasadiMeta.version(), platform.machine(), name, content))
+    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}{_ENDING}"
+    found = _loaded(path, text)
+    if found is not None:
+        return found
+    start = time.perf_counter()
+    made = make()
+    if made and time.perf_counter() - start >= SLOW and all(_parts(g) for g in made):
         _write(path, text, made)
     return made
+
+
+def _content(f: ca.Function) -> str | None:
+    """Digest of a Function, and of what is registered with those that it calls; None where one of them is not written
+    in full."""
+    out, called = hashlib.sha256(), f.find_functions()
+    if any(g.class_name() not in _WRITTEN for g in (f, *called)):
+        return None
+    parts = [f]
+    for own in map(registered, called):
+        parts += [*own, own[1].jacobian()] if own else []
+    try:
+        for g in parts:
+            data = g.serialize().encode()
+            out.update(f"{len(data)}\n".encode() + data)
+    except RuntimeError:  # CasADi cannot write it
+        return None
+    return out.hexdigest()
 
 
 def _made(make: Callable[[], ca.Function], cache: StrPath | bool | None) -> ca.Function:
@@ -127,11 +169,12 @@ def _key(robot: AnyRobot, key: Sequence[Any]) -> str | None:
 
 
 @once
-def _source() -> str | None:
-    """Digest of the source that Functions are made by; None if a file has changed since this process has read it."""
+def _source(*more: str) -> str | None:
+    """Digest of the source that Functions are made by, and of more folders; None if a file has changed since this
+    process has read it."""
     out = hashlib.sha256()
     for folder, folders, files in os.walk(_PACKAGE):
-        folders[:] = sorted(set(folders) - _NO_SOURCE)
+        folders[:] = sorted(set(folders) - (_NO_SOURCE - set(more)))
         for name in sorted(files):
             if name.endswith(".py"):
                 with open(os.path.join(folder, name), "rb") as file:
@@ -145,15 +188,14 @@ def _source() -> str | None:
 # -- reading ------------------------------------------------------------------------------------------------------
 
 
-def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports]) -> ca.Function | None:
-    """The Function of a file; None if it is not there, or is not what it should be."""
+def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports] | None = None) -> list[ca.Function] | None:
+    """The Functions of a file; None if it is not there, or is not what it should be. ports: of the first one."""
     if not os.path.lexists(path):
         return None
     try:
         functions = _unpacked(path, text)
-        if _ports(functions[0]) != _as_lists(ports):
+        if ports is not None and _ports(functions[0]) != _as_lists(ports):
             raise ValueError("it has other ports")
-        found = functions[0] if len(functions) == 1 else with_registered(*functions)
     except Exception as error:  # whatever CasADi, zlib and json find wrong: nothing in it may do harm
         said = " ".join(str(error).split())
         warn(ModelWarning(f"{path} is not as it was written: {said}; it is made again"))
@@ -162,7 +204,7 @@ def _loaded(path: Path, text: str, ports: tuple[_Ports, _Ports]) -> ca.Function 
         return None
     with suppress(OSError):
         os.utime(path)  # the time of last use
-    return found
+    return functions
 
 
 def _unpacked(path: Path, text: str) -> list[ca.Function]:
@@ -187,9 +229,8 @@ def _unpacked(path: Path, text: str) -> list[ca.Function]:
 # -- writing ------------------------------------------------------------------------------------------------------
 
 
-def _write(path: Path, text: str, f: ca.Function) -> None:
-    """Keep a Function, if it can be kept: in one step, so that nobody reads a half of it."""
-    functions = _parts(f)
+def _write(path: Path, text: str, functions: list[ca.Function]) -> None:
+    """Keep Functions, if they can be kept: in one step, so that nobody reads a half of them."""
     if not functions:
         return
     try:

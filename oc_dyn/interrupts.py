@@ -47,8 +47,9 @@ def deadline(seconds: float | None = None) -> Iterator[None]:
 
     seconds: positive, or None for no limit. Of deadlines within each other the earliest counts. A solver stops at its
     next iteration; Problem.solve that raises stops while it builds the program, too, and its error has no solution
-    then. Other work in Python between solvers counts but is not stopped. Raises ShapeError for what is no positive
-    number.
+    then, and so do planners, whose errors have the motion that the solver would have begun with. Other work in Python
+    between solvers, and solve(raises=False) while it builds, count but are not stopped. Raises ShapeError for what is
+    no positive number.
     """
     end = math.inf
     if seconds is not None:

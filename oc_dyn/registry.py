@@ -32,6 +32,10 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "friction": (False, "True: friction of the joints counts, damping v + friction tanh(v / 0.02), v in SI units"),
     "frame": (None, "name of the frame, one of robot.frames; it must be given"),
     "scene": (None, "the od.Scene whose pairs of shapes are meant; it must be given"),
+    "contacts": ((), "{frame: \"point\" or \"surface\"}: frames that the ground holds, their origins or all of them"),
+    "moving": (False, "True: the port a_c, what the constraints' rates d(J v)/dt are to be; False: zero"),
+    "baumgarte": (False, "True: the port gains, with which constraints that are open are closed"),
+    "q_guess": (False, "True: the port q_guess, from which loops are closed; False: where the robot was assembled"),
     "witnesses": (False, "True: the nearest points of each pair come out as well"),
     "prescribed": ((), "names of the joints whose motion is prescribed"),
     "representation": (

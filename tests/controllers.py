@@ -41,31 +41,53 @@ def pendulum(nodes=15):
     return ocp, tau, plant, seen
 
 
+_SHIM = """#include <string.h>
+#include "NAME.h"
+#ifdef __cplusplus
+extern "C"
+#endif
+int shim(const double *memory, const double *in, double *out, double *results) {
+  static NAME_t self;
+  static NAME_in given;
+  static NAME_out found;
+  int status;
+  NAME_init(&self);
+  memcpy(self.memory, memory, sizeof self.memory);
+  memcpy(&given, in, sizeof given);
+  status = NAME_step(&self, &given, &found);
+  memcpy(out, &found, OUTPUTS * sizeof(double));
+  memcpy(out + OUTPUTS, self.memory, sizeof self.memory);
+  results[0] = found.objective;
+  results[1] = found.violation;
+  results[2] = status;
+  results[3] = found.iterations;
+  return status;
+}
+"""
+
+
 class CStep:
-    """<name>_step of a library from the folder of codegen: (memory, values) -> status; the outputs are in `out`."""
+    """<name>_step of a library from the folder of codegen, a step of an instance with a given memory:
+    (memory, values) -> status; the outputs are in `out`, as those of controller.function."""
 
     def __init__(self, folder, controller, flags=("-O1",)):
         name = controller.name
         path = folder / f"{name}{'_'.join(flags)}.so"
-        part = path.with_suffix(".o")
-        subprocess.run(["gcc", "-std=c99", *flags, "-fPIC", "-c", "-o", part, folder / f"{name}.c"], check=True)
+        outputs = str(sum(controller.outputs.values()))
+        (folder / "shim.c").write_text(_SHIM.replace("NAME", name).replace("OUTPUTS", outputs))
+        parts = [path.with_suffix(f".{k}.o") for k in range(2)]
+        for part, source in zip(parts, (f"{name}.c", "shim.c"), strict=True):
+            subprocess.run(["gcc", "-std=c99", *flags, "-fPIC", "-c", "-o", part, folder / source], check=True)
         # without the flags: with -ffast-math all of this process would round small numbers to zero from here on
-        subprocess.run(["gcc", "-shared", "-o", path, part, "-lm"], check=True)
-        self.library, f = ctypes.CDLL(str(path)), controller.function
-        sizes = (ctypes.c_longlong * 4)()
-        places = [ctypes.byref(sizes, 8 * k) for k in range(4)]
-        getattr(self.library, f"{name}_work")(*places)
-        self.arg, self.res = (ctypes.c_void_p * (sizes[0] + 1))(), (ctypes.c_void_p * (sizes[1] + 1))()
-        self.iw, self.w = np.zeros(sizes[2] + 1, np.int64), np.zeros(sizes[3] + 1)
-        self.out = [np.zeros(f.nnz_out(i)) for i in range(f.n_out())]
-        getattr(self.library, f"{name}_incref")()
-        self.mem = getattr(self.library, f"{name}_checkout")()
-        self.step = getattr(self.library, f"{name}_step")
+        subprocess.run(["gcc", "-shared", "-o", path, *parts, "-lm"], check=True)
+        self.step, f = ctypes.CDLL(str(path)).shim, controller.function
+        sizes = [*controller.outputs.values(), controller.start.size]
+        self._found = np.zeros(sum(sizes) + 4)
+        self.out = np.split(self._found, np.cumsum([*sizes, 1, 1, 1]))
+        assert len(self.out) == f.n_out()
 
     def __call__(self, memory, values):
-        given = [np.ascontiguousarray(x, float).T.ravel() for x in (memory, *values)]
-        for slots, arrays in ((self.arg, given), (self.res, self.out)):
-            for k, x in enumerate(arrays):
-                slots[k] = x.ctypes.data
-        work = [ctypes.c_void_p(x.ctypes.data) for x in (self.iw, self.w)]
-        return self.step(self.arg, self.res, *work, self.mem)
+        memory = np.ascontiguousarray(memory, float)
+        given = np.concatenate([np.ascontiguousarray(x, float).T.ravel() for x in values])
+        places = [memory, given, self._found, self._found[-4:]]
+        return self.step(*(ctypes.c_void_p(x.ctypes.data) for x in places))

@@ -352,6 +352,24 @@ def _(x):
 
 
 @pytest.mark.sample(3)
+def test_equations_of_constraints_hold(x):
+    for found, expected in _constraints(x):
+        assert relative(np.squeeze(found), np.squeeze(expected)) < 1e-6
+
+
+def _constraints(x):
+    contacts = {"contacts": {list(x.robot.frames)[-1]: "point"}}
+    given = {"frame": list(x.robot.frames)[-1], "representation": "hybrid"}
+    J, dJ = (y[3:] for y in x("frame_jacobian", order=1, options=given).values())
+    M, h = x("mass_matrix")["M"], x("bias")["h"]
+    found = x("constrained_dynamics", options=contacts)
+    yield M @ found["dv"] + h, x.tau + J.T @ found["f"]
+    yield J @ found["dv"] + dJ @ x.v, np.zeros(3)
+    hit = x("impact", ports={"restitution": 0.3}, options=contacts)
+    yield M @ (hit["v_after"] - x.v), J.T @ hit["impulse"]
+    yield J @ hit["v_after"], -0.3 * J @ x.v
+
+
 @pytest.mark.parametrize("quantity", od.quantities("robot"))
 def test_equation_holds(x, quantity):
     pairs = list(CHECKS[quantity](x))

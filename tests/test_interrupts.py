@@ -225,6 +225,39 @@ def test_time_limit_of_planners():
     assert stopped.value.trajectory.duration > 0
 
 
+def _planners():
+    """{name: (robot) -> plan}, of which each builds a program first."""
+    ends, limits = ([0.1, 0.2], [0.6, -0.4]), {"v": 2.0, "dv": 10.0, "d2v": 100.0, "tau": 400.0, "dtau": 1e5}
+    effort = {"objective": "effort", "duration": 2.0, "nodes": 8, "check": "off", "progress": False}
+
+    def limited(robot):
+        return od.Limits(robot.coordinate_names, **limits)
+
+    def elastic(robot):
+        made = od.elastic.elastic_robot(robot, stiffness=1000.0, motor_inertia=0.5)
+        return od.elastic.plan_elastic(made, *ends, motor_torque=[300, 150], nodes=8, check="off")
+
+    return {
+        "point to point": lambda r: od.plan_point_to_point(r, *ends, limits=limited(r), **effort),
+        "path": lambda r: od.plan_along_path(r, ends, limits=limited(r), nodes=10, check="off"),
+        "elastic": elastic,
+    }
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", list(_planners()))
+def test_planners_stop_while_they_build(name, monkeypatch):
+    """With the motion that the solver would have begun with; what was built so far is none for the next one."""
+    work, robot, nlpsol, solvers = _planners()[name], arm(), ca.nlpsol, []
+    monkeypatch.setattr(ca, "nlpsol", lambda *a, **k: solvers.append(a) or nlpsol(*a, **k))
+    with od.deadline(1e-9), pytest.raises(od.SolveError) as stopped:
+        work(robot)
+    assert stopped.value.status == "time_limit"
+    assert stopped.value.trajectory.duration > 0
+    assert solvers == []
+    assert work(robot).duration == work(arm()).duration
+
+
 def test_time_limit_of_an_elastic_plan():
     elastic = od.elastic.elastic_robot(arm(), stiffness=1000.0, motor_inertia=0.5)
     with pytest.raises(od.SolveError) as stopped:

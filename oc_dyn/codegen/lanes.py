@@ -148,10 +148,16 @@ def points_source(function: ca.Function, work: int, begin: str = "const int mem 
 
 
 def _pattern(sparsity: ca.Sparsity) -> str:
+    """The numbers of a pattern, see points.c.in."""
     numbers = [*sparsity.shape, int(sparsity.is_dense())]
     if not sparsity.is_dense():
-        rows, columns = sparsity.get_triplet()
-        numbers += [sparsity.nnz(), *(x for pair in zip(rows, columns, strict=True) for x in pair)]
+        runs: list[list[int]] = []
+        for row, column in zip(*sparsity.get_triplet(), strict=True):
+            if runs and runs[-1][1] == column and runs[-1][0] + runs[-1][2] == row:
+                runs[-1][2] += 1
+            else:
+                runs.append([row, column, 1])
+        numbers += [sparsity.nnz(), len(runs), *(x for run in runs for x in run)]
     return ", ".join(map(str, numbers))
 
 

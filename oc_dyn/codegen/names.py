@@ -138,11 +138,25 @@ def _reserved(name: str) -> str | None:
     return None
 
 
+# what C and C++ do not let a member of a struct be called, and common macros; here letter case counts
+_NO_MEMBERS = {
+    *_RESERVED["a keyword of C"].split(), *_RESERVED["a keyword of C++"].split(), "_Bool", "NULL", "NAN", "INFINITY",
+    "EOF", "BUFSIZ", "I", "errno", "stdin", "stdout", "stderr", "linux", "unix", "i386", "assert", "TRUE", "FALSE",
+    "HUGE_VAL", "EDOM", "ERANGE", "RAND_MAX", "min", "max", "near", "far", "interface", "small", "nothing",
+} - {"module", "import", "final", "override", "std"}  # fmt: skip
+
+
+def field_name(port: str) -> str:
+    """What the member of a struct is called that stands for a port: as the port, with an underscore behind it where C
+    or C++ keep the name, or where it ends with one, so that names that differ stay different."""
+    return f"{port}_" if port in _NO_MEMBERS or port.endswith("_") else port
+
+
 # what CasADi, the header and the self-test add to the name of a function
 _ADDED = """
     alloc_mem init_mem free_mem checkout release incref decref n_in n_out default_in name_in name_out
     sparsity_in sparsity_out work work_bytes casadi_version casadi_int_size casadi_real_size SZ_ARG SZ_RES SZ_IW
-    SZ_W n_in_of n_out_of in_at out_at columns
+    SZ_W n_in_of n_out_of in_at out_at columns t in out init evaluate
 """.split()
 
 

@@ -17,6 +17,7 @@ import casadi as ca
 from ..errors import ModelError, ShapeError
 from .split import LIMIT, MARK, split
 from .templates import filled
+from .tidy import in_single, tidied
 
 SPLIT_ABOVE = 2000  # instructions; longer ones compile 1.3 to 10 times faster in parts, and run no slower
 REALS = {"double": "double", "single": "float"}
@@ -33,7 +34,6 @@ _BARE = re.compile(r"^  (wr\d+) = (?!.*: casadi_zeros;$)", re.MULTILINE)  # a re
 _COPY = re.compile(r"  (?:if \(res\[\d+\]\) )?casadi_copy\((w\d+), \d+, (res\[\d+\])((?:\+\d+)?)\);\n")
 _WRITE = re.compile(r"if \(res\[\d+\]!=0\) (res\[\d+\]\[\d+\]=)")
 _READ = re.compile(r"arg\[\d+\]\? (arg\[\d+\]\[\d+\]) : 0")
-_NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?)(?![\w.])", re.IGNORECASE)
 _ERFINV = re.compile(r"(?<!\w)erfinv\(")  # which CasADi writes, and no C library has
 _START = """/* C99 of CasADi Functions, written by oc_dyn with CasADi's generator */
 #ifdef __cplusplus
@@ -132,10 +132,10 @@ def c_source(
     text = text.replace("static void casadi_copy(", "CASADI_APART void casadi_copy(")
     complete = _given_all(text)
     text = _FUNCTION.sub(lambda function: _simplified(function, complete), text)
+    inverse = "#include <math.h>\n\n" + filled("erfinv.c") if inverses else ""
     if precision == "single":
-        text = text.replace("#include <math.h>", "#include <tgmath.h>")
-        text = re.sub(r"^  .*$", lambda line: _NUMBER.sub(r"\1f", line[0]), text, flags=re.MULTILINE)
-    return _START + ("#include <math.h>\n\n" + filled("erfinv.c") if inverses else "") + text + more + _END
+        inverse = in_single(inverse).replace("double", "float")
+    return _START + inverse + tidied(text, precision) + more + _END
 
 
 def _given_all(text: str) -> set[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -11,13 +12,20 @@ import casadi as ca
 import numpy as np
 
 from ..text import c_comment, c_string
+from .names import field_name
+from .product import BYTES, Facts, Field, content_hash, facts_text, fields_by_port, macros, struct
 
 INTEGER = "long long int"
 
 
-def filled(template: str, **words: object) -> str:
-    """Text of a template of this folder with its words filled in."""
-    return Template((files(__package__) / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
+def filled(template: str, package: str | None = None, /, **words: object) -> str:
+    """Text of a template of a package, by default this one, with its words filled in."""
+    return Template((files(package or __package__) / f"{template}.in").read_text(encoding="utf-8")).substitute(words)
+
+
+_INSTANCES = """ *
+ * Or by instances: f_init(&instance) once, then f_evaluate(&instance, &in, &out) with the structs f_in and f_out.
+"""
 
 
 def header(
@@ -26,16 +34,67 @@ def header(
     written: Sequence[ca.Function],
     real: str = "double",
     integer: str = INTEGER,
+    texts: Iterable[str] | None = None,
+    stack: str = "",
 ) -> str:
-    """Header of the C functions `written`, which are the Functions `given` under other names, or in parts."""
+    """Header of the C functions `written`, which are the Functions `given` under other names, or in parts.
+
+    texts: the C of the functions, for a header with facts, and with instances of them; None for one without.
+    stack: words on it."""
     declarations = []
     for f, w in zip(given, written, strict=True):
         sizes = {x: getattr(w, f"sz_{x}")() for x in ("arg", "res", "iw", "w")}
         more = {"inputs": _ports(f, "in"), "outputs": _ports(f, "out"), "instructions": f.n_instructions()}
         declarations.append(filled("function.h", f=w.name(), real=real, integer=integer, **sizes, **more))
+        if texts is not None:
+            declarations.append(_instance(f, w, real, integer))
     title = f"{name}: {len(given)} function{'s' * (len(given) > 1)} as C99, in {real}"
-    words = {"real": real, "integer": integer, "declarations": "".join(declarations)}
+    facts = Facts(title=title, stack=stack)
+    hash_ = "" if texts is None else content_hash(texts, real)
+    more = {
+        "facts": "" if texts is None else f"{facts_text(name, facts, hash_, real)}\n *\n",
+        "macros": "" if texts is None else f"\n{macros(name, facts, hash_)}\n",
+        "instances": "" if texts is None else _INSTANCES,
+    }
+    words = {"real": real, "integer": integer, "declarations": "".join(declarations), **more}
     return filled("header.h", title=c_comment(title), name=name, **words)
+
+
+def _instance(f: ca.Function, written: ca.Function, real: str, integer: str) -> str:
+    """Structs of a Function, and calls with them."""
+    name, sizes = written.name(), {x: getattr(written, f"sz_{x}")() for x in ("arg", "res", "iw", "w")}
+    structs, lines = [], []
+    for which in ("in", "out"):
+        fields = [_known(f, port, x) for port, x in fields_by_port(f, which).items()]
+        structs.append(struct(f"{name}_{which}", fields, real))
+        names, nnz = (f.name_in(), f.nnz_in) if which == "in" else (f.name_out(), f.nnz_out)
+        kind, target = (f"const {real}", "arg") if which == "in" else (real, "res")
+        lines.append(
+            "".join(
+                f"    self->{target}[{k}] = {f'({kind} *){which}->{field_name(n)}' if nnz(k) else '0'};\n"
+                for k, n in enumerate(names)
+            )
+            or f"    (void){which};\n"
+        )
+    bytes_ = sum(sizes[k] * s for k, s in (("arg", 8), ("res", 8), ("iw", 8 if "long" in integer else 4)))
+    bytes_ += sizes["w"] * BYTES[real]
+    return filled(
+        "function_instance.h",
+        f=name,
+        real=real,
+        integer=integer,
+        structs="\n\n".join(structs),
+        memory=f"about {bytes_} bytes where pointers have 64 bits",
+        given=lines[0],
+        found=lines[1],
+        **{x: max(1, size) for x, size in sizes.items()},
+    )
+
+
+def _known(f: ca.Function, port: str, x: Field) -> Field:
+    """A member with the unit and the names of rows of its port, where the Function knows them."""
+    unit, rows = getattr(f, "facts", {}).get(port, ("", ()))
+    return replace(x, unit=unit, labels=tuple(rows) if len(rows) == x.rows else ())
 
 
 def _ports(f: ca.Function, which: str) -> str:

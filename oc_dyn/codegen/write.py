@@ -12,7 +12,6 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ShapeError, SolveError
-from ..text import cmake
 from ..types import Array, StrPath
 from .build import (
     FLAGS,
@@ -28,9 +27,12 @@ from .build import (
     run_compiler,
 )
 from .disk import write_texts
+from .footprint import FLAGS as SMALL
+from .footprint import Footprint, footprint, stack_of
 from .names import check_apart, checked_c_name
+from .product_files import classes, cmake_files
 from .source import REALS, c_source, checked_functions, checked_precision, prepared
-from .templates import example, filled, header, selftest
+from .templates import example, header, selftest
 
 TOLERANCE = {"double": 1e-10, "single": 1e-3}  # of the self-test: room for other compilers, and for fused operations
 
@@ -70,6 +72,10 @@ class GeneratedCode:
             raise SolveError(f"{self.name}: the self-test did not pass: {said}", status=status)
         return out
 
+    def footprint(self, *, flags: Flags = SMALL, compiler: Command | None = None) -> Footprint:
+        """Footprint of the functions as gcc compiles them, for another machine as well: code, variables, stack."""
+        return footprint(self.sources, list(self.functions.values()), flags=flags, compiler=compiler)
+
     def load(
         self,
         *,
@@ -95,6 +101,7 @@ def codegen(
     separate: bool = False,
     parts: int | None = None,
     points: Any = None,
+    measure: bool = False,
 ) -> GeneratedCode:
     """Write Functions as C99 into `folder`, which is made; returns GeneratedCode, the record of what was written.
 
@@ -104,7 +111,9 @@ def codegen(
     parts: instructions after which long Functions are split, see split; 0 for never, None for where it pays.
     points: where the self-test compares: a list of {port: numbers} for every Function, or {Function's name: such a
         list}; default two random points.
-    Files: <name>.c (or <name>_<f>.c for each), <name>.h, <name>_example.c, <name>_selftest.c, CMakeLists.txt. They take
+    measure: whether gcc compiles them for what the header says on the stack; see footprint of what comes back.
+    Files: <name>.c (or <name>_<f>.c for each), <name>.h, which also has structs of inputs and outputs and calls with
+    them, <name>.hpp for C++17, <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. They take
     their place when all are complete; files of these names are replaced, others stay.
     Raises ModelError for what is not a Function, cannot be written as C, or a folder that cannot be written to;
     ShapeError for names and options.
@@ -126,11 +135,13 @@ def codegen(
     texts = {f"{n}.c": [f] for n, f in zip(c_names, written, strict=True)} if separate else {f"{name}.c": written}
     sources = list(texts)
     texts = {file: c_source(fs, file[:-2], precision=precision) for file, fs in texts.items()}
+    stack = stack_of(texts, c_names) if measure else ""
     programs = {
-        f"{name}.h": header(name, given, written, real),
+        f"{name}.h": header(name, given, written, real, texts=texts.values(), stack=stack),
+        f"{name}.hpp": classes(name, written),
         f"{name}_example.c": example(name, written[0], data[0], real),
         f"{name}_selftest.c": selftest(name, written, data, real, TOLERANCE[precision]),
-        "CMakeLists.txt": filled("CMakeLists.txt", name=name, sources="\n  ".join(map(cmake, sources))),
+        **cmake_files(name, sources, [f"{name}.h", f"{name}.hpp"]),
     }
     names = [file.lower() for file in (*texts, *programs)]  # on some systems one file, whatever the case
     clash = [file for file in texts if names.count(file.lower()) > 1]

@@ -21,10 +21,12 @@ import casadi as ca
 import numpy as np
 
 from .._moved import renamed
-from ..codegen.build import checked_flags, find_compiler, run, run_compiler
+from ..codegen.build import Command, Flags, checked_flags, find_compiler, run, run_compiler
 from ..codegen.disk import write_texts
+from ..codegen.footprint import FLAGS as SMALL
+from ..codegen.footprint import Footprint, footprint
 from ..codegen.names import checked_c_name
-from ..codegen.source import c_source
+from ..codegen.source import checked_precision
 from ..errors import ModelError, ShapeError, SolveError, UnknownName
 from ..interrupts import check_deadline, watched
 from ..numbers import shortened
@@ -32,26 +34,30 @@ from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop_codegen import declared, going_on, is_of_another, program, step
+from .closed_loop_codegen import is_of_another, program
+from .controller_codegen import controller_texts
 from .solver_choice import LIBRARIES, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
-from .stepping import measured_numbers, step_made
+from .stepping import Prepared, measured_numbers, prepared_made, reaction_made, step_made
 
 
 def mpc(
     problem: Problem, *, outputs: Mapping[str, ExpressionLike] | None = None, method: str = "rk4",
-    hessian: str = "gauss_newton", qpsol: str = "qrqp", iterations: int = 10, shift: int | None = None,
+    hessian: str = "gauss_newton", qpsol: str = "riccati", iterations: int = 10, shift: int | None = None,
     name: str = "mpc", solver_options: Mapping[str, Any] | None = None,
     output_bounds: Mapping[str, tuple[Numbers, Numbers]] | None = None, on_failure: str | ca.Function = "shifted",
+    measured: Sequence[str] | None = None,
 ) -> PredictiveController:  # fmt: skip
     """PredictiveController of a Problem of fixed size: sequential quadratic programming, warm-started, bounded work.
 
     problem: its parameters are what is measured and what is wanted; the first node is the present. Durations are fixed.
     outputs: {name: expression} of the first node that step gives, by default all controls.
     method, hessian: as those of Problem.solve; "gauss_newton" needs the squares of minimize and is never indefinite.
-    qpsol: "qrqp" (its C needs nothing else), "osqp" or "daqp" (their C needs headers and libraries of CasADi's wheel).
-    iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more.
+    qpsol: "riccati", which makes use of the stages; "qrqp", for which they are one; "osqp" or "daqp", whose C needs
+    headers and libraries of CasADi's wheel.
+    iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more. 1 is the
+    real-time iteration: step is prepare, then react.
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
     there is one interval, or a mesh of unequal ones, which do not move into each other.
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
@@ -59,10 +65,12 @@ def mpc(
     none for other expressions: give the limits of torque here.
     on_failure: outputs where a step cannot be made: "shifted", those of the last good plan moved on; "zero"; or a
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
+    measured: names of the parameters of react, by default those that enter the rows of Problem.start.
 
-    Where limits cannot all be kept from what is measured, they give way, the outputs' own excepted, and status says so;
-    dynamics and equations do not. A quadratic program ends after 50 iterations of qrqp, 200 of daqp, 4000 of osqp
-    (solver_options: qpsol_options); the first that is not solved ends those with limits, and as many without follow.
+    Where limits cannot all be kept from what is measured, they give way, those of controls and outputs last, and status
+    says so: what is beyond has a price that is high enough to keep whatever can be kept. Dynamics and equations do not
+    give way. A quadratic program ends after 40 Newton steps of riccati, 50 iterations of qrqp, 200 of daqp, 4000 of
+    osqp (solver_options: qpsol_options); where these three do not solve it, riccati does.
     Raises ShapeError, UnknownName, OrderError for what does not fit.
     """
     if not isinstance(problem, Problem):
@@ -84,9 +92,9 @@ def mpc(
         one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
     qp, most, options = solver_choice(qpsol, int(iterations), solver_options)
     functions = StepFunctions(
-        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure
+        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured
     )  # fmt: skip
-    return PredictiveController(made, functions, bounds, qp[0], name)
+    return PredictiveController(made, functions, bounds, qp[0], name, most)
 
 
 def _checked_outputs(made: Any, outputs: Mapping[str, ExpressionLike] | None) -> dict[str, ca.MX]:
@@ -115,22 +123,30 @@ class PredictiveController:
 
     function: casadi.Function (memory, *parameters) -> (*outputs, next_memory, objective, violation, status,
     iterations), the solution alone. step, and <name>_step in C, look at its numbers and keep the bounds of the outputs.
+    preparation: (memory, *parameters) -> prepared: all of a quadratic program that does not need `measured`, the names
+    of what feedback takes. feedback: (prepared, *measured) -> as function.
     memory: where the next step starts, see step_functions; reset() forgets it.
     """
 
     def __init__(
-        self, made: Any, functions: StepFunctions, bounds: dict[str, tuple[Array, Array]], qpsol: str, name: str
-    ) -> None:
+        self, made: Any, functions: StepFunctions, bounds: dict[str, tuple[Array, Array]], qpsol: str, name: str,
+        iterations: int,
+    ) -> None:  # fmt: skip
         self.made, self.qpsol, self.name = made, qpsol, name
         self.names = made.description.parameter_names
         self.bounds = bounds
         self.outputs = {k: lower.size for k, (lower, _) in bounds.items()}
         self.function, self.fallback, self.start = functions.function, functions.fallback, functions.start
+        length = made.duration_numbers(0)[0] / made.phases[0].nodes
+        self.sample_time = functions.shift * length if functions.shift else None  # [s] from one step to the next
+        self.preparation, self.feedback = functions.preparation, functions.feedback
+        self.measured, self.real_time = functions.measured, iterations == 1
         self.reset()
 
     def reset(self) -> PredictiveController:
         """Back to the guesses of the problem."""
         self.memory = self.start.copy()
+        self.prepared: Prepared | None = None
         return self
 
     def values(self, parameters: Mapping[Any, Numbers]) -> list[Array]:
@@ -143,18 +159,71 @@ class PredictiveController:
 
     def step(self, parameters: Mapping[Any, Numbers]) -> dict[str, Any]:
         """{output: value (size,)} of the first node, with "status" (a Status, 0 is ok), "objective", "violation"
-        (largest of a scaled constraint), "iterations" (quadratic programs) and "seconds"; the next step starts from
-        this solution, or from the last good one moved on. Outputs are within their bounds whatever is given.
+        (largest of a scaled constraint), "iterations" (quadratic programs), "seconds" and "timings" ({"preparation":
+        s, "feedback": s}); the next step starts from this solution, or from the last good one moved on. Outputs are
+        within their bounds whatever is given. With iterations=1 it is prepare, then react.
 
         Numbers that are NaN or infinite are measurements that failed, not mistakes: the status says so. Raises
         ShapeError for values that are missing or of another size.
         """
+        if self.real_time:
+            self.prepare(parameters)
+            return self.react({k: v for k, v in self._named(parameters).items() if k in self.measured})
         parameters, sound = measured_numbers(parameters)
         given = self.values(parameters)
         begun = time.perf_counter()
         with watched(hold=True):  # its work is bounded: a signal waits for the end of the step
             found = step_made(self, given, sound)
-        return found | {"seconds": time.perf_counter() - begun}
+        return found | _timings(0.0, time.perf_counter() - begun)
+
+    def prepare(self, parameters: Mapping[Any, Numbers]) -> PredictiveController:
+        """Do all of the next step that does not need what is measured. parameters: all of them, those of `measured` as
+        far as they are known: what else they enter than the rows of Problem.start takes them from here. Raises
+        ShapeError."""
+        parameters, sound = measured_numbers(parameters)
+        given = self.values(parameters)
+        begun = time.perf_counter()
+        with watched(hold=True):
+            self.prepared = prepared_made(self, given, sound)
+            self.prepared.seconds = time.perf_counter() - begun
+        return self
+
+    def react(self, measured: Mapping[Any, Numbers]) -> dict[str, Any]:
+        """What step returns, for what is measured, by one quadratic program from what prepare left. Raises SolveError
+        where nothing is prepared, and ShapeError."""
+        prepared = self.prepared
+        if prepared is None:
+            raise SolveError("react: nothing is prepared; call prepare before each react")
+        measured, sound = measured_numbers(measured)
+        given = self._measured_values(measured)
+        begun = time.perf_counter()
+        with watched(hold=True):
+            found = reaction_made(self, prepared, given, sound)
+        self.prepared = None
+        return found | _timings(prepared.seconds, time.perf_counter() - begun)
+
+    def _named(self, parameters: Mapping[Any, Numbers]) -> dict[str, Numbers]:
+        """{name: value} from {symbol or name: value}."""
+        description = self.made.description
+        names = [(name, s) for name, s in (*description.parameters, *description.varying)]
+        found = {}
+        for key, value in parameters.items():
+            name = key if isinstance(key, str) else next((n for n, s in names if s is key), key)
+            found[name] = value
+        return found
+
+    def _measured_values(self, measured: Any) -> list[Array]:
+        """Values of what is measured, in the order of feedback."""
+        known = self._named(options_of("react: measured", measured))
+        for k in known:
+            if k not in self.measured:
+                raise UnknownName("react: measured parameter", k, self.measured)
+        missing = [k for k in self.measured if k not in known]
+        if missing:
+            raise ShapeError(f"react: measured parameter {missing[0]!r} has no value")
+        zeros = {k: 0.0 for k in self.names if k not in known}
+        values = dict(zip(self.names, self.values({**zeros, **known}), strict=True))
+        return [values[k] for k in self.measured]
 
     def closed_loop(
         self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
@@ -210,31 +279,39 @@ class PredictiveController:
     def codegen(
         self, folder: StrPath, plant: ca.Function | None = None, measured: ca.Function | None = None,
         parameters: Mapping[Any, Numbers] | None = None, x: Numbers | None = None, steps: int = 0,
-        rate: float | None = None,
+        rate: float | None = None, *, precision: str = "double", joints: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None, points: Sequence[Mapping[Any, Numbers]] | None = None,
+        measure: bool = False,
     ) -> list[Path]:  # fmt: skip
-        """Write the controller as C, <name>.c and <name>.h; with a plant, also loop.c, a program that closes the loop.
+        """Write the controller as C; with a plant, also loop.c, a program that closes the loop. Returns the files.
 
-        <name>_step is the function <name> with its numbers looked at, as step does it; it returns the status, see
-        <name>.h. All symbols start with the name. The program prints a
-        line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`, else it runs freely.
-        Returns the list of files. Raises ModelError for a folder that cannot be written to, or holds the program of
-        another controller.
+        <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset, <name>_step, and
+        its halves <name>_prepare and <name>_feedback, which look at numbers as step, prepare and react do and return
+        the status, see <name>.h. <name>.hpp: the same for C++17.
+        <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. All symbols start with the name.
+        precision: "double", or "single" for float. joints: names of the joints in order, and units: {port: unit}, for
+        the header. points: the steps of the self-test, a list of {parameter: value}; default two of the last step's.
+        measure: whether gcc compiles it for what the header says on the stack; see footprint.
+        The program prints a line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`,
+        else it runs freely. Raises ModelError for a folder that cannot be written to, or holds the program of another
+        controller; ShapeError, UnknownName for options.
         """
-        folder, functions, programs = Path(folder), [self.function, self.fallback], []
+        folder, programs = Path(folder), []
+        checked_precision("mpc: codegen", precision)
         if plant is not None:
+            if precision != "double":
+                raise ShapeError("mpc: codegen: the program of a loop is in double precision; leave out the plant")
             plant, measured = self._checked(plant, measured)
             programs += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
             self._check_program(folder)
-        functions += programs
-        texts = {
-            f"{self.name}.c": going_on(c_source(functions, self.name, more=step(self))),
-            f"{self.name}.h": _header(functions, self.name) + declared(self) + _HEADER_END,
-        }
+        facts: Any = {"joints": joints, "units": units, "points": points, "measure": measure}
+        texts = controller_texts(self, programs, precision=precision, **facts)
         if plant is not None:
             seen = cast(ca.Function, measured).name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
             values = dict(zip(self.names, self.values(given), strict=True))
-            texts["loop.c"] = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
+            loop = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
+            texts = {**{f"{self.name}.{end}": texts[f"{self.name}.{end}"] for end in "ch"}, "loop.c": loop, **texts}
         write_texts("mpc", folder, texts)
         return [folder / file for file in texts]
 
@@ -261,6 +338,13 @@ class PredictiveController:
         run_compiler([*words, "-lm"], folder)
         return folder / "loop"
 
+    def footprint(
+        self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None
+    ) -> Footprint:  # fmt: skip
+        """Footprint of the controller in a folder as gcc compiles it, for another machine as well."""
+        entries = [f"{self.name}_{x}" for x in ("init", "reset", "step", "prepare", "feedback")]
+        return footprint([Path(folder, f"{self.name}.c")], entries, flags=flags, compiler=compiler)
+
     def run_in_c(self, folder: StrPath, seconds: float = 600) -> ClosedLoop:
         """ClosedLoop that the program in a folder ran, without Python."""
         self._check_program(folder)
@@ -272,6 +356,10 @@ class PredictiveController:
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 4
         return ClosedLoop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
+
+
+def _timings(preparation: float, feedback: float) -> dict[str, Any]:
+    return {"seconds": preparation + feedback, "timings": {"preparation": preparation, "feedback": feedback}}
 
 
 def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
@@ -290,24 +378,6 @@ def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
                 other = "what every controller has" if name in own else f"the {known[name]} of this name"
                 raise ShapeError(f"mpc: {what} {name!r} would be called like {other}; give it another name")
             known[name] = what
-
-
-_HEADER_END = """
-#ifdef __cplusplus
-}
-#endif
-"""
-
-
-def _header(functions: Sequence[ca.Function], name: str) -> str:
-    """Text of the header that CasADi writes, up to what closes it."""
-    code = ca.CodeGenerator(f"{name}.c", {"with_header": True})
-    for f in functions:
-        code.add(f)
-    with tempfile.TemporaryDirectory() as folder:
-        code.generate(f"{folder}/")
-        text = Path(folder, f"{name}.h").read_text(encoding="utf-8")
-    return text[: text.rindex("#ifdef __cplusplus")]
 
 
 def _named(function: ca.Function, name: str) -> ca.Function:

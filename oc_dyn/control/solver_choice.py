@@ -8,8 +8,10 @@ from typing import Any
 import casadi as ca
 
 from ..errors import SolveError
+from ..numbers import shortened
 from ..optimal_control.solver import checked_options, refusal
 from .sqp import OPTIONS
+from .stage_qp import DEFAULTS
 
 _OF: dict[str, dict[str, Any]] = {  # bounded: an active set that needs more is not found within a period
     "qrqp": {"print_iter": False, "print_header": False, "max_iter": 50},
@@ -17,7 +19,12 @@ _OF: dict[str, dict[str, Any]] = {  # bounded: an active set that needs more is 
     # without eps_prox a singular Hessian ends in u = 0
     "daqp": {"daqp": {"eps_prox": 1e-6, "iter_limit": 200}},
 }
-LIBRARIES: dict[str, tuple[str, ...]] = {"qrqp": (), "osqp": ("osqp",), "daqp": ("daqp",)}  # that their C needs
+LIBRARIES: dict[str, tuple[str, ...]] = {
+    "riccati": (),
+    "qrqp": (),
+    "osqp": ("osqp",),
+    "daqp": ("daqp",),
+}  # that their C needs
 _SILENT = ("print_header", "print_iteration", "print_status", "print_time", "verbose", "error_on_fail", "calc_lam_p")
 
 
@@ -28,8 +35,12 @@ def solver_choice(qpsol: str, iterations: int, asked: Mapping[str, Any]) -> tupl
     """
     outer, inner = checked_options("sqpmethod", {"qpsol": qpsol, "max_iter": iterations, **asked}, free_time=False)
     x = ca.SX.sym("x")
+    tried = {**_with_qp_options(outer, asked), **inner}
+    if outer["qpsol"] == "riccati":
+        _check_own(asked.get("qpsol_options", {}))
+        tried |= {"qpsol": "qrqp", "qpsol_options": {**_OF["qrqp"], "print_info": False, "error_on_fail": False}}
     try:  # what casadi says of options that it does not know, of solvers, of their options
-        ca.nlpsol("options", "sqpmethod", {"x": x, "f": x**2}, {**_with_qp_options(outer, asked), **inner})
+        ca.nlpsol("options", "sqpmethod", {"x": x, "f": x**2}, tried)
     except RuntimeError as error:
         raise SolveError(refusal("sqpmethod", error)) from None
     known = {*OPTIONS, *_SILENT, "qpsol", "qpsol_options", "max_iter", "convexify_strategy"}
@@ -44,4 +55,15 @@ def solver_choice(qpsol: str, iterations: int, asked: Mapping[str, Any]) -> tupl
 def _with_qp_options(outer: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """Our options of the solver of quadratic programs, the caller's over them."""
     own = _OF.get(outer["qpsol"], {})
+    if outer["qpsol"] == "riccati":
+        return {**outer, "qpsol_options": {**DEFAULTS, **asked.get("qpsol_options", {})}}
     return {**outer, "qpsol_options": {**own, "error_on_fail": False, **asked.get("qpsol_options", {})}}
+
+
+def _check_own(asked: Mapping[str, Any]) -> None:
+    """SolveError for options that our own solver does not have."""
+    for key, value in asked.items():
+        if key not in DEFAULTS:
+            raise SolveError(f"mpc: qpsol 'riccati' has no option {key!r}; it knows {sorted(DEFAULTS)}")
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
+            raise SolveError(f"mpc: qpsol_options: {key} is {shortened(value)}, expected a positive number")

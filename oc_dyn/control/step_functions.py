@@ -6,7 +6,7 @@ are the plan of the last step that was good, moved on to the present, and the pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,69 +16,141 @@ import numpy as np
 from ..errors import ShapeError, UnknownName
 from ..numbers import shortened
 from ..types import Array
-from .softened import Program, Softened, program_of, softened
+from .priorities import hard_limits
+from .program import program_of
+from .quadratic import Quadratic, by_conic, by_stages
 from .sqp import FAILED, sqp, violation
 from .status import Status
 
-DAMPING, WEIGHT = 1e-9, 1e3  # of the Hessian, see program_of; of limits that give way
+DAMPING = 1e-9  # of the Hessian, see program_of
 FAR = 1.0  # violation of a scaled constraint beyond which a plan is worth nothing
 _MET, _KEPT = 1e-4, 1e-6  # violations of constraints that are met, of limits that are kept
 _COLD = 2  # failures in a row after which the next try starts from the guess
 
 
 class StepFunctions:
-    """function: (memory, *parameters) -> (*outputs, next_memory, objective, violation, status, iterations); fallback:
-    (memory, *parameters) -> (*outputs, next_memory). start: the memory to begin with."""
+    """function: (memory, *parameters) -> (*outputs, next_memory, objective, violation, status, iterations); preparation
+    and feedback: its two halves for one quadratic program; fallback: (memory, *parameters) -> (*outputs, next_memory).
+    start: the memory to begin with. measured: names of the parameters of feedback."""
 
     def __init__(
         self, made: Any, outputs: Mapping[str, Any], name: str, hessian: str, qp: tuple[str, Any], iterations: int,
-        options: Any, shift: int, on_failure: Any,
+        options: Any, shift: int, on_failure: Any, measured: Sequence[str] | None,
     ) -> None:  # fmt: skip
-        self.made, self.outputs, self.shift = made, outputs, shift
+        self.made, self.outputs, self.shift, self.program = made, outputs, shift, program_of(made, hessian, DAMPING)
         self.parts = _parameters(made)
-        program = program_of(made, hessian, DAMPING)
-        relaxed = softened(made, program, WEIGHT)
         n, m = made.assembly.size
         self.n, self.m, self.sizes = n, m, [x.numel() for x in self.parts]
         self.start = np.concatenate([made.guess(None), np.zeros(n + m + sum(self.sizes) + 1)])
-        self.function = self._step(name, program, relaxed, qp, iterations, options)
+        self.measured = measured_names(made, measured)
+        self.qp = self._quadratic(name, *qp)
+        self.preparation, self.feedback = self._preparation(name), self._feedback(name)
+        self.function = self._both(name) if iterations == 1 else self._step(name, iterations, options)
         self.fallback = self._fallback(name, on_failure)
+
+    def _quadratic(self, name: str, qpsol: str, options: Any) -> Quadratic:
+        x, p = ca.MX.sym("x", self.n), ca.MX.sym("p", self.program.sizes[2])
+        hard = hard_limits(self.made, self.program, ca.Function("outputs", [x, p], self._first(x, p)))
+        if qpsol == "riccati":
+            return by_stages(name, self.made, self.program, hard, options)
+        return by_conic(name, self.made, self.program, hard, qpsol, options, {})
 
     def _split(self, memory: Any) -> list[Any]:
         """[unknowns, multipliers, multipliers of rows, parameters, failures]."""
         ends = np.cumsum([0, self.n, self.n, self.m, sum(self.sizes), 1]).tolist()
         return ca.vertsplit(memory, ends)
 
-    def _step(
-        self, name: str, program: Program, relaxed: Softened | None, qp: tuple[str, Any], iterations: int, options: Any
-    ) -> ca.Function:
-        n = self.n
-        memory, p = ca.MX.sym("memory", self.start.size), self._p(self.parts)
+    def _begin(self, memory: Any) -> list[Any]:
+        """[unknowns, multipliers] to start from: those of the memory, or of the guess where it failed."""
         x, lam_x, lam_g, _, failures = self._split(memory)
         cold = failures >= _COLD
-        begin = [ca.if_else(cold, self.start[:n], x), ca.if_else(cold, 0, lam_x), ca.if_else(cold, 0, lam_g), p]
-        solve = sqp(f"{name}_sqp", program, iterations, *qp, options)
-        hard = solve.call(begin)
-        good = ca.logic_and(hard[5] != FAILED, hard[6] <= FAR)
-        if relaxed is None:
-            found = [*hard, 0]
-        else:
-            found = _or_relaxed(name, program, relaxed, iterations, qp, options, solve).call([good, *hard, *begin])
-        x, lam_x, lam_g, f, g, ended, over, count, gave = found
-        works = ca.logic_and(ended != FAILED, over <= FAR)
-        beyond = violation(program.bounds, x, g)
-        relaxing = ca.logic_and(gave, beyond > _KEPT)
-        status = ca.if_else(over > _MET, int(Status.ITERATION_LIMIT), int(Status.OK))
+        return [ca.if_else(cold, self.start[: self.n], x), ca.if_else(cold, 0, ca.vertcat(lam_x, lam_g))]
+
+    def _step(self, name: str, iterations: int, options: Any) -> ca.Function:
+        memory, p = ca.MX.sym("memory", self.start.size), self._p(self.parts)
+        x, lam = self._begin(memory)
+        solve = sqp(f"{name}_sqp", self.program, iterations, self.qp, options)
+        x, lam_x, lam_g, f, g, ended, over, count, gave = solve.call(
+            [x, *ca.vertsplit(lam, [0, self.n, self.n + self.m]), p]
+        )
+        found = [x, ca.vertcat(lam_x, lam_g), f, g, ca.logic_and(ended != FAILED, over <= FAR), gave, count]
+        return self._ended(name, [memory, *self.parts], ["memory", *self._names()], memory, p, found)
+
+    def _both(self, name: str) -> ca.Function:
+        """Preparation and feedback in one."""
+        inputs = [ca.MX.sym("memory", self.start.size), *self.parts]
+        names = ["memory", *self._names()]
+        (prepared,) = self.preparation.call(inputs)
+        known = dict(zip(names, inputs, strict=True))
+        outputs = self.feedback.call([prepared, *(known[k] for k in self.measured)])
+        return ca.Function(name, inputs, outputs, names, self.feedback.name_out())
+
+    def _preparation(self, name: str) -> ca.Function:
+        """(memory, *parameters) -> [memory; unknowns; multipliers; parameters; gradient; rows; quadratic program]."""
+        inputs = [ca.MX.sym("memory", self.start.size), *self.parts]
+        x, lam = self._begin(inputs[0])
+        p = self._p(self.parts)
+        _, gradient, g, J = self.program.jac_fg.call([x, p])
+        of_lagrangian: Any = self.program.hessian
+        (H,) = of_lagrangian.call([x, p, 1, lam[self.n :]])
+        qp, _ = self.qp.prepare.call([J, H, gradient, lam])
+        prepared = [inputs[0], x, lam, *map(ca.vec, self.parts), gradient, g, qp]
+        return ca.Function(
+            f"{name}_preparation", inputs, [ca.vertcat(*prepared)], ["memory", *self._names()], ["prepared"]
+        )
+
+    def _feedback(self, name: str) -> ca.Function:
+        """(prepared, *measured) -> the outputs of function, by one quadratic program."""
+        n, m = self.n, self.m
+        sizes = [self.start.size, n, n + m, sum(self.sizes), n, m, self.qp.solve.size1_in(0)]
+        prepared = ca.MX.sym("prepared", sum(sizes))
+        memory, x, lam, known, gradient, g, qp = ca.vertsplit(prepared, np.cumsum([0, *sizes]).tolist())
+        parts = self._ports(known)
+        places = [self._names().index(k) for k in self.measured]
+        seen = [self.parts[k] for k in places]
+        for k, symbol in zip(places, seen, strict=True):
+            parts[k] = symbol
+        p = self._p(parts)
+        rows = np.flatnonzero(self.made.assembly.stage_rows[0] >= 0)
+        now = self._first_rows(x, p)[rows.tolist()]  # what is measured enters here
+        of_first = self.made.assembly.stage_rows[0][rows]
+        order = np.arange(m)
+        order[of_first] = m + np.arange(of_first.size)
+        z = ca.vertcat(x, ca.vertcat(g, now)[order.tolist()])
+        lower, upper = (ca.DM(np.concatenate([self.program.bounds[k + "x"], self.program.bounds[k + "g"]])) - z
+                        for k in ("lb", "ub"))  # fmt: skip
+        dx, new, solved, gave = self.qp.solve.call([qp, gradient, lower, upper, lam])
+        x = ca.if_else(solved, x + dx, x)
+        f, g = self.program.fg.call([x, p])
+        over = violation(self.program.bounds, x, g, np.isinf(self.qp.prices))
+        found = [x, new, f, g, ca.logic_and(solved, over <= FAR), gave, 1]
+        return self._ended(f"{name}_feedback", [prepared, *seen], ["prepared", *self.measured], memory, p, found, parts)
+
+    def _first_rows(self, x: Any, p: Any) -> Any:
+        """Rows of the first stage."""
+        made, of = self.made, self.made.groups[0].kind
+        z = x[: int(made.assembly.first[1])]
+        return of.value.call([z, p[: made.n_p], p[made.n_p : made.n_p + made.n_s]])[1]
+
+    def _ended(
+        self, name: str, inputs: list[Any], names: list[str], memory: Any, p: Any, found: list[Any], parts: Any = None
+    ) -> ca.Function:
+        """Function of a step from [unknowns, multipliers, objective, rows, whether they are sound, violation of limits
+        that gave way, quadratic programs]."""
+        x, lam, f, g, works, gave, count = found
+        beyond = violation(self.program.bounds, x, g)
+        relaxing = ca.logic_and(gave > _KEPT, beyond > _KEPT)
+        status = ca.if_else(beyond > _MET, int(Status.ITERATION_LIMIT), int(Status.OK))
         status = ca.if_else(relaxing, int(Status.INFEASIBLE_RELAXED), status)
         status = ca.if_else(works, status, int(Status.FALLBACK))
         # a plan from far outside of the limits is no place to start from once what is measured is sound again
-        keep = ca.logic_and(works, ca.logic_not(ca.logic_and(gave, beyond > FAR)))
-        after = self._moved(ca.vertcat(x, lam_x, lam_g, *map(ca.vec, self.parts), 0))
+        keep = ca.logic_and(works, ca.logic_not(ca.logic_and(relaxing, beyond > FAR)))
+        after = self._moved(ca.vertcat(x, lam, *map(ca.vec, self.parts if parts is None else parts), 0))
         failed = self._failed(memory, ca.if_else(works, 0, 1))
         first = self._first(x, p)
         out = [*first, ca.if_else(keep, after, failed), f, beyond, status, count]
-        names = [*self.outputs, "next_memory", "objective", "violation", "status", "iterations"]
-        return ca.Function(name, [memory, *self.parts], out, ["memory", *self._names()], names)
+        outputs = [*self.outputs, "next_memory", "objective", "violation", "status", "iterations"]
+        return ca.Function(name, inputs, out, names, outputs)
 
     def _fallback(self, name: str, on_failure: Any) -> ca.Function:
         memory = ca.MX.sym("memory", self.start.size)
@@ -160,56 +232,24 @@ class StepFunctions:
         return memory[[int(k) for k in places]]
 
 
-def _or_relaxed(
-    name: str,
-    program: Program,
-    relaxed: Softened,
-    iterations: int,
-    qp: tuple[str, Any],
-    options: Any,
-    solve: ca.Function,
-) -> ca.Function:
-    """Function (good, *found, x, lam_x, lam_g, p) -> (*found, whether limits gave way), where it is not good with them
-    relaxed."""
-    again = sqp(f"{name}_relaxed_sqp", relaxed.program, iterations, *qp, options)
-    found: Any = [ca.MX.sym(f"f{k}", again.size1_out(k)) for k in range(again.n_out())]
-    begin: Any = [ca.MX.sym(f"b{k}", again.size1_in(k)) for k in range(4)]
-    x, lam_x, lam_g, p = begin
-    keep = ca.Function(f"{name}_keep", [*found, *begin], [*found, 0])
-    y, y_lam, y_lam_g, _, g, ended, over, count = again.call([x, lam_x * ~relaxed.unknowns, lam_g * ~relaxed.rows, p])
-    of_x, of_g = relaxed.multipliers.call([y, y_lam, g, y_lam_g])
-    # multipliers tell which limits are active: no more than a guess where they are far from kept
-    near = violation(program.bounds, y, g) <= 1e-2
-    objective = program.fg.call([y, p])[0]
-    results: Any = [
-        y,
-        ca.if_else(near, of_x, 0),
-        ca.if_else(near, of_g, 0),
-        objective,
-        g,
-        ended,
-        over,
-        count + found[7],
-        1,
-    ]
-    # where the limits can almost be kept, their multipliers tell which ones the solution with them is at
-    symbols: Any = [ca.MX.sym(f"r{k}", ca.MX(z).numel()) for k, z in enumerate((*results, p))]
-    polished = solve.call([*symbols[:3], symbols[9]])
-    sound = ca.logic_and(polished[5] != FAILED, polished[6] <= _KEPT)
-    better = [ca.if_else(sound, a, b) for a, b in zip(polished, symbols[:8], strict=True)]
-    better[7], gave = polished[7] + symbols[7], ca.if_else(sound, 0, 1)
-    polish = ca.Function(f"{name}_polish", symbols, [*better, gave])
-    rough = ca.Function(f"{name}_rough", symbols, symbols[:9])
-    last = ca.Function.if_else(f"{name}_polish_or_not", polish, rough)
-    results = last.call([ca.logic_and(near, ended != FAILED), *results, p])
-    give = ca.Function(f"{name}_give", [*found, *begin], results)
-    return ca.Function.if_else(f"{name}_or_relaxed", keep, give)
-
-
 def _parameters(made: Any) -> list[ca.MX]:
     """Symbols of the parameters of a step: (size,) each, (size, N + 1) of those that vary."""
     common = [ca.MX.sym(n, s.numel()) for n, s in made.description.parameters]
     return [*common, *(ca.MX.sym(n, s.numel(), made.total + 1) for n, s in made.description.varying)]
+
+
+def measured_names(made: Any, asked: Sequence[str] | None) -> list[str]:
+    """Names of the parameters that enter the rows of the start, or those that were asked for."""
+    description = made.description
+    known = list(description.parameter_names)
+    if asked is not None:
+        for k in asked:
+            if k not in known:
+                raise UnknownName("mpc: measured: parameter of the problem", k, known)
+        return [k for k in known if k in asked]
+    rows = [s for row in description.start_rows for s in ca.symvar(ca.MX(row.expression))]
+    symbols = [s for _, s in (*description.parameters, *description.varying)]
+    return [k for k, s in zip(known, symbols, strict=True) if any(ca.is_equal(s, y) for y in rows)]
 
 
 def _ahead(assembly: Any, shift: int) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from ..model.robot import Robot
 from ..model.robot_function import RobotFunction
 from ..partials import scalar_changes as kim
 from ..registry import get
+from ..subexpressions import merged
 from .parameters import Parameter
 from .tree import DesignTree
 
@@ -83,7 +84,7 @@ def _build(
     values, found = _METHODS[method](dynamics, x, each)
     derivatives = [ca.horzcat(*(d[n] for d in found)) for n in values]
     names = [*x, "p", *(f"d{n}_dp" for n in x)], [*values, *(f"d{n}_dp" for n in values)]
-    expressions = ca.cse([ca.densify(y) for y in (*values.values(), *derivatives)])
+    expressions = merged([ca.densify(y) for y in (*values.values(), *derivatives)])
     base = ca.Function(name, [*x.values(), p, *dx.values()], expressions, *names)
     columns = {"w_ext": tuple(b.name for b in robot.bodies)} if settings["external_wrenches"] else {}
     names = {port.name: port.rows for port in inputs if port.rows}

@@ -7,8 +7,8 @@ where it has drives); and give tau_m (and tau_sigma). A law with a memory takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ModelError, OrderError, ShapeError
 from ..function import function
 from ..ports import derivative_name
+from ..subexpressions import merged
 from ..text import terminal
 from ..types import Array, Named, Numbers
 from ..validation import one_of
@@ -25,17 +26,26 @@ from .model import ElasticRobot
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat
 
+Law = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], dict[str, Any]]  # (reference, state, gains) -> outputs
+
 
 @dataclass(frozen=True, eq=False)
 class Controller:
     """A law of control. elastic: the model it was derived from. function: ports as above. memory: size of its state;
-    first_memory: casadi.Function from the reference ports to that state at the start."""
+    first_memory: casadi.Function from the reference ports to that state at the start.
+
+    gains: {name: values}; with_gains: the function with a port for each of them besides, for code that may change them.
+    integrators: (entry of the memory, that of its rate, motor) of torques that are integrated; see anti_windup.
+    """
 
     name: str
     elastic: ElasticRobot
     function: ca.Function
     memory: int = 0
     first_memory: ca.Function | None = None
+    gains: dict[str, Array] = field(default_factory=dict)
+    with_gains: ca.Function | None = None
+    integrators: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def reference_names(self) -> tuple[str, ...]:
@@ -48,7 +58,7 @@ class Controller:
 
 def feedforward(elastic: ElasticRobot) -> Controller:
     """Motor torques of the flat map at the reference; the state is not read."""
-    return _controller("feedforward", elastic, lambda ref, state: _flat(elastic, ref))
+    return _controller("feedforward", elastic, lambda ref, state, gains: _flat(elastic, ref))
 
 
 def feedforward_pd(elastic: ElasticRobot, kp: Named, kd: Named, *, integrate_damping: bool = False) -> Controller:
@@ -64,17 +74,16 @@ def feedforward_pd(elastic: ElasticRobot, kp: Named, kd: Named, *, integrate_dam
     maps: Any = damped_map(elastic) if dynamic else (None, None)
     damped, start = maps
 
-    def law(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
         out = damped(z=state["memory"], **{n: ref[n] for n in damped.name_in()[1:]}) if dynamic else _flat(elastic, ref)
-        tau_m = out["tau_m"] + _pd(elastic, kp, kd, ref, state, out["theta"], out["dtheta"])
+        tau_m = out["tau_m"] + _pd(elastic, gains, ref, state, out["theta"], out["dtheta"])
         return {**out, "tau_m": tau_m, **({"memory_rate": out["dz"]} if dynamic else {})}
 
     def first(ref: dict[str, Any]) -> Any:
         return start(**{n: ref[n] for n in start.name_in()})["z"]
 
-    return _controller(
-        "feedforward_pd", elastic, law, len(elastic.damped) if dynamic else 0, first if dynamic else None
-    )
+    memory = len(elastic.damped) if dynamic else 0
+    return _controller("feedforward_pd", elastic, law, memory, first if dynamic else None, {"kp": kp, "kd": kd})
 
 
 def gravity_pd(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
@@ -85,15 +94,15 @@ def gravity_pd(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
     kp, kd = _gains(elastic, kp=kp, kd=kd)
     _without_drives("gravity_pd", elastic)
 
-    def law(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
         zero = ca.DM.zeros(elastic.nv)
         g = function(elastic.links, "inverse_dynamics")(ref["q"], zero, zero)
         sigma = [ref["sigma"]] if elastic.sigma_names else []
         theta, torques = _resting(elastic, ref["q"], g, sigma)
         speed = ca.vertcat(*(ref["v"][j.v] for j in elastic.joints for _ in j.theta))
-        return {"tau_m": at_motors(elastic, g, torques) + _pd(elastic, kp, kd, ref, state, theta, speed)}
+        return {"tau_m": at_motors(elastic, g, torques) + _pd(elastic, gains, ref, state, theta, speed)}
 
-    return _controller("gravity_pd", elastic, law)
+    return _controller("gravity_pd", elastic, law, gains={"kp": kp, "kd": kd})
 
 
 def computed_torque(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
@@ -104,14 +113,14 @@ def computed_torque(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
     if any(len(j.theta) > 1 for j in elastic.joints):
         raise ModelError(elastic.name, ["computed_torque: a joint with two motors cannot be taken as rigid"])
 
-    def law(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
         tau = function(elastic.links, "inverse_dynamics")(ref["q"], ref["v"], ref["dv"])
         rows = [j.v for j in elastic.joints]
         position, speed, rate = (ca.vertcat(*(ref[name][k] for k in rows)) for name in ("q", "v", "dv"))
         motors = ca.vertcat(*(tau[k] for k in rows)) + ca.DM(elastic.motor_inertia) @ rate
-        return {"tau_m": at_motors(elastic, tau, motors) + _pd(elastic, kp, kd, ref, state, position, speed)}
+        return {"tau_m": at_motors(elastic, tau, motors) + _pd(elastic, gains, ref, state, position, speed)}
 
-    return _controller("computed_torque", elastic, law)
+    return _controller("computed_torque", elastic, law, gains={"kp": kp, "kd": kd})
 
 
 def feedback_linearization(
@@ -141,16 +150,17 @@ def feedback_linearization(
             "feedback_linearization: no static feedback linearises the complete model; use feedforward_pd, or the law "
             "of the reduced model on it"
         )
-    gains = pole_gains(poles, 4, elastic.nv)
+    gains = {"gains": pole_gains(poles, 4, elastic.nv)}
     n_sigma = len(elastic.sigma_names)
     default = np.min(-np.real(np.asarray(poles))) if np.ndim(poles) else poles
-    sigma_gains = pole_gains(default if stiffness_poles is None else stiffness_poles, 2, n_sigma)
+    if n_sigma or stiffness_poles is not None:
+        gains["sigma_gains"] = pole_gains(default if stiffness_poles is None else stiffness_poles, 2, n_sigma)
     inverse = function(elastic.links, "inverse_dynamics", order=2, method=inverse_dynamics)
     forward = function(elastic.links, "forward_dynamics", order=1, method=forward_dynamics)
     one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
 
-    def law(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        return _linearizing(elastic, inverse, forward, gains, sigma_gains, friction_speed, ref, state)
+    def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
+        return _linearizing(elastic, inverse, forward, gains, friction_speed, ref, state)
 
     rigid = elastic.rigid
 
@@ -158,22 +168,24 @@ def feedback_linearization(
         tau = function(elastic.links, "inverse_dynamics", order=1).call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
         return ca.vertcat(*(x[k] for x in tau for k in rigid))
 
-    return _controller("feedback_linearization", elastic, law, 2 * len(rigid), first if rigid else None)
+    integrators = tuple((k, len(rigid) + k, m) for k, m in enumerate(elastic.rigid_motors))
+    start = first if rigid else None
+    return _controller("feedback_linearization", elastic, law, 2 * len(rigid), start, gains, integrators)
 
 
 def _linearizing(
-    elastic: ElasticRobot, inverse: ca.Function, forward: ca.Function, gains: Array, sigma_gains: Any,
-    friction_speed: str, ref: dict[str, Any], state: dict[str, Any],
+    elastic: ElasticRobot, inverse: ca.Function, forward: ca.Function, gains: dict[str, Any], friction_speed: str,
+    ref: dict[str, Any], state: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     """{output: expression} of feedback_linearization."""
     q, v, theta, dtheta = (state[name] for name in ("q", "v", "theta", "dtheta"))
     z, rigid = deflections(elastic, [q, v], [theta, dtheta]), len(elastic.rigid)
-    sigma = _sigma_jet(elastic, ref, state, z, sigma_gains)
+    sigma = _sigma_jet(elastic, ref, state, z, gains.get("sigma_gains"))
     springs = spring_torques(elastic, 1, z, sigma[:2])
     memory: list[Any] = [state["memory"][:rigid], state["memory"][rigid:]] if rigid else [None, None]
     a, j = forward.call([q, v, *(joint_torques(elastic, x, y) for x, y in zip(springs, memory, strict=True))])
     e = [ref["q"] - q, ref["v"] - v, ref["dv"] - a, ref["d2v"] - j]
-    d3v = ref["d3v"] + sum(ca.DM(gains[:, k]) * x for k, x in enumerate(e))
+    d3v = ref["d3v"] + sum(gains["gains"][:, k] * x for k, x in enumerate(e))
     tau = inverse.call([q, v, a, j, d3v])
     second = []  # derivatives of theta
     for i, joint in enumerate(elastic.joints):
@@ -211,19 +223,25 @@ def pole_gains(poles: Numbers, order: int, n: int) -> Array:
 
 
 def _controller(
-    name: str, elastic: ElasticRobot, law: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
-    memory: int = 0, first: Callable[[dict[str, Any]], Any] | None = None,
+    name: str, elastic: ElasticRobot, law: Law, memory: int = 0, first: Callable[[dict[str, Any]], Any] | None = None,
+    gains: Mapping[str, Any] | None = None, integrators: tuple[tuple[int, int, int], ...] = (),
 ) -> Controller:  # fmt: skip
     if elastic.nq != elastic.nv:
         raise ModelError(elastic.name, [f"{name} is for robots with joints of one coordinate alone"])
     ref, state = _symbols(elastic, memory)
-    out = law(ref, state)
-    names = [n for n in ("tau_m", "tau_sigma", "memory_rate") if n in out]
-    outputs = ca.cse([ca.densify(ca.SX(out[n])) for n in names])
-    ports = {**{f"{n}_ref": x for n, x in ref.items()}, **state}
-    f = ca.Function(name, list(ports.values()), outputs, list(ports), names)
+    ports: dict[str, Any] = {**{f"{n}_ref": x for n, x in ref.items()}, **state}
+    values: dict[str, Any] = {n: ca.DM(x) for n, x in (gains or {}).items()}
+    open_: dict[str, Any] = {n: ca.SX.sym(n, *x.shape) for n, x in values.items()}
+    made = []
+    for numbers in [values, open_] if values else [values]:
+        out = law(ref, state, numbers)
+        names = [n for n in ("tau_m", "tau_sigma", "memory_rate") if n in out]
+        inputs = {**ports, **(numbers if numbers is open_ else {})}
+        outputs = merged([ca.densify(ca.SX(out[n])) for n in names])
+        made.append(ca.Function(name, list(inputs.values()), outputs, list(inputs), names))
     start = first and ca.Function(f"{name}_start", list(ref.values()), [first(ref)], list(ref), ["memory"])
-    return Controller(name, elastic, f, memory, start)
+    kept = {n: x.full() for n, x in values.items()}
+    return Controller(name, elastic, made[0], memory, start, kept, made[-1] if values else None, integrators)
 
 
 def _symbols(elastic: ElasticRobot, memory: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -243,11 +261,11 @@ def _flat(elastic: ElasticRobot, ref: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pd(
-    elastic: ElasticRobot, kp: Any, kd: Any, ref: dict[str, Any], state: dict[str, Any], theta: Any, speed: Any,
+    elastic: ElasticRobot, gains: dict[str, Any], ref: dict[str, Any], state: dict[str, Any], theta: Any, speed: Any,
 ) -> Any:  # fmt: skip
     """kp (wanted - measured) + kd (the same of the speeds), on motors, and on the links where they are rigid."""
     position = at_motors(elastic, ref["q"] - state["q"], theta - state["theta"])
-    return kp * position + kd * at_motors(elastic, ref["v"] - state["v"], speed - state["dtheta"])
+    return gains["kp"] * position + gains["kd"] * at_motors(elastic, ref["v"] - state["v"], speed - state["dtheta"])
 
 
 def _resting(elastic: ElasticRobot, q: Any, g: Any, sigma: list[Any]) -> tuple[Any, Any]:
@@ -278,7 +296,7 @@ def _sigma_jet(elastic: ElasticRobot, ref: dict[str, Any], state: dict[str, Any]
         else:
             spring: Any = j.spring
             now = spring.stiffness_jet(z[i])
-        error = sum(float(g) * (x[k] - y) for g, x, y in zip(gains[k], wanted, now, strict=False))
+        error = sum(gains[k, d] * (x[k] - y) for d, (x, y) in enumerate(zip(wanted[:2], now[:2], strict=True)))
         rows[k] = [*now, wanted[2][k] + error]
     return [ca.vertcat(*(rows[k][d] for k in sorted(rows))) for d in range(3)]
 

@@ -13,6 +13,7 @@ from ..errors import ModelError, ShapeError
 from ..function import function
 from ..model.robot import Robot
 from ..numbers import are_sane, as_floats
+from ..subexpressions import merged
 from ..types import Numbers
 
 
@@ -59,7 +60,7 @@ class Coupling:
             return None
         momentum = S @ dtheta
         forces = S @ d2theta + ca.jtimes(momentum, q, v) - ca.gradient(ca.dot(v, momentum), q)
-        forces = ca.cse(ca.simplify(forces))
+        forces = merged(ca.simplify(forces))
         first, second = (ca.jacobian_sparsity(forces, x) for x in (dtheta, d2theta))
         needs = []
         for i in range(n):

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..function import function
 from ..ports import derivative_name
+from ..subexpressions import merged
 from ..types import Array, Numbers
 from .dop853 import integrate
 from .model import ElasticRobot
@@ -101,7 +102,7 @@ def damped_map(elastic: ElasticRobot) -> tuple[ca.Function, ca.Function]:
     outputs = [ca.vertcat(*dz), *theta, at_motors(elastic, tau[0], motors) + friction]
     names = ["dz", "theta", "dtheta", "d2theta", "tau_m"]
     inputs = [z, *ref.values()]
-    f = ca.Function("damped_map", inputs, ca.cse([ca.densify(x) for x in outputs]), ["z", *ref], names)
+    f = ca.Function("damped_map", inputs, merged([ca.densify(x) for x in outputs]), ["z", *ref], names)
     return f, ca.Function("deflection", list(ref.values()), [ca.vertcat(*at_start)], list(ref), ["z"])
 
 

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any, cast
 
 import casadi as ca
 import numpy as np
 
-from ..codegen.build import checked_flags, find_compiler, run_compiler
+from ..codegen.build import Command, Flags, checked_flags, find_compiler, run_compiler
+from ..codegen.differences import with_differences
 from ..codegen.disk import write_texts
+from ..codegen.footprint import FLAGS as SMALL
+from ..codegen.footprint import Footprint, footprint
 from ..codegen.names import checked_c_name
-from ..codegen.source import c_source, prepared
-from ..codegen.templates import header
+from ..codegen.source import REALS, c_source, checked_precision, prepared
+from ..codegen.templates import filled, header
 from ..errors import ModelError, ShapeError, SolveError
 from ..interrupts import command
 from ..numbers import as_floats
+from ..subexpressions import merged
 from ..types import Array, Numbers, StrPath
 from .closed_loop import ClosedLoop, torque_limits
 from .control import Controller
 from .dop853 import fixed_step
-from .law_codegen import law_words, sizes
+from .law_codegen import LawCode, law_texts, sizes
 from .model import ElasticRobot
 from .reference import Reference
 
@@ -65,6 +67,11 @@ class GeneratedController:
         """Mean time of a call of the law [s] over so many calls."""
         return float(self._run(["time", str(int(calls))]).split(",")[0]) / calls
 
+    def footprint(self, *, flags: Flags = SMALL, compiler: Command | None = None) -> Footprint:
+        """Footprint of the law as gcc compiles it, for another machine as well: code, variables, stack."""
+        entries = [f"{self.name}_{x}" for x in ("init", "reset", "start", "step", "step_or")]
+        return footprint(self.sources, entries, flags=flags, compiler=compiler)
+
     def _run(self, arguments: list[str], text: str | None = None) -> str:
         if self.program is None:
             raise SolveError(f"{self.name} is not compiled: no C compiler was found")
@@ -87,37 +94,45 @@ def generate_controller(
     substeps: int = 1,
     compiler: str | None = None,
     flags: Sequence[str] = FLAGS,
+    precision: str = "double",
+    anti_windup: bool = True,
+    measure: bool = False,
 ) -> GeneratedController:
     """GeneratedController: the complete law of a Controller as C99 in `folder`, compiled if there is a compiler.
 
     name: of the C functions and files, the start of all their names; default that of the law. Controllers in one
         program, or one folder, need different ones. sample_time [s]: between calls; moves the law's memory.
-    torque_limit: (motors,) or a number [Nm] at which motor torques saturate.
+    torque_limit: (motors,) or a number [Nm] at which motor torques saturate; <name>_out tells which are at it.
     safe_torque: (motors,) or a number [Nm], output of <name>_step if a number of its input, its memory or its result is
         NaN or infinite, whatever the flags of the compiler. It then returns a status other than 0, see <name>.h, and
         its memory stays as it was. <name>_step_or takes a safe output with every call.
     reference, elastic: a Reference and the real robot (default the controller's model), for the harness: it runs the
         law with the robot, integrated in `substeps` steps of order 8 per sample time, as simulate does.
     compiler: command of the C compiler; None for the first of $CC, cc, gcc and clang that exists. flags: its options.
-    Files: <name>.h, <name>.c (interface, static work arrays), <name>_law.c, .h (the law), <name>_loop.c, .h (reference
-    and robot, for the harness alone), <name>_harness.c, and the program <name>_harness.
+    precision: "double", or "single": the law computes in float, on differences of its inputs that are formed in double.
+    anti_windup: whether torques that the law integrates stay within torque_limit, as simulate has it.
+    measure: whether gcc compiles the law for what the header says on the stack; see footprint of what comes back.
+    An instance, <name>_t, holds all that is written; gains, limits and safe torques are its parameters, which may be
+    changed while it runs: limits can be narrowed, not widened.
+    Files: <name>.h, <name>.c (interface), <name>_law.c, .h (the law), <name>.hpp (for C++17), <name>_example.c,
+    <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt, <name>_loop.c, .h (reference and robot, for the harness
+    alone), <name>_harness.c, and the program <name>_harness.
     Raises ShapeError, ModelError; SolveError with the compiler's words if it refuses.
     """
     name, folder = controller.name if name is None else name, Path(folder)
     _check_arguments(folder, name, sample_time, reference, elastic)
-    limit = torque_limits(controller, torque_limit)
-    safe = _safe_torque(controller, safe_torque, limit)
-    law = _law(controller, sample_time, f"{name}_law")
-    functions = [law] + ([_first(controller, f"{name}_first")] if controller.memory else [])
-    texts = _generated(f"{name}_law", functions)
+    code, functions = law_code(
+        controller, name, sample_time, torque_limit, safe_torque, precision=precision, anti_windup=anti_windup
+    )
+    law = code.law
     loop, parts = None, []
     if reference is not None:
         loop = ClosedLoop(elastic or controller.elastic, controller, reference, None)
         parts = _loop_functions(loop, controller, name, substeps)
+    texts = law_texts(code, functions, measure)
+    if loop is not None:
         texts |= _generated(f"{name}_loop", parts)
-    words = law_words(controller, name, sample_time, law, functions[1:], limit, safe)
-    words |= _loop_words(controller, name, loop, parts)
-    texts |= _filled_templates(name, words)
+    texts[f"{name}_harness.c"] = filled("harness.c", __package__, **_harness_words(code, loop, parts))
     write_texts("generate_controller", folder, texts)
     sources = [f"{name}.c", f"{name}_law.c"]
     compiled = [*sources, f"{name}_harness.c"] + ([f"{name}_loop.c"] if loop else [])
@@ -127,20 +142,29 @@ def generate_controller(
         sources=tuple(folder / f for f in sources),
         files=tuple(folder / f for f in texts),
         program=_compile(folder, f"{name}_harness", compiled, compiler, flags),
-        inputs=sizes(law, "in", "memory"),
-        outputs=sizes(law, "out", "memory_next"),
+        inputs=sizes(law, "in", ("memory", "differences", *controller.gains)),
+        outputs=sizes(law, "out", ("memory_next",)),
         memory=controller.memory,
         states=loop.plant.size if loop else 0,
     )
 
 
-def _filled_templates(name: str, words: dict[str, Any]) -> dict[str, str]:
-    """{file: text} of the C files that are written around the generated functions."""
-    templates = {f"{name}.h": "law.h.in", f"{name}.c": "law.c.in", f"{name}_harness.c": "harness.c.in"}
-    return {
-        file: Template((files(__package__) / template).read_text(encoding="utf-8")).substitute(words)
-        for file, template in templates.items()
-    }
+def law_code(
+    controller: Controller, name: str, sample_time: float = 1e-3, torque_limit: Numbers | None = None,
+    safe_torque: Numbers = 0.0, *, precision: str = "double", anti_windup: bool = True,
+) -> tuple[LawCode, dict[str, str]]:  # fmt: skip
+    """(LawCode, {file: text} of the functions of the law); arguments and errors as of generate_controller."""
+    limit = torque_limits(controller, torque_limit)
+    safe = _safe_torque(controller, safe_torque, limit)
+    checked_precision("generate_controller", precision)
+    differences: list[tuple[int, int]] = []
+    law = _law(controller, sample_time, f"{name}_law")
+    if precision == "single":
+        law, differences = with_differences(law)
+    first = _first(controller, f"{name}_first") if controller.memory else None
+    functions = _generated(f"{name}_law", [law] + ([first] if first else []), precision)
+    code = LawCode(controller, name, sample_time, law, first, limit, safe, precision, differences, anti_windup)
+    return code, functions
 
 
 def _check_arguments(
@@ -179,16 +203,16 @@ def _safe_torque(controller: Controller, torque: Numbers, limit: Any) -> Array:
 
 
 def _law(controller: Controller, sample_time: float, name: str) -> ca.Function:
-    """The law with its memory moved on: .. -> tau_m [, tau_sigma] [, memory_next].
+    """The law with its memory moved on, its gains inputs behind the others: .. -> tau_m [, tau_sigma] [, memory_next].
 
     Its torques are cut off outside, where it is known that they are numbers: fmin and fmax would make one of NaN.
     """
-    f = controller.function
+    f = controller.with_gains or controller.function
     ports = {n: ca.SX.sym(n, *f.size_in(n)) for n in f.name_in()}
     out = f(**ports)
     if controller.memory:
         out["memory_next"] = ports["memory"] + sample_time * out.pop("memory_rate")
-    return ca.Function(name, list(ports.values()), ca.cse(list(out.values())), list(ports), list(out))
+    return ca.Function(name, list(ports.values()), merged(list(out.values())), list(ports), list(out))
 
 
 def _first(controller: Controller, name: str) -> ca.Function:
@@ -210,12 +234,12 @@ def _loop_functions(loop: ClosedLoop, controller: Controller, name: str, substep
     ]
 
 
-def _generated(stem: str, functions: Sequence[ca.Function]) -> dict[str, str]:
+def _generated(stem: str, functions: Sequence[ca.Function], precision: str = "double") -> dict[str, str]:
     """{file: text} of the C functions and their header."""
     written = [prepared(f, f.name(), parts=0) for f in functions]
     return {
-        f"{stem}.c": c_source(written, stem, integer="int"),
-        f"{stem}.h": header(stem, functions, written, integer="int"),
+        f"{stem}.c": c_source(written, stem, integer="int", precision=precision),
+        f"{stem}.h": header(stem, functions, written, REALS[precision], integer="int"),
     }
 
 
@@ -229,27 +253,39 @@ _NO_LOOP = """static int run_loop(long steps) {
 """
 
 
-def _loop_words(
-    controller: Controller, name: str, loop: ClosedLoop | None, functions: Sequence[ca.Function],
-) -> dict[str, Any]:  # fmt: skip
+def _harness_words(code: LawCode, loop: ClosedLoop | None, functions: Sequence[ca.Function]) -> dict[str, Any]:
+    """What fills the harness."""
+    controller, name, memory = code.controller, code.name, code.controller.memory
+    count = sum(x.count for x in code.inputs)
+    rng = np.random.default_rng(0)
+    words: dict[str, Any] = {
+        "name": name,
+        "in_real": "double" if code.wide else f"{name}_real",
+        "inputs": count,
+        "commands": sum(x.count for x in code.outputs),
+        "memory": memory,
+        "sample": ", ".join(f"{x:.3f}" for x in rng.uniform(-0.5, 0.5, count)),
+    }
     if loop is None:
-        return {"include_loop": "", "state": 1, "first_state": "0", "loop": _NO_LOOP}
+        return {**words, "include_loop": "", "state": 1, "first_state": "0", "loop": _NO_LOOP}
     parts, known = loop.plant.parts, controller.function.name_in()
     copies = [f"        memcpy(in.{n}, x + {part.start}, sizeof in.{n});" for n, part in parts.items() if n in known]
-    text = (files(__package__) / "loop.c.in").read_text(encoding="utf-8")
-    words = {
-        "name": name,
-        "NAME": name.upper(),
+    text = filled(
+        "loop.c",
+        __package__,
+        name=name,
+        NAME=name.upper(),
         **{k: max(1, *(getattr(f, f"sz_{k}")() for f in functions)) for k in ("arg", "res", "iw", "w")},
-        "whole": loop.size,
-        "controls": loop.plant.controls + controller.memory,
-        "copies": "\n".join(copies),
-    }
+        whole=loop.size,
+        controls=loop.plant.controls + memory,
+        copies="\n".join(copies),
+    )
     return {
+        **words,
         "include_loop": f'#include "{name}_loop.h"\n',
         "state": loop.plant.size,
         "first_state": ", ".join(f"{x:.17g}" for x in loop.first_state(None)[: loop.plant.size]),
-        "loop": Template(text).substitute(words),
+        "loop": text,
     }
 
 

@@ -4,8 +4,9 @@ guesses where the solver fails; limits that are exceeded between points are tigh
 import numpy as np
 
 from ..errors import SolveError
-from ..interrupts import TIME_LIMIT
+from ..interrupts import TIME_LIMIT, building
 from ..planning.tightening import tighten
+from ..planning.trajectory import Trajectory, joint_units
 from ..validation import options_of
 from .plan import ElasticPlan
 from .plan_guess import smooth
@@ -96,11 +97,27 @@ class _Search:
             self.problem = elastic_problem(self.task, self.task.duration or self.T, self.guess)
         values = self.problem.given(margins, self.weights[0], self.scale[-1])
         options = self.of_first if self.initial is None and self.first_try else self.given
-        found = self.problem.ocp.solve(
-            initial=self.initial, parameters=values, solver_options=options, raises=False, check="off", **self.options
-        )
+        given = {"initial": self.initial, "parameters": values, "solver_options": options}
+        try:
+            with building():
+                found = self.problem.ocp.solve(**given, raises=False, check="off", **self.options)
+        except SolveError as error:
+            if error.status != TIME_LIMIT:
+                raise
+            text = f"planning {self.task.elastic.name}: {error}"  # there is no program yet, and so no iterate
+            raise SolveError(text, TIME_LIMIT, trajectory=self._last()) from None
         self.iterations, self.solves = self.iterations + found.iterations, self.solves + 1
         return found
+
+    def _last(self):
+        """The links' motion that the next solve would have begun with."""
+        task = self.task
+        if self.initial is not None:
+            return _trajectory(task, self.initial, self.problem.flat)
+        pieces, links = np.array([x[:-1] for x in self.guess]).transpose(1, 0, 2), task.elastic.links
+        t = np.linspace(0.0, task.duration or self.T, len(pieces) + 1)
+        given = {"joints": links.coordinate_names, "units": joint_units(links), "robot": links, "limits": task.limits}
+        return Trajectory(t, pieces, **given, friction=False)
 
     def shares(self, plan):
         """{quantity: shares of its limits} everywhere; None where the time met its bounds, which are moved then."""

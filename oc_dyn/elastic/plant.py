@@ -8,6 +8,7 @@ from typing import Any, cast
 import casadi as ca
 
 from ..function import function
+from ..subexpressions import merged
 from .forward_dynamics import forces
 from .model import ElasticRobot
 from .motor_side import (
@@ -102,11 +103,11 @@ def _build(elastic: ElasticRobot) -> Plant:
         parts,
         size,
         controls,
-        ca.Function("plant", state, [ca.cse(ca.densify(ca.vertcat(*rates)))], ["x", "u", "sigma"], ["dx"]),
+        ca.Function("plant", state, [merged(ca.densify(ca.vertcat(*rates)))], ["x", "u", "sigma"], ["dx"]),
         ca.Function("powers", state, [ca.vertcat(put_in, taken)]),
-        ca.Function("energies", [x, given], [ca.cse(ca.vertcat(*energies))]),
+        ca.Function("energies", [x, given], [merged(ca.vertcat(*energies))]),
         ca.Function("springs", [x, given], _springs(elastic, s, sigma, z)),
-        ca.Function("residual", [x, accelerations, u, given], [ca.cse(residual)]),
+        ca.Function("residual", [x, accelerations, u, given], [merged(residual)]),
     )
 
 

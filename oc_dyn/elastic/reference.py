@@ -15,6 +15,7 @@ from ..errors import ModelError, OrderError, ShapeError
 from ..numbers import are_sane, as_floats
 from ..planning.trajectory import Trajectory
 from ..ports import derivative_name
+from ..subexpressions import merged
 from ..types import Array, Numbers
 from .model import ElasticRobot
 
@@ -117,7 +118,7 @@ def _of_expression(t: ca.MX, what: str, law: Callable[[Any], Any], n: int, count
     jets = [ca.densify(ca.vec(x))]
     while len(jets) < count:
         jets.append(ca.densify(ca.jacobian(jets[-1], s)))
-    return list(ca.Function(what, [s], ca.cse(jets)).call([t]))
+    return list(ca.Function(what, [s], merged(jets)).call([t]))
 
 
 def _of_pieces(t: ca.MX, motion: Any, count: int) -> list[ca.MX]:
@@ -152,7 +153,7 @@ def _of_points(t: ca.MX, motion: Any, count: int) -> list[ca.MX]:
         basis.append(ca.vertcat(*(comb(degree, i) * up[i] * down[degree - i] for i in range(degree + 1))))
         tables.append(points)
         points = degree * np.diff(points, axis=1) / h
-    bernstein = ca.Function("bernstein", [before, after], [ca.cse(ca.vertcat(*basis))])
+    bernstein = ca.Function("bernstein", [before, after], [merged(ca.vertcat(*basis))])
     shares = [x / ca.MX(ca.DM(h.ravel()).T)[piece] for x in (t - ends[piece], ends[piece + 1] - t)]
     rows = ca.vertsplit(bernstein(*shares), np.cumsum([0, *(x.shape[1] for x in tables)]).tolist())
     jets = []

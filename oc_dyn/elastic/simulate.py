@@ -17,6 +17,7 @@ from ..errors import CheckWarning, ModelWarning, ShapeError, SolveError
 from ..interrupts import watched
 from ..numbers import are_sane
 from ..types import Array, Numbers
+from .anti_windup import held_back
 from .closed_loop import ClosedLoop, torque_limits
 from .collocation import collocation_step
 from .control import Controller
@@ -332,6 +333,7 @@ def _sampled(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array | N
             break
         try:
             x, before = step(i * h, x, u), x
+            x[memory] = held_back(x[memory], loop.controller.integrators, loop.limit)
         except RuntimeError as error:
             failure = f"{method} failed after t = {i * h:.6g}: {_last_line(error)}"
             break

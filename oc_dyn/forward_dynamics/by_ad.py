@@ -7,6 +7,7 @@ import casadi as ca
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.time_derivatives import time_derivatives
 from ..registry import method
+from ..subexpressions import merged
 from .mass_solver import mass_solver
 from .taylor import taylor
 
@@ -52,7 +53,7 @@ def _along_jet(model, order, q, v, T, W, cse):
     flow = [(q_, model.configuration_rate(q_, v_)), (v_, A_[0])]
     flow += [*pairwise(A_), *pairwise(T_)]
     flow += [] if W is None else list(pairwise(W_))
-    rates = time_derivatives(ca.cse(first), order, flow, cse)
+    rates = time_derivatives(merged(first), order, flow, cse)
     inputs = [q_, v_, *T_, *(W_ or [])]
     values = [q, v, *T, *(W or [])]
     accelerations = []
@@ -82,7 +83,7 @@ def ad_via_inverse(model, order, q, v, T, W=None):
     first = inverse_dynamics(model, 0, q_, [v_, A_[0]], None if W is None else W_[:1])[0]
     flow = [(q_, model.configuration_rate(q_, v_)), (v_, A_[0]), *pairwise(A_)]
     flow += [] if W is None else list(pairwise(W_))
-    torques = time_derivatives(ca.cse(first), order, flow, cse=True)
+    torques = time_derivatives(merged(first), order, flow, cse=True)
     solve = mass_solver(model, q)
     accelerations = []
     for k, tau in enumerate(torques):

@@ -7,6 +7,7 @@ import casadi as ca
 
 from ..lie.time_derivatives import time_derivatives
 from ..registry import method
+from ..subexpressions import merged
 from .taylor import taylor
 
 _SOURCE = "AD: one jtimes per order along the jet (q, v, dv, ...)"
@@ -35,7 +36,7 @@ def _along_jet(model, order, q, V, W, cse):
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)]
     if W is not None:
         flow += pairwise(W)
-    return time_derivatives(ca.cse(tau[0]), order, flow, cse)
+    return time_derivatives(merged(tau[0]), order, flow, cse)
 
 
 @method(

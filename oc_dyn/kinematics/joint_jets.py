@@ -106,13 +106,13 @@ class JointJet:
             return ca.DM.zeros(3), ca.DM.zeros(3)
         if len(self.S_jet) <= k:
             self._q.append(self._v[k - 1] / k)
-            self.S_jet.append(_function_jet(self._subspace, self._q))
+            self.S_jet.append(function_jet(self._subspace, self._q))
         V = jets.total(self.S_jet[j] @ self._v[k - j] for j in range(1, k + 1))
         return V[:3], V[3:]
 
 
-def _function_jet(f, q):
-    """Last Taylor coefficient of f(q(t)) from those of q."""
+def function_jet(f, q):
+    """Last Taylor coefficient of f(q(t)), f a casadi.Function of one input, from those of q."""
     order = len(q) - 1
     x = [ca.SX.sym("x", *q[0].shape) for _ in q]
     rates = time_derivatives(ca.vec(f(x[0])), order, list(pairwise(x)), cse=True)

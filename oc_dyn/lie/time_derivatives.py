@@ -2,6 +2,8 @@
 
 import casadi as ca
 
+from ..subexpressions import merged
+
 _EVERY = 3  # orders: duplicates of so many cost AD less than taking them out, which would be most of the time
 
 
@@ -18,5 +20,5 @@ def time_derivatives(expression, order, flow, cse, cse_follows=False):
     for k in range(1, order + 1):
         following = ca.jtimes(out[-1], states, rates)
         due = cse and (not cse_follows or (k % _EVERY == 0 and k < order))
-        out.append(ca.cse(following) if due else following)
+        out.append(merged(following) if due else following)
     return out

@@ -10,6 +10,7 @@ from ..lie.se3 import ad as bracket
 from ..lie.time_derivatives import time_derivatives
 from ..model.inertia import casadi_value
 from ..registry import method
+from ..subexpressions import merged
 from ..working_axes.assembly import NOT_COMMUTING, velocity_brackets
 from .closed_form import coefficients
 from .composite import composite
@@ -98,7 +99,7 @@ def eom_coefficients(model, order, q, V):
 def along(model, order, q, V, x):
     """Time derivatives 0..order of x, which depends on q and perhaps on v; V has what they need."""
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V)] if V else []
-    derivatives = time_derivatives(ca.cse(ca.vec(ca.densify(x))), order, flow, cse=True, cse_follows=True)
+    derivatives = time_derivatives(merged(ca.vec(ca.densify(x))), order, flow, cse=True, cse_follows=True)
     return [d.reshape(x.shape) for d in derivatives]
 
 

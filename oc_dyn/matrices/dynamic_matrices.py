@@ -6,6 +6,7 @@ import casadi as ca
 
 from ..lie.time_derivatives import time_derivatives
 from ..registry import method
+from ..subexpressions import merged
 from .composite_coriolis import composite_matrices
 from .jacobian_sum import body_jacobians, coriolis_from, gravity_from, mass_matrix_from
 
@@ -41,7 +42,7 @@ def composite_bodies(model, order, q, V):
     nv = model.robot.nv
     M, C, g = composite_matrices(model, q, V[0])
     derivatives = time_derivatives(
-        ca.cse(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True, cse_follows=True
+        merged(ca.vertcat(ca.vec(ca.densify(C)), g)), order, flow, cse=True, cse_follows=True
     )
     C = [x[: nv * nv].reshape((nv, nv)) for x in derivatives]
     return [M, *(x + x.T for x in C[:order])], C, [x[nv * nv :] for x in derivatives]

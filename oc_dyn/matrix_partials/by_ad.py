@@ -10,6 +10,7 @@ from ..matrices.composite import composite
 from ..matrices.coriolis_choice import coriolis_matrix
 from ..model.canonical import with_parameters
 from ..registry import method
+from ..subexpressions import merged
 
 _OF = "AD: Jacobians of composite bodies (M), composite_coriolis or spatial_admissible (C) and taylor at rest (g)"
 _FACTS: dict[str, Any] = {"kind": "ad", "source": _OF, "coriolis": ("christoffel", "garofalo")}
@@ -37,4 +38,4 @@ def _matrices(model, q, v, coriolis):
 
 
 def _column(x):
-    return ca.cse(ca.vec(ca.densify(x)))
+    return merged(ca.vec(ca.densify(x)))

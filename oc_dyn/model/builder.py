@@ -12,12 +12,15 @@ import numpy as np
 
 from ..errors import ModelError, ModelWarning, ShapeError, UnknownName
 from ..lie import so3
+from ..lie.so3 import axis_frame
 from ..numbers import HUGE, are_sane, as_floats
 from ..types import Array, Numbers
 from . import joints as jt
 from .check import definite_problems, motion_doubts
 from .collision import Collision, checked_shape, pose_rows
 from .inertia import Inertia, unphysical
+from .loop_joints import Coupling, Loop, coupling, directions_of
+from .loops import close_tree
 from .robot import Joint, Mimic, Robot, assemble
 
 _LIMITS = ("velocity", "effort", "acceleration", "jerk", "effort_rate")
@@ -40,6 +43,8 @@ class RobotBuilder:
         self._joints: dict[str, Joint] = {}
         self._collisions: list[Collision] = []
         self._may_touch: list[tuple[str, str]] = []
+        self._loops: dict[str, Loop] = {}
+        self._couplings: list[Coupling] = []
         self._notes: list[str] = []
 
     def add_link(
@@ -210,10 +215,65 @@ class RobotBuilder:
                 self._refuse(f"let_touch: the name of a link is {link!r}, expected text")
         self._may_touch.append((first, second))
 
-    def build(self, floating_base: bool = False, lock: Mapping[str, Numbers] | None = None) -> Robot:
+    def close_loop(
+        self,
+        name: str,
+        link_a: str,
+        link_b: str,
+        kind: str | Sequence[str] = "revolute",
+        *,
+        xyz_a: Numbers = (0.0, 0.0, 0.0),
+        rotation_a: Numbers | None = None,
+        xyz_b: Numbers = (0.0, 0.0, 0.0),
+        rotation_b: Numbers | None = None,
+        axis: Numbers | None = None,
+        independent: Sequence[str] = (),
+    ) -> None:
+        """A joint that closes a loop: frame a, in `link_a`, and frame b, in `link_b`, cannot move apart.
+
+        kind: "revolute" (5 directions held), "position" (3, a ball joint), "weld" (6), "planar" (3), "cylindrical" (4),
+            "prismatic" (5), or the directions held, some of "x", "y", "z", "rx", "ry", "rz" of frame a.
+        xyz_a, xyz_b (3,) [m], rotation_a, rotation_b (3, 3): poses of the frames in their links.
+        axis (3,): in both frames, of kinds that have one: of the hinge, the slide, or the normal of the plane; default
+            z.
+        independent: names of joints whose coordinates are to be the robot's; the others on loops follow. Without them,
+            those are chosen with which the others are best determined.
+        build() then makes a LoopRobot: its q are the independent coordinates, its tree has all.
+        Raises ModelError, ShapeError, UnknownName for a kind that is not there.
+        """
+        self._new("loop", name, self._loops)
+        where = f"{self.name}: loop {name!r}"
+        directions = directions_of(where, kind)
+        a, b = self._rotation(name, None, rotation_a), self._rotation(name, None, rotation_b)
+        if axis is not None:
+            turn = axis_frame(self._axis(name, "revolute", axis), 0.0)
+            a, b = a @ turn, b @ turn
+        links = self._end(name, "first link", link_a), self._end(name, "second link", link_b)
+        if isinstance(independent, str) or not all(isinstance(x, str) for x in independent):
+            self._refuse(f"loop {name!r}: independent is {independent!r}, expected names of joints")
+        p_a, p_b = _vector(f"{where}: xyz_a", xyz_a), _vector(f"{where}: xyz_b", xyz_b)
+        named = kind if isinstance(kind, str) else ", ".join(directions)
+        self._loops[name] = Loop(name, named, directions, links, (-1, -1), a, p_a, b, p_b, tuple(independent))
+
+    def couple(self, joint: str, of: str | Sequence[str], function: Callable[[Any], Any]) -> None:
+        """The coordinate of `joint` is function(x), x (n,) those of the joints `of` [rad, m]: gears, belts, ropes.
+
+        function: a casadi.Function or a callable that casadi symbols pass through, twice differentiable. All these
+        joints have one coordinate. A linear rule of one joint is add_joint(mimic=). Raises ModelError.
+        """
+        self._couplings.append(coupling(self.name, joint, of, function))
+
+    def build(
+        self,
+        floating_base: bool = False,
+        lock: Mapping[str, Numbers] | None = None,
+        start: Numbers | Mapping[str, Numbers] | None = None,
+    ) -> Robot:
         """The Robot. `floating_base` lets the root link float on a free joint "root_joint"; `lock` {joint: value}
-        holds joints at a value. Raises ModelError listing everything wrong with the tree, or the links whose inertia
-        makes the mass matrix indefinite; UnknownName for a joint to lock, or the link of a shape, that is not there.
+        holds joints at a value. A robot with loops is assembled from `start` on, {joint: value}, zero for others.
+        Raises ModelError listing everything wrong with the tree, or the links whose inertia makes the mass matrix
+        indefinite, or loops that cannot be closed; UnknownName for a joint to lock, or the link of a shape, that is not
+        there.
         """
         named = [x.link for x in self._collisions] + [link for pair in self._may_touch for link in pair]
         strange = [link for link in named if link not in self._links]
@@ -236,7 +296,26 @@ class RobotBuilder:
         for some in filter(None, doubts):
             warnings.warn(f"{self.name}: {'; '.join(some)}", ModelWarning, stacklevel=2)
         report = (*robot.report, *(text for some in doubts for text in some))
-        return replace(robot, report=report, may_touch=tuple(self._may_touch))
+        robot = replace(robot, report=report, may_touch=tuple(self._may_touch))
+        if not self._loops and not self._couplings:
+            if start is not None:
+                self._refuse("start is for assembling loops, and there are none")
+            return robot
+        return close_tree(robot, [self._placed(robot, x) for x in self._loops.values()], self._couplings, start=start)
+
+    def _placed(self, robot: Robot, loop: Loop) -> Loop:
+        """A loop, its frames in the bodies that carry its links."""
+        a, b = (robot.frame(link) for link in loop.links)
+        if a.body == b.body:
+            self._refuse(f"loop {loop.name!r}: {a.name!r} and {b.name!r} are one body; a loop is between two")
+        return replace(
+            loop,
+            bodies=(a.body, b.body),
+            rotation_a=a.rotation @ loop.rotation_a,
+            translation_a=a.rotation @ loop.translation_a + a.translation,
+            rotation_b=b.rotation @ loop.rotation_b,
+            translation_b=b.rotation @ loop.translation_b + b.translation,
+        )
 
     # -- checks -----------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
+from ..errors import ModelError
 from ..lie import se3
 from ..lie.so3 import axis_frame
 from ..lie.time_derivatives import time_derivatives
@@ -160,6 +161,8 @@ class Canonical:
 
 def canonical(robot, regroup=False):
     """Canonical form of a robot; `regroup` moves inertial parameters that only joint torques cannot tell apart."""
+    if "loop" in robot.features:
+        raise ModelError(robot.name, ["this is not there for robots with loops; robot.tree is the tree cut open"])
     # complete: the tree follows from the robot, its snap_angles included, and from this choice
     return cached(robot, ("canonical", regroup), lambda: _regrouped(canonical(robot)) if regroup else _build(robot))
 

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..compiled_files import require_whole
-from ..errors import ShapeError, UnknownName
+from ..errors import ModelError, ShapeError, UnknownName
 from ..numbers import as_floats, shortened
 from ..types import Array
 from .quaternions import check_quaternions
@@ -42,6 +42,7 @@ class RobotFunction(ca.Function):
         regular: Callable[[Array], None] | None = None,
         rotations: tuple[tuple[str, int], ...] = (),
         normalize: bool = False,
+        facts: dict[str, tuple[str, tuple[str, ...]]] | None = None,
     ) -> None:
         super().__init__(base)
         self._names = names or {}  # rows of a port: what they are called
@@ -50,6 +51,8 @@ class RobotFunction(ca.Function):
         self.library: str | None = None  # path of the machine code, where it is compiled
         self.regular = regular  # raises ModelError at a q whose mass matrix is singular; None where it does not matter
         self.rotations, self.normalize = rotations, normalize  # quaternions of a q: ((joint, first row), ...)
+        self.facts = facts or {}  # {port: (unit, what its rows are called)}, for headers of C
+        self.closes: Any = None  # (Function that looks whether loops close at a q, names of groups of loops)
         self._read_ports()
 
     def _read_ports(self) -> None:
@@ -61,11 +64,21 @@ class RobotFunction(ca.Function):
 
     def with_base(self, base: ca.Function, twin: ca.Function | None = None) -> RobotFunction:
         """`base`, a Function of the same ports, checked and named like this one."""
-        return RobotFunction(base, self._names, self._columns, twin, self.regular, self.rotations, self.normalize)
+        kept = self._names, self._columns, twin, self.regular, self.rotations, self.normalize, self.facts
+        return RobotFunction(base, *kept).closing_by(self.closes)
+
+    def closing_by(self, check: Any) -> RobotFunction:
+        """This Function, which refuses a q that is numbers and at which loops do not close, or close in another mode.
+
+        check: None for none, else (casadi.Function q -> off, mode; names of groups of loops), neither above zero where
+        all is well."""
+        self.closes = check
+        return self
 
     def normalizing(self) -> RobotFunction:
         """The same Function, which takes quaternions of any length but zero for those of unit length."""
-        return RobotFunction(self, self._names, self._columns, self.twin, self.regular, self.rotations, True)
+        kept = self._names, self._columns, self.twin, self.regular, self.rotations
+        return RobotFunction(self, *kept, True, self.facts).closing_by(self.closes)
 
     def __call__(self, *args: Any, **ports: Any) -> Any:
         """As casadi.Function is called, its arguments checked; see the class."""
@@ -88,6 +101,8 @@ class RobotFunction(ca.Function):
             raise ShapeError(f"{self.name()}: got both SX and MX symbols; give one kind")
         for port in self.configurations:
             self._check_rotations(port, given.get(port))
+        if self.closes is not None and not nothing:
+            self._check_closed(given.get("q"))
         if nothing:
             return self._at_no_point(given, bool(args))
         try:
@@ -194,6 +209,21 @@ class RobotFunction(ca.Function):
             q = q.ravel()
         check_quaternions(self.where(port), self.rotations, q, self.normalize)
 
+    def _check_closed(self, q: Any) -> None:
+        """Refuse a q, numbers, at which loops are open, or assembled in another mode than the robot's home."""
+        if isinstance(q, (ca.SX, ca.MX)):
+            return
+        check, names = self.closes
+        q = np.zeros(check.size1_in(0)) if q is None else np.asarray(q, float)
+        for n, point in enumerate(np.atleast_2d(q.reshape((check.size1_in(0), -1), order="F").T)):
+            off, mode = (np.array(x).ravel() for x in check(point))
+            for k, name in enumerate(names):
+                at = f"{self.name()}: q" + (f", point {n}" if q.size > point.size else "")
+                if off[k] > 0:
+                    raise ModelError(at, [f"loops {name} cannot be closed there, they are {off[k]:.3g} [m, 1] apart"])
+                if mode[k] > 0:
+                    raise ModelError(at, [f"loops {name} are there in another mode of assembly than at robot.home"])
+
     def where(self, port: str) -> str:
         """How messages about a port of configurations begin; most Functions have one alone."""
         return self.name() if port == "q" else f"{self.name()}: port {port}"
@@ -213,8 +243,9 @@ class RobotFunction(ca.Function):
         return ca.horzcat(*(given.get(body, ca.DM.zeros(6)) for body in bodies))
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {"names": self._names, "columns": self._columns, "library": self.library}
-        return {"base": super().__getstate__(), **kept, "rotations": (self.rotations, self.normalize)}
+        kept: dict[str, Any] = {"names": self._names, "columns": self._columns, "library": self.library}
+        kept |= {"rotations": (self.rotations, self.normalize), "closes": self.closes, "facts": self.facts}
+        return {"base": super().__getstate__(), **kept}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.library = state.get("library")
@@ -223,6 +254,8 @@ class RobotFunction(ca.Function):
         super().__setstate__(state["base"])
         self._names, self._columns, self.twin, self.regular = state["names"], state["columns"], None, None
         self.rotations, self.normalize = state["rotations"]
+        self.facts = state.get("facts", {})  # of earlier versions there are none
+        self.closes = state.get("closes")
         self._read_ports()
 
 

@@ -21,6 +21,7 @@ from ..model.joints import GROUPS
 from ..model.quaternions import check_quaternions, quaternions
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats
+from ..subexpressions import merged
 from ..types import Array
 from .description import Body
 
@@ -190,7 +191,7 @@ def _parts(robot, frames):
     at = ca.vertcat(ca.sparsify(neutral[:7]), joints)
     speeds = contact_points(robot, frames).normalizing()(at, v)[1]
     pushed = ca.densify(ca.gradient(ca.dot(f, speeds), v))
-    forces = ca.Function("contact_torques", [joints, f], [ca.cse(pushed)], ["joints", "f"], ["tau"])
+    forces = ca.Function("contact_torques", [joints, f], [merged(pushed)], ["joints", "f"], ["tau"])
     given = {"q": at, "v": v, "dv": dv}
     J, A, H = (function(robot, f"inverse_dynamics_{x}") for x in ("partials", "adjoint", "lagrangian_hessian"))
     tau, partials = function(robot, "inverse_dynamics")(**given)["tau"], J(**given)

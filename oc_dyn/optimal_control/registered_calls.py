@@ -12,6 +12,7 @@ import casadi as ca
 
 from ..derivatives import registered
 from ..interrupts import check_building
+from ..subexpressions import merged
 from .packing import nodes_of
 
 _MOST = 16  # Functions whose derivatives are kept, for the next stage that calls them
@@ -126,7 +127,7 @@ def unrolled(f):
     expressions = _inlined(symbols, f.call(symbols, True, False))
     if expressions is None:
         return None
-    expressions = ca.cse(expressions)  # calls with the same arguments become one
+    expressions = merged(expressions)  # calls with the same arguments become one
     nodes = [x for x in _calls(symbols, expressions) if registered(x.which_function())]
     results, shapes = {}, []
     for node in nodes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..interrupts import check_building
+from ..subexpressions import merged
 
 SMALL = 500  # instructions of a stage up to which every way is tried with what is in it twice merged, which takes long
 # above so many the chain rule takes fewer instructions than AD, as far as the tests have seen, where most of them are
@@ -38,7 +39,7 @@ class Derivatives:
 def derivatives(stage, lam):
     """Derivatives of an Unrolled stage (z, p, s) -> [next, rows, cost, residuals]."""
     z, p, s = stage.inputs
-    following, rows, cost, residuals = ca.cse([ca.densify(y) for y in stage.put_in(stage.outputs)])
+    following, rows, cost, residuals = merged([ca.densify(y) for y in stage.put_in(stage.outputs)])
     total = _total(cost, residuals)
     out = ca.vertcat(following, rows)
     known, multiplied = [z, p, s], [z, p, s, *lam]
@@ -72,9 +73,9 @@ def derivatives(stage, lam):
         rows,
         total,
         _least(jacobians, known, small),
-        ca.cse(ca.densify(ca.gradient(total, z))),
+        merged(ca.densify(ca.gradient(total, z))),
         _least(hessians, multiplied, small),
-        ca.cse(ca.sparsify(approximate)),
+        merged(ca.sparsify(approximate)),
     )
 
 
@@ -97,7 +98,7 @@ def _least(ways, known, small):
         near = [y for y, n in zip(ways, counts, strict=True) if n <= NEAR * least]
         near = near if least < LONG else [ways[counts.index(least)]]
     check_building()
-    near = [ca.cse(y) for y in near]
+    near = [merged(y) for y in near]
     return min(near, key=lambda y: _count(y, known)) if len(near) > 1 else near[0]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from ..errors import ShapeError, UnknownName
+from ..function_store import stored_with
 from ..interrupts import check_building
 from .registered_calls import unrolled
 from .stage_derivatives import Derivatives, derivatives
@@ -77,30 +78,36 @@ def kind(name, nx, nu, build, n_p=0, n_s=0, graph="sx"):
             raise ShapeError(f"stage {name}: {what} has shape {y.shape}, expected {shape}")
     following, rows, cost, residuals = (ca.densify(y) for y in (following, rows, cost, residuals))
     check_building()
-    parts = unrolled(ca.Function(name, [z, p, s], [following, rows, cost, residuals]))
     sizes = (1, following.numel(), rows.numel())
-    if parts is None:  # it calls something that has no scalar form
+    whole = ca.Function(name, [z, p, s], [following, rows, cost, residuals])
+
+    def scalar():
+        parts = unrolled(whole)
+        if parts is None:  # it calls something that has no scalar form
+            return None
+        return list(_functions(name, *_derivatives(parts, sizes)))
+
+    functions = stored_with(whole, "stage", scalar)
+    if functions is None:
         lam = [matrix.sym(n, size) for n, size in zip(_MULTIPLIERS, sizes, strict=True)]
         made = _by_graph(following, rows, cost, residuals, z, lam)
-    else:
-        (z, p, s), lam, made = _derivatives(parts, sizes)
+        sparse = (False, True, False, False, True, True)
+        functions = map(_written_out, _functions(name, [z, p, s], lam, made), sparse)
+    return Kind(name, nx, nu, *functions)
 
-    def function(what, outputs, names, multipliers=()):
-        input_names = _INPUTS + (_MULTIPLIERS if multipliers else [])
-        f = ca.Function(f"{name}_{what}", [z, p, s, *multipliers], outputs, input_names, names)
-        return f if parts else _written_out(f, sparse=what in ("jacobian", "hessian", "gauss_newton"))
 
-    return Kind(
-        name,
-        nx,
-        nu,
-        function("value", [made.following, made.rows], ["next", "rows"]),
-        function("jacobian", [made.jacobian], ["J"]),
-        function("cost", [made.cost], ["cost"]),
-        function("gradient", [made.gradient], ["grad_cost"]),
-        function("hessian", [made.hessian], ["H"], lam),
-        function("gauss_newton", [made.gauss_newton], ["H"], lam),
-    )
+def _functions(name, inputs, lam, made):
+    """The Functions of a Kind in its order, of its inputs, multipliers and Derivatives."""
+    for what, outputs, names in (
+        ("value", [made.following, made.rows], ["next", "rows"]),
+        ("jacobian", [made.jacobian], ["J"]),
+        ("cost", [made.cost], ["cost"]),
+        ("gradient", [made.gradient], ["grad_cost"]),
+        ("hessian", [made.hessian], ["H"]),
+        ("gauss_newton", [made.gauss_newton], ["H"]),
+    ):
+        more, more_names = (lam, _MULTIPLIERS) if what in ("hessian", "gauss_newton") else ([], [])
+        yield ca.Function(f"{name}_{what}", [*inputs, *more], outputs, _INPUTS + more_names, names)
 
 
 def _derivatives(parts, sizes):

@@ -12,6 +12,7 @@ import casadi as ca
 
 from ..lie.jets import total
 from ..lie.time_derivatives import time_derivatives
+from ..subexpressions import merged
 from ..working_axes.assembly import velocity_brackets
 
 
@@ -27,7 +28,7 @@ def along_motion(model, order, q, V, W, partials, flow=None):
     if flow is None:
         flow = [] if W is None else list(pairwise(W))
     flow = [(q, model.configuration_rate(q, V[0])), *pairwise(V), *flow]
-    stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in partials)))
+    stacked = merged(ca.vertcat(*(ca.vec(ca.densify(x)) for x in partials)))
     derivatives = time_derivatives(stacked, order, flow, cse=True, cse_follows=True)
     split = [[ca.sparsify(x.reshape((height, nv))) for x in ca.vertsplit(d, height * nv)] for d in derivatives]
     row = [list(x) for x in zip(*split, strict=True)]  # matrix by matrix: its time derivatives
@@ -65,7 +66,7 @@ def hessians_along_motion(model, order, q, V, lams, W, hessian):
 
     def hessians(q, V, M, W, flow):
         F = blocks(hessian(model, q, V[0], V[1], M[0], W and W[0]))
-        stacked = ca.cse(ca.vertcat(*(ca.vec(ca.densify(x)) for x in F.values())))
+        stacked = merged(ca.vertcat(*(ca.vec(ca.densify(x)) for x in F.values())))
         motion = [(q, model.configuration_rate(q, V[0])), *pairwise(V), *flow]
         D = []
         for derived in time_derivatives(stacked, order, motion, cse=True, cse_follows=True):

@@ -9,6 +9,7 @@ from ..hybrid_dynamics.taylor import taylor as hybrid_dynamics
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.jets import total
 from ..registry import method
+from ..subexpressions import merged
 from ..working_axes.frames import upper_mirrored
 from . import implicit
 from .along_motion import blocks
@@ -26,14 +27,14 @@ def inverse_partials(model, order, q, V, W=None):
 
     The strongest AD form found.
     """
-    torques = ca.cse(inverse_dynamics(model, order, q, V, W))
+    torques = merged(inverse_dynamics(model, order, q, V, W))
     return [_jacobians(model, tau, q, V[: r + 2]) for r, tau in enumerate(torques)]
 
 
 @method("inverse_dynamics_partials", "ad_blocks", source="AD: one Jacobian an argument" + _TANGENT, **_AD)
 def inverse_partials_by_blocks(model, order, q, V, W=None):
     """Partials of derivatives 0..order of the torques; see od.describe("inverse_dynamics_partials")."""
-    torques = ca.cse(inverse_dynamics(model, order, q, V, W))
+    torques = merged(inverse_dynamics(model, order, q, V, W))
     return [_jacobians(model, tau, q, V[: r + 2], together=False) for r, tau in enumerate(torques)]
 
 
@@ -42,7 +43,7 @@ def forward(model, q, v, tau, W, damping):
     """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
 
     def jacobians(q, v, tau, *W):
-        return _jacobians(model, ca.cse(forward_dynamics(model, 0, q, v, [tau], W or None)[0]), q, [v, tau])
+        return _jacobians(model, merged(forward_dynamics(model, 0, q, v, [tau], W or None)[0]), q, [v, tau])
 
     by_q, by_v, by_tau = _at(jacobians, q, v, tau, *_listed(W))
     return by_q, by_v - by_tau @ damping, by_tau
@@ -75,7 +76,7 @@ def hybrid(model, q, v, a, tau, prescribed, W):
 
     def jacobians(q, v, a, tau, *W):
         (dv,), (torque,) = hybrid_dynamics(model, 0, q, v, [a], [tau], prescribed, W or None)
-        rows = [_jacobians(model, ca.cse(x), q, [v, a, tau]) for x in (dv[f], torque[p])]
+        rows = [_jacobians(model, merged(x), q, [v, a, tau]) for x in (dv[f], torque[p])]
         return [y for x in rows for y in (x[0], x[1], x[2][:, p], x[3][:, f])]
 
     names = [(x, by) for x in ("dv_f", "tau_p") for by in ("q", "v", "dv_p", "tau_f")]
@@ -101,7 +102,7 @@ def inverse_adjoint(model, q, v, dv, lam, W=None):
 
 
 def _lagrangian(model, order, q, V, lams, W):
-    torques = ca.cse(inverse_dynamics(model, order, q, V, W))
+    torques = merged(inverse_dynamics(model, order, q, V, W))
     return total(ca.dot(lam, tau) for lam, tau in zip(lams, torques, strict=True))
 
 
@@ -110,7 +111,7 @@ def forward_adjoint(model, q, v, tau, lam, W, terms):
     """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see od.describe("forward_dynamics_adjoint")."""
 
     def gradients(q, v, tau, lam, *W):
-        power = ca.dot(lam, ca.cse(forward_dynamics(model, 0, q, v, [tau], W or None)[0]))
+        power = ca.dot(lam, merged(forward_dynamics(model, 0, q, v, [tau], W or None)[0]))
         return _gradients(model, power, q, [v, tau])
 
     by_q, by_v, by_tau = _at(gradients, q, v, tau, lam, *_listed(W))
@@ -158,7 +159,7 @@ def forward_hessian(model, q, v, tau, lam, W, terms):
 
     def blocks(q, v, tau, lam, *W):
         moved = model.robot.integrate(q, step)
-        power = ca.dot(lam, ca.cse(forward_dynamics(model, 0, moved, v, [tau], W or None)[0]))
+        power = ca.dot(lam, merged(forward_dynamics(model, 0, moved, v, [tau], W or None)[0]))
         H = _hessian(power, step, [v, tau])
         (mu,) = ca.substitute([ca.gradient(power, tau)], [step], [ca.DM.zeros(*step.shape)])
         return H["q", "q"], H["q", 0], H[0, 0], H["q", 1], mu
@@ -179,7 +180,7 @@ def hessian_of_adjoint(model, order, q, V, lams, W=None):
     """Second derivatives of lam' tau by blocks; see od.describe("inverse_dynamics_lagrangian_hessian")."""
     analytic = recursive_adjoint if "transform" in model.robot.features else composite_adjoint
     by_q, by_v, _ = analytic(model, q, *V, *lams, W and W[0])
-    one_after_other, QV, QA = _jacobians(model, ca.cse(by_q), q, V)
+    one_after_other, QV, QA = _jacobians(model, merged(by_q), q, V)
     return blocks((upper_mirrored(0.5 * (one_after_other + one_after_other.T)), QV, ca.jacobian(by_v, V[0]), QA))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import SolveError
-from ..interrupts import TIME_LIMIT
+from ..interrupts import TIME_LIMIT, building
 from ..optimal_control.solver import INSTEAD, ipopt_instead, safer, solve
 from .arguments import MOST_NODES
 from .feasibility import rest_to_rest, torque_can_wait
@@ -261,6 +261,7 @@ class Rounds:
 
     def __init__(self, task, settings, solver, kinematic, initial):
         self.task, self.settings, self.solver, self.kinematic = task, settings, solver, kinematic
+        self.initial, self.problem = initial, None
         self.shape = (*_shape(task, settings, kinematic), *self.more)
         self.ends = np.array([task.start[0], task.goal[0]])
         state = getattr(initial, "solver_state", None)
@@ -287,8 +288,19 @@ class Rounds:
         return smooth_motion(task, settings, self.kinematic) if initial is None else resampled(initial, task, settings)
 
     def _problem(self):
+        """The MotionProblem; a limit of time that passes meanwhile leaves the last motion, or what the search would
+        have begun with."""
         settings = {k: self.settings[k] for k in ("nodes", "shortest", "compiler")}
-        return motion_problem(self.task, self.kind, T=self.T, **settings)
+        try:
+            with building():
+                return motion_problem(self.task, self.kind, T=self.T, **settings)
+        except SolveError as error:
+            if error.status != TIME_LIMIT:
+                raise
+            last = self.problem, self.guess
+            if self.problem is None:
+                last = SeparateMotion(self.task, settings["nodes"]), np.append(*self._begun(self.initial))
+            raise failure(*last, TIME_LIMIT, self.solver.iterations) from None
 
     def _change(self, **what):
         """Go on with a problem of another kind, which has more rows."""

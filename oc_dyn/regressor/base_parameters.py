@@ -19,6 +19,7 @@ from ..model.inertia import ReadOnlyArrays
 from ..model.robot import Robot, check_robot, checked_tolerance
 from ..model.robot_function import RobotFunction
 from ..numbers import as_floats
+from ..subexpressions import merged
 from ..types import Array, Numbers
 from ..validation import count
 
@@ -76,7 +77,7 @@ class BaseParameters(ReadOnlyArrays):
         """RobotFunction (q, v, dv, ...) -> Y, dY, ... (nv, rank) of the base parameters."""
         full = function(self.robot, "joint_torque_regressor", order=order, method=method)
         ports = [ca.SX.sym(n, *full.size_in(k)) for k, n in enumerate(full.name_in())]
-        kept = [ca.cse(ca.densify(Y[:, list(self.columns)])) for Y in full.call(ports)]
+        kept = [merged(ca.densify(Y[:, list(self.columns)])) for Y in full.call(ports)]
         base = ca.Function(f"base_regressor_{order}", ports, kept, full.name_in(), full.name_out())
         return full.with_base(base)
 

@@ -10,6 +10,7 @@ from ..matrices.composite import composite
 from ..matrices.coriolis_choice import coriolis_matrix
 from ..model.canonical import with_parameters
 from ..registry import method
+from ..subexpressions import merged
 
 _ALONG = " by the inertial parameters, then jtimes along the motion with cse"
 
@@ -43,5 +44,5 @@ def slotine_li_regressor(model, order, q, V, Vr, coriolis):
 def _along(model, order, q, curves, Y):
     flow = [(q, model.configuration_rate(q, curves[0][0]))]
     flow += [pair for curve in curves for pair in pairwise(curve)]
-    derivatives = time_derivatives(ca.cse(Y.nz[:] if Y.nnz() else ca.SX(0, 1)), order, flow, cse=True, cse_follows=True)
+    derivatives = time_derivatives(merged(Y.nz[:] if Y.nnz() else ca.SX(0, 1)), order, flow, cse=True, cse_follows=True)
     return [ca.SX(Y.sparsity(), x) for x in derivatives]

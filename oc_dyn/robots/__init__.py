@@ -9,6 +9,15 @@ from .aerial_manipulator import aerial_manipulator, propeller_poses, propellers
 from .chains import chain, double_pendulum, planar_2r, planar_arm, tree
 from .fr3 import fr3, fr3_limits, fr3_velocity_limits
 from .humanoid import humanoid
+from .linkages import (
+    differential_ankle,
+    four_bar,
+    gough_stewart,
+    knee_linkage_leg,
+    planar_3rrr,
+    six_bar,
+    slider_crank,
+)
 from .panda import panda, panda_limits
 from .quadruped import quadruped
 
@@ -16,19 +25,26 @@ __all__ = [
     "aerial_manipulator",
     "by_name",
     "chain",
+    "differential_ankle",
     "double_pendulum",
+    "four_bar",
     "fr3",
     "fr3_limits",
     "fr3_velocity_limits",
+    "gough_stewart",
     "humanoid",
+    "knee_linkage_leg",
     "names",
     "panda",
     "panda_limits",
     "planar_2r",
+    "planar_3rrr",
     "planar_arm",
     "propeller_poses",
     "propellers",
     "quadruped",
+    "six_bar",
+    "slider_crank",
     "tree",
 ]
 

@@ -52,7 +52,7 @@ class StoredTable:
         self.path, self.keys, self.fields = Path(path), tuple(keys), (*keys, *values, "code")
         self.code = (code or fingerprint()) + (" quick" if quick else "")
         self.name = json.dumps([self.path.name, self.keys, self.fields])
-        self.found, self.rows = {}, []
+        self.found, self.rows, self.before = {}, [], []
         old = self._of_table()
         if old or self.path.with_name(_BASE).exists():
             there = {row["key"] for row in self.store.rows()} if old else set()
@@ -91,6 +91,12 @@ class StoredTable:
         except OSError as error:  # no space, no right
             raise type(error)(error.errno, f"{error.strerror or error}; {KEPT}", str(self.path)) from error
 
+    def keep(self, which):
+        """Rows that were in the file before, and of which which(row) is true, stay in it behind those that were added,
+        whatever code has written them."""
+        added = {tuple(row[k] for k in self.keys) for row in self.rows}
+        self.rows += [row for row in self.before if which(row) and tuple(row[k] for k in self.keys) not in added]
+
     def begin(self):
         """Open the file of rows: a folder that cannot be written to is noticed before any work is done."""
         return self.store
@@ -117,7 +123,8 @@ class StoredTable:
             row = dict(zip(head, map(csv_text, line), strict=False))
             code, _, check = row.get("code", "").rpartition(" ")
             if tuple(row) == self.fields and check == _check(row | {"code": code}):
-                rows.append(self._stored(row | {"code": code}))
+                self.before.append(row | {"code": code})
+                rows.append(self._stored(self.before[-1]))
             else:
                 text = json.dumps(row)
                 rows.append({"key": _hash([self.path.name, row]), "function": self.path.name, "result": text})

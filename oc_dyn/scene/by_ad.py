@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from ..registry import method
+from ..subexpressions import merged
 from .distances import METHODS
 
 _distances, _adjoint = METHODS["by_kind"]
@@ -36,12 +37,12 @@ def lagrangian_hessian(model, scene, q, poses, t, lam):
 @method("distances_lagrangian_hessian", "ad_of_adjoint", kind="ad", source="AD: Jacobian of the analytic adjoint")
 def hessian_of_adjoint(model, scene, q, poses, t, lam):
     """(nv, nv); see od.describe("distances_lagrangian_hessian")."""
-    one_after_other = ca.jacobian(ca.cse(_adjoint(model, scene, q, poses, t, lam)), q) @ _tangent(model, q)
+    one_after_other = ca.jacobian(merged(_adjoint(model, scene, q, poses, t, lam)), q) @ _tangent(model, q)
     return 0.5 * (one_after_other + one_after_other.T)
 
 
 def _values(model, scene, q, poses, t):
-    return ca.cse(ca.vertcat(ca.SX(0, 1), *(d for d, _, _ in _distances(model, scene, q, poses, t))))
+    return merged(ca.vertcat(ca.SX(0, 1), *(d for d, _, _ in _distances(model, scene, q, poses, t))))
 
 
 def _tangent(model, q):

@@ -7,6 +7,7 @@ from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..partials.composite import composite as first_partials
 from ..partials.composite import forward as forward_first_partials
 from ..registry import method
+from ..subexpressions import merged
 from .composite import CANNOT
 from .tensor import pattern
 
@@ -21,7 +22,7 @@ from .tensor import pattern
 )
 def ad(model, order, q, V, W=None):
     """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials")."""
-    by_q, by_v, M = ca.cse(list(first_partials(model, q, *V, W and W[0])))
+    by_q, by_v, M = merged(list(first_partials(model, q, *V, W and W[0])))
     step = tangent(model, q)
     return [(_by(by_q, q) @ step, _by(by_v, V[0]), _by(by_q, V[0]), _by(M, q) @ step)]
 
@@ -36,7 +37,7 @@ def ad(model, order, q, V, W=None):
 def ad_pure(model, order, q, V, W=None):
     """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials"). The strongest
     form found: Hessians are symmetric, Jacobians of Jacobians do not know it."""
-    tau = ca.cse(inverse_dynamics(model, 0, q, V, W)[0])
+    tau = merged(inverse_dynamics(model, 0, q, V, W)[0])
     every = pattern(model)  # the tree knows more zeros than the graph of a Hessian shows
     return [tuple(ca.project(x, every.intersect(x.sparsity())) for x in _hessians(model, tau, q, V[0], V[1]))]
 
@@ -53,7 +54,7 @@ def forward_ad(model, order, q, v, T, W=None):
     """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials")."""
     tau = ca.SX.sym("tau", model.robot.nv)
     none = ca.SX(model.robot.nv, model.robot.nv)
-    by_q, by_v, Minv = ca.cse(list(forward_first_partials(model, q, v, tau, W and W[0], none)))
+    by_q, by_v, Minv = merged(list(forward_first_partials(model, q, v, tau, W and W[0], none)))
     step = tangent(model, q)
     outputs = [_by(by_q, q) @ step, _by(by_v, v), _by(by_q, v), _by(Minv, q) @ step, Minv]
     return [_at(q, v, tau, W, outputs, T[0])]
@@ -69,7 +70,7 @@ def forward_ad(model, order, q, v, T, W=None):
 def forward_ad_pure(model, order, q, v, T, W=None):
     """[(d2dv_dqdq, d2dv_dvdv, d2dv_dqdv, dMinv_dq, Minv)]; see od.describe("forward_dynamics_second_partials")."""
     tau = ca.SX.sym("tau", model.robot.nv)
-    dv = ca.cse(forward_dynamics(model, 0, q, v, [tau], W)[0])
+    dv = merged(forward_dynamics(model, 0, q, v, [tau], W)[0])
     outputs = [*_hessians(model, dv, q, v, tau), ca.jacobian(dv, tau)]
     return [_at(q, v, tau, W, outputs, T[0])]
 

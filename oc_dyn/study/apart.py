@@ -5,6 +5,7 @@ process has the threads of one processor for what computes in many, and a cache 
 unless the case asks for one that earlier processes have filled.
 """
 
+import csv
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from signal import Signals
 from ..errors import ShapeError
 from ..interrupts import command
 from ..runs.stored_table import StoredTable, fingerprint
-from ..text import terminal
+from ..text import csv_text, terminal
 
 LIMIT = 120.0  # [s] for a process
 KEYS, VALUES = ("line", "who", "run"), ("status", "seconds", "parts")
@@ -147,10 +148,11 @@ def processes(limit=LIMIT):
 
 
 @contextmanager
-def runs(out, against=None, quick=False):
+def runs(out, against=None, quick=False, others=()):
     """one(line, who, number, case, folder=None) -> Told, for one run of a study: of the table runs.csv in the folder
     `out` where the same code has left it there, else measured and stored. The table is written in the end, however
-    that comes. against: the checkout that counts as code, too."""
+    that comes. against: the checkout that counts as code, too. others: names of lines whose rows stay in the table as
+    they are, whatever code has measured them."""
     table = StoredTable(Path(out) / "runs.csv", KEYS, VALUES, code(against), quick)
     table.begin()
 
@@ -167,7 +169,19 @@ def runs(out, against=None, quick=False):
         with processes() as measure:
             yield one
     finally:
+        table.keep(lambda row: row["line"] in others)
         table.close()
+
+
+def told(out):
+    """{line: {who: [Told]}} of the table runs.csv in the folder `out`."""
+    found = {}
+    with open(Path(out) / "runs.csv", newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            row = {k: csv_text(x) for k, x in row.items()}
+            one = Told(row["status"], json.loads(row["parts"]), float(row["seconds"]))
+            found.setdefault(row["line"], {}).setdefault(row["who"], []).append(one)
+    return found
 
 
 def environment(folder, cache):

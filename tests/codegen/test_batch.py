@@ -311,6 +311,25 @@ def test_sparse_ports_and_empty_ones():
     assert np.array_equal(again[0], one_by_one(f, [given, np.zeros((0, 7))], 7)[0])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+def test_runs_of_sparse_ports_in_every_layout(lanes):
+    """Columns that end where the next one begins, holes, single entries; entries side by side and apart."""
+    rng, n = np.random.default_rng(0), 2 * lanes + 3
+    patterns = [np.ones((7, 4)), rng.random((9, 5)) < 0.6, np.eye(6), np.tri(5)]
+    patterns[0][:, 0] = 0
+    x = [ca.SX.sym("x", ca.sparsify(ca.DM(np.array(p, float))).sparsity()) for p in patterns]
+    f = ca.Function("runs", x, [2 * y for y in x])
+    run = run_of(f, f"-DOC_DYN_LANES={lanes}")
+    shapes = [(p.shape[0], p.shape[1] * n) for p in patterns]
+    given = [rng.normal(size=shape) for shape in shapes]
+    wanted = [2 * y * np.tile(p, n) for y, p in zip(given, patterns, strict=True)]
+    for lay in (np.asfortranarray, np.ascontiguousarray, lambda y: np.repeat(np.repeat(y, 2, 0), 2, 1)[::2, ::2]):
+        out = [lay(np.full(shape, 9.0)) for shape in shapes]
+        run(*map(lay, given), out=out)
+        assert all(np.array_equal(a, b) for a, b in zip(out, wanted, strict=True))
+
+
 def test_results_go_to_arrays_that_are_given(matrix_batch):
     run, rng = matrix_batch[4], np.random.default_rng(0)
     x, y = rng.normal(size=(5, 26)), rng.normal(size=(1, 13))

@@ -20,7 +20,9 @@ def test_codegen_of_several_quantities(capsys, tmp_path):
     lines = out.splitlines()
     assert lines[0].startswith("inverse_dynamics_1: ")
     assert lines[1].startswith("frame_pose_0: ")
-    assert lines[2].endswith("arm: arm.c, arm.h, arm_example.c, arm_selftest.c, CMakeLists.txt")
+    assert lines[2].endswith(
+        "arm: arm.c, arm.h, arm.hpp, arm_example.c, arm_selftest.c, arm_targets.cmake, CMakeLists.txt"
+    )
     assert lines[3].startswith("arm_inverse_dynamics_1: largest error")
     assert lines[-1] == "all 2 passed"
     header = (tmp_path / "arm" / "arm.h").read_text()

@@ -172,7 +172,8 @@ def test_single_precision(tmp_path):
 @needs_compiler
 def test_example_and_cmake(tmp_path):
     made = od.codegen(ours(od.robots.planar_2r()), tmp_path / "arm")
-    names = ["arm.c", "arm.h", "arm_example.c", "arm_selftest.c", "CMakeLists.txt"]
+    ends = ["c", "h", "hpp"]
+    names = [f"arm.{end}" for end in ends] + ["arm_example.c", "arm_selftest.c", "arm_targets.cmake", "CMakeLists.txt"]
     assert [path.name for path in made.files] == names
     assert made.header.name == "arm.h"
     assert sorted(path.name for path in made.folder.iterdir()) == sorted(names)

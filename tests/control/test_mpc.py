@@ -43,7 +43,7 @@ def test_c_closes_the_loop_as_python_does(qpsol, tmp_path):
     start, steps = np.array([0.2, -0.1, 0, 0, 0]), 40
     python = control.closed_loop(plant, start, steps, {}, seen)
     files = control.reset().codegen(tmp_path, plant, seen, x=start, steps=steps, rate=200)
-    assert [f.name for f in files] == ["arm.c", "arm.h", "loop.c"]
+    assert [f.name for f in files[:3]] == ["arm.c", "arm.h", "loop.c"]
     assert str(tmp_path) not in files[2].read_text()
     assert "oc_dyn" not in files[2].read_text()
     control.build(tmp_path, flags=("-O1", "-Wall", "-Werror=implicit-function-declaration"))

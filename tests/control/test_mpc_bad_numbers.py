@@ -70,8 +70,9 @@ def test_programs_of_two_controllers_keep_apart(tmp_path):
         two.codegen(tmp_path, plant, seen, x=np.zeros(5), steps=2)
     with pytest.raises(od.ModelError, match="not the program of the controller two"):
         two.run_in_c(tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["loop.c", "one.c", "one.h"]
-    assert [p.name for p in two.codegen(tmp_path)] == ["two.c", "two.h"]
+    names = "{0}.c {0}.h {0}.hpp {0}_example.c {0}_selftest.c {0}_targets.cmake CMakeLists.txt"
+    assert {p.name for p in tmp_path.iterdir()} == {"loop.c", *names.format("one").split()}
+    assert [p.name for p in two.codegen(tmp_path)] == names.format("two").split()
 
 
 @pytest.mark.parametrize(

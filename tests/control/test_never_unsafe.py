@@ -1,7 +1,5 @@
 """Controllers whatever is measured: outputs within bounds, a status, soon back with good samples, in C as in Python."""
 
-import re
-
 import casadi as ca
 import numpy as np
 import pytest
@@ -192,29 +190,20 @@ def panda(**options):
 
 
 @pytest.mark.slow
-def test_a_panda_that_seems_to_be_fast(capfd):
+@pytest.mark.parametrize("iterations", [1, 10])
+def test_a_panda_that_seems_to_be_fast(iterations):
     """One sample of a speed far above its limit: torques within limits, back after one good sample, bounded work."""
-    quiet = {"print_iter": True, "print_header": False, "print_info": False}
-    control, most, rest = panda(solver_options={"qpsol_options": quiet})
-
-    def step(given):
-        capfd.readouterr()
-        found = control.step(given)
-        lines = [x for x in capfd.readouterr().out.splitlines() if re.match(r" +\d+ +[01] ", x)]
-        return found, sum(x.split()[0] != "0" for x in lines)
-
-    assert np.all([step(rest)[0]["status"] == Status.OK for _ in range(3)])
-    usual = step(rest)[1]
+    control, most, rest = panda(iterations=iterations)
+    assert np.all([control.step(rest)["status"] == Status.OK for _ in range(3)])
     for speed in (4.0, 6.0, 8.0, 10.0, 15.0, 1e3, 1e6, 1e300, np.nan, np.inf):
         for sign in (np.ones(7), np.array([1, -1, 1, -1, 1, -1, 1])):
-            found, work = step({**rest, "v_now": speed * sign})
+            found = control.step({**rest, "v_now": speed * sign})
             assert np.all(np.abs(found["tau"]) <= most)
-            assert work <= 20 * max(usual, 3)
+            assert found["iterations"] <= iterations
             assert (found["status"] == Status.OK) <= (speed < 6)
             for _ in range(BACK):
-                found, work = step(rest)
+                found = control.step(rest)
                 assert np.all(np.abs(found["tau"]) <= most)
-                assert work <= 20 * max(usual, 3)
             assert found["status"] == Status.OK
 
 

@@ -20,34 +20,62 @@ NAMES = {"NaN": np.nan, "Inf": np.inf, "-Inf": -np.inf}
 BAD_INPUT, BAD_MEMORY, BAD_OUTPUT = 2, 3, 4
 
 
+SHIM = """#include <string.h>
+#include "NAME.h"
+/* A call of an instance that has this memory: 0 for step, 1 for step_or, 2 for start. */
+int shim(int what, const double *x, double *memory, const double *safe, double *out) {
+    static NAME_t self;
+    NAME_in in;
+    NAME_out found, own;
+    int status;
+    NAME_init(&self);
+    memcpy(self.memory, memory, MEMORY * sizeof(double));
+    self.started = 1;
+    memcpy(&in, x, sizeof in);
+    memset(&found, 0, sizeof found);
+    memset(&own, 0, sizeof own);
+    if (safe) memcpy(&own, safe, OUTPUTS * sizeof(double));
+    status = what == 2 ? NAME_start(&self, &in)
+        : what ? NAME_step_or(&self, &in, safe ? &own : 0, &found) : NAME_step(&self, &in, &found);
+    memcpy(memory, self.memory, MEMORY * sizeof(double));
+    memcpy(out, &found, OUTPUTS * sizeof(double));
+    return status;
+}
+"""
+
+
 class Law:
     """The C law in a library: step(x, memory) and the like return (status, outputs), and move the memory in place."""
 
     def __init__(self, made, flags):
         path = made.folder / "law.so"
-        subprocess.run(["gcc", "-std=c99", *flags, "-fPIC", "-c", *made.sources], cwd=made.folder, check=True)
+        self.outputs, self.memory = sum(made.outputs.values()), made.memory
+        self.inputs = sum(made.inputs.values())
+        words = {"NAME": made.name, "MEMORY": str(made.memory), "OUTPUTS": str(self.outputs)}
+        text = SHIM
+        for word, value in words.items():
+            text = text.replace(word, value)
+        (made.folder / "shim.c").write_text(text)
+        sources = [*map(str, made.sources), "shim.c"]
+        subprocess.run(["gcc", "-std=c99", *flags, "-fPIC", "-c", *sources], cwd=made.folder, check=True)
         # without the flags: with -ffast-math all of this process would round small numbers to zero from here on
-        objects = [made.folder / f"{source.stem}.o" for source in map(Path, made.sources)]
+        objects = [made.folder / f"{Path(source).stem}.o" for source in sources]
         subprocess.run(["gcc", "-shared", "-o", path, *objects, "-lm"], cwd=made.folder, check=True)
-        self.library, self.name = ctypes.CDLL(str(path)), made.name
-        self.inputs, self.outputs, self.memory = (
-            sum(x.values()) for x in (made.inputs, made.outputs, {"": made.memory})
-        )
+        self.shim = ctypes.CDLL(str(path)).shim
 
     def step(self, x, memory):
-        out = np.full(self.outputs, 7.0)
-        return self._call("step", x, memory, out), out
+        return self._call(0, x, memory)
 
     def step_or(self, x, memory, safe):
-        out = np.full(self.outputs, 7.0)
-        return self._call("step_or", x, memory, safe, out), out
+        return self._call(1, x, memory, safe)
 
     def start(self, x, memory):
-        return self._call("start", x, memory)
+        return self._call(2, x, memory)[0]
 
-    def _call(self, what, *arrays):
-        pointers = [None if x is None else ctypes.c_void_p(x.ctypes.data) for x in arrays]
-        return getattr(self.library, f"{self.name}_{what}")(*pointers)
+    def _call(self, what, x, memory, safe=None):
+        out = np.full(self.outputs, 7.0)
+        pointers = [None if y is None else ctypes.c_void_p(y.ctypes.data) for y in (x, memory, safe, out)]
+        return self.shim(what, *pointers), out
 
 
 @pytest.mark.sample("linear--O2")

@@ -92,12 +92,12 @@ def test_no_allocation_no_hidden_state_no_warnings(tmp_path):
                 "my_law_law",
                 "my_law_first",
                 "memcpy",
+                "memset",
                 *_START,
             }
     header = (tmp_path / "my_law.h").read_text()
-    assert "double tau_m[3];" in header
-    assert "double memory" not in header
-    assert "double x[2];" in header
+    assert "my_law_real tau_m[3];" in header
+    assert "my_law_real memory[2];" in header
     assert made.inputs["q_ref"] == 3
     assert made.outputs == {"tau_m": 3}
     assert made.memory == 2

@@ -73,6 +73,19 @@ def test_long_horizons_come_near_to_the_least_time(continuity, nodes):
     assert motion.check().worst <= 1 + 1e-6
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [200, 400, 800])
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_stops_no_joint_on_fine_pieces(seed, nodes):
+    """In blocks of more than 8 pieces it did, and ipopt went on, after some 150 iterations in vain."""
+    robot = od.robots.panda()
+    low, high = Limits.of(robot).bounds("q")
+    start, goal = low + (high - low) * np.random.default_rng(seed).uniform(0.2, 0.8, (2, 7))
+    motion = plan(robot, start, goal, continuity=3, nodes=nodes, ignore=("tau", "dtau"), check="off")
+    assert motion.info["solver"] == NAME
+    assert motion.info["iterations"] < 40
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("smoothing", [0.0, 1e-5, 1e-2])
 @pytest.mark.parametrize("continuity", [2, 3, 4, 5])

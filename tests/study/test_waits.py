@@ -11,8 +11,8 @@ import oc_dyn as od
 from oc_dyn import cli
 from oc_dyn.study import apart, waits
 from oc_dyn.study.apart import Case, Told
+from oc_dyn.study.cases import builds, plans, timing
 from oc_dyn.study.cases import calls as cases_of_calls
-from oc_dyn.study.cases import plans, timing
 from oc_dyn.study.waits.lines import Line, lines
 from oc_dyn.study.waits.tables import rows_of
 
@@ -180,6 +180,12 @@ def test_only_some_lines():
         apart.chosen_of(some, "talos")
 
 
+def test_the_functions_that_are_built_are_there_whatever_quantities_are_added():
+    assert set(builds.QUANTITIES) <= set(od.quantities())
+    made = list(builds.all_of(od, od.robots.planar_2r(), range(1)))
+    assert len(made) == len({f.name() for f in made}) == len(builds.QUANTITIES) == 31
+
+
 # -- the study -----------------------------------------------------------------------------------------------------
 
 
@@ -239,6 +245,20 @@ def test_what_was_measured_before_ctrl_c_stays(tmp_path, small, monkeypatch):
     asked = len(small)
     waits.run(tmp_path, progress=False)
     assert {name for name, _ in small[asked:]} == {"crash"}
+
+
+def test_lines_that_are_left_out_stay_in_both_tables(tmp_path, small, monkeypatch):
+    waits.run(tmp_path, progress=False)
+    before = {name: (tmp_path / name).read_text(encoding="utf-8") for name in ("runs.csv", "waits.csv")}
+    monkeypatch.setattr(apart, "code", lambda against=None: "later code")
+    assert "one" not in waits.run(tmp_path, progress=False, only="two")
+    after = {name: (tmp_path / name).read_text(encoding="utf-8") for name in before}
+    assert after["waits.csv"] == before["waits.csv"]
+    rows = {
+        name: text.splitlines()[1:] for name, text in ((k, x["runs.csv"]) for k, x in (("a", before), ("b", after)))
+    }
+    assert {x for x in rows["a"] if x.startswith("one")} == {x for x in rows["b"] if x.startswith("one")}
+    assert all("later code" in x for x in rows["b"] if x.startswith("two"))
 
 
 def test_the_command_takes_what_the_study_takes(tmp_path, small, earlier, capsys):

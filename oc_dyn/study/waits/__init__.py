@@ -22,7 +22,8 @@ MOST = 150.0  # [s] of all runs of a line after which it is not run again
 CAPTIONS = {
     "waits.csv": "before, now: least of the runs, wall time; median and CPU: their median, and the least time of the "
     "processor; ratio: now over before, of CPU where both have it; first: in a new process, with nothing kept unless "
-    "the line says so; again: in the same process; aim: what now is to stay below.",
+    "the line says so; again: in the same process; aim: what now is to stay below. Lines that the last run left out "
+    "stand as an earlier one left them; runs.csv tells which code was measured.",
     "runs.csv": apart.RUNS,
 }
 
@@ -31,24 +32,28 @@ def run(out, quick=False, progress=None, against=None, only=None):
     """Measure, and write runs.csv, waits.csv and manifest.json to the folder `out`; returns the table as a text.
 
     against: folder of an earlier checkout of the repository. only: a text; lines without it in their names are left
-    out; several, with semicolons between them. quick: two lines. progress: show a bar on stderr; default on a terminal
-    only. What the same code has measured there is not measured again. Raises ShapeError for a folder that is no
-    checkout, and where no line is left.
+    out, and what the files have of them stays; several, with semicolons between them. quick: two lines. progress: show
+    a bar on stderr; default on a terminal only. What the same code has measured there is not measured again.
+    Raises ShapeError for a folder that is no checkout, and where no line is left.
     """
     out, earlier = Path(out), apart.checkout(against)
-    chosen = apart.chosen_of([x for x in lines() if x.quick or not quick], only)
-    told = {}
-    with bar(progress, len(chosen), "waits", " lines") as moved, apart.runs(out, earlier, quick) as one:
+    known = [x for x in lines() if x.quick or not quick]
+    chosen = apart.chosen_of(known, only)
+    names = {x.name for x in chosen}
+    others = {x.name for x in known} - names
+    with bar(progress, len(chosen), "waits", " lines") as moved, apart.runs(out, earlier, quick, others) as one:
         for line in chosen:
             moved.set_postfix_str(line.name)
-            told[line.name] = measured(line, earlier, one)
+            measured(line, earlier, one)
             moved.update()
-    rows = [row for line in chosen for row in rows_of(line, told[line.name])]
+    told = apart.told(out)
+    tables = {line.name: rows_of(line, told[line.name]) for line in known if line.name in told}
+    rows = [row for table in tables.values() for row in table]
     write_csv(out / "waits.csv", [FIELDS, *([row[k] for k in FIELDS] for row in rows)])
     command = apart.typed("waits", out, quick, against=against, only=only)
     facts = {"limit": apart.LIMIT, "against": None if earlier is None else git_state(earlier), **versions()}
     write_json(out / "manifest.json", manifest(command, **facts))
-    return in_columns([SHOWN, *map(shown, rows)])
+    return in_columns([SHOWN, *(shown(row) for row in rows if row["line"] in names)])
 
 
 def measured(line, earlier, one):

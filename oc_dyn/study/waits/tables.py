@@ -28,7 +28,9 @@ def rows_of(line, told):
         row["ratio"] = ratio(sides)
         row["aim"] = number_text(line.aims[part]) if part in line.aims else ""
         row["runs"] = len(told.get("now", ()))
-        row["peers"] = "; ".join(x for peer in line.peers if (x := _peer(peer, part, told[peer][0], number)))
+        row["peers"] = "; ".join(
+            x for peer in line.peers if peer in told and (x := _peer(peer, part, told[peer][0], number))
+        )
         rows.append(row)
     return rows
 

@@ -1,0 +1,33 @@
+"""Motion of all joints by automatic differentiation of the loops' residual: the twin of implicit."""
+
+from math import comb
+
+import casadi as ca
+
+from ..lie.jets import total
+from ..lie.time_derivatives import time_derivatives
+from ..model.assembly import closing_rows
+from ..model.closure import residual
+from ..registry import method
+
+
+@method("loop_closure", "ad", kind="ad", source="AD in time of G = [1; -J_d^-1 J_i]", graph="mx", cse=False)
+def ad(robot, order, q, V):
+    """([v, dv, ...], [G, dG, ...]) of the tree at q of the tree; see od.describe("loop_closure")."""
+    tree = robot.tree
+    x, Y = ca.SX.sym("q", tree.nq), [ca.SX.sym(f"v{k}", robot.nv) for k in range(order + 1)]
+    own, other, kept = robot.rows("v", robot.independent), robot.rows("v", robot.dependent), closing_rows(robot)
+    _, J, _ = residual(robot)(x)
+    G = ca.SX(tree.nv, robot.nv)
+    G[own, :] = ca.SX.eye(robot.nv)
+    G[other, :] = -ca.solve(J[kept, other], J[kept, own])
+    flow = [(x, tree.configuration_rate(x, G @ Y[0]))] + [(Y[k], Y[k + 1]) for k in range(order)]
+    rates = time_derivatives(ca.densify(ca.vec(G)), order, flow, cse=True)
+    rates = [ca.reshape(r, tree.nv, robot.nv) for r in rates]
+    v = []
+    for k in range(order):
+        v.append(total(comb(k, j) * (rates[j] @ Y[k - j]) for j in range(k + 1)))
+    f = ca.Function("loop_motion_ad", [x, *Y[:order]], [*v, *rates])
+    found = f(q, *V)
+    found = list(found) if isinstance(found, (tuple, list)) else [found]
+    return found[:order], found[order:]

@@ -1,0 +1,231 @@
+"""Dynamics with explicit constraints: the passes of the tree, order by order, and three ways to solve for the forces.
+
+At order k all is known but for the acceleration a and the forces f of that order, which enter linearly:
+
+    M a - J^T f = b,    J a = c,    so  (J M^-1 J^T) f = c - J M^-1 b,    a = M^-1 (b + J^T f).
+"""
+
+import casadi as ca
+import numpy as np
+
+from ..forward_dynamics.mass_solver import mass_solver
+from ..inverse_dynamics.taylor import Passes
+from ..lie import jets
+from ..lie.jets import total
+from ..lie.time_derivatives import time_derivatives
+from ..matrices.composite import composite
+from ..model.assembly import closed_places, independent_rows, rank_of
+from ..model.cache import cached
+from ..model.canonical import canonical
+from ..model.closure import residual
+from ..registry import method
+from .jets import RowJets
+
+MU, ROUNDS = 1e-6, 4  # of the proximal steps, relative to the trace of J M^-1 J^T
+
+
+class _Delassus:
+    """Solves for (a, f) by J M^-1 J^T; rows that say the same again have no force."""
+
+    def __init__(self, given, J):
+        self.kept = _independent(given)
+        self.J, self.count = J[self.kept, :], given.count
+        self.solve = mass_solver(canonical(given.tree, True), given.q)
+        self.W = _columns(self.solve, self.J.T)
+        D = self.J @ self.W
+        self.factors = ca.ldl(ca.densify(D), False)
+
+    def __call__(self, b, c):
+        a = self.solve(b)
+        f = ca.ldl_solve(ca.densify(c[self.kept] - self.J @ a), *self.factors)
+        forces = ca.SX(self.count, 1)
+        forces[self.kept] = f
+        return a + self.W @ f, ca.densify(forces)
+
+
+class _Proximal:
+    """As _Delassus with all rows, J M^-1 J^T + mu in its place and what that leaves open taken up again: redundant
+    constraints share the forces, least in sum of squares."""
+
+    def __init__(self, given, J):
+        self.J = J
+        self.solve = mass_solver(canonical(given.tree, True), given.q)
+        self.W = _columns(self.solve, J.T)
+        D = J @ self.W
+        mu = MU * ca.trace(D) / given.count
+        self.D, self.factors = D, ca.ldl(ca.densify(D + mu * ca.SX.eye(given.count)), False)
+
+    def __call__(self, b, c):
+        a = self.solve(b)
+        f, left = 0, c - self.J @ a
+        for _ in range(ROUNDS):
+            step = ca.ldl_solve(ca.densify(left), *self.factors)
+            f, left = f + step, left - self.D @ step
+        return a + self.W @ f, f
+
+
+class _Kkt:
+    """Solves the equations as they stand, by QR."""
+
+    def __init__(self, given, J):
+        self.kept = _independent(given)
+        J = J[self.kept, :]
+        M, zero = composite(canonical(given.tree), given.q), ca.SX(len(self.kept), len(self.kept))
+        self.Q, self.R = ca.qr(ca.densify(ca.blockcat([[M, -J.T], [J, zero]])))
+        self.nv, self.count = given.tree.nv, given.count
+
+    def __call__(self, b, c):
+        x = ca.solve(self.R, self.Q.T @ ca.vertcat(b, c[self.kept]))
+        forces = ca.SX(self.count, 1)
+        forces[self.kept] = x[self.nv :]
+        return x[: self.nv], ca.densify(forces)
+
+
+def _columns(solve, B):
+    """M^-1 B; by articulated inertias one column after the other."""
+    return ca.horzcat(*(solve(ca.densify(B[:, k])) for k in range(B.shape[1])))
+
+
+def _independent(given):
+    """Rows that determine the others at closed configurations, where no constraint is in a singular position."""
+    key = ("independent rows", given.contacts)  # complete: loops and couplings are the robot's
+    return cached(given.robot, key, lambda: _picked(given))
+
+
+def _picked(given):
+    q = ca.SX.sym("q", given.tree.nq)
+    f = ca.Function("J", [q], [_jacobian_as_written(given, q)[0]])
+    if given.loops or given.couplings:
+        places = closed_places(given.robot)
+    else:
+        places = [given.tree.random_configuration(seed) for seed in range(5)]
+    found = [np.array(f(x)) for x in places]
+    return independent_rows(np.hstack(found), max(map(rank_of, found)))
+
+
+def _by_passes(given, solver):
+    """([dv, d2v, ...], [f, df, ...]), coefficient by coefficient."""
+    rows = RowJets(given.tree, given.loops, given.couplings, given.q, given.contacts)
+    W = None if given.W is None else jets.from_derivatives(given.W)
+    passes = Passes(canonical(given.tree, True), given.q, given.v, W)
+    J, V, A, F = [rows.next()], [given.v], [], []
+    rows.push(given.v)
+    solve = solver(given, J[0])
+    open_ = [given.residual()]  # jet of r: its rate is J v
+    T, wanted = jets.from_derivatives(given.T), jets.from_derivatives(given.A)
+    for k in range(given.order + 1):
+        J.append(rows.next())
+        rate = total(J[j] @ V[k - j] for j in range(k + 1))
+        c = wanted[k] - (k + 1) * total(J[j] @ V[k + 1 - j] for j in range(1, k + 2))
+        if given.gains is not None:
+            c = c - given.gains[0] * open_[k] - given.gains[1] * rate
+            open_.append(rate / (k + 1))
+        b = T[k] - passes.torque() + total([ca.SX(given.tree.nv, 1), *(J[j].T @ F[k - j] for j in range(1, k + 1))])
+        a, f = solve(b, c)
+        A.append(a)
+        F.append(f)
+        V.append(a / (k + 1))
+        if k < given.order:
+            passes.correct(V[-1])
+            rows.push(V[-1])
+    return jets.to_derivatives(A), jets.to_derivatives(F)
+
+
+_SOURCE = "this toolkit; order 0: Featherstone 2008, chapter 8"
+
+
+@method("constrained_dynamics", "delassus", kind="analytic", source=_SOURCE)
+def delassus(given):
+    """([dv, ...], [f, ...]); see od.describe("constrained_dynamics")."""
+    return _by_passes(given, _Delassus)
+
+
+@method("constrained_dynamics", "proximal", kind="analytic", source="Carpentier et al. 2021 at order 0", tolerance=1e-6)
+def proximal(given):
+    """As delassus, for constraints that say the same twice; see od.describe("constrained_dynamics")."""
+    return _by_passes(given, _Proximal)
+
+
+@method("constrained_dynamics", "kkt", kind="closed_form", source="the equations as they stand")
+def kkt(given):
+    """As delassus, by the whole matrix; see od.describe("constrained_dynamics")."""
+    return _by_passes(given, _Kkt)
+
+
+@method("constrained_dynamics", "ad", kind="ad", source="AD in time of kkt at order 0", cse=False)
+def ad(given):
+    """As delassus, derivatives by AD, J from poses as written; see od.describe("constrained_dynamics")."""
+    tree, order = given.tree, given.order
+    q, v = ca.SX.sym("q", tree.nq), ca.SX.sym("v", tree.nv)
+    T = [ca.SX.sym(f"T{k}", tree.nv) for k in range(order + 2)]
+    W = None if given.W is None else [ca.SX.sym(f"W{k}", *given.W[0].shape) for k in range(order + 2)]
+    A = [ca.SX.sym(f"A{k}", given.count) for k in range(order + 2)]
+    J, r = _jacobian_as_written(given, q)
+    rates = tree.configuration_rate(q, v)
+    passes = Passes(canonical(tree), q, v, None if W is None else [W[0]])
+    c = A[0] - ca.jtimes(J @ v, q, rates)
+    if given.gains is not None:
+        c = c - given.gains[0] * r - given.gains[1] * (J @ v)
+    a, f = _Kkt(_At(given, q), J)(T[0] - passes.torque(), c)
+    flow = [(q, rates), (v, a)]
+    flow += [(x[k], x[k + 1]) for x in (T, A, *([W] if W else [])) for k in range(order + 1)]
+    found = time_derivatives(ca.vertcat(a, f), order, flow, cse=True)
+    symbols = [q, v, *T[: order + 1], *A[: order + 1], *(W[: order + 1] if W else [])]
+    values = [given.q, given.v, *given.T, *given.A, *(given.W or [])]
+    found = ca.substitute(found, symbols, [ca.densify(ca.SX(x)) for x in values])
+    return [x[: tree.nv] for x in found], [x[tree.nv :] for x in found]
+
+
+class _At:
+    """`given` at symbols of its own."""
+
+    def __init__(self, given, q):
+        self.robot, self.tree, self.q, self.count = given.robot, given.tree, q, given.count
+        self.loops, self.couplings, self.contacts = given.loops, given.couplings, given.contacts
+
+
+def _jacobian_as_written(given, q):
+    """(J, r) by AD of residuals, and of poses of frames in contact."""
+    from ..model.closure import body_poses
+
+    tree, rows, r = given.tree, [ca.SX(0, given.tree.nv)], ca.SX(0, 1)
+    if given.loops or given.couplings:
+        r, J, _ = residual(given.robot)(q)
+        rows.append(J)
+    v, poses = ca.SX.sym("v", tree.nv), body_poses(tree, q)
+    rates = tree.configuration_rate(q, v)
+    for name, kind in given.contacts:
+        f = tree.frame(name)
+        R, p = poses[f.body]
+        moved = ca.jtimes(p + R @ ca.DM(f.translation), q, rates)
+        if kind == "surface":
+            W = ca.reshape(ca.jtimes(ca.vec(R), q, rates), 3, 3) @ R.T
+            moved = ca.vertcat(W[2, 1], W[0, 2], W[1, 0], moved)
+        rows.append(ca.jacobian(moved, v))
+    return ca.vertcat(*rows), ca.vertcat(r, ca.SX(given.count - r.shape[0], 1))
+
+
+@method("impact", "delassus", kind="analytic", source=_SOURCE)
+def impact(given, restitution):
+    """(v_after, impulse); see od.describe("impact")."""
+    J = RowJets(given.tree, given.loops, given.couplings, given.q, given.contacts).next()
+    return _after(_Delassus(given, J), given, J, restitution)
+
+
+@method("impact", "proximal", kind="analytic", source="as constrained_dynamics/proximal", tolerance=1e-6)
+def impact_proximal(given, restitution):
+    """As delassus, for constraints that say the same twice; see od.describe("impact")."""
+    J = RowJets(given.tree, given.loops, given.couplings, given.q, given.contacts).next()
+    return _after(_Proximal(given, J), given, J, restitution)
+
+
+@method("impact", "kkt", kind="closed_form", source="the equations as they stand, J by AD", cse=False)
+def impact_kkt(given, restitution):
+    """As delassus, by the whole matrix; see od.describe("impact")."""
+    J, _ = _jacobian_as_written(given, given.q)
+    return _after(_Kkt(given, J), given, J, restitution)
+
+
+def _after(solve, given, J, restitution):
+    change, impulse = solve(ca.SX(given.tree.nv, 1), -(1 + restitution) * (J @ given.v))
+    return given.v + change, impulse

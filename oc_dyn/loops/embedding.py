@@ -1,0 +1,197 @@
+"""Quantities of a tree as those of a robot with loops: constraint embedding.
+
+With v = G v_y of the closed tree, generalised forces are tau_y = G^T tau, the mass matrix is G^T M G, a Coriolis matrix
+G^T (C G + M dG), and so on, with time derivatives by Leibniz' rule. Everything is first a Function of q of the tree and
+the motion of the robot's own coordinates; then q is put in as the loops close it.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any
+
+import casadi as ca
+
+from ..errors import OrderError
+from ..lie.jets import total
+from ..model.loops import LoopRobot
+from ..ports import derivative_name
+from ..registry import Port, get
+from .implicit import motion
+
+Jet = list[Any]  # of time derivatives
+
+
+def leibniz(a: Jet, b: Jet, k: int) -> Any:
+    """Derivative k of the product a b."""
+    return total(comb(k, j) * (a[j] @ b[k - j]) for j in range(k + 1))
+
+
+def product(a: Jet, b: Jet, order: int) -> Jet:
+    """Derivatives 0..order of the product a b."""
+    return [leibniz(a, b, k) for k in range(order + 1)]
+
+
+def turned(a: Jet) -> Jet:
+    """Transposes."""
+    return [x.T for x in a]
+
+
+class Embedded:
+    """What a quantity reads at q of the tree: `function` makes Functions of the tree, ports are those given.
+
+    v: derivatives of the tree's velocities, G: of the matrix between, as many as there are of the robot's own.
+    """
+
+    def __init__(self, robot: LoopRobot, order: int, q: Any, ports: dict[str, Any], function: Any, options: Any):
+        self.robot, self.order, self.q, self.ports, self.options = robot, order, q, ports, options
+        self._function = function
+        own: Jet = []
+        while derivative_name("v", len(own)) in ports:
+            own.append(ports[derivative_name("v", len(own))])
+        self.own = own
+        found = ca.Function.call(motion(robot, len(own), len(own)), [q, *own])
+        self.v, self.G = found[: len(own)], found[len(own) :]
+        self.others = {n: x for n, x in ports.items() if n.endswith("w_ext") or n == "params"}
+
+    def of_tree(
+        self, quantity: str, order: int | None = None, method: str | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """{port: value} of a quantity of the tree along the motion; more: options, and values of ports that are not
+        of the motion."""
+        order = self.order if order is None else order
+        record = get(quantity)
+        options = {k: x for k, x in self.options.items() if k in record.options}
+        options |= {k: more.pop(k) for k in list(more) if k in record.options}
+        f = self._function(self.robot.tree, quantity, order=order, method=method, **options)
+        given = {"q": self.q, **self.others, **{derivative_name("v", k): x for k, x in enumerate(self.v)}, **more}
+        names = f.name_in()
+        found = ca.Function.call(f, [given[n] for n in names])
+        return dict(zip(f.name_out(), found, strict=True))
+
+    def jet(self, found: dict[str, Any], name: str, order: int | None = None) -> Jet:
+        """Derivatives of an output."""
+        return [found[derivative_name(name, k)] for k in range((self.order if order is None else order) + 1)]
+
+
+def _named(name: str, jet: Jet) -> dict[str, Any]:
+    return {derivative_name(name, k): x for k, x in enumerate(jet)}
+
+
+def _same(quantity: str):
+    """Outputs as the tree has them: what depends on its motion alone."""
+
+    def way(e: Embedded, method: str | None) -> dict[str, Any]:
+        return e.of_tree(quantity, method=method)
+
+    return way
+
+
+def _forces(quantity: str, name: str):
+    """G^T of rows that are generalised forces."""
+
+    def way(e: Embedded, method: str | None) -> dict[str, Any]:
+        x = e.jet(e.of_tree(quantity, method=method), name)
+        return _named(name, product(turned(e.G), x, e.order))
+
+    return way
+
+
+def _columns(quantity: str, name: str):
+    """Matrices whose columns belong to velocities, times G."""
+
+    def way(e: Embedded, method: str | None) -> dict[str, Any]:
+        return _named(name, product(e.jet(e.of_tree(quantity, method=method), name), e.G, e.order))
+
+    return way
+
+
+def mass(e: Embedded, order: int, method: str | None = None) -> Jet:
+    """Derivatives of G^T M G."""
+    M = e.jet(e.of_tree("mass_matrix", order, method), "M", order)
+    return product(product(turned(e.G), M, order), e.G, order)
+
+
+def _mass(e: Embedded, method: str | None) -> dict[str, Any]:
+    return _named("M", mass(e, e.order, method))
+
+
+def _coriolis_of(e: Embedded, C: Jet, M: Jet) -> Jet:
+    inner = [x + y for x, y in zip(product(C, e.G, e.order), product(M, e.G[1:], e.order), strict=True)]
+    return product(turned(e.G), inner, e.order)
+
+
+def _coriolis(e: Embedded, method: str | None) -> dict[str, Any]:
+    C = e.jet(e.of_tree("coriolis_matrix", method=method), "C")
+    return _named("C", _coriolis_of(e, C, e.jet(e.of_tree("mass_matrix"), "M")))
+
+
+def _all_matrices(e: Embedded, method: str | None) -> dict[str, Any]:
+    found = e.of_tree("dynamic_matrices", method=method)
+    M, C, g = (e.jet(found, name) for name in "MCg")
+    whole = product(product(turned(e.G), M, e.order), e.G, e.order)
+    out = _named("M", whole) | _named("C", _coriolis_of(e, C, M))
+    return out | _named("g", product(turned(e.G), g, e.order))
+
+
+def _bias(e: Embedded, method: str | None) -> dict[str, Any]:
+    h, M = e.jet(e.of_tree("bias", method=method), "h"), e.jet(e.of_tree("mass_matrix"), "M")
+    pushed = product(M, product(e.G[1:], e.own, e.order), e.order)
+    inner = [x + y for x, y in zip(h, pushed, strict=True)]
+    return _named("h", product(turned(e.G), inner, e.order))
+
+
+def _slotine_li(e: Embedded, method: str | None) -> dict[str, Any]:
+    r = e.order
+    vr = [e.ports[derivative_name("vr", k)] for k in range(r + 2)]
+    given = {derivative_name("vr", k): leibniz(e.G, vr, k) for k in range(r + 2)}
+    Y = e.jet(e.of_tree("slotine_li_regressor", method=method, **given), "Ys")
+    return _named("Ys", product(turned(e.G), Y, r))
+
+
+def _inverse(e: Embedded, method: str | None) -> dict[str, Any]:
+    found = _forces("inverse_dynamics", "tau")(e, method)
+    motors = e.options.get("motors")
+    if motors is None:
+        return found
+    return _named("tau", motors.torques(e.G[: e.order + 1], e.jet(found, "tau"), e.ports.get("weights")))
+
+
+WAYS: dict[str, Any] = {
+    "inverse_dynamics": _inverse,
+    "gravity": _forces("gravity", "g"),
+    "joint_torque_regressor": _forces("joint_torque_regressor", "Y"),
+    "slotine_li_regressor": _slotine_li,
+    "mass_matrix": _mass,
+    "coriolis_matrix": _coriolis,
+    "bias": _bias,
+    "dynamic_matrices": _all_matrices,
+    "frame_jacobian": _columns("frame_jacobian", "J"),
+    "com_jacobian": _columns("com_jacobian", "J"),
+    **{x: _same(x) for x in ("frame_pose", "frame_twist", "kinetic_energy", "potential_energy", "momentum", "com")},
+}
+SOLVED: dict[str, Any] = {}  # quantities whose ways are registered by other modules: (E, method) -> outputs
+METHODS: dict[str, tuple[str, ...]] = {}  # their methods, the default one first
+
+
+def way_of(quantity: str) -> Any:
+    """What embeds a quantity; OrderError for one that is not embedded."""
+    if quantity in WAYS:
+        return WAYS[quantity]
+    if quantity in SOLVED:
+        return SOLVED[quantity]
+    able = ", ".join([*WAYS, *SOLVED])
+    raise OrderError(f"{quantity} is not there for robots with loops, take that of robot.tree; there are {able}")
+
+
+def at_tree(
+    robot: LoopRobot, quantity: str, order: int, method: str | None, inputs: list[Port], outputs: list[Port],
+    options: dict[str, Any], function: Any,
+) -> ca.Function:  # fmt: skip
+    """casadi.Function of a quantity at q of the tree (port q_tree for q), the other ports as they are."""
+    q = ca.SX.sym("q_tree", robot.tree.nq)
+    ports = {p.name: ca.SX.sym(p.name, *p.shape) for p in inputs if p.name not in ("q", "q_guess")}
+    found = way_of(quantity)(Embedded(robot, order, q, ports, function, options), method)
+    values = ca.cse([ca.densify(ca.SX(found[p.name])) for p in outputs])
+    names = [p.name for p in outputs]
+    return ca.Function(f"{quantity}_at_tree", [q, *ports.values()], values, ["q_tree", *ports], names)

@@ -1,0 +1,103 @@
+"""od.function for robots with loops: q of the tree is put in as the loops close it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+
+from ..errors import ShapeError, UnknownName
+from ..function import embedded_by, function
+from ..model.assembly import CLOSED, closing_rows
+from ..model.cache import cached
+from ..model.closure import groups, residual, row_owners
+from ..model.loops import LoopRobot
+from ..model.quaternions import quaternions
+from ..model.robot_function import RobotFunction
+from ..registry import Port, Quantity, methods
+from .closing import closing
+from .embedding import METHODS, SOLVED, at_tree, way_of
+from .motors import Motors
+
+_REFUSED = ("representation", "scene")
+
+
+def of_loops(
+    robot: LoopRobot, record: Quantity, order: int, method: str | None, name: str, derivatives: str,
+    options: tuple[dict[str, Any], dict[str, Any]], ports: tuple[list[Port], list[Port]],
+) -> RobotFunction:  # fmt: skip
+    """RobotFunction of a quantity of a tree in the robot's own coordinates; see od.function. options: those of the
+    quantity, those of robots with loops."""
+    settings, own = options
+    way_of(record.name)
+    method = _checked_method(record, method)
+    for key in _REFUSED:
+        if settings.get(key) is not None and key in record.options and "frame" not in record.options:
+            raise ShapeError(f"{record.name}: {key} is not there for robots with loops; leave it out")
+    if derivatives not in ("ad", "analytic"):
+        raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
+    motors = Motors.of(robot, record.name, own)
+    inputs, outputs = motors.ports(ports) if motors else ports
+    inner = at_tree(robot, record.name, order, method, inputs, outputs, {**settings, "motors": motors}, function)
+    guess = [_guess_port(robot)] if _flag(record.name, own, "q_guess") else []
+    symbols = {p.name: ca.MX.sym(p.name, *p.shape) for p in [*inputs, *guess]}
+    q, _ = closing(robot)(symbols["q"], symbols.get("q_guess", robot.home))
+    found = inner.call([q, *(symbols[p.name] for p in inputs if p.name != "q")])
+    base = ca.Function(name, list(symbols.values()), found, list(symbols), [p.name for p in outputs])
+    rows = {p.name: p.rows for p in inputs if p.rows}
+    bodies = tuple(b.name for b in robot.bodies)
+    columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
+    made = RobotFunction(base, rows, columns, rotations=quaternions(robot))
+    return made if guess else made.closing_by(closing_check(robot))
+
+
+def _flag(what: str, own: dict[str, Any], key: str) -> bool:
+    value = own.get(key, False)
+    if not isinstance(value, bool):
+        raise ShapeError(f"{what}: {key} is {value!r}, expected True or False")
+    return value
+
+
+def _guess_port(robot: LoopRobot) -> Port:
+    meaning = "all coordinates of a closed configuration, from which loops are followed to q"
+    return Port("q_guess", (robot.tree.nq, 1), "rad, m, 1", meaning, robot.tree.coordinate_names)
+
+
+def _checked_method(record: Quantity, method: str | None) -> str | None:
+    """A method of the tree's quantity, or of the way by which it is solved for; None for the default."""
+    if method is None:
+        return None
+    known = METHODS.get(record.name, ("embedding",) if record.name in SOLVED else methods(record.name))
+    if method not in known:
+        raise UnknownName(f"method of {record.name!r} for robots with loops", method, known)
+    return method
+
+
+def closing_check(robot: LoopRobot) -> tuple[ca.Function, tuple[str, ...]]:
+    """(casadi.Function q (nq,) -> off, mode, names of groups of loops): for each group the largest residual less 1e-9,
+    and what is positive where it is not assembled as robot.home; neither is above zero where all is well."""
+    return cached(robot, ("closing check",), lambda: _closing_check(robot))
+
+
+def _closing_check(robot: LoopRobot) -> tuple[ca.Function, tuple[str, ...]]:
+    y, x = ca.MX.sym("q", robot.nq), ca.SX.sym("q", robot.tree.nq)
+    r, J, side = residual(robot)(x)
+    kept, owners = closing_rows(robot), row_owners(robot)
+    sides = {loop.name: side[k] for k, loop in enumerate(robot.loops)}
+    out, names = [], []
+    for loops, joints in groups(robot):
+        rows = [k for k, n in enumerate(owners) if n in loops]
+        own = [k for k in kept if owners[k] in loops]
+        det = ca.det(J[own, robot.rows("v", joints)])
+        home = float(ca.Function("det", [x], [det])(robot.home))
+        off = ca.norm_inf(r[rows]) - CLOSED
+        turned = [-s for n, s in sides.items() if n in loops and not s.is_constant()]
+        out.append(ca.vertcat(off, -det / home, *turned))
+        names.append(", ".join(loops))
+    at = ca.Function("at", [x], [ca.horzcat(*(ca.mmax(o[1:]) for o in out)).T, ca.vertcat(*(o[0] for o in out))])
+    q, _ = closing(robot)(y, robot.home)
+    mode, off = at(q)
+    return ca.Function("closes", [y], [off, mode], ["q"], ["off", "mode"]), tuple(names)
+
+
+embedded_by(of_loops)

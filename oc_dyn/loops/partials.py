@@ -1,0 +1,193 @@
+"""Partial derivatives of the dynamics of robots with loops, on the tangent space of their own coordinates.
+
+A step e of those moves q of the tree along G e, so every derivative by e is one along the closed configurations, taken
+at q of the tree: method "chain" has the registered partials of the tree in G^T tau, and differentiates only G; method
+"ad" differentiates the embedded Function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+
+from ..ports import derivative_name
+from .embedding import METHODS, SOLVED, WAYS, Embedded
+
+
+class _Tangent:
+    """Derivatives of expressions by e, and by the ports of the motion."""
+
+    def __init__(self, e: Embedded) -> None:
+        v = ca.SX.sym("v", e.robot.tree.nv)
+        rate: Any = e.robot.tree.configuration_rate(e.q, v)
+        rates = ca.jacobian(rate, v)
+        self.q, self.along = e.q, rates @ ca.densify(e.G[0])
+
+    def by_step(self, expression: Any) -> Any:
+        """(rows, nv) derivative by e."""
+        return ca.jtimes(ca.vec(expression), self.q, self.along)
+
+    def by(self, expression: Any, x: Any) -> Any:
+        """Derivative by e for x None, else by a symbol."""
+        return self.by_step(expression) if x is None else ca.jacobian(ca.vec(expression), x)
+
+
+def _motion(e: Embedded, of: str) -> list[tuple[str, Any]]:
+    """[(name, symbol)] of what the quantity `of` depends on; None for the step."""
+    names = ["v", "tau"] if of == "dv" else [derivative_name("v", k) for k in range(e.order + 2)]
+    return [("q", None), *((n, e.ports[n]) for n in names)]
+
+
+def _values(e: Embedded, of: str) -> list[Any]:
+    """Derivatives of the torques, or accelerations, embedded."""
+    if of == "tau":
+        found = WAYS["inverse_dynamics"](e, None)
+        return [found[derivative_name("tau", k)] for k in range(e.order + 1)]
+    return [SOLVED["forward_dynamics"](e, None)["dv"]]
+
+
+def _names(of: str, order: int) -> list[str]:
+    return [derivative_name("tau", k) for k in range(order + 1)] if of == "tau" else ["dv"]
+
+
+def _by_ad(of: str):
+    def way(e: Embedded) -> dict[str, Any]:
+        tangent, out = _Tangent(e), {}
+        for k, (name, value) in enumerate(zip(_names(of, e.order), _values(e, of), strict=True)):
+            for x, symbol in _motion(e, of)[: k + 4]:
+                out[f"d{name}_d{x}"] = tangent.by(value, symbol)
+        return out
+
+    return way
+
+
+def _chain(e: Embedded) -> dict[str, Any]:
+    """Of inverse dynamics: G^T (tau_q G + tau_v v_x + tau_dv dv_x) + (G^T)_x tau, order by order."""
+    tangent, out = _Tangent(e), {}
+    tau = e.jet(e.of_tree("inverse_dynamics"), "tau")
+    of_tree = e.of_tree("inverse_dynamics_partials")
+    held = [ca.SX.sym(f"t{k}", x.shape[0]) for k, x in enumerate(tau)]
+    for k, name in enumerate(_names("tau", e.order)):
+        from_G = _leibniz(e, held, k)
+        for x, symbol in _motion(e, "tau")[: k + 3]:
+            moved = [None if symbol is not None else e.G[0], *(tangent.by(y, symbol) for y in e.v)]
+            terms = [_substituted(tangent.by(from_G, symbol), held, tau)]
+            for j in range(k + 1):
+                inner = _along(of_tree, derivative_name("tau", k - j), moved, k - j)
+                terms.append(_binomial(k, j) * (e.G[j].T @ inner))
+            out[f"d{name}_d{x}"] = _sum(terms)
+    return out
+
+
+def _along(of_tree: dict[str, Any], name: str, moved: list[Any], order: int) -> Any:
+    """Derivative of a torque of the tree, or one of its derivatives, along moved q, v, dv, ..."""
+    ports = ["q", *(derivative_name("v", k) for k in range(order + 2))]
+    return _sum([of_tree[f"d{name}_d{x}"] @ y for x, y in zip(ports, moved, strict=False) if y is not None])
+
+
+def _leibniz(e: Embedded, held: list[Any], k: int) -> Any:
+    return _sum([_binomial(k, j) * (e.G[j].T @ held[k - j]) for j in range(k + 1)])
+
+
+def _binomial(k: int, j: int) -> int:
+    from math import comb
+
+    return comb(k, j)
+
+
+def _sum(terms: list[Any]) -> Any:
+    out = terms[0]
+    for x in terms[1:]:
+        out = out + x
+    return out
+
+
+def _substituted(expression: Any, symbols: list[Any], values: list[Any]) -> Any:
+    (out,) = ca.substitute([expression], symbols, values)
+    return out
+
+
+def _from_inverse(e: Embedded) -> dict[str, Any]:
+    """Of forward dynamics, by those of inverse dynamics at the accelerations that it gives: -M^-1 of each."""
+    dv = SOLVED["forward_dynamics"](e, None)["dv"]
+    a = ca.SX.sym("dv", e.robot.nv)
+    ports = {**{k: x for k, x in e.ports.items() if k != "tau"}, "dv": a}
+    inner = Embedded(e.robot, 0, e.q, ports, e._function, e.options)
+    found = _chain(inner)
+    rows = [found["dtau_dq"], found["dtau_dv"], found["dtau_ddv"]]
+    by_q, by_v, M = ca.substitute(rows, [a], [dv])
+    solved = ca.solve(M, ca.horzcat(-by_q, -by_v, ca.SX.eye(e.robot.nv)))
+    return dict(zip(("ddv_dq", "ddv_dv", "ddv_dtau"), ca.horzsplit(solved, e.robot.nv), strict=True))
+
+
+def _adjoint_of(found: dict[str, Any], e: Embedded, of: str) -> dict[str, Any]:
+    """Gradient of the products with multipliers from partials."""
+    out: dict[str, Any] = {}
+    for k, name in enumerate(_names(of, e.order)):
+        lam = e.ports["lam" if k == 0 else f"lam_{name}"]
+        for x, _ in _motion(e, of):
+            J = found.get(f"d{name}_d{x}")
+            if J is not None:
+                out[f"adj_{x}"] = out.get(f"adj_{x}", 0) + J.T @ lam
+    return out
+
+
+def _lagrangian(e: Embedded, of: str) -> Any:
+    lams = [e.ports["lam" if k == 0 else f"lam_{n}"] for k, n in enumerate(_names(of, e.order))]
+    return _sum([ca.dot(x, y) for x, y in zip(lams, _values(e, of), strict=True)])
+
+
+def _adjoint_by_ad(of: str):
+    def way(e: Embedded) -> dict[str, Any]:
+        tangent, L = _Tangent(e), _lagrangian(e, of)
+        gradient = {"q": tangent.along.T @ ca.gradient(L, e.q)}
+        gradient |= {x: ca.gradient(L, symbol) for x, symbol in _motion(e, of) if symbol is not None}
+        return {f"adj_{x}": y for x, y in gradient.items()}
+
+    return way
+
+
+def _hessian(of: str, gradients: Any):
+    """H from the derivatives of the gradient, one step after the other, its symmetric part."""
+
+    def way(e: Embedded) -> dict[str, Any]:
+        tangent, found = _Tangent(e), gradients(e)
+        xs = _motion(e, of)
+        g = ca.vertcat(*(found[f"adj_{x}"] for x, _ in xs))
+        H = ca.horzcat(*(tangent.by(g, symbol) for _, symbol in xs))
+        return {"H": 0.5 * (H + H.T)}
+
+    return way
+
+
+_PARTIALS = {
+    ("tau", "chain"): _chain,
+    ("dv", "chain"): _from_inverse,
+    ("tau", "ad"): _by_ad("tau"),
+    ("dv", "ad"): _by_ad("dv"),
+}
+
+
+def _chosen(table: dict[str, Any]):
+    def way(e: Embedded, method: str | None) -> dict[str, Any]:
+        return table[method or next(iter(table))](e)
+
+    return way
+
+
+for _of, _quantity in (("tau", "inverse_dynamics"), ("dv", "forward_dynamics")):
+    _partials = {m: _PARTIALS[_of, m] for m in ("chain", "ad")}
+
+    def _adjoints(e: Embedded, of: str = _of, partials: Any = _partials["chain"]) -> dict[str, Any]:
+        return _adjoint_of(partials(e), e, of)
+
+    _of_ad = _adjoint_by_ad(_of)
+    _tables = {
+        "partials": _partials,
+        "adjoint": {"chain": _adjoints, "ad": _of_ad},
+        "lagrangian_hessian": {"chain": _hessian(_of, _adjoints), "ad": _hessian(_of, _of_ad)},
+    }
+    for _what, _table in _tables.items():
+        SOLVED[f"{_quantity}_{_what}"] = _chosen(_table)
+        METHODS[f"{_quantity}_{_what}"] = tuple(_table)

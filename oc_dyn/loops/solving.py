@@ -1,0 +1,115 @@
+"""Forward and hybrid dynamics of robots with loops, any order: inverse dynamics coefficient by coefficient.
+
+At order k all is known but for the independent acceleration, which enters linearly: the passes of the tree give the
+torques without it, G^T M G turns what is missing into it, and a linear pass puts it into the jets of the tree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+
+from ..errors import OrderError
+from ..forward_dynamics.mass_solver import factor_reversed, solve_reversed
+from ..friction import friction_torques
+from ..hybrid_dynamics import prescribed_rows
+from ..inverse_dynamics.taylor import Passes
+from ..lie import jets
+from ..lie.jets import total
+from ..model.canonical import canonical
+from ..ports import derivative_name
+from .embedding import SOLVED, Embedded, mass
+from .jets import LoopJets
+
+
+class _Solver:
+    """`next(tau, a)` gives coefficient k of (accelerations, torques), both (nv,), of the robot's own coordinates, where
+    the rows `known` of the accelerations are given and the others of the torques."""
+
+    def __init__(self, e: Embedded, known: tuple[int, ...]) -> None:
+        robot, order = e.robot, e.order
+        self.known = list(known)
+        self.free = [k for k in range(robot.nv) if k not in known]
+        self.grown = LoopJets(robot, e.q)
+        self.grown.push(e.own[0])
+        self.M = e.of_tree("mass_matrix", 0)["M"]
+        G = self.grown.G[0]
+        self.own_M = G.T @ self.M @ G
+        self.factors = factor_reversed(self.own_M[self.free, self.free]) if self.free else None
+        W = [e.ports[derivative_name("w_ext", k)] for k in range(order + 1)] if e.options["external_wrenches"] else None
+        model = canonical(robot.tree, True)
+        self.passes = Passes(model, e.q, self.grown.v[0], None if W is None else jets.from_derivatives(W))
+        self.tau: list[Any] = []
+        self.order = order
+
+    def next(self, tau: Any, a: Any) -> tuple[Any, Any]:
+        """tau, a: (nv,) coefficient k of both, zero in the rows that are not given."""
+        k, G = len(self.tau), self.grown.G
+        self.grown.complete(k + 1)
+        rest = total(G[j] @ self.grown.vy[k + 1 - j] for j in range(1, k + 2))  # of coefficient k + 1 of v
+        bare = self.passes.torque() + self.M @ ((k + 1) * rest)
+        lower = [G[j].T @ self.tau[k - j] for j in range(1, k + 1)]
+        needed = total([G[0].T @ bare, *lower, self.own_M @ a])
+        found = ca.SX(a)
+        if self.free:
+            found[self.free] = solve_reversed(self.factors, (tau - needed)[self.free])
+        step = found / (k + 1)
+        v = rest + G[0] @ step
+        self.passes.correct(v)
+        self.tau.append(bare + self.M @ ((k + 1) * (G[0] @ step)))
+        if k < self.order:
+            self.grown.push(step)
+        torques = total([G[0].T @ self.tau[k], *lower])
+        return found, torques
+
+
+def _forward(e: Embedded, method: str | None) -> dict[str, Any]:
+    del method
+    T = [e.ports[derivative_name("tau", k)] for k in range(e.order + 1)]
+    if e.options.get("friction"):
+        if e.order:
+            raise OrderError(f"forward_dynamics: friction=True goes up to order 0, got order {e.order}")
+        if e.options.get("motors"):
+            raise OrderError("forward_dynamics: friction=True with actuated is not there; subtract it from tau")
+        T[0] = T[0] - e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]])[0]
+    solver, none, motors = _Solver(e, ()), ca.SX(e.robot.nv, 1), e.options.get("motors")
+    found = []
+    T = jets.from_derivatives(T)
+    for k, tau in enumerate(T):
+        solver.grown.complete(k + 1)
+        found.append(solver.next(motors.forces(solver.grown.G, T, k) if motors else tau, none)[0])
+    return {derivative_name("v", k + 1): x for k, x in enumerate(jets.to_derivatives(found))}
+
+
+def _hybrid(e: Embedded, method: str | None) -> dict[str, Any]:
+    del method
+    rows, nv = prescribed_rows(e.robot, e.options), e.robot.nv
+    others = [k for k in range(nv) if k not in rows]
+    A, T = [], []
+    for k in range(e.order + 1):
+        a, tau = ca.SX(nv, 1), ca.SX(nv, 1)
+        a[list(rows)], tau[others] = (
+            e.ports[derivative_name("v", k + 1) + "_p"],
+            e.ports[derivative_name("tau", k) + "_f"],
+        )
+        A.append(a)
+        T.append(tau)
+    solver = _Solver(e, rows)
+    pairs = [solver.next(t, a) for t, a in zip(jets.from_derivatives(T), jets.from_derivatives(A), strict=True)]
+    accelerations, torques = (jets.to_derivatives([p[n] for p in pairs]) for n in (0, 1))
+    out = {}
+    for k in range(e.order + 1):
+        a, tau = derivative_name("v", k + 1), derivative_name("tau", k)
+        out[a], out[tau] = accelerations[k], torques[k]
+        out[a + "_f"], out[tau + "_p"] = accelerations[k][others], torques[k][list(rows)]
+    return out
+
+
+def _inverse(e: Embedded, method: str | None) -> dict[str, Any]:
+    del method
+    M = mass(e, 0)[0]
+    return {"Minv": ca.solve(M, ca.SX.eye(e.robot.nv))}
+
+
+SOLVED |= {"forward_dynamics": _forward, "hybrid_dynamics": _hybrid, "mass_matrix_inverse": _inverse}

@@ -1,0 +1,256 @@
+"""Assembling a robot with loops: configurations that close them, and which coordinates are independent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError, ShapeError
+from ..numbers import as_floats
+from ..types import Array, Numbers
+from .cache import cached
+from .closure import groups, residual, row_owners
+from .loop_joints import may_depend
+
+CLOSED = 1e-9  # residual [m, 1] of loops that count as closed
+_RANK = 1e-7  # singular values below this share of the largest count as zero
+_STEPS, _TRIES = 100, 12
+
+
+def assembled(draft: Any, start: Array, independent: Sequence[str] | None) -> Array:
+    """q of the tree (tree.nq,) at which all loops are closed, from `start` on, else from seeded places near it; with
+    the independent joints as they start where that can be."""
+    tree = draft.tree
+    kept = tree_rows(draft, "v", independent) if independent else []
+    rng = np.random.default_rng(0)
+    best: tuple[float, Array] = (np.inf, start)
+    for k in range(_TRIES):
+        for held in (kept, []) if kept else ([],):
+            reach = 0.0 if k == 0 else 0.3 * k
+            step = rng.uniform(-reach, reach, tree.nv)
+            step[held] = 0.0
+            q = newton(draft, np.asarray(tree.integrate(start, step)), held)
+            off = largest(draft, q)
+            if off <= CLOSED and not turned_over(draft, q):
+                return q
+            if off < best[0]:
+                best = off, q
+    r = np.abs(np.array(residual(draft)(best[1])[0]).ravel())
+    owners = row_owners(draft)
+    worst = {name: max(x for x, n in zip(r, owners, strict=True) if n == name) for name in owners}
+    open_ = ", ".join(f"{n!r} by {x:.3g}" for n, x in worst.items() if x > CLOSED) or "their frames turned over"
+    problem = f"its loops cannot be assembled; left open: {open_} [m, 1]; give start={{joint: value}} near a closed one"
+    raise ModelError(draft.name, [problem])
+
+
+def newton(robot: Any, q: Array, held: Sequence[int], steps: int = _STEPS) -> Array:
+    """q of the tree after damped Gauss-Newton steps towards closed loops, the velocities `held` at zero."""
+    tree, f = robot.tree, residual(robot)
+    free = [k for k in range(tree.nv) if k not in set(held)]
+    r, J, _ = (np.array(x) for x in f(q))
+    damping = 1e-3
+    for _ in range(steps):
+        if np.abs(r).max(initial=0.0) <= 1e-3 * CLOSED or not free:
+            break
+        A, b = J[:, free], r.ravel()
+        step = np.zeros(tree.nv)
+        step[free] = -np.linalg.lstsq(
+            np.vstack([A, np.sqrt(damping) * np.eye(len(free))]), np.r_[b, np.zeros(len(free))], rcond=None
+        )[0]
+        step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
+        trial = np.asarray(tree.integrate(q, step))
+        rt, Jt, _ = (np.array(x) for x in f(trial))
+        if np.abs(rt).max() < np.abs(r).max() or np.linalg.norm(rt) < np.linalg.norm(r):
+            q, r, J, damping = trial, rt, Jt, max(damping * 0.1, 1e-15)
+        else:
+            damping = max(damping, 1e-12) * 10
+            if damping > 1e6:
+                break
+    return tree.normalized(q)
+
+
+def largest(robot: Any, q: Array) -> float:
+    """Largest residual at q of the tree."""
+    return float(np.abs(np.array(residual(robot)(q)[0])).max(initial=0.0))
+
+
+def turned_over(robot: Any, q: Array) -> list[str]:
+    """Names of loops whose frames meet turned over: axes against each other."""
+    sides = np.array(residual(robot)(q)[2]).ravel()
+    return [loop.name for loop, side in zip(robot.loops, sides, strict=True) if not side > 0]
+
+
+def tree_rows(robot: Any, which: str, names: Sequence[str]) -> list[int]:
+    """Rows of the tree's q or v of these joints."""
+    return robot.rows(which, names)
+
+
+def chosen_independent(draft: Any, q: Array, asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of the joints whose coordinates are independent at q of the tree, in the order of the tree.
+
+    Dependent ones are picked so that the loops determine them best; joints on no loop are independent.
+    """
+    tree = draft.tree
+    J = np.array(residual(draft)(q)[1])
+    rank = rank_of(J)
+    wanted = tuple(asked) if asked is not None else tuple(n for x in draft.loops for n in x.independent)
+    for name in wanted:
+        tree.joint(name)
+    on_loops = [j for j in tree.joints if np.abs(J[:, j.v_index : j.v_index + j.nv]).max(initial=0.0) > 1e-9]
+    coupled = {c.joint for c in draft.couplings}
+    able = [j for j in on_loops if may_depend(j) and j.name not in wanted]
+    picked = [j for j in able if j.name in coupled]
+    left = [j for j in able if j.name not in coupled]
+    if asked is not None:
+        picked, left = able, []
+    columns = [c for j in picked for c in range(j.v_index, j.v_index + j.nv)]
+    while rank_of(J[:, columns]) < rank and left:
+        best = max(left, key=lambda j: _volume(J, columns, j))
+        left.remove(best)
+        picked.append(best)
+        columns += range(best.v_index, best.v_index + best.nv)
+    _check_choice(draft, J, rank, columns, [j.name for j in picked], wanted)
+    names = {j.name for j in picked}
+    return tuple(j.name for j in tree.joints if j.name not in names)
+
+
+def _check_choice(draft: Any, J: Array, rank: int, columns: list[int], picked: list[str], wanted: Any) -> None:
+    free, found = draft.tree.nv - rank, draft.tree.nv - len(columns)
+    if rank_of(J[:, columns]) == rank == len(columns):
+        return
+    names = ", ".join(picked) or "none"
+    problem = f"{found} velocities are independent, expected {free} as the loops leave; dependent joints are {names}"
+    if len(columns) == rank:
+        problem = f"it is singular there: the loops do not determine {names}; choose other independent joints"
+    hint = "; give independent= of a loop, joints of one coordinate each, or cut the loops elsewhere" if wanted else ""
+    raise ModelError(draft.name, [problem + hint])
+
+
+def _volume(J: Array, columns: list[int], joint: Any) -> float:
+    """How much of a joint's columns is not in the span of those picked."""
+    own = J[:, joint.v_index : joint.v_index + joint.nv]
+    if columns:
+        Q, R = np.linalg.qr(J[:, columns])
+        Q = Q[:, np.abs(np.diag(R)) > _RANK * np.abs(R).max()]
+        own = own - Q @ (Q.T @ own)
+    return float(np.linalg.svd(own, compute_uv=False)[-1])
+
+
+def rank_of(J: Array) -> int:
+    """Number of singular values that count, 1e-7 of the largest and above."""
+    if not J.size:
+        return 0
+    s = np.linalg.svd(J, compute_uv=False)
+    return int((s > _RANK * max(s[0], 1e-300)).sum()) if s[0] > 1e-12 else 0
+
+
+def closing_rows(robot: Any) -> list[int]:
+    """Rows of residual that determine the dependent coordinates: as many as these, the best ones at five assembled
+    configurations; the others say the same again."""
+    return cached(robot, ("closing rows",), lambda: _closing_rows(robot))
+
+
+def _closing_rows(robot: Any) -> list[int]:
+    columns, f = tree_rows(robot, "v", robot.dependent), residual(robot)
+    owners = row_owners(robot)
+    rows = independent_rows(np.hstack([np.array(f(q)[1])[:, columns] for q in closed_places(robot)]), len(columns))
+    return sorted(rows, key=lambda k: (owners.index(owners[k]), k))
+
+
+def closed_places(robot: Any) -> list[Array]:
+    """Five configurations of the tree, closed, at home and near it; fewer where it closes at fewer of them."""
+    rng, places = np.random.default_rng(1), [robot.home]
+    independent = tree_rows(robot, "v", robot.independent)
+    for _ in range(4):
+        step = np.zeros(robot.tree.nv)
+        step[independent] = rng.uniform(-0.1, 0.1, len(independent))
+        try:
+            places.append(closed(robot, np.asarray(robot.tree.integrate(robot.home, step))))
+        except ModelError:
+            continue
+    return places
+
+
+def independent_rows(stacked: Array, rank: int) -> list[int]:
+    """Numbers of so many rows, picked one after the other so that each has most that is not in those before."""
+    rows, rest = [], stacked.copy()
+    for _ in range(rank):
+        k = int(np.argmax(np.linalg.norm(rest, axis=1)))
+        rows.append(k)
+        direction = rest[k] / np.linalg.norm(rest[k])
+        rest -= np.outer(rest @ direction, direction)
+    return sorted(rows)
+
+
+def closed(robot: Any, q: Numbers) -> Array:
+    """See LoopRobot.close."""
+    tree = robot.tree
+    q = np.array(as_floats("close: q", q))
+    if q.ndim not in (1, 2) or q.shape[0] != tree.nq:
+        raise ShapeError(f"close: q got shape {q.shape}, expected ({tree.nq},) or ({tree.nq}, N), q of the tree")
+    q = tree.normalized(q)
+    if q.ndim == 2:
+        dependent = tree_rows(robot, "q", robot.dependent)
+        out: list[Array] = []
+        for k, column in enumerate(q.T):
+            if k:
+                column = column.copy()
+                column[dependent] = out[-1][dependent]
+            out.append(closed(robot, column))
+        return np.stack(out, 1) if out else q
+    held = tree_rows(robot, "v", robot.independent)
+    found = newton(robot, q, held)
+    off, turned = largest(robot, found), turned_over(robot, found)
+    if off <= CLOSED and not turned:
+        return found
+    r, J = (np.array(x) for x in residual(robot)(found)[:2])
+    raise ModelError(robot.name, [_open(robot, r.ravel(), J, turned)])
+
+
+def _open(robot: Any, r: Array, J: Array, turned: list[str]) -> str:
+    """What to say of loops that do not close: which, by how much, and which joint is in a singular position."""
+    owners = row_owners(robot)
+    names = [n for n in dict.fromkeys(owners) if max(np.abs(r[[o == n for o in owners]])) > CLOSED] or turned
+    text = f"loops {', '.join(map(repr, names))} cannot be closed there: {np.abs(r).max():.3g} [m, 1] apart"
+    columns = tree_rows(robot, "v", robot.dependent)
+    _, s, V = np.linalg.svd(J[:, columns])
+    if s[-1] < 1e-4 * s[0]:
+        at = robot.tree.velocity_names[columns[int(np.argmax(np.abs(V[-1])))]]
+        text += f"; near there the position is singular, joint {at!r} turns back"
+    return text + "; independent joints as they are, dependent ones from those given"
+
+
+def modes(robot: Any, q: Numbers) -> dict[str, str]:
+    """See LoopRobot.mode."""
+    q = as_floats("mode: q", q).ravel()
+    if q.size != robot.tree.nq:
+        raise ShapeError(f"mode: q got {q.size} numbers, expected {robot.tree.nq}, q of the tree")
+    J, owners, rows = np.array(residual(robot)(q)[1]), row_owners(robot), closing_rows(robot)
+    out = {}
+    for names, joints in groups(robot):
+        A = J[np.ix_([k for k in rows if owners[k] in names], tree_rows(robot, "v", joints))]
+        out[", ".join(names)] = "+" if np.linalg.det(A) >= 0 else "-"
+    return out
+
+
+def random_closed(robot: Any, rng: np.random.Generator) -> Array:
+    """q of the tree, closed, all joints within their limits."""
+    tree = robot.tree
+    lower, upper = tree.limit("lower"), tree.limit("upper")
+    dependent = tree_rows(robot, "q", robot.dependent)
+    for k in range(1000):
+        q = tree.random_configuration(rng)
+        share = 1.0 if k % 2 == 0 else rng.uniform(0.0, 1.0)  # where few are closed, nearer to home
+        q = np.asarray(tree.integrate(robot.home, share * np.asarray(tree.difference(robot.home, q))))
+        way = np.asarray(tree.difference(robot.home, q))
+        path = np.stack([np.asarray(tree.integrate(robot.home, s * way)) for s in np.linspace(0, 1, 11)], 1)
+        path[dependent, 0] = robot.home[dependent]
+        try:  # on the way to it, too, so that it is reached as it is assembled
+            q = closed(robot, path)[:, -1]
+        except ModelError:
+            continue
+        if np.all(q >= lower - 1e-9) and np.all(q <= upper + 1e-9) and modes(robot, q) == modes(robot, robot.home):
+            return q
+    raise ModelError(robot.name, ["1000 random configurations within its limits cannot be closed as it is assembled"])

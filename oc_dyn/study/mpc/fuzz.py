@@ -1,0 +1,145 @@
+"""Controllers and laws in C under NaN, infinities, 1e300, jumps and dropouts, with the sanitizers of the compiler.
+
+Bursts of up to 12 samples are spoilt, six in a hundred begin one; what is wanted stays as it is. A twin is given the
+good samples alone: after so many of them (BACK) the outputs are compared with the twin's.
+"""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from ...codegen.build import find_compiler
+from ...control.mpc import mpc
+from ...elastic import elastic_robot, feedback_linearization, feedforward_pd, generate_controller, gravity_pd
+from ...errors import SolveError
+from ...interrupts import command
+from ...optimal_control.problem import Problem
+from ...robots import planar_arm
+from .tracking import HOME, Setting, controller
+
+SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+BACK = 5  # good samples after which a controller is itself again
+BURSTS, LONGEST, STATUSES = 0.06, 12, 6
+SAMPLE_TIME = 1e-3  # of the laws [s]
+FIELDS = ("what", "steps", "bursts", "outside its bounds", "memory broken", "not back in time", "slowest way back")
+FIELDS += ("from the twin", "twin not ok", "statuses")
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is stepped: name of the C product in `folder`, bounds of the outputs, the good samples.
+
+    Good samples are middle + swing sin(rate k), (inputs,), those of `measured` get spoilt.
+    """
+
+    name: str
+    folder: Path
+    sources: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    middle: np.ndarray
+    swing: np.ndarray
+    rate: np.ndarray
+    measured: np.ndarray
+
+
+def small(folder):
+    """Subject: a mass on a spring that is not linear, six intervals."""
+    h, ocp = 0.05, Problem(6, 0.3)
+    x, v = ocp.state("x", lower=-2, upper=2), ocp.state("v", lower=-1, upper=1)
+    u = ocp.control("u", lower=-3, upper=3)
+    ocp.next(x, x + h * v)
+    ocp.next(v, v + h * (u - ca.sin(x)))
+    ocp.start({x: ocp.parameter("x_now"), v: ocp.parameter("v_now")})
+    ocp.minimize(squares=ca.vertcat(x - ocp.varying("r"), 0.3 * v, 0.1 * u))
+    ocp.minimize(terminal=5 * v**2)
+    control = mpc(ocp, method="euler", name="small")
+    control.codegen(folder)
+    middle, swing, rate = np.zeros(9), np.zeros(9), np.zeros(9)
+    swing[:2], rate[:2] = (0.5, 0.05), 0.1
+    return _subject(control, folder, middle, swing, rate, 2)
+
+
+def panda(folder, iterations=1):
+    """Subject: the controller of the study, one iteration a step."""
+    setting = Setting()
+    control = controller(setting, iterations=iterations, name="panda")
+    control.codegen(folder)
+    r = np.tile(HOME, setting.nodes + 1)
+    middle = np.concatenate([HOME, np.zeros(7), r])
+    swing, rate = np.zeros(middle.size), np.zeros(middle.size)
+    swing[:7], swing[7:14], rate[:14] = 0.1, 0.02, 0.05
+    return _subject(control, folder, middle, swing, rate, 14)
+
+
+def _subject(control, folder, middle, swing, rate, measured):
+    lower, upper = (np.concatenate([b[side] for b in control.bounds.values()]) for side in (0, 1))
+    sources = (f"{control.name}.c",)
+    return Subject(control.name, Path(folder), sources, lower, upper, middle, swing, rate, np.arange(measured))
+
+
+def laws(folder):
+    """[Subject]: laws of an arm of two elastic joints."""
+    arm, limit = elastic_robot(planar_arm(2, 0.4, 3.0), np.array([500.0, 300.0]), motor_inertia=(0.3, 0.2)), 80.0
+    made = {
+        "linearizing": feedback_linearization(arm, 20.0),
+        "feedforward": feedforward_pd(arm, 200.0, 20.0),
+        "holding": gravity_pd(arm, 200.0, 20.0),
+    }
+    return [_law(Path(folder) / name, name, law, limit) for name, law in made.items()]
+
+
+def _law(folder, name, law, limit):
+    generate_controller(law, folder, sample_time=SAMPLE_TIME, torque_limit=limit, name=name)
+    names, f = law.function.name_in(), law.function
+    sizes = [f.size1_in(k) for k in range(f.n_in())]
+    given = {"q": -0.2, "theta": -0.2, "q_ref": -0.2}
+    middle = np.concatenate([np.full(n, given.get(k, 0.0)) for k, n in zip(names, sizes, strict=True)])
+    swing, measured = np.full(middle.size, 0.01), []
+    ends = np.cumsum([0, *sizes])
+    for k, a, b in zip(names, ends[:-1], ends[1:], strict=True):
+        measured += range(a, b) if not k.endswith("_ref") else []
+    motors = np.full(f.size1_out(0), limit)
+    rate, sources = np.full(middle.size, 0.01), (f"{name}.c", f"{name}_law.c")
+    return Subject(name, folder, sources, -motors, motors, middle, swing, rate, np.array(measured))
+
+
+def fuzzed(subject, steps, seed=0, flags=SANITIZERS, limit=7200.0):
+    """{"outside", "broken", "late", ...: counts} of a run. SolveError where it ends with what a sanitizer says."""
+    folder = subject.folder
+    (folder / "settings.h").write_text(_settings(subject, steps, seed), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as place:
+        program = Path(place) / "fuzz"
+        source = str(Path(__file__).with_name("fuzz.c"))
+        sources = [source, *(str(folder / s) for s in subject.sources)]
+        words = [*find_compiler(None), "-std=c99", *flags, f"-I{folder}", "-o", str(program), *sources, "-lm"]
+        for what in (words, [str(program)]):
+            done = command(what, timeout=limit)
+            if done.returncode:
+                said = " ".join(done.stderr.split())[:500]
+                raise SolveError(f"fuzz of {subject.name}: ended with status {done.returncode}: {said}")
+    return json.loads(done.stdout)
+
+
+def _settings(subject, steps, seed):
+    n = subject.name
+    names = {"TYPE": f"{n}_t", "INPUT": f"{n}_in", "OUTPUT": f"{n}_out", "INIT": f"{n}_init", "STEP": f"{n}_step"}
+    numbers = {"INPUTS": subject.middle.size, "OUTPUTS": subject.lower.size, "MEASURED": subject.measured.size}
+    numbers |= {"STEPS": int(steps), "BURSTS": BURSTS, "LONGEST": LONGEST, "STATUSES": STATUSES, "BACK": BACK}
+    lines = [f'#include "{n}.h"', f"#define SEED UINT64_C({0x9E3779B97F4A7C15 ^ (int(seed) + 1)})"]
+    lines += [f"#define {k} {x}" for k, x in (names | numbers).items()]
+    for k in ("lower", "upper", "middle", "swing", "rate"):
+        lines.append(f"static const double {k}[] = {{{', '.join(f'{x:.17g}' for x in getattr(subject, k))}}};")
+    lines.append(f"static const int measured[] = {{{', '.join(map(str, subject.measured))}}};")
+    return "\n".join(lines) + "\n"
+
+
+def row(name, found):
+    """A row of FIELDS."""
+    kinds = " ".join(map(str, found["statuses"]))
+    shown = ("steps", "bursts", "outside", "broken", "late", "slowest", "away", "twins")
+    return [name, *(found[k] for k in shown), kinds]

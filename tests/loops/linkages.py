@@ -1,0 +1,67 @@
+"""Robots with loops that the tests share, at seeded configurations."""
+
+import functools
+
+import casadi as ca
+import numpy as np
+
+import oc_dyn as od
+
+
+@functools.cache
+def linkage(name):
+    """One of the package's, or of those below."""
+    return globals()[name]() if name in globals() else getattr(od.robots, name)()
+
+
+def geared():
+    """Two coupled joints on an arm of three: no loop, a coordinate that is a function of another."""
+    b = od.RobotBuilder("geared")
+    b.add_link("base")
+    rod = {"mass": 1.0, "com": (0.1, 0.02, 0), "inertia": (0.01, 0, 0, 0.02, 0, 0.02)}
+    b.add_body("upper", "revolute", "base", joint="first", axis=(0, 1, 0), **rod)
+    b.add_body("middle", "revolute", "upper", joint="second", xyz=(0.3, 0, 0), axis=(0, 0, 1), **rod)
+    b.add_body("lower", "prismatic", "middle", joint="third", xyz=(0.2, 0, 0), axis=(1, 0, 0), **rod)
+    b.couple("third", ("first", "second"), lambda x: 0.1 * ca.sin(x[0]) * x[1] + 0.05 * x[1] ** 2)
+    return b.build()
+
+
+def floating_four_bar():
+    """A four-bar linkage whose ground link floats."""
+    b = od.RobotBuilder("floating")
+    b.add_link("frame", mass=2.0, com=(0.3, 0, 0.1), inertia=(0.1, 0.01, 0, 0.2, 0, 0.2))
+    rod = {"mass": 0.5, "com": (0.2, 0.01, 0), "inertia": (1e-3, 0, 0, 0.02, 0, 0.02)}
+    b.add_body("crank", "revolute", "frame", joint="a", axis=(0, 1, 0), **rod)
+    b.add_body("coupler", "revolute", "crank", joint="b", xyz=(0.3, 0, 0), axis=(0, 1, 0), **rod)
+    b.add_body("rocker", "revolute", "frame", joint="c", xyz=(0.7, 0, 0), axis=(0, 1, 0), **rod)
+    b.close_loop("d", "coupler", "rocker", xyz_a=(0.8, 0, 0), xyz_b=(0.6, 0, 0), axis=(0, 1, 0), independent=("a",))
+    return b.build(floating_base=True, start={"a": -1.0, "b": 0.5, "c": -1.2})
+
+
+def floating_leg():
+    """The leg with a linkage at its knee, its trunk floating."""
+    return od.robots.knee_linkage_leg(floating_base=True)
+
+
+FIXED = ("four_bar", "six_bar", "slider_crank", "planar_3rrr", "differential_ankle", "knee_linkage_leg", "geared")
+NAMES = (*FIXED, "gough_stewart", "floating_four_bar", "floating_leg")
+SMALL = ("four_bar", "geared")
+
+
+def state(robot, order, seed=0):
+    """(q, [v, dv, ...]) of the robot's own coordinates, closed."""
+    rng = np.random.default_rng(seed)
+    q = robot.random_configuration(rng)
+    return q, [rng.normal(size=robot.nv) for _ in range(order + 1)]
+
+
+def all_of(robot, q, V):
+    """(q of the tree, [v, dv, ...] of the tree, [G, dG, ...])."""
+    found = [np.array(x) for x in od.function(robot, "loop_closure", order=len(V))(q, *V)]
+    return found[0].ravel(), [x.ravel() for x in found[1 : 1 + len(V)]], found[1 + len(V) : 2 + 2 * len(V)]
+
+
+def largest(x, y):
+    """Largest difference, relative to the largest entry where that is above one."""
+    x, y = np.array(x, float), np.array(y, float)
+    return np.abs(x - y).max(initial=0.0) / max(1.0, np.abs(y).max(initial=0.0))
