@@ -169,7 +169,7 @@ class _Looked:
         self.count += 1
         points = line(self._q(a), self._q(b))[1:]
         some = np.arange(len(points)) % 4 == (len(points) - 1) % 4  # its end among them
-        return bool(self.around.free(points[some]).all() and self.around.free(points[~some]).all())
+        return bool(self.around.free(points[some]).all() and (some.all() or self.around.free(points[~some]).all()))
 
     def enough(self) -> bool:
         """Whether to stop."""
