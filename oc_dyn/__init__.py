@@ -47,6 +47,8 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .design.sensitivity import sensitivity as sensitivity
     from .kinematics.contact import contact_points as contact_points
     from .kinematics.contact import contact_wrenches as contact_wrenches
+    from .model.sdf import load_sdf as load_sdf
+    from .model.sdf import sdf_springs as sdf_springs
     from .model.urdf import load_urdf as load_urdf
     from .optimal_control.contact_motion import ContactMotion as ContactMotion
     from .optimal_control.problem import Problem as Problem
@@ -69,6 +71,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .second_partials.tensor import as_tensor as as_tensor
     from .targets.fmu import fmu as fmu
     from .targets.player import codegen_player as codegen_player
+    from .targets.ros2 import ros2_controller as ros2_controller
 
 _LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
     "ContactMotion": ("optimal_control.contact_motion", "ContactMotion"),
@@ -92,6 +95,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "interop": ("interop", None),
     "inverse_kinematics": ("planning.inverse_kinematics", "inverse_kinematics"),
     "load_solution": ("optimal_control.problem", "load_solution"),
+    "load_sdf": ("model.sdf", "load_sdf"),
     "load_urdf": ("model.urdf", "load_urdf"),
     "motion_report": ("planning.rollout", "motion_report"),
     "mpc": ("control.mpc", "mpc"),
@@ -99,6 +103,8 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "plan_point_to_point": ("planning.point_to_point", "plan_point_to_point"),
     "pose_path": ("planning.pose_path", "pose_path"),
     "rollout": ("planning.rollout", "rollout"),
+    "ros2_controller": ("targets.ros2", "ros2_controller"),
+    "sdf_springs": ("model.sdf", "sdf_springs"),
     "script": ("runs.script", "script"),
     "sensitivity": ("design.sensitivity", "sensitivity"),
     "simulate": ("planning.rollout", "simulate"),
@@ -150,6 +156,7 @@ __all__ = [
     "identification",
     "interop",
     "inverse_kinematics",
+    "load_sdf",
     "load_solution",
     "methods",
     "motion_report",
@@ -163,8 +170,10 @@ __all__ = [
     "registry",
     "robots",
     "rollout",
+    "ros2_controller",
     "scene",
     "script",
+    "sdf_springs",
     "sensitivity",
     "shapes",
     "simulate",

@@ -61,7 +61,7 @@ def finite_words(name: str, real: str) -> dict[str, Any]:
     words = (
         {**single, "mantissa": 23, "mask": "0xff"} if real == "float" else {**double, "mantissa": 52, "mask": "0x7ff"}
     )
-    return {**words, "all_finite": f"{name}_all_finite", "real": real}
+    return {**words, "all_finite": f"{name}_own_all_finite", "real": real}
 
 
 def files_of(product: Product, measure: bool = False) -> dict[str, str]:

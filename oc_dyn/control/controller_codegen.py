@@ -202,16 +202,16 @@ def _step(controller: Any, pointers: str) -> str:
     if controller.real_time:
         return f"  {name}_prepare(self, in);\n  return {name}_feedback(self, in, out);\n"
     return f"""  const {name}_real *x = self->given;
-  const int status = {name}_begun(self, in);
+  const int status = {name}_own_begun(self, in);
   int failed = 0;
   (void)x;
   if (!status) {{
     self->arg[0] = self->memory;
 {pointers}
-    {name}_places(self);
+    {name}_own_places(self);
     failed = self->function_mem < 0 || {name}(self->arg, self->res, self->iw, self->w, self->function_mem);
   }}
-  return {name}_done(self, status, failed, self->sound, out);
+  return {name}_own_done(self, status, failed, self->sound, out);
 """
 
 

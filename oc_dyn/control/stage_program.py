@@ -72,51 +72,67 @@ class StageProgram:
     coefficients: Array
 
 
+@dataclass(frozen=True)
+class Shape:
+    """Of a stage: nx states, n_next of the stage behind it, and the numbers of its rows among all rows."""
+
+    nx: int
+    n_next: int
+    rows: tuple[int, ...]
+
+
 def stage_program(made: Any, program: Program) -> StageProgram:
     """StageProgram of a transcribed Problem."""
-    assembly, bounds = made.assembly, program.bounds
-    n, _m, _ = program.sizes
-    J, H = program.jac_fg.sparsity_out(3), program.hessian.sparsity_out(0)
-    entries = _entries(J, _constants(assembly, J))
-    second = _second(H, assembly.first, n)
-    stages = [g.kind for g in assembly.groups for _ in range(g.count)]
+    assembly, J = made.assembly, program.jac_fg.sparsity_out(3)
+    kinds = [g.kind for g in assembly.groups for _ in range(g.count)]
+    rows = [tuple(int(r) for r in some if r >= 0) for some in assembly.stage_rows]
+    shapes = [Shape(of.nx, of.n_next, some) for of, some in zip(kinds, rows, strict=True)]
+    H = program.hessian.sparsity_out(0)
+    return by_shapes(shapes, assembly.first, J, H, program.bounds, _constants(assembly))
+
+
+def by_shapes(
+    shapes: list[Shape], first: Array, J: ca.Sparsity, H: ca.Sparsity, bounds: Any, constants: Any
+) -> StageProgram:
+    """StageProgram of stages whose unknowns begin at first. Rows are in the order of stages, next states before others.
+    constants: {(row, column): value} of entries of J."""
+    n, entries, second = H.size1(), _entries(J, constants), _second(H, first, H.size1())
     runs: list[Any] = []
-    limits, fixed, coefficients, at = [], [], [], 0
-    last_key = None
-    for k, of in enumerate(stages):
-        z = np.arange(assembly.first[k], assembly.first[k + 1])
-        dynamics = np.arange(at, at + of.n_next)
-        kept = assembly.stage_rows[k][assembly.stage_rows[k] >= 0]
-        at += of.n_next + kept.size
-        known = _fixed(z, kept, entries, bounds, n) if k == 0 else {}
+    limits: list[int] = []
+    of_next: list[int] = []
+    known: dict[int, tuple[int, float]] = {}
+    at = 0
+    for k, shape in enumerate(shapes):
+        z = np.arange(first[k], first[k + 1])
+        dynamics = list(range(at, at + shape.n_next))
+        at += shape.n_next + len(shape.rows)
         if k == 0:
-            fixed, coefficients = [p for p, _ in known.values()], [c for _, c in known.values()]
-        rows = np.array([r for r in kept if n + r not in fixed], int)
-        states = tuple(known) if k == 0 else tuple(range(of.nx))
-        finite = np.isfinite(bounds["lbx"][z]) | np.isfinite(bounds["ubx"][z])
-        bounded = tuple(int(i) for i in np.flatnonzero(finite) if not (k == 0 and i in known))
-        limits += [*z[list(bounded)], *(n + rows)]
-        jacobian, J_places = _stage_jacobian(z, dynamics, rows, entries)
-        hessian, H_places = second[k]
+            known = _fixed(z, shape.rows, entries, bounds, n)
+        fixed = known if k == 0 else {}
+        rows = [r for r in shape.rows if n + r not in [p for p, _ in fixed.values()]]
+        states = tuple(known) if k == 0 else tuple(range(shape.nx))
         controls = tuple(i for i in range(z.size) if i not in states)
-        key = Signature(z.size, of.n_next, states, controls, jacobian, hessian, bounded, rows.size)
-        if k and key == last_key:
-            runs[-1][1].append(J_places)
-            runs[-1][2].append(H_places)
-        else:
-            runs.append((key, [J_places], [H_places]))
-        last_key = key
+        finite = np.isfinite(bounds["lbx"][z]) | np.isfinite(bounds["ubx"][z])
+        bounded = tuple(int(i) for i in np.flatnonzero(finite) if i not in fixed)
+        limits += [*z[list(bounded)], *(n + r for r in rows)]
+        of_next += dynamics
+        jacobian, J_places = _stage_jacobian(z, [*dynamics, *rows], entries)
+        hessian, H_places = second[k]
+        key = Signature(z.size, shape.n_next, states, controls, jacobian, hessian, bounded, len(rows))
+        if k == 0 or key != runs[-1][0]:
+            runs.append((key, [], []))
+        runs[-1][1].append(J_places)
+        runs[-1][2].append(H_places)
     built = [Run(key, len(a), _columns(a), _columns(b)) for key, a, b in runs]
-    every: Any = np.flatnonzero(assembly.dynamics)
-    limits_, fixed_, values = np.array(limits, int), np.array(fixed, int), np.array(coefficients, float)
-    return StageProgram(built, np.array(assembly.first, int), limits_, every, fixed_, values)
+    columns: Any = [np.array(x, int) for x in (first, limits, of_next, [p for p, _ in known.values()])]
+    return StageProgram(built, *columns, np.array([c for _, c in known.values()], float))
 
 
 def _columns(places: list[list[int]]) -> Array:
     return np.array(places, int).T.reshape(len(places[0]), len(places))
 
 
-def _constants(assembly: Any, J: ca.Sparsity) -> dict[tuple[int, int], float]:
+def _constants(assembly: Any) -> dict[tuple[int, int], float]:
     """{(row, column): value} of the entries of J that are the same whatever the unknowns are."""
     out: dict[tuple[int, int], float] = {}
     at = k = 0
@@ -172,7 +188,7 @@ def _second(H: ca.Sparsity, first: Array, n: int) -> list[tuple[tuple[tuple[int,
     return [(tuple(a), b) for a, b in out]
 
 
-def _fixed(z: Array, rows: Array, entries: Any, bounds: Any, n: int) -> dict[int, tuple[int, float]]:
+def _fixed(z: Array, rows: Any, entries: Any, bounds: Any, n: int) -> dict[int, tuple[int, float]]:
     """{unknown of the first stage: (place in [unknowns; rows], coefficient)} that an equation alone determines."""
     out: dict[int, tuple[int, float]] = {}
     for i, j in enumerate(z):
@@ -188,10 +204,10 @@ def _fixed(z: Array, rows: Array, entries: Any, bounds: Any, n: int) -> dict[int
     return dict(sorted(out.items()))
 
 
-def _stage_jacobian(z: Array, dynamics: Array, rows: Array, entries: Any) -> tuple[Any, list[int]]:
+def _stage_jacobian(z: Array, rows: list[int], entries: Any) -> tuple[Any, list[int]]:
     """(pattern of [A B; C] with its constants, places in J.nz of the others); A and B have the sign of J."""
     pattern, places = [], []
-    for i, r in enumerate([*dynamics, *rows]):
+    for i, r in enumerate(rows):
         for column, place, value in entries[r]:
             j = int(column - z[0])
             if 0 <= j < z.size:

@@ -25,8 +25,9 @@ from .stage_program import StageProgram, stage_ends
 
 STIFFNESS, OF_EQUATIONS = 1e2, 1e2  # weights of limits over the Hessian; of equations over those
 _LEAST = 1.0  # square of the entries of a row below which its weight does not grow
-_EPS = 1e-13  # what is added to the diagonal of S, over the Hessian
-_LENGTHS = 20  # tries of the line search
+_EPS = 1e-9  # what is added to the diagonal of S, over the Hessian
+_LENGTHS = 24  # tries of the line search
+_FAR = 1e4
 DEFAULTS = {"max_iter": 40, "tol": 1e-9}
 
 
@@ -166,7 +167,7 @@ class _Builder:
         sizes = [s.n, s.n_limits, s.n, *[s.n_limits] * 4, s.n_factor, 4, sum(self.sizes), s.n, s.n_limits, s.n_limits]
         inputs = [ca.MX.sym(f"i{k}", size) for k, size in enumerate(sizes)]
         z, y, h, a, yp, D, of_factor, factor, ended, prepared, g, low, up = inputs
-        J, H, rho, _, _, _, price = self._blocks(prepared)
+        J, H, rho, _, _, eps, price = self._blocks(prepared)
         limits = rho, low, up, price, self.equations
         count = ended[2]
         if not first:
@@ -176,21 +177,25 @@ class _Builder:
         nothing = ca.MX.zeros(s.n_next), ca.MX.zeros(self.program.fixed.size)
         d = s.forward(J, factor, s.backward(J, factor, r), *nothing)
         h1, a1 = s.times(J, H, z + d, g)
-        y1, _ = s.shrink(y, a1, *limits)
-        step, whole = z + d, ca.MX(1)
-        if not first:
-            da, before = a1 - a, ca.dot(r, d)
-            after = ca.dot(h1, d) + ca.dot(y1, da)
-            whole = after <= -1e-6 * before + 1e-13 * ca.dot(ca.fabs(h1), ca.fabs(d))
-            t = self._search().call([whole, y, a, da, *limits[:4], ca.dot(h, d), ca.dot(h1, d)])[0]
-            step, h1, a1 = z + t * d, h + t * (h1 - h), a + t * da
-            y1, _ = s.shrink(y, a1, *limits)
+        y1, da = s.shrink(y, a1, *limits)[0], a1 - a
+        # of the first step the limits that are active were a guess, which is good unless it leads far away
+        at = s.shrink(y, a, *limits)[0] if first else yp
+        before, after = ca.dot(h, d) + ca.dot(at, da), ca.dot(h1, d) + ca.dot(y1, da)
+        length = ca.norm_inf(d)
+        whole = ca.logic_or(after <= -1e-4 * before, length <= 1e-7 * (1 + ca.norm_inf(z)))
+        if first:
+            whole = ca.logic_or(whole, length <= _FAR * (1 + ca.norm_inf(z)))
+        t = self._search().call([whole, y, a, da, *limits[:4], ca.dot(h, d), ca.dot(h1, d)])[0]
+        step, h1, a1 = z + t * d, h + t * (h1 - h), a + t * da
+        y1 = s.shrink(y, a1, *limits)[0]
         off = ca.norm_inf((y1 - (yp + D * (a1 - a))) / rho)
         exact = ca.logic_and(whole, off <= 1e-10 * (1 + ca.norm_inf(a1)))
         error = ca.if_else(exact, ca.norm_inf((y1 - y) / rho), ca.inf)
+        tol = self.options["tol"]
+        left = ca.fmax(error / (1 + ca.norm_inf(step)), 0.1 * eps * length / (1 + ca.norm_inf(g)))
         y = ca.if_else(exact, y1, y)
         y2, D2 = s.shrink(y, a1, *limits)
-        running = error > self.options["tol"] * (1 + ca.norm_inf(step))
+        running = left > tol
         state = [step, y, h1, a1, y2, D2, D, factor, ca.vertcat(running, error, count, ended[3] + 1)]
         return ca.Function(f"{self.name}_{name}", inputs, state, {"never_inline": True})
 
@@ -217,10 +222,15 @@ class _Builder:
         slopes = [s0 + t * (s1 - s0) + first, s1 - s0 + second]
         slope = ca.Function(f"{self.name}_slope", [t, *inputs], slopes, {"never_inline": True})
         left, right, middle = ca.MX(0), ca.MX(1), ca.MX(1)
-        for _ in range(_LENGTHS):  # Newton's method on a slope that grows and is piecewise linear, within its bracket
+        at_left, at_right = slope(left, *inputs)[0], ca.MX(1)
+        for k in range(_LENGTHS):  # of a slope that grows and is piecewise linear; left and right are around its zero
             at, curvature = slope(middle, *inputs)
-            left, right = ca.if_else(at < 0, middle, left), ca.if_else(at < 0, right, middle)
-            newton = middle - at / ca.fmax(curvature, 1e-300)
+            below = at < 0
+            left, at_left = ca.if_else(below, middle, left), ca.if_else(below, at, at_left)
+            right, at_right = ca.if_else(below, right, middle), ca.if_else(below, at_right, at)
+            newton = middle - at / ca.if_else(curvature > 0, curvature, ca.inf)
+            if k % 3 == 2:
+                newton = left - at_left * (right - left) / ca.if_else(at_right > at_left, at_right - at_left, ca.inf)
             inside = ca.logic_and(newton > left, newton < right)
             middle = ca.if_else(at == 0, middle, ca.if_else(inside, newton, (left + right) / 2))
         search = ca.Function(f"{self.name}_search", inputs, [middle], {"never_inline": True})
