@@ -69,6 +69,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .second_partials.tensor import as_tensor as as_tensor
     from .targets.fmu import fmu as fmu
     from .targets.player import codegen_player as codegen_player
+    from .targets.ros2 import ros2_controller as ros2_controller
 
 _LATER = {  # public, too, but imported when they are first asked for: module, name in it (None: the module itself)
     "ContactMotion": ("optimal_control.contact_motion", "ContactMotion"),
@@ -99,6 +100,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "plan_point_to_point": ("planning.point_to_point", "plan_point_to_point"),
     "pose_path": ("planning.pose_path", "pose_path"),
     "rollout": ("planning.rollout", "rollout"),
+    "ros2_controller": ("targets.ros2", "ros2_controller"),
     "script": ("runs.script", "script"),
     "sensitivity": ("design.sensitivity", "sensitivity"),
     "simulate": ("planning.rollout", "simulate"),
@@ -163,6 +165,7 @@ __all__ = [
     "registry",
     "robots",
     "rollout",
+    "ros2_controller",
     "scene",
     "script",
     "sensitivity",

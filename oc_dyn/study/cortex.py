@@ -45,7 +45,9 @@ def available(*programs):
 
 def size_of(folder, sources, entries, target, flags=()):
     """Footprint of sources in a folder on a target."""
-    return footprint([Path(folder, x) for x in sources], entries, flags=(*TARGETS[target], *FLAGS, *flags), compiler=[GCC])
+    return footprint(
+        [Path(folder, x) for x in sources], entries, flags=(*TARGETS[target], *FLAGS, *flags), compiler=[GCC]
+    )
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ def steps_of(
         Path(place, "driver.c").write_text(driver, encoding="utf-8")
         program, log = str(Path(place, "program")), str(Path(place, "log"))
         command, own = [GCC, *TARGETS[target], *FLAGS], [*flags, f"-I{folder}", "-c"]
-        parts = [(Path(folder, x), own) for x in sources] + [(Path(place, "driver.c"), [f"-I{folder}", "-fno-builtin", "-c"])]
+        parts = [(Path(folder, x), own) for x in sources] + [
+            (Path(place, "driver.c"), [f"-I{folder}", "-fno-builtin", "-c"])
+        ]
         for k, (source, options) in enumerate(parts):
             run_compiler([*command, *options, "-o", f"{k}.o", str(source)], place)
         link = ["-nostartfiles", "-Wl,--gc-sections", "-o", program, *(f"{k}.o" for k in range(len(parts)))]

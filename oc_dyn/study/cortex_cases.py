@@ -1,6 +1,7 @@
 """What the study embedded compiles for Cortex-M: Functions, laws, players and predictive controllers, in float."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import casadi as ca
@@ -96,11 +97,23 @@ def of_function(folder, robot, quantity, options):
     code = codegen(f, folder, name="panda", precision="single")
     ends = tuple(np.cumsum([f.numel_out(i) for i in range(f.n_out())]).tolist())
     sources, (name,) = tuple(x.name for x in code.sources), code.functions.values()
-    return Case(folder, "panda.h", sources, name, "evaluate", given, np.array(expected), ends, (0.0,) * len(ends), (0,) * 3, False)
+    return Case(
+        folder,
+        "panda.h",
+        sources,
+        name,
+        "evaluate",
+        given,
+        np.array(expected),
+        ends,
+        (0.0,) * len(ends),
+        (0,) * 3,
+        False,
+    )
 
 
 def _spans(starts):
-    return enumerate(zip(starts[:-1], starts[1:], strict=True))
+    return enumerate(pairwise(starts))
 
 
 def of_law(folder, law):

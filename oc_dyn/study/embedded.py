@@ -22,10 +22,10 @@ CLOCK, PERIOD = 168e6, 1e-3  # [Hz, s]
 FIELDS = ("kind", "what", "processor", "text [B]", "data [B]", "bss [B]", "instance [B]", "stack [B]")
 FIELDS += ("stack measured [B]", "instructions", "cycles", "of 1 ms at 168 MHz", "error", "statuses")
 CAPTIONS = {
-    "embedded.csv": "Code in single precision by arm-none-eabi-gcc -O2. text: code and constants without the C library; "
-    "stack: of the deepest calls, and as it was measured, the C library included; instructions: most of a step, those "
-    "of the C library included; cycles: estimated from above by the manual of the Cortex-M4, without wait states of "
-    "the memory; error: from double precision, relative to the largest entry of an output, most of all steps."
+    "embedded.csv": "Code in single precision by arm-none-eabi-gcc -O2. text: code and constants without the C "
+    "library; stack: of the deepest calls, and as it was measured, the C library included; instructions: most of a "
+    "step, those of the C library included; cycles: estimated from above by the manual of the Cortex-M4, without wait "
+    "states of the memory; error: from double precision, relative to the largest entry of an output, most of all steps."
 }
 
 
@@ -48,7 +48,9 @@ def run(out, quick=False, progress=None):
         write_csv(folder / "embedded.csv", [FIELDS, *rows])
     else:
         notes.append(f"nothing is measured: it takes {cortex.GCC} and {cortex.QEMU}")
-    tools = {x: run_compiler([x, "--version"]).splitlines()[0] for x in (cortex.GCC, cortex.QEMU) if cortex.available(x)}
+    tools = {
+        x: run_compiler([x, "--version"]).splitlines()[0] for x in (cortex.GCC, cortex.QEMU) if cortex.available(x)
+    }
     command = "oc-dyn study embedded" + (" --quick" if quick else "")
     table = [dict(zip(FIELDS, row, strict=True)) for row in rows]
     write_json(folder / "manifest.json", manifest(command, tools=tools, notes=notes, embedded=table))

@@ -76,16 +76,18 @@ def _name(what: Any, path: Path, name: str | None) -> str:
     return checked_c_name("fmu", own if name is None else name, "give another name=")
 
 
-def product_of(what: Any, name: str, period: float | None, options: Mapping[str, Any]) -> tuple[bool, Product]:
+def product_of(
+    what: Any, name: str, period: float | None, options: Mapping[str, Any], where: str = "fmu"
+) -> tuple[bool, Product]:
     """(whether the outputs are those of a time, Product) of a controller, a law or a motion."""
     try:
         if isinstance(what, PredictiveController):
             return False, controller_product(what, **options)
         if isinstance(what, Controller):
             return False, law_product(*law_code(what, name, 1e-3 if period is None else period, **options))
-        return True, player_product("fmu", what, name, **options)
+        return True, player_product(where, what, name, **options)
     except TypeError as error:
-        raise ShapeError(f"fmu: options {', '.join(options)}: {error}") from None
+        raise ShapeError(f"{where}: options {', '.join(options)}: {error}") from None
 
 
 def _coordinate_units(what: Any) -> list[str]:

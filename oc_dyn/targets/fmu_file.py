@@ -16,7 +16,7 @@ from ..codegen.build import TIME_LIMIT, Command, Flags, checked_flags, find_comp
 from ..codegen.templates import filled
 from ..errors import ModelError, SolveError
 from ..files import write_bytes
-from ..text import c_string
+from ..text import c_comment, c_string
 from ..types import StrPath
 from .fmu_description import Variable, build_description, model_description
 
@@ -81,7 +81,10 @@ def system() -> str:
 def _interface(unit: Unit) -> str:
     """Text of <name>_fmu.c."""
     name = unit.name
-    rows = [f"    {{{v.place}, {v.kind}, {v.role}}}, /* {k}: {v.name} */" for k, v in enumerate(unit.variables, 1)]
+    rows = [
+        f"    {{{v.place}, {v.kind}, {v.role}}}, /* {k}: {c_comment(v.name)} */"
+        for k, v in enumerate(unit.variables, 1)
+    ]
     starts = [
         f"    *({_TYPES[v.kind].format(name)} *)((char *)s + variables[{k}].place) = {_number(v, name)};"
         for k, v in enumerate(unit.variables)

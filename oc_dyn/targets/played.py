@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ from ..types import Array
 from .path_function import path_function
 from .solution_pieces import polynomial_pieces
 
+_UNIT = re.compile(r"[A-Za-z]+(/s\d?)?")
+
 Sampler = Callable[[Array], Mapping[str, Array]]
 
 
@@ -39,7 +42,7 @@ class Channel:
 
     def unit(self, order: int) -> str:
         """Of a derivative, once where all coordinates share it."""
-        return in_words(derivative_unit(x, order) if x else "" for x in self.units)
+        return in_words(rate_of(x, order) for x in self.units)
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ class Played:
     computed: tuple[Computed, ...]
     continuity: str
     sample: Sampler
+
+
+def rate_of(unit: str, order: int) -> str:
+    """Unit of a time derivative; nothing for what is no plain unit, as Trajectories may have."""
+    return derivative_unit(unit, order) if _UNIT.fullmatch(unit) else "" if order else unit
 
 
 def in_words(units: Iterable[str]) -> str:
@@ -146,8 +154,7 @@ def _of_path(where: str, motion: PathMotion, torques: bool, derivatives: int | N
     kept = [*shown, *(("tau", "dtau") if torques else ())]
     f = ca.Function("outputs", f.mx_in(), [f(*f.mx_in())[f.index_out(n)] for n in kept], f.name_in(), kept)
     computed = tuple(
-        Computed(n, in_words(derivative_unit(u, k) if u else "" for u in motion.units), motion.joints)
-        for k, n in enumerate(shown)
+        Computed(n, in_words(rate_of(u, k) for u in motion.units), motion.joints) for k, n in enumerate(shown)
     )
     law = tuple(derivative_name("s", k) for k in range(motion.law.shape[1]))
     channel = Channel(law, len(law), motion.law[:, :, None], ("1",), ("share of the path",))
@@ -177,7 +184,7 @@ def _of_elastic(plan: ElasticPlan, derivatives: int | None) -> Played:
     units = [motion.units[i] for i in deflected(elastic)]
     of_theta = {"theta": 0, "dtheta": 1, "deflection": 0}
     computed = tuple(
-        Computed(n, in_words(derivative_unit(u, of_theta[n]) for u in units), elastic.theta_names)
+        Computed(n, in_words(rate_of(u, of_theta[n]) for u in units), elastic.theta_names)
         if n in of_theta
         else Computed(n, "Nm" if n == "tau_m" else "Nm/s", elastic.motor_names)
         for n in f.name_out()

@@ -27,6 +27,10 @@ from .played import Channel, Played, played
 TOLERANCE = {"double": 1e-12, "single": 1e-4}  # of the self-test, relative to the largest value of the motion
 _POINTS = 25  # of the self-test, and as many breakpoints
 _MEMBER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_MIDDLES = """/* Origins of the polynomials, from where they lose fewest digits. */
+static const double middles[PIECES] = {
+  %s};
+"""
 _STILL = """
 /* No derivative of what is held. */
 static void still(int orders, int size, %(name)s_real *const *out) {
@@ -149,8 +153,8 @@ def _outputs(plan: Played) -> list[Field]:
 def _check(where: str, plan: Played, real: str, outputs: list[Field]) -> None:
     """Refuse numbers and names that C cannot have."""
     for channel in plan.channels:
-        with np.errstate(over="ignore"):
-            numbers = channel.pieces.astype(np.float32 if real == "float" else float)
+        with np.errstate(over="ignore", invalid="ignore"):
+            numbers = _table_numbers(channel, plan.t, real).astype(np.float32 if real == "float" else float)
         if not np.all(np.isfinite(numbers)):
             piece = int(np.argwhere(~np.isfinite(numbers))[0][0])
             problem = f"a number of {channel.names[0]} in piece {piece} is not finite in {real}"
@@ -186,8 +190,21 @@ def _exact(x: float) -> str:
     return text if any(c in text for c in ".e") else f"{text}.0"
 
 
-def _table(name: str, channel: Channel, real: str) -> str:
-    rows = ["{" + ", ".join(literal(x, real) for x in piece.ravel()) + "}" for piece in channel.pieces]
+def _middles(t: Array) -> Array:
+    return t[:-1] + np.diff(t) / 2
+
+
+def _table_numbers(channel: Channel, t: Array, real: str) -> Array:
+    """(M, orders, n): derivatives at the starts of the pieces, as Python has them; in single precision in their
+    middles, where terms of high powers are smaller, which cancel each other."""
+    if real != "float":
+        return channel.pieces
+    return derivatives_at(channel.pieces, _middles(t) - t[:-1], channel.pieces.shape[1]).transpose(1, 0, 2)
+
+
+def _table(name: str, channel: Channel, t: Array, real: str) -> str:
+    pieces = _table_numbers(channel, t, real)
+    rows = ["{" + ", ".join(literal(x, real) for x in piece.ravel()) + "}" for piece in pieces]
     size = channel.pieces[0].size
     return f"static const {name}_real of_{channel.names[0]}[PIECES][{size}] = {{\n  " + ",\n  ".join(rows) + "};\n"
 
@@ -220,7 +237,7 @@ def _body(name: str, plan: Played, f: Any, real: str) -> str:
     finite = [filled("all_finite.c", **time)]
     if f is not None:
         finite.append(filled("all_finite.c", **own))
-    evaluate, end = ("", "  return status;") if f is None else _calls(name, f, inner)
+    evaluate, end = ("", "  return status;") if f is None else _calls(name, f, inner, own["all_finite"])
     return filled(
         "player.c",
         __package__,
@@ -229,7 +246,9 @@ def _body(name: str, plan: Played, f: Any, real: str) -> str:
         time_finite=f"{name}_time_finite",
         pieces=len(plan.t) - 1,
         breakpoints=c_numbers(plan.t),
-        tables="".join(_table(name, c, real) for c in plan.channels),
+        origins=_MIDDLES % c_numbers(_middles(plan.t)) if real == "float" else "",
+        origin="middles" if real == "float" else "breakpoints",
+        tables="".join(_table(name, c, plan.t, real) for c in plan.channels),
         most=max(c.pieces.shape[1] for c in plan.channels),
         still=_STILL % {"name": name} if moving else "",
         polynomials="\n".join(line for c in plan.channels for line in _polynomials(name, plan, c, inner)),
@@ -252,7 +271,7 @@ def _polynomials(name: str, plan: Played, c: Channel, inner: set[str]) -> list[s
     return [*lines, "  }"]
 
 
-def _calls(name: str, f: Any, inner: set[str]) -> tuple[str, str]:
+def _calls(name: str, f: Any, inner: set[str], finite: str) -> tuple[str, str]:
     """Text of the function behind the polynomials, and of its call."""
     lines = [
         "",
@@ -263,7 +282,7 @@ def _calls(name: str, f: Any, inner: set[str]) -> tuple[str, str]:
         *(f"  arg[{i}] = {f'self->inner_{n}' if n in inner else f'out->{n}'};" for i, n in enumerate(f.name_in())),
         *(f"  res[{i}] = out->{n};" for i, n in enumerate(f.name_out())),
         f"  if (!{name}_outputs(arg, res, self->iw, self->w, 0)",
-        *(f"      && {name}_all_finite(out->{n}, sizeof out->{n})" for n in f.name_out()),
+        *(f"      && {finite}(out->{n}, sizeof out->{n})" for n in f.name_out()),
         f"  ) return {name}_OK;",
         *(f"  memset(out->{n}, 0, sizeof out->{n});" for n in f.name_out()),
         f"  return {name}_FAILED;",

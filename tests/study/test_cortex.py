@@ -7,9 +7,7 @@ from oc_dyn.study import cortex
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not cortex.available(cortex.GCC, cortex.QEMU), reason="needs arm-none-eabi-gcc and qemu-arm"
-    ),
+    pytest.mark.skipif(not cortex.available(cortex.GCC, cortex.QEMU), reason="needs arm-none-eabi-gcc and qemu-arm"),
 ]
 HEADER = """
 typedef struct { int calls; } known_t;

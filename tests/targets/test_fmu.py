@@ -4,6 +4,7 @@ import subprocess
 import zipfile
 
 import casadi as ca
+import hostile
 import numpy as np
 import pytest
 from players import COMPILER, needs_compiler, smooth
@@ -270,6 +271,7 @@ def test_a_predictive_controller_in_closed_loop_is_that_of_python(tmp_path):
     assert np.abs(unit.get(one, "tau")).max() <= 100.0
 
 
+@pytest.mark.slow
 def test_a_motion_is_a_source(tmp_path):
     motion = smooth()
     path = od.fmu(motion, tmp_path / "move.fmu", flags=("-O0",))
@@ -297,6 +299,7 @@ def test_single_precision_has_the_same_interface(tmp_path):
     assert single != double
 
 
+@pytest.mark.slow
 def test_files_are_the_same_each_time_and_compile_without_a_warning(tmp_path):
     paths = [od.fmu(smooth(), tmp_path / place / "move.fmu", flags=("-O0",)) for place in "ab"]
     assert paths[0].read_bytes() == paths[1].read_bytes()
@@ -342,3 +345,105 @@ def test_units_by_base_units():
     assert exponents("1") == {}
     assert exponents("1/s/s") == {"s": -2}
     assert exponents("furlong") is None
+
+
+DRIVER = """
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+void *fmi3InstantiateCoSimulation(const char *, const char *, const char *, bool, bool, bool, bool, const uint32_t *,
+                                  size_t, void *, void (*)(void *, int, const char *, const char *), void (*)(void));
+void fmi3FreeInstance(void *);
+int fmi3EnterInitializationMode(void *, bool, double, double, bool, double), fmi3ExitInitializationMode(void *);
+int fmi3Reset(void *), fmi3DoStep(void *, double, double, bool, bool *, bool *, bool *, double *);
+int fmi3SetFloat64(void *, const uint32_t *, size_t, const double *, size_t);
+int fmi3GetFloat64(void *, const uint32_t *, size_t, double *, size_t);
+int fmi3GetFMUState(void *, void **), fmi3SetFMUState(void *, void *), fmi3FreeFMUState(void *, void **);
+int fmi3SerializedFMUStateSize(void *, void *, size_t *), fmi3SerializeFMUState(void *, void *, uint8_t *, size_t);
+int fmi3DeserializeFMUState(void *, const uint8_t *, size_t, void **);
+static double noise(void) { return (double)rand() / RAND_MAX - 0.5; }
+static void start(void *it) {
+    fmi3EnterInitializationMode(it, false, 0, 0, false, 0);
+    fmi3ExitInitializationMode(it);
+}
+int main(void) {
+    static const uint32_t torques[3] = {TORQUES};
+    void *it = fmi3InstantiateCoSimulation("a", TOKEN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), *saved = 0;
+    uint8_t *bytes = 0;
+    size_t size = 0;
+    double t = 0, out[3];
+    long k, bad = 0;
+    if (!it || fmi3InstantiateCoSimulation("a", "other", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)) return 1;
+    start(it);
+    for (k = 0; k < 30000; ++k) {
+        const uint32_t reference = (uint32_t)(rand() % 80);
+        const double odd[] = {noise(), 1e300 * noise(), (double)NAN, (double)INFINITY, -(double)INFINITY, 0.0};
+        const double value = odd[rand() % 20 < 15 ? 0 : rand() % 6], length = rand() % 50 ? PERIOD : odd[rand() % 6];
+        int i;
+        fmi3SetFloat64(it, &reference, 1, &value, 1);
+        if (!fmi3DoStep(it, t, length, 0, 0, 0, 0, &t)) {
+            if (fmi3GetFloat64(it, torques, 3, out, 3)) return 2;
+            for (i = 0; i < 3; ++i) if (!(fabs(out[i]) <= 15.0)) return 3;
+        } else ++bad;
+        if (k % 500 == 0) { /* a state from bytes of another instance, at times with some of them changed */
+            fmi3GetFMUState(it, &saved);
+            fmi3SerializedFMUStateSize(it, saved, &size);
+            bytes = (uint8_t *)realloc(bytes, size);
+            fmi3SerializeFMUState(it, saved, bytes, size);
+            fmi3FreeInstance(it);
+            it = fmi3InstantiateCoSimulation("a", TOKEN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+            if (k % 1000 == 0) for (i = 0; i < 20; ++i) bytes[40 + rand() % (int)(size - 40)] = (uint8_t)rand();
+            fmi3DeserializeFMUState(it, bytes, size, &saved);
+            fmi3SetFMUState(it, saved);
+            fmi3FreeFMUState(it, &saved);
+            if (fmi3GetFloat64(it, (const uint32_t[]){0}, 1, &t, 1)) return 4;
+        }
+        if (k % 700 == 0) { fmi3Reset(it); start(it); t = 0; }
+    }
+    free(bytes);
+    fmi3FreeInstance(it);
+    printf("%ld\\n", bad);
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow
+def test_anything_that_is_set_and_any_saved_bytes_under_sanitizers(law, tmp_path):
+    """Torques stay within their limit whatever inputs, parameters, step lengths and saved states are."""
+    _, unit = law
+    with zipfile.ZipFile(unit.path) as archive:
+        archive.extractall(tmp_path)
+    sources = tmp_path / "sources"
+    text = DRIVER.replace("TORQUES", ", ".join(map(str, unit.references("tau_m"))))
+    text = text.replace("TOKEN", f'"{unit.model.instantiationToken}"').replace("PERIOD", repr(H))
+    (sources / "driver.c").write_text(text)
+    flags = ["-std=c99", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command = [*COMPILER, *flags, "-o", "driver", *(x.name for x in sources.glob("*.c")), "-lm"]
+    if subprocess.run(command, cwd=sources, capture_output=True).returncode:
+        pytest.skip("the compiler has no sanitizers")
+    done = subprocess.run([str(sources / "driver")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 0
+
+
+@pytest.mark.slow
+def test_names_of_joints_may_be_anything(tmp_path):
+    plain = smooth()
+    joints = ("*/ int x; /*", "it's <b> & \\ \"", "a b")
+    motion = od.Trajectory(plain.t, plain.pieces, joints=joints, units=["rad", "m", "]]>&<"])
+    path = od.fmu(motion, tmp_path / "move.fmu", derivatives=1, flags=("-O0",))
+    assert problems_of(path) == []
+    rows = fmpy.simulate_fmu(str(path), start_time=0.7, stop_time=0.8, step_size=0.05)
+    assert "q.'a b'" in rows.dtype.names
+    for seed in range(8):
+        names = hostile.names(np.random.default_rng(seed), 3)
+        other = od.Trajectory(plain.t, plain.pieces, joints=names, units=hostile.names(np.random.default_rng(seed), 3))
+        assert problems_of(od.fmu(other, tmp_path / "hostile.fmu", derivatives=0, flags=("-O0",))) == []
+    other = od.Trajectory(plain.t, plain.pieces, joints=("a", "ä\x1b", "c"), units=["rad"] * 3)
+    path = od.fmu(other, tmp_path / "other.fmu", derivatives=0, flags=("-O0",))
+    assert problems_of(path) == []
+    assert "q[2]" in [v.name for v in fmpy.read_model_description(str(path)).modelVariables]

@@ -3,11 +3,13 @@
 import shutil
 import subprocess
 
+import hostile
 import numpy as np
 import pytest
 from players import STRICT, Compiled, along_path, elastic_plan, needs_compiler, pendulum_solution, smooth
 
 import oc_dyn as od
+from oc_dyn import elastic as el
 from oc_dyn.optimal_control.integrators import METHODS, gauss
 from oc_dyn.planning.quantities import order_name
 from oc_dyn.robots import planar_arm
@@ -40,9 +42,19 @@ def test_a_trajectory_with_all_its_derivatives(precision, share, tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    "precision, share", [pytest.param("double", 1e-12), pytest.param("single", 1e-5, marks=pytest.mark.slow)]
-)
+def test_single_precision_keeps_its_digits_on_a_piece_of_high_degree(tmp_path):
+    """Terms of a ninth power from the start of the piece would cancel each other and leave four digits at its end."""
+    path = el.rest_to_rest([0.2, -1.0], [1.1, 0.5], 1.5)
+    motion = od.Trajectory(path.t, path.pieces, joints="ab", units=["rad"] * 2)
+    code = od.codegen_player(motion, tmp_path / "move", derivatives=3, precision="single")
+    times = times_of(motion)
+    expected = dict(zip(code.outputs, motion.sample(times).derivatives, strict=False))
+    assert_equal(Compiled(code, "single").sample(times), expected, 3e-6)
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("precision, share", [("double", 1e-12), ("single", 1e-5)])
 def test_torques_of_the_robot(precision, share, tmp_path):
     motion = smooth(robot=planar_arm(3))
     code = od.codegen_player(motion, tmp_path / "move", torques=True, derivatives=0, precision=precision)
@@ -94,6 +106,7 @@ def test_a_solution_on_the_polynomials_of_its_method(method, tmp_path):
     assert_equal({n: found[n] for n in "awu"}, samples, 1e-11)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_derivatives_of_a_solution_are_slopes(tmp_path):
     player = Compiled(od.codegen_player(pendulum_solution(), tmp_path / "move", names={"a": "angle"}, derivatives=2))
@@ -156,8 +169,8 @@ def test_instances_are_independent_and_broken_memory_does_no_harm(tmp_path):
         assert player.step(1.1, other)[1]["q"] == pytest.approx(motion.sample([1.1]).q[0], abs=1e-12)
 
 
+@pytest.mark.slow
 @needs_compiler
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_self_test_and_example_compile_without_a_warning(precision, tmp_path):
     code = od.codegen_player(smooth(), tmp_path / "move", precision=precision)
@@ -177,6 +190,7 @@ def test_a_self_test_that_is_wrong_fails(tmp_path):
         code.test()
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.skipif(shutil.which("nm") is None or shutil.which("size") is None, reason="needs nm and size")
 def test_no_heap_and_no_static_data_that_is_written(tmp_path):
@@ -281,3 +295,14 @@ def test_a_million_times_of_all_kinds_under_sanitizers(precision, tmp_path):
     done = subprocess.run([str(code.folder / "fuzz")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 100
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_names_of_joints_may_be_anything(tmp_path):
+    plain = smooth()
+    joints = ("*/ int x; /*", "ü \\", 'a"b\n#error no')
+    for names in (joints, *(hostile.names(np.random.default_rng(seed), 3) for seed in range(8))):
+        motion = od.Trajectory(plain.t, plain.pieces, joints=names, units=names)
+        code = od.codegen_player(motion, tmp_path / "move", derivatives=1)
+        assert "passed" in code.test(flags=STRICT)
