@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,6 +34,7 @@ from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
+from .closed_loop import ClosedLoop, loop_of
 from .closed_loop_codegen import is_of_another, program
 from .controller_codegen import controller_texts
 from .solver_choice import LIBRARIES, solver_choice
@@ -242,16 +242,16 @@ class PredictiveController:
         x = np.array(x, float).ravel()
         rows: list[tuple[Any, ...]] = []
         for _ in range(steps):
-            check_deadline("closed_loop", trajectory=_loop(rows))
+            check_deadline("closed_loop", trajectory=loop_of(rows))
             seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
             found = self.step({**parameters, **{k: np.array(v).T for k, v in seen.items()}})
             if found["status"] == Status.BAD_MEASUREMENT:
                 said = f"step {len(rows)}: what is measured has a number that is NaN, infinite or beyond 1e12"
-                raise SolveError(f"closed_loop: {said}", trajectory=_loop(rows))
+                raise SolveError(f"closed_loop: {said}", trajectory=loop_of(rows))
             u = [found[k] for k in self.outputs]
             rows.append((x, np.concatenate(u), *(found[k] for k in ("objective", "violation", "seconds", "status"))))
             x = np.array(plant.call([x, *u])[0]).ravel()
-        return _loop(rows)
+        return loop_of(rows)
 
     def closed_loop_in_c(
         self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
@@ -372,10 +372,6 @@ def _timings(preparation: float, feedback: float) -> dict[str, Any]:
     return {"seconds": preparation + feedback, "timings": {"preparation": preparation, "feedback": feedback}}
 
 
-def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
-    return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
-
-
 def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
     """ShapeError for names that cannot be those of a C function's inputs and outputs, all different."""
     own = ("memory", "next_memory", "objective", "violation", "status", "iterations", "seconds")
@@ -393,32 +389,6 @@ def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
 def _named(function: ca.Function, name: str) -> ca.Function:
     inputs = function.mx_in()
     return ca.Function(name, inputs, function.call(inputs), function.name_in(), function.name_out())
-
-
-@dataclass(frozen=True, eq=False)
-class ClosedLoop:
-    """A closed loop: states x (steps, nx), outputs u (steps, nu), objective, violation, seconds (steps,) of solving,
-    status (steps,), see Status."""
-
-    x: Array
-    u: Array
-    objective: Array
-    violation: Array
-    seconds: Array
-    status: Array | None = None
-
-    def deadlines(self, deadline: float, bins: int = 12) -> str:
-        """Text: how long steps took against a deadline [s], with a histogram."""
-        ms, late = 1e3 * self.seconds, int(np.sum(self.seconds > deadline))
-        edges = np.geomspace(max(ms.min(), 1e-6), max(ms.max(), ms.min() * 1.01, 1e-5) * (1 + 1e-9), bins + 1)
-        counts, _ = np.histogram(ms, edges)
-        lines = [f"{len(ms)} steps, deadline {1e3 * deadline:g} ms, {late} late"]
-        marks = zip(("median", "99 %", "longest"), np.percentile(ms, [50, 99, 100]), strict=True)
-        lines.append(", ".join(f"{what} {x:.3f} ms" for what, x in marks))
-        widest = max(counts.max(), 1)
-        for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True):
-            lines.append(f"{a:9.3f} to {b:9.3f} ms {n:6} {'#' * int(np.ceil(40 * n / widest))}")
-        return "\n".join(lines)
 
 
 __getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})

@@ -34,9 +34,9 @@ def test_memory_makes_later_steps_shorter_and_can_be_forgotten():
     assert np.array_equal(again.x, one.x)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample("riccati")
 @needs_compiler
-@pytest.mark.parametrize("qpsol", ["qrqp", "osqp", "daqp"])
+@pytest.mark.parametrize("qpsol", ["riccati", "qrqp", "osqp", "daqp"])
 def test_c_closes_the_loop_as_python_does(qpsol, tmp_path):
     ocp, tau, plant, seen = pendulum(10)
     control = od.mpc(ocp, outputs={"tau": tau}, method="euler", qpsol=qpsol, iterations=4, name="arm")
