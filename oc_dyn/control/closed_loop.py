@@ -1,9 +1,8 @@
-"""What a closed loop of a controller was: states, outputs, how it solved, how long it took."""
+"""A closed loop of a controller and a plant, step by step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -34,8 +33,3 @@ class ClosedLoop:
         for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True):
             lines.append(f"{a:9.3f} to {b:9.3f} ms {n:6} {'#' * int(np.ceil(40 * n / widest))}")
         return "\n".join(lines)
-
-
-def loop_of(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
-    """ClosedLoop of rows (x, u, objective, violation, seconds, status); None of none."""
-    return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None

@@ -34,10 +34,11 @@ from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop import ClosedLoop, loop_of
+from .closed_loop import ClosedLoop
 from .closed_loop_codegen import is_of_another, program
 from .controller_codegen import controller_texts
-from .solver_choice import LIBRARIES, solver_choice
+from .delay import delay_of
+from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
 from .stepping import Prepared, measured_numbers, prepared_made, reaction_made, step_made
@@ -48,7 +49,7 @@ def mpc(
     hessian: str = "gauss_newton", qpsol: str = "riccati", iterations: int = 10, shift: int | None = None,
     name: str = "mpc", solver_options: Mapping[str, Any] | None = None,
     output_bounds: Mapping[str, tuple[Numbers, Numbers]] | None = None, on_failure: str | ca.Function = "shifted",
-    measured: Sequence[str] | None = None,
+    measured: Sequence[str] | None = None, delay: float = 0.0,
 ) -> PredictiveController:  # fmt: skip
     """PredictiveController of a Problem of fixed size: sequential quadratic programming, warm-started, bounded work.
 
@@ -56,7 +57,7 @@ def mpc(
     outputs: {name: expression} of the first node that step gives, by default all controls.
     method, hessian: as those of Problem.solve; "gauss_newton" needs the squares of minimize and is never indefinite.
     qpsol: "riccati", which makes use of the stages; "qrqp", for which they are one; "osqp" or "daqp", whose C needs
-    headers and libraries of CasADi's wheel.
+    headers and libraries of CasADi's wheel; "hpipm", which is for Python alone.
     iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more. 1 is the
     real-time iteration: step is prepare, then react.
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
@@ -67,6 +68,8 @@ def mpc(
     on_failure: outputs where a step cannot be made: "shifted", those of the last good plan moved on; "zero"; or a
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
     measured: names of the parameters of react, by default those that enter the rows of Problem.start.
+    delay: [s] between a measurement and the moment when its output acts: the state that was measured is moved on by the
+    model, under the controls that are in flight, and the first node is then. Outputs have to be those of the model.
 
     Where limits cannot all be kept from what is measured, they give way, those of controls and outputs last, and status
     says so: what is beyond has a price that is high enough to keep whatever can be kept. Dynamics and equations do not
@@ -80,7 +83,7 @@ def mpc(
         raise ShapeError("mpc: the problem has a free mesh, whose intervals have no fixed lengths; take mesh='uniform'")
     if problem.description.free_time:
         raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
-    one_of("solver of quadratic programs with C code", qpsol, tuple(LIBRARIES))
+    one_of("solver of quadratic programs", qpsol, tuple(LIBRARIES))
     one_of("hessian of mpc", hessian, ("exact", "gauss_newton"))
     count("mpc: iterations", iterations, 1)
     solver_options = options_of("mpc: solver_options", solver_options)
@@ -93,7 +96,8 @@ def mpc(
         one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
     qp, most, options = solver_choice(qpsol, int(iterations), solver_options)
     functions = StepFunctions(
-        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured
+        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured,
+        delay_of(made, delay),
     )  # fmt: skip
     return PredictiveController(made, functions, bounds, qp[0], name, most)
 
@@ -242,16 +246,16 @@ class PredictiveController:
         x = np.array(x, float).ravel()
         rows: list[tuple[Any, ...]] = []
         for _ in range(steps):
-            check_deadline("closed_loop", trajectory=loop_of(rows))
+            check_deadline("closed_loop", trajectory=_loop(rows))
             seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
             found = self.step({**parameters, **{k: np.array(v).T for k, v in seen.items()}})
             if found["status"] == Status.BAD_MEASUREMENT:
                 said = f"step {len(rows)}: what is measured has a number that is NaN, infinite or beyond 1e12"
-                raise SolveError(f"closed_loop: {said}", trajectory=loop_of(rows))
+                raise SolveError(f"closed_loop: {said}", trajectory=_loop(rows))
             u = [found[k] for k in self.outputs]
             rows.append((x, np.concatenate(u), *(found[k] for k in ("objective", "violation", "seconds", "status"))))
             x = np.array(plant.call([x, *u])[0]).ravel()
-        return loop_of(rows)
+        return _loop(rows)
 
     def closed_loop_in_c(
         self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
@@ -296,8 +300,10 @@ class PredictiveController:
         measure: whether gcc compiles it for what the header says on the stack; see footprint.
         The program prints a line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`,
         else it runs freely. Raises ModelError for a folder that cannot be written to, or holds the program of another
-        controller; ShapeError, UnknownName for options.
+        controller, and for a solver of quadratic programs without C of its own; ShapeError, UnknownName for options.
         """
+        if self.qpsol in WITHOUT_C:
+            raise ModelError(f"mpc: codegen with qpsol={self.qpsol!r}", [f"{WITHOUT_C[self.qpsol]}; take 'riccati'"])
         folder, programs = Path(folder), []
         checked_precision("mpc: codegen", precision)
         if plant is not None:
@@ -370,6 +376,10 @@ class PredictiveController:
 
 def _timings(preparation: float, feedback: float) -> dict[str, Any]:
     return {"seconds": preparation + feedback, "timings": {"preparation": preparation, "feedback": feedback}}
+
+
+def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
+    return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
 
 
 def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
