@@ -32,6 +32,7 @@ _FAR = 1e4  # length of a first step, over the unknowns, that has it looked at
 _SLOW, _HARDER = 0.25, 10.0  # ratio of a gap to the one before from which on weights grow, and by how much
 _GAVE = 0.3  # of its price: a multiplier of the program before this one, whose limit has given way
 DEFAULTS = {"max_iter": 40, "tol": 1e-9, "early": 8, "interior": 20}
+OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7}  # what single precision can reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ class _Builder:
         scale = curvature_of(H)
         stiffness = STIFFNESS * np.where(self.equal, OF_EQUATIONS, 1.0)
         rho = scale * ca.DM(stiffness) / ca.fmax(s.norms(own), _LEAST)
-        most, eps = scale_of(H, g), _EPS * scale
+        most, eps = scale_of(H, g), self.options.get("eps", _EPS) * scale
         price = most * self.price
         y = self._begun(lam, price)
         D = rho * ca.logic_or(self.equations, ca.logic_and(y != 0, ca.fabs(y) < price))
@@ -227,7 +228,7 @@ class _Builder:
         step, h1, a1 = z + t * d, h + t * (h1 - h), a + t * da
         y1 = s.shrink(y, a1, *limits)[0]
         off = ca.norm_inf((y1 - (yp + D * (a1 - a))) / rho)
-        exact = ca.logic_and(whole, off <= 1e-10 * (1 + ca.norm_inf(a1)))
+        exact = ca.logic_and(whole, off <= self.options.get("exact", 1e-10) * (1 + ca.norm_inf(a1)))
         now = ca.fabs(y1 - y) / rho
         error = ca.if_else(exact, ca.norm_inf(now), ca.inf)
         left = ca.fmax(error / (1 + ca.norm_inf(step)), 0.1 * eps * length / (1 + ca.norm_inf(g)))
