@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-SHORT = 3000  # instructions below which CasADi is no slower
-_LINES = 20_000  # of a listing read at a time: what they need stays in the processor's cache
+SHORT = 8000  # instructions below which CasADi is no slower
+_LINES = 6_000  # of a listing read at a time: what they need stays in the processor's cache
 _WIDE = 6  # instructions that CasADi does while one level and operation begins
 _ROUNDS = 5  # when equal operands become one, as in x - x, expressions may get simpler, and others equal,
 _FEW = 5000  # but where one in so many got simpler, hardly any
@@ -32,8 +32,8 @@ _NONE = (1 << 24) - 1  # no operand, in a key
 
 
 def merged(expressions: Any) -> Any:
-    """casadi.cse: an expression (SX or MX), or a list of them, with equal subexpressions computed once."""
-    if isinstance(expressions, (ca.SX, ca.MX)):
+    """casadi.cse: an expression (SX, MX or DM), or a list of them, with equal subexpressions computed once."""
+    if not isinstance(expressions, (list, tuple)):
         return merged([expressions])[0]
     given = list(expressions)
     return _merged(given) if all(isinstance(x, ca.SX) for x in given) else ca.cse(given)
@@ -54,7 +54,7 @@ def _merged(given: list[ca.SX]) -> list[ca.SX]:
         values = _numbered(listing)
         groups = _groups(listing, values)
         if _WIDE * len(groups.cuts) > len(listing.op):
-            return ca.cse(found)
+            return ca.cse(given)
         entries = _made(tape, symbols, listing, values, groups)
         ends = np.cumsum([0, *(x.nnz() for x in found)]).tolist()
         found = [ca.SX(x.sparsity(), entries.nz[a:b]) for x, (a, b) in zip(found, pairwise(ends), strict=True)]
@@ -222,6 +222,8 @@ def _groups(listing: _Listing, values: _Values) -> _Groups:
     level, op = values.level[changed], listing.op[changed]
     order = np.lexsort((op, level))
     changed, level, op = changed[order], level[order], op[order]
+    if not len(changed):  # equal ones are outputs alone
+        return _Groups(changed, [])
     cuts = np.flatnonzero((np.diff(level) != 0) | (np.diff(op) != 0)) + 1
     return _Groups(changed, [0, *cuts.tolist(), len(changed)] if len(changed) else [0])
 
@@ -240,11 +242,13 @@ def _made(tape: ca.Function, symbols: ca.SX, listing: _Listing, values: _Values,
     nodes.nz[inputs] = symbols.nz[[tape.instruction_input(k)[1] for k in inputs]]
     first, second = place[listing.first[changed]], place[listing.second[changed]]
     for start, end in pairwise(groups.cuts):
-        op = int(listing.op[changed[start]])
-        x = nodes.nz[first[start:end].tolist()]
-        if listing.second[changed[start]] < 0:
-            x = ca.SX.unary(op, x)
-        else:
-            x = ca.SX.binary(op, x, nodes.nz[second[start:end].tolist()])
-        nodes.nz[n + start : n + end] = x
-    return nodes.nz[place[listing.first[listing.outputs]].tolist()]
+        op, binary = int(listing.op[changed[start]]), listing.second[changed[start]] >= 0
+        x = _entries(nodes, first[start:end])
+        x = ca.SX.binary(op, x, _entries(nodes, second[start:end])) if binary else ca.SX.unary(op, x)
+        nodes.set_nz(x, False, ca.Slice(n + start, n + end))
+    return _entries(nodes, place[listing.first[listing.outputs]])
+
+
+def _entries(x: ca.SX, numbers: Any) -> ca.SX:
+    """Entries of a column. A list takes CasADi 10 us, a number 3."""
+    return x.get_nz(False, int(numbers[0]) if len(numbers) == 1 else numbers.tolist())

@@ -12,6 +12,7 @@ from samples import example_robot
 
 import oc_dyn as od
 from oc_dyn.registry import get_method
+from oc_dyn.study.distances import panda_rows
 
 FILES = {  # of the wheel example-robot-data: file, floating base, held joints
     "panda of a file": ("panda_description/urdf/panda.urdf", False, ("panda_finger_joint1", "panda_finger_joint2")),
@@ -105,3 +106,15 @@ def test_quadratic_in_the_order(quantity, top):
     cubic = np.polynomial.Polynomial.fit(orders, counts, 3).convert().coef
     assert np.abs(square(orders) - counts).max() < 0.01 * counts.max()
     assert abs(cubic[3]) * top**3 < 0.02 * counts.max()
+
+
+def test_distances_of_the_panda():
+    """27 pairs of capsules, and all of their derivatives: less than three times the partials of inverse dynamics."""
+    rows = {what.split(": ")[-1]: count for what, count, _ in panda_rows() if "balls" not in what}
+    assert rows["distances"] <= 1629
+    assert rows["distances_partials"] <= 3066
+    assert rows["distances_adjoint"] <= 2595
+    assert rows["distances_lagrangian_hessian"] <= 7746
+    together = rows["value, gradients and Hessian in one Function"]
+    assert together <= 8675
+    assert together < 3 * rows["inverse_dynamics_partials"]

@@ -62,7 +62,8 @@ def ours(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", [pytest.param(s, marks=[pytest.mark.slow] * (s > 0)) for s in range(8)])
-def test_values_keep_their_bits_and_instructions_are_at_most_those_of_casadi(seed):
+def test_values_keep_their_bits_and_instructions_are_at_most_those_of_casadi(seed, monkeypatch):
+    monkeypatch.setattr(module, "SHORT", 1000)
     x, y = _program(seed)
     before, after, other = _function(x, y), _function(x, merged(y)), _function(x, ca.cse(y))
     assert before.n_instructions() > module.SHORT
@@ -129,6 +130,8 @@ def test_what_calls_functions_and_matrix_expressions_are_left_to_casadi(monkeypa
     f = _function(x, merged([inner(x) + ca.cos(x) * ca.cos(x)]))
     assert np.allclose(np.array(f(np.full(300, 0.3))), np.sin(0.3) + np.cos(0.3) ** 2)
     assert isinstance(merged(ca.sin(z)), ca.MX)
+    assert ca.is_equal(ca.DM(merged(ca.DM([1, 2]))), ca.DM([1, 2]))
+    assert np.array_equal([np.array(ca.DM(y)).item() for y in merged((ca.SX(2), ca.DM(3)))], [2, 3])
 
 
 def test_long_chains_are_left_to_casadi(monkeypatch):
@@ -178,7 +181,19 @@ def test_nothing_is_made_again_where_nothing_is_equal(monkeypatch, ours):
     assert ca.is_equal(merged(y), y, 0)
 
 
+def test_equal_ones_that_are_outputs_alone(ours):
+    """Nothing is computed from them, so that nothing has to be made again."""
+    x = ca.SX.sym("x", 50)
+    a, b = ca.sin(x), ca.sin(x)
+    found = merged([ca.vertcat(a, ca.cos(x)), b])
+    f = ca.Function("f", [x], found)
+    assert f.n_instructions() == ca.Function("f", [x], [ca.vertcat(a, ca.cos(x)), a]).n_instructions()
+    at = np.linspace(0, 1, 50)
+    assert np.array_equal(np.array(f(at)[1]).ravel(), np.sin(at))
+
+
 def test_a_listing_that_is_not_as_expected_is_left_to_casadi(monkeypatch):
+    monkeypatch.setattr(module, "SHORT", 0)
     x, y = _program(3)
     listed = ca.Function.str
     for change in (("*@", "+@"), ("@12 ", "@13 "), (";", ";\n"), ("Algorithm", "Code")):

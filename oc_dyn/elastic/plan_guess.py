@@ -12,9 +12,12 @@ from .plan import OUTPUTS
 
 def smooth(task, slower=1.0):
     """(T, guesses (nodes + 1, n) of q, dq, ..., scales of them): a polynomial near the limits, or a motion along
-    task.way, or the Trajectory task.known."""
+    task.way, or the Trajectory task.known, or what is begun."""
     if task.known is not None:
         return _resampled(task, slower)
+    if task.begun is not None:
+        T, found = task.begun
+        return T, list(found), _sizes(found)
     start, goal = np.zeros((2, task.continuity + 1, len(task.ends[0])))
     start[0], goal[0] = task.ends
     s, count = np.linspace(0, 1, 41), task.continuity + 2

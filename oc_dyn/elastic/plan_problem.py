@@ -99,7 +99,7 @@ def _template(task):
         limit(-np.inf, flat.q[1] - share * high, 0)
         limit(0, flat.q[1] - share * low, np.inf)
     if task.near is not None:
-        d = distances(task.elastic.links, task.near)(flat.q[0])
+        d = distances(task.elastic.links, task.near)(flat.q[0], *([ocp.time] if task.near.timed else []))
         for k, pair in enumerate(task.near.pairs):
             limit(0.0, d[k], np.inf, row_of(*pair))
     ocp.minimize(mean=ca.dot(ocp.parameter("rough", task.elastic.nq), flat.q[-1] ** 2))

@@ -19,7 +19,7 @@ class ElasticTask:
     """What is asked of plan_elastic. given: {limit of motors and springs: (n,)}.
 
     near: None, or a Scene whose pairs the links keep apart by (P,) [m], of Obstacles `around`. way (k, n), or known, a
-    Trajectory: where the search begins, None for by itself.
+    Trajectory, or begun, (duration, derivatives at the nodes): where the search begins, None for by itself.
     """
 
     elastic: object
@@ -39,6 +39,7 @@ class ElasticTask:
     way: np.ndarray | None = None
     known: Trajectory | None = None
     around: Obstacles | None = None
+    begun: tuple | None = None
 
     @property
     def jets(self):

@@ -110,10 +110,10 @@ def plan_elastic(
             f"give at least {task.continuity + 1}"
         )
     refuse(task)
-    around = obstacles_of("plan_elastic", elastic.links, scene, clearance, timed=False)
+    around = obstacles_of("plan_elastic", elastic.links, scene, clearance)
     if around is not None:
         around.refuse("plan_elastic: q_start", ends[0])
-        around.refuse("plan_elastic: q_goal", ends[1])
+        around.refuse("plan_elastic: q_goal", ends[1], duration)
     with deadline(time_limit), watched():
         how = solver, solver_options, compiled
         plan = search(task, *how) if around is None else search_among(task, around, *how)

@@ -20,6 +20,7 @@ from ..validation import number
 def avoid(problem, scene, q, clearance, robot, t, poses, method, limit):
     """See Problem.avoid. limit: soft, at and last, as for Problem.limit."""
     robot = robot_of("avoid", scene, robot)
+    scene.check_names(robot)
     if not scene.pairs:
         raise ShapeError("avoid: the scene has no pair of shapes to keep apart; scene.attach puts shapes on links")
     q = expression_of("avoid: q", q)

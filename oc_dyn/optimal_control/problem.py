@@ -407,7 +407,8 @@ class Problem:
         one after the other (16,)}. method: of the quantity "distances". soft, at, last: as for limit.
         Returns the distances (pairs,) [m]. There is a limit for every pair, called "gripper - table" after its shapes,
         which bound changes. Derivatives are analytic where velocities are the rates of q.
-        Raises ShapeError for what does not fit, UnknownName for links that the robot does not have.
+        Raises ShapeError for what does not fit, UnknownName for links that the robot does not have, and for
+        names of pairs left out that neither it nor the scene has.
         """
         limit = {"soft": soft, "at": at, "last": last}
         return obstacles.avoid(self, scene, q, clearance, robot, t, poses, method, limit)

@@ -16,11 +16,12 @@ import numpy as np
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from .feasibility import rest_to_rest, torque_can_wait
-from .guess import along_way
-from .obstacles import ROUNDING, SPARE, Along, along, asked_more, configurations, reduced, told_of
+from .guess import along_passage, along_way
+from .moving_obstacles import frozen, still_part
+from .obstacles import ROUNDING, SPARE, Along, along, asked_more, course, reduced, told_of
 from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
-from .sampled_start import free_line, installed, ways
+from .sampled_start import free_line, installed, ways, ways_about
 
 NEAR = 0.04  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
 MORE = 0.02  # [m] for later ones
@@ -29,7 +30,8 @@ _ITERATIONS = 200  # of a search, where others may follow
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
-SECONDS = 2.0  # that a way is sought for
+AS_GOOD = 1.001  # cost over that without obstacles, from which no other way is tried
+_DETOURS = 24  # ways that are tried where what moves is in the way all the time
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +62,21 @@ def plan_among(task, settings, solver, initial):
         return motion, checked, seen
     kinematic = torque_can_wait(bare, settings, motion)
     given = [] if initial is None or known is not None else [initial]
-    name, asked = solver.name, solver.inner
+    name, asked, found = solver.name, solver.inner, []
     for start in chain(given, _starts(task, settings, motion, kinematic)):
         if solver.name != name:  # ipopt in place of fatrop
             name, asked = solver.name, solver.inner
         solver.inner = asked if start is motion or name != "ipopt" else _impatient(asked)
         try:
-            return _search(task, settings, solver, start, kinematic, None)
+            found.append(_search(task, settings, solver, start, kinematic, None))
         except SolveError as error:
             errors.append(error)
             if error.status in (None, TIME_LIMIT):
                 break
+        if found and (not around.scene.timed or _cost(found[-1][0]) <= AS_GOOD * _cost(motion)):
+            break  # of what moves it may be quicker to pass in front
+    if found:
+        return min(found, key=lambda x: _cost(x[0]))
     last = errors[-1]
     if last.status is None:
         raise last
@@ -93,6 +99,10 @@ def _with(motion, checked, seen):
     return checked if seen.proof is None else with_clearance(checked, seen.proof)
 
 
+def _cost(motion):
+    return motion.info["objective_value"]
+
+
 def _impatient(options):
     """Options of ipopt with fewer iterations, as there are more starts."""
     return {**options, "max_iter": min(_ITERATIONS, options.get("max_iter", _ITERATIONS))}
@@ -104,15 +114,50 @@ def _stop(error):
 
 
 def _starts(task, settings, motion, kinematic):
-    """What searches begin from: the straight way where it is free, ways round the obstacles, (T, derivatives), and the
+    """What searches begin from, (T, derivatives): the straight way where it is free, ways round the obstacles, and the
     motion that hits."""
     a, b = task.start[0], task.goal[0]
     limits = tuple(np.where(task.moving, x, a) for x in task.limits.q)
-    if free_line(task.around, a, b):
-        yield along_way(task, settings, np.array([a, b]), kinematic)
-    for way in ways(task.around, a, b, limits, SEEDS, SECONDS):
-        yield along_way(task, settings, way, kinematic)
+    if task.around.scene.timed:
+        yield from passages(task, settings, (a, b), limits, lambda t, way: along_way(t, settings, way, kinematic)[0])
+        for way in ways_past(task.around, motion, (a, b), limits):
+            yield along_way(replace(task, around=None), settings, way, kinematic)
+    else:
+        if free_line(task.around, a, b):
+            yield along_way(task, settings, np.array([a, b]), kinematic)
+        for way in ways(task.around, a, b, limits, SEEDS):
+            yield along_way(task, settings, way, kinematic)
     yield motion
+
+
+def passages(task, settings, ends, limits, shortest):
+    """Starts, (T, derivatives), the soonest first, that pass what moves in time: along ways round what stands still,
+    else along a few others. shortest(task, way) [s]: of a motion along a way."""
+    still = still_part(task.around)
+    bare, straight = replace(task, around=still), still is None or free_line(still, *ends)
+    first = [np.array(ends)] if straight else ways(still, *ends, limits, SEEDS)
+    for several in (first, ways_about(still, *ends, limits, _DETOURS)):
+        found = (along_passage(bare, settings, way, task.around, shortest(bare, way)) for way in several)
+        starts = sorted((x for x in found if x is not None), key=lambda x: x[0])
+        if starts:
+            yield from starts[:SEEDS]
+            return
+
+
+def ways_past(around, motion, ends, limits):
+    """Ways (k, n) round what moves where it is when a motion hits it, where the ends are free then."""
+    seen = along(around, motion)
+    then = frozen(around, seen.time[np.argmax(seen.missing)])
+    if then.free(np.array(ends)).all():
+        yield from ways(then, *ends, limits, 1)
+
+
+def course_of(start):
+    """(configurations (K, nq), times (K,)) along a Trajectory or (T, derivatives)."""
+    if not isinstance(start, tuple):
+        return course(start)
+    T, derivatives = start
+    return derivatives[0], np.linspace(0, T, len(derivatives[0]))
 
 
 def _search(task, settings, solver, start, kinematic, known):
@@ -139,10 +184,11 @@ class _Clear(Rounds):
         self.own = self.around.scene.key, self.around.clearance
         motion = None if isinstance(start, tuple) else start
         if known is None:
-            near = self.around.near(start[1][0] if motion is None else configurations(motion), NEAR)
+            q, t = course_of(start)
+            near = self.around.near(q, NEAR, t)
             known = Apart(near, self._least(task), _PLACES[0])
         self.apart = known
-        self.kept = -self.around.missing(np.array([task.start[0], task.goal[0]]))  # (2, P) besides what is wanted
+        self.kept = -self._missing_at_ends(task)  # (2, P) besides what is wanted
         self.start = start if motion is None else None
         super().__init__(task, settings, solver, kinematic, motion)
 
@@ -155,14 +201,18 @@ class _Clear(Rounds):
 
     def _least(self, task):
         """(P,) [m] that pairs keep besides what is wanted: a little, but no more than both ends do."""
-        ends = self.around.missing(np.array([task.start[0], task.goal[0]])).max(axis=0)
+        ends = self._missing_at_ends(task).max(axis=0)
         return np.clip(-ends - 2 * ROUNDING, 0.0, SPARE)
+
+    def _missing_at_ends(self, task):
+        return self.around.missing_at_ends(np.array([task.start[0], task.goal[0]]), task.duration)
 
     def _begun(self, initial):
         return self.start if self.start is not None else super()._begun(initial)
 
     def _problem(self):
         near = self.apart.near
+        self.kind = replace(self.kind, clock=self.around.scene.timed)
         if near.any():
             kept = {"near": reduced(self.around.scene, near), "places": self.apart.places}
             self.kind = replace(self.kind, **kept, eased=bool(self._eased().any()))
@@ -210,7 +260,8 @@ class _Clear(Rounds):
             places, spare = _PLACES[_PLACES.index(places) + 1], np.minimum(now.spare, SPARE)
         near = now.near
         if (seen.short & ~near).any():
-            near = near | seen.short | self.around.near(configurations(motion), MORE)
+            q, t = course(motion)
+            near = near | seen.short | self.around.near(q, MORE, t)
         self.apart = Apart(near, spare, places)
         self.shape = (*self.shape[: -len(self.more)], *self.more)
         self._change()

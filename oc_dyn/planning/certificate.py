@@ -46,7 +46,8 @@ def certify(motion: Any, scene: Scene, clearance: float = 0.0, tolerance: float 
     For floating bases coordinates are those of robot.nq, quaternions of any length. Poses that are Functions
     take the time of the motion.
     Raises ModelError without the robot and for transform joints; ShapeError for obstacles at a port, pairs of
-    half-spaces, and coordinates that do not fit; UnknownName for links that the robot does not have.
+    half-spaces, and coordinates that do not fit; UnknownName for links that the robot does not have, and for names of
+    pairs left out that neither it nor the scene has.
     Source: conservative advancement, Mirtich 1996.
     """
     asked = number("certify: clearance [m]", clearance)
@@ -58,6 +59,7 @@ def certify(motion: Any, scene: Scene, clearance: float = 0.0, tolerance: float 
         raise ModelError("certify", ["shapes on links need the robot; load the file with robot=..."])
     if motion.q.shape[1] != robot.nq:
         raise ShapeError(f"certify: a motion of {motion.q.shape[1]} coordinates for {robot.name}, which has {robot.nq}")
+    scene.check_names(robot)
     ranges, notes = ranges_of(motion)
     moving = PairsInMotion(robot, scene)
     search = _Search(moving.pairs, asked, tolerance)

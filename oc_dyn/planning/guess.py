@@ -7,6 +7,7 @@ import numpy as np
 from ..errors import LimitError
 from ..optimal_control.polynomials import derivatives_at, hermite
 from .curves import spline
+from .moving_obstacles import passage, smooth_law
 from .path_motion import bell
 from .quantities import ORDERS
 from .report import quantities
@@ -15,6 +16,7 @@ from .samples import Samples
 _DEGREE = 7  # of the curve along a way
 _CORNERS = (0.1, 0.05, 0.025)  # of a way that corners are rounded over
 _GRAZES = 2e-3  # [m] that a guess may be too near
+_EVEN, _SPREAD = 1.9, 0.05  # largest speed of smooth motions by their mean; share of their time to change speed in
 
 
 def smooth_motion(task, settings, kinematic, slower=1.0):
@@ -55,25 +57,43 @@ def along_way(task, settings, way, kinematic):
     return best[1], motion(best[1], np.linspace(0, best[1], N + 1), task.continuity + 2)
 
 
+def along_passage(task, settings, way, around, shortest):
+    """(T, derivatives as of along_way) of a motion along a way that passes what moves in time, the limits left to the
+    search; None where no passage is found. shortest [s]: of a motion along the way."""
+    curve = curve_along(way, task.around)
+    found = passage(around, lambda s: curve.at(s, 1)[0], shortest / _EVEN)
+    if found is None:
+        return None
+    over = _SPREAD * shortest
+    T = task.duration or found[0][-1] + 2 * over
+    law = smooth_law(*found, over)
+    return T, composed(curve, law(np.linspace(0, T, settings["nodes"] + 1), task.continuity + 2))
+
+
 def timed(way, continuity, around):
     """Function (T, t (K,), count) -> (count, K, n) derivatives at times t of a motion from rest to rest along a way (k,
     n), its corners rounded as far as Obstacles let them, in a duration T."""
     ends = np.zeros((2, continuity + 1, 1))
     ends[1, 0] = 1.0
+    curve = curve_along(way, around)
+    return lambda T, t, count: composed(curve, _evaluated(hermite(*ends, T), t, count)[:, :, 0])
+
+
+def curve_along(way, around):
+    """Spline along a way (k, n), its corners rounded as far as Obstacles let them; None for none."""
     for share in _CORNERS:
         curve = spline(*_rounded(way, share), _DEGREE)
-        if around.missing(curve.at(np.linspace(0, 1, 101), 1)[0]).max() < _GRAZES:
+        if around is None or around.missing(curve.at(np.linspace(0, 1, 101), 1)[0]).max() < _GRAZES:
             break
-    return lambda T, t, count: _composed(curve, hermite(*ends, T), t, count)
+    return curve
 
 
-def _composed(curve, law, t, count):
-    """(count, K, n): derivatives by time of q(s(t)), s a polynomial by powers of t."""
-    s = _evaluated(law, t, count)[:, :, 0]
-    on = curve.at(np.clip(s[0], 0, 1), count)
-    table = bell(count - 1, s[1:])
+def composed(curve, s):
+    """(count, K, n): derivatives by time of q(s(t)) from those of s (count, K)."""
+    on = curve.at(np.clip(s[0], 0, 1), len(s))
+    table = bell(len(s) - 1, s[1:])
     out = [on[0]]
-    for m in range(1, count):
+    for m in range(1, len(s)):
         out.append(sum(on[j] * np.asarray(table[m][j - 1])[..., None] for j in range(1, m + 1)))
     return np.array(out)
 

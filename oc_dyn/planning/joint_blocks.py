@@ -16,7 +16,9 @@ import numpy as np
 from ..optimal_control.polynomials import bernstein, shift
 
 OF_ACCELERATION, OF_LAST = 5.0, 0.03  # weights of the roughness, see motion_problem.py
-_FINE = 200  # pieces from which on blocks of the fourth derivative are kept small
+# pieces of a block by the highest derivative: in a block of b pieces influences of controls differ by up to b^r, and
+# weights of limits by more on finer pieces; as few as there may be where rounding counts most
+_MOST = {4: 8, 5: 6}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +58,8 @@ def scales(r, N):
 
 
 def _size(N, r):
-    """Pieces of a block: as few as there may be where rounding counts. In a block of b pieces the influences of its
-    controls differ by up to b^r, and weights of limits by more on finer pieces."""
-    most = np.inf if r < 4 or (r == 4 and N <= _FINE) else 2 * r if r == 4 else 0
-    return int(min(N, max(r + 1, min(round(np.sqrt(N)), most))))
+    """Pieces of a block."""
+    return int(min(N, max(r + 1, min(round(np.sqrt(N)), _MOST.get(r, np.inf)))))
 
 
 @lru_cache(maxsize=16)

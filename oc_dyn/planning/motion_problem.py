@@ -35,7 +35,7 @@ class KindOfMotion:
     of the mean squares of Taylor coefficients, scaled to about 1, see _roughness. both_sides: with c = 2, where the
     torque rate jumps at nodes, bound it on both sides, not on the one behind them alone. derivatives: of the dynamics,
     "ad" or "analytic". near: None, or a Scene whose pairs are kept apart, at `places` of the pieces; eased: by less
-    near the start and the goal, which keep less themselves.
+    near the start and the goal, which keep less themselves. clock: whether the time is a state, as for what moves.
     """
 
     interior: int
@@ -47,6 +47,7 @@ class KindOfMotion:
     near: Scene | None = None
     places: tuple = (0.0,)
     eased: bool = False
+    clock: bool = False
 
 
 @dataclass(eq=False)
@@ -72,7 +73,10 @@ class MotionProblem:
         nominal, free_mesh = self.chain.T, self.kind.mesh == "free"
         length = nominal / self.nodes if free_mesh else None
         x, u = self.chain.unknowns(derivatives[:, :, self.task.moving], T, length)
-        return self.made.packed(x.reshape(len(x), -1), u, [T], np.full(self.nodes, T / nominal))
+        x = x.reshape(len(x), -1)
+        if self.kind.clock:
+            x = np.column_stack([x, np.linspace(0, T, len(x))])
+        return self.made.packed(x, u, [T], np.full(self.nodes, T / nominal))
 
     def with_lengths(self, values, lengths):
         """Unknowns, or bounds of them, with relative lengths (N,) of the pieces of a free mesh in place."""
@@ -85,6 +89,7 @@ class MotionProblem:
         the next one in the pieces."""
         task, m = self.task, int(self.task.moving.sum())
         own, controls, durations = self.made.values(values)
+        own = own[:, : own.shape[1] - self.kind.clock]  # without the time
         h = self.made.steps(durations, self.made.relative_lengths(values))
         mean = self.chain.T / self.nodes if self.kind.mesh == "free" else h[0]
         found = self.chain.derivatives(own.reshape(len(own), -1, m), controls, mean)
@@ -164,6 +169,7 @@ def _template(task, kind):
     for name, pair in zip(made.names[1:], rates, strict=False):
         if name in ocp.numbers.bounds:
             ocp.numbers.bounds[name] = pair  # which ends are finite is kept from here on
+    time = ocp.time if kind.clock else None  # behind the states of the chain
     held, *units, v_use = (ocp.parameter(k, n) for k in ("held", "tau_unit", "dtau_unit", "v_unit", "v_use"))
     place = ca.DM(np.eye(n)[:, task.moving])
     q, *rates = (ca.mtimes(ca.sparsify(place), x) for x in chain)
@@ -171,7 +177,7 @@ def _template(task, kind):
     if limits.v_of_q is not None:
         _limit_velocity(ocp, task, q, rates[0], units[2], v_use)
     if kind.near is not None:
-        d = distances(task.robot, kind.near)(q)
+        d = distances(task.robot, kind.near)(q, *([time] if kind.near.timed else []))
         if kind.eased:
             d = d + _eased(ocp, q, held, len(kind.near.pairs))
         for k, (a, b) in enumerate(kind.near.pairs):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..errors import LimitError, ModelError, ShapeError
@@ -31,7 +32,8 @@ _CLEARLY = 1e-3  # [m] that distances are missed by at samples where no proof is
 @dataclass(frozen=True, eq=False)
 class Obstacles:
     """A scene for a robot, and the clearance [m] that is asked for. wanted (P,) [m]: of each pair, margins included.
-    smoothed (P,) [m]: by how much the distances that programs keep are below the exact ones at most."""
+    smoothed (P,) [m]: by how much the distances that programs keep are below the exact ones at most. timed (P,):
+    whether they depend on the time."""
 
     robot: Robot
     scene: Scene
@@ -39,10 +41,14 @@ class Obstacles:
     wanted: Array = field(init=False)
     smoothed: Array = field(init=False)
     names: tuple[str, ...] = field(init=False)
+    timed: Any = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "wanted", self.clearance + self.scene.margins)
         object.__setattr__(self, "smoothed", smoothed_by(self.scene))
+        moving = {x.name for x in self.scene.items if isinstance(x.pose, ca.Function)}
+        timed = np.array([not moving.isdisjoint(pair) for pair in self.scene.pairs], bool)
+        object.__setattr__(self, "timed", timed)
         object.__setattr__(self, "names", tuple(f"{a} - {b}" for a, b in self.scene.pairs))
 
     def distances(self, q: Numbers, t: Numbers = 0.0) -> Array:
@@ -59,9 +65,10 @@ class Obstacles:
         """(K, P) [m] by how much each pair is nearer than wanted; below 0 where it is not."""
         return self.wanted - self.distances(q, t)
 
-    def near(self, q: Numbers, within: float) -> Any:
-        """(P,) whether pairs come nearer than wanted and `within` [m] at any of the configurations (K, nq)."""
-        return (self.missing(q) > -within).any(axis=0)
+    def near(self, q: Numbers, within: float, t: Numbers = 0.0) -> Any:
+        """(P,) whether pairs come nearer than wanted and `within` [m] at any of the configurations (K, nq), at times
+        (K,) or one."""
+        return (self.missing(q, t) > -within).any(axis=0)
 
     def lacking(self, q: Numbers, t: Numbers = 0.0, within: float = ROUNDING) -> Array:
         """(K, P) as `missing`, by exact distances where smoothed ones leave more than `within` [m] open."""
@@ -79,9 +86,18 @@ class Obstacles:
         """(K,) whether configurations keep what is wanted, but for `within` [m]."""
         return (self.lacking(q, t, within) <= within).all(axis=1)
 
-    def told(self, q: Numbers, t: float = 0.0) -> str:
-        """Text of the pairs that are too near at one configuration, the worst first; "" if none is."""
-        missing = self.lacking(q, t, KEPT)[0]
+    def missing_at_ends(self, ends: Array, duration: float | None) -> Array:
+        """(2, P) as `missing` at start and goal (2, nq); of what moves nothing at a goal whose time is not known."""
+        out = self.missing(ends, np.array([0.0, duration or 0.0]))
+        if duration is None:
+            out[1, self.timed] = -np.inf
+        return out
+
+    def told(self, q: Numbers, t: float | None = 0.0) -> str:
+        """Text of the pairs that are too near at one configuration, the worst first; "" if none is. t: None where the
+        time is not known, and what moves does not count."""
+        missing = self.lacking(q, 0.0 if t is None else t, KEPT)[0]
+        missing = np.where(self.timed, -np.inf, missing) if t is None else missing
         short = np.flatnonzero(missing > KEPT)
         short = short[np.argsort(-missing[short])]
         parts = [self.pair(k, self.wanted[k] - missing[k]) for k in short[:_SHOWN]]
@@ -96,8 +112,8 @@ class Obstacles:
         less = f", {self.wanted[k] - d:.2g} m too little" if got == wanted and d < self.wanted[k] else ""
         return f"{a} and {b} are {got} m apart, {wanted} m wanted{less}"
 
-    def refuse(self, what: str, q: Numbers, t: float = 0.0, advice: str = "") -> None:
-        """Raise LimitError, naming pairs and depths, where a configuration does not keep what is wanted."""
+    def refuse(self, what: str, q: Numbers, t: float | None = 0.0, advice: str = "") -> None:
+        """Raise LimitError, naming pairs and depths, where a configuration does not keep what is wanted; t as told."""
         if told := self.told(q, t):
             raise LimitError(f"{what} is in collision: {told}{advice}")
 
@@ -182,7 +198,13 @@ def along(around: Obstacles, motion: Motion) -> Along:
 
 def configurations(motion: Motion) -> Array:
     """(K, nq) along a motion, at equal times."""
-    return _samples(motion, _COARSE)[1]
+    return course(motion)[0]
+
+
+def course(motion: Motion) -> tuple[Array, Array]:
+    """(configurations (K, nq), their times (K,) [s]) along a motion, at equal times."""
+    times, q = _samples(motion, _COARSE)
+    return q, times
 
 
 def asked_more(spare: Array, which: Any, seen: Along) -> Array:

@@ -29,7 +29,9 @@ from ..types import Array, Numbers
 from ..validation import flag
 from .arguments import check_robot, chosen_limits
 from .limits import Limits
-from .obstacles import obstacles_of
+from .moving_obstacles import from_then_on
+from .obstacles import Obstacles, obstacles_of
+from .path_among import KeptOff, in_time
 from .path_clear import refuse_hit, refuse_near
 from .path_guess import nodes_of, slow_enough
 from .path_motion import PathMotion, joined_motion
@@ -77,7 +79,8 @@ def plan_along_path(
         short_way: continuous joints go the short way round from way point to way point; see plan_point_to_point.
         scene: od.Scene whose pairs of shapes are to keep `clearance` [m] besides their margins. A path that does not is
             refused with pair and place, as it is fixed; of one that does it is proven: info["clearance"] tells how far.
-            Obstacles stand still; motion.check(scene=...) looks at the motion among those that move.
+            Obstacles may move: poses that are Functions of the time [s] since the start. The motion waits for them, or
+            passes before; of a path with stops one stretch is planned after the other.
     Returns:
         PathMotion: sample(dt), check(), save(path), plot(path), animate(path), law, curve. Between nodes the motion is
         checked and, where a limit is exceeded by more than 0.095 %, tightened there and solved again.
@@ -99,7 +102,7 @@ def plan_along_path(
     if flag("plan_along_path: short_way", short_way):
         path, wrapped = _shortened(robot, limits, path)
     on = path_with_stops(path, at, degree, continuity, limits.joints, stops)
-    around = obstacles_of("plan_along_path", robot, scene, clearance, timed=False)
+    around = obstacles_of("plan_along_path", robot, scene, clearance)
     if around is not None:
         refuse_hit(around, on)
     friction = counts(robot, flag("plan_along_path: friction", friction))
@@ -108,7 +111,7 @@ def plan_along_path(
     task = replace_speeds(task, speed_start, speed_end)
     refuse_one_way(task)
     with deadline(time_limit), watched():
-        motion = _planned(task, nodes, solver, solver_options)
+        motion = _planned(task, around, nodes, solver, solver_options)
     if around is not None:
         refuse_near(around, motion)
     if check != "off":
@@ -131,27 +134,37 @@ def _shortened(robot: Robot, limits: Limits, path: Any) -> tuple[Any, dict[str, 
     return shortened_way(robot, limits, points)
 
 
-def _planned(task: PathTask, nodes: int, solver: str, solver_options: Mapping[str, Any] | None) -> PathMotion:
+def _planned(
+    task: PathTask, around: Obstacles | None, nodes: int, solver: str, solver_options: Mapping[str, Any] | None,
+) -> PathMotion:  # fmt: skip
     """The motion of a task: of a path with stops, one stretch after the other."""
+    moves = around is not None and around.scene.timed
+
+    def found(task: PathTask, nodes: int, begun: float = 0.0) -> PathMotion:
+        if around is None or not moves:
+            return _fastest(task, nodes, solver, solver_options)
+        then = from_then_on(around, begun)
+        return in_time(task, then, lambda off: _fastest(task, nodes, solver, solver_options, off))
+
     if not isinstance(task.on, Joined):
-        return _fastest(task, nodes, solver, solver_options)
-    motions = []
+        return found(task, nodes)
+    motions: list[PathMotion] = []
     counts_ = shared_nodes(task.on.widths, nodes, 2 * task.continuity + 2)
     last = len(counts_) - 1
     for k, (on, width, N) in enumerate(zip(task.on.stretches, task.on.widths, counts_, strict=True)):
         speeds = (task.speeds[0] / width if k == 0 else 0.0, task.speeds[1] / width if k == last else 0.0)
         part = PathTask(task.robot, task.limits, on, task.continuity, task.friction, speeds)
-        motions.append(_fastest(part, N, solver, solver_options))
+        motions.append(found(part, N, sum(m.duration for m in motions)))
     return joined_motion(task.on, motions)
 
 
-def _fastest(task: PathTask, nodes: int, solver: str, solver_options: Mapping[str, Any] | None) -> PathMotion:
+def _fastest(
+    task: PathTask, nodes: int, solver: str, solver_options: Mapping[str, Any] | None, off: KeptOff | None = None,
+) -> PathMotion:  # fmt: skip
     """The motion with these nodes, limits tightened where they are exceeded between nodes."""
     T, law = slow_enough(task)
-    problem, grid = PathProblem(task, nodes, T), nodes_of(task.on, law, T, nodes, task.turns)
-    at = law(grid[0])
-    guess = {f"d{j}s": at[j][:, None] for j in range(1, task.continuity + 1)}
-    guess |= {"top": at[-1][:-1, None], "h": np.diff(grid[0])[:, None]}
+    problem, grid = PathProblem(task, nodes, T, off), nodes_of(task.on, law, T, nodes, task.turns)
+    guess = _guess(task, law, grid) if off is None else _guess_in_time(task, off, grid[1])
 
     def solve(margins: dict[str, Array], motion: Any) -> PathMotion:
         return problem.solve(grid, margins, motion or guess, solver, solver_options)
@@ -163,3 +176,18 @@ def _fastest(task: PathTask, nodes: int, solver: str, solver_options: Mapping[st
     assert found is not None  # solve gives a motion, or raises
     found.result.info |= {"rounds": found.rounds, "iterations": problem.iterations}
     return found.result
+
+
+def _guess(task: PathTask, law: Any, grid: Any) -> dict[str, Array]:
+    """{state or control: values} of a law at the nodes of a grid."""
+    at = law(grid[0])
+    guess = {f"d{j}s": at[j][:, None] for j in range(1, task.continuity + 1)}
+    return guess | {"top": at[-1][:-1, None], "h": np.diff(grid[0])[:, None]}
+
+
+def _guess_in_time(task: PathTask, off: KeptOff, places: Array) -> dict[str, Array]:
+    """The same of the times at which the places (N + 1,) of the nodes are passed."""
+    times, *x = off.guess(places, task.continuity + 2)
+    h = np.maximum(np.diff(times), 1e-3 * times[-1] / len(times))
+    out = {f"d{j}s": y[:, None] for j, y in enumerate(x[:-1], 1)}
+    return out | {"top": x[-1][:-1, None], "h": h[:, None]}

@@ -16,9 +16,10 @@ _ADVICE = "move the path, or leave the pair out of the scene"
 
 
 def refuse_hit(around: Obstacles, on: Any) -> None:
-    """Raise LimitError for a curve whose pairs are clearly too near."""
+    """Raise LimitError for a curve whose pairs are clearly too near; of what moves its start counts alone."""
     s = np.union1d(np.linspace(0, 1, _LOOKS), on.knots)
     missing = around.lacking(on.at(s, 1)[0])
+    missing[1:, around.timed] = -np.inf
     k = int(np.argmax(missing.max(axis=0)))
     at = int(np.argmax(missing[:, k]))
     if missing[at, k] > _CLEARLY:

@@ -11,8 +11,10 @@ import numpy as np
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT, building
 from ..model.cache import cached
+from ..optimal_control.avoid import distances
 from ..optimal_control.polynomials import later
 from ..optimal_control.problem import Problem
+from .motion_problem import row_of
 from .path_motion import PathMotion
 from .path_task import terms
 from .quantities import BY_NAME, ORDERS
@@ -32,7 +34,7 @@ class _Template:
     """What tasks of a kind have in common: their Problem with its symbols, in time over a duration T of each task.
     Numbers of a task come later."""
 
-    def __init__(self, task, N):
+    def __init__(self, task, N, off):
         self.task = task
         c = task.continuity
         ocp = self.ocp = Problem(N, 1.0)
@@ -56,8 +58,25 @@ class _Template:
             for side in sides(task, k):
                 there = {"start": x, "before": x, "middle": middle, "end": after}.get(side)
                 self._limit(k, side, later(x, self.share * h) if side == "worst" else there)
+        if off is not None:
+            self._keep_off(off, x)
         ocp.minimize(terminal=0 * self.x[0])
         ocp.minimize(integral=N * h + 1e-8 * (self.u / top) ** 2)
+
+    def _keep_off(self, off, x):
+        """Distances of the pairs of `off` at shares of the intervals, where the way between two nodes is straight."""
+        ocp, h, n = self.ocp, self.h, self.task.robot.nq
+        self.when = ocp.state("when", lower=0.0)
+        ocp.next(self.when, self.when + h)
+        ocp.start({self.when: 0.0})
+        self.seconds, self.place = ocp.parameter("seconds"), ocp.varying("place", 2 * n)
+        d = distances(self.task.robot, off.near)
+        for share in off.shares:
+            passed = sum(y * (share * h) ** j / factorial(j) for j, y in enumerate(x, 1))
+            there = self.place[:n] + passed / self.gap * self.place[n:]
+            found = d(there, self.seconds * (self.when + share * h))
+            for k, (a, b) in enumerate(off.near.pairs):
+                ocp.limit(0.0, found[k], np.inf, name=f"{row_of(a, b)} at {share:g}")
 
     def _limit(self, k, side, there):
         """Limit of a quantity on one side of the intervals, where s', s'', ... are `there`."""
@@ -90,10 +109,11 @@ def jumps(task, quantity):
 class PathProblem:
     """The Problem of a PathTask with N intervals, about a duration T. iterations: of all solves so far.
 
-    What is built for it, to the solver, stays with the robot from release() on for the next task of its kind.
+    What is built for it, to the solver, stays with the robot from release() on for the next task of its kind. off:
+    the KeptOff of what moves, if there is one.
     """
 
-    def __init__(self, task, N, T):
+    def __init__(self, task, N, T, off=None):
         self.task, self.N, self.T, self.iterations = task, N, T, 0
         self.kept = cached(task.robot, ("planning", "path templates"), dict)
         # complete: paths, speeds and sizes of limits are numbers of the problem, but for friction that jumps, which is
@@ -102,13 +122,18 @@ class PathProblem:
         limited = tuple((k, np.isfinite(task.limits.bounds(k)).tobytes()) for k in task.bounded)
         moves = tuple(bool(v) for v in task.speeds)
         self.key = (task.continuity, N, limited, task.friction, unit, moves, bool(len(task.turns)))
-        made = self.made = self.kept.pop(self.key, None) or _Template(task, N)  # another thread makes its own
+        self.off = off
+        self.key = self.key if off is None else (*self.key, off.near.key, off.shares)
+        made = self.made = self.kept.pop(self.key, None) or _Template(task, N, off)  # another thread makes its own
         self.ocp, self.x, self.u, self.h, self.gap = made.ocp, made.x, made.u, made.h, made.gap
         self.top_speed, self.rows, self.slopes, self.share = made.top_speed, made.rows, made.slopes, made.share
         self.rounds = 0
         self.worst = None  # (shares (N,) of the intervals, places) of "worst"; from the first grid on
         for k, side in self.rows:
             self.ocp.bound(f"limit of {k}_{side}", *task.ends(k))
+        for (a, b), least in zip(off.near.pairs, off.least, strict=True) if off is not None else ():
+            for share in off.shares:
+                self.ocp.bound(f"{row_of(a, b)} at {share:g}", least, np.inf)
         for fix, speed in zip((self.ocp.start, self.ocp.goal), task.speeds, strict=True):
             fix({self.x[0]: speed * T} if speed else dict.fromkeys(self.x, 0.0))
 
@@ -137,6 +162,10 @@ class PathProblem:
         speed = np.column_stack([task.speed(at["start"]), task.speed(at["middle"])])
         speed = np.minimum(speed * self.T, _FASTEST)  # it is infinite without limits of v, and where q' = 0
         p = {self.gap: np.append(np.diff(places), 1.0), self.top_speed: speed * margins["speed"][:, None]}
+        if self.off is not None:
+            q = task.on.at(places, 1)[0]
+            steps = np.vstack([np.diff(q, axis=0), 0 * q[:1]])
+            p |= {self.made.seconds: self.T, self.made.place: np.hstack([q, steps])}
         if self.share is not None:
             p[self.share] = np.append(self.worst[0], 0.5)
         for (k, side), symbol in self.rows.items():
@@ -158,6 +187,9 @@ class PathProblem:
         unit = {"h": self.T, "top": self.T ** -(self.task.continuity + 1.0)}
         unit |= {f"d{j}s": self.T**-j for j in range(1, self.task.continuity + 1)}
         guess = guess if isinstance(guess, dict) else self._guess(guess)
+        if self.off is not None:
+            unit["when"] = self.T
+            guess = {**guess, "when": np.append(0.0, np.cumsum(guess["h"]))[:, None]}
         self.ocp.guess({k: x / unit[k] for k, x in guess.items()})
         p, tries = self.parameters(grid, margins), [options]
         if solver == "ipopt":  # adaptive takes half the iterations of monotone, which solves some that the former fails

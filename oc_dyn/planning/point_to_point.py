@@ -20,7 +20,7 @@ from ..optimal_control.solver import checked_options
 from ..scene import Scene
 from ..types import Numbers
 from ..validation import flag
-from .among import clear, plan_clear
+from .among import blocked, clear, plan_clear
 from .arguments import (
     check_derivatives,
     check_initial,
@@ -36,7 +36,8 @@ from .braking import braked, too_fast, with_braking
 from .feasibility import Task, refuse
 from .limits import Limits
 from .motion import still
-from .obstacles import obstacles_of
+from .moving_obstacles import from_then_on
+from .obstacles import along, obstacles_of, told_of
 from .point_to_point_search import PlanSolver, _State, plan  # noqa: F401, trajectories that were pickled name _State here
 from .short_way import short_way as shortened_way
 from .trajectory import Trajectory
@@ -135,7 +136,9 @@ def plan_point_to_point(
         scene: od.Scene whose pairs of shapes keep `clearance` [m] besides their margins on the whole motion, which is
             proven: info["clearance"] tells how far. The motion without a scene is the plan where it does; else pairs
             enter the program when they come near, and searches begin from ways round what is hit: sampled ones with
-            pip install "oc-dyn[sampling]", else through a few points. Obstacles stand still.
+            pip install "oc-dyn[sampling]", else through a few points. Obstacles may move: poses that
+            are Functions of the time [s] since the start, until the motion ends. Then searches begin from the soonest
+            passages along these ways, waits included, and from the motion that hits, and the best is taken.
     Returns:
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
         and, where one is exceeded by more than 0.08 %, its bound is tightened and the problem solved again.
@@ -158,11 +161,11 @@ def plan_point_to_point(
     start = end_state("start", q_start, (v_start, dv_start, d2v_start), continuity, limits.joints)
     goal = end_state("goal", q_goal, (v_goal, dv_goal, d2v_goal), continuity, limits.joints)
     task = _task(robot, limits, start, goal, continuity, checked_duration(objective, duration), friction)
-    around = obstacles_of("plan_point_to_point", robot, scene, clearance, timed=False)
+    around = obstacles_of("plan_point_to_point", robot, scene, clearance)
     if around is not None:
         task = replace(task, around=around)
         around.refuse("plan_point_to_point: q_start", q_start)
-        around.refuse("plan_point_to_point: q_goal", q_goal)
+        around.refuse("plan_point_to_point: q_goal", q_goal, task.duration)
     checked_mode(check)
     if progress is not None:
         flag("plan_point_to_point: progress", progress)
@@ -171,7 +174,7 @@ def plan_point_to_point(
     if not too_fast(task).any():
         refuse(task)
         if not task.moving.any():
-            return still(task)
+            return _kept_still(task)
     check_mesh(mesh, objective)
     check_derivatives(solver, hessian, derivatives)
     if initial is not None:
@@ -192,6 +195,7 @@ def plan_point_to_point(
         first, rest = braked(task, solver_options, solver)
         if first is not None:
             refuse(rest)
+            rest = rest if around is None else replace(rest, around=from_then_on(around, first.duration))
         motion, checked = (plan if around is None else plan_clear)(rest, settings, engine, initial)
         if first is not None:
             motion = with_braking(first, motion, task)
@@ -208,6 +212,17 @@ def _task(robot, limits, start, goal, continuity, duration, friction):
     friction = counts(robot, flag("plan_point_to_point: friction", friction))
     dynamics = function(robot, "inverse_dynamics", order=1, friction=friction)
     return Task(robot, limits, dynamics, start, goal, continuity, duration, friction)
+
+
+def _kept_still(task):
+    """The motion of a robot none of whose joints may move, in which nothing may hit it."""
+    motion = still(task)
+    if task.around is not None:
+        seen = along(task.around, motion)
+        if seen.short.any():
+            raise LimitError(f"plan_point_to_point: no joint may move, and {blocked(task.around, seen)}")
+        motion.info |= told_of(seen)
+    return motion
 
 
 def _refuse_nothing(task):

@@ -21,7 +21,7 @@ from .curves import Spline, spline
 from .extremes import of_polynomials
 from .inverse_kinematics import pose_error
 from .obstacles import obstacles_of
-from .pose_path_clear import DEGREE, Freed
+from .pose_path_clear import ADVICE, DEGREE, Freed
 from .verdict import TOLERANCE, checked_mode
 
 _BETWEEN = 4  # solutions of inverse kinematics from one way point to the next
@@ -72,7 +72,7 @@ def pose_path(
         return miss(q, p, R)
 
     around = obstacles_of("pose_path", robot, scene, clearance, timed=False)
-    freed = None if around is None else Freed(around, frame, pose)
+    freed = None if around is None else Freed(around, frame, pose, lambda q, s: _solved(off, q, s, frame, 20))
     here = _solved(off, vector("q_start", q_start, robot.coordinate_names), 0.0, frame, 100)
     while True:
         at, way = np.linspace(0, 1, points), [here]
@@ -88,9 +88,9 @@ def pose_path(
             _check_range(robot, frame, made, check)
             return np.array(way), at, DEGREE
         points = 2 * points - 1
-        if freed is not None:
-            freed.refuse(points)
         if points > _MOST:
+            if freed is not None and error <= tolerance:
+                raise LimitError(f"pose_path: no smooth path keeps the clearance: {freed.told()}; {ADVICE}")
             raise LimitError(
                 f"pose_path: with {len(way)} way points {frame!r} is still {error:.3g} off the path, tolerance "
                 f"{tolerance:.3g}; is the path smooth?"

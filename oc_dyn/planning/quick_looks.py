@@ -28,23 +28,24 @@ _BLOCK = 4  # configurations are looked at in multiples of it, so that there are
 
 
 class QuickLooks:
-    """Looks at configurations of a robot among Obstacles. Obstacles stand still."""
+    """Looks at configurations of a robot among Obstacles."""
 
     def __init__(self, around: Obstacles) -> None:
         self.around = around
         key = ("quick looks", around.scene.key, around.clearance)
         self._f, self._rest, self._blocks = cached(around.robot, key, lambda: _made(around))
 
-    def free(self, q: Array) -> Any:
-        """(K,) whether configurations (K, nq) keep what is wanted."""
+    def free(self, q: Array, t: Array | float = 0.0) -> Any:
+        """(K,) whether configurations (K, nq) keep what is wanted, at times (K,) or one."""
         q = np.atleast_2d(np.asarray(q, float))
-        out = self._spare(q) >= -KEPT
+        t = np.broadcast_to(np.asarray(t, float), len(q))
+        out = self._spare(np.column_stack([q, t])) >= -KEPT
         if self._rest is not None and out.any():
-            out[out] = self._rest.free(q[out], within=KEPT)
+            out[out] = self._rest.free(q[out], t[out], within=KEPT)
         return out
 
     def _spare(self, q: Array) -> Array:
-        """(K,) [m] that the nearest pair keeps besides what is wanted."""
+        """(K,) [m] that the nearest pair keeps besides what is wanted, at configurations and times (K, nq + 1)."""
         count = len(q)
         blocks = max(1, -(-count // _BLOCK))
         if blocks not in self._blocks:
@@ -54,10 +55,11 @@ class QuickLooks:
 
 
 def _made(around: Obstacles) -> tuple[ca.Function, Obstacles | None, dict[int, ca.Function]]:
-    """(Function q -> least distance beyond what is wanted, Obstacles with the pairs that it leaves out, Functions of
-    blocks, to be filled)."""
-    model, q = canonical(around.robot), quick(ca.SX.sym("q", around.robot.nq))
-    shapes, _ = placed(model, around.scene, q, None, None, reference(model, around.scene))
+    """(Function (nq + 1,) of q and the time -> least distance beyond what is wanted, Obstacles with the pairs that it
+    leaves out, Functions of blocks, to be filled)."""
+    model, x = canonical(around.robot), quick(ca.SX.sym("x", around.robot.nq + 1))
+    q, t = quick(x[:-1]), x[-1]
+    shapes, _ = placed(model, around.scene, q, None, t, reference(model, around.scene))
     spare: Any = ca.inf
     left = np.zeros(len(around.wanted), bool)
     for p, (names, wanted) in enumerate(zip(around.scene.pairs, around.wanted.tolist(), strict=True)):
@@ -67,7 +69,7 @@ def _made(around: Obstacles) -> tuple[ca.Function, Obstacles | None, dict[int, c
         for d in found or ():
             spare = ca.fmin(spare, d - wanted)
     rest = Obstacles(around.robot, reduced(around.scene, left), around.clearance) if left.any() else None
-    return ca.Function("quick_looks", [q], [ca.densify(ca.SX(spare))], {"cse": True}), rest, {}
+    return ca.Function("quick_looks", [x], [ca.densify(ca.SX(spare))], {"cse": True}), rest, {}
 
 
 def _distances(a: Any, b: Any) -> list[Any] | None:

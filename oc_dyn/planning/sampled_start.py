@@ -1,7 +1,7 @@
 """Ways round obstacles for searches to start from: by OMPL where it is installed, else by a few points on the way.
 
 Both know nothing of time: configurations (k, n), the straight lines between which are free. The same arguments lead to
-the same way, in every process, unless the time runs out.
+the same way, in every process, however fast it is: searches are bounded by how often they look.
 """
 
 from __future__ import annotations
@@ -13,40 +13,51 @@ from typing import Any
 
 import numpy as np
 
+from ..interrupts import expired
 from ..types import Array
 from .obstacles import Obstacles
 from .quick_looks import QuickLooks
 
-Looks = Obstacles | QuickLooks
-
 _STEP = 0.05  # [rad or m] between configurations of a line that are looked at
-_CHECKS = 4000  # lines that are looked at, at most
+CHECKS = 2000  # lines and configurations that OMPL looks at for a way, at most: some seconds
 _SHORTER = 100  # tries to cut a way short
 _TRIES, _SHORT = 4, 1.3  # ways of which the shortest is taken; by the straight line, what is short enough
 _POINTS = 60  # configurations that detours may lead through
 _BOTH = 8  # that are looked at in pairs
 
 
+class _Nothing:
+    """As QuickLooks where nothing is in the way."""
+
+    def free(self, q: Array) -> Any:
+        """(K,) true."""
+        return np.ones(len(np.atleast_2d(q)), bool)
+
+
+Looks = Obstacles | QuickLooks | _Nothing
+
+
 def ways(
-    obstacles: Obstacles, start: Array, goal: Array, limits: tuple[Array, Array], seeds: int, time_limit: float,
+    obstacles: Obstacles, start: Array, goal: Array, limits: tuple[Array, Array], seeds: int,
+    checks: int = CHECKS,
 ) -> Iterator[Array]:  # fmt: skip
     """Ways (k, n) from start to goal (n,) within limits, lower and upper (n,): so many by OMPL, each the shortest of a
-    few, else detours. time_limit [s]: of each search."""
+    few, else detours. checks: lines and configurations that each search looks at, at most."""
     box, around = _box(start, goal, *limits), QuickLooks(obstacles)
     if installed():
         for first in range(0, seeds * _TRIES, _TRIES):
-            yield from _batch(around, start, goal, box, range(first, first + _TRIES), time_limit)
+            yield from _batch(around, start, goal, box, range(first, first + _TRIES), checks)
         return
     for way in detours(around, start, goal, box, seeds):
         yield shortened(around, way, 0)
 
 
-def _batch(around: Looks, start: Array, goal: Array, box: tuple[Array, Array], seeds: range, time_limit: float) -> Any:
+def _batch(around: Looks, start: Array, goal: Array, box: tuple[Array, Array], seeds: range, checks: int) -> Any:
     """The shortest of OMPL's ways of some seeds; no more than one is sought where that is little longer than the
     straight line."""
     found: list[Array] = []
     for seed in seeds:
-        way = by_ompl(around, start, goal, box, seed, time_limit)
+        way = by_ompl(around, start, goal, box, seed, checks)
         if way is not None:
             found.append(shortened(around, way, seed))
             if _length(found[-1]) < _SHORT * np.linalg.norm(goal - start):
@@ -105,7 +116,7 @@ def _box(start: Array, goal: Array, lower: Array, upper: Array) -> tuple[Array, 
 
 
 def by_ompl(
-    around: Looks, start: Array, goal: Array, box: tuple[Array, Array], seed: int, time_limit: float,
+    around: Looks, start: Array, goal: Array, box: tuple[Array, Array], seed: int, checks: int,
 ) -> Array | None:  # fmt: skip
     """Way of RRT-Connect (Kuffner and LaValle 2000) in OMPL (Sucan, Moll and Kavraki 2012); None for none."""
     from ompl import base, geometric, util
@@ -119,7 +130,7 @@ def by_ompl(
         bounds.setLow(i, float(a))
         bounds.setHigh(i, float(b))
     space.setBounds(bounds)
-    looked = _Looked(around, n)
+    looked = _Looked(around, n, checks)
     setup = geometric.SimpleSetup(space)
     info = setup.getSpaceInformation()
     setup.setStateValidityChecker(looked.state)
@@ -132,10 +143,7 @@ def by_ompl(
     planner = geometric.RRTConnect(info)
     planner.setRange(0.15 * float(np.linalg.norm(box[1] - box[0])))
     setup.setPlanner(planner)
-    stop = base.plannerOrTerminationCondition(
-        base.timedPlannerTerminationCondition(time_limit), base.PlannerTerminationCondition(looked.enough)
-    )
-    setup.solve(stop)
+    setup.solve(base.PlannerTerminationCondition(looked.enough))
     if not setup.haveExactSolutionPath():
         return None
     path = setup.getSolutionPath()
@@ -145,14 +153,15 @@ def by_ompl(
 class _Looked:
     """What OMPL asks, as configurations, and how often it has asked."""
 
-    def __init__(self, around: Looks, n: int) -> None:
-        self.around, self.n, self.count = around, n, 0
+    def __init__(self, around: Looks, n: int, most: int) -> None:
+        self.around, self.n, self.most, self.count = around, n, most, 0
 
     def _q(self, state: Any) -> Array:
         return np.array([state[i] for i in range(self.n)])
 
     def state(self, state: Any) -> bool:
         """Whether a state is free."""
+        self.count += 1
         return bool(self.around.free(self._q(state))[0])
 
     def motion(self, a: Any, b: Any) -> bool:
@@ -162,7 +171,7 @@ class _Looked:
 
     def enough(self) -> bool:
         """Whether to stop."""
-        return self.count > _CHECKS
+        return self.count >= self.most or expired()
 
 
 def _validator(base: Any, info: Any, looked: _Looked) -> Any:
@@ -202,6 +211,20 @@ def detours(around: Looks, start: Array, goal: Array, box: tuple[Array, Array], 
             if free_line(around, p, r):
                 found.append(np.array([start, p, r, goal]))
     return sorted(found, key=_length)[:most]
+
+
+def ways_about(
+    obstacles: Obstacles | None, start: Array, goal: Array, limits: tuple[Array, Array], most: int,
+) -> Iterator[Array]:  # fmt: skip
+    """Ways (k, n) through one configuration each of a fixed set, `most` at most; obstacles: those that stand still.
+    They lead all about, as what moves may be in the way of those that are near each other."""
+    around = _Nothing() if obstacles is None else QuickLooks(obstacles)
+    low, high = _box(start, goal, *limits)
+    size = np.abs(goal - start).max()
+    low, high = (np.maximum(low, np.minimum(start, goal) - size), np.minimum(high, np.maximum(start, goal) + size))
+    for p in low + (high - low) * np.random.default_rng(0).random((most, len(start))):
+        if free_line(around, start, p) and around.free(p)[0] and free_line(around, p, goal):
+            yield np.array([start, p, goal])
 
 
 def _length(way: Array) -> float:

@@ -130,7 +130,8 @@ class Motion(Samples):
         `clearance` [m] of check. Poses that are Functions take the time of the motion.
 
         Raises ModelError without the robot, and for transform joints; ShapeError for obstacles whose pose comes in at a
-        port, and for pairs of half-spaces; UnknownName for links that the robot does not have.
+        port, and for pairs of half-spaces; UnknownName for links that the robot does not have, and for names of pairs
+        left out that are known nowhere.
         """
         from .certificate import certify
 

@@ -62,7 +62,7 @@ def _plane(a, b):
 def _round(a, b):
     h, k = half_length(a.shape), half_length(b.shape)
     u, w, r = a.axis, b.axis, quick(b.c - a.c)
-    s = t = cosine = square = None  # from the centres along the axes
+    s = t = cosine = square = normal = None  # from the centres along the axes
     if h:
         cosine, normal = dot(u, w), quick(cross(u, w))
         exact = dot(normal, normal)
@@ -72,7 +72,7 @@ def _round(a, b):
         t = _clamped(-dot(w, r), k)
     xa = quick(a.c + s * u) if h else a.c
     xb = quick(b.c + t * w) if k else b.c
-    n, rho, length = _direction(quick(xb - xa), u if h else None, w if k else None, square, TINY * max(1.0, h + k))
+    n, rho, length = _direction(quick(xb - xa), w if k else None, normal, square, TINY * max(1.0, h + k))
     radii = a.shape.radius + b.shape.radius
     pa, pb = quick(xa + a.shape.radius * n), quick(xb - b.shape.radius * n)
     if not k:
@@ -97,26 +97,25 @@ def _clamped(x, h):
     return quick(ca.fmin(ca.fmax(x, -h), h))
 
 
-def _direction(y, u, w, square, tiny):
-    """(n, |y|, length by which n was divided); where y is too short to have a direction, n is across the axes u and w,
-    of which there may be none, and its length that of this. square: of the sine of the axes, if there are two, no less
-    than of parallel ones. tiny [m]: what is too short.
+def _direction(y, w, normal, square, tiny):
+    """(n, |y|, length by which n was divided); where y is too short to have a direction, n is across the axes, of which
+    there may be none, and its length that of this. w: axis of the second, if there is one; normal: cross product of
+    both, if there are two; square: of the sine between them, NEAR at least. tiny [m]: what is too short.
     """
     size = dot(y, y)
     rho = quick(ca.sqrt(ca.fmax(size, LEAST * LEAST)))
-    if w is not None:
-        upright = w[2] * w[2] > 0.8
-        beside = quick(ca.vertcat(upright, 0, 1 - upright))
-        if u is not None:
-            parallel = square <= NEAR * NEAR
-            beside = quick(parallel * beside + (1 - parallel) * u)
-        across = quick(cross(beside, w))
-        size_across = ca.norm_2(across)
+    if w is None:
+        across, size_across = ca.SX(ca.DM([0, 0, 1])), 1
     else:
-        across, size_across = ca.DM([0, 0, 1]), 1
-    short, across = quick(size < tiny * tiny), quick(ca.SX(across))
+        upright = quick(w[2] * w[2] > 0.8)
+        beside = quick(1 - upright)
+        across = quick(ca.vertcat(-(beside * w[1]), beside * w[0] - upright * w[2], upright * w[1]))
+        if normal is not None:
+            across = quick(normal + quick(square <= NEAR * NEAR) * across)
+        size_across = ca.norm_2(across)
+    short = quick(size < tiny * tiny)
     length = quick(rho + short * size_across)
-    return quick((y + short * across) / length), rho, length
+    return quick((y + short * quick(across)) / length), rho, length
 
 
 def _at_least(rho):

@@ -14,12 +14,14 @@ from ..kinematics.recursive_body import frame_in_body
 from ..lie import se3
 from ..lie.quick import quick
 from ..working_axes.rotations import cross
-from .shapes import Shape
+from .shapes import Shape, is_ball, is_turned
+
+_ROUNDING = 1e-15  # of screws
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A shape with its pose (R, c) in the frame of reference, and the body that carries it, 0 for the world."""
+    """A shape with its pose (R, c) in the frame of reference, and the body that it moves with, 0 for the world."""
 
     name: str
     shape: Shape
@@ -100,13 +102,33 @@ def placed(model, scene, q, poses, t, frame):
             own = ca.DM(item.matrix)
             inside = se3.compose(seen, (own[:3, :3], own[:3, 3]))
             R, c = se3.compose(bodies[i], tuple(_clean(x) for x in inside))
-            out[item.name] = Placed(item.name, item.shape, quick(R), quick(c), i)
+            out[item.name] = Placed(
+                item.name, item.shape, quick(R), quick(c), _moved_with(model, i, inside, item.shape)
+            )
             continue
         C = _in_world(scene, item, poses, t)
         R, c = C[:3, :3], C[:3, 3]
         R, c = (R, c + bodies[0][1]) if frame[0] == 0 else se3.compose(bodies[0], (R, c))
         out[item.name] = Placed(item.name, item.shape, quick(R), quick(c))
     return out, bodies
+
+
+def _moved_with(model, i, inside, shape):
+    """The body that a shape on body i, with a pose in its frame, moves with: joints that turn it about an axis of
+    symmetry leave it where it is, and are none of those on the way to it."""
+    while i and _stays(model, i, inside, shape):
+        i, inside = model.parent[i], se3.compose(model.placement(i, ca.DM(0)), inside)
+    return i
+
+
+def _stays(model, i, inside, shape):
+    """Whether the joint of body i does not change where a shape with a pose in the frame of i is."""
+    if model.kind[i] == "transform" or model.S[i].shape[1] != 1:
+        return False
+    S, (R, c) = ca.DM(model.S[i]), inside
+    w, v = S[:3], S[3:] - ca.cross(c, S[:3])
+    turned = 0 if is_ball(shape) else ca.cross(R[:, 2], w) if is_turned(shape) else w
+    return float(ca.norm_inf(w)) > 0 and float(ca.norm_inf(ca.vertcat(v, turned))) < _ROUNDING
 
 
 def _in_world(scene, item, poses, t):

@@ -176,6 +176,17 @@ def ball(shape: Shape) -> float:
     return shape.radius if isinstance(shape, (Sphere, Capsule)) else 0.0
 
 
+def is_ball(shape: Shape) -> bool:
+    """Whether every turn about its centre leaves it as it is."""
+    return isinstance(shape, Sphere) or (isinstance(shape, Ellipsoid) and shape.a == shape.b == shape.c)
+
+
+def is_turned(shape: Shape) -> bool:
+    """Whether turns about its z axis leave it as it is."""
+    same = isinstance(shape, Ellipsoid) and shape.a == shape.b
+    return is_ball(shape) or same or isinstance(shape, (Capsule, Cylinder))
+
+
 def _length(what: str, value: Numbers) -> float:
     x = as_floats(what, value)
     if x.size != 1 or not are_sane(x) or not x.ravel()[0] >= 0:

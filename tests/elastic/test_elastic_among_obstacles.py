@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from obstacles import at
+from obstacles import at, line
 
 import oc_dyn as od
 from oc_dyn import elastic as el
@@ -52,3 +52,29 @@ def test_a_scene_that_is_not_near_changes_nothing():
     robot, scene = arm()
     far = planned(robot, scene=scene.released("post", at(0, 3.0, 0)))
     assert np.array_equal(far.motion.pieces, planned(robot).motion.pieces)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("speed, how", [(0.3, {}), (-0.3, {"objective": "energy", "duration": 1.5})])
+def test_links_keep_off_what_moves(speed, how):
+    robot, scene = arm()
+    p, alone = scene["post"].matrix[:3, 3], planned(robot, **how)
+    begin = p - [0, 0.5 * speed * alone.duration * 0.9, 0]
+    scene = scene.released("post", line(begin, (0, speed, 0)))
+    plan = planned(robot, scene=scene, clearance=CLEARANCE, **how)
+    times = [np.linspace(0, x.duration, 2001) for x in (plan, alone)]
+    least = [
+        od.scene.exact_distances(robot.links, scene, x.motion.sample(t).q, t).min()
+        for x, t in zip((plan, alone), times, strict=True)
+    ]
+    assert least[1] < CLEARANCE
+    assert least[0] > CLEARANCE - 1e-6
+    assert plan.info["clearance"]["certified"] >= CLEARANCE - 1e-6
+    assert plan.check(scene=scene, clearance=CLEARANCE).ok()
+
+
+def test_what_is_long_gone_changes_nothing():
+    robot, scene = arm()
+    p = scene["post"].matrix[:3, 3]
+    later = planned(robot, scene=scene.released("post", line(p - [0, 5.0, 0], (0, 1.0, 0))))
+    assert np.array_equal(later.motion.pieces, planned(robot).motion.pieces)

@@ -112,3 +112,43 @@ def test_a_path_of_poses_through_an_obstacle_is_refused_with_pair_and_place():
     scene = scene.add("ball", shapes.Sphere(0.05), at(*np.array(pose(0.5)[1]).ravel()))
     with pytest.raises(od.LimitError, match=r"'hand' and 'ball' overlap by 0.1\d* m, 0.02 m wanted, at s = 0.5"):
         od.pose_path(robot, TIP, pose, Q, scene=scene, clearance=CLEARANCE)
+
+
+def beside_the_elbow(robot, scene, way):
+    """With a ball that the elbow hits half way."""
+    elbow, _ = place(robot, "panda_link4", way[len(way) // 2])
+    return scene.add("ball", shapes.Sphere(0.1), at(*(elbow + [0, 0.13, 0])))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [{"tolerance": 3e-11}, {"points": 80}])
+def test_more_way_points_than_are_searched_for_at_once(how):
+    robot, scene = panda()
+    pose = poses(robot)
+    scene = beside_the_elbow(robot, scene, od.pose_path(robot, TIP, pose, Q)[0])
+    way, places, degree = od.pose_path(robot, TIP, pose, Q, scene=scene, clearance=CLEARANCE, **how)
+    assert len(way) > 49
+    assert apart(robot, scene, way).min() >= CLEARANCE
+    fine = od.planning.curves.spline(way, places, degree)
+    for s in np.linspace(0, 1, 40):
+        q = fine.at(np.array([s]), 1)[0][0]
+        assert place(robot, TIP, q)[0] == pytest.approx(np.array(pose(s)[1]).ravel(), abs=how.get("tolerance", 1e-5))
+        assert apart(robot, scene, q[None]).min() >= CLEARANCE - 1e-6
+
+
+@pytest.mark.slow
+def test_a_start_is_judged_by_the_exact_distance():
+    """The hand begins so near a wide plate that its smoothed distance is short of the clearance."""
+    robot, scene = panda()
+    pose = poses(robot)
+    way = od.pose_path(robot, TIP, pose, Q)[0]
+    p, _ = place(robot, TIP, Q)
+    top = p[2] - 0.06 - CLEARANCE - 1e-4
+    scene = beside_the_elbow(robot, scene, way).add("plate", shapes.Cylinder(2.5, 0.1), at(*p[:2], top - 0.05))
+    scene = scene.leave_out(*((x, "plate") for x in ("elbow", "fore")))
+    k = scene.pairs.index(("hand", "plate"))
+    assert apart(robot, scene, Q[None])[k].item() < CLEARANCE - 1e-3
+    found, *_ = od.pose_path(robot, TIP, pose, Q, scene=scene, clearance=CLEARANCE)
+    exact = od.scene.exact_distances(robot, scene, found)
+    assert exact.min() >= CLEARANCE - 1e-6
+    assert exact[0, k] == pytest.approx(CLEARANCE + 1e-4, abs=1e-6)

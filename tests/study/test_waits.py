@@ -11,8 +11,8 @@ import oc_dyn as od
 from oc_dyn import cli
 from oc_dyn.study import apart, waits
 from oc_dyn.study.apart import Case, Told
+from oc_dyn.study.cases import builds, plans, timing
 from oc_dyn.study.cases import calls as cases_of_calls
-from oc_dyn.study.cases import plans, timing
 from oc_dyn.study.waits.lines import Line, lines
 from oc_dyn.study.waits.tables import rows_of
 
@@ -178,6 +178,12 @@ def test_only_some_lines():
     assert apart.chosen_of(some, None) == some
     with pytest.raises(od.ShapeError, match="nothing has 'talos'"):
         apart.chosen_of(some, "talos")
+
+
+def test_the_functions_that_are_built_are_there_whatever_quantities_are_added():
+    assert set(builds.QUANTITIES) <= set(od.quantities())
+    made = list(builds.all_of(od, od.robots.planar_2r(), range(1)))
+    assert len(made) == len({f.name() for f in made}) == len(builds.QUANTITIES) == 31
 
 
 # -- the study -----------------------------------------------------------------------------------------------------

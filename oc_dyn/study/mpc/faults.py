@@ -21,6 +21,7 @@ FIELDS = ("velocity [rad/s]", "torque, share of its limit", "statuses of the sam
 FIELDS += ("step of the sample, in medians", "longest step after it, in medians")
 SINGULAR = ("qpsol", "median [ms]", "longest [ms]", "longest in medians", "torque, share of its limit")
 SINGULAR += ("distance from the goal at the end [m]", "steps not ok")
+FIRST, AWAY = np.array([0.0, -1.2, 1.4, -1.0, -1.5, 0.0]), [-0.25, 0.3, 0.15]  # [rad]; of the goal from the tool [m]
 UR5 = "ur_description/urdf/ur5_robot.urdf"
 
 
@@ -83,7 +84,7 @@ def reach(qpsol, nodes=15, h=0.01, **options):
         robot = load_urdf(file)
     limits, ocp = Limits.of(robot), Problem(nodes, nodes * h)
     most, speed = np.minimum(limits.tau, 150.0), np.minimum(limits.v, 3.0)
-    q, v, a = ocp.state("q", 6, scale=1), ocp.state("v", 6), ocp.control("a", 6)
+    q, v, a = ocp.state("q", 6, guess=FIRST, scale=1), ocp.state("v", 6), ocp.control("a", 6)
     q_now, v_now, goal = ocp.parameter("q_now", 6), ocp.parameter("v_now", 6), ocp.parameter("goal", 3)
     tool = function(robot, "frame_pose", frame="tool0")
     place = tool(q=q)["p"]
@@ -111,12 +112,11 @@ def singular(folder, flags, qpsol, steps=150, **options):
         return None
     control, most, plant, place = made
     stepper = Stepper(control, folder, flags)
-    first = np.array([0.0, -1.2, 1.4, -1.0, -1.5, 0.0])
-    goal = place(first).full().ravel() + [-0.25, 0.3, 0.15]
+    goal = place(FIRST).full().ravel() + AWAY
     times, u, status = [], [], []
     for _ in range(REPEATS):
         stepper.begin()
-        x, u, status, seconds = np.concatenate([first, np.zeros(6)]), [], [], []
+        x, u, status, seconds = np.concatenate([FIRST, np.zeros(6)]), [], [], []
         for _ in range(steps):
             tau, how, taken, *_ = stepper.step({"q_now": x[:6], "v_now": x[6:], "goal": goal})
             u.append(tau)

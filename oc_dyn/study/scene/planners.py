@@ -17,7 +17,7 @@ from ...planning.point_to_point import plan_point_to_point
 _ROUNDING = 1e-6  # [m]
 _LIMIT = 120.0  # seconds a plan may take
 _SAMPLES = 1000  # of motions of the peers, at which they are looked at
-_SEEK = 10.0  # seconds that OMPL seeks a way for
+_SEEK = 10_000  # lines and configurations that OMPL looks at for a way, at most
 _STEP = 8  # points of a way that are left out between those that the spline goes through
 
 
