@@ -43,13 +43,14 @@ def controller_product(
     points: Sequence[Mapping[str, Any]] | None = None,
 ) -> Product:
     """Product of a controller; programs: Functions that go into its C besides, for a loop."""
+    given, expected, statuses = _recorded(controller, points, REALS[precision])
+    controller = controller if precision == "double" else controller.of_floats()
     name, real = controller.name, REALS[precision]
     functions = [*_functions(controller), *programs]
     words = _words(controller, real)
     body = filled("mpc.c", __package__, **words)
     source = going_on(c_source(functions, name, precision=precision, integer="int", more=body), controller.qpsol)
     inputs, outputs, limits = _fields(controller, joints, units)
-    given, expected, statuses = _recorded(controller, points, real)
     return Product(
         name=name,
         precision=precision,

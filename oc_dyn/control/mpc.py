@@ -13,6 +13,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -141,6 +142,7 @@ class PredictiveController:
         self.sample_time = functions.shift * length if functions.shift else None  # [s] from one step to the next
         self.preparation, self.feedback = functions.preparation, functions.feedback
         self.measured, self.real_time = functions.measured, iterations == 1
+        self.functions = functions
         self.reset()
 
     def reset(self) -> PredictiveController:
@@ -314,6 +316,14 @@ class PredictiveController:
             texts = {**{f"{self.name}.{end}": texts[f"{self.name}.{end}"] for end in "ch"}, "loop.c": loop, **texts}
         write_texts("mpc", folder, texts)
         return [folder / file for file in texts]
+
+    def of_floats(self) -> PredictiveController:
+        """This controller, its quadratic programs solved as far as single precision can."""
+        made = copy(self)
+        functions = self.functions.of_floats()
+        made.function, made.fallback = functions.function, functions.fallback
+        made.preparation, made.feedback = functions.preparation, functions.feedback
+        return made
 
     def _check_program(self, folder: StrPath) -> None:
         """ModelError if loop.c in a folder is not of this controller."""

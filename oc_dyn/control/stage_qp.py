@@ -29,6 +29,7 @@ _EPS = 1e-9  # what is added to the diagonal of S, over the Hessian
 _LENGTHS = 24  # tries of the line search
 _FAR = 1e4
 DEFAULTS = {"max_iter": 40, "tol": 1e-9}
+OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7}  # what single precision can reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class _Builder:
         scale = curvature_of(H)
         stiffness = STIFFNESS * np.where(self.equal, OF_EQUATIONS, 1.0)
         rho = scale * ca.DM(stiffness) / ca.fmax(s.norms(own), _LEAST)
-        y, eps = lam[self.program.limits.tolist()], _EPS * scale
+        y, eps = lam[self.program.limits.tolist()], self.options.get("eps", _EPS) * scale
         most = scale_of(H, g)
         price = most * self.price
         D = rho * ca.logic_or(self.equations, ca.logic_and(y != 0, ca.fabs(y) < price))
@@ -189,7 +190,7 @@ class _Builder:
         step, h1, a1 = z + t * d, h + t * (h1 - h), a + t * da
         y1 = s.shrink(y, a1, *limits)[0]
         off = ca.norm_inf((y1 - (yp + D * (a1 - a))) / rho)
-        exact = ca.logic_and(whole, off <= 1e-10 * (1 + ca.norm_inf(a1)))
+        exact = ca.logic_and(whole, off <= self.options.get("exact", 1e-10) * (1 + ca.norm_inf(a1)))
         error = ca.if_else(exact, ca.norm_inf((y1 - y) / rho), ca.inf)
         tol = self.options["tol"]
         left = ca.fmax(error / (1 + ca.norm_inf(step)), 0.1 * eps * length / (1 + ca.norm_inf(g)))

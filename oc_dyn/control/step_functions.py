@@ -20,6 +20,7 @@ from .priorities import hard_limits
 from .program import program_of
 from .quadratic import Quadratic, by_conic, by_stages
 from .sqp import FAILED, sqp, violation
+from .stage_qp import OF_FLOATS
 from .status import Status
 
 DAMPING = 1e-9  # of the Hessian, see program_of
@@ -35,8 +36,11 @@ class StepFunctions:
 
     def __init__(
         self, made: Any, outputs: Mapping[str, Any], name: str, hessian: str, qp: tuple[str, Any], iterations: int,
-        options: Any, shift: int, on_failure: Any, measured: Sequence[str] | None,
+        options: Any, shift: int, on_failure: Any, measured: Sequence[str] | None, floats: bool = False,
     ) -> None:  # fmt: skip
+        self.asked = made, outputs, name, hessian, qp, iterations, options, shift, on_failure, measured
+        self.of_stages: dict[str, float] = dict(OF_FLOATS) if floats else {}
+        self.met, self.kept = (1e-3, 1e-4) if floats else (_MET, _KEPT)
         self.made, self.outputs, self.shift, self.program = made, outputs, shift, program_of(made, hessian, DAMPING)
         self.parts = _parameters(made)
         n, m = made.assembly.size
@@ -48,12 +52,18 @@ class StepFunctions:
         self.function = self._both(name) if iterations == 1 else self._step(name, iterations, options)
         self.fallback = self._fallback(name, on_failure)
 
+    def of_floats(self) -> StepFunctions:
+        """The same, its quadratic programs solved as far as single precision can."""
+        return StepFunctions(*self.asked, floats=True)
+
     def _quadratic(self, name: str, qpsol: str, options: Any) -> Quadratic:
         x, p = ca.MX.sym("x", self.n), ca.MX.sym("p", self.program.sizes[2])
         hard = hard_limits(self.made, self.program, ca.Function("outputs", [x, p], self._first(x, p)))
         if qpsol == "riccati":
-            return by_stages(name, self.made, self.program, hard, options)
-        return by_conic(name, self.made, self.program, hard, qpsol, options, {})
+            return by_stages(name, self.made, self.program, hard, {**options, **self.of_stages})
+        if qpsol == "qrqp" and self.of_stages:
+            options = {**options, "constr_viol_tol": self.of_stages["tol"], "dual_inf_tol": self.of_stages["tol"]}
+        return by_conic(name, self.made, self.program, hard, qpsol, options, self.of_stages)
 
     def _split(self, memory: Any) -> list[Any]:
         """[unknowns, multipliers, multipliers of rows, parameters, failures]."""
@@ -139,8 +149,8 @@ class StepFunctions:
         that gave way, quadratic programs]."""
         x, lam, f, g, works, gave, count = found
         beyond = violation(self.program.bounds, x, g)
-        relaxing = ca.logic_and(gave > _KEPT, beyond > _KEPT)
-        status = ca.if_else(beyond > _MET, int(Status.ITERATION_LIMIT), int(Status.OK))
+        relaxing = ca.logic_and(gave > self.kept, beyond > self.kept)
+        status = ca.if_else(beyond > self.met, int(Status.ITERATION_LIMIT), int(Status.OK))
         status = ca.if_else(relaxing, int(Status.INFEASIBLE_RELAXED), status)
         status = ca.if_else(works, status, int(Status.FALLBACK))
         # a plan from far outside of the limits is no place to start from once what is measured is sound again
