@@ -84,8 +84,10 @@ def _distances(a: Any, b: Any) -> list[Any] | None:
     places = np.linspace(-half, half, 1 + 2 * int(np.ceil(half / _SPACING)))
     R = b.R if isinstance(b.R, ca.DM) else quick(b.R)
     c, u = quick(ca.SX(R.T @ (a.c - b.c))), quick(ca.SX(R.T @ a.axis))
-    of_ball = _from_box if isinstance(b.shape, Box) else _from_cylinder
-    return [of_ball(b.shape, [c[k] + t * u[k] for k in range(3)]) - a.shape.radius for t in places.tolist()]
+    points = [[c[k] + t * u[k] for k in range(3)] for t in places.tolist()]
+    if isinstance(b.shape, Box):
+        return [_from_box(b.shape, y) - a.shape.radius for y in points]
+    return [_from_cylinder(b.shape, y) - a.shape.radius for y in points]
 
 
 def _from_box(shape: Box, y: list[Any]) -> Any:

@@ -163,11 +163,11 @@ def run(out, quick=False, progress=None):
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         subjects = [small(folder / "small"), panda(folder / "panda"), *laws(folder / "laws")]
-        with progress_bar(progress, len(subjects), "mpc_fuzz", " subjects") as bar:
-            with ThreadPoolExecutor(len(subjects)) as threads:  # each waits for its program
-                for one in threads.map(lambda s: _timed(s, few.get(s.name, many)), subjects):
-                    rows.append(one)
-                    bar.update()
+        bar = progress_bar(progress, len(subjects), "mpc_fuzz", " subjects")
+        with bar, ThreadPoolExecutor(len(subjects)) as threads:  # each waits for its program
+            for one in threads.map(lambda s: _timed(s, few.get(s.name, many)), subjects):
+                rows.append(one)
+                bar.update()
     write_csv(out / "fuzz.csv", [FIELDS, *rows])
     command_ = ["oc-dyn", "study", "mpc_fuzz", *(["--quick"] if quick else []), "--out", out]
     facts = {"back": BACK, "bursts": BURSTS, "longest": LONGEST, "flags": SANITIZERS}

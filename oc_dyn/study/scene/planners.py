@@ -1,6 +1,7 @@
 """What is measured of a task: a row of duration, times and clearance by ours, by OMPL with toppra, and by RoboPlan."""
 
 import time
+from typing import Any
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -50,7 +51,7 @@ def ours(task, nodes, sampled=True):
     return row
 
 
-_PLANNED = {}  # {(number of the task, nodes): its row, whether ways were sought}, of the last task
+_PLANNED: dict[tuple[int, int], Any] = {}  # {(number of the task, nodes): its row, whether ways were sought}, of the last task
 
 
 def by_roboplan(task, nodes):
