@@ -1,11 +1,11 @@
 """What is measured of a task: a row of duration, times and clearance by ours, by OMPL with toppra, and by RoboPlan."""
 
 import time
-from typing import Any
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +51,8 @@ def ours(task, nodes, sampled=True):
     return row
 
 
-_PLANNED: dict[tuple[int, int], Any] = {}  # {(number of the task, nodes): its row, whether ways were sought}, of the last task
+# {(number of the task, nodes): its row, whether ways were sought}, of the last task
+_PLANNED: dict[tuple[int, int], Any] = {}
 
 
 def by_roboplan(task, nodes):
