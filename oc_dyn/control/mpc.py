@@ -35,7 +35,7 @@ from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
 from .closed_loop import ClosedLoop
-from .closed_loop_codegen import is_of_another, program
+from .closed_loop_codegen import is_of_another, named, program
 from .controller_codegen import controller_texts
 from .delay import delay_of
 from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
@@ -292,8 +292,8 @@ class PredictiveController:
 
         <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset, <name>_step, and
         its halves <name>_prepare and <name>_feedback, which look at numbers as step, prepare and react do and return
-        the status, see <name>.h. <name>.hpp: for C++17; <name>_example.c, <name>_selftest.c, <name>_targets.cmake,
-        CMakeLists.txt. All symbols start with the name.
+        the status, see <name>.h. <name>.hpp is for C++17; <name>_example.c, <name>_selftest.c, <name>_targets.cmake and
+        CMakeLists.txt go with them. All symbols start with the name.
         precision: "double", or "single" for float. joints: names of the joints in order, and units: {port: unit}, for
         the header. points: the steps of the self-test, a list of {parameter: value}; default two of the last step's.
         measure: whether gcc compiles it for what the header says on the stack; see footprint.
@@ -309,7 +309,7 @@ class PredictiveController:
             if precision != "double":
                 raise ShapeError("mpc: codegen: the program of a loop is in double precision; leave out the plant")
             plant, measured = self._checked(plant, measured)
-            programs += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
+            programs += [named(plant, f"{self.name}_plant"), named(measured, f"{self.name}_measured")]
             self._check_program(folder)
         facts: Any = {"precision": precision, "joints": joints, "units": units, "points": points, "measure": measure}
         texts = controller_texts(self, programs, **facts)
@@ -325,8 +325,8 @@ class PredictiveController:
     def of_floats(self) -> PredictiveController:
         """This controller, its quadratic programs solved as far as single precision can."""
         made, functions = copy(self), self.functions.of_floats()
-        made.function, made.fallback = functions.function, functions.fallback
-        made.preparation, made.feedback = functions.preparation, functions.feedback
+        for k in ("function", "fallback", "preparation", "feedback"):
+            setattr(made, k, getattr(functions, k))
         return made
 
     def _check_program(self, folder: StrPath) -> None:
@@ -390,11 +390,6 @@ def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
                 other = "what every controller has" if name in own else f"the {known[name]} of this name"
                 raise ShapeError(f"mpc: {what} {name!r} would be called like {other}; give it another name")
             known[name] = what
-
-
-def _named(function: ca.Function, name: str) -> ca.Function:
-    inputs = function.mx_in()
-    return ca.Function(name, inputs, function.call(inputs), function.name_in(), function.name_out())
 
 
 __getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})
