@@ -15,18 +15,21 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
+from .clearance import KEPT
 from .feasibility import rest_to_rest, torque_can_wait
-from .guess import along_passage, along_way
+from .guess import along_passage, along_way, resampled
 from .moving_obstacles import frozen, still_part
 from .obstacles import ROUNDING, SPARE, Along, along, asked_more, course, reduced, told_of
 from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways, ways_about
 
-NEAR = 0.04  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
+NEAR, WIDE = 0.04, 0.08  # [m] besides what is wanted: pairs that come that near what a search begins from are in its
+# program; of long ways, from which motions go farther
 MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
-_ITERATIONS = 200  # of a search, where others may follow
+_ITERATIONS = 300  # of a search, where others may follow
+_LONG, _FEW, _SKETCHES = 1.25, 20, 3  # by the straight line: ways that are sketched first; pieces and rounds of that
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
@@ -60,7 +63,7 @@ def plan_among(task, settings, solver, initial):
     seen = along(around, motion)
     if not seen.short.any():
         return motion, checked, seen
-    kinematic = torque_can_wait(bare, settings, motion)
+    kinematic = torque_can_wait(bare, settings, None)  # ways round are other motions: torque may not bind there
     given = [] if initial is None or known is not None else [initial]
     name, asked, found = solver.name, solver.inner, []
     for start in chain(given, _starts(task, settings, motion, kinematic)):
@@ -68,7 +71,10 @@ def plan_among(task, settings, solver, initial):
             name, asked = solver.name, solver.inner
         solver.inner = asked if start is motion or name != "ipopt" else _impatient(asked)
         try:
-            found.append(_search(task, settings, solver, start, kinematic, None))
+            within = NEAR
+            if isinstance(start, np.ndarray):
+                start, within = _sketched(task, settings, solver, start, kinematic), WIDE
+            found.append(_search(task, settings, solver, start, kinematic, None, within))
         except SolveError as error:
             errors.append(error)
             if error.status in (None, TIME_LIMIT):
@@ -125,9 +131,27 @@ def _starts(task, settings, motion, kinematic):
     else:
         if free_line(task.around, a, b):
             yield along_way(task, settings, np.array([a, b]), kinematic)
+        straight = float(np.linalg.norm(b - a))
         for way in ways(task.around, a, b, limits, SEEDS):
-            yield along_way(task, settings, way, kinematic)
+            length = np.linalg.norm(np.diff(way, axis=0), axis=1).sum()
+            long = length > _LONG * straight and settings["nodes"] > 2 * _FEW
+            yield way if long else along_way(task, settings, way, kinematic)
     yield motion
+
+
+def _sketched(task, settings, solver, way, kinematic):
+    """(T, derivatives) of a motion on few pieces from a way, on which a search takes a third of the time. Raises
+    SolveError where there is none."""
+    few = {**settings, "nodes": _FEW}
+    rounds = _Clear(task, few, solver, kinematic, along_way(task, few, way, kinematic), None, WIDE)
+    for _ in range(_SKETCHES):
+        motion, _ = rounds.solve(rounds.margins, None)
+        q, t = course(motion)
+        others = (task.around.missing(q, t) > 0).any(axis=0) & ~rounds.apart.near
+        if not others.any():
+            break
+        rounds.more_pairs(others | task.around.near(q, MORE, t))
+    return resampled(motion, task, settings)
 
 
 def passages(task, settings, ends, limits, shortest):
@@ -160,10 +184,11 @@ def course_of(start):
     return derivatives[0], np.linspace(0, T, len(derivatives[0]))
 
 
-def _search(task, settings, solver, start, kinematic, known):
-    """(motion, its Report, Along) from a Trajectory or (T, derivatives); known: Apart of a solution."""
+def _search(task, settings, solver, start, kinematic, known, within=NEAR):
+    """(motion, its Report, Along) from a Trajectory or (T, derivatives); known: Apart of a solution. within [m]: which
+    pairs are in the program at first."""
     while True:
-        rounds = _Clear(task, settings, solver, kinematic, start, known)
+        rounds = _Clear(task, settings, solver, kinematic, start, known, within)
         motion, checked, seen = rounds.found()
         if not kinematic or checked.worst <= rounds.within:
             return motion, checked, seen
@@ -179,13 +204,13 @@ def _known(around, initial):
 class _Clear(Rounds):
     """Rounds of solving with the pairs that are near."""
 
-    def __init__(self, task, settings, solver, kinematic, start, known):
+    def __init__(self, task, settings, solver, kinematic, start, known, within):
         self.around = task.around
         self.own = self.around.scene.key, self.around.clearance
         motion = None if isinstance(start, tuple) else start
         if known is None:
             q, t = course_of(start)
-            near = self.around.near(q, NEAR, t)
+            near = self.around.near(q, within, t)
             known = Apart(near, self._least(task), _PLACES[0])
         self.apart = known
         self.kept = -self._missing_at_ends(task)  # (2, P) besides what is wanted
@@ -244,25 +269,33 @@ class _Clear(Rounds):
         for _ in range(_ROUNDS):
             motion, checked = self.tightened()
             seen = along(self.around, motion)
-            if not seen.short.any():
+            short = seen.missing > np.where(self.apart.spare > KEPT, 0.0, KEPT)
+            if not short.any():
                 return told(motion, self.solver), checked, seen
             self.margins = dict(zip(MARGINS, np.split(motion.solver_state.margins, len(MARGINS)), strict=True))
-            self._ask_more(motion, seen)
+            self._ask_more(motion, seen, short)
         text = f"after {_ROUNDS} rounds the clearance is not kept between nodes: {blocked(self.around, seen)}"
         raise SolveError(f"{text}; use more nodes", "clearance", trajectory=motion)
 
-    def _ask_more(self, motion, seen):
-        """More pairs, places, or more of the pairs that are there."""
-        now, old = self.apart, self.apart.near & seen.short
+    def _ask_more(self, motion, seen, short):
+        """More pairs, places, or more of the pairs that are there: of those that are too near (P,)."""
+        now, old = self.apart, self.apart.near & short
         places, spare = now.places, asked_more(now.spare, old, seen)
         again = (seen.missing > SPARE) & (now.spare > SPARE)
         if old.any() and places != _PLACES[-1] and (again.any() or seen.missing[old].max() > _DEEP):
             places, spare = _PLACES[_PLACES.index(places) + 1], np.minimum(now.spare, SPARE)
         near = now.near
-        if (seen.short & ~near).any():
+        if (short & ~near).any():
             q, t = course(motion)
-            near = near | seen.short | self.around.near(q, MORE, t)
-        self.apart = Apart(near, spare, places)
+            near = near | short | self.around.near(q, MORE, t)
+        self._go_on(Apart(near, spare, places))
+
+    def more_pairs(self, which):
+        """Go on with some pairs more."""
+        self._go_on(replace(self.apart, near=self.apart.near | which))
+
+    def _go_on(self, apart):
+        self.apart = apart
         self.shape = (*self.shape[: -len(self.more)], *self.more)
         self._change()
 
