@@ -35,7 +35,7 @@ from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
 from .closed_loop import ClosedLoop
-from .closed_loop_codegen import is_of_another, program
+from .closed_loop_codegen import is_of_another, named, program
 from .controller_codegen import controller_texts
 from .delay import delay_of
 from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
@@ -145,8 +145,7 @@ class PredictiveController:
         length = made.duration_numbers(0)[0] / made.phases[0].nodes
         self.sample_time = functions.shift * length if functions.shift else None  # [s] from one step to the next
         self.preparation, self.feedback = functions.preparation, functions.feedback
-        self.measured, self.real_time = functions.measured, iterations == 1
-        self.functions = functions
+        self.measured, self.real_time, self.functions = functions.measured, iterations == 1, functions
         self.reset()
 
     def reset(self) -> PredictiveController:
@@ -293,14 +292,14 @@ class PredictiveController:
 
         <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset, <name>_step, and
         its halves <name>_prepare and <name>_feedback, which look at numbers as step, prepare and react do and return
-        the status, see <name>.h. <name>.hpp: the same for C++17.
-        <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. All symbols start with the name.
+        the status, see <name>.h. <name>.hpp is for C++17; <name>_example.c, <name>_selftest.c, <name>_targets.cmake and
+        CMakeLists.txt go with them. All symbols start with the name.
         precision: "double", or "single" for float. joints: names of the joints in order, and units: {port: unit}, for
         the header. points: the steps of the self-test, a list of {parameter: value}; default two of the last step's.
         measure: whether gcc compiles it for what the header says on the stack; see footprint.
-        The program prints a line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`,
-        else it runs freely. Raises ModelError for a folder that cannot be written to, or holds the program of another
-        controller, and for a solver of quadratic programs without C of its own; ShapeError, UnknownName for options.
+        The program prints a line a step, as ClosedLoop has it, at `rate` [1/s], or freely. Raises ModelError for a
+        folder that cannot be written to, or holds the program of another controller, and for a solver of quadratic
+        programs without C of its own; ShapeError, UnknownName for options.
         """
         if self.qpsol in WITHOUT_C:
             raise ModelError(f"mpc: codegen with qpsol={self.qpsol!r}", [f"{WITHOUT_C[self.qpsol]}; take 'riccati'"])
@@ -310,10 +309,10 @@ class PredictiveController:
             if precision != "double":
                 raise ShapeError("mpc: codegen: the program of a loop is in double precision; leave out the plant")
             plant, measured = self._checked(plant, measured)
-            programs += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
+            programs += [named(plant, f"{self.name}_plant"), named(measured, f"{self.name}_measured")]
             self._check_program(folder)
-        facts: Any = {"joints": joints, "units": units, "points": points, "measure": measure}
-        texts = controller_texts(self, programs, precision=precision, **facts)
+        facts: Any = {"precision": precision, "joints": joints, "units": units, "points": points, "measure": measure}
+        texts = controller_texts(self, programs, **facts)
         if plant is not None:
             seen = cast(ca.Function, measured).name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
@@ -325,10 +324,9 @@ class PredictiveController:
 
     def of_floats(self) -> PredictiveController:
         """This controller, its quadratic programs solved as far as single precision can."""
-        made = copy(self)
-        functions = self.functions.of_floats()
-        made.function, made.fallback = functions.function, functions.fallback
-        made.preparation, made.feedback = functions.preparation, functions.feedback
+        made, functions = copy(self), self.functions.of_floats()
+        for k in ("function", "fallback", "preparation", "feedback"):
+            setattr(made, k, getattr(functions, k))
         return made
 
     def _check_program(self, folder: StrPath) -> None:
@@ -354,9 +352,7 @@ class PredictiveController:
         run_compiler([*words, "-lm"], folder)
         return folder / "loop"
 
-    def footprint(
-        self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None
-    ) -> Footprint:  # fmt: skip
+    def footprint(self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None) -> Footprint:
         """Footprint of the controller in a folder as gcc compiles it, for another machine as well."""
         entries = [f"{self.name}_{x}" for x in ("init", "reset", "step", "prepare", "feedback")]
         return footprint([Path(folder, f"{self.name}.c")], entries, flags=flags, compiler=compiler)
@@ -394,11 +390,6 @@ def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
                 other = "what every controller has" if name in own else f"the {known[name]} of this name"
                 raise ShapeError(f"mpc: {what} {name!r} would be called like {other}; give it another name")
             known[name] = what
-
-
-def _named(function: ca.Function, name: str) -> ca.Function:
-    inputs = function.mx_in()
-    return ca.Function(name, inputs, function.call(inputs), function.name_in(), function.name_out())
 
 
 __getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})
