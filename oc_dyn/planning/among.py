@@ -8,6 +8,7 @@ and asked for a little more where it is not.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -23,6 +24,7 @@ from .obstacles import ROUNDING, SPARE, Along, along, asked_more, course, reduce
 from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways, ways_about
+from .starts import outcomes
 
 NEAR, WIDE = 0.04, 0.08  # [m] besides what is wanted: pairs that come that near what a search begins from are in its
 # program; of long ways, from which motions go farther
@@ -47,8 +49,9 @@ class Apart:
     places: tuple
 
 
-def plan_among(task, settings, solver, initial):
-    """(motion, its Report, Along) of the search from `initial` or by itself; see the module. Raises SolveError."""
+def plan_among(task, settings, solver, initial, executor="serial"):
+    """(motion, its Report, Along) of the search from `initial` or by itself; see the module. executor: that runs the
+    starts. Raises SolveError."""
     around, bare, errors = task.around, replace(task, around=None), []
     rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
@@ -65,21 +68,17 @@ def plan_among(task, settings, solver, initial):
         return motion, checked, seen
     kinematic = torque_can_wait(bare, settings, None)  # ways round are other motions: torque may not bind there
     given = [] if initial is None or known is not None else [initial]
-    name, asked, found = solver.name, solver.inner, []
-    for start in chain(given, _starts(task, settings, motion, kinematic)):
-        if solver.name != name:  # ipopt in place of fatrop
-            name, asked = solver.name, solver.inner
-        solver.inner = asked if start is motion or name != "ipopt" else _impatient(asked)
-        try:
-            within = NEAR
-            if isinstance(start, np.ndarray):
-                start, within = _sketched(task, settings, solver, start, kinematic), WIDE
-            found.append(_search(task, settings, solver, start, kinematic, None, within))
-        except SolveError as error:
+    starts = chain(given, _starts(task, settings, motion, kinematic))
+    starts = ((start, start is not motion) for start in starts)
+    found: list[Any] = []
+    for result, error in outcomes(partial(_from_start, task, settings, kinematic), starts, solver, executor):
+        if error is not None:
             errors.append(error)
             if error.status in (None, TIME_LIMIT):
                 break
-        if found and (not around.scene.timed or _cost(found[-1][0]) <= AS_GOOD * _cost(motion)):
+            continue
+        found.append((told(result[0], solver), *result[1:]))
+        if not around.scene.timed or _cost(result[0]) <= AS_GOOD * _cost(motion):
             break  # of what moves it may be quicker to pass in front
     if found:
         return min(found, key=lambda x: _cost(x[0]))
@@ -89,9 +88,19 @@ def plan_among(task, settings, solver, initial):
     raise _failed(around, seen, errors)
 
 
-def plan_clear(task, settings, solver, initial):
+def _from_start(task, settings, kinematic, solver, start):
+    """(motion, its Report, Along) of the search from a start, and whether others follow it."""
+    what, others = start
+    if others and solver.name == "ipopt":
+        solver.inner = _impatient(solver.inner)
+    if not isinstance(what, np.ndarray):
+        return _search(task, settings, solver, what, kinematic, None)
+    return _search(task, settings, solver, _sketched(task, settings, solver, what, kinematic), kinematic, None, WIDE)
+
+
+def plan_clear(task, settings, solver, initial, executor="serial"):
     """(motion, its Report with the clearance) as plan_among finds them."""
-    motion, checked, seen = plan_among(task, settings, solver, initial)
+    motion, checked, seen = plan_among(task, settings, solver, initial, executor)
     return motion, _with(motion, checked, seen)
 
 
