@@ -50,7 +50,9 @@ def ours(task, nodes, sampled=True):
     return row
 
 
-_PLANNED = {}  # {(number of the task, nodes): its row, whether ways were sought}, of the last task
+_PLANNED: dict[
+    tuple[int, int], dict
+] = {}  # {(number of the task, nodes): its row, whether ways were sought}, of the last task
 
 
 def by_roboplan(task, nodes):
