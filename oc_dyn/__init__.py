@@ -47,6 +47,8 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .design.sensitivity import sensitivity as sensitivity
     from .kinematics.contact import contact_points as contact_points
     from .kinematics.contact import contact_wrenches as contact_wrenches
+    from .model.sdf import load_sdf as load_sdf
+    from .model.sdf import sdf_springs as sdf_springs
     from .model.urdf import load_urdf as load_urdf
     from .optimal_control.contact_motion import ContactMotion as ContactMotion
     from .optimal_control.problem import Problem as Problem
@@ -93,6 +95,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "interop": ("interop", None),
     "inverse_kinematics": ("planning.inverse_kinematics", "inverse_kinematics"),
     "load_solution": ("optimal_control.problem", "load_solution"),
+    "load_sdf": ("model.sdf", "load_sdf"),
     "load_urdf": ("model.urdf", "load_urdf"),
     "motion_report": ("planning.rollout", "motion_report"),
     "mpc": ("control.mpc", "mpc"),
@@ -101,6 +104,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "pose_path": ("planning.pose_path", "pose_path"),
     "rollout": ("planning.rollout", "rollout"),
     "ros2_controller": ("targets.ros2", "ros2_controller"),
+    "sdf_springs": ("model.sdf", "sdf_springs"),
     "script": ("runs.script", "script"),
     "sensitivity": ("design.sensitivity", "sensitivity"),
     "simulate": ("planning.rollout", "simulate"),
@@ -152,6 +156,7 @@ __all__ = [
     "identification",
     "interop",
     "inverse_kinematics",
+    "load_sdf",
     "load_solution",
     "methods",
     "motion_report",
@@ -168,6 +173,7 @@ __all__ = [
     "ros2_controller",
     "scene",
     "script",
+    "sdf_springs",
     "sensitivity",
     "shapes",
     "simulate",

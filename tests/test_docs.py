@@ -45,3 +45,14 @@ def test_examples_of_obstacles_run():
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
         assert link.startswith("https://") or (DOCS / link).exists(), link
+
+
+@pytest.mark.slow
+def test_examples_of_control_run():
+    text, names = (DOCS / "control.md").read_text(encoding="utf-8"), {"__name__": "docs"}
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        line = text[: text.index(block)].count("\n")
+        exec(compile("\n" * line + block, "control.md", "exec"), names)
+    assert names["found"]["status"] == 0

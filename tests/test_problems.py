@@ -36,7 +36,7 @@ _FILES = {
     "panda_point_to_point": {"manifest.json", "motion.csv", "motion.gif", "times.png"},
     "opti_flat_sea_motion": {"manifest.json", "motion.csv", "motion.png"},
     "opti_panda_torque_rate": {"manifest.json", "motion.csv", "motion.png"},
-    "panda_nmpc": {"loop.csv", "loop.gif", "loop.png", "manifest.json"},
+    "panda_nmpc": {"fast.csv", "loop.csv", "loop.gif", "loop.png", "manifest.json"},
     "cart_pole_swing_up": {"swing_up.csv", "swing_up.png", "swing_up.gif", "manifest.json"},
     "sea_throw": {"throw.csv", "throw.png", "throw.gif", "manifest.json"},
     "vsa_stiffness_plan": {"plan.csv", "plan.png", "manifest.json"},
@@ -48,7 +48,10 @@ _FILES = {
         *("left.csv", "left.png", "left.gif", "right.csv", "right.png", "right.gif", "manifest.json"),
     },
     "moving_obstacle_mpc": {"loop.csv", "loop.gif", "loop.png", "manifest.json"},
+    "quadruped_mpc": {"trot.csv", "loops.png", "stand.gif", "manifest.json"},
+    "sea_nmpc": {"jump.csv", "laboratory.csv", "loops.png", "manifest.json"},
 }
+_COMPILES = ("sea_codegen_controller", "panda_nmpc", "moving_obstacle_mpc", "quadruped_mpc", "sea_nmpc")
 
 
 def load(name):
@@ -68,7 +71,7 @@ def table(path):
 @pytest.mark.sample("link_length_design", "sea_codegen_controller")
 @pytest.mark.parametrize("name", list(_FILES))
 def test_writes_what_it_should(name, tmp_path):
-    if name in ("sea_codegen_controller", "panda_nmpc", "moving_obstacle_mpc") and shutil.which("gcc") is None:
+    if name in _COMPILES and shutil.which("gcc") is None:
         pytest.skip("needs a C compiler")
     with clone(tmp_path / "clone") as quick:
         assert load(name).main(["--quick", "--quiet"]) == 0

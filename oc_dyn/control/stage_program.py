@@ -61,7 +61,8 @@ class StageProgram:
     """A Program by its stages.
 
     limits: places of the limits of all stages in [unknowns; rows]. dynamics: rows that are next states. fixed: places
-    in [unknowns; rows] of what fixes unknowns of the first stage, and coefficients.
+    in [unknowns; rows] of what fixes unknowns of the first stage, and coefficients. above, below: which limits have an
+    upper, a lower bound.
     """
 
     runs: list[Run]
@@ -70,6 +71,8 @@ class StageProgram:
     dynamics: Array
     fixed: Array
     coefficients: Array
+    above: Array
+    below: Array
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def by_shapes(
         if k == 0:
             known = _fixed(z, shape.rows, entries, bounds, n)
         fixed = known if k == 0 else {}
-        rows = [r for r in shape.rows if n + r not in [p for p, _ in fixed.values()]]
+        rows = [r for r in shape.rows if not _decided(entries[r], fixed, int(first[0]))]
         states = tuple(known) if k == 0 else tuple(range(shape.nx))
         controls = tuple(i for i in range(z.size) if i not in states)
         finite = np.isfinite(bounds["lbx"][z]) | np.isfinite(bounds["ubx"][z])
@@ -124,8 +127,11 @@ def by_shapes(
         runs[-1][1].append(J_places)
         runs[-1][2].append(H_places)
     built = [Run(key, len(a), _columns(a), _columns(b)) for key, a, b in runs]
-    columns: Any = [np.array(x, int) for x in (first, limits, of_next, [p for p, _ in known.values()])]
-    return StageProgram(built, *columns, np.array([c for _, c in known.values()], float))
+    fixed_places = [p for p, _ in known.values()]
+    columns: Any = [np.array(x, int) for x in (first, limits, of_next, fixed_places)]
+    sides: Any = [np.isfinite(np.concatenate([bounds[k + "x"], bounds[k + "g"]]))[columns[1]] for k in ("ub", "lb")]
+    coefficients = np.array([c for _, c in known.values()], float)
+    return StageProgram(built, columns[0], columns[1], columns[2], columns[3], coefficients, sides[0], sides[1])
 
 
 def _columns(places: list[list[int]]) -> Array:
@@ -202,6 +208,11 @@ def _fixed(z: Array, rows: Any, entries: Any, bounds: Any, n: int) -> dict[int, 
         if value and 0 <= i < z.size and i not in out:
             out[i] = int(n + r), float(value)
     return dict(sorted(out.items()))
+
+
+def _decided(row: Any, fixed: Any, first: int) -> bool:
+    """Whether a row of the first stage depends on nothing but unknowns that are fixed: no step changes it."""
+    return bool(fixed) and all(column - first in fixed for column, _, _ in row)
 
 
 def _stage_jacobian(z: Array, rows: list[int], entries: Any) -> tuple[Any, list[int]]:

@@ -20,15 +20,19 @@ import casadi as ca
 import numpy as np
 
 from ..types import Array
+from .interior import Sides, interior
 from .riccati import Sweeps
 from .stage_program import StageProgram, stage_ends
 
 STIFFNESS, OF_EQUATIONS = 1e2, 1e2  # weights of limits over the Hessian; of equations over those
 _LEAST = 1.0  # square of the entries of a row below which its weight does not grow
-_EPS = 1e-9  # what is added to the diagonal of S, over the Hessian
-_LENGTHS = 24  # tries of the line search
-_FAR = 1e4
-DEFAULTS = {"max_iter": 40, "tol": 1e-9}
+_EPS = 1e-10  # what is added to the diagonal of S, over the Hessian
+_LENGTHS, _TOGETHER = 32, 4  # tries of the line search at most, and until it looks whether it has ended
+_FAR = 1e4  # length of a first step, over the unknowns, that has it looked at
+_SLOW, _HARDER = 0.25, 10.0  # ratio of a gap to the one before from which on weights grow, and by how much
+_GAVE = 0.3  # of its price: a multiplier of the program before this one, whose limit has given way
+DEFAULTS = {"max_iter": 40, "tol": 1e-9, "early": 8, "interior": 20}
+OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7}  # what single precision can reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,7 @@ class _Builder:
         self.name, self.program, self.J, self.H = name, program, J, H
         self.sweeps, self.price, self.equal, self.options = Sweeps(program), ca.DM(price), equal, options
         self.equations = ca.DM(np.array(equal, float))
+        self.sides = Sides(program.above, program.below, equal)
         self.n, self.m = H.size1(), J.size1()
         s = self.sweeps
         # what is prepared: entries of J and H, weights of limits, those that are in the factor, the factor
@@ -93,9 +98,9 @@ class _Builder:
         scale = curvature_of(H)
         stiffness = STIFFNESS * np.where(self.equal, OF_EQUATIONS, 1.0)
         rho = scale * ca.DM(stiffness) / ca.fmax(s.norms(own), _LEAST)
-        y, eps = lam[self.program.limits.tolist()], _EPS * scale
-        most = scale_of(H, g)
+        most, eps = scale_of(H, g), self.options.get("eps", _EPS) * scale
         price = most * self.price
+        y = self._begun(lam, price)
         D = rho * ca.logic_or(self.equations, ca.logic_and(y != 0, ca.fabs(y) < price))
         prepared = ca.vertcat(j, h, rho, D, s.factor(own, second, D, eps), eps, price)
         return ca.Function(f"{self.name}_prepare", [J, H, g, lam], [prepared, most], {"never_inline": True})
@@ -105,9 +110,9 @@ class _Builder:
         prepared = ca.MX.sym("prepared", sum(self.sizes))
         g, lam = ca.MX.sym("g", self.n), ca.MX.sym("lam", self.n + self.m)
         lower, upper = ca.MX.sym("lower", self.n + self.m), ca.MX.sym("upper", self.n + self.m)
-        J, H, _rho, D, factor, _, price = self._blocks(prepared)
+        J, H, rho, D, factor, _, price = self._blocks(prepared)
         limits = program.limits.tolist()
-        low, up, y = lower[limits], upper[limits], ca.fmin(ca.fmax(lam[limits], -price), price)
+        low, up, y = lower[limits], upper[limits], self._begun(lam, price)
         c = lower[(self.n + program.dynamics).tolist()]
         x = lower[program.fixed.tolist()] / program.coefficients if program.fixed.size else ca.MX(0, 1)
         zero = ca.MX.zeros(sum(len(r.signature.controls) * r.count for r in s.runs))
@@ -115,27 +120,63 @@ class _Builder:
         h, a = s.times(J, H, z, g)
         end = ca.if_else(ca.logic_or(y > 0, self.equations), up, low)
         yp = y + D * ca.if_else(D > 0, a - end, 0)
-        state = [z, y, h, a, yp, D, D, factor, ca.vertcat(1, ca.inf, 1, 0)]
+        never = ca.MX.ones(s.n_limits) * ca.inf
+        state = [z, y, h, a, yp, D, D, factor, rho, never, ca.vertcat(1, ca.inf, 1, 0)]
         data = [prepared, g, low, up]
         state = self._iteration("first", True).call([*state, *data])
-        further, left, size = self._iteration("further", False), int(self.options["max_iter"]) - 1, 1
-        shapes = [ca.MX.sym(f"s{k}", y.numel()) for k, y in enumerate([*state, *data])]
-        idle = ca.Function(f"{self.name}_idle", shapes, shapes[: len(state)], {"never_inline": True})
-        while left > 0:
-            size = min(size, left)
-            block = self._repeated(further, size, idle)
-            state = ca.Function.if_else(f"{self.name}_more{left}", block, idle).call([state[-1][0], *state, *data])
-            left, size = left - size, 2 * size
+        state = self._iterated(state, data, int(self.options["max_iter"]) - 1)
         z, y, h, a, yp, *_, ended = state
         residual = s.adjoint(J, s.transposed(J, h, y))
         beyond = ca.mmax(ca.vertcat(0, low - a, a - up))
         out = [z, self._multipliers(y, residual), ended[1], beyond, ended[2], ended[3]]
         return ca.Function(f"{self.name}_solve", [prepared, g, lower, upper, lam], out, {"never_inline": True})
 
+    def _begun(self, lam: Any, price: Any) -> Any:
+        """Multipliers of limits to start from: what has given way does so at the price of today."""
+        y = lam[self.program.limits.tolist()]
+        return ca.if_else(ca.fabs(y) > _GAVE * price, price * ca.sign(y), y)
+
+    def _iterated(self, state: list[Any], data: list[Any], left: int) -> list[Any]:
+        """State after `left` iterations; after the first ones it goes on from where an interior-point method ends."""
+        further, size = self._iteration("further", False), 1
+        shapes = [ca.MX.sym(f"s{k}", y.numel()) for k, y in enumerate([*state, *data])]
+        idle = ca.Function(f"{self.name}_idle", shapes, shapes[: len(state)], {"never_inline": True})
+        early = min(left, int(self.options["early"]))
+        for count, inside in ((early, False), (left - early, True)):
+            if inside and count and self.sides.size:
+                again = self._inside()
+                state = ca.Function.if_else(f"{self.name}_inside_or_not", again, idle).call(
+                    [state[-1][0], *state, *data]
+                )
+            while count > 0:
+                size = min(size, count)
+                block = self._repeated(further, size, idle)
+                name = f"{self.name}_more{count}_{inside}"
+                state = ca.Function.if_else(name, block, idle).call([state[-1][0], *state, *data])
+                count, size = count - size, 2 * size
+            size = 1
+        return state
+
+    def _inside(self) -> ca.Function:
+        """(*state, *data) -> state, by an interior-point method."""
+        s = self.sweeps
+        given = self._symbols()
+        z, y, h, a, _, _, _, factor, _, _, ended, prepared, g, low, up = given
+        steps = int(self.options["interior"])
+        inside = interior(self.name, s, self._blocks, self.sides, self.equal, sum(self.sizes), steps)
+        z, y, h, a = inside.call([z, y, h, a, prepared, g, low, up])
+        _, _, rho, _, _, _, price = self._blocks(prepared)
+        limits = rho, low, up, price, self.equations
+        y = s.shrink(y, a, *limits)[0]
+        yp, D = s.shrink(y, a, *limits)
+        never = ca.MX.ones(s.n_limits) * ca.inf
+        state = [z, y, h, a, yp, D, ca.MX.zeros(s.n_limits) - 1, factor, rho, never, ended]
+        return ca.Function(f"{self.name}_inside", given, state, {"never_inline": True})
+
     def _repeated(self, further: ca.Function, size: int, idle: ca.Function) -> ca.Function:
         """`size` iterations, of which those after the end do nothing."""
         inputs = [ca.MX.sym(f"i{k}", further.size1_in(k)) for k in range(further.n_in())]
-        state, data = inputs[:9], inputs[9:]
+        state, data = inputs[:-4], inputs[-4:]
         one = ca.Function.if_else(f"{self.name}_one", further, idle)
         for k in range(size):
             state = further.call([*state, *data]) if k == 0 else one.call([state[-1][0], *state, *data])
@@ -161,13 +202,11 @@ class _Builder:
         return [r.signature.n_next for r in self.sweeps.runs for _ in range(r.count)]
 
     def _iteration(self, name: str, first: bool) -> ca.Function:
-        """(z, y, h, a, y(z), D, D of the factor, factor, [running, error, factorisations, iterations], prepared, g,
-        lower, upper) -> the first nine after a Newton step."""
-        s = self.sweeps
-        sizes = [s.n, s.n_limits, s.n, *[s.n_limits] * 4, s.n_factor, 4, sum(self.sizes), s.n, s.n_limits, s.n_limits]
-        inputs = [ca.MX.sym(f"i{k}", size) for k, size in enumerate(sizes)]
-        z, y, h, a, yp, D, of_factor, factor, ended, prepared, g, low, up = inputs
-        J, H, rho, _, _, eps, price = self._blocks(prepared)
+        """(z, y, h, a, y(z), D, D of the factor, factor, rho, gaps of the limits, [running, error, factorisations,
+        iterations], prepared, g, lower, upper) -> all but the last four after a Newton step."""
+        s, inputs = self.sweeps, self._symbols()
+        z, y, h, a, yp, D, of_factor, factor, rho, gaps, ended, prepared, g, low, up = inputs
+        J, H, _, _, _, eps, price = self._blocks(prepared)
         limits = rho, low, up, price, self.equations
         count = ended[2]
         if not first:
@@ -189,15 +228,25 @@ class _Builder:
         step, h1, a1 = z + t * d, h + t * (h1 - h), a + t * da
         y1 = s.shrink(y, a1, *limits)[0]
         off = ca.norm_inf((y1 - (yp + D * (a1 - a))) / rho)
-        exact = ca.logic_and(whole, off <= 1e-10 * (1 + ca.norm_inf(a1)))
-        error = ca.if_else(exact, ca.norm_inf((y1 - y) / rho), ca.inf)
-        tol = self.options["tol"]
+        exact = ca.logic_and(whole, off <= self.options.get("exact", 1e-10) * (1 + ca.norm_inf(a1)))
+        now = ca.fabs(y1 - y) / rho
+        error = ca.if_else(exact, ca.norm_inf(now), ca.inf)
         left = ca.fmax(error / (1 + ca.norm_inf(step)), 0.1 * eps * length / (1 + ca.norm_inf(g)))
-        y = ca.if_else(exact, y1, y)
-        y2, D2 = s.shrink(y, a1, *limits)
-        running = left > tol
-        state = [step, y, h1, a1, y2, D2, D, factor, ca.vertcat(running, error, count, ended[3] + 1)]
+        running = left > self.options["tol"]
+        # where gaps hardly close, the multiplier is far from what it has to be
+        slow = ca.logic_and(ca.logic_and(exact, running), now > _SLOW * gaps)
+        rho = ca.if_else(slow, _HARDER * rho, rho)
+        y, gaps = ca.if_else(exact, y1, y), ca.if_else(exact, now, gaps)
+        y2, D2 = s.shrink(y, a1, rho, *limits[1:])
+        state = [step, y, h1, a1, y2, D2, D, factor, rho, gaps, ca.vertcat(running, error, count, ended[3] + 1)]
         return ca.Function(f"{self.name}_{name}", inputs, state, {"never_inline": True})
+
+    def _symbols(self) -> list[Any]:
+        """Inputs of an iteration."""
+        s = self.sweeps
+        m = s.n_limits
+        sizes = [s.n, m, s.n, *[m] * 4, s.n_factor, m, m, 4, sum(self.sizes), s.n, m, m]
+        return [ca.MX.sym(f"i{k}", size) for k, size in enumerate(sizes)]
 
     def _refactor(self) -> ca.Function:
         """(D, factor, prepared) -> factor."""
@@ -221,18 +270,33 @@ class _Builder:
         first, second = self.sweeps.slope(t, *given, self.equations)
         slopes = [s0 + t * (s1 - s0) + first, s1 - s0 + second]
         slope = ca.Function(f"{self.name}_slope", [t, *inputs], slopes, {"never_inline": True})
-        left, right, middle = ca.MX(0), ca.MX(1), ca.MX(1)
-        at_left, at_right = slope(left, *inputs)[0], ca.MX(1)
-        for k in range(_LENGTHS):  # of a slope that grows and is piecewise linear; left and right are around its zero
+        # left, right, middle, slopes at the first two, whether the slope is still far from zero
+        state = [ca.MX(0), ca.MX(1), ca.MX(1), slope(0, *inputs)[0], ca.MX(1), ca.MX(1)]
+        some = self._tries(slope, inputs)
+        symbols = [ca.MX.sym(f"l{k}") for k in range(6)]
+        idle = ca.Function(f"{self.name}_search_idle", [*symbols, *inputs], symbols, {"never_inline": True})
+        more = ca.Function.if_else(f"{self.name}_search_more", some, idle)
+        for k in range(_LENGTHS // _TOGETHER):
+            state = some.call([*state, *inputs]) if k == 0 else more.call([state[-1], *state, *inputs])
+        search = ca.Function(f"{self.name}_search", inputs, [state[2]], {"never_inline": True})
+        one = ca.Function(f"{self.name}_whole", inputs, [ca.MX(1)], {"never_inline": True})
+        return ca.Function.if_else(f"{self.name}_length", one, search)
+
+    def _tries(self, slope: ca.Function, inputs: list[Any]) -> ca.Function:
+        """Some tries of the line search: left and right are around the zero of a slope that grows, piece by piece."""
+        symbols = [ca.MX.sym(f"l{k}") for k in range(6)]
+        left, right, middle, at_left, at_right, _ = symbols
+        begun = at_left
+        for k in range(_TOGETHER):
             at, curvature = slope(middle, *inputs)
             below = at < 0
             left, at_left = ca.if_else(below, middle, left), ca.if_else(below, at, at_left)
             right, at_right = ca.if_else(below, right, middle), ca.if_else(below, at_right, at)
-            newton = middle - at / ca.if_else(curvature > 0, curvature, ca.inf)
-            if k % 3 == 2:
-                newton = left - at_left * (right - left) / ca.if_else(at_right > at_left, at_right - at_left, ca.inf)
-            inside = ca.logic_and(newton > left, newton < right)
-            middle = ca.if_else(at == 0, middle, ca.if_else(inside, newton, (left + right) / 2))
-        search = ca.Function(f"{self.name}_search", inputs, [middle], {"never_inline": True})
-        one = ca.Function(f"{self.name}_whole", inputs, [ca.MX(1)], {"never_inline": True})
-        return ca.Function.if_else(f"{self.name}_length", one, search)
+            trial = middle - at / ca.if_else(curvature > 0, curvature, ca.inf)
+            if k == _TOGETHER - 1:
+                trial = left - at_left * (right - left) / ca.if_else(at_right > at_left, at_right - at_left, ca.inf)
+            inside = ca.logic_and(trial > left, trial < right)
+            middle = ca.if_else(at == 0, middle, ca.if_else(inside, trial, (left + right) / 2))
+        far = ca.fabs(at) > 1e-9 * ca.fabs(begun)
+        out = [left, right, middle, at_left, at_right, far]
+        return ca.Function(f"{self.name}_tries", [*symbols, *inputs], out, {"never_inline": True})

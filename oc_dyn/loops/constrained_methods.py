@@ -14,7 +14,7 @@ from ..lie import jets
 from ..lie.jets import total
 from ..lie.time_derivatives import time_derivatives
 from ..matrices.composite import composite
-from ..model.assembly import closed_places, independent_rows, rank_of
+from ..model.assembly import closed_places, closing_rows, independent_rows, rank_of
 from ..model.cache import cached
 from ..model.canonical import canonical
 from ..model.closure import residual
@@ -100,7 +100,10 @@ def _picked(given):
     else:
         places = [given.tree.random_configuration(seed) for seed in range(5)]
     found = [np.array(f(x)) for x in places]
-    return independent_rows(np.hstack(found), max(map(rank_of, found)))
+    first = closing_rows(given.robot) if given.loops or given.couplings else []
+    closed = sum(len(x.directions) for x in given.loops) + len(given.couplings)
+    more = max(rank_of(J) - rank_of(J[:closed]) for J in found) if given.contacts else 0
+    return independent_rows(np.hstack(found), len(first) + more, first)
 
 
 def _by_passes(given, solver):

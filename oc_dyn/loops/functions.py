@@ -8,7 +8,7 @@ import casadi as ca
 
 from ..errors import ShapeError, UnknownName
 from ..function import embedded_by, function
-from ..model.assembly import CLOSED, closing_rows
+from ..model.assembly import closing_rows, tolerances
 from ..model.cache import cached
 from ..model.closure import groups, residual, row_owners
 from ..model.loops import LoopRobot
@@ -74,15 +74,16 @@ def _checked_method(record: Quantity, method: str | None) -> str | None:
 
 
 def closing_check(robot: LoopRobot) -> tuple[ca.Function, tuple[str, ...]]:
-    """(casadi.Function q (nq,) -> off, mode, names of groups of loops): for each group the largest residual less 1e-9,
-    and what is positive where it is not assembled as robot.home; neither is above zero where all is well."""
+    """(casadi.Function q (nq,) -> off, mode, names of groups of loops): for each group the largest residual over what
+    it may be, less 1, and what is positive where it is not assembled as robot.home; all is well where neither is above
+    zero."""
     return cached(robot, ("closing check",), lambda: _closing_check(robot))
 
 
 def _closing_check(robot: LoopRobot) -> tuple[ca.Function, tuple[str, ...]]:
     y, x = ca.MX.sym("q", robot.nq), ca.SX.sym("q", robot.tree.nq)
     r, J, side = residual(robot)(x)
-    kept, owners = closing_rows(robot), row_owners(robot)
+    kept, owners, allowed = closing_rows(robot), row_owners(robot), ca.DM(tolerances(robot))
     sides = {loop.name: side[k] for k, loop in enumerate(robot.loops)}
     out, names = [], []
     for loops, joints in groups(robot):
@@ -90,7 +91,7 @@ def _closing_check(robot: LoopRobot) -> tuple[ca.Function, tuple[str, ...]]:
         own = [k for k in kept if owners[k] in loops]
         det = ca.det(J[own, robot.rows("v", joints)])
         home = float(ca.Function("det", [x], [det])(robot.home))
-        off = ca.norm_inf(r[rows]) - CLOSED
+        off = ca.norm_inf(r[rows] / allowed[rows]) - 1
         turned = [-s for n, s in sides.items() if n in loops and not s.is_constant()]
         out.append(ca.vertcat(off, -det / home, *turned))
         names.append(", ".join(loops))

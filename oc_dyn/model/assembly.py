@@ -14,8 +14,8 @@ from .cache import cached
 from .closure import groups, residual, row_owners
 from .loop_joints import may_depend
 
-CLOSED = 1e-9  # residual [m, 1] of loops that count as closed
-_RANK = 1e-7  # singular values below this share of the largest count as zero
+CLOSED, ROUNDED = 1e-9, 1e-5  # residual [m, 1] of loops that count as closed; of those that files round
+_RANK = 1e-5  # singular values below this share of the largest count as zero
 _STEPS, _TRIES = 100, 12
 
 
@@ -45,11 +45,13 @@ def assembled(draft: Any, start: Array, independent: Sequence[str] | None) -> Ar
     raise ModelError(draft.name, [problem])
 
 
-def newton(robot: Any, q: Array, held: Sequence[int], steps: int = _STEPS) -> Array:
-    """q of the tree after damped Gauss-Newton steps towards closed loops, the velocities `held` at zero."""
+def newton(robot: Any, q: Array, held: Sequence[int], rows: Sequence[int] | None = None, steps: int = _STEPS) -> Array:
+    """q of the tree after damped Gauss-Newton steps towards closed loops, the velocities `held` at zero. rows: of
+    residual that count, None for all."""
     tree, f = robot.tree, residual(robot)
     free = [k for k in range(tree.nv) if k not in set(held)]
-    r, J, _ = (np.array(x) for x in f(q))
+    rows = slice(None) if rows is None else list(rows)
+    r, J = (np.array(x)[rows] for x in f(q)[:2])
     damping = 1e-3
     for _ in range(steps):
         if np.abs(r).max(initial=0.0) <= 1e-3 * CLOSED or not free:
@@ -61,7 +63,7 @@ def newton(robot: Any, q: Array, held: Sequence[int], steps: int = _STEPS) -> Ar
         )[0]
         step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
         trial = np.asarray(tree.integrate(q, step))
-        rt, Jt, _ = (np.array(x) for x in f(trial))
+        rt, Jt = (np.array(x)[rows] for x in f(trial)[:2])
         if np.abs(rt).max() < np.abs(r).max() or np.linalg.norm(rt) < np.linalg.norm(r):
             q, r, J, damping = trial, rt, Jt, max(damping * 0.1, 1e-15)
         else:
@@ -106,9 +108,11 @@ def chosen_independent(draft: Any, q: Array, asked: Sequence[str] | None) -> tup
     if asked is not None:
         picked, left = able, []
     columns = [c for j in picked for c in range(j.v_index, j.v_index + j.nv)]
-    while rank_of(J[:, columns]) < rank and left:
+    while len(columns) < rank and left:
         best = max(left, key=lambda j: _volume(J, columns, j))
         left.remove(best)
+        if _volume(J, columns, best) < _RANK * np.abs(J).max():
+            break
         picked.append(best)
         columns += range(best.v_index, best.v_index + best.nv)
     _check_choice(draft, J, rank, columns, [j.name for j in picked], wanted)
@@ -139,7 +143,7 @@ def _volume(J: Array, columns: list[int], joint: Any) -> float:
 
 
 def rank_of(J: Array) -> int:
-    """Number of singular values that count, 1e-7 of the largest and above."""
+    """Number of singular values that count, 1e-5 of the largest and above: files round angles."""
     if not J.size:
         return 0
     s = np.linalg.svd(J, compute_uv=False)
@@ -166,18 +170,41 @@ def closed_places(robot: Any) -> list[Array]:
     for _ in range(4):
         step = np.zeros(robot.tree.nv)
         step[independent] = rng.uniform(-0.1, 0.1, len(independent))
-        try:
-            places.append(closed(robot, np.asarray(robot.tree.integrate(robot.home, step))))
-        except ModelError:
-            continue
+        q = newton(robot, np.asarray(robot.tree.integrate(robot.home, step)), independent)
+        if largest(robot, q) <= ROUNDED:
+            places.append(q)
     return places
 
 
-def independent_rows(stacked: Array, rank: int) -> list[int]:
-    """Numbers of so many rows, picked one after the other so that each has most that is not in those before."""
-    rows, rest = [], stacked.copy()
-    for _ in range(rank):
-        k = int(np.argmax(np.linalg.norm(rest, axis=1)))
+def tolerances(robot: Any) -> Array:
+    """(rows,) residuals that loops may have: 1e-9, and of rows that say the same again as those that are closed, ten
+    times what they are off at home and near it, for files round angles and lengths."""
+    return cached(robot, ("tolerances",), lambda: _tolerances(robot))
+
+
+def _tolerances(robot: Any) -> Array:
+    kept, held = closing_rows(robot), tree_rows(robot, "v", robot.independent)
+    off = np.zeros(len(row_owners(robot)))
+    for q in closed_places(robot):
+        r = np.abs(np.array(residual(robot)(newton(robot, q, held, kept))[0]).ravel())
+        off = np.maximum(off, r)
+    if off.max(initial=0.0) > ROUNDED:
+        owners = row_owners(robot)
+        names = ", ".join(dict.fromkeys(repr(owners[k]) for k in np.flatnonzero(off > ROUNDED)))
+        problem = f"loops {names} hold more than the joints leave free: near home they open by {off.max():.2g} [m, 1]"
+        raise ModelError(robot.name, [problem])
+    out = np.where(10 * off > CLOSED, 10 * off, CLOSED)
+    out[kept] = CLOSED
+    return out
+
+
+def independent_rows(stacked: Array, rank: int, first: Sequence[int] = ()) -> list[int]:
+    """Numbers of so many rows, picked one after the other so that each has most that is not in those before; those of
+    `first` to begin with."""
+    rows: list[int] = []
+    rest = stacked.copy()
+    for n in range(rank):
+        k = int(first[n]) if n < len(first) else int(np.argmax(np.linalg.norm(rest, axis=1)))
         rows.append(k)
         direction = rest[k] / np.linalg.norm(rest[k])
         rest -= np.outer(rest @ direction, direction)
@@ -201,9 +228,9 @@ def closed(robot: Any, q: Numbers) -> Array:
             out.append(closed(robot, column))
         return np.stack(out, 1) if out else q
     held = tree_rows(robot, "v", robot.independent)
-    found = newton(robot, q, held)
-    off, turned = largest(robot, found), turned_over(robot, found)
-    if off <= CLOSED and not turned:
+    found = newton(robot, newton(robot, q, held), held, closing_rows(robot))
+    r, turned = np.abs(np.array(residual(robot)(found)[0]).ravel()), turned_over(robot, found)
+    if np.all(r <= tolerances(robot)) and not turned:
         return found
     r, J = (np.array(x) for x in residual(robot)(found)[:2])
     raise ModelError(robot.name, [_open(robot, r.ravel(), J, turned)])
@@ -211,8 +238,8 @@ def closed(robot: Any, q: Numbers) -> Array:
 
 def _open(robot: Any, r: Array, J: Array, turned: list[str]) -> str:
     """What to say of loops that do not close: which, by how much, and which joint is in a singular position."""
-    owners = row_owners(robot)
-    names = [n for n in dict.fromkeys(owners) if max(np.abs(r[[o == n for o in owners]])) > CLOSED] or turned
+    owners, beyond = row_owners(robot), np.abs(r) > tolerances(robot)
+    names = [n for n in dict.fromkeys(owners) if any(beyond[[o == n for o in owners]])] or turned
     text = f"loops {', '.join(map(repr, names))} cannot be closed there: {np.abs(r).max():.3g} [m, 1] apart"
     columns = tree_rows(robot, "v", robot.dependent)
     _, s, V = np.linalg.svd(J[:, columns])

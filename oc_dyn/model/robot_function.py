@@ -220,7 +220,8 @@ class RobotFunction(ca.Function):
             for k, name in enumerate(names):
                 at = f"{self.name()}: q" + (f", point {n}" if q.size > point.size else "")
                 if off[k] > 0:
-                    raise ModelError(at, [f"loops {name} cannot be closed there, they are {off[k]:.3g} [m, 1] apart"])
+                    far = f"they stay open by {off[k] + 1:.3g} times what may be left"
+                    raise ModelError(at, [f"loops {name} cannot be closed there, {far}"])
                 if mode[k] > 0:
                     raise ModelError(at, [f"loops {name} are there in another mode of assembly than at robot.home"])
 

@@ -84,14 +84,18 @@ def _distances(a: Any, b: Any) -> list[Any] | None:
     places = np.linspace(-half, half, 1 + 2 * int(np.ceil(half / _SPACING)))
     R = b.R if isinstance(b.R, ca.DM) else quick(b.R)
     c, u = quick(ca.SX(R.T @ (a.c - b.c))), quick(ca.SX(R.T @ a.axis))
-    centres = ([c[k] + t * u[k] for k in range(3)] for t in places.tolist())
-    return [_from_solid(b.shape, y) - a.shape.radius for y in centres]
+    points = [[c[k] + t * u[k] for k in range(3)] for t in places.tolist()]
+    if isinstance(b.shape, Box):
+        return [_from_box(b.shape, y) - a.shape.radius for y in points]
+    return [_from_cylinder(b.shape, y) - a.shape.radius for y in points]
 
 
-def _from_solid(shape: Box | Cylinder, y: list[Any]) -> Any:
-    """Distance of a point y, three scalars, in the frame of a box or cylinder."""
-    if isinstance(shape, Box):
-        return _beyond([ca.fabs(x) - size / 2 for x, size in zip(y, (shape.x, shape.y, shape.z), strict=True)])
+def _from_box(shape: Box, y: list[Any]) -> Any:
+    """Distance of a point y, three scalars, in the frame of a box."""
+    return _beyond([ca.fabs(x) - size / 2 for x, size in zip(y, (shape.x, shape.y, shape.z), strict=True)])
+
+
+def _from_cylinder(shape: Cylinder, y: list[Any]) -> Any:
     across = ca.sqrt(y[0] * y[0] + y[1] * y[1])
     return _beyond([across - shape.radius, ca.fabs(y[2]) - shape.length / 2])
 

@@ -1,7 +1,9 @@
 """Predictive control of a Panda within torques and speeds, in C, beside mim_solvers' CSQP; see tracking.py.
 
-The same loop is closed with the same program by every solver, with one iteration a step and with iterations until it
-has converged. Every loop is run several times, the solvers taking turns; the time of a step is its least.
+steps: the same loop is closed with the same program by every solver, with one iteration a step and with iterations
+until it has converged. Every loop is run several times, the solvers taking turns; the time of a step is the least that
+its thread was at work. feedback: of a step in two parts, what comes after the measurement. faults: a joint's velocity
+is measured wrong once. singular: a UR5 whose Gauss-Newton Hessian is nearly singular. real time: a program at 1 kHz.
 """
 
 import shutil
@@ -11,22 +13,29 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import UnknownName
 from ...files import write_csv
 from ...runs.manifest import manifest, write_json
 from ...runs.points import bar as progress_bar
 from ...text import in_columns
+from . import faults as bad
 from . import peer
+from .stepper import Stepper, built
 from .tracking import FIRST, Setting, closed_loop_cost, controller, start, task, world
 
-NODES, ROUNDS = (10, 20, 40), 5
-FLAGS = ("-O3", "-march=native")
+NODES, ROUNDS = (10, 20, 40), 3
+FLAGS = ("-O2", "-march=native")
 NEAR = 1e-4  # largest violation of a step that counts as solved
-FIELDS = ("N", "solver", "iterations at most", "median [ms]", "99 % [ms]", "longest [ms]")
-FIELDS += ("violation", "steps not solved", "closed-loop cost", "first optimum")
+FIELDS = ("N", "solver", "iterations at most", "median [ms]", "99 % [ms]", "longest [ms]", "feedback, median [ms]")
+FIELDS += ("feedback, 99 % [ms]", "violation", "steps not solved", "closed-loop cost", "first optimum")
+FAST = Setting(period=1e-3, steps=4000)  # at 1 kHz: one iteration in every period
+OF_FAST = ("program", "steps", "late", "share in time", "median [ms]", "99 % [ms]", "99.9 % [ms]", "longest [ms]")
 CAPTIONS = {
-    "steps.csv": "Time of a step of 200, violation of the scaled constraints (the largest), steps whose violation is "
-    f"above {NEAR:g} or that say that they are not solved, cost of the loop, and the optimum of the first step.",
+    "steps.csv": "Processor time of a step of 200, violation of the scaled constraints (the largest), steps whose "
+    f"violation is above {NEAR:g} or whose status is not 0, cost of the loop, and the optimum of the first step.",
+    "faults.csv": "One of the velocities is measured wrong in one sample, the worst over the joints: statuses, torque, "
+    "good samples until all are ok, and times of steps in medians of those before.",
+    "singular.csv": "A UR5 on the way to a place, in steps of 10 ms: times on the way and at rest there, torque.",
+    "real_time.csv": "A program at 1 kHz, by the clock: steps that took longer than the period are late.",
 }
 
 
@@ -44,54 +53,79 @@ OURS = tuple(Way(f"oc_dyn, {qpsol}", n, qpsol) for qpsol in ("riccati", "qrqp") 
 THEIRS = (
     Way("mim_solvers CSQP", 1, options=peer.LOOSE),
     Way("mim_solvers CSQP", 20, options=peer.LOOSE),
-    Way("mim_solvers CSQP, tight", 20, options=peer.TIGHT),
 )
 
 
 def run(out, quick=False, progress=None):
     """Measure; returns the tables as a text.
 
-    out: folder for steps.csv and manifest.json. Where mim_solvers or a C compiler is not there the report says so.
-    quick: one horizon, one round, fewer steps. progress: show a bar on stderr; default on a terminal only.
+    out: folder for steps.csv, faults.csv, singular.csv, real_time.csv and manifest.json. Where mim_solvers, the robot's
+    file or a C compiler is not there the report says so. quick: one horizon, one round, fewer steps. progress: show a
+    bar on stderr; default on a terminal only.
     """
     out, notes = Path(out), []
     settings = [Setting(nodes=n, steps=60 if quick else 200) for n in (NODES[:1] if quick else NODES)]
     rounds, rows, versions = 1 if quick else ROUNDS, [], None
-    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
-        return "a C compiler is not there: nothing is measured"
     there = peer.python() is not None
     if not there:
         notes.append(peer.MISSING)
-    with progress_bar(progress, len(settings) * rounds, "mpc", " rounds") as bar:
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        notes.append("a C compiler is not there: nothing is measured")
+        settings = []
+    flags, tables = ("-O1",) if quick else FLAGS, {}
+    with progress_bar(progress, len(settings) * (rounds + 1) + 3, "mpc", " rounds") as bar:
         for setting in settings:
-            found, versions = _steps(setting, rounds, there, quick, bar, notes)
+            found, versions = _steps(setting, rounds, there, flags, bar)
             rows += found
-    cells = [FIELDS, *([_cell(x) for x in row] for row in rows)]
-    write_csv(out / "steps.csv", cells)
+        if settings:
+            tables = {"steps.csv": (FIELDS, rows), **_others(flags, quick, bar, notes)}
+    for file, (head, cells) in tables.items():
+        write_csv(out / file, [head, *([_cell(x) for x in row] for row in cells)])
     command = ["oc-dyn", "study", "mpc", *(["--quick"] if quick else []), "--out", out]
-    facts = {"flags": FLAGS, "rounds": rounds, "steps": [dict(zip(FIELDS, row, strict=True)) for row in rows]}
-    write_json(out / "manifest.json", manifest(command, **facts, peers=versions, notes=notes))
-    return "\n".join([in_columns(cells), *notes])
+    facts = {k.removesuffix(".csv"): [dict(zip(h, x, strict=True)) for x in y] for k, (h, y) in tables.items()}
+    facts |= {"flags": flags, "rounds": rounds, "known_first_optimum": FIRST, "peers": versions, "notes": notes}
+    write_json(out / "manifest.json", manifest(command, **facts))
+    shown = (in_columns([head, *([_cell(x) for x in row] for row in cells)]) for head, cells in tables.values())
+    return "\n\n".join([*shown, *notes])
 
 
-def _steps(setting, rounds, there, quick, bar, notes):
+def _others(flags, quick, bar, notes):
+    """{file: (heading, rows)} of what is measured on this side alone."""
+    tables = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder, rows = Path(place), []
+        for n in (1,):
+            rows += [[n, *row] for row in bad.faults(folder / f"faults{n}", flags, quick, iterations=n)]
+        tables["faults.csv"] = (("iterations at most", *bad.FIELDS), rows)
+        bar.update()
+        rows = [bad.singular(folder / f"ur5_{n}", flags, "riccati", quick, iterations=n) for n in (1, 10)]
+        if rows[0] is None:
+            notes.append("the UR5 is not there: pip install example-robot-data")
+        else:
+            tables["singular.csv"] = (bad.SINGULAR, rows)
+        bar.update()
+        tables["real_time.csv"] = (OF_FAST, [_real_time(folder / "fast", flags, quick)])
+        bar.update()
+    return tables
+
+
+def _steps(setting, rounds, there, flags, bar):
     """(rows of steps.csv of a setting, versions of the peer or None)."""
-    flags = ("-O1",) if quick else FLAGS
-    seconds, kept, versions = {}, {}, None
-    with tempfile.TemporaryDirectory() as folder:
-        made = {}
-        for way in OURS:
-            try:
-                made[way] = _built(setting, way, Path(folder), flags)
-            except UnknownName as error:
-                if (note := f"{way.name}: {error}") not in notes:
-                    notes.append(note)
+    seconds, feedback, kept, versions = {}, {}, {}, None
+    with tempfile.TemporaryDirectory() as place:
+        steppers = [_stepper(setting, w, Path(place) / f"{w.qpsol}_{w.iterations}", flags) for w in OURS]
+        made = dict(zip(OURS, built(steppers), strict=True))
+        bar.update()
         for _ in range(rounds):
-            for way, (control, place) in made.items():
-                loop = control.run_in_c(place)
-                seconds.setdefault(way, []).append(loop.seconds)
-                good = (loop.violation < NEAR) & (loop.status == 0)
-                kept[way] = loop.x, loop.u, loop.violation, good, loop.objective
+            for way, stepper in made.items():
+                steps, x = _loop(stepper, setting)
+                seconds.setdefault(way, []).append([s.seconds for s in steps])
+                u, over, objective = (np.array([getattr(s, k) for s in steps]) for k in _SHOWN)
+                good = (over < NEAR) & np.array([s.status == 0 for s in steps])
+                kept[way] = x, u, over, good, objective
+                if way.iterations == 1:
+                    steps, _ = _loop(stepper, setting, phases=True)
+                    feedback.setdefault(way, []).append([s.feedback for s in steps])
             if there:
                 ways = [{"name": w.name, "iterations": w.iterations, "options": w.options} for w in THEIRS]
                 found = peer.loops(task(setting, ways))
@@ -101,24 +135,50 @@ def _steps(setting, rounds, there, quick, bar, notes):
                     x, u, over, objective = (np.array(loop[k]) for k in ("x", "u", "violation", "objective"))
                     kept[way] = x, u, over, over < NEAR, objective
             bar.update()
-    return [_row(setting, way, np.min(seconds[way], axis=0), *kept[way]) for way in seconds], versions
+    return [_row(setting, way, seconds[way], feedback.get(way), *kept[way]) for way in seconds], versions
 
 
-def _built(setting, way, folder, flags):
-    """(PredictiveController, folder of its program)."""
-    control = controller(setting, qpsol=way.qpsol, iterations=way.iterations)
-    place = folder / f"{way.qpsol}_{way.iterations}"
+_SHOWN = ("outputs", "violation", "objective")
+
+
+def _stepper(setting, way, folder, flags):
+    return Stepper(controller(setting, qpsol=way.qpsol, iterations=way.iterations), folder, flags)
+
+
+def _loop(stepper, setting, phases=False):
+    """([Step], states (K, 15)) of a closed loop."""
     plant, measured = world(setting)
-    control.codegen(place, plant, measured, {}, start(), setting.steps)
-    control.build(place, flags)
-    return control, place
+    stepper.begin()
+    x, states, steps = start(), [], []
+    for _ in range(setting.steps):
+        q, v, r = (np.array(y) for y in measured(x))
+        steps.append(stepper.step({"q_now": q.ravel(), "v_now": v.ravel(), "r": r.T}, phases))
+        states.append(x)
+        x = plant(x, steps[-1].outputs).full().ravel()
+    return steps, np.array(states)
 
 
-def _row(setting, way, seconds, x, u, over, good, objective):
-    times = np.percentile(1e3 * seconds, [50, 99, 100])
-    cost = closed_loop_cost(setting, x, u)
-    return [setting.nodes, way.name, way.iterations, *times, over.max(), int(np.sum(~good)), cost, objective[0]]
+def _row(setting, way, seconds, feedback, x, u, over, good, objective):
+    times = np.percentile(1e3 * np.min(seconds, axis=0), [50, 99, 100])
+    after = np.percentile(1e3 * np.min(feedback, axis=0), [50, 99]) if feedback else (np.nan, np.nan)
+    cost, wrong = closed_loop_cost(setting, x, u), int(np.sum(~good))
+    return [setting.nodes, way.name, way.iterations, *times, *after, over.max(), wrong, cost, f"{objective[0]:.9f}"]
+
+
+def _real_time(folder, flags, quick):
+    """A row of OF_FAST: the program in C waits for the clock."""
+    setting = Setting(period=FAST.period, steps=100 if quick else FAST.steps)
+    control = controller(setting, iterations=1)
+    plant, measured = world(setting)
+    loop = control.closed_loop_in_c(
+        plant, start(), setting.steps, {}, measured, rate=1 / setting.period, flags=flags, folder=folder
+    )
+    late = int(np.sum(loop.seconds > setting.period))
+    times = np.percentile(1e3 * loop.seconds, [50, 99, 99.9, 100])
+    return ["Panda, N = 20, 1 iteration", setting.steps, late, 1 - late / setting.steps, *times]
 
 
 def _cell(x):
-    return f"{x:.4g}" if isinstance(x, float) else x
+    if isinstance(x, float):
+        return "" if np.isnan(x) else f"{x:.4g}"
+    return x

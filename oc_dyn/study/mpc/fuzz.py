@@ -6,6 +6,8 @@ good samples alone: after so many of them (BACK) the outputs are compared with t
 
 import json
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,17 +18,29 @@ from ...codegen.build import find_compiler
 from ...control.mpc import mpc
 from ...elastic import elastic_robot, feedback_linearization, feedforward_pd, generate_controller, gravity_pd
 from ...errors import SolveError
+from ...files import write_csv
 from ...interrupts import command
 from ...optimal_control.problem import Problem
 from ...robots import planar_arm
+from ...runs.manifest import manifest, write_json
+from ...runs.points import bar as progress_bar
+from ...text import in_columns
 from .tracking import HOME, Setting, controller
 
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 BACK = 5  # good samples after which a controller is itself again
 BURSTS, LONGEST, STATUSES = 0.06, 12, 6
 SAMPLE_TIME = 1e-3  # of the laws [s]
-FIELDS = ("what", "steps", "bursts", "outside its bounds", "memory broken", "not back in time", "slowest way back")
-FIELDS += ("from the twin", "twin not ok", "statuses")
+STEPS, QUICK_STEPS = {"panda": 10_000}, {"panda": 50}  # of one; of the others:
+MANY, QUICK_MANY = 1_000_000, 2_000
+FIELDS = ("what", "steps", "bursts", "outputs outside", "memory broken", "other statuses", "not back in time")
+FIELDS += ("slowest way back", "from the twin", "twin not ok", "statuses 0 to 5", "seconds")
+CAPTIONS = {
+    "fuzz.csv": "Steps in C under the sanitizers of addresses and of undefined behaviour. outputs outside: of their "
+    f"bounds; not back in time: steps not ok {BACK} or more good samples after a burst; slowest way back: good samples "
+    "until the first step that is ok; from the twin: largest distance from the outputs of an instance that was "
+    f"given the good samples alone, {BACK} or more good samples after a burst, over their range.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +152,39 @@ def _settings(subject, steps, seed):
     return "\n".join(lines) + "\n"
 
 
+def run(out, quick=False, progress=None):
+    """Fuzz a small controller, the Panda's and laws of elastic joints; returns the table as a text.
+
+    out: folder for fuzz.csv and manifest.json. quick: few steps. progress: show a bar on stderr; default on a terminal
+    only. Raises SolveError where a sanitizer ends a program.
+    """
+    out, rows = Path(out), []
+    few, many = (QUICK_STEPS, QUICK_MANY) if quick else (STEPS, MANY)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        subjects = [small(folder / "small"), panda(folder / "panda"), *laws(folder / "laws")]
+        shown = progress_bar(progress, len(subjects), "mpc_fuzz", " subjects")
+        with shown as bar, ThreadPoolExecutor(len(subjects)) as threads:  # each waits for its program
+            for one in threads.map(lambda s: _timed(s, few.get(s.name, many)), subjects):
+                rows.append(one)
+                bar.update()
+    write_csv(out / "fuzz.csv", [FIELDS, *rows])
+    command_ = ["oc-dyn", "study", "mpc_fuzz", *(["--quick"] if quick else []), "--out", out]
+    facts = {"back": BACK, "bursts": BURSTS, "longest": LONGEST, "flags": SANITIZERS}
+    write_json(
+        out / "manifest.json", manifest(command_, **facts, fuzz=[dict(zip(FIELDS, r, strict=True)) for r in rows])
+    )
+    return in_columns([FIELDS, *rows])
+
+
+def _timed(subject, steps):
+    begun = time.perf_counter()
+    found = fuzzed(subject, steps)
+    return [*row(subject.name, found), f"{time.perf_counter() - begun:.0f}"]
+
+
 def row(name, found):
-    """A row of FIELDS."""
+    """A row of FIELDS, but for the seconds."""
     kinds = " ".join(map(str, found["statuses"]))
-    shown = ("steps", "bursts", "outside", "broken", "late", "slowest", "away", "twins")
-    return [name, *(found[k] for k in shown), kinds]
+    shown = ("steps", "bursts", "outside", "broken", "unknown", "late", "slowest")
+    return [name, *(found[k] for k in shown), f"{found['away']:.2g}", found["twins"], kinds]

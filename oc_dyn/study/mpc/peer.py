@@ -18,7 +18,6 @@ MISSING = f"mim_solvers is not there: no {ENVIRONMENT}, the path of a Python tha
 LOOP = Path(__file__).with_name("peer_loop.py")
 LIMIT = 900.0  # [s] for a process
 LOOSE = {"termination_tolerance": 1e-4, "eps_abs": 1e-5, "eps_rel": 0.0, "max_qp_iters": 200}
-TIGHT = {"termination_tolerance": 1e-6, "eps_abs": 1e-8, "eps_rel": 0.0, "max_qp_iters": 1000}
 
 
 def python():

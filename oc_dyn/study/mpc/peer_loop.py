@@ -122,9 +122,9 @@ def closed_loop(pin, crocoddyl, model, task, way):
             residual.reference = np.concatenate([r, np.zeros(n)])
         problem.x0 = x
         xs[0] = x
-        begun = time.perf_counter()
+        begun = time.thread_time()
         solver.solve(xs, us, way["iterations"], False)
-        seconds = time.perf_counter() - begun
+        seconds = time.thread_time() - begun
         found_x, found_u = [np.array(y) for y in solver.xs], [np.array(y) for y in solver.us]
         rows["x"].append(x.tolist())
         rows["u"].append(found_u[0].tolist())

@@ -6,7 +6,7 @@
 #include "settings.h"
 
 static TYPE self;
-static double seconds, results[3]; /* objective, violation, iterations */
+static double seconds[2], results[3]; /* of a step, of its feedback; objective, violation, iterations */
 
 static double now(void) {
   struct timespec t;
@@ -16,6 +16,14 @@ static double now(void) {
 
 void begin(void) { INIT(&self); }
 
+static int done(int status, const OUTPUT *found, double *out) {
+  memcpy(out, found, OUTPUTS * sizeof(double));
+  results[0] = found->objective;
+  results[1] = found->violation;
+  results[2] = found->iterations;
+  return status;
+}
+
 int step(const double *x, double *out) {
   static INPUT in;
   static OUTPUT found;
@@ -24,14 +32,28 @@ int step(const double *x, double *out) {
   memcpy(&in, x, sizeof in);
   begun = now();
   status = STEP(&self, &in, &found);
-  seconds = now() - begun;
-  memcpy(out, &found, OUTPUTS * sizeof(double));
-  results[0] = found.objective;
-  results[1] = found.violation;
-  results[2] = found.iterations;
-  return status;
+  seconds[0] = now() - begun;
+  return done(status, &found, out);
 }
 
-double taken(void) { return seconds; }
+#ifdef PREPARE
+int phases(const double *x, double *out) { /* a step in two parts */
+  static INPUT in;
+  static OUTPUT found;
+  double begun;
+  int status;
+  memcpy(&in, x, sizeof in);
+  begun = now();
+  PREPARE(&self, &in);
+  seconds[0] = now() - begun;
+  begun = now();
+  status = FEEDBACK(&self, &in, &found);
+  seconds[1] = now() - begun;
+  seconds[0] += seconds[1];
+  return done(status, &found, out);
+}
+#endif
+
+const double *taken(void) { return seconds; }
 
 const double *told(void) { return results; }

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -50,9 +51,8 @@ def ours(task, nodes, sampled=True):
     return row
 
 
-_PLANNED: dict[
-    tuple[int, int], dict
-] = {}  # {(number of the task, nodes): its row, whether ways were sought}, of the last task
+# {(number of the task, nodes): its row, whether ways were sought}, of the last task
+_PLANNED: dict[tuple[int, int], Any] = {}
 
 
 def by_roboplan(task, nodes):
