@@ -32,6 +32,7 @@ MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
 _ITERATIONS = 300  # of a search, where others may follow
 _LONG, _FEW, _SKETCHES = 1.25, 20, 3  # by the straight line: ways that are sketched first; pieces and rounds of that
+_THROUGH = 0.02  # [m] that a sketch may be too near between places
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
@@ -151,15 +152,20 @@ def _starts(task, settings, motion, kinematic):
 def _sketched(task, settings, solver, way, kinematic):
     """(T, derivatives) of a motion on few pieces from a way, on which a search takes a third of the time. Raises
     SolveError where there is none."""
-    few = {**settings, "nodes": _FEW}
-    rounds = _Clear(task, few, solver, kinematic, along_way(task, few, way, kinematic), None, WIDE)
+    few, around = {**settings, "nodes": _FEW}, task.around
+    begun = along_way(task, few, way, kinematic)
+    known = _Clear(task, few, solver, kinematic, begun, None, WIDE).apart
     for _ in range(_SKETCHES):
-        motion, _ = rounds.solve(rounds.margins, None)
+        rounds = _Clear(task, few, solver, kinematic, begun, known, WIDE)
+        motion = rounds.solve(rounds.margins, None)[0]
         q, t = course(motion)
-        others = (task.around.missing(q, t) > 0).any(axis=0) & ~rounds.apart.near
-        if not others.any():
-            break
-        rounds.more_pairs(others | task.around.near(q, MORE, t))
+        missing = around.missing(q, t).max(axis=0)
+        through = missing > _THROUGH
+        if not through.any():
+            break  # else once more from the way, as what is on the far side of something stays there
+        finer = through[known.near].any() and known.places != _PLACES[-1]
+        places = _PLACES[_PLACES.index(known.places) + 1] if finer else known.places
+        known = replace(known, near=known.near | (missing > -MORE), places=places)
     return resampled(motion, task, settings)
 
 
@@ -297,13 +303,10 @@ class _Clear(Rounds):
         if (short & ~near).any():
             q, t = course(motion)
             near = near | short | self.around.near(q, MORE, t)
-        self._go_on(Apart(near, spare, places))
+        self.go_on(Apart(near, spare, places))
 
-    def more_pairs(self, which):
-        """Go on with some pairs more."""
-        self._go_on(replace(self.apart, near=self.apart.near | which))
-
-    def _go_on(self, apart):
+    def go_on(self, apart):
+        """With other pairs, places, or more to keep."""
         self.apart = apart
         self.shape = (*self.shape[: -len(self.more)], *self.more)
         self._change()
