@@ -284,7 +284,7 @@ class _Clear(Rounds):
         for _ in range(_ROUNDS):
             motion, checked = self.tightened()
             seen = along(self.around, motion)
-            short = seen.missing > np.where(self.apart.spare > KEPT, 0.0, KEPT)
+            short = seen.missing > np.where(self.kept.min(axis=0) > KEPT, 0.0, KEPT)  # where ends touch, rounding
             if not short.any():
                 return told(motion, self.solver), checked, seen
             self.margins = dict(zip(MARGINS, np.split(motion.solver_state.margins, len(MARGINS)), strict=True))
