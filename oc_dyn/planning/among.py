@@ -8,6 +8,7 @@ and asked for a little more where it is not.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -23,6 +24,7 @@ from .obstacles import ROUNDING, SPARE, Along, along, asked_more, course, reduce
 from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways, ways_about
+from .starts import outcomes
 
 NEAR, WIDE = 0.04, 0.08  # [m] besides what is wanted: pairs that come that near what a search begins from are in its
 # program; of long ways, from which motions go farther
@@ -30,6 +32,7 @@ MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
 _ITERATIONS = 300  # of a search, where others may follow
 _LONG, _FEW, _SKETCHES = 1.25, 20, 3  # by the straight line: ways that are sketched first; pieces and rounds of that
+_THROUGH = 0.02  # [m] that a sketch may be too near between places
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
@@ -47,8 +50,9 @@ class Apart:
     places: tuple
 
 
-def plan_among(task, settings, solver, initial):
-    """(motion, its Report, Along) of the search from `initial` or by itself; see the module. Raises SolveError."""
+def plan_among(task, settings, solver, initial, executor="serial"):
+    """(motion, its Report, Along) of the search from `initial` or by itself; see the module. executor: that runs the
+    starts. Raises SolveError."""
     around, bare, errors = task.around, replace(task, around=None), []
     rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
@@ -65,21 +69,17 @@ def plan_among(task, settings, solver, initial):
         return motion, checked, seen
     kinematic = torque_can_wait(bare, settings, None)  # ways round are other motions: torque may not bind there
     given = [] if initial is None or known is not None else [initial]
-    name, asked, found = solver.name, solver.inner, []
-    for start in chain(given, _starts(task, settings, motion, kinematic)):
-        if solver.name != name:  # ipopt in place of fatrop
-            name, asked = solver.name, solver.inner
-        solver.inner = asked if start is motion or name != "ipopt" else _impatient(asked)
-        try:
-            within = NEAR
-            if isinstance(start, np.ndarray):
-                start, within = _sketched(task, settings, solver, start, kinematic), WIDE
-            found.append(_search(task, settings, solver, start, kinematic, None, within))
-        except SolveError as error:
+    starts = chain(given, _starts(task, settings, motion, kinematic))
+    starts = ((start, start is not motion) for start in starts)
+    found: list[Any] = []
+    for result, error in outcomes(partial(_from_start, task, settings, kinematic), starts, solver, executor):
+        if error is not None:
             errors.append(error)
             if error.status in (None, TIME_LIMIT):
                 break
-        if found and (not around.scene.timed or _cost(found[-1][0]) <= AS_GOOD * _cost(motion)):
+            continue
+        found.append((told(result[0], solver), *result[1:]))
+        if not around.scene.timed or _cost(result[0]) <= AS_GOOD * _cost(motion):
             break  # of what moves it may be quicker to pass in front
     if found:
         return min(found, key=lambda x: _cost(x[0]))
@@ -89,9 +89,19 @@ def plan_among(task, settings, solver, initial):
     raise _failed(around, seen, errors)
 
 
-def plan_clear(task, settings, solver, initial):
+def _from_start(task, settings, kinematic, solver, start):
+    """(motion, its Report, Along) of the search from a start, and whether others follow it."""
+    what, others = start
+    if others and solver.name == "ipopt":
+        solver.inner = _impatient(solver.inner)
+    if not isinstance(what, np.ndarray):
+        return _search(task, settings, solver, what, kinematic, None)
+    return _search(task, settings, solver, _sketched(task, settings, solver, what, kinematic), kinematic, None, WIDE)
+
+
+def plan_clear(task, settings, solver, initial, executor="serial"):
     """(motion, its Report with the clearance) as plan_among finds them."""
-    motion, checked, seen = plan_among(task, settings, solver, initial)
+    motion, checked, seen = plan_among(task, settings, solver, initial, executor)
     return motion, _with(motion, checked, seen)
 
 
@@ -142,15 +152,20 @@ def _starts(task, settings, motion, kinematic):
 def _sketched(task, settings, solver, way, kinematic):
     """(T, derivatives) of a motion on few pieces from a way, on which a search takes a third of the time. Raises
     SolveError where there is none."""
-    few = {**settings, "nodes": _FEW}
-    rounds = _Clear(task, few, solver, kinematic, along_way(task, few, way, kinematic), None, WIDE)
+    few, around = {**settings, "nodes": _FEW}, task.around
+    begun = along_way(task, few, way, kinematic)
+    known = _Clear(task, few, solver, kinematic, begun, None, WIDE).apart
     for _ in range(_SKETCHES):
-        motion, _ = rounds.solve(rounds.margins, None)
+        rounds = _Clear(task, few, solver, kinematic, begun, known, WIDE)
+        motion = rounds.solve(rounds.margins, None)[0]
         q, t = course(motion)
-        others = (task.around.missing(q, t) > 0).any(axis=0) & ~rounds.apart.near
-        if not others.any():
-            break
-        rounds.more_pairs(others | task.around.near(q, MORE, t))
+        missing = around.missing(q, t).max(axis=0)
+        through = missing > _THROUGH
+        if not through.any():
+            break  # else once more from the way, as what is on the far side of something stays there
+        finer = through[known.near].any() and known.places != _PLACES[-1]
+        places = _PLACES[_PLACES.index(known.places) + 1] if finer else known.places
+        known = replace(known, near=known.near | (missing > -MORE), places=places)
     return resampled(motion, task, settings)
 
 
@@ -269,7 +284,7 @@ class _Clear(Rounds):
         for _ in range(_ROUNDS):
             motion, checked = self.tightened()
             seen = along(self.around, motion)
-            short = seen.missing > np.where(self.apart.spare > KEPT, 0.0, KEPT)
+            short = seen.missing > np.where(self.kept.min(axis=0) > KEPT, 0.0, KEPT)  # where ends touch, rounding
             if not short.any():
                 return told(motion, self.solver), checked, seen
             self.margins = dict(zip(MARGINS, np.split(motion.solver_state.margins, len(MARGINS)), strict=True))
@@ -288,13 +303,10 @@ class _Clear(Rounds):
         if (short & ~near).any():
             q, t = course(motion)
             near = near | short | self.around.near(q, MORE, t)
-        self._go_on(Apart(near, spare, places))
+        self.go_on(Apart(near, spare, places))
 
-    def more_pairs(self, which):
-        """Go on with some pairs more."""
-        self._go_on(replace(self.apart, near=self.apart.near | which))
-
-    def _go_on(self, apart):
+    def go_on(self, apart):
+        """With other pairs, places, or more to keep."""
         self.apart = apart
         self.shape = (*self.shape[: -len(self.more)], *self.more)
         self._change()

@@ -17,7 +17,7 @@ from ...planning.point_to_point import plan_point_to_point
 from .by_roboplan import NAMES
 
 _ROUNDING = 1e-6  # [m]
-_LIMIT = 90.0  # seconds a plan may take
+_LIMIT = 600.0  # seconds a plan may take: iterations end it before, whatever else the machine does
 _SAMPLES = 1000  # of motions of the peers, at which they are looked at
 _SEEK = 10_000  # lines and configurations that OMPL looks at for a way, at most
 _STEP = 8  # points of a way that are left out between those that the spline goes through
