@@ -118,5 +118,8 @@ def _iteration(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, si
     y_equal = y_equal + ca.if_else(ca.DM(equal.astype(float)), rho * (a - up), 0)
     mu = (ca.dot(slack, y) + ca.dot(e, w - y)) / (2 * n_sides)
     running = ca.logic_or(mu > _SMALL * info[1], (1 - t) * ca.norm_inf(off) > 1e-6)
+    # rounding ends it, too, earlier in single precision
+    sound = ca.norm_1(ca.vertcat(z, y, slack, e, y_equal)) < ca.inf
     out = [z, h, a, y, slack, e, y_equal, ca.vertcat(running, info[1])]
+    out = [ca.if_else(sound, new, old) for new, old in zip(out, [*given[:7], info * ca.DM([0, 1])], strict=True)]
     return ca.Function(f"{name}_interior_iteration", given, out, {"never_inline": True})
