@@ -163,8 +163,8 @@ def run(out, quick=False, progress=None):
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         subjects = [small(folder / "small"), panda(folder / "panda"), *laws(folder / "laws")]
-        shown = progress_bar(progress, len(subjects), "mpc_fuzz", " subjects")
-        with shown as bar, ThreadPoolExecutor(len(subjects)) as threads:  # each waits for its program
+        many_at_once = ThreadPoolExecutor(len(subjects))  # each waits for its program
+        with many_at_once as threads, progress_bar(progress, len(subjects), "mpc_fuzz", " subjects") as bar:
             for one in threads.map(lambda s: _timed(s, few.get(s.name, many)), subjects):
                 rows.append(one)
                 bar.update()
