@@ -69,6 +69,11 @@ def expired() -> bool:
     return end < math.inf and time.monotonic() >= end
 
 
+def seconds_left() -> float:
+    """Until the deadline; infinite without one."""
+    return _end.get() - time.monotonic()
+
+
 def check_deadline(what: str, **last: Any) -> None:
     """Raise SolveError of status "time_limit" once the deadline has passed. last: its solution or trajectory so far."""
     if expired():

@@ -1,8 +1,7 @@
-"""casadi.cse of long scalar expressions, quicker: equal subexpressions are computed once, a + b and b + a among them.
+"""casadi.cse of long scalar expressions, quicker: the same nodes, and so the same instruction counts and values.
 
 CasADi writes every node as a text and looks that up. Here nodes are numbered from the listing of a Function, and those
 that change are made again many at a time: all of one level (longest way from what stays as it is) and operation.
-Values keep their bits, but for signs of zeros where expressions get simpler.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ import numpy as np
 SHORT = 8000  # instructions below which CasADi is no slower
 _LINES = 6_000  # of a listing read at a time: what they need stays in the processor's cache
 _WIDE = 6  # instructions that CasADi does while one level and operation begins
-_ROUNDS = 5  # when equal operands become one, as in x - x, expressions may get simpler, and others equal,
-_FEW = 5000  # but where one in so many got simpler, hardly any
+_ROUNDS = 5  # when equal operands become one, as in x - x, expressions may get simpler, and others equal
 _OPTIONS = {"live_variables": False, "max_io": 0, "cse": False}
 _LEAVES = (ca.OP_CONST, ca.OP_INPUT)
 _POWERS = (ca.OP_POW, ca.OP_CONSTPOW)  # are written alike
-_COMMUTE = (ca.OP_ADD, ca.OP_MUL)
 _OF_ONE = {ca.OP_MUL: ca.OP_SQ, ca.OP_ADD: ca.OP_TWICE}  # what CasADi makes of two equal operands
 
 _random = np.random.default_rng(0)
@@ -59,7 +56,7 @@ def _merged(given: list[ca.SX]) -> list[ca.SX]:
         ends = np.cumsum([0, *(x.nnz() for x in found)]).tolist()
         found = [ca.SX(x.sparsity(), entries.nz[a:b]) for x, (a, b) in zip(found, pairwise(ends), strict=True)]
         tape = ca.Function("f", [symbols], found, _OPTIONS)
-        if values.left - tape.n_instructions() <= values.left // _FEW:
+        if tape.n_instructions() == values.left:
             break
     return found if _agree(first, tape) else ca.cse(given)
 
@@ -168,18 +165,14 @@ class _Values(NamedTuple):
 
 def _all_differ(listing: _Listing) -> bool:
     """Whether no two instructions have the same operation and operands, so that there is nothing to do."""
-    keys = np.sort(_keys(*(x[_inner(listing)] for x in listing[:3])))  # np.unique takes many times as long
+    op, first, second = (x[_inner(listing)] for x in listing[:3])
+    keys = np.sort(op << 48 | first << 24 | second & _NONE)  # np.unique takes many times as long
     return bool(np.diff(keys).all())
 
 
 def _inner(listing: _Listing) -> Any:
     """The instructions that compute something."""
     return np.flatnonzero((listing.first >= 0) & (listing.op != ca.OP_OUTPUT))
-
-
-def _keys(op: Any, first: Any, second: Any) -> Any:
-    swapped = (second < first) & np.isin(op, _COMMUTE)
-    return op << 48 | np.where(swapped, second, first) << 24 | np.where(swapped, first, second) & _NONE
 
 
 def _numbered(listing: _Listing) -> _Values:
@@ -196,12 +189,7 @@ def _numbered(listing: _Listing) -> _Values:
             changed = changed or b != second
             if level[b] > height:
                 height = level[b]
-            if op not in _COMMUTE:
-                key = op << 48 | a << 24 | b
-            elif a == b:
-                key = _OF_ONE[op] << 48 | a << 24 | _NONE
-            else:
-                key = op << 48 | (a << 24 | b if a < b else b << 24 | a)
+            key = _OF_ONE[op] << 48 | a << 24 | _NONE if a == b and op in _OF_ONE else op << 48 | a << 24 | b
         found = known.setdefault(key, k)
         if found != k:
             same[k] = found
@@ -225,7 +213,7 @@ def _groups(listing: _Listing, values: _Values) -> _Groups:
     if not len(changed):  # equal ones are outputs alone
         return _Groups(changed, [])
     cuts = np.flatnonzero((np.diff(level) != 0) | (np.diff(op) != 0)) + 1
-    return _Groups(changed, [0, *cuts.tolist(), len(changed)] if len(changed) else [0])
+    return _Groups(changed, [0, *cuts.tolist(), len(changed)])
 
 
 # -- making -------------------------------------------------------------------------------------------------------

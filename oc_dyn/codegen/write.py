@@ -122,13 +122,7 @@ def codegen(
     folder = Path(folder)
     name = checked_c_name("codegen", folder.resolve().name if name is None else name, "give another name=")
     real = REALS[checked_precision("codegen", precision)]
-    c_names = [f.name() if f.name().startswith(f"{name}_") else f"{name}_{f.name()}" for f in given]
-    for c_name in c_names:
-        if c_names.count(c_name) > 1:
-            twice = " and ".join(f.name() for f, n in zip(given, c_names, strict=True) if n == c_name)
-            problem = f"{twice} would have one name, {c_name}"
-            raise ShapeError(f"codegen: {problem}; give them names of their own, as od.function(..., name=...)")
-    check_apart("codegen", c_names)
+    c_names = _c_names(given, name)
     written = [prepared(f, n, parts) for f, n in zip(given, c_names, strict=True)]
     data = [_points(f, real, points) for f in given]
 
@@ -157,6 +151,18 @@ def codegen(
         files=tuple(folder / x for x in texts),
         functions={f.name(): n for f, n in zip(given, c_names, strict=True)},
     )
+
+
+def _c_names(given: list[ca.Function], name: str) -> list[str]:
+    """Names of the C functions; ShapeError where two would be one."""
+    c_names = [f.name() if f.name().startswith(f"{name}_") else f"{name}_{f.name()}" for f in given]
+    for c_name in c_names:
+        if c_names.count(c_name) > 1:
+            twice = " and ".join(f.name() for f, n in zip(given, c_names, strict=True) if n == c_name)
+            problem = f"{twice} would have one name, {c_name}"
+            raise ShapeError(f"codegen: {problem}; give them names of their own, as od.function(..., name=...)")
+    check_apart("codegen", c_names)
+    return c_names
 
 
 def _points(f: ca.Function, real: str, points: Any) -> list[tuple[list[Array], list[Array]]]:

@@ -1,11 +1,18 @@
 """The program in C that closes the loop of a controller; see mpc.py."""
 
+import casadi as ca
 import numpy as np
 
 from ..codegen.names import field_name
 from ..codegen.templates import filled
 
 _FIRST = "/* Closed loop of %(name)s:"
+
+
+def named(function, name):
+    """The Function under another name."""
+    inputs = function.mx_in()
+    return ca.Function(name, inputs, function.call(inputs), function.name_in(), function.name_out())
 
 
 def is_of_another(name, text):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -14,6 +13,7 @@ from ..codegen.product_files import Product, files_of, finite_words
 from ..codegen.source import REALS, c_source, prepared
 from ..codegen.templates import filled
 from ..text import c_comment
+from ..types import Array
 from .stepping import LARGEST, step_made
 from .unsolved import going_on
 
@@ -43,13 +43,14 @@ def controller_product(
     points: Sequence[Mapping[str, Any]] | None = None,
 ) -> Product:
     """Product of a controller; programs: Functions that go into its C besides, for a loop."""
+    given, expected, statuses = _recorded(controller, points, REALS[precision])
+    controller = controller if precision == "double" else controller.of_floats()
     name, real = controller.name, REALS[precision]
     functions = [*_functions(controller), *programs]
     words = _words(controller, real)
     body = filled("mpc.c", __package__, **words)
     source = going_on(c_source(functions, name, precision=precision, integer="int", more=body), controller.qpsol)
     inputs, outputs, limits = _fields(controller, joints, units)
-    given, expected, statuses = _recorded(controller, points, real)
     return Product(
         name=name,
         precision=precision,
@@ -253,32 +254,39 @@ def _declared(functions: Sequence[ca.Function], real: str) -> str:
 
 def _recorded(
     controller: Any, points: Sequence[Mapping[str, Any]] | None, real: str
-) -> tuple[list[np.ndarray], list[np.ndarray], list[int]]:
-    """(inputs, outputs, statuses) of steps from the start."""
-    given: list[np.ndarray] = []
-    expected: list[np.ndarray] = []
+) -> tuple[list[Array], list[Array], list[int]]:
+    """(inputs, outputs, statuses) of steps from the start: those of `points`, else two of the last step's numbers, or
+    of small ones, of zeros where the problem has no solution for these."""
+    if points is not None:
+        return _steps(controller, [[np.asarray(v, float) for v in controller.values(point)] for point in points], real)
+    f = controller.function
+    shapes = [f.size_in(k) for k in range(1, f.n_in())]
+    sizes = [f.numel_in(k) for k in range(1, f.n_in())]
+    rng, known = np.random.default_rng(0), np.asarray(controller.memory, float)[-1 - sum(sizes) : -1]
+    for numbers in (known, rng.uniform(-0.1, 0.1, sum(sizes)).round(3)):
+        if np.any(numbers != 0) and np.all(np.isfinite(numbers)):
+            parts = np.split(numbers, np.cumsum(sizes)[:-1]) if sizes else []
+            values = [x.reshape(shape, order="F") for x, shape in zip(parts, shapes, strict=True)]
+            recorded = _steps(controller, [values, values], real)
+            if not any(recorded[2]):
+                return recorded
+    values = [np.zeros(shape) for shape in shapes]
+    return _steps(controller, [values, values], real)
+
+
+def _steps(controller: Any, points: Sequence[Sequence[Array]], real: str) -> tuple[list[Array], list[Array], list[int]]:
+    """(inputs, outputs, statuses) of steps from the start; the controller stays as it is."""
+    given: list[Array] = []
+    expected: list[Array] = []
     statuses: list[int] = []
     kept, controller.memory = controller.memory, controller.start.copy()
     try:
-        for values in _values(controller, points):
-            numbers = np.concatenate([np.zeros(0), *(np.ravel(v, order="F") for v in values)])
-            if real == "float":
-                values = [np.asarray(v, np.float32).astype(float) for v in values]
-            found = step_made(controller, values, True)
-            given.append(numbers)
+        for values in points:
+            given.append(np.concatenate([np.zeros(0), *(np.ravel(v, order="F") for v in values)]))
+            rounded: Any = [np.asarray(v, np.float32).astype(float) if real == "float" else v for v in values]
+            found = step_made(controller, rounded, True)
             expected.append(np.concatenate([*(found[k] for k in controller.outputs), [found["objective"]]]))
             statuses.append(int(found["status"]))
     finally:
         controller.memory = kept
     return given, expected, statuses
-
-
-def _values(controller: Any, points: Sequence[Mapping[str, Any]] | None) -> list[list[np.ndarray]]:
-    """Values of the parameters in each step of the self-test: those given, else those of the last step, or zeros."""
-    if points is not None:
-        return [[np.asarray(v, float) for v in controller.values(point)] for point in points]
-    f, sizes = controller.function, [controller.function.numel_in(k) for k in range(1, controller.function.n_in())]
-    ends = np.cumsum([controller.start.size - 1 - sum(sizes), *sizes])
-    known = np.asarray(controller.memory, float)
-    last = [known[a:b].reshape(f.size_in(k + 1), order="F") for k, (a, b) in enumerate(pairwise(ends))]
-    return [last, last]

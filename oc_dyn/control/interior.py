@@ -25,7 +25,7 @@ _SMALL = 1e-11  # mu over the scale at which it is a start for others
 class Sides:
     """The sides of inequalities that have a bound: upper ones, then lower ones, as signed rows of the limits."""
 
-    def __init__(self, above: Array, below: Array, equal: Array) -> None:
+    def __init__(self, above: Any, below: Any, equal: Any) -> None:
         self.upper, self.lower = np.flatnonzero(above & ~equal), np.flatnonzero(below & ~equal)
         self.rows = np.concatenate([self.upper, self.lower])
         self.signs = np.concatenate([np.ones(self.upper.size), -np.ones(self.lower.size)])
@@ -118,5 +118,8 @@ def _iteration(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, si
     y_equal = y_equal + ca.if_else(ca.DM(equal.astype(float)), rho * (a - up), 0)
     mu = (ca.dot(slack, y) + ca.dot(e, w - y)) / (2 * n_sides)
     running = ca.logic_or(mu > _SMALL * info[1], (1 - t) * ca.norm_inf(off) > 1e-6)
+    # rounding ends it, too, earlier in single precision
+    sound = ca.norm_1(ca.vertcat(z, y, slack, e, y_equal)) < ca.inf
     out = [z, h, a, y, slack, e, y_equal, ca.vertcat(running, info[1])]
+    out = [ca.if_else(sound, new, old) for new, old in zip(out, [*given[:7], info * ca.DM([0, 1])], strict=True)]
     return ca.Function(f"{name}_interior_iteration", given, out, {"never_inline": True})

@@ -13,7 +13,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,9 +34,11 @@ from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop_codegen import is_of_another, program
+from .closed_loop import ClosedLoop
+from .closed_loop_codegen import is_of_another, named, program
 from .controller_codegen import controller_texts
-from .solver_choice import LIBRARIES, solver_choice
+from .delay import delay_of
+from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
 from .stepping import Prepared, measured_numbers, prepared_made, reaction_made, step_made
@@ -47,7 +49,7 @@ def mpc(
     hessian: str = "gauss_newton", qpsol: str = "riccati", iterations: int = 10, shift: int | None = None,
     name: str = "mpc", solver_options: Mapping[str, Any] | None = None,
     output_bounds: Mapping[str, tuple[Numbers, Numbers]] | None = None, on_failure: str | ca.Function = "shifted",
-    measured: Sequence[str] | None = None,
+    measured: Sequence[str] | None = None, delay: float = 0.0,
 ) -> PredictiveController:  # fmt: skip
     """PredictiveController of a Problem of fixed size: sequential quadratic programming, warm-started, bounded work.
 
@@ -55,7 +57,7 @@ def mpc(
     outputs: {name: expression} of the first node that step gives, by default all controls.
     method, hessian: as those of Problem.solve; "gauss_newton" needs the squares of minimize and is never indefinite.
     qpsol: "riccati", which makes use of the stages; "qrqp", for which they are one; "osqp" or "daqp", whose C needs
-    headers and libraries of CasADi's wheel.
+    headers and libraries of CasADi's wheel; "hpipm", which is for Python alone.
     iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more. 1 is the
     real-time iteration: step is prepare, then react.
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
@@ -66,6 +68,8 @@ def mpc(
     on_failure: outputs where a step cannot be made: "shifted", those of the last good plan moved on; "zero"; or a
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
     measured: names of the parameters of react, by default those that enter the rows of Problem.start.
+    delay: [s] between a measurement and the moment when its output acts: the state that was measured is moved on by the
+    model, under the controls that are in flight, and the first node is then. Outputs have to be those of the model.
 
     Where limits cannot all be kept from what is measured, they give way, those of controls and outputs last, and status
     says so: what is beyond has a price that is high enough to keep whatever can be kept. Dynamics and equations do not
@@ -79,7 +83,7 @@ def mpc(
         raise ShapeError("mpc: the problem has a free mesh, whose intervals have no fixed lengths; take mesh='uniform'")
     if problem.description.free_time:
         raise ShapeError("mpc: the problem has a free duration; give its phases fixed ones")
-    one_of("solver of quadratic programs with C code", qpsol, tuple(LIBRARIES))
+    one_of("solver of quadratic programs", qpsol, tuple(LIBRARIES))
     one_of("hessian of mpc", hessian, ("exact", "gauss_newton"))
     count("mpc: iterations", iterations, 1)
     solver_options = options_of("mpc: solver_options", solver_options)
@@ -92,7 +96,8 @@ def mpc(
         one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
     qp, most, options = solver_choice(qpsol, int(iterations), solver_options)
     functions = StepFunctions(
-        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured
+        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured,
+        delay_of(made, delay),
     )  # fmt: skip
     return PredictiveController(made, functions, bounds, qp[0], name, most)
 
@@ -140,7 +145,7 @@ class PredictiveController:
         length = made.duration_numbers(0)[0] / made.phases[0].nodes
         self.sample_time = functions.shift * length if functions.shift else None  # [s] from one step to the next
         self.preparation, self.feedback = functions.preparation, functions.feedback
-        self.measured, self.real_time = functions.measured, iterations == 1
+        self.measured, self.real_time, self.functions = functions.measured, iterations == 1, functions
         self.reset()
 
     def reset(self) -> PredictiveController:
@@ -287,25 +292,27 @@ class PredictiveController:
 
         <name>.c, <name>.h: an instance <name>_t holds all that is written; <name>_init, <name>_reset, <name>_step, and
         its halves <name>_prepare and <name>_feedback, which look at numbers as step, prepare and react do and return
-        the status, see <name>.h. <name>.hpp: the same for C++17.
-        <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt. All symbols start with the name.
+        the status, see <name>.h. <name>.hpp is for C++17; <name>_example.c, <name>_selftest.c, <name>_targets.cmake and
+        CMakeLists.txt go with them. All symbols start with the name.
         precision: "double", or "single" for float. joints: names of the joints in order, and units: {port: unit}, for
         the header. points: the steps of the self-test, a list of {parameter: value}; default two of the last step's.
         measure: whether gcc compiles it for what the header says on the stack; see footprint.
-        The program prints a line a step, as ClosedLoop has it, and takes the rate [1/s] at which it runs from `rate`,
-        else it runs freely. Raises ModelError for a folder that cannot be written to, or holds the program of another
-        controller; ShapeError, UnknownName for options.
+        The program prints a line a step, as ClosedLoop has it, at `rate` [1/s], or freely. Raises ModelError for a
+        folder that cannot be written to, or holds the program of another controller, and for a solver of quadratic
+        programs without C of its own; ShapeError, UnknownName for options.
         """
+        if self.qpsol in WITHOUT_C:
+            raise ModelError(f"mpc: codegen with qpsol={self.qpsol!r}", [f"{WITHOUT_C[self.qpsol]}; take 'riccati'"])
         folder, programs = Path(folder), []
         checked_precision("mpc: codegen", precision)
         if plant is not None:
             if precision != "double":
                 raise ShapeError("mpc: codegen: the program of a loop is in double precision; leave out the plant")
             plant, measured = self._checked(plant, measured)
-            programs += [_named(plant, f"{self.name}_plant"), _named(measured, f"{self.name}_measured")]
+            programs += [named(plant, f"{self.name}_plant"), named(measured, f"{self.name}_measured")]
             self._check_program(folder)
-        facts: Any = {"joints": joints, "units": units, "points": points, "measure": measure}
-        texts = controller_texts(self, programs, precision=precision, **facts)
+        facts: Any = {"precision": precision, "joints": joints, "units": units, "points": points, "measure": measure}
+        texts = controller_texts(self, programs, **facts)
         if plant is not None:
             seen = cast(ca.Function, measured).name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
@@ -314,6 +321,13 @@ class PredictiveController:
             texts = {**{f"{self.name}.{end}": texts[f"{self.name}.{end}"] for end in "ch"}, "loop.c": loop, **texts}
         write_texts("mpc", folder, texts)
         return [folder / file for file in texts]
+
+    def of_floats(self) -> PredictiveController:
+        """This controller, its quadratic programs solved as far as single precision can."""
+        made, functions = copy(self), self.functions.of_floats()
+        for k in ("function", "fallback", "preparation", "feedback"):
+            setattr(made, k, getattr(functions, k))
+        return made
 
     def _check_program(self, folder: StrPath) -> None:
         """ModelError if loop.c in a folder is not of this controller."""
@@ -338,9 +352,7 @@ class PredictiveController:
         run_compiler([*words, "-lm"], folder)
         return folder / "loop"
 
-    def footprint(
-        self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None
-    ) -> Footprint:  # fmt: skip
+    def footprint(self, folder: StrPath, *, flags: Flags = SMALL, compiler: Command | None = None) -> Footprint:
         """Footprint of the controller in a folder as gcc compiles it, for another machine as well."""
         entries = [f"{self.name}_{x}" for x in ("init", "reset", "step", "prepare", "feedback")]
         return footprint([Path(folder, f"{self.name}.c")], entries, flags=flags, compiler=compiler)
@@ -378,37 +390,6 @@ def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
                 other = "what every controller has" if name in own else f"the {known[name]} of this name"
                 raise ShapeError(f"mpc: {what} {name!r} would be called like {other}; give it another name")
             known[name] = what
-
-
-def _named(function: ca.Function, name: str) -> ca.Function:
-    inputs = function.mx_in()
-    return ca.Function(name, inputs, function.call(inputs), function.name_in(), function.name_out())
-
-
-@dataclass(frozen=True, eq=False)
-class ClosedLoop:
-    """A closed loop: states x (steps, nx), outputs u (steps, nu), objective, violation, seconds (steps,) of solving,
-    status (steps,), see Status."""
-
-    x: Array
-    u: Array
-    objective: Array
-    violation: Array
-    seconds: Array
-    status: Array | None = None
-
-    def deadlines(self, deadline: float, bins: int = 12) -> str:
-        """Text: how long steps took against a deadline [s], with a histogram."""
-        ms, late = 1e3 * self.seconds, int(np.sum(self.seconds > deadline))
-        edges = np.geomspace(max(ms.min(), 1e-6), max(ms.max(), ms.min() * 1.01, 1e-5) * (1 + 1e-9), bins + 1)
-        counts, _ = np.histogram(ms, edges)
-        lines = [f"{len(ms)} steps, deadline {1e3 * deadline:g} ms, {late} late"]
-        marks = zip(("median", "99 %", "longest"), np.percentile(ms, [50, 99, 100]), strict=True)
-        lines.append(", ".join(f"{what} {x:.3f} ms" for what, x in marks))
-        widest = max(counts.max(), 1)
-        for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True):
-            lines.append(f"{a:9.3f} to {b:9.3f} ms {n:6} {'#' * int(np.ceil(40 * n / widest))}")
-        return "\n".join(lines)
 
 
 __getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})

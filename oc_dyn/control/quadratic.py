@@ -19,7 +19,7 @@ from .stage_qp import StageQp, scale_of, stage_qp
 
 SOFT, HARD = 1e4, 1e8  # prices of limits that give way, and of those that do so last
 _SOLVED = 1e-5  # residuals of a quadratic program that counts as solved, relative to its multipliers and its step
-_LARGEST = 1e12
+_LARGEST = 1e16  # sum of what is found; a multiplier is at most the highest price
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def by_conic(
 
 def sound(*columns: Any) -> Any:
     """Whether columns are of finite numbers, none of them beyond all measure."""
-    return ca.norm_inf(ca.vertcat(*columns)) < _LARGEST  # of NaN it is false
+    return ca.norm_1(ca.vertcat(*columns)) < _LARGEST  # false of NaN, which norm_inf passes over in C
 
 
 def _stages(name: str, made: Any, program: Program, hard: Array, options: Any) -> tuple[StageQp, Array]:
@@ -107,6 +107,7 @@ def _whole(name: str, program: Program, qpsol: str, options: Any) -> ca.Function
     dual = ca.norm_inf(ca.mtimes(Q, dx) + g + ca.mtimes(A.T, new[n:]) + new[:n])
     length, largest = ca.norm_inf(dx), ca.norm_inf(new)
     solved = ca.logic_and(primal <= _SOLVED * (1 + length), dual <= _SOLVED * (1 + largest))
+    solved = ca.logic_and(solved, sound(dx, new))
     return ca.Function(f"{name}_whole", given, [dx, new, solved, 0], {"never_inline": True})
 
 

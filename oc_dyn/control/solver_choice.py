@@ -18,13 +18,20 @@ _OF: dict[str, dict[str, Any]] = {  # bounded: an active set that needs more is 
     "osqp": {"osqp": {"verbose": False, "eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 4000}},
     # without eps_prox a singular Hessian ends in u = 0
     "daqp": {"daqp": {"eps_prox": 1e-6, "iter_limit": 200}},
+    # a bound that is not there is one at `inf`, by which its complementarity is multiplied: with CasADi's own, 1e8,
+    # most programs of a Panda end after 100 iterations, at residuals that they cannot reach
+    "hpipm": {"inf": 1e4, "hpipm": {"mode": "balance", "iter_max": 50, "res_g_max": 1e-6}},
 }
-LIBRARIES: dict[str, tuple[str, ...]] = {
+WITHOUT_C = {  # solvers that codegen refuses, and why
+    "hpipm": "the C that CasADi writes for it takes its memory from the heap, and needs libhpipm and libblasfeo",
+}
+LIBRARIES: dict[str, tuple[str, ...]] = {  # that their C needs
     "riccati": (),
     "qrqp": (),
     "osqp": ("osqp",),
     "daqp": ("daqp",),
-}  # that their C needs
+    "hpipm": (),
+}
 _SILENT = ("print_header", "print_iteration", "print_status", "print_time", "verbose", "error_on_fail", "calc_lam_p")
 
 
@@ -38,6 +45,7 @@ def solver_choice(qpsol: str, iterations: int, asked: Mapping[str, Any]) -> tupl
     tried = {**_with_qp_options(outer, asked), **inner}
     if outer["qpsol"] == "riccati":
         _check_own(asked.get("qpsol_options", {}))
+    if outer["qpsol"] in ("riccati", "hpipm"):  # the latter takes no program without stages
         tried |= {"qpsol": "qrqp", "qpsol_options": {**_OF["qrqp"], "print_info": False, "error_on_fail": False}}
     try:  # what casadi says of options that it does not know, of solvers, of their options
         ca.nlpsol("options", "sqpmethod", {"x": x, "f": x**2}, tried)

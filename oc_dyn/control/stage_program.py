@@ -127,9 +127,11 @@ def by_shapes(
         runs[-1][1].append(J_places)
         runs[-1][2].append(H_places)
     built = [Run(key, len(a), _columns(a), _columns(b)) for key, a, b in runs]
-    columns: Any = [np.array(x, int) for x in (first, limits, of_next, [p for p, _ in known.values()])]
-    upper, lower = (np.isfinite(np.concatenate([bounds[k + "x"], bounds[k + "g"]]))[columns[1]] for k in ("ub", "lb"))
-    return StageProgram(built, *columns, np.array([c for _, c in known.values()], float), upper, lower)
+    fixed_places = [p for p, _ in known.values()]
+    columns: Any = [np.array(x, int) for x in (first, limits, of_next, fixed_places)]
+    sides: Any = [np.isfinite(np.concatenate([bounds[k + "x"], bounds[k + "g"]]))[columns[1]] for k in ("ub", "lb")]
+    coefficients = np.array([c for _, c in known.values()], float)
+    return StageProgram(built, columns[0], columns[1], columns[2], columns[3], coefficients, sides[0], sides[1])
 
 
 def _columns(places: list[list[int]]) -> Array:

@@ -1,7 +1,8 @@
 """The Functions of a controller: its step, and what it does where the step cannot be made.
 
-memory: [unknowns; multipliers of their bounds; multipliers of the rows; parameters; failures in a row]. The unknowns
-are the plan of the last step that was good, moved on to the present, and the parameters those it was made for.
+memory: [unknowns; multipliers of their bounds; multipliers of the rows; controls in flight; parameters; failures in a
+row]. The unknowns are the plan of the last step that was good, moved on to the present, and the parameters those it was
+made for. Controls are in flight where there is a delay.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import numpy as np
 from ..errors import ShapeError, UnknownName
 from ..numbers import shortened
 from ..types import Array
+from .delay import Delay
 from .priorities import hard_limits
 from .program import program_of
 from .quadratic import Quadratic, by_conic, by_stages
 from .sqp import FAILED, sqp, violation
+from .stage_qp import OF_FLOATS
 from .status import Status
 
 DAMPING = 1e-9  # of the Hessian, see program_of
@@ -36,30 +39,58 @@ class StepFunctions:
 
     def __init__(
         self, made: Any, outputs: Mapping[str, Any], name: str, hessian: str, qp: tuple[str, Any], iterations: int,
-        options: Any, shift: int, on_failure: Any, measured: Sequence[str] | None,
+        options: Any, shift: int, on_failure: Any, measured: Sequence[str] | None, delay: Delay | None,
+        floats: bool = False,
     ) -> None:  # fmt: skip
+        self.asked = made, outputs, name, hessian, qp, iterations, options, shift, on_failure, measured, delay
+        self.of_stages: dict[str, float] = dict(OF_FLOATS) if floats else {}
+        self.met, self.kept = (1e-3, 1e-4) if floats else (_MET, _KEPT)
         self.made, self.outputs, self.shift, self.program = made, outputs, shift, program_of(made, hessian, DAMPING)
         self.parts = _parameters(made)
         n, m = made.assembly.size
         self.n, self.m, self.sizes = n, m, [x.numel() for x in self.parts]
-        self.start = np.concatenate([made.guess(None), np.zeros(n + m + sum(self.sizes) + 1)])
+        self.delay = delay
+        self.flight = 0 if delay is None else delay.count * made.u_scale.size
+        guess = made.guess(None)
+        begin = made.x_scale.size + len(made.times)
+        flying = np.tile(guess[begin : begin + made.u_scale.size], 0 if delay is None else delay.count)
+        self.start = np.concatenate([guess, np.zeros(n + m), flying, np.zeros(sum(self.sizes) + 1)])
         self.measured = measured_names(made, measured)
         self.qp = self._quadratic(name, *qp)
         self.preparation, self.feedback = self._preparation(name), self._feedback(name)
         self.function = self._both(name) if iterations == 1 else self._step(name, iterations, options)
         self.fallback = self._fallback(name, on_failure)
 
+    def of_floats(self) -> StepFunctions:
+        """The same, its quadratic programs solved as far as single precision can."""
+        return StepFunctions(*self.asked, floats=True)
+
     def _quadratic(self, name: str, qpsol: str, options: Any) -> Quadratic:
         x, p = ca.MX.sym("x", self.n), ca.MX.sym("p", self.program.sizes[2])
         hard = hard_limits(self.made, self.program, ca.Function("outputs", [x, p], self._first(x, p)))
         if qpsol == "riccati":
-            return by_stages(name, self.made, self.program, hard, options)
-        return by_conic(name, self.made, self.program, hard, qpsol, options, {})
+            return by_stages(name, self.made, self.program, hard, {**options, **self.of_stages})
+        if qpsol == "hpipm":
+            structure = self.made.assembly.structure
+            options = {**{k: structure[k] for k in ("N", "nx", "nu", "ng")}, **options}
+        if qpsol == "qrqp" and self.of_stages:
+            options = {**options, "constr_viol_tol": self.of_stages["tol"], "dual_inf_tol": self.of_stages["tol"]}
+        return by_conic(name, self.made, self.program, hard, qpsol, options, self.of_stages)
 
     def _split(self, memory: Any) -> list[Any]:
         """[unknowns, multipliers, multipliers of rows, parameters, failures]."""
-        ends = np.cumsum([0, self.n, self.n, self.m, sum(self.sizes), 1]).tolist()
-        return ca.vertsplit(memory, ends)
+        x, lam_x, lam_g, _, *rest = self._all_of(memory)
+        return [x, lam_x, lam_g, *rest]
+
+    def _all_of(self, memory: Any) -> list[Any]:
+        """As _split, with controls in flight before the parameters."""
+        return ca.vertsplit(memory, np.cumsum([0, self.n, self.n, self.m, self.flight, sum(self.sizes), 1]).tolist())
+
+    def _now(self, memory: Any, parts: list[Any]) -> list[Any]:
+        """Parameters for when the output acts."""
+        if self.delay is None:
+            return parts
+        return self.delay.moved_on(self.made, self._all_of(memory)[3], parts, self._p(parts))
 
     def _begin(self, memory: Any) -> list[Any]:
         """[unknowns, multipliers] to start from: those of the memory, or of the guess where it failed."""
@@ -68,7 +99,8 @@ class StepFunctions:
         return [ca.if_else(cold, self.start[: self.n], x), ca.if_else(cold, 0, ca.vertcat(lam_x, lam_g))]
 
     def _step(self, name: str, iterations: int, options: Any) -> ca.Function:
-        memory, p = ca.MX.sym("memory", self.start.size), self._p(self.parts)
+        memory = ca.MX.sym("memory", self.start.size)
+        p = self._p(self._now(memory, self.parts))
         x, lam = self._begin(memory)
         solve = sqp(f"{name}_sqp", self.program, iterations, self.qp, options)
         x, lam_x, lam_g, f, g, ended, over, count, gave = solve.call(
@@ -111,7 +143,7 @@ class StepFunctions:
         seen = [self.parts[k] for k in places]
         for k, symbol in zip(places, seen, strict=True):
             parts[k] = symbol
-        p = self._p(parts)
+        p = self._p(self._now(memory, parts))
         rows = np.flatnonzero(self.made.assembly.stage_rows[0] >= 0)
         now = self._first_rows(x, p)[rows.tolist()]  # what is measured enters here
         of_first = self.made.assembly.stage_rows[0][rows]
@@ -140,14 +172,15 @@ class StepFunctions:
         that gave way, quadratic programs]."""
         x, lam, f, g, works, gave, count = found
         beyond = violation(self.program.bounds, x, g)
-        relaxing = ca.logic_and(gave > _KEPT, beyond > _KEPT)
-        met = _NEAR if parts is not None else _MET
+        relaxing = ca.logic_and(gave > self.kept, beyond > self.kept)
+        met = max(_NEAR if parts is not None else 0, self.met)
         status = ca.if_else(beyond > met, int(Status.ITERATION_LIMIT), int(Status.OK))
         status = ca.if_else(relaxing, int(Status.INFEASIBLE_RELAXED), status)
         status = ca.if_else(works, status, int(Status.FALLBACK))
         # a plan from far outside of the limits is no place to start from once what is measured is sound again
         keep = ca.logic_and(works, ca.logic_not(ca.logic_and(relaxing, beyond > FAR)))
-        after = self._moved(ca.vertcat(x, lam, *map(ca.vec, self.parts if parts is None else parts), 0))
+        flying = self._all_of(memory)[3]
+        after = self._moved(ca.vertcat(x, lam, flying, *map(ca.vec, self.parts if parts is None else parts), 0))
         failed = self._failed(memory, ca.if_else(works, 0, 1))
         first = self._first(x, p)
         out = [*first, ca.if_else(keep, after, failed), f, beyond, status, count]
@@ -190,8 +223,8 @@ class StepFunctions:
 
     def _failed(self, memory: Any, by: Any) -> Any:
         """The plan moved on, and one failure more."""
-        x, lam_x, lam_g, known, failures = self._split(memory)
-        return self._moved(ca.vertcat(x, lam_x, lam_g, known, ca.if_else(by, failures + 1, 0)))
+        *all_but_failures, failures = self._all_of(memory)
+        return self._moved(ca.vertcat(*all_but_failures, ca.if_else(by, failures + 1, 0)))
 
     def _names(self) -> list[str]:
         return list(self.made.description.parameter_names)
@@ -225,12 +258,14 @@ class StepFunctions:
         """Memory for the next step: stages some intervals on, those that have none behind them as they are."""
         n, m = self.n, self.m
         of, to = _ahead(self.made.assembly, self.shift)
-        varying, at = [], 2 * n + m
+        nu, begin = self.made.u_scale.size, self.made.x_scale.size + len(self.made.times)
+        flying = [*range(2 * n + m + nu, 2 * n + m + self.flight), *range(begin, begin + nu)] if self.flight else []
+        varying, at = [], 2 * n + m + self.flight
         for x in self.parts:
             columns = np.minimum(np.arange(x.shape[1]) + self.shift, x.shape[1] - 1)
             varying += list(at + (np.arange(x.shape[0])[:, None] + x.shape[0] * columns).ravel(order="F"))
             at += x.numel()
-        places = [*of, *(n + of), *(2 * n + to), *varying, at]
+        places = [*of, *(n + of), *(2 * n + to), *flying, *varying, at]
         return memory[[int(k) for k in places]]
 
 

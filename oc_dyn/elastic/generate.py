@@ -124,15 +124,8 @@ def generate_controller(
     code, functions = law_code(
         controller, name, sample_time, torque_limit, safe_torque, precision=precision, anti_windup=anti_windup
     )
-    law = code.law
-    loop, parts = None, []
-    if reference is not None:
-        loop = ClosedLoop(elastic or controller.elastic, controller, reference, None)
-        parts = _loop_functions(loop, controller, name, substeps)
-    texts = law_texts(code, functions, measure)
-    if loop is not None:
-        texts |= _generated(f"{name}_loop", parts)
-    texts[f"{name}_harness.c"] = filled("harness.c", __package__, **_harness_words(code, loop, parts))
+    loop = ClosedLoop(elastic or controller.elastic, controller, reference, None) if reference is not None else None
+    texts = law_texts(code, functions, measure) | _harness(code, loop, substeps)
     write_texts("generate_controller", folder, texts)
     sources = [f"{name}.c", f"{name}_law.c"]
     compiled = [*sources, f"{name}_harness.c"] + ([f"{name}_loop.c"] if loop else [])
@@ -142,11 +135,18 @@ def generate_controller(
         sources=tuple(folder / f for f in sources),
         files=tuple(folder / f for f in texts),
         program=_compile(folder, f"{name}_harness", compiled, compiler, flags),
-        inputs=sizes(law, "in", ("memory", "differences", *controller.gains)),
-        outputs=sizes(law, "out", ("memory_next",)),
+        inputs=sizes(code.law, "in", ("memory", "differences", *controller.gains)),
+        outputs=sizes(code.law, "out", ("memory_next",)),
         memory=controller.memory,
         states=loop.plant.size if loop else 0,
     )
+
+
+def _harness(code: LawCode, loop: ClosedLoop | None, substeps: int) -> dict[str, str]:
+    """{file: text} of the program that runs the law, with the robot where there is a loop."""
+    parts = _loop_functions(loop, code.controller, code.name, substeps) if loop else []
+    text = filled("harness.c", __package__, **_harness_words(code, loop, parts))
+    return {**(_generated(f"{code.name}_loop", parts) if loop else {}), f"{code.name}_harness.c": text}
 
 
 def law_code(

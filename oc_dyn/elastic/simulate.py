@@ -118,7 +118,7 @@ def simulate(
     start: {"q": offset, "v": .., "theta": .., "dtheta": ..} added to the state that the flat map of the real robot
         (without damping) asks for at the start; or "reference", the state that the controller's model asks for; or a
         whole state.
-    torque_limit: (tau_m,) or a number [Nm] at which motor torques saturate.
+    torque_limit: (tau_m,) or a number [Nm] at which motor torques saturate, and, with a sample_time, those integrated.
     sample_time [s]: the law runs once in this time and its torques are held between; method is then "dop853"
         (`substeps` fixed steps per period), "collocation" (the same, implicit, for stiff springs) or "cvodes".
     noise: {"q", "v", "theta", "dtheta": standard deviation} of what a sampled law measures; seed: of the noise.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 
 from ..lie.jets import total
 from ..model.assembly import closing_rows
@@ -34,8 +35,11 @@ def _iterated(robot: LoopRobot) -> ca.Function:
         rows = slice(first, first + 4)
         near = ca.if_else(ca.dot(start[rows], y[rows]) < 0, -1, 1)
         start = ca.vertcat(start[:first], near * start[rows], start[first + 4 :])
+    turns = ca.DM(_turning(robot)) * 2 * np.pi
+    way = y - start
+    way = way - turns * ca.floor(way / (2 * np.pi) + 0.5)  # whole turns lead to where they begin
     for k in range(1, PATH + 1):
-        d = step(start + k / PATH * (y - start), d)
+        d = step(start + k / PATH * way, d)
     for _ in range(LAST):
         d = step(y, d)
     d = ca.stop_diff(d, 1)
@@ -43,6 +47,17 @@ def _iterated(robot: LoopRobot) -> ca.Function:
         d = step(y, d)
     q = tree_q(robot, y, d)
     return ca.Function("closing", [y, guess], [q, whole(q)[0]], ["q", "q_guess"], ["q_tree", "residual"])
+
+
+def _turning(robot: LoopRobot) -> list[float]:
+    """(nq,) 1 for the angles of independent joints whose whole turns change nothing: those on no coupling."""
+    coupled = {name for c in robot.couplings for name in (c.joint, *c.of)}
+    coupled |= {j.mimic.joint for j in robot.tree.mimics if j.mimic is not None}
+    out = [0.0] * robot.nq
+    for j in robot.joints:
+        if j.kind in ("revolute", "continuous") and j.name not in coupled:
+            out[j.q_index] = 1.0
+    return out
 
 
 def _explicit(robot: LoopRobot) -> ca.Function:

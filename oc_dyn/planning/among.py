@@ -8,6 +8,7 @@ and asked for a little more where it is not.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -15,18 +16,23 @@ import numpy as np
 
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
+from .clearance import KEPT
 from .feasibility import rest_to_rest, torque_can_wait
-from .guess import along_passage, along_way
+from .guess import along_passage, along_way, resampled
 from .moving_obstacles import frozen, still_part
 from .obstacles import ROUNDING, SPARE, Along, along, asked_more, course, reduced, told_of
 from .point_to_point_search import MARGINS, Rounds, plan, told
 from .report import with_clearance
 from .sampled_start import free_line, installed, ways, ways_about
+from .starts import outcomes
 
-NEAR = 0.04  # [m] besides what is wanted: pairs that come that near a motion that hits are in its program
+NEAR, WIDE = 0.04, 0.08  # [m] besides what is wanted: pairs that come that near what a search begins from are in its
+# program; of long ways, from which motions go farther
 MORE = 0.02  # [m] for later ones
 _ROUNDS = 8
-_ITERATIONS = 200  # of a search, where others may follow
+_ITERATIONS = 300  # of a search, where others may follow
+_LONG, _FEW, _SKETCHES = 1.25, 20, 3  # by the straight line: ways that are sketched first; pieces and rounds of that
+_THROUGH = 0.02  # [m] that a sketch may be too near between places
 _DEEP = 0.001  # [m] that a pair may come too near between places until there are more of them
 _PLACES = ((0.0,), (0.0, 0.5), (0.0, 0.25, 0.5, 0.75))
 SEEDS = 2  # ways that searches begin from
@@ -44,8 +50,9 @@ class Apart:
     places: tuple
 
 
-def plan_among(task, settings, solver, initial):
-    """(motion, its Report, Along) of the search from `initial` or by itself; see the module. Raises SolveError."""
+def plan_among(task, settings, solver, initial, executor="serial"):
+    """(motion, its Report, Along) of the search from `initial` or by itself; see the module. executor: that runs the
+    starts. Raises SolveError."""
     around, bare, errors = task.around, replace(task, around=None), []
     rest = rest_to_rest(task.limits, task.distance) if task.rests else [0.0]
     settings = {**settings, "shortest": float(np.max(rest))}
@@ -60,20 +67,19 @@ def plan_among(task, settings, solver, initial):
     seen = along(around, motion)
     if not seen.short.any():
         return motion, checked, seen
-    kinematic = torque_can_wait(bare, settings, motion)
+    kinematic = torque_can_wait(bare, settings, None)  # ways round are other motions: torque may not bind there
     given = [] if initial is None or known is not None else [initial]
-    name, asked, found = solver.name, solver.inner, []
-    for start in chain(given, _starts(task, settings, motion, kinematic)):
-        if solver.name != name:  # ipopt in place of fatrop
-            name, asked = solver.name, solver.inner
-        solver.inner = asked if start is motion or name != "ipopt" else _impatient(asked)
-        try:
-            found.append(_search(task, settings, solver, start, kinematic, None))
-        except SolveError as error:
+    starts = chain(given, _starts(task, settings, motion, kinematic))
+    starts = ((start, start is not motion) for start in starts)
+    found: list[Any] = []
+    for result, error in outcomes(partial(_from_start, task, settings, kinematic), starts, solver, executor):
+        if error is not None:
             errors.append(error)
             if error.status in (None, TIME_LIMIT):
                 break
-        if found and (not around.scene.timed or _cost(found[-1][0]) <= AS_GOOD * _cost(motion)):
+            continue
+        found.append((told(result[0], solver), *result[1:]))
+        if not around.scene.timed or _cost(result[0]) <= AS_GOOD * _cost(motion):
             break  # of what moves it may be quicker to pass in front
     if found:
         return min(found, key=lambda x: _cost(x[0]))
@@ -83,9 +89,19 @@ def plan_among(task, settings, solver, initial):
     raise _failed(around, seen, errors)
 
 
-def plan_clear(task, settings, solver, initial):
+def _from_start(task, settings, kinematic, solver, start):
+    """(motion, its Report, Along) of the search from a start, and whether others follow it."""
+    what, others = start
+    if others and solver.name == "ipopt":
+        solver.inner = _impatient(solver.inner)
+    if not isinstance(what, np.ndarray):
+        return _search(task, settings, solver, what, kinematic, None)
+    return _search(task, settings, solver, _sketched(task, settings, solver, what, kinematic), kinematic, None, WIDE)
+
+
+def plan_clear(task, settings, solver, initial, executor="serial"):
     """(motion, its Report with the clearance) as plan_among finds them."""
-    motion, checked, seen = plan_among(task, settings, solver, initial)
+    motion, checked, seen = plan_among(task, settings, solver, initial, executor)
     return motion, _with(motion, checked, seen)
 
 
@@ -125,9 +141,32 @@ def _starts(task, settings, motion, kinematic):
     else:
         if free_line(task.around, a, b):
             yield along_way(task, settings, np.array([a, b]), kinematic)
+        straight = float(np.linalg.norm(b - a))
         for way in ways(task.around, a, b, limits, SEEDS):
-            yield along_way(task, settings, way, kinematic)
+            length = np.linalg.norm(np.diff(way, axis=0), axis=1).sum()
+            long = length > _LONG * straight and settings["nodes"] > 2 * _FEW
+            yield way if long else along_way(task, settings, way, kinematic)
     yield motion
+
+
+def _sketched(task, settings, solver, way, kinematic):
+    """(T, derivatives) of a motion on few pieces from a way, on which a search takes a third of the time. Raises
+    SolveError where there is none."""
+    few, around = {**settings, "nodes": _FEW}, task.around
+    begun = along_way(task, few, way, kinematic)
+    known = _Clear(task, few, solver, kinematic, begun, None, WIDE).apart
+    for _ in range(_SKETCHES):
+        rounds = _Clear(task, few, solver, kinematic, begun, known, WIDE)
+        motion = rounds.solve(rounds.margins, None)[0]
+        q, t = course(motion)
+        missing = around.missing(q, t).max(axis=0)
+        through = missing > _THROUGH
+        if not through.any():
+            break  # else once more from the way, as what is on the far side of something stays there
+        finer = through[known.near].any() and known.places != _PLACES[-1]
+        places = _PLACES[_PLACES.index(known.places) + 1] if finer else known.places
+        known = replace(known, near=known.near | (missing > -MORE), places=places)
+    return resampled(motion, task, settings)
 
 
 def passages(task, settings, ends, limits, shortest):
@@ -160,10 +199,11 @@ def course_of(start):
     return derivatives[0], np.linspace(0, T, len(derivatives[0]))
 
 
-def _search(task, settings, solver, start, kinematic, known):
-    """(motion, its Report, Along) from a Trajectory or (T, derivatives); known: Apart of a solution."""
+def _search(task, settings, solver, start, kinematic, known, within=NEAR):
+    """(motion, its Report, Along) from a Trajectory or (T, derivatives); known: Apart of a solution. within [m]: which
+    pairs are in the program at first."""
     while True:
-        rounds = _Clear(task, settings, solver, kinematic, start, known)
+        rounds = _Clear(task, settings, solver, kinematic, start, known, within)
         motion, checked, seen = rounds.found()
         if not kinematic or checked.worst <= rounds.within:
             return motion, checked, seen
@@ -179,13 +219,13 @@ def _known(around, initial):
 class _Clear(Rounds):
     """Rounds of solving with the pairs that are near."""
 
-    def __init__(self, task, settings, solver, kinematic, start, known):
+    def __init__(self, task, settings, solver, kinematic, start, known, within):
         self.around = task.around
         self.own = self.around.scene.key, self.around.clearance
         motion = None if isinstance(start, tuple) else start
         if known is None:
             q, t = course_of(start)
-            near = self.around.near(q, NEAR, t)
+            near = self.around.near(q, within, t)
             known = Apart(near, self._least(task), _PLACES[0])
         self.apart = known
         self.kept = -self._missing_at_ends(task)  # (2, P) besides what is wanted
@@ -244,25 +284,30 @@ class _Clear(Rounds):
         for _ in range(_ROUNDS):
             motion, checked = self.tightened()
             seen = along(self.around, motion)
-            if not seen.short.any():
+            short = seen.missing > np.where(self.kept.min(axis=0) > KEPT, 0.0, KEPT)  # where ends touch, rounding
+            if not short.any():
                 return told(motion, self.solver), checked, seen
             self.margins = dict(zip(MARGINS, np.split(motion.solver_state.margins, len(MARGINS)), strict=True))
-            self._ask_more(motion, seen)
+            self._ask_more(motion, seen, short)
         text = f"after {_ROUNDS} rounds the clearance is not kept between nodes: {blocked(self.around, seen)}"
         raise SolveError(f"{text}; use more nodes", "clearance", trajectory=motion)
 
-    def _ask_more(self, motion, seen):
-        """More pairs, places, or more of the pairs that are there."""
-        now, old = self.apart, self.apart.near & seen.short
+    def _ask_more(self, motion, seen, short):
+        """More pairs, places, or more of the pairs that are there: of those that are too near (P,)."""
+        now, old = self.apart, self.apart.near & short
         places, spare = now.places, asked_more(now.spare, old, seen)
         again = (seen.missing > SPARE) & (now.spare > SPARE)
         if old.any() and places != _PLACES[-1] and (again.any() or seen.missing[old].max() > _DEEP):
             places, spare = _PLACES[_PLACES.index(places) + 1], np.minimum(now.spare, SPARE)
         near = now.near
-        if (seen.short & ~near).any():
+        if (short & ~near).any():
             q, t = course(motion)
-            near = near | seen.short | self.around.near(q, MORE, t)
-        self.apart = Apart(near, spare, places)
+            near = near | short | self.around.near(q, MORE, t)
+        self.go_on(Apart(near, spare, places))
+
+    def go_on(self, apart):
+        """With other pairs, places, or more to keep."""
+        self.apart = apart
         self.shape = (*self.shape[: -len(self.more)], *self.more)
         self._change()
 

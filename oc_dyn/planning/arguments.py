@@ -130,3 +130,11 @@ def check_mesh(mesh, objective):
         raise UnknownName("mesh", mesh, ("uniform", "free"))
     if mesh == "free" and objective != "time":
         raise UnknownName("mesh for objective='effort'", mesh, ("uniform",))
+
+
+def check_executor(executor):
+    """Raise ShapeError for what oc_dyn.executors does not know."""
+    if executor != "serial":
+        from ..executors import checked  # multiprocessing when it is first needed
+
+        checked(executor)

@@ -51,7 +51,7 @@ def common_time(joints, shortest, latest, watch=None):
                 here, before = dip, (before[0], before[1], np.zeros_like(p))
                 continue
         if (p <= 1 + _RIGHT).all():
-            between = (here, here) if before is None else _between(search, before[0], here)
+            between = (here, here) if before is None else _between(search, before, (here, p, slope))
             return tuple(np.exp(between)), search
         before = here, p, slope
         here = here + _ahead(p, slope, _STEP * _WIDER**search.count)
@@ -82,11 +82,32 @@ def _dip(search, i, low, high):
 
 
 def _between(search, low, high):
-    """(a time at which a joint cannot get there, one near after it at which all can), between two such times."""
-    while high - low > _NEAR:
-        middle = (low + high) / 2
-        if (search.at(middle)[0] <= 1 + _RIGHT).all():
-            high = middle
+    """(a time at which a joint cannot get there, one near after it at which all can), between two such times, each with
+    its p and slopes."""
+    for count in range(_EVALUATIONS):
+        width = high[0] - low[0]
+        if width <= _NEAR:
+            break
+        turn = _turn(low, high)
+        if turn is None or count % 3 == 2:  # what it expects may be wrong, again and again
+            here = (low[0] + high[0]) / 2
         else:
-            low = middle
-    return low, high
+            ahead = high[0] - turn > turn - low[0]  # the end that is further away is moved next to it
+            here = np.clip(turn + (0.4 if ahead else -0.4) * _NEAR, low[0] + width / 8, high[0] - width / 8)
+        p, slope = search.at(here)
+        if (p <= 1 + _RIGHT).all():
+            high = here, p, slope
+        else:
+            low = here, p, slope
+    return low[0], high[0]
+
+
+def _turn(low, high):
+    """Where between two times the largest p is 1, by Newton's method from the one at which it is nearer to 1; None
+    where that leads elsewhere."""
+    here, p, slope = min(low, high, key=lambda x: np.abs(np.log(x[1].max())))
+    i = int(np.argmax(p))
+    if not (np.isfinite(p[i]) and slope[i] < 0):
+        return None
+    turn = here + np.log(p[i]) * p[i] / -slope[i]
+    return turn if low[0] < turn < high[0] else None

@@ -19,6 +19,7 @@ ITERATIONS = 80
 _GAP, _RESIDUAL = 1e-10, 1e-9
 _DUAL = 2e-5  # share of the cost that it may be off for derivatives that are not zero
 _ENOUGH = 1e3  # times these, where rounding lets it not get on
+_STUCK = 12  # iterations with these and derivatives that are not zero: rounding lets it not get there
 _MOST = 0.7  # share of p that a step may be
 _NEAR = 0.995  # share of the way to a limit that a step may take
 
@@ -236,6 +237,7 @@ def solve(
     at = _Iterate(rows, cost, border, shared, p, (1e-9 * p, 100 * p) if span is None else span)
     scale = cost if border else np.maximum(_inner(at.calm * at.rho, at.rho), 1e-12 * joints.weight[:, None])
     done = success = np.zeros((len(T), 1), bool)
+    stuck = np.zeros((len(T), 1))
     least, kept = np.full((len(T), 1), np.inf), None  # of errors that are small enough, and what had them
     with np.errstate(all="ignore"):
         for iteration in range(most + 1):
@@ -248,7 +250,8 @@ def solve(
             better = still & (errors < least)
             if better.any():
                 least, kept = np.where(better, errors, least), at.kept(better, kept)
-            at.idle = at.idle | done
+            stuck += (errors < _ENOUGH) & ~still
+            at.idle = at.idle | done | (stuck > _STUCK)
             if at.idle.all() or iteration == most:
                 break
             if watch is not None:

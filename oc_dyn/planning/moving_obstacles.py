@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -53,7 +54,7 @@ def from_then_on(around: Obstacles, seconds: float) -> Obstacles:
 
 def _later(around: Obstacles, pose: ca.Function, seconds: float) -> ca.Function:
     def made() -> ca.Function:
-        t = ca.SX.sym("t") if pose.is_a("SXFunction") else ca.MX.sym("t")
+        t: Any = ca.SX.sym("t") if pose.is_a("SXFunction") else ca.MX.sym("t")
         return ca.Function(pose.name(), [t], [pose(t + seconds)])
 
     return cached(around.robot, ("from_then_on", pose.serialize(), seconds), made)
@@ -68,13 +69,13 @@ def passage(
     """
     s, dt = np.linspace(0, 1, _PLACES), shortest / (_PLACES - 1)
     q = way(s)
-    best = None
+    best: Any = None
     for spare in (0.0, _SPARE):
         moving = Obstacles(around.robot, reduced(around.scene, around.timed), around.clearance + spare)
         found = _soonest(QuickLooks(moving), q, dt, back)
         if found is None:
             break
-        best = np.arange(len(found)) * dt, s[found]
+        best = np.arange(float(len(found))) * dt, s[found]
     return best
 
 

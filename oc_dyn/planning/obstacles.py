@@ -22,7 +22,7 @@ from .certificate import certify
 from .clearance import KEPT, Clearance
 from .trajectory import Motion
 
-SPARE = 1e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
+SPARE = 3e-4  # [m] that searches keep besides what is asked, so that what is certified does not fall below it
 ROUNDING = 1e-7  # [m]
 _SHOWN = 3  # pairs in a message
 _COARSE, _DENSE = 201, 2001  # samples of a motion: before a proof, and of one that cannot be proven

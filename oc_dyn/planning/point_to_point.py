@@ -18,11 +18,12 @@ from ..interrupts import deadline, watched
 from ..model.robot import Robot
 from ..optimal_control.solver import checked_options
 from ..scene import Scene
-from ..types import Numbers
+from ..types import Executor, Numbers
 from ..validation import flag
 from .among import blocked, clear, plan_clear
 from .arguments import (
     check_derivatives,
+    check_executor,
     check_initial,
     check_mesh,
     check_numbers,
@@ -79,6 +80,7 @@ def plan_point_to_point(
     short_way: bool = False,
     scene: Scene | None = None,
     clearance: float = 0.0,
+    executor: str | Executor = "serial",
 ) -> Trajectory:
     """Motion from q_start to q_goal within the limits of the robot, as a Trajectory.
 
@@ -139,6 +141,8 @@ def plan_point_to_point(
             pip install "oc-dyn[sampling]", else through a few points. Obstacles may move: poses that
             are Functions of the time [s] since the start, until the motion ends. Then searches begin from the soonest
             passages along these ways, waits included, and from the motion that hits, and the best is taken.
+        executor: that searches from the ways round obstacles run on: "serial", "processes:N", "dask:N" or any
+            concurrent.futures.Executor, as of od.sweep. The plan does not depend on it.
     Returns:
         Trajectory; after solving, limits that hold at points only (tau, dtau, v_of_q) are checked every millisecond
         and, where one is exceeded by more than 0.08 %, its bound is tightened and the problem solved again.
@@ -170,6 +174,7 @@ def plan_point_to_point(
     if progress is not None:
         flag("plan_point_to_point: progress", progress)
     _refuse_nothing(task)
+    check_executor(executor)
     options = checked_options(solver, solver_options, free_time=objective == "time")
     if not too_fast(task).any():
         refuse(task)
@@ -196,7 +201,10 @@ def plan_point_to_point(
         if first is not None:
             refuse(rest)
             rest = rest if around is None else replace(rest, around=from_then_on(around, first.duration))
-        motion, checked = (plan if around is None else plan_clear)(rest, settings, engine, initial)
+        if around is None:
+            motion, checked = plan(rest, settings, engine, initial)
+        else:
+            motion, checked = plan_clear(rest, settings, engine, initial, executor)
         if first is not None:
             motion = with_braking(first, motion, task)
             checked = motion.check() if around is None else clear(motion, motion.check(), around)

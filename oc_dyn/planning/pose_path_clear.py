@@ -30,8 +30,8 @@ _HELD = 1e3  # weight of the start against what it was
 
 
 class Freed:
-    """Way points of a pose path among obstacles, on finer and finer steps: more than are searched for at once lie on the
-    spline through these, moved onto the poses by to_pose(q, s)."""
+    """Way points of a pose path among obstacles, on finer steps each time. More than are searched for at once lie on
+    the spline through these, moved onto the poses by to_pose(q, s)."""
 
     def __init__(
         self, around: Obstacles, frame: str, pose: ca.Function, to_pose: Callable[[Array, float], Array],

@@ -38,6 +38,8 @@ class QuickLooks:
     def free(self, q: Array, t: Array | float = 0.0) -> Any:
         """(K,) whether configurations (K, nq) keep what is wanted, at times (K,) or one."""
         q = np.atleast_2d(np.asarray(q, float))
+        if not len(q):
+            return np.ones(0, bool)
         t = np.broadcast_to(np.asarray(t, float), len(q))
         out = self._spare(np.column_stack([q, t])) >= -KEPT
         if self._rest is not None and out.any():
@@ -74,18 +76,18 @@ def _made(around: Obstacles) -> tuple[ca.Function, Obstacles | None, dict[int, c
 
 def _distances(a: Any, b: Any) -> list[Any] | None:
     """Expressions the least of which is the distance of two Placed shapes; None for pairs that are left out."""
-    if has_closed_form(a.shape, b.shape):
-        return [closed_form(a, b)[0].d]
     if isinstance(b.shape, ROUND):
         a, b = b, a
-    if not (isinstance(a.shape, ROUND) and isinstance(b.shape, (Box, Cylinder))):
-        return None
+    if not (isinstance(a.shape, ROUND) and isinstance(b.shape, (Box, Cylinder))):  # whose balls are quicker
+        return [closed_form(a, b)[0].d] if has_closed_form(a.shape, b.shape) else None
     half = half_length(a.shape)
     places = np.linspace(-half, half, 1 + 2 * int(np.ceil(half / _SPACING)))
     R = b.R if isinstance(b.R, ca.DM) else quick(b.R)
     c, u = quick(ca.SX(R.T @ (a.c - b.c))), quick(ca.SX(R.T @ a.axis))
-    of_ball = _from_box if isinstance(b.shape, Box) else _from_cylinder
-    return [of_ball(b.shape, [c[k] + t * u[k] for k in range(3)]) - a.shape.radius for t in places.tolist()]
+    points = [[c[k] + t * u[k] for k in range(3)] for t in places.tolist()]
+    if isinstance(b.shape, Box):
+        return [_from_box(b.shape, y) - a.shape.radius for y in points]
+    return [_from_cylinder(b.shape, y) - a.shape.radius for y in points]
 
 
 def _from_box(shape: Box, y: list[Any]) -> Any:

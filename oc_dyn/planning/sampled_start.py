@@ -20,7 +20,7 @@ from .quick_looks import QuickLooks
 
 _STEP = 0.05  # [rad or m] between configurations of a line that are looked at
 CHECKS = 2000  # lines and configurations that OMPL looks at for a way, at most: some seconds
-_SHORTER = 100  # tries to cut a way short
+_SHORTER = 60  # tries to cut a way short
 _TRIES, _SHORT = 4, 1.3  # ways of which the shortest is taken; by the straight line, what is short enough
 _POINTS = 60  # configurations that detours may lead through
 _BOTH = 8  # that are looked at in pairs
@@ -167,7 +167,9 @@ class _Looked:
     def motion(self, a: Any, b: Any) -> bool:
         """Whether a line is free, its end included."""
         self.count += 1
-        return bool(self.around.free(line(self._q(a), self._q(b))[1:]).all())
+        points = line(self._q(a), self._q(b))[1:]
+        some = np.arange(len(points)) % 4 == (len(points) - 1) % 4  # its end among them
+        return bool(self.around.free(points[some]).all() and (some.all() or self.around.free(points[~some]).all()))
 
     def enough(self) -> bool:
         """Whether to stop."""

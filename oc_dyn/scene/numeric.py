@@ -222,7 +222,7 @@ def _beside_cylinder(a: Shape, A: Array, b: Cylinder, B: Array) -> tuple[Array, 
     d = np.einsum("ki,ki->k", m, c) - b.radius * np.hypot(m[:, 0], m[:, 1]) - b.length / 2 * np.abs(m[:, 2]) - flat
     x = A[:, :3, 3] + t[:, None] * u
     out = d - ball(a), n, x + ball(a) * n, x + d[:, None] * n
-    meet = np.flatnonzero(~apart)
+    meet = np.flatnonzero(np.logical_not(apart))
     if meet.size:
         for old, new in zip(out, _maximised(a, A[meet], b, B[meet]), strict=True):
             old[meet] = new

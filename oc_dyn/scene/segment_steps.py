@@ -18,7 +18,7 @@ from .shapes import ROUND, Box, Cylinder
 SMOOTHING = 1e-3  # last s, of unit vectors
 STEPS, LAST, FROM_NEAREST = 16, 5, 9  # as smooth_support has them, and from the nearest points
 LEAST = 1e-7  # [m] of the gap in steps
-_START = (0.48, 0.6, 0.64)  # n where centres coincide
+OFF, _START = 0.01, (0.48, 0.6, 0.64)  # of the sizes that steps begin off the way between the centres, and where to
 
 
 def in_frame_of(a, b):
@@ -50,8 +50,10 @@ def _steps(c, u, half, terms, box):
     rod = None if u is None else _Rod(u, half)
     terms = [*terms, *([] if rod is None else [rod])]
     if box is None:
-        far = product(c, c) > 1e-16  # centres do not coincide
-        n = unit([ca.if_else(far, x, y) for x, y in zip(c, _START, strict=True)])
+        size = OFF * sum(x.size for x in terms)
+        off = [x + size * y for x, y in zip(c, _START, strict=True)]
+        scale = 1 / ca.sqrt(ca.fmax(product(off, off), LEAST * LEAST))
+        n = [scale * x for x in off]
     else:
         n, shares = from_nearest(c, u, half, box)
         for x, share in zip(terms, shares, strict=True):

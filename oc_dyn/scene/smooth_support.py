@@ -38,6 +38,9 @@ _ROOT = 4
 _KEPT = 0.1
 _SHARE = 0.9  # of the least curvature across n that a negative gap may take away
 _START = (0.48, 0.6, 0.64)  # n where centres coincide
+_OFF = (
+    1e-2  # share of the sizes by which the start is off that of centres: on an axis of symmetry steps would stay on it
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +130,8 @@ def smooth_support(a, b):
 
 def maximiser(c, terms, steps=STEPS):
     """n (3,) of length 1 for which n . c - (sum of the terms at n) is largest, at their last s."""
-    square = ca.sumsqr(c)
-    far = square > 1e-16
-    n = quick(ca.if_else(far, c / ca.sqrt(ca.if_else(far, square, 1)), ca.SX(ca.DM(_START))))
+    off = quick(c + _OFF * sum((x.size for x in terms), LEAST) * ca.DM(_START))
+    n = quick(off / ca.sqrt(ca.fmax(ca.sumsqr(off), LEAST**2)))
     duals = [None] * len(terms)
     for k in range(steps if terms else 0):
         share = k / (steps - LAST)

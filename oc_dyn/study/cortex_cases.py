@@ -130,7 +130,8 @@ def of_motion(folder, motion, **options):
 def of_controller(folder, robot, home, jump, nodes, h):
     """A predictive controller of positions by torques that moves a robot to a target."""
     n, limits = len(home), Limits.of(robot)
-    most = np.where(np.isfinite(limits.tau), limits.tau, 60.0)
+    holding = np.abs(function(robot, "inverse_dynamics")(home, np.zeros(n), np.zeros(n)).full()).max()
+    most = np.where(np.isfinite(limits.tau), limits.tau, 2 * holding + 10)
     ocp = Problem(nodes, nodes * h)
     q, v, a = ocp.state("q", n, guess=home, scale=1), ocp.state("v", n), ocp.control("a", n)
     q_now, v_now, target = ocp.parameter("q_now", n), ocp.parameter("v_now", n), ocp.parameter("target", n)

@@ -23,6 +23,7 @@ from ..scene import shapes as s
 from ..scene.closed_forms import has_closed_form
 from ..scene.numeric import separation
 from ..scene.smooth_support import bound
+from ..subexpressions import merged
 from ..text import in_columns
 
 SHAPES = {
@@ -192,7 +193,7 @@ def together(robot, scene):
     q, lam = ca.SX.sym("q", robot.nq), ca.SX.sym("lam_d", len(scene.pairs))
     f, J, _, H = (function(robot, x, scene=scene) for x in ("distances", *DERIVATIVES))
     outputs = [f(q=q)["d"], J(q=q)["dd_dq"], H(q=q, lam_d=lam)["H"]]
-    return ca.Function("together", [q, lam], ca.cse(outputs))
+    return ca.Function("together", [q, lam], merged(outputs))
 
 
 def by_coal(a, A, b, B):

@@ -12,6 +12,8 @@ import numpy as np
 
 from ..codegen.build import TIME_LIMIT, Command, Flags
 from ..codegen.disk import write_texts
+from ..codegen.footprint import FLAGS as SMALL
+from ..codegen.footprint import Footprint, footprint
 from ..codegen.names import checked_c_name, field_name
 from ..codegen.product import Facts, Field, c_numbers, literal
 from ..codegen.product_files import Product, files_of, finite_words
@@ -62,10 +64,15 @@ class GeneratedPlayer:
         code = GeneratedCode(self.name, self.folder, self.sources, self.header, self.files, {})
         return code.test(flags=flags, compiler=compiler, tolerance=tolerance, time_limit=time_limit)
 
+    def footprint(self, *, flags: Flags = SMALL, compiler: Command | None = None) -> Footprint:
+        """Footprint of the player as gcc compiles it, for another machine as well: code, variables, stack."""
+        entries = [f"{self.name}_{x}" for x in ("init", "reset", "step")]
+        return footprint(self.sources, entries, flags=flags, compiler=compiler)
+
 
 def codegen_player(
     motion: Any, folder: StrPath, *, name: str | None = None, torques: bool = False, derivatives: int | None = None,
-    names: Iterable[str] | Mapping[str, str] | None = None, precision: str = "double",
+    names: Iterable[str] | Mapping[str, str] | None = None, precision: str = "double", measure: bool = False,
 ) -> GeneratedPlayer:  # fmt: skip
     """Write a planned motion as C99 into `folder`, which is made; returns GeneratedPlayer, the record of it.
 
@@ -77,10 +84,11 @@ def codegen_player(
     derivatives: so many of q come out, default all that are not zero; of every quantity of a Solution, default none.
     names: of a Solution, the states, controls and other names that come out, or {name: name in C}; default all.
     precision: "double", or "single" for float; time is a double in both, and only the time within a piece is rounded.
+    measure: whether gcc compiles it for what the header says on the stack; see footprint of what comes back.
     In C, `int <name>_step(<name>_t *self, const <name>_in *in, <name>_out *out)` takes any time in.t [s]. Before and
     after the motion its ends are held: positions stay, derivatives are zero, out.state tells. A NaN or infinite time
     returns status 2 and the outputs of the last good time. No heap, no static data that is written.
-    Files: <name>.c, .h, <name>_example.c, <name>_selftest.c, CMakeLists.txt, and <name>_outputs.c of computed outputs.
+    Files: <name>.c, .h, .hpp for C++17, <name>_example.c, <name>_selftest.c, <name>_targets.cmake, CMakeLists.txt.
     Raises ShapeError for what is no such motion, names and options; ModelError for what cannot be written.
     """
     folder = Path(folder)
@@ -88,7 +96,7 @@ def codegen_player(
     product = player_product(
         "codegen_player", motion, name, torques=torques, derivatives=derivatives, names=names, precision=precision
     )
-    texts = files_of(product)
+    texts = files_of(product, flag("codegen_player: measure", measure))
     write_texts("codegen_player", folder, texts)
     return GeneratedPlayer(
         name=name,

@@ -4,10 +4,11 @@ import ctypes
 import re
 import subprocess
 
+import casadi as ca
 import numpy as np
 import pytest
 from controllers import needs_compiler
-from products import controller, steps
+from products import STRICT, controller, steps
 
 import oc_dyn as od
 from oc_dyn.control import Status
@@ -214,3 +215,55 @@ def test_recorded_steps_leave_the_controller_as_it_is(tmp_path):
     before = control.memory.copy()
     control.codegen(tmp_path, points=values)
     assert np.array_equal(control.memory, before)
+
+
+def chain(names=("q", "v", "r"), outputs=None, **options):
+    """Controller of a double integrator; names: of its parameters, nothing where it has none."""
+    ocp = od.Problem(5, 0.5)
+    x, v, u = ocp.chain("x", 1, 2, bounds=(3.0, 1.0))
+    q, dq, r = (ocp.parameter(names[0]), ocp.parameter(names[1]), ocp.varying(names[2])) if names else (0.3, 0, 0)
+    ocp.start({x: q, v: dq})
+    ocp.limit(-1, x, 1)
+    ocp.minimize(squares=ca.vertcat(x - r, 0.1 * u))
+    return od.mpc(ocp, name="arm", outputs={k: u for k in outputs} if outputs else None, **options)
+
+
+ODD = {
+    "nothing to measure": ((), None),
+    "names that C keeps": (("double", "NULL", "class"), ["int", "linux", "iw"]),
+    "names of the code": (("self", "given", "out"), ["in", "found", "u_lower"]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("which", ODD)
+def test_odd_ports(which, precision, tmp_path):
+    chain(*ODD[which]).codegen(tmp_path, precision=precision)
+    for words in (
+        ["gcc", "-std=c99", *STRICT, "-o", "selftest", "arm.c", "arm_selftest.c", "-lm"],
+        ["gcc", "-std=c99", *STRICT, "-fsyntax-only", "arm_example.c"],
+        ["g++", "-std=c++17", "-x", "c++", *STRICT, "-fsyntax-only", "arm_example.c"],
+        ["./selftest"],
+    ):
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_self_test_is_of_numbers_that_say_something(tmp_path):
+    """Of the last good step, or of small numbers."""
+
+    def recorded(control):
+        control.codegen(tmp_path)
+        text = (tmp_path / "arm_selftest.c").read_text()
+        rows = re.findall(r"given\[STEPS\].*? = \{(.*?)\};", text, re.DOTALL)[0]
+        return np.array([float(x) for x in re.findall(r"-?\d[\d.e+-]*", rows)])
+
+    control = chain()
+    assert np.all(np.abs(recorded(control)) <= 0.1)
+    assert np.any(recorded(control) != 0)
+    control.step({"q": 0.25, "v": 0.5, "r": 0.125})
+    assert {0.25, 0.5, 0.125} <= set(recorded(control))
+    control.step({"q": 50.0, "v": 0.5, "r": 0.125})  # beyond what can be kept: the last good one counts
+    assert 50.0 not in recorded(control)
+    assert {0.25, 0.5, 0.125} <= set(recorded(control))

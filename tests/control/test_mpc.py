@@ -34,9 +34,9 @@ def test_memory_makes_later_steps_shorter_and_can_be_forgotten():
     assert np.array_equal(again.x, one.x)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample("riccati")
 @needs_compiler
-@pytest.mark.parametrize("qpsol", ["qrqp", "osqp", "daqp"])
+@pytest.mark.parametrize("qpsol", ["riccati", "qrqp", "osqp", "daqp"])
 def test_c_closes_the_loop_as_python_does(qpsol, tmp_path):
     ocp, tau, plant, seen = pendulum(10)
     control = od.mpc(ocp, outputs={"tau": tau}, method="euler", qpsol=qpsol, iterations=4, name="arm")
@@ -109,7 +109,24 @@ def free():
             od.SolveError,
             "'elastic_mode' has no part",
         ),
-        (lambda: od.mpc(pendulum()[0], method="euler", qpsol="piqp"), od.UnknownName, "C code"),
+        (lambda: od.mpc(pendulum()[0], method="euler", qpsol="piqp"), od.UnknownName, "'piqp'.*riccati"),
+        (
+            lambda: od.mpc(pendulum()[0], method="euler", solver_options={"qpsol_options": {"mu": 1}}),
+            od.SolveError,
+            "'riccati' has no option 'mu'",
+        ),
+        (
+            lambda: od.mpc(pendulum()[0], method="euler", solver_options={"qpsol_options": {"tol": -1}}),
+            od.SolveError,
+            "tol is -1, expected a positive number",
+        ),
+        (
+            lambda: od.mpc(pendulum()[0], method="euler", qpsol="hpipm").codegen("folder"),
+            od.ModelError,
+            "'hpipm'.*heap",
+        ),
+        (lambda: od.mpc(pendulum()[0], method="euler").react({"q_now": 0, "v_now": 0}), od.SolveError, "prepare"),
+        (lambda: od.mpc(pendulum()[0], method="euler", measured=["r2"]), od.UnknownName, "'r2'"),
         (lambda: od.mpc(pendulum()[0], method="euler", iterations=0), od.ShapeError, "iterations"),
         (lambda: od.mpc(pendulum()[0], method="euler", shift=15), od.ShapeError, "shift"),
         (lambda: od.mpc(pendulum()[0], method="euler", outputs={}), od.ShapeError, "no outputs"),
@@ -140,3 +157,49 @@ def test_plants_and_measurements_are_checked():
 def test_what_is_no_problem_is_named():
     with pytest.raises(od.ShapeError, match="got 3, expected an od.Problem"):
         od.mpc(3)
+
+
+@pytest.mark.parametrize("qpsol", ["qrqp", "osqp", "hpipm"])
+def test_solvers_of_quadratic_programs_agree(qpsol):
+    given = {"q_now": [0.1, -0.2], "v_now": 0.3, "r": np.full((9, 2), 0.8)}
+    ocp, tau, _, _ = pendulum(8)
+    found = [
+        od.mpc(ocp, outputs={"tau": tau}, method="euler", qpsol=k, iterations=30).step(given)
+        for k in ("riccati", qpsol)
+    ]
+    assert found[0]["status"] == found[1]["status"] == 0
+    assert found[0]["tau"] == pytest.approx(found[1]["tau"], rel=1e-4)
+
+
+def test_a_step_is_its_two_halves():
+    """What prepare is told of what is measured is not used; parameters of react are those of the start."""
+    ocp, tau, plant, seen = pendulum()
+    one, two = (od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=1) for _ in range(2))
+    assert one.measured == ["q_now", "v_now"]
+    x = np.array([0.2, -0.1, 0, 0, 0])
+    for _ in range(12):
+        given = dict(zip(seen.name_out(), (np.array(y).T for y in seen.call([x])), strict=True))
+        whole = one.step(given)
+        now = {k: given[k] for k in two.measured}
+        halves = two.prepare({**given, "q_now": [5.0, 7.0], "v_now": 9.0}).react(now)
+        assert halves["tau"] == pytest.approx(whole["tau"], abs=1e-12)
+        assert halves["timings"].keys() == {"preparation", "feedback"}
+        assert halves["status"] == 0
+        x = np.array(plant(x, whole["tau"])).ravel()
+    assert np.array_equal(one.memory, two.memory)
+    with pytest.raises(od.UnknownName, match="'r'"):
+        two.prepare(given).react({**now, "r": 0})
+    with pytest.raises(od.ShapeError, match="'v_now' has no value"):
+        two.react({"q_now": 0})
+
+
+def test_halves_measure_what_is_no_number():
+    ocp, tau, _, _ = pendulum()
+    control = od.mpc(ocp, outputs={"tau": tau}, method="euler", iterations=1)
+    given = {"q_now": [0.1, -0.2], "v_now": 0.3, "r": np.zeros(2)}
+    control.step(given)
+    assert control.prepare(given).react({"q_now": [np.nan, 0], "v_now": 0})["status"] == 2
+    assert control.prepare({**given, "r": np.inf}).react({"q_now": 0, "v_now": 0})["status"] == 2
+    control.memory[3] = np.nan
+    assert control.prepare(given).react({"q_now": 0, "v_now": 0})["status"] == 3
+    assert control.step(given)["status"] == 0

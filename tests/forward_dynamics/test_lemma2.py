@@ -7,7 +7,6 @@ import pytest
 from samples import random_ports, relative, robot
 
 import oc_dyn as od
-from oc_dyn import subexpressions
 from oc_dyn.forward_dynamics import articulated_spatial as method
 from oc_dyn.model.quaternions import quaternions
 
@@ -15,8 +14,8 @@ NAMES = ["serial", "floating", "spherical"]
 TOP = 3
 
 
-def functions(of, quantity, method, **options):
-    return [od.function(robot(of), quantity, order=k, method=method, **options) for k in range(TOP + 1)]
+def functions(name, quantity, method):
+    return [od.function(robot(name), quantity, order=k, method=method) for k in range(TOP + 1)]
 
 
 def divisors(f):
@@ -63,13 +62,12 @@ def test_every_joint_is_factorised_once(order, monkeypatch):
 
 @pytest.mark.sample("serial")
 @pytest.mark.parametrize("name", NAMES)
-def test_higher_orders_cost_bias_passes_only(name, monkeypatch):
+def test_higher_orders_cost_bias_passes_only(name):
     """What an order adds to that of inverse dynamics, whose screws and momenta both need, is two sweeps over the
     bodies: the same at every order, linear in the bodies, and far less than articulated inertias."""
     r = robot(name)
-    monkeypatch.setattr(subexpressions, "SHORT", float("inf"))  # of long ones more is merged than of short ones
     forward, inverse = (
-        [f.n_instructions() for f in functions(name, *which, name="merged_by_casadi", cache=False)]
+        [f.n_instructions() for f in functions(name, *which)]
         for which in (("forward_dynamics", "articulated_spatial"), ("inverse_dynamics", "recursive_spatial"))
     )
     extra = [a - b for a, b in zip(forward, inverse, strict=True)]

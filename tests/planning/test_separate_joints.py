@@ -5,7 +5,7 @@ import pytest
 
 import oc_dyn as od
 from oc_dyn import Limits, SolveError
-from oc_dyn.planning import joint_program, separate_joints
+from oc_dyn.planning import common_time, joint_program, separate_joints
 from oc_dyn.planning.joint_blocks import Factor, blocks
 from oc_dyn.planning.joint_program import Joints, solve
 from oc_dyn.planning.separate_joints import NAME
@@ -124,6 +124,17 @@ def test_a_motion_that_is_not_the_best_is_no_success(monkeypatch):
     assert solve(joints, np.ones(1), 1.0, "time", shared=True).success.all()
     monkeypatch.setattr(joint_program, "Factor", lambda made, M: Factor(made, M * np.linspace(1, 3, M.shape[-1])))
     assert not solve(joints, np.ones(1), 1.0, "time", shared=True).success.any()
+
+
+@pytest.mark.slow
+def test_the_common_time_is_found_in_few_looks(monkeypatch):
+    """By Newton's method between a time that is too short and one that is not; by halving alone they are 47."""
+    looks, at = [], common_time.Search.at
+    monkeypatch.setattr(common_time.Search, "at", lambda self, t: looks.append(t) or at(self, t))
+    for seed in range(5):
+        robot, start, goal, options = random_task(seed, speeds=True, continuity=3, most=4)
+        assert plan(robot, start, goal, **options).info["solver"] == NAME
+    assert len(looks) <= 38
 
 
 # -- times with gaps ---------------------------------------------------------------------------------------------

@@ -6,9 +6,12 @@ import pytest
 from among_shapes import gantry, place
 
 import oc_dyn as od
+from oc_dyn.lie.quick import quick
 from oc_dyn.scene.chains import ShapeMotion
 from oc_dyn.scene.numeric import separation
+from oc_dyn.scene.placed import Placed
 from oc_dyn.scene.segments import between_segments
+from oc_dyn.scene.smooth_support import bound, smooth_support
 
 s = od.shapes
 ROUND = [(s.Capsule(0.05, 1.0), s.Capsule(0.05, 0.6)), (s.Sphere(0.05), s.Capsule(0.05, 0.6))]
@@ -106,3 +109,25 @@ def test_depth_of_boxes_and_no_warnings():
     with np.errstate(all="raise", under="ignore"):
         d = separation(a, np.eye(4), b, np.array([place(x) for x in many]))[0]
     assert np.allclose(d, true, atol=1e-10)
+
+
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (s.Ellipsoid(0.1, 0.1, 0.4), s.Ellipsoid(0.1, 0.1, 0.4)),
+        (s.Cylinder(0.05, 0.6), s.Cylinder(0.05, 0.6)),
+        (s.Cylinder(0.3, 0.05), s.Cylinder(0.3, 0.05)),
+        (s.Box(0.2, 0.2, 0.6), s.Ellipsoid(0.1, 0.1, 0.4)),
+    ],
+)
+def test_coaxial_shapes_that_overlap_leave_the_axis(a, b, axis):
+    """Along an axis of symmetry the overlap is stationary, but the largest: steps do not stay there."""
+    c = ca.SX.sym("c", 3)
+    ours, theirs = (Placed("", x, quick(ca.SX.eye(3)), quick(p)) for x, p in ((a, ca.SX.zeros(3)), (b, c)))
+    f = ca.Function("d", [c], [smooth_support(ours, theirs)[0].d])
+    for t in (1e-9, 0.01, 0.02):
+        C = np.eye(4)
+        C[axis, 3] = t
+        depth = separation(a, np.eye(4), b, C)[0]
+        assert depth - bound(a) - bound(b) - 1e-3 <= float(f(C[:3, 3])) <= depth + 1e-9

@@ -194,7 +194,10 @@ def test_a_self_test_that_is_wrong_fails(tmp_path):
 @needs_compiler
 @pytest.mark.skipif(shutil.which("nm") is None or shutil.which("size") is None, reason="needs nm and size")
 def test_no_heap_and_no_static_data_that_is_written(tmp_path):
-    code = od.codegen_player(elastic_plan(), tmp_path / "move")
+    code = od.codegen_player(elastic_plan(), tmp_path / "move", measure=True)
+    size = code.footprint()
+    assert (size.data, size.bss, size.recursive, size.unbounded) == (0, 0, (), ())
+    assert f"Stack: move_init {size.stack['move_init']}" in code.header.read_text()
     for source in code.sources:
         subprocess.run(["cc", "-O1", "-c", source.name], cwd=code.folder, check=True)
         thing = source.with_suffix(".o").name

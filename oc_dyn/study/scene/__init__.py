@@ -3,8 +3,9 @@
 Seeded tasks with self-collision: things on a table, boards of a shelf, posts of a cage; from one free configuration to
 another. od.plan_point_to_point with every limit of the robot, with sampled starts (OMPL) and without; beside it
 RRT-Connect of OMPL with its corners cut, timed by toppra (Pham and Pham 2018) under limits of velocity, acceleration
-and torque alone. Clearances of ours are certified along the whole motion, those of the others the smallest of
-samples. First and again are processor seconds of the same plan: functions of a scene are built by its first task.
+and torque alone, and RoboPlan, which does the same in C++ without limits of torque. Clearances of ours are certified
+along the whole motion, those of the others the smallest of samples. First and again are processor seconds of the same
+plan: functions of a scene are built by its first task.
 """
 
 import time

@@ -1,10 +1,11 @@
-"""What is measured of a task: a row of duration, times and clearance by ours, and by OMPL with toppra."""
+"""What is measured of a task: a row of duration, times and clearance by ours, by OMPL with toppra, and by RoboPlan."""
 
 import time
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from ...function import function
 from ...planning import sampled_start
 from ...planning.limits import Limits
 from ...planning.point_to_point import plan_point_to_point
+from .by_roboplan import NAMES
 
 _ROUNDING = 1e-6  # [m]
-_LIMIT = 120.0  # seconds a plan may take
+_LIMIT = 600.0  # seconds a plan may take: iterations end it before, whatever else the machine does
 _SAMPLES = 1000  # of motions of the peers, at which they are looked at
 _SEEK = 10_000  # lines and configurations that OMPL looks at for a way, at most
 _STEP = 8  # points of a way that are left out between those that the spline goes through
@@ -23,8 +25,11 @@ _STEP = 8  # points of a way that are left out between those that the spline goe
 
 def ours(task, nodes, sampled=True):
     """Row of od.plan_point_to_point: the clearance is certified. sampled: whether searches begin from OMPL's ways;
-    without, it is planned once."""
+    without, it is planned once, and not at all where no way was needed before, as the plan is the same then."""
     around = task.around
+    known = _PLANNED.get((task.number, nodes))
+    if not sampled and known is not None and not known["ways"]:
+        return {**known["row"], "again [s]": np.nan}
 
     def work():
         return plan_point_to_point(
@@ -32,14 +37,39 @@ def ours(task, nodes, sampled=True):
             check="off", progress=False, time_limit=_LIMIT,
         )  # fmt: skip
 
-    with _sampling(sampled):
+    with _sampling(sampled) as sought:
         try:
             motion, first = _timed(work)
             again = _timed(work)[1] if sampled else np.nan
         except (SolveError, LimitError) as error:
             return _failed(str(error))
     proof = motion.clearance(around.scene, around.clearance)
-    return _row(motion.duration, first, again, proof.certified, around.clearance)
+    row = _row(motion.duration, first, again, proof.certified, around.clearance)
+    if sampled:
+        _PLANNED.clear()
+        _PLANNED[task.number, nodes] = {"row": row, "ways": bool(sought)}
+    return row
+
+
+# {(number of the task, nodes): its row, whether ways were sought}, of the last task
+_PLANNED: dict[tuple[int, int], Any] = {}
+
+
+def by_roboplan(task, nodes):
+    """Row of RoboPlan's RRT-Connect, its corners cut, timed by its toppra under v and dv; nodes is not needed."""
+    from .by_roboplan import motion
+
+    found, first = _timed(lambda: motion(task.around, task.start, task.goal))
+    if found is None:
+        return _failed("no way")
+    again = _timed(lambda: motion(task.around, task.start, task.goal))[1]
+    times, q = found
+    return _row(times[-1], first, again, _met(task.around, q), task.around.clearance)
+
+
+def _met(around, q):
+    """[m] the smallest clearance at configurations q (K, n)."""
+    return float((around.distances(q) - around.scene.margins).min())
 
 
 def peers(task, nodes):
@@ -56,8 +86,7 @@ def peers(task, nodes):
         return _failed("no way, or no times of it")
     again = _timed(work)[1]
     q = motion(np.linspace(0, motion.duration, _SAMPLES))
-    met = float((around.distances(q) - around.scene.margins).min())
-    return _row(motion.duration, first, again, met, around.clearance)
+    return _row(motion.duration, first, again, _met(around, q), around.clearance)
 
 
 def timed_by_toppra(robot, limits, way):
@@ -91,19 +120,23 @@ PLANNERS = {
     "plan_point_to_point": ours,
     "plan_point_to_point, no sampled start": lambda task, nodes: ours(task, nodes, sampled=False),
     "ompl, toppra": peers,
+    "roboplan": by_roboplan,
 }
-_NEEDS = {"ompl, toppra": ("ompl", "toppra")}
+_NEEDS = {"ompl, toppra": ("ompl", "toppra"), "roboplan": ("roboplan.core", "roboplan.rrt", "roboplan.toppra")}
 
 
 def installed(name):
     """Whether what a planner needs is there."""
-    return all(find_spec(x) for x in _NEEDS.get(name, ()))
+    try:
+        return all(find_spec(x) for x in _NEEDS.get(name, ()))
+    except ModuleNotFoundError:  # of the package that one of them is in
+        return False
 
 
 def versions():
     """{package: version, None where it is not installed} of what ours is measured beside."""
     found = {}
-    for name in ("ompl", "toppra"):
+    for name in ("ompl", "toppra", *NAMES):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -113,12 +146,11 @@ def versions():
 
 @contextmanager
 def _sampling(on):
-    """With OMPL, or as where it is not installed."""
-    kept = sampled_start.installed
-    if not on:
-        sampled_start.installed = lambda: False
+    """With OMPL, or as where it is not installed; gives a list, in which something is where ways were sought."""
+    kept, sought = sampled_start.installed, []
+    sampled_start.installed = lambda: (sought.append(True), on and kept())[1]
     try:
-        yield
+        yield sought
     finally:
         sampled_start.installed = kept
 
