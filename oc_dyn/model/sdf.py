@@ -171,9 +171,10 @@ class _File:
         if root.tag != "sdf":
             self.wrong(root, f"begins with <{root.tag}>; an SDF file holds an <sdf> element")
         found = re.fullmatch(r"1\.(\d{1,2})", root.get("version") or "")
-        if not found or not 2 <= int(found[1]) <= 12:
+        minor = int(found[1]) if found else 0
+        if not 2 <= minor <= 12:
             self.wrong(root, f"version is {root.get('version')!r}; versions 1.2 to 1.12 are read")
-        return 1, int(found[1])
+        return 1, minor
 
     def _model(self, root: Any) -> Any:
         models = [*root.findall("model"), *root.findall("world/model")]
