@@ -81,7 +81,10 @@ def function(
         return cached(robot, ("normalizing", derivatives, *key), strict.normalizing)
     asked = robot, record, chosen, order, settings, name
     if derivatives == "ad":
-        return cached(robot, key, lambda: _stored(*asked, key, lambda: _build(*asked), cache))
+        made = cached(robot, key, lambda: _stored(*asked, key, lambda: _build(*asked), cache))
+        if record.of == "robot with loops" and not settings["q_guess"]:
+            made.closing_by(_EMBEDDED[-1][1](robot))
+        return made
     if derivatives != "analytic":
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
     _check_analytic(record, settings)
@@ -103,12 +106,12 @@ def function(
 
 
 OF_LOOPS = ("q_guess", "actuated", "weighted")  # options of every quantity of a robot with loops
-_EMBEDDED: list[Callable[..., RobotFunction]] = []
+_EMBEDDED: list[tuple[Callable[..., RobotFunction], Callable[..., Any]]] = []
 
 
-def embedded_by(f: Callable[..., RobotFunction]) -> None:
-    """Let f make the Functions of robots with loops."""
-    _EMBEDDED.append(f)
+def embedded_by(f: Callable[..., RobotFunction], check: Callable[..., Any]) -> None:
+    """Let f make the Functions of robots with loops, and check(robot) what looks whether these close."""
+    _EMBEDDED.append((f, check))
 
 
 def _embedded(
@@ -123,7 +126,7 @@ def _embedded(
     # complete: as of trees
     key = ("function", record.name, order, method, name, derivatives, told, tuple(sorted(own.items())))
     return cached(
-        robot, key, lambda: _EMBEDDED[-1](robot, record, order, method, name, derivatives, (settings, own), both)
+        robot, key, lambda: _EMBEDDED[-1][0](robot, record, order, method, name, derivatives, (settings, own), both)
     )
 
 

@@ -73,7 +73,8 @@ def bodies(robot: Robot) -> Size:
 
 def parameters(robot: Robot, parts: Sequence[str]) -> Size:
     """Number of parameters of the parts named; see model/parameters."""
-    sizes = {"inertia": 10 * bodies(robot), "armature": nv(robot), "viscous": nv(robot)}
+    tree = getattr(robot, "tree", robot)  # of a robot with loops: all joints have rotors and friction
+    sizes = {"inertia": 10 * bodies(robot), "armature": nv(tree), "viscous": nv(tree)}
     first, *others = (sizes[x] for x in parts)
     return sum(others, first)
 

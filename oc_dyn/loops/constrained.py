@@ -31,8 +31,9 @@ def tree_of(robot):
 
 def checked_contacts(robot, options) -> tuple[tuple[str, str], ...]:
     """((frame, kind), ...) of the option contacts."""
-    out = []
-    for pair in options["contacts"] or ():
+    out: list[tuple[str, str]] = []
+    given: Any = options["contacts"] or ()
+    for pair in (given,) if isinstance(given, str) else given:
         frame, kind = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, "point")
         if kind not in KINDS:
             raise UnknownName(f"kind of contact of frame {frame!r}", kind, KINDS)

@@ -8,6 +8,7 @@ At order k all is known but for the acceleration a and the forces f of that orde
 import casadi as ca
 import numpy as np
 
+from ..errors import ModelError
 from ..forward_dynamics.mass_solver import mass_solver
 from ..inverse_dynamics.taylor import Passes
 from ..lie import jets
@@ -100,6 +101,9 @@ def _picked(given):
     else:
         places = [given.tree.random_configuration(seed) for seed in range(5)]
     found = [np.array(f(x)) for x in places]
+    if not any(map(rank_of, found)):
+        names = ", ".join(repr(name) for name, _ in given.contacts)
+        raise ModelError(given.tree.name, [f"contacts of {names} hold nothing: their origins do not move"])
     first = closing_rows(given.robot) if given.loops or given.couplings else []
     closed = sum(len(x.directions) for x in given.loops) + len(given.couplings)
     more = max(rank_of(J) - rank_of(J[:closed]) for J in found) if given.contacts else 0

@@ -101,4 +101,4 @@ def _closing_check(robot: LoopRobot) -> tuple[ca.Function, tuple[str, ...]]:
     return ca.Function("closes", [y], [off, mode], ["q"], ["off", "mode"]), tuple(names)
 
 
-embedded_by(of_loops)
+embedded_by(of_loops, closing_check)

@@ -20,7 +20,7 @@ from ..lie.jets import product_at, total
 from ..lie.so3 import skew
 from ..model.assembly import closing_rows
 from ..model.canonical import canonical
-from ..model.closure import groups, row_owners
+from ..model.closure import groups, row_owners, sign_of
 from ..model.loop_joints import Coupling, Loop
 from ..model.loops import LoopRobot
 from ..model.robot import Robot
@@ -254,7 +254,7 @@ def _turn_rows(directions):
         return [[(0.5, (k + 2) % 3, (k + 1) % 3), (-0.5, (k + 1) % 3, (k + 2) % 3)] for k in range(3)]
     if len(turns) == 2:
         axis = 3 - sum(turns)
-        return [[(1, k, axis)] for k in range(3) if k != axis]
+        return [[(sign_of(t, axis), 3 - t - axis, axis)] for t in turns]
     return [[(1, (turns[0] + 2) % 3, (turns[0] + 1) % 3)]] if turns else []
 
 

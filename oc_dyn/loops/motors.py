@@ -41,7 +41,9 @@ class Motors:
             raise ShapeError(f"{quantity}: actuated is an option of {' and '.join(_OF)} alone")
         if not isinstance(weighted, bool) or (weighted and quantity != "inverse_dynamics"):
             raise ShapeError(f"{quantity}: weighted is {weighted!r}, expected True or False, of inverse_dynamics alone")
-        joints = (joints,) if isinstance(joints, str) else tuple(joints)
+        joints = (joints,) if isinstance(joints, str) else tuple(joints) if isinstance(joints, (tuple, list)) else ()
+        if not joints or len(set(joints)) < len(joints):
+            raise ShapeError(f"{quantity}: actuated is {own['actuated']!r}, expected names of joints, each once")
         rows = tuple(robot.rows("v", joints))
         names = tuple(robot.tree.velocity_names[k] for k in rows)
         if quantity == "inverse_dynamics":

@@ -18,9 +18,17 @@ from ..inverse_dynamics.taylor import Passes
 from ..lie import jets
 from ..lie.jets import total
 from ..model.canonical import canonical
+from ..model.parameters import checked_parts, with_values
 from ..ports import derivative_name
 from .embedding import SOLVED, Embedded, mass
 from .jets import LoopJets
+
+
+def model_of(e: Embedded) -> Any:
+    """The canonical form of the tree, with the values of the port params where it is there."""
+    parts = checked_parts("parameters", e.options.get("parameters"))
+    model = canonical(e.robot.tree, "inertia" not in parts)
+    return with_values(model, parts, e.ports["params"]) if parts else model
 
 
 class _Solver:
@@ -38,7 +46,7 @@ class _Solver:
         self.own_M = G.T @ self.M @ G
         self.factors = factor_reversed(self.own_M[self.free, self.free]) if self.free else None
         W = [e.ports[derivative_name("w_ext", k)] for k in range(order + 1)] if e.options["external_wrenches"] else None
-        model = canonical(robot.tree, True)
+        model = model_of(e)
         self.passes = Passes(model, e.q, self.grown.v[0], None if W is None else jets.from_derivatives(W))
         self.tau: list[Any] = []
         self.order = order
@@ -72,7 +80,7 @@ def _forward(e: Embedded, method: str | None) -> dict[str, Any]:
             raise OrderError(f"forward_dynamics: friction=True goes up to order 0, got order {e.order}")
         if e.options.get("motors"):
             raise OrderError("forward_dynamics: friction=True with actuated is not there; subtract it from tau")
-        T[0] = T[0] - e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]])[0]
+        T[0] = T[0] - e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]], model_of(e).viscous)[0]
     solver, none, motors = _Solver(e, ()), ca.SX(e.robot.nv, 1), e.options.get("motors")
     found = []
     T = jets.from_derivatives(T)

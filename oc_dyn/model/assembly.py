@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..numbers import as_floats
+from ..numbers import are_sane, as_floats
 from ..types import Array, Numbers
 from .cache import cached
 from .closure import groups, residual, row_owners
@@ -215,6 +215,8 @@ def closed(robot: Any, q: Numbers) -> Array:
     """See LoopRobot.close."""
     tree = robot.tree
     q = np.array(as_floats("close: q", q))
+    if not are_sane(q):
+        raise ShapeError("close: q has entries that are not finite")
     if q.ndim not in (1, 2) or q.shape[0] != tree.nq:
         raise ShapeError(f"close: q got shape {q.shape}, expected ({tree.nq},) or ({tree.nq}, N), q of the tree")
     q = tree.normalized(q)

@@ -249,7 +249,9 @@ class RobotBuilder:
             turn = axis_frame(self._axis(name, "revolute", axis), 0.0)
             a, b = a @ turn, b @ turn
         links = self._end(name, "first link", link_a), self._end(name, "second link", link_b)
-        if isinstance(independent, str) or not all(isinstance(x, str) for x in independent):
+        independent = () if independent is None else independent
+        several = np.iterable(independent) and not isinstance(independent, str)
+        if not several or not all(isinstance(x, str) for x in independent):
             self._refuse(f"loop {name!r}: independent is {independent!r}, expected names of joints")
         p_a, p_b = _vector(f"{where}: xyz_a", xyz_a), _vector(f"{where}: xyz_b", xyz_b)
         named = kind if isinstance(kind, str) else ", ".join(directions)

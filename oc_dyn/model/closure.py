@@ -79,7 +79,7 @@ def loop_rows(loop: Loop, a: Any, b: Any) -> tuple[Any, Any]:
     """(rows that are zero where the loop is closed, what is then positive unless the frames are turned over).
 
     Of turns about all axes the rows are the skew part of the relative rotation; about two, how the third axis of b is
-    seen along those of a; about one, a cosine between axes.
+    seen along those of a; about one, a cosine between axes: for small turns the angles.
     """
     R, p = a[0].T @ b[0], a[0].T @ (b[1] - a[1])
     rows = [p["xyz".index(x)] for x in loop.directions if x in ("x", "y", "z")]
@@ -89,7 +89,7 @@ def loop_rows(loop: Loop, a: Any, b: Any) -> tuple[Any, Any]:
         side = ca.trace(R) + 1e-9
     elif len(turns) == 2:
         axis = 3 - sum(turns)
-        rows += [R[k, axis] for k in range(3) if k != axis]
+        rows += [sign_of(t, axis) * R[3 - t - axis, axis] for t in turns]
         side = R[axis, axis]
     elif len(turns) == 1:
         rows.append(R[(turns[0] + 2) % 3, (turns[0] + 1) % 3])
@@ -97,6 +97,11 @@ def loop_rows(loop: Loop, a: Any, b: Any) -> tuple[Any, Any]:
     else:
         side = ca.SX(1)
     return ca.vertcat(*rows), side
+
+
+def sign_of(turn: int, axis: int) -> int:
+    """1 or -1 with which a small turn about axis `turn` moves axis `axis` along the third one."""
+    return 1 if (axis - turn) % 3 == 1 else -1
 
 
 def groups(robot: Any) -> list[tuple[list[str], list[str]]]:

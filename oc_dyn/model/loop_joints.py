@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from ..errors import ModelError, UnknownName
 from ..types import Array
@@ -76,7 +77,9 @@ def directions_of(where: str, kind: Any) -> tuple[str, ...]:
 
 def coupling(where: str, joint: str, of: Any, function: Any) -> Coupling:
     """Coupling from a casadi.Function, or from a callable of a column."""
-    names = (of,) if isinstance(of, str) else tuple(of)
+    names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, (tuple, list)) else ()
+    if not names or not all(isinstance(n, str) for n in names):
+        raise ModelError(where, [f"coupling of {joint!r}: of is {of!r}, expected names of joints"])
     x = ca.SX.sym("x", len(names))
     try:
         value = ca.SX(function(x))
@@ -87,7 +90,13 @@ def coupling(where: str, joint: str, of: Any, function: Any) -> Coupling:
     if value.numel() != 1 or joint in names or len(set(names)) < len(names):
         problem = f"coupling of {joint!r}: function of {names} gives shape {value.shape}; expected one number of others"
         raise ModelError(where, [problem])
-    return Coupling(joint, names, ca.Function("coupling", [x], [value], ["x"], ["q"]))
+    foreign = [s.name() for s in ca.symvar(value) if s.name() not in {y.name() for y in ca.symvar(x)}]
+    if foreign:
+        raise ModelError(where, [f"coupling of {joint!r}: function(x) has other symbols: {', '.join(foreign)}"])
+    made = ca.Function("coupling", [x], [value], ["x"], ["q"])
+    if not np.isfinite([float(made(np.full(len(names), at))) for at in (0.0, 0.1)]).any():
+        raise ModelError(where, [f"coupling of {joint!r}: function(x) is not finite at 0, nor at 0.1"])
+    return Coupling(joint, names, made)
 
 
 def may_depend(joint: Joint) -> bool:

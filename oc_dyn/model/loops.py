@@ -6,14 +6,14 @@ robot's own q are its independent coordinates; `tree` has all of them, q of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..numbers import as_floats
+from ..numbers import are_sane, as_floats
 from ..types import Array, Numbers
 from .assembly import assembled, chosen_independent, closed, modes, random_closed
 from .inertia import Inertia
@@ -92,6 +92,14 @@ class LoopRobot(Robot):
     def with_snapped_angles(self, tolerance: float = 1e-5) -> Robot:
         """As of a Robot."""
         return self._again(self.tree.with_snapped_angles(tolerance))
+
+    def parameter_values(self, parts: str | Iterable[str] = "symbolic") -> Array:
+        """As of the tree: armature and viscous are of all its velocities."""
+        return self.tree.parameter_values(parts)
+
+    def parameter_rows(self, parts: str | Iterable[str] = "symbolic") -> tuple[str, ...]:
+        """As of the tree."""
+        return self.tree.parameter_rows(parts)
 
     def close(self, q: Numbers) -> Array:
         """(tree.nq,) or (tree.nq, N): all coordinates with the loops closed, the independent ones as they are.
@@ -190,11 +198,11 @@ def _start(tree: Robot, start: Any) -> Array:
         for name, value in start.items():
             j = tree.joint(name)
             numbers = as_floats(f"start: joint {name}", value).ravel()
-            if numbers.size != j.nq:
-                raise ShapeError(f"start: joint {name} got {numbers.size} numbers, expected {j.nq}")
+            if numbers.size != j.nq or not are_sane(numbers):
+                raise ShapeError(f"start: joint {name} got {numbers.tolist()}, expected {j.nq} finite number(s)")
             q[j.q_index : j.q_index + j.nq] = numbers
         return q
     q = as_floats("start", start).ravel()
-    if q.size != tree.nq:
-        raise ShapeError(f"start: got {q.size} numbers, expected {tree.nq}, the coordinates of the tree")
+    if q.size != tree.nq or not are_sane(q):
+        raise ShapeError(f"start: got {q.tolist()}, expected {tree.nq} finite numbers, the coordinates of the tree")
     return q.copy()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, UnknownName
 from ..lie import so3
 from ..lie.so3 import axis_frame
 from ..numbers import HUGE
 from ..types import Array, Numbers
-from .builder import RobotBuilder
+from .builder import RobotBuilder, _vector
 from .canonical import CLEAN
 from .robot import Robot, checked_tolerance
 from .xml_read import read_xml
@@ -35,7 +36,7 @@ _LOOPS = {
     "fixed": "weld",
     "ball": "position",
 }
-_MOST = 10_000  # links, joints and frames together
+_MOST, _CHAIN = 10_000, 200  # links, joints and frames together; poses relative to each other
 _INF = 1e15  # limits from here on are none: files write 1e16
 Pose = tuple[Array, Array]
 
@@ -63,7 +64,7 @@ def load_sdf(
     """Robot of an SDF file; a LoopRobot where links have several parents, or there are gearboxes.
 
     path_or_xml: path (str, Path) or XML itself (str, bytes), one model in it. floating_base: puts a free joint above
-    the root link. lock: {joint: value [rad or m]}. gravity: (3,) [m/s^2] in the root link's frame.
+    the root link. lock: {joint: value [rad or m]}. gravity: (3,) [m/s^2] in the world, where the model's pose counts.
     independent: joints whose coordinates the robot's shall be, where there are loops; start: where these are assembled
     from, {joint: value}. snap_angles: entries of rotations this close to 0 or 1 are taken as exact, such as 1e-5 for a
     file that writes 1.5708 for a quarter turn: loops in a plane may not close otherwise. check_inertia: False accepts
@@ -72,16 +73,22 @@ def load_sdf(
     The first joint of the file that moves a link is the tree's, a ball joint only where there is no other; all others
     close loops: revolute, prismatic, fixed and ball joints can. A gearbox couples the joints between its reference
     body and its two links. Poses are
-    those of SDF 1.4 to 1.11, in frames too; angles in radians, or degrees where the pose says so. Limits of 1e15 and
+    those of SDF 1.2 to 1.12, in frames too; angles in radians, or degrees where the pose says so. Limits of 1e15 and
     above are none. `sdf_springs` gives the springs of joints. Sensors, plugins, visuals and collision shapes are not
     read; nested models and <include> are refused. `robot.report` tells what was assumed.
     Raises FileNotFoundError; ModelError with the line, element and name of what is wrong; UnknownName for joints that
     are not there. Source: SDFormat specification (sdformat.org/spec).
     """
+    independent = (independent,) if isinstance(independent, str) else tuple(independent or ())
     file = _File(path_or_xml, checked_tolerance("load_sdf: snap_angles", snap_angles))
+    for name in independent:
+        if name not in file.joints:
+            raise UnknownName(f"joint of {file.source} to be independent", name, file.joints)
+    if not floating_base:
+        gravity = file.seen_from_root(_vector("load_sdf: gravity", gravity))
     builder = RobotBuilder(file.name, gravity, check_inertia=check_inertia)
     try:
-        file.build(builder, tuple(independent))
+        file.build(builder, independent)
         return builder.build(floating_base, lock, start)
     except ModelError as error:
         raise ModelError(file.source, error.problems) from None
@@ -133,6 +140,7 @@ class _File:
         self.snap = snap
         self.source, stem, root, self.offset = read_xml(path_or_xml, "SDF")
         self.notes: list[str] = []
+        self.version = self._version(root)
         self.model = self._model(root)
         self.name = self.model.get("name") or stem
         children = list(self.model.iterchildren("*"))
@@ -143,6 +151,9 @@ class _File:
                 self.wrong(e, f"<{e.tag}> is not read; write the file out with its parts in it (gz sdf -p FILE)")
         self._raw = {kind: self._named(kind) for kind in ("link", "joint", "frame")}
         self._poses: dict[str, Pose] = {"__model__": (np.eye(3), np.zeros(3)), "world": (np.eye(3), np.zeros(3))}
+        self._waiting: list[str] = []
+        self.place = self._pose(self.model, "the model", "__model__")  # in the world
+        self._poses["world"] = _inverse(self.place)
         self._of_joints = {n: self._text(e, "child") for n, e in self._raw["joint"].items()}
         self.links = {n: self._link(n, e) for n, e in self._raw["link"].items()}
         self.joints = {n: self._joint(n, e) for n, e in self._raw["joint"].items()}
@@ -156,9 +167,16 @@ class _File:
         line = "" if e is None or e.sourceline is None else f"line {e.sourceline + self.offset}: "
         raise ModelError(self.source, [f"{line}{text}"])
 
-    def _model(self, root: Any) -> Any:
+    def _version(self, root: Any) -> tuple[int, int]:
         if root.tag != "sdf":
             self.wrong(root, f"begins with <{root.tag}>; an SDF file holds an <sdf> element")
+        found = re.fullmatch(r"1\.(\d{1,2})", root.get("version") or "")
+        minor = int(found[1]) if found else 0
+        if not 2 <= minor <= 12:
+            self.wrong(root, f"version is {root.get('version')!r}; versions 1.2 to 1.12 are read")
+        return 1, minor
+
+    def _model(self, root: Any) -> Any:
         models = [*root.findall("model"), *root.findall("world/model")]
         if len(models) != 1:
             names = ", ".join(repr(m.get("name")) for m in models[:8]) or "none"
@@ -229,6 +247,8 @@ class _File:
             return self._poses[frame]
         if frame in self._waiting:
             self.wrong(e, f"{what}: the pose of {frame!r} depends on itself")
+        if len(self._waiting) > _CHAIN:
+            self.wrong(e, f"{what}: more than {_CHAIN} poses are relative to each other")
         self._waiting.append(frame)
         for kind, default in (("link", "__model__"), ("joint", ""), ("frame", "")):
             if frame in self._raw[kind]:
@@ -245,8 +265,6 @@ class _File:
         self._waiting.pop()
         self._poses[frame] = found
         return found
-
-    _waiting: list[str] = []  # noqa: RUF012  replaced for each file below
 
     # -- links and joints ---------------------------------------------------------------------------------------------
 
@@ -291,8 +309,9 @@ class _File:
             if link not in self._raw["link"] and not (end == "parent" and link == "world"):
                 self.wrong(e, f"{what}: its {end} is {link!r}, which is no link of the model")
         self._waiting = []
-        pose = self.pose_of(name, e, what)
-        axes = [self._axis(x, name, pose, parent, what) for x in (e.find("axis"), e.find("axis2")) if x is not None]
+        R, p = self._pose(e, what, child)  # a link may have the same name
+        pose = _snapped(R, self.snap), p
+        axes = [self._axis(x, pose, what) for x in (e.find("axis"), e.find("axis2")) if x is not None]
         needed = {"fixed": 0, "ball": 0, "universal": 2, "revolute2": 2, "gearbox": 2}.get(kind, 1)
         axes = axes[:needed] if needed else []
         if len(axes) < needed:
@@ -316,13 +335,13 @@ class _File:
             self.wrong(e, f"{what}: its thread_pitch is zero")
         return -1.0 / pitch
 
-    def _axis(self, e: Any, name: str, pose: Pose, parent: str, what: str) -> _Axis:
+    def _axis(self, e: Any, pose: Pose, what: str) -> _Axis:
         xyz = e.find("xyz")
         direction = np.array([0.0, 0.0, 1.0]) if xyz is None else self._numbers(xyz, 3, what)
         if np.linalg.norm(direction) < 1e-9:
             self.wrong(xyz, f"{what}: its axis is zero")
         seen_from = "" if xyz is None else xyz.get("expressed_in") or ""
-        if self._text(e, "use_parent_model_frame") in ("1", "true"):
+        if self.version < (1, 5) or self._text(e, "use_parent_model_frame") in ("1", "true"):
             R: Array = np.eye(3)
         else:
             R = self.pose_of(seen_from, xyz, what)[0] if seen_from else pose[0]
@@ -345,6 +364,14 @@ class _File:
 
     # -- building -----------------------------------------------------------------------------------------------------
 
+    def seen_from_root(self, gravity: Array) -> Array:
+        """Gravity in the frame of the link that no joint moves, which stands in the world as its pose says."""
+        moved = {j.child for j in self.joints.values()}
+        roots = [x for n, x in self.links.items() if n not in moved]
+        if len(roots) != 1 or any(j.parent == "world" for j in self.joints.values()):
+            return gravity
+        return (self.place[0] @ roots[0].pose[0]).T @ gravity
+
     def build(self, b: RobotBuilder, independent: tuple[str, ...]) -> None:
         """All of it in a RobotBuilder: links whose joint is elsewhere than their frame hang on it by a fixed joint."""
         moved = {"world"}
@@ -363,7 +390,7 @@ class _File:
         placed: dict[str, Pose] = {}  # frames in the model of links of the builder
         if grounded:
             b.add_link("world")
-            placed["world"] = np.eye(3), np.zeros(3)
+            placed["world"] = self._poses["world"]
         for name in roots:
             self._add_link(b, self.links[name], self.links[name].pose)
             placed[name] = self.links[name].pose
@@ -373,7 +400,7 @@ class _File:
             self._close(b, j, placed, independent)
         for j in self.joints.values():
             if j.kind == "gearbox":
-                self._gear(b, j)
+                self._gear(b, j, independent)
         b._notes.extend(self.notes)
 
     def _grow(self, b: RobotBuilder, tree: list[_Joint], placed: dict[str, Pose]) -> None:
@@ -410,8 +437,8 @@ class _File:
             facts |= {"damping": a.damping, "friction": a.friction, **a.limits}
             if j.kind == "continuous":
                 facts = {k: x for k, x in facts.items() if k not in ("lower", "upper")}
-        elif j.axes and any(a.limits for a in j.axes):
-            self.notes.append(f"joint {j.name!r} is {j.kind}; its limits are not read")
+        elif any(a.limits or a.damping or a.friction for a in j.axes):
+            self.notes.append(f"joint {j.name!r} is {j.kind}; its limits, damping and friction are not read")
         own = own and j.kind != "universal"
         child = j.child if own else f"{j.name}_frame"
         b.add_joint(j.name, KINDS[j.kind], j.parent, child, **facts)
@@ -458,7 +485,7 @@ class _File:
         if j.axes and (j.axes[0].damping or j.axes[0].friction or j.axes[0].limits):
             self.notes.append(f"joint {j.name!r} closes a loop; its limits, damping and friction are not read")
 
-    def _gear(self, b: RobotBuilder, g: _Joint) -> None:
+    def _gear(self, b: RobotBuilder, g: _Joint, independent: tuple[str, ...]) -> None:
         """theta_2 = -ratio theta_1, the turns of its parent and its child against its reference body."""
         body = g.reference_body
         found = []
@@ -473,7 +500,10 @@ class _File:
         factor = -g.ratio * s1 * s2
         if abs(factor) < 1e-12:
             raise ModelError(self.source, [f"gearbox {g.name!r}: its ratio is zero"])
-        b.couple(second, first, lambda x: factor * x[0])
+        if second in independent and first not in independent:
+            b.couple(first, second, lambda x: x[0] / factor)
+        else:
+            b.couple(second, first, lambda x: factor * x[0])
 
 
 def _massless(name: str, pose: Pose) -> _Link:

@@ -41,7 +41,7 @@ def read_xml(path_or_xml, kind="URDF"):
         before = data[: len(data) - len(body)].count("\n")
         body = _undeclared(_encode(body, source))
     if not body:
-        raise ModelError(source, [f"is empty; a {kind} file holds a <robot> element"])
+        raise ModelError(source, [f"is empty; a {kind} file holds a <{'sdf' if kind == 'SDF' else 'robot'}> element"])
     return source, stem, _parse(source, body, before), before
 
 

@@ -35,6 +35,7 @@ from .arguments import (
 )
 from .braking import braked, too_fast, with_braking
 from .feasibility import Task, refuse
+from .followers import with_followers
 from .limits import Limits
 from .motion import still
 from .moving_obstacles import from_then_on
@@ -212,6 +213,7 @@ def plan_point_to_point(
         motion.info["wrapped"] = wrapped
     if own_limits and objective == "time" and check != "off":
         warn_unlimited("plan_point_to_point", motion, ignore)
+    checked = with_followers(checked, motion, checked.dt)
     report_or_raise("plan_point_to_point", checked, check, "use more nodes or interior points", motion)
     return motion
 

@@ -19,6 +19,7 @@ from ..types import Array, Indices, Numbers, StrPath
 from ..validation import number
 from . import storage
 from .clearance import Clearance
+from .followers import with_followers
 from .limits import Limits
 from .quantities import ORDERS, RATES, order_name
 from .report import Report, report, with_clearance
@@ -112,13 +113,15 @@ class Motion(Samples):
     ) -> Report:  # fmt: skip
         """Report on every limit along the whole motion, on both sides of the breakpoints and between samples.
 
+        Of robots with loops joints that follow have rows, too, where they have limits, sampled every dt.
         q and its derivatives are looked at where they are largest; torques, and velocities that are limited by the
         position, every dt [s] and closer about the worst, in steps that grow with motions of many minutes.
         Print it, or ask .worst (largest share of a limit), .ok(tolerance), .rows. limits: default those of the plan.
         scene: an od.Scene whose pairs of shapes are to keep `clearance` [m] apart besides their margins. That is proven
         for the whole motion, between samples too; the row "clearance" and .clearance tell how far.
         """
-        found = report(self, limits or self.limits, number("check: dt", dt, above=0))
+        dt = number("check: dt", dt, above=0)
+        found = with_followers(report(self, limits or self.limits, dt), self, dt)
         if scene is not None:
             return with_clearance(found, self.clearance(scene, clearance))
         if number("check: clearance [m]", clearance):

@@ -323,3 +323,74 @@ def test_quantities_follow_a_guess_into_another_mode():
         float(od.function(robot.tree, "potential_energy")(robot.close([x[0] + e, *x[1:]]))) for e in (1e-6, -1e-6)
     )
     assert abs(float(g) - (up - down) / 2e-6) < 1e-6
+
+
+@pytest.mark.parametrize("parts", [("inertia",), ("armature",), ("inertia", "armature")])
+def test_parameters_that_are_symbols_count_once(parts):
+    robot = linkage("four_bar")
+    q, V = state(robot, 1)
+    P = robot.parameter_values(parts) * 1.5 + 0.1
+    tau = od.function(robot, "inverse_dynamics", parameters=parts)(q, *V, P)
+    dv = od.function(robot, "forward_dynamics", parameters=parts)(q, V[0], tau, P)
+    assert largest(np.array(dv).ravel(), V[1]) < 1e-9
+    one = od.function(robot, "mass_matrix", parameters=parts)
+    assert one.size1_in("params") == len(robot.parameter_rows(parts))
+
+
+def test_moments_of_hinges_are_about_the_axes_that_they_say():
+    b = od.RobotBuilder("held")
+    b.add_link("base")
+    b.add_body("x", "prismatic", "base", axis=(1, 0, 0))
+    b.add_body("y", "prismatic", "x", axis=(0, 1, 0))
+    b.add_body("z", "prismatic", "y", axis=(0, 0, 1))
+    b.add_body("a", "revolute", "z", axis=(1, 0, 0))
+    b.add_body("b", "revolute", "a", axis=(0, 1, 0))
+    tensor = np.diag([0.01] * 3)
+    b.add_body("body", "revolute", "b", axis=(0, 0, 1), mass=1.0, com=(0.1, 0.02, 0.03), inertia=tensor)
+    b.close_loop("L", "base", "body", "revolute", independent=("body_joint",))
+    robot = b.build()
+    f = od.function(robot, "constrained_dynamics")(robot.home, 0, [0, 0, 0, 0, 0, 0])[1]
+    force = 9.81 * np.array([0, 0, 1])
+    moment = np.cross([0.1, 0.02, 0.03], force)
+    assert largest(np.array(f).ravel(), [*force, *moment[:2]]) < 1e-9
+
+
+def test_limits_of_joints_that_follow_are_told():
+    b = od.RobotBuilder("fast")
+    b.add_link("base")
+    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": np.diag([0.01] * 3), "axis": (0, 1, 0)}
+    own = {"lower": -3, "upper": 3, "velocity": 3, "effort": 30, "acceleration": 30, "jerk": 300}
+    b.add_body("a", "revolute", "base", **rod, **own)
+    b.add_body("c", "revolute", "a", xyz=(0.3, 0, 0), **rod, lower=-1, upper=1, velocity=1)
+    b.couple("c_joint", "a_joint", lambda x: -3 * x)
+    with pytest.warns(od.CheckWarning, match="c_joint"):
+        motion = od.plan_point_to_point(b.build(), [0.0], [1.5])
+    rows = {(r.quantity, r.joint): r.value for r in motion.check().rows}
+    assert rows["q", "c_joint"] == pytest.approx(-4.5, abs=1e-6)
+    assert not motion.check().ok()
+
+
+def test_loop_closure_refuses_what_does_not_close():
+    f = od.function(linkage("planar_3rrr"), "loop_closure")
+    with pytest.raises(ModelError, match="loops pin"):
+        f([0.137, -0.23, -0.459])
+
+
+def test_numbers_that_are_none_are_refused():
+    robot = linkage("four_bar")
+    for q in ([np.nan] * 3, [np.inf] * 3):
+        with pytest.raises(ShapeError, match="not finite"):
+            robot.close(q)
+    b = od.RobotBuilder("odd")
+    with pytest.raises(ModelError, match="not finite"):
+        b.couple("a", "b", lambda x: x * np.nan)
+    with pytest.raises(ModelError, match="other symbols"):
+        b.couple("a", "b", lambda x: ca.SX.sym("u"))
+    with pytest.raises(ModelError, match="expected names of joints"):
+        b.couple("a", None, lambda x: x)
+    with pytest.raises(ShapeError, match="each once"):
+        od.function(robot, "inverse_dynamics", actuated=("crank", "crank"))
+    with pytest.raises(ShapeError, match="expected names"):
+        od.function(robot, "inverse_dynamics", actuated=3)
+    with pytest.raises(ModelError, match="hold nothing"):
+        od.function(od.robots.panda(), "constrained_dynamics", contacts={"panda_link1": "point"})

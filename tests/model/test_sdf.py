@@ -149,6 +149,50 @@ def test_a_line_is_told():
         load_sdf('<sdf version="1.6">\n<model name="m"><link name="a"/>\n<joint name="j" type="hinge"/></model></sdf>')
 
 
+def test_a_joint_may_be_called_as_its_link():
+    masses = []
+    for name in ("arm", "j"):
+        inner = "<pose>.3 0 0 0 0 0</pose><axis><xyz>0 0 1</xyz></axis>"
+        robot = load_sdf(model(link("arm") + joint(name, "revolute", "world", "arm", inner)))
+        masses.append(float(od.function(robot, "mass_matrix")(0.0)))
+    assert masses[0] == pytest.approx(masses[1], rel=1e-12)
+
+
+def test_axes_of_the_first_versions_are_seen_from_the_model():
+    parts = link("a") + joint("j", "revolute", "world", "a", "<pose>0 0 0 0 0 1.2</pose><axis><xyz>1 0 0</xyz></axis>")
+    old, new = (float(od.function(load_sdf(model(parts, v)), "mass_matrix")(0.0)) for v in ("1.4", "1.9"))
+    assert old != pytest.approx(new, rel=1e-3)
+    with pytest.raises(ModelError, match="version is 'abc'"):
+        load_sdf(model(parts, "abc"))
+
+
+def test_the_pose_of_the_model_counts():
+    parts = "<pose>0 0 0 1.5707963267948966 0 0</pose>" + link("a")
+    parts += joint("j", "revolute", "world", "a", "<axis><xyz>0 0 1</xyz></axis>")
+    g = float(od.function(load_sdf(model(parts)), "gravity")(0.0))
+    assert abs(g) == pytest.approx(9.81 * 0.1, rel=1e-9)
+
+
+def test_a_geared_joint_may_be_the_independent_one():
+    inner = "<gearbox_reference_body>base</gearbox_reference_body><gearbox_ratio>0.25</gearbox_ratio>"
+    parts = link("base") + link("m") + link("o")
+    parts += joint("jm", "revolute", "base", "m", AXIS.format("")) + joint(
+        "jo", "revolute", "base", "o", AXIS.format("")
+    )
+    parts += joint("g", "gearbox", "m", "o", inner + AXIS.format("") + AXIS.format("").replace("axis>", "axis2>"))
+    robot = load_sdf(model(parts), independent=("jo",))
+    assert robot.independent == ("jo",)
+    with pytest.raises(od.UnknownName, match="to be independent"):
+        load_sdf(model(parts), independent=("nobody",))
+
+
+def test_many_frames_that_hang_on_each_other_are_refused():
+    frames = "".join(f'<frame name="f{k}"><pose relative_to="f{k + 1}"/></frame>' for k in range(2000))
+    text = model(link("a") + frames + '<frame name="f2000"/><link name="b"><pose relative_to="f0"/></link>')
+    with pytest.raises(ModelError, match="more than 200 poses"):
+        load_sdf(text)
+
+
 def cassie(name):
     """A file of the package example-robot-data, which comes with Pinocchio's wheel."""
     share = Path(casadi.__file__).parents[1] / "cmeel.prefix/share/example-robot-data/robots"
