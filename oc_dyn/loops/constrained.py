@@ -39,7 +39,7 @@ def checked_contacts(robot, options) -> tuple[tuple[str, str], ...]:
             raise UnknownName(f"kind of contact of frame {frame!r}", kind, KINDS)
         if not robot.frame(frame).body:
             raise ShapeError(f"contacts: frame {frame!r} is fixed to the ground")
-        out.append((frame, kind))
+        out.append((str(frame), str(kind)))
     return tuple(out)
 
 
