@@ -6,6 +6,7 @@ that change are made again many at a time: all of one level (longest way from wh
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,9 +22,6 @@ _LEAVES = (ca.OP_CONST, ca.OP_INPUT)
 _POWERS = (ca.OP_POW, ca.OP_CONSTPOW)  # are written alike
 _OF_ONE = {ca.OP_MUL: ca.OP_SQ, ca.OP_ADD: ca.OP_TWICE}  # what CasADi makes of two equal operands
 
-_random = np.random.default_rng(0)
-_CHARACTERS = _random.integers(1, 2**63, 256, dtype=np.uint64)
-_PLACES = _random.integers(1, 2**63, 64, dtype=np.uint64) | np.uint64(1)
 _NEWLINE, _HASH, _AT, _BRACKET, _ZERO = (ord(x) for x in "\n#@[0")
 _NONE = (1 << 24) - 1  # no operand, in a key
 
@@ -120,8 +118,17 @@ def _lines(data: Any, starts: Any, ends: Any) -> tuple[Any, Any, Any]:
     ends = np.flatnonzero(text == _NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])
     place = np.arange(len(text)) - np.repeat(starts, ends - starts + 1)
-    hashes = np.add.reduceat(_CHARACTERS[text] * _PLACES[np.minimum(place, len(_PLACES) - 1)], starts)
+    characters, places = _weights()
+    hashes = np.add.reduceat(characters[text] * places[np.minimum(place, len(places) - 1)], starts)
     return hashes, counts, numbers
+
+
+@cache  # when it is first needed: importing numpy.random takes a while
+def _weights() -> tuple[Any, Any]:
+    """What hashes of lines weigh characters with, and their places."""
+    random = np.random.default_rng(0)
+    places = random.integers(1, 2**63, 64, dtype=np.uint64) | np.uint64(1)
+    return random.integers(1, 2**63, 256, dtype=np.uint64), places
 
 
 def _understood(tape: ca.Function, forms: Any, counts: Any, numbers: Any) -> _Listing | None:

@@ -22,6 +22,7 @@ _MODULE_OF = {  # where a project and its module differ in name
     "pycollada": "collada",
     "pin": "pinocchio",
     "adam-robotics": "adam",
+    "mim-solvers": "mim_solvers",
     "dask": "distributed",  # dask[distributed]
 }
 _BY_MATPLOTLIB = {"PIL", "mpl_toolkits"}  # it depends on the first and brings the second

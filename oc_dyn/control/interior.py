@@ -35,7 +35,11 @@ class Sides:
 
     def of(self, a: Any) -> Any:
         """Signed rows of a column of limits."""
-        return ca.DM(self.signs) * a[self.rows.tolist()]
+        return ca.DM(self.signs) * self.picked(a)
+
+    def picked(self, a: Any) -> Any:
+        """Rows of a column of limits; of a single limit CasADi gives a row for several."""
+        return ca.vec(a[self.rows.tolist()])
 
     def summed(self, sides: Any, signed: bool = True) -> Any:
         """Column of limits from one of sides."""
@@ -52,7 +56,7 @@ def interior(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, prep
     given = [ca.MX.sym(f"i{k}", size) for k, size in enumerate(sizes)]
     z, y, h, a, all_of, g, low, up = given
     *_, price = blocks(all_of)
-    w = price[sides.rows.tolist()]
+    w = sides.picked(price)
     b = ca.vertcat(up[sides.upper.tolist()], -low[sides.lower.tolist()])
     scale = ca.fmax(ca.norm_inf(g), 1e-12)
     gap = b - sides.of(a)
@@ -79,7 +83,7 @@ def _iteration(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, si
     given = [ca.MX.sym(f"i{k}", size) for k, size in enumerate(shapes)]
     z, h, a, y, slack, e, y_equal, info, prepared, g, low, up = given
     J, H, rho, _, _, eps, price = blocks(prepared)
-    w = price[sides.rows.tolist()]
+    w = sides.picked(price)
     b = ca.vertcat(up[sides.upper.tolist()], -low[sides.lower.tolist()])
     v, off = w - y, b - sides.of(a) + e - slack
     below = slack + y * e / v

@@ -59,6 +59,15 @@ def without_comments(path, folder, language="c"):
     return done.stdout
 
 
+def _check_files(files, folder):
+    """Names are in comments of C alone, and end none of them."""
+    for path in files:
+        language = {".c": "c", ".h": "c", ".hpp": "c++", ".cpp": "c++"}.get(path.suffix)
+        kept = without_comments(path, folder, language) if language else path.read_text(encoding="utf-8")
+        assert hostile.MARK not in kept
+        assert "evil" not in kept
+
+
 @needs_gcc
 @pytest.mark.parametrize("seed", SEEDS)
 def test_laws_in_c(seed, tmp_path):
@@ -66,10 +75,7 @@ def test_laws_in_c(seed, tmp_path):
     robot = hostile.robot(rng)
     arm = el.elastic_robot(robot, 300.0, motor_inertia=0.2)
     made = el.generate_controller(el.gravity_pd(arm, 50, 5), tmp_path, name="arm", compiler="none")
-    for path in made.files:
-        kept = without_comments(path, tmp_path)
-        assert hostile.MARK not in kept
-        assert "evil" not in kept
+    _check_files(made.files, tmp_path)
     assert hostile.MARK in (tmp_path / "arm.h").read_text(encoding="utf-8")  # it is told in the comment
     for source in made.sources:
         words = [
@@ -93,8 +99,7 @@ def test_functions_in_c(seed, tmp_path):
     robot = hostile.robot(np.random.default_rng(seed))
     f = od.function(robot, "frame_pose", frame=list(robot.frames)[-1])
     made = od.codegen(f, tmp_path / "arm")
-    for path in made.files:
-        assert hostile.MARK not in path.read_text(encoding="utf-8")
+    _check_files(made.files, made.folder)
     sources = [x.name for x in made.files if x.suffix == ".c"]
     words = ["gcc", "-std=c99", "-pedantic", "-Wall", "-Werror", "-fsyntax-only"]
     subprocess.run([*words, *sources], cwd=made.folder, check=True)
