@@ -31,6 +31,7 @@ _LENGTHS, _TOGETHER = 32, 4  # tries of the line search at most, and until it lo
 _FAR = 1e4  # length of a first step, over the unknowns, that has it looked at
 _SLOW, _HARDER = 0.25, 10.0  # ratio of a gap to the one before from which on weights grow, and by how much
 _STILL = 1e-6  # length of a step over the unknowns that is no more than rounding in single precision
+_NEVER = 1e30  # price of what does not give way: beyond all multipliers, and a number, in single precision too
 _GAVE = 0.3  # of its price: a multiplier of the program before this one, whose limit has given way
 DEFAULTS = {"max_iter": 40, "tol": 1e-9, "early": 8, "interior": 20}
 OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7}  # what single precision can reach
@@ -68,7 +69,9 @@ def scale_of(H: Any, g: Any) -> Any:
 class _Builder:
     def __init__(self, name: str, program: StageProgram, J: Any, H: Any, price: Any, equal: Any, options: Any) -> None:
         self.name, self.program, self.J, self.H = name, program, J, H
-        self.sweeps, self.price, self.equal, self.options = Sweeps(program), ca.DM(price), equal, options
+        self.sweeps, self.equal, self.options = Sweeps(program), equal, options
+        self.price = ca.DM(np.where(np.isinf(price), 0, price))
+        self.never = ca.sparsify(ca.DM(np.where(np.isinf(price), _NEVER, 0.0)))
         self.equations = ca.DM(np.array(equal, float))
         self.sides = Sides(program.above, program.below, equal)
         self.n, self.m = H.size1(), J.size1()
@@ -100,7 +103,7 @@ class _Builder:
         stiffness = STIFFNESS * np.where(self.equal, OF_EQUATIONS, 1.0)
         rho = scale * ca.DM(stiffness) / ca.fmax(s.norms(own), _LEAST)
         most, eps = scale_of(H, g), self.options.get("eps", _EPS) * scale
-        price = most * self.price
+        price = most * self.price + self.never if self.never.nnz() else most * self.price
         y = self._begun(lam, price)
         D = rho * ca.logic_or(self.equations, ca.logic_and(y != 0, ca.fabs(y) < price))
         prepared = ca.vertcat(j, h, rho, D, s.factor(own, second, D, eps), eps, price)

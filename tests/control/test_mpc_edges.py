@@ -1,0 +1,65 @@
+"""Controllers of a double integrator at the edges of what a problem may be: equations, delays, phases, names."""
+
+import subprocess
+
+import casadi as ca
+import numpy as np
+import pytest
+from controllers import needs_compiler
+
+import oc_dyn as od
+from oc_dyn.control import Status
+
+H = 0.1
+
+
+def integrator(more=None, squares=True, problem=None, **options):
+    """Controller; more: (problem, x, v, u) -> None adds rows and costs."""
+    ocp = problem or od.Problem(8, 8 * H)
+    x, v, u = ocp.state("x"), ocp.state("v"), ocp.control("u", lower=-8, upper=8)
+    ocp.rate(x, v)
+    ocp.rate(v, u)
+    ocp.start({x: ocp.parameter("x0"), v: ocp.parameter("v0")})
+    if squares:
+        ocp.minimize(squares=ca.vertcat(x - 1, u))
+    if more:
+        more(ocp, x, v, u)
+    return od.mpc(ocp, **options)
+
+
+def goal(ocp, x, v, _):
+    ocp.goal({x: 0, v: 0})
+
+
+def equation(ocp, _x, _v, u):
+    ocp.limit(0, ocp.parameter("w") - u, 0)
+
+
+def selftest(folder, name="mpc"):
+    """How the self-test in a folder ends."""
+    words = ["gcc", "-std=c99", "-O1", "-o", "selftest", f"{name}.c", f"{name}_selftest.c", "-lm"]
+    subprocess.run(words, cwd=folder, check=True)
+    return subprocess.run(["./selftest"], cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("more", [goal, equation])
+def test_equations_in_real_time(more):
+    """A linear problem of squares is solved by one quadratic program."""
+    given = {"x0": 0.1, "v0": 0.0, **({"w": 2.0} if more is equation else {})}
+    control = integrator(more, iterations=1)
+    for _ in range(2):
+        found = control.step(given)
+        assert found["status"] == Status.OK
+        assert found["u"] == pytest.approx(integrator(more).step(given)["u"], abs=1e-6)
+    assert np.all(np.isfinite(control.preparation.call([control.start, *given.values()])[0].full()))
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("more", [goal, equation])
+def test_equations_in_real_time_in_c(more, precision, tmp_path):
+    points = [{"x0": 0.1, "v0": 0.0, **({"w": 2.0} if more is equation else {})}] * 2
+    integrator(more, iterations=1).codegen(tmp_path, precision=precision, points=points)
+    done = selftest(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
