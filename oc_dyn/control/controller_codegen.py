@@ -166,6 +166,7 @@ def _words(controller: Any, real: str) -> dict[str, Any]:
     external = bool(LICENCES.get(controller.qpsol, ()))
     return {
         "name": name,
+        **finite_words(name, real),
         "all_finite": filled("all_finite.c", **finite_words(name, real)),
         "start": c_numbers(controller.start, real),
         "n_memory": controller.start.size,
