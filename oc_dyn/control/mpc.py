@@ -69,7 +69,8 @@ def mpc(
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
     measured: names of the parameters of react, by default those that enter the rows of Problem.start.
     delay: [s] between a measurement and the moment when its output acts: the state that was measured is moved on by the
-    model, under the controls that are in flight, and the first node is then. Outputs have to be those of the model.
+    model, under the controls in flight, and the first node is then. All controls have to be outputs: what was sent, as
+    clipped or given by on_failure, is in flight. shift=1.
 
     Where limits cannot all be kept from what is measured, they give way, those of controls and outputs last, and status
     says so: what is beyond has a price that is high enough to keep whatever can be kept. Dynamics and equations do not
@@ -95,9 +96,10 @@ def mpc(
     if not isinstance(on_failure, ca.Function):
         one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
     qp, most, options = solver_choice(qpsol, int(iterations), solver_options)
+    shift = _checked_shift(made, shift)
     functions = StepFunctions(
-        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured,
-        delay_of(made, delay),
+        made, given, name, hessian, qp, most, options, shift, on_failure, measured,
+        delay_of(made, delay, shift, given),
     )  # fmt: skip
     return PredictiveController(made, functions, bounds, qp[0], name, most)
 
