@@ -63,3 +63,27 @@ def test_equations_in_real_time_in_c(more, precision, tmp_path):
     integrator(more, iterations=1).codegen(tmp_path, precision=precision, points=points)
     done = selftest(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def two_phases(duration, **options):
+    def more(ocp, x, v, u):
+        ocp.phase(4, duration)
+        ocp.rate(x, v)
+        ocp.rate(v, u)
+        ocp.minimize(squares=ca.vertcat(x - 1, u))
+
+    return integrator(more, problem=od.Problem(4, 4 * H), **options)
+
+
+def test_phases_of_other_intervals_do_not_move_into_each_other():
+    """A plan moved on by an interval of 0.1 s may not be played in intervals of 0.4 s."""
+    control = two_phases(16 * H)
+    assert control.functions.shift == 0
+    assert control.sample_time is None
+    first = control.step({"x0": 0.0, "v0": 0.0})["u"]
+    found = control.step({"x0": np.nan, "v0": 0.0})  # the plan, where it was
+    assert found["status"] == Status.BAD_MEASUREMENT
+    assert found["u"] == pytest.approx(first)
+    assert two_phases(4 * H).functions.shift == 1
+    with pytest.raises(od.ShapeError, match="equal length, in all phases; take shift=0"):
+        two_phases(16 * H, shift=1)
