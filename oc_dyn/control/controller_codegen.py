@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen.product import Facts, Field, c_numbers, fields_of, labelled
+from ..codegen.product import Facts, Field, c_numbers, fields_of, labelled, literal
 from ..codegen.product_files import Product, files_of, finite_words
 from ..codegen.source import REALS, c_source, prepared
 from ..codegen.templates import filled
@@ -166,6 +166,7 @@ def _words(controller: Any, real: str) -> dict[str, Any]:
     external = bool(LICENCES.get(controller.qpsol, ()))
     return {
         "name": name,
+        **finite_words(name, real),
         "all_finite": filled("all_finite.c", **finite_words(name, real)),
         "start": c_numbers(controller.start, real),
         "n_memory": controller.start.size,
@@ -184,6 +185,7 @@ def _words(controller: Any, real: str) -> dict[str, Any]:
         "checkout": _checkout(controller, "incref", "checkout"),
         "step": _step(controller, _pointers(controller.names, at, size, "    ")),
         "places": "\n".join(f"  self->res[{i}] = self->found + {a};" for i, a in enumerate(starts[:-1])),
+        "sent": _sent(controller, real),
         "memory_at": starts[f.index_out("next_memory")],
         "status_at": starts[f.index_out("status")],
         "release": _released(controller) if external else "",
@@ -214,6 +216,13 @@ def _step(controller: Any, pointers: str) -> str:
   }}
   return {name}_own_done(self, status, failed, self->sound, out);
 """
+
+
+def _sent(controller: Any, real: str) -> str:
+    """Lines that put the outputs among the controls in flight, over their scales."""
+    scales = [literal(x, real) for x in controller.made.u_scale]
+    rows = zip(controller.functions.sent, scales, strict=False)
+    return "".join(f"  self->memory[{a}] = self->found[{b}] / {scale};\n" for (a, b), scale in rows)
 
 
 def _checkout(controller: Any, counted: str, checked: str) -> str:

@@ -61,7 +61,7 @@ def mpc(
     iterations: quadratic programs solved in a step at most; fewer where the solution does not change any more. 1 is the
     real-time iteration: step is prepare, then react.
     shift: intervals that pass from one step to the next; the last solution is moved by as many. Default 1, or 0 where
-    there is one interval, or a mesh of unequal ones, which do not move into each other.
+    there is one interval, or unequal ones, of a mesh or of phases, which do not move into each other.
     name: of the C function and its files, the start of all their names; controllers in one program need different ones.
     output_bounds: {name: (lower, upper)}, which no output ever leaves; by default those of an output that is a control,
     none for other expressions: give the limits of torque here.
@@ -69,7 +69,8 @@ def mpc(
     casadi.Function of parameters, by their names, such as od.control.gravity and od.control.brake make.
     measured: names of the parameters of react, by default those that enter the rows of Problem.start.
     delay: [s] between a measurement and the moment when its output acts: the state that was measured is moved on by the
-    model, under the controls that are in flight, and the first node is then. Outputs have to be those of the model.
+    model, under the controls in flight, and the first node is then. All controls have to be outputs: what was sent, as
+    clipped or given by on_failure, is in flight. shift=1.
 
     Where limits cannot all be kept from what is measured, they give way, those of controls and outputs last, and status
     says so: what is beyond has a price that is high enough to keep whatever can be kept. Dynamics and equations do not
@@ -95,9 +96,10 @@ def mpc(
     if not isinstance(on_failure, ca.Function):
         one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
     qp, most, options = solver_choice(qpsol, int(iterations), solver_options)
+    shift = _checked_shift(made, shift)
     functions = StepFunctions(
-        made, given, name, hessian, qp, most, options, _checked_shift(made, shift), on_failure, measured,
-        delay_of(made, delay),
+        made, given, name, hessian, qp, most, options, shift, on_failure, measured,
+        delay_of(made, delay, shift, given),
     )  # fmt: skip
     return PredictiveController(made, functions, bounds, qp[0], name, most)
 
@@ -114,12 +116,16 @@ def _checked_outputs(made: Any, outputs: Mapping[str, ExpressionLike] | None) ->
 
 
 def _checked_shift(made: Any, shift: int | None) -> int:
-    unequal = any(phase.shares is not None for phase in made.phases)
+    lengths = [T / phase.nodes for T, phase in zip(made.nominal_durations, made.phases, strict=True)]
+    unequal = any(phase.shares is not None for phase in made.phases) or max(lengths) > (1 + 1e-9) * min(lengths)
     shift = (0 if unequal else min(1, made.total - 1)) if shift is None else shift
     if count("mpc: shift", shift) >= made.total:
         raise ShapeError(f"mpc: shift is {shift!r}, expected an integer from 0 to {made.total - 1}")
     if shift and unequal:
-        raise ShapeError("mpc: shift is for intervals of equal length; take shift=0, or mesh='uniform'")
+        raise ShapeError(
+            "mpc: shift is for intervals of equal length, in all phases; take shift=0, or mesh='uniform' and phases "
+            "whose intervals are as long as each other"
+        )
     return int(shift)
 
 

@@ -10,6 +10,7 @@ class Status(IntEnum):
     far. BAD_MEASUREMENT: a number that was measured is NaN, infinite or beyond 1e12; the outputs are those of
     on_failure. FALLBACK: it could not be solved, or the memory was broken; the outputs are those of on_failure.
     INFEASIBLE_RELAXED: limits cannot all be kept from what was measured; the outputs exceed them as little as may be.
+    BAD_PARAMETERS: in C alone, a bound that an instance was given is NaN, or a pair of them leaves nothing between.
     """
 
     OK = 0
@@ -17,3 +18,4 @@ class Status(IntEnum):
     BAD_MEASUREMENT = 2
     FALLBACK = 3
     INFEASIBLE_RELAXED = 4
+    BAD_PARAMETERS = 5

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import ShapeError, UnknownName
 from ..numbers import shortened
 from ..types import Array
-from .delay import Delay
+from .delay import Delay, is_control
 from .priorities import hard_limits
 from .program import program_of
 from .quadratic import Quadratic, by_conic, by_stages
@@ -53,6 +53,9 @@ class StepFunctions:
         self.flight = 0 if delay is None else delay.count * made.u_scale.size
         guess = made.guess(None)
         begin = made.x_scale.size + len(made.times)
+        # where the memory has the controls that were sent last, and which outputs these are
+        newest = 2 * n + m + self.flight - (made.u_scale.size if self.flight else 0)
+        self.sent = [] if delay is None else list(zip(range(newest, 2 * n + m + self.flight), delay.sent, strict=True))
         flying = np.tile(guess[begin : begin + made.u_scale.size], 0 if delay is None else delay.count)
         self.start = np.concatenate([guess, np.zeros(n + m), flying, np.zeros(sum(self.sizes) + 1)])
         self.measured = measured_names(made, measured)
@@ -320,7 +323,7 @@ def bounds_of(given: Mapping[str, Any], made: Any, asked: Any) -> dict[str, tupl
         if name in asked:
             own[name] = _pair(name, asked[name], size)
             continue
-        control = next((v for v in made.controls if ca.is_equal(ca.vec(v.symbol), ca.MX(expression), 2)), None)
+        control = next((v for v in made.controls if is_control(v, expression)), None)
         lower, upper = (control.lower, control.upper) if control else (np.full(size, -np.inf), np.full(size, np.inf))
         own[name] = np.array(lower, float), np.array(upper, float)
     return own

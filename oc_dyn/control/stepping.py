@@ -94,10 +94,20 @@ def _ended(
         found = _called(controller.fallback, memory, given if sound else _known(controller, memory))
         kept = found[:n] if found else [np.zeros(controller.outputs[k]) for k in outputs]
         following = found[n] if found else controller.start
-    controller.memory = following
     out: dict[str, Any] = {k: np.clip(x, *controller.bounds[k]) for k, x in zip(outputs, kept, strict=True)}
+    controller.memory = _with_sent(controller, following, out)
     numbers = {"objective": float(objective), "violation": float(violation), "iterations": iterations}
     return out | numbers | {"status": status}
+
+
+def _with_sent(controller: Any, memory: Array, out: dict[str, Any]) -> Array:
+    """Memory in which the newest controls in flight are the outputs."""
+    if not controller.functions.sent:
+        return memory
+    places, numbers = map(list, zip(*controller.functions.sent, strict=True))
+    memory = memory.copy()
+    memory[places] = np.concatenate(list(out.values()))[numbers] / controller.made.u_scale
+    return memory
 
 
 def _called(function: Any, memory: Array, given: list[Array]) -> list[Array] | None:

@@ -141,20 +141,51 @@ def test_bounds_of_an_instance_are_narrower_never_wider(tmp_path):
     c, values = Compiled(control, tmp_path), steps(1)[0]
     free = c.call("step", values, 1)[1][:2]
     assert np.all(free > 20)
-    for lower, upper, wanted in (
-        (-1.0, 2.0, [2, 2]),
-        (-np.inf, np.inf, free),
-        (-1e9, 1e9, free),
-        (np.nan, 2.0, free),
-        (300.0, 400.0, free),
+    for lower, upper, wanted, expected in (
+        (-1.0, 2.0, [2, 2], Status.OK),
+        (-np.inf, 2.0, [2, 2], Status.OK),
+        (-1.0, np.inf, free, Status.OK),
+        (50.0, np.inf, np.maximum(free, 50), Status.OK),
+        (-np.inf, np.inf, free, Status.OK),
+        (-1e9, 1e9, free, Status.OK),
+        (np.nan, 2.0, [2, 2], Status.BAD_PARAMETERS),
+        (-1.0, np.nan, free, Status.BAD_PARAMETERS),
+        (300.0, 400.0, free, Status.BAD_PARAMETERS),
+        (3.0, 2.0, free, Status.BAD_PARAMETERS),
+        (np.inf, np.inf, free, Status.BAD_PARAMETERS),
+        (-np.inf, -np.inf, free, Status.BAD_PARAMETERS),
     ):
         c.library.shim_reset(0)
         c.library.shim_bounds(0, lower, upper)
         status, out = c.call("step", values)
-        assert status == 0
+        assert status == expected, (lower, upper)
         assert out[:2] == pytest.approx(wanted, rel=1e-9)
+    assert c.call("step", None)[0] == Status.BAD_MEASUREMENT  # which comes first
     c.library.shim_reset(1)
     assert c.call("step", values, 1)[1][:2] == pytest.approx(free, rel=1e-12)  # the other instance has its own
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [["-O1"], ["-O3", "-ffast-math"]])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_one_bound_that_is_none_leaves_the_others(precision, flags, tmp_path):
+    """The first output has a bound that does not bind, or is none; the second keeps its own."""
+    controller(iterations=1).codegen(tmp_path, precision=precision, points=steps(1))
+    cases = {"INFINITY": 0, "NAN": 5, "1.f": 0, "-3.f": 5}
+    rows = "".join(
+        f"""
+  arm_reset(&self);
+  self.parameters.tau_lower[0] = -2; self.parameters.tau_upper[0] = {value};
+  self.parameters.tau_lower[1] = -1; self.parameters.tau_upper[1] = 2;
+  if (arm_step(&self, &in, &out) != {status} || !(out.tau[1] >= -1 && out.tau[1] <= 2)) return {k};
+  if (!(out.tau[0] >= -200 && out.tau[0] <= 200)) return {k};"""
+        for k, (value, status) in enumerate(cases.items(), 1)
+    )
+    text = '#include <math.h>\n#include "arm.h"\nint main(void) {\n  static arm_t self; arm_in in = {{0}};'
+    (tmp_path / "bounds.c").write_text(f"{text} arm_out out;\n  arm_init(&self);{rows}\n  return 0;\n}}\n")
+    subprocess.run(["gcc", "-std=c99", *STRICT, *flags, "-c", "arm.c"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-std=c99", "-o", "bounds", "bounds.c", "arm.o", "-lm"], cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "bounds"]).returncode == 0
 
 
 @pytest.mark.slow

@@ -1,8 +1,12 @@
 """Compensation of a delay: the loop is the one without, later by as much."""
 
+import subprocess
+
 import casadi as ca
 import numpy as np
 import pytest
+from controllers import needs_compiler
+from products import STRICT
 
 import oc_dyn as od
 
@@ -57,6 +61,46 @@ def test_the_loop_is_the_one_without_delay(delay, iterations):
     assert abs(u) < 3
 
 
+def sent(x, outputs):
+    """The state x after outputs, one after the other."""
+    for u in outputs:
+        x = after(x, u, H)
+    return x
+
+
+@pytest.mark.parametrize("iterations", [1, 20])
+@pytest.mark.parametrize("on_failure", ["zero", "shifted", ca.Function("law", [], [0.5], [], ["u"])])
+def test_what_was_sent_is_in_flight(on_failure, iterations):
+    """Outputs that are cut off, and those of on_failure: the step after them is from where they lead."""
+    options = {"iterations": iterations, "output_bounds": {"u": (-0.2, 0.3)}, "on_failure": on_failure}
+    ahead, plain, x, out = pulled(delay=2 * H, **options), pulled(iterations=20), np.zeros(2), [0.0, 0.0]
+    for k in range(5):
+        bad = k in (2, 3)
+        found = ahead.step(given(x * np.nan if bad else x))
+        if not bad:
+            plain.reset()
+            alone = plain.step(given(sent(x, out[-2:])))["u"][0]
+            assert found["u"][0] == pytest.approx(np.clip(alone, -0.2, 0.3), abs=1e-3), k
+            assert alone > 0.3 or k > 2
+        elif on_failure != "shifted":
+            assert found["u"][0] == (0.0 if on_failure == "zero" else 0.3)
+        out.append(float(found["u"][0]))
+        assert ahead.memory[ahead.functions.sent[0][0]] == pytest.approx(out[-1] / 3)
+        x = after(x, out[-3], H)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_c_records_what_was_sent(tmp_path):
+    points = [given(x) for x in ([0.0, 0.0], [0.0, 0.0], [0.9, 0.3], [1.1, 0.1])]
+    bounds = {"u": (-0.2, 0.3)}
+    pulled(delay=H, output_bounds=bounds, name="arm").codegen(tmp_path, points=points)
+    words = ["gcc", "-std=c99", *STRICT, "-o", "selftest", "arm.c", "arm_selftest.c", "-lm"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    done = subprocess.run(["./selftest"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_steps_are_whole():
     control = pulled(True, delay=H, iterations=1)
     assert control.start.size == pulled(True, iterations=1).start.size + 1
@@ -72,6 +116,9 @@ def test_steps_are_whole():
         (lambda: pulled(delay=-1), "delay is -1"),
         (lambda: pulled(delay=np.nan), "delay is nan"),
         (lambda: pulled(True, delay=0.5 * H), "multiple of the interval, 0.1 s"),
+        (lambda: pulled(delay=H, shift=0), "an interval apart, shift=1.*got shift=0"),
+        (lambda: pulled(delay=H, shift=2), "an interval apart, shift=1.*got shift=2"),
+        (lambda: pulled(delay=H, outputs={"tau": 1.0}), "control 'u' is no output"),
     ],
 )
 def test_mistakes_are_named(make, words):
