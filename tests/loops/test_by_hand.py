@@ -54,7 +54,7 @@ def conditions(robot, q):
     return ca.vertcat(*rows)
 
 
-@pytest.mark.sample("geared", "slider_crank")
+@pytest.mark.sample("geared")
 @pytest.mark.parametrize("name", FIXED)
 def test_accelerations_and_their_derivatives(name):
     robot, order = linkage(name), ORDERS[name]

@@ -27,7 +27,7 @@ def constrained(name):
     return robot, {}, x, v[0], rng.normal(size=robot.tree.nv)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("proximal-panda", "kkt-four_bar", "ad-four_bar")
 @pytest.mark.parametrize("name", [*CONTACTS, *TOGETHER])
 @pytest.mark.parametrize("method", ["proximal", "kkt", "ad"])
 def test_methods_agree(name, method):
@@ -44,7 +44,7 @@ def test_methods_agree(name, method):
     assert max(largest(x, y) for x, y in pairs) < tolerance
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("partials-panda", "adjoint-four_bar", "lagrangian_hessian-four_bar")
 @pytest.mark.parametrize("name", [*CONTACTS, *TOGETHER])
 @pytest.mark.parametrize("what", ["partials", "adjoint", "lagrangian_hessian"])
 def test_derivatives_by_the_implicit_function_theorem_and_by_ad(name, what):

@@ -12,6 +12,7 @@ import oc_dyn as od
 from oc_dyn.errors import ModelError, ShapeError, UnknownName
 
 
+@pytest.mark.sample("four_bar", "six_bar", "geared")
 @pytest.mark.parametrize("name", NAMES)
 def test_loops_are_closed_at_all_coordinates(name):
     robot = linkage(name)
@@ -114,7 +115,7 @@ PARTIALS = [
 ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(*(f"{quantity}-four_bar" for quantity in PARTIALS))
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "gough_stewart"])
 @pytest.mark.parametrize("quantity", PARTIALS)
 def test_partials_by_chain_rule_and_by_ad(quantity, name):
@@ -281,7 +282,8 @@ def test_what_is_not_there_for_loops_is_refused_with_what_is():
 LEGS = tuple(f"leg{k}" for k in range(1, 7))
 
 
-@pytest.mark.parametrize("order", [0, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [0, 2])
 def test_motors_of_a_platform_carry_it(order):
     robot = linkage("gough_stewart")
     q, V = state(robot, order + 1)
