@@ -25,6 +25,7 @@ from .riccati import Sweeps
 from .stage_program import StageProgram, stage_ends
 
 STIFFNESS, OF_EQUATIONS = 1e2, 1e2  # weights of limits over the Hessian; of equations over those
+_LINEAR = 1e-4  # of the gradient: what curvature counts for at least where weights are multiples of it
 _LEAST = 1.0  # square of the entries of a row below which its weight does not grow
 _EPS = 1e-10  # what is added to the diagonal of S, over the Hessian
 _LENGTHS, _TOGETHER = 32, 4  # tries of the line search at most, and until it looks whether it has ended
@@ -34,7 +35,8 @@ _STILL = 1e-6  # length of a step over the unknowns that is no more than roundin
 _NEVER = 1e30  # price of what does not give way: beyond all multipliers, and a number, in single precision too
 _GAVE = 0.3  # of its price: a multiplier of the program before this one, whose limit has given way
 DEFAULTS = {"max_iter": 40, "tol": 1e-9, "early": 8, "interior": 20}
-OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7}  # what single precision can reach
+# what single precision can reach; hardest: weights over what they begin with, beyond which rounding is all there is
+OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7, "linear": 1e-2, "hardest": 10.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +101,11 @@ class _Builder:
         j = ca.vertcat(ca.MX(0, 1), *(J.nz[r.J.ravel(order="F").tolist()] for r in s.runs if r.J.size))
         h = ca.vertcat(ca.MX(0, 1), *(H.nz[r.H.ravel(order="F").tolist()] for r in s.runs if r.H.size))
         own, second = self._runs(j, "J"), self._runs(h, "H")
-        scale = curvature_of(H)
+        most = scale_of(H, g)
+        scale = ca.fmax(curvature_of(H), self.options.get("linear", _LINEAR) * most)
         stiffness = STIFFNESS * np.where(self.equal, OF_EQUATIONS, 1.0)
         rho = scale * ca.DM(stiffness) / ca.fmax(s.norms(own), _LEAST)
-        most, eps = scale_of(H, g), self.options.get("eps", _EPS) * scale
+        eps = self.options.get("eps", _EPS) * scale
         price = most * self.price + self.never if self.never.nnz() else most * self.price
         y = self._begun(lam, price)
         D = rho * ca.logic_or(self.equations, ca.logic_and(y != 0, ca.fabs(y) < price))
@@ -210,7 +213,7 @@ class _Builder:
         iterations], prepared, g, lower, upper) -> all but the last four after a Newton step."""
         s, inputs = self.sweeps, self._symbols()
         z, y, h, a, yp, D, of_factor, factor, rho, gaps, ended, prepared, g, low, up = inputs
-        J, H, _, _, _, eps, price = self._blocks(prepared)
+        J, H, begun, _, _, eps, price = self._blocks(prepared)
         limits = rho, low, up, price, self.equations
         count = ended[2]
         if not first:
@@ -242,6 +245,8 @@ class _Builder:
         running = ca.logic_and(left > self.options["tol"], ca.logic_not(ca.logic_and(exact, still)))
         # where gaps hardly close, the multiplier is far from what it has to be
         slow = ca.logic_and(ca.logic_and(exact, running), now > _SLOW * gaps)
+        if "hardest" in self.options:  # weights that are harder leave nothing of the rest to rounding
+            slow = ca.logic_and(slow, rho < self.options["hardest"] * begun)
         rho = ca.if_else(slow, _HARDER * rho, rho)
         y, gaps = ca.if_else(exact, y1, y), ca.if_else(exact, now, gaps)
         y2, D2 = s.shrink(y, a1, rho, *limits[1:])

@@ -87,3 +87,38 @@ def test_phases_of_other_intervals_do_not_move_into_each_other():
     assert two_phases(4 * H).functions.shift == 1
     with pytest.raises(od.ShapeError, match="equal length, in all phases; take shift=0"):
         two_phases(16 * H, shift=1)
+
+
+def linear(ocp, x, _v, _u):
+    ocp.minimize(terminal=-x)
+
+
+def redundant(ocp, x, v, u):
+    linear(ocp, x, v, u)
+    for k in (1, 2, 3):
+        ocp.limit(-0.5, k * x, 0.5 * k)
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("more", [linear, redundant])
+def test_objectives_without_curvature_in_single_precision(more, tmp_path):
+    """As far as possible with all the force there is, or to where limits say the same three times."""
+    rng = np.random.default_rng(1)
+    points = [{"x0": rng.uniform(-0.16, 0.4), "v0": rng.uniform(-0.5, 0.5)} for _ in range(30)]
+    control = integrator(more, squares=False, iterations=1)
+    for point in points:
+        found = control.step(point)
+        assert found["status"] == Status.OK
+        assert found["violation"] < 1e-6
+        assert more is redundant or found["u"] == pytest.approx(8, abs=1e-6)
+    control.codegen(tmp_path, precision="single", points=points)
+    calls = "".join(
+        f"  in.x0[0] = {p['x0']:.7f}f; in.v0[0] = {p['v0']:.7f}f; bad += mpc_step(&self, &in, &out) != 0;\n"
+        + ("" if more is redundant else "  bad += !(out.u[0] > 7.99f);\n")
+        for p in points
+    )
+    text = '#include "mpc.h"\nint main(void) {\n  static mpc_t self; mpc_in in; mpc_out out; int bad = 0;\n'
+    (tmp_path / "steps.c").write_text(f"{text}  mpc_init(&self);\n{calls}  return bad;\n}}\n")
+    subprocess.run(["gcc", "-std=c99", "-O1", "-o", "steps", "steps.c", "mpc.c", "-lm"], cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "steps"]).returncode == 0
