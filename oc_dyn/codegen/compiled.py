@@ -104,6 +104,7 @@ def _libraries(
 ) -> list[Path]:
     """Paths of the libraries of C texts, several compiled at a time; where one fails or this is interrupted, none goes
     on."""
+
     def built(text: str) -> Path:
         return library({"oc_dyn.c": text}, flags, words, cache, time_limit)
 

@@ -105,6 +105,7 @@ _RESERVED = {
         main harness loop plant measured in out x u t c p m k i r mem p_mem m_mem now due begun seconds room
         make_room x_start x_next memory_next objective violation period steps nx nu
     """,
+    "what names of CasADi's own code start with": "casadi",
 }
 _KIND = {name: kind for kind, names in reversed(_RESERVED.items()) for name in names.split()}
 
@@ -142,7 +143,8 @@ def _reserved(name: str) -> str | None:
 _NO_MEMBERS = {
     *_RESERVED["a keyword of C"].split(), *_RESERVED["a keyword of C++"].split(), "_Bool", "NULL", "NAN", "INFINITY",
     "EOF", "BUFSIZ", "I", "errno", "stdin", "stdout", "stderr", "linux", "unix", "i386", "assert", "TRUE", "FALSE",
-    "HUGE_VAL", "EDOM", "ERANGE", "RAND_MAX", "min", "max", "near", "far", "interface", "small", "nothing",
+    "HUGE_VAL", "EDOM", "ERANGE", "RAND_MAX",
+    "casadi_real", "casadi_int", "min", "max", "near", "far", "interface", "small", "nothing",
 } - {"module", "import", "final", "override", "std"}  # fmt: skip
 
 

@@ -38,6 +38,7 @@ from .closed_loop import ClosedLoop
 from .closed_loop_codegen import is_of_another, named, program
 from .controller_codegen import controller_texts
 from .delay import delay_of
+from .ports import check_ports
 from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
@@ -91,7 +92,7 @@ def mpc(
     made = problem.transcribed(method)
     given = _checked_outputs(made, outputs)
     checked_c_name("mpc", name, "give another name=")
-    _check_ports(problem.description.parameter_names, list(given))
+    check_ports(name, problem.description.parameter_names, list(given))
     bounds = bounds_of(given, made, options_of("mpc: output_bounds", output_bounds))
     if not isinstance(on_failure, ca.Function):
         one_of("mpc: on_failure", on_failure, ("shifted", "zero"))
@@ -382,20 +383,6 @@ def _timings(preparation: float, feedback: float) -> dict[str, Any]:
 
 def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
     return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
-
-
-def _check_ports(parameters: Sequence[str], outputs: Sequence[str]) -> None:
-    """ShapeError for names that cannot be those of a C function's inputs and outputs, all different."""
-    own = ("memory", "next_memory", "objective", "violation", "status", "iterations", "seconds")
-    known: dict[str, str] = {}
-    for what, names in (("parameter", parameters), ("output", outputs)):
-        for name in names:
-            if not ca.Function.check_name(name):
-                raise ShapeError(f"mpc: {what} {name!r} cannot name a port in C; give it a name of letters and digits")
-            if name in own or name in known:
-                other = "what every controller has" if name in own else f"the {known[name]} of this name"
-                raise ShapeError(f"mpc: {what} {name!r} would be called like {other}; give it another name")
-            known[name] = what
 
 
 __getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})

@@ -37,12 +37,6 @@ _GAVE = 0.3  # of its price: a multiplier of the program before this one, whose 
 DEFAULTS = {"max_iter": 40, "tol": 1e-9, "early": 8, "interior": 20}
 # what single precision can reach; hardest: weights over what they begin with, beyond which rounding is all there is
 OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7, "linear": 1e-2, "hardest": 10.0}
-    "tol": 1e-5,
-    "exact": 1e-5,
-    "eps": 1e-7,
-    "linear": 1e-2,
-    "hardest": 10.0,
-}  # what single precision can reach
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,6 +84,12 @@ def test_programs_of_two_controllers_keep_apart(tmp_path):
         ("memory", "a", "parameter 'memory' would be called like what every controller has"),
         ("x_now", "objective", "output 'objective' would be called like what every"),
         ("x_now", "x_now", "output 'x_now' would be called like the parameter"),
+        ("casadi_real", "a", "parameter 'casadi_real' would be called like what CasADi's own code has"),
+        ("x_now", "casadi_int", "output 'casadi_int' would be called like what CasADi"),
+        ("mpc_in", "a", "parameter 'mpc_in' would be called like a type or macro of the controller mpc"),
+        ("x_now", "mpc_real", "output 'mpc_real' would be called like a type or macro"),
+        ("x_now", "mpc_PERIOD", "output 'mpc_PERIOD' would be called like a type or macro"),
+        ("x_now", "mpc_fallback_SZ_W", "would be called like a type or macro"),
     ],
 )
 def test_names_of_ports(parameter, output, said):
@@ -93,3 +99,15 @@ def test_names_of_ports(parameter, output, said):
     ocp.minimize(squares=ca.vertcat(x, 0.1 * u))
     with pytest.raises(od.ShapeError, match=said.replace("*", r"\*")):
         od.mpc(ocp, outputs={output: u})
+
+
+def test_names_that_meet_in_c():
+    ocp = od.Problem(4, 0.4)
+    x, v, u = ocp.chain("x", 1, 2)
+    ocp.start({x: ocp.parameter("x_now"), v: 0})
+    ocp.minimize(squares=ca.vertcat(x, 0.1 * u))
+    with pytest.raises(od.ShapeError, match="bounds of outputs 'int' and 'int_' would both be called int_lower"):
+        od.mpc(ocp, outputs={"int": u, "int_": u})
+    with pytest.raises(od.ShapeError, match="'casadi' is taken.*CasADi's own code"):
+        od.mpc(ocp, name="casadi")
+    assert list(od.mpc(ocp, outputs={"mpc_tau": u}).outputs) == ["mpc_tau"]
