@@ -25,6 +25,7 @@ from .riccati import Sweeps
 from .stage_program import StageProgram, stage_ends
 
 STIFFNESS, OF_EQUATIONS = 1e2, 1e2  # weights of limits over the Hessian; of equations over those
+_NOTHING = 1e-6  # scale below which an objective is damping, and no more
 _LINEAR = 1e-4  # of the gradient: what curvature counts for at least where weights are multiples of it
 _LEAST = 1.0  # square of the entries of a row below which its weight does not grow
 _EPS = 1e-10  # what is added to the diagonal of S, over the Hessian
@@ -65,7 +66,7 @@ def curvature_of(H: Any) -> Any:
 
 def scale_of(H: Any, g: Any) -> Any:
     """What prices of limits are multiples of: it grows with the objective."""
-    return ca.fmax(curvature_of(H), ca.norm_inf(g))
+    return ca.fmax(ca.fmax(curvature_of(H), ca.norm_inf(g)), _NOTHING)
 
 
 class _Builder:
@@ -102,7 +103,7 @@ class _Builder:
         h = ca.vertcat(ca.MX(0, 1), *(H.nz[r.H.ravel(order="F").tolist()] for r in s.runs if r.H.size))
         own, second = self._runs(j, "J"), self._runs(h, "H")
         most = scale_of(H, g)
-        scale = ca.fmax(curvature_of(H), self.options.get("linear", _LINEAR) * most)
+        scale = ca.fmax(ca.fmax(curvature_of(H), _NOTHING), self.options.get("linear", _LINEAR) * most)
         stiffness = STIFFNESS * np.where(self.equal, OF_EQUATIONS, 1.0)
         rho = scale * ca.DM(stiffness) / ca.fmax(s.norms(own), _LEAST)
         eps = self.options.get("eps", _EPS) * scale

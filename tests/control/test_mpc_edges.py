@@ -99,23 +99,44 @@ def redundant(ocp, x, v, u):
         ocp.limit(-0.5, k * x, 0.5 * k)
 
 
+def nothing(ocp, x, _v, _u):
+    ocp.minimize(terminal=0 * x)
+
+
+def nothing_but_limits(ocp, x, v, u):
+    nothing(ocp, x, v, u)
+    ocp.limit(-0.5, x, 0.5)
+
+
+def test_no_objective_and_far_away():
+    """Bounds of a control can be kept wherever it starts."""
+    control = integrator(nothing, squares=False, iterations=1)
+    for sign in (1, -1):
+        for x, v in ((0.1, 0.0), (3e4, 7e4), (7e4, -5e4), (1e5, 1e5), (3e3, 8e4)):
+            control.reset()
+            found = control.step({"x0": sign * x, "v0": sign * v})
+            assert found["status"] == Status.OK, (x, v)
+            assert found["violation"] < 1e-6
+
+
 @pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize("more", [linear, redundant])
+@pytest.mark.parametrize("more", [linear, redundant, nothing_but_limits])
 def test_objectives_without_curvature_in_single_precision(more, tmp_path):
     """As far as possible with all the force there is, or to where limits say the same three times."""
     rng = np.random.default_rng(1)
     points = [{"x0": rng.uniform(-0.16, 0.4), "v0": rng.uniform(-0.5, 0.5)} for _ in range(30)]
+    points.append({"x0": 0.44, "v0": 0.9})
     control = integrator(more, squares=False, iterations=1)
     for point in points:
         found = control.step(point)
         assert found["status"] == Status.OK
         assert found["violation"] < 1e-6
-        assert more is redundant or found["u"] == pytest.approx(8, abs=1e-6)
+        assert more is not linear or found["u"] == pytest.approx(8, abs=1e-6)
     control.codegen(tmp_path, precision="single", points=points)
     calls = "".join(
         f"  in.x0[0] = {p['x0']:.7f}f; in.v0[0] = {p['v0']:.7f}f; bad += mpc_step(&self, &in, &out) != 0;\n"
-        + ("" if more is redundant else "  bad += !(out.u[0] > 7.99f);\n")
+        + ("" if more is not linear else "  bad += !(out.u[0] > 7.99f);\n")
         for p in points
     )
     text = '#include "mpc.h"\nint main(void) {\n  static mpc_t self; mpc_in in; mpc_out out; int bad = 0;\n'
