@@ -89,6 +89,7 @@ def test_what_has_passed_or_comes_later_changes_nothing(begin):
     assert planned(slider(), crossing(begin), [-1.5], [1.0]).duration == alone.duration
 
 
+@pytest.mark.slow
 def test_along_a_path_the_point_waits_in_the_known_time():
     scene = crossing(-0.6)
     motion = along_path(slider(), scene, [[-1.5], [1.0]], nodes=60)
@@ -188,6 +189,7 @@ def test_a_robot_that_may_not_move_is_not_left_to_be_hit():
     assert planned(slider(), crossing(-4.0), [0.0], [0.0], **how).info["clearance"]["certified"] > 1
 
 
+@pytest.mark.sample("200.0")
 @pytest.mark.parametrize("speed", [20.0, 200.0])
 def test_what_is_too_fast_for_the_pieces_is_never_overlooked(speed):
     """It passes between two nodes: found or refused, not planned through."""
