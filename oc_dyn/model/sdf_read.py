@@ -217,9 +217,8 @@ class SdfFile:
         self._waiting = []
         pose, inertial = self.pose_of(name, e, what), e.find("inertial")
         if inertial is None:
-            return (
-                SdfLink(name, pose, 1.0, np.zeros(3), np.eye(3)) if self._default_mass(name) else _massless(name, pose)
-            )
+            self.notes.append(f"link {name!r} has no <inertial>: SDF gives it 1 kg and 1 kg m^2")
+            return SdfLink(name, pose, 1.0, np.zeros(3), np.eye(3))
         mass = self._number(inertial, "mass", what, 1.0)
         tensor = np.eye(3)
         given = inertial.find("inertia")
@@ -258,9 +257,7 @@ class SdfFile:
         axes = axes[:needed] if needed else []
         if len(axes) < needed:
             self.wrong(e, f"{what} is {kind} and needs {needed} axes, it has {len(axes)}")
-        joint = SdfJoint(
-            name, "universal" if kind == "revolute2" else kind, parent, child, pose, axes, line=e.sourceline
-        )
+        joint = SdfJoint(name, "universal" if kind == "revolute2" else kind, parent, child, pose, axes)
         if kind == "screw":
             joint.pitch = self._pitch(e, what)
         if kind == "gearbox":
