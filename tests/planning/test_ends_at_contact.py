@@ -94,7 +94,7 @@ def test_distances_that_look_alike_are_told_apart():
 def test_a_limit_of_time_names_what_is_in_the_way():
     wall = od.Scene().attach("tip", "point", shapes.Sphere(TIP)).add("wall", shapes.Box(0.2, 6.0, 1.0))
     with pytest.raises(od.SolveError, match="'tip' and 'wall' .*the limit of time has passed") as failed:
-        planned(wall, [-1, 0.05], [1, 0], time_limit=5.0)
+        planned(wall, [-1, 0.05], [1, 0], time_limit=1.5)
     assert failed.value.status == "time_limit"
     assert "may help" not in str(failed.value)
 
