@@ -69,8 +69,7 @@ def function(
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
     # these are names, truth values and values with a key; True is not taken for an order of 1
-    told = tuple((k, settings[k] if k not in _OF_KINDS else settings[k].key) for k in sorted(settings))
-    key = ("function", quantity, order, chosen.name, name, told)
+    key = ("function", quantity, order, chosen.name, name, _told(settings))
     if not isinstance(normalize, (bool, np.bool_)):
         raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if normalize:
@@ -114,6 +113,11 @@ def embedded_by(f: Callable[..., RobotFunction], check: Callable[..., Any]) -> N
     _EMBEDDED.append((f, check))
 
 
+def _told(settings: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The options of a quantity as a part of a key."""
+    return tuple((k, settings[k] if k not in _OF_KINDS else settings[k].key) for k in sorted(settings))
+
+
 def _embedded(
     robot: LoopRobot, record: Quantity, order: int, method: str | None, name: str | None, derivatives: str,
     options: dict[str, Any],
@@ -121,10 +125,9 @@ def _embedded(
     name = checked_name(f"{record.name}_{order}" if name is None else name)
     own = {k: tuple(x) if isinstance(x, (list, set, frozenset)) else x for k, x in options.items() if k in OF_LOOPS}
     settings = _settings(record, {k: x for k, x in options.items() if k not in OF_LOOPS})
-    told = tuple((k, settings[k] if k not in _OF_KINDS else settings[k].key) for k in sorted(settings))
     both = _ports(robot, record, order, settings)
     # complete: as of trees
-    key = ("function", record.name, order, method, name, derivatives, told, tuple(sorted(own.items())))
+    key = ("function", record.name, order, method, name, derivatives, _told(settings), tuple(sorted(own.items())))
     return cached(
         robot, key, lambda: _EMBEDDED[-1][0](robot, record, order, method, name, derivatives, (settings, own), both)
     )

@@ -8,14 +8,20 @@ import pytest
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def test_examples_of_optimal_control_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text, names = (DOCS / "optimal-control.md").read_text(encoding="utf-8"), {"__name__": "docs"}
+def run_examples(page):
+    """(how many blocks of code a page has, the names that they leave), run one after the other."""
+    text, names = (DOCS / page).read_text(encoding="utf-8"), {"__name__": "docs"}
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= 7
     for block in blocks:
         line = text[: text.index(block)].count("\n")
-        exec(compile("\n" * line + block, "optimal-control.md", "exec"), names)  # so that a failure names the line
+        exec(compile("\n" * line + block, page, "exec"), names)  # so that a failure names the line
+    return len(blocks), names
+
+
+def test_examples_of_optimal_control_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    count, names = run_examples("optimal-control.md")
+    assert count >= 7
     assert names["found"].success
     assert Path("swing_up.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert len(Path("swing_up.csv").read_text().splitlines()) == 202
@@ -32,12 +38,8 @@ def test_example_of_certificate_runs():
 
 @pytest.mark.slow
 def test_examples_of_obstacles_run():
-    text, names = (DOCS / "obstacles.md").read_text(encoding="utf-8"), {"__name__": "docs"}
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
-    for block in blocks:
-        line = text[: text.index(block)].count("\n")
-        exec(compile("\n" * line + block, "obstacles.md", "exec"), names)
+    count, names = run_examples("obstacles.md")
+    assert count == 3
     assert names["command"][0] > 0.5
 
 
@@ -49,10 +51,14 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.slow
 def test_examples_of_control_run():
-    text, names = (DOCS / "control.md").read_text(encoding="utf-8"), {"__name__": "docs"}
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
-    for block in blocks:
-        line = text[: text.index(block)].count("\n")
-        exec(compile("\n" * line + block, "control.md", "exec"), names)
+    count, names = run_examples("control.md")
+    assert count == 3
     assert names["found"]["status"] == 0
+
+
+@pytest.mark.slow
+def test_examples_of_loops_run():
+    count, names = run_examples("loops.md")
+    assert count == 5
+    assert names["press"].independent == ("motor",)
+    assert names["dv"].shape == (names["robot"].nv, 1)

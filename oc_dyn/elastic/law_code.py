@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen.names import field_name
 from ..codegen.product import Field, fields_of
+from ..codegen.source import REALS
 from ..ports import derivative_name
 from ..types import Array
 from .anti_windup import held_back
@@ -32,7 +33,7 @@ class LawCode:
         self.controller, self.name, self.sample_time = controller, name, sample_time
         self.law, self.first, self.safe, self.precision = law, first, safe, precision
         self.limit = None if limit is None else limit.full().ravel()
-        self.differences, self.real = differences, "float" if precision == "single" else "double"
+        self.differences, self.real = differences, REALS[precision]
         self.wide = precision == "single"
         self.integrators = controller.integrators if anti_windup and limit is not None else ()
         self.motors = len(controller.elastic.motor_names)

@@ -13,6 +13,11 @@ from math import comb
 from .jets import total
 
 
+def product_derivative(a, b, k):
+    """Derivative k of the product a b, from lists of derivatives of both."""
+    return total(comb(k, j) * (a[j] @ b[k - j]) for j in range(k + 1))
+
+
 def carry(A, rates, x):
     """[y, y', ...] from rates = [a, a', ...], at least one less, and x = [x, x', ...]; None where x is zero from there
     on. x may have several columns."""

@@ -1,10 +1,12 @@
 """Robots with loops: all coordinates from the independent ones, and every quantity of a tree in those."""
 
+from .. import robots
 from ..errors import ModelError
 from ..model.loops import LoopRobot
 from ..numbers import shortened
 from ..ports import Size, derivative_name, derivative_unit, motion_ports, nv
 from ..registry import Port, quantity
+from .closing import closing, guess_port
 
 
 def _admit(robot):
@@ -15,13 +17,8 @@ def _admit(robot):
 
 
 def _inputs(robot, order, options):
-    tree = robot.tree
     ports = motion_ports(robot, order - 1) if order else motion_ports(robot, 0)[:1]
-    guess = Port("q_guess", (Size(tree.nq, "tree.nq"), 1), "rad, m, 1", _GUESS, tree.coordinate_names)
-    return [*ports, guess] if options["q_guess"] else ports
-
-
-_GUESS = "all coordinates of a configuration near q with the loops closed, where the steps to q begin"
+    return [*ports, guess_port(robot)] if options["q_guess"] else ports
 
 
 def _outputs(robot, order, options):
@@ -44,8 +41,6 @@ def _outputs(robot, order, options):
 
 
 def _call(function, robot, order, ports, options):
-    from .closing import closing
-
     guess = ports["q_guess"] if options["q_guess"] else robot.home
     q, residual = closing(robot)(ports["q"], guess)
     V = [ports[derivative_name("v", k)] for k in range(order)]
@@ -57,9 +52,7 @@ def _call(function, robot, order, ports, options):
 
 def example(robot):
     """(robot, options) for od.describe: a four-bar linkage."""
-    from ..robots import four_bar
-
-    return robot or four_bar(), {}
+    return robot or robots.four_bar(), {}
 
 
 quantity(

@@ -1,10 +1,8 @@
 """Motion of all joints by automatic differentiation of the loops' residual: the twin of implicit."""
 
-from math import comb
-
 import casadi as ca
 
-from ..lie.jets import total
+from ..lie.leibniz import product_derivative
 from ..lie.time_derivatives import time_derivatives
 from ..model.assembly import closing_rows
 from ..model.closure import residual
@@ -24,9 +22,7 @@ def ad(robot, order, q, V):
     flow = [(x, tree.configuration_rate(x, G @ Y[0]))] + [(Y[k], Y[k + 1]) for k in range(order)]
     rates = time_derivatives(ca.densify(ca.vec(G)), order, flow, cse=True)
     rates = [ca.reshape(r, tree.nv, robot.nv) for r in rates]
-    v = []
-    for k in range(order):
-        v.append(total(comb(k, j) * (rates[j] @ Y[k - j]) for j in range(k + 1)))
+    v = [product_derivative(rates, Y, k) for k in range(order)]
     f = ca.Function("loop_motion_ad", [x, *Y[:order]], [*v, *rates])
     found = f(q, *V)
     found = list(found) if isinstance(found, (tuple, list)) else [found]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from ..lie.jets import total
 from ..model.assembly import closing_rows
 from ..model.cache import cached
 from ..model.closure import groups, residual, row_owners
 from ..model.loops import LoopRobot
 from ..model.quaternions import quaternions
+from ..ports import Size
+from ..registry import Port
+from ..subexpressions import merged
 
 PATH, LAST, DIFFERENTIATED = 10, 4, 2  # Newton steps on the way, at its end, and those that derivatives see
 
@@ -25,13 +27,18 @@ def closing(robot: LoopRobot) -> ca.Function:
     return cached(robot, ("closing",), lambda: _explicit(robot) if not robot.loops else _iterated(robot))
 
 
+def guess_port(robot: LoopRobot) -> Port:
+    """q_guess, an input of Functions of robots with loops."""
+    meaning = "all coordinates of a closed configuration, from which loops are followed to q"
+    return Port("q_guess", (Size(robot.tree.nq, "tree.nq"), 1), "rad, m, 1", meaning, robot.tree.coordinate_names)
+
+
 def _iterated(robot: LoopRobot) -> ca.Function:
     own, other = robot.rows("q", robot.independent), robot.rows("q", robot.dependent)
     step, whole = _newton_step(robot), residual(robot)
     y, guess = ca.MX.sym("q", robot.nq), ca.MX.sym("q_guess", robot.tree.nq)
     start, d = guess[own], guess[other]
-    for name, first in quaternions(robot):  # of two quaternions of a rotation the nearer one
-        del name
+    for _, first in quaternions(robot):  # of two quaternions of a rotation the nearer one
         rows = slice(first, first + 4)
         near = ca.if_else(ca.dot(start[rows], y[rows]) < 0, -1, 1)
         start = ca.vertcat(start[:first], near * start[rows], start[first + 4 :])
@@ -64,7 +71,7 @@ def _explicit(robot: LoopRobot) -> ca.Function:
     """Couplings alone: one after the other, without a step."""
     tree = robot.tree
     y, guess = ca.SX.sym("q", robot.nq), ca.SX.sym("q_guess", tree.nq)
-    found = {name: y[row] for name, row in zip(robot.independent, _first(robot), strict=True)}
+    found = {j.name: y[j.q_index] for j in robot.joints}
     waiting = list(robot.couplings)
     while waiting:
         ready = next(c for c in waiting if all(name in found for name in c.of))
@@ -73,10 +80,6 @@ def _explicit(robot: LoopRobot) -> ca.Function:
     d = ca.vertcat(*(found[name] for name in robot.dependent))
     q = tree_q(robot, y, d)
     return ca.Function("closing", [y, guess], [q, residual(robot)(q)[0]], ["q", "q_guess"], ["q_tree", "residual"])
-
-
-def _first(robot: LoopRobot) -> list[int]:
-    return [j.q_index for j in robot.joints]
 
 
 def tree_q(robot: LoopRobot, y, d):
@@ -98,11 +101,4 @@ def _newton_step(robot: LoopRobot) -> ca.Function:
         change = ca.solve(ca.sparsify(J[own, mine]), r[own])
         share = ca.fmin(1, 0.5 / ca.fmax(ca.norm_inf(change), 1e-300))
         out[[place[c] for c in mine]] -= share * change
-    return ca.Function("newton_step", [y, d], [ca.cse(out)], ["y", "d"], ["d_next"])
-
-
-def leibniz(G, x, k):
-    """Derivative k of G x from derivatives of both, lists."""
-    from math import comb
-
-    return total(comb(k, j) * (G[j] @ x[k - j]) for j in range(k + 1))
+    return ca.Function("newton_step", [y, d], [merged(out)], ["y", "d"], ["d_next"])

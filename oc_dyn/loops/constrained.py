@@ -10,7 +10,9 @@ from typing import Any
 
 import casadi as ca
 
+from .. import robots
 from ..errors import ShapeError, UnknownName
+from ..model.closure import residual
 from ..model.loops import LoopRobot
 from ..model.robot import check_robot
 from ..ports import Size, configuration_port, derivative_name, derivative_unit, motion_ports, torque_ports, wrench_ports
@@ -74,9 +76,9 @@ def _inputs(robot, order, options):
     tree = tree_of(robot)
     ports = [configuration_port(tree), motion_ports(tree, 0)[1], *torque_ports(tree, order)]
     ports += wrench_ports(tree, order) if options["external_wrenches"] else []
-    if options["moving"]:
+    if options.get("moving"):
         ports += _force_ports(robot, order, options, "a_c", "m/s2, rad/s2", "what d(J v)/dt is to be")
-    if options["baumgarte"]:
+    if options.get("baumgarte"):
         ports.append(Port("gains", (2, 1), "1/s2, 1/s", "of what is open and of J v, which d(J v)/dt takes back"))
     return ports
 
@@ -109,8 +111,6 @@ class Given:
 
     def residual(self) -> Any:
         """(rows,) how far loops and couplings are open, zero for contacts."""
-        from ..model.closure import residual
-
         if not (self.loops or self.couplings):
             return ca.SX(self.count, 1)
         r = residual(self.robot)(self.q)[0]
@@ -119,9 +119,7 @@ class Given:
 
 def example(robot):
     """(robot, options) for od.describe: the end of a robot on the ground."""
-    from ..robots import planar_2r
-
-    robot = robot or planar_2r()
+    robot = robot or robots.planar_2r()
     return robot, {"contacts": ((list(robot.frames)[-1], "point"),)}
 
 

@@ -18,7 +18,7 @@ from ..matrices.composite import composite
 from ..model.assembly import closed_places, closing_rows, independent_rows, rank_of
 from ..model.cache import cached
 from ..model.canonical import canonical
-from ..model.closure import residual
+from ..model.closure import body_poses, residual
 from ..registry import method
 from .jets import RowJets
 
@@ -118,13 +118,13 @@ def _by_passes(given, solver):
     J, V, A, F = [rows.next()], [given.v], [], []
     rows.push(given.v)
     solve = solver(given, J[0])
-    open_ = [given.residual()]  # jet of r: its rate is J v
+    open_ = [] if given.gains is None else [given.residual()]  # jet of r: its rate is J v
     T, wanted = jets.from_derivatives(given.T), jets.from_derivatives(given.A)
     for k in range(given.order + 1):
         J.append(rows.next())
-        rate = total(J[j] @ V[k - j] for j in range(k + 1))
         c = wanted[k] - (k + 1) * total(J[j] @ V[k + 1 - j] for j in range(1, k + 2))
         if given.gains is not None:
+            rate = total(J[j] @ V[k - j] for j in range(k + 1))
             c = c - given.gains[0] * open_[k] - given.gains[1] * rate
             open_.append(rate / (k + 1))
         b = T[k] - passes.torque() + total([ca.SX(given.tree.nv, 1), *(J[j].T @ F[k - j] for j in range(1, k + 1))])
@@ -193,8 +193,6 @@ class _At:
 
 def _jacobian_as_written(given, q):
     """(J, r) by AD of residuals, and of poses of frames in contact."""
-    from ..model.closure import body_poses
-
     tree, rows, r = given.tree, [ca.SX(0, given.tree.nv)], ca.SX(0, 1)
     if given.loops or given.couplings:
         r, J, _ = residual(given.robot)(q)

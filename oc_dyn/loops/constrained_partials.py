@@ -12,6 +12,10 @@ from typing import Any
 
 import casadi as ca
 
+from ..function import function
+from ..inverse_dynamics.taylor import Passes
+from ..model.canonical import canonical
+from ..model.robot import tangent_map
 from ..ports import Size, quotient_unit
 from ..registry import Port, get, method, quantity
 from .constrained import Given, row_names, tree_of
@@ -29,7 +33,7 @@ def _sizes(robot, options):
 
 
 def _inputs(robot, order, options):
-    return get("constrained_dynamics").inputs(robot, 0, {**options, "moving": False, "baumgarte": False})
+    return get("constrained_dynamics").inputs(robot, 0, options)
 
 
 def _with_multipliers(robot, order, options):
@@ -79,7 +83,7 @@ def _hessian_outputs(robot, order, options):
 
 
 def _call(function, robot, order, ports, options):
-    return function(Given(robot, 0, ports, {**options, "moving": False, "baumgarte": False}), ports)
+    return function(Given(robot, 0, ports, options), ports)
 
 
 _FACTS: dict[str, Any] = {
@@ -122,8 +126,7 @@ quantity(
 
 class _Tangent:
     def __init__(self, given):
-        v = ca.SX.sym("v", given.tree.nv)
-        self.given, self.rates = given, ca.jacobian(given.tree.configuration_rate(given.q, v), v)
+        self.given, self.rates = given, tangent_map(given.tree, given.q)
 
     def by_step(self, x):
         """(rows, nv) derivative by e."""
@@ -137,9 +140,6 @@ class _Tangent:
 
 def _solved(given):
     """(J, dJ, solver, dv, f) at order 0."""
-    from ..inverse_dynamics.taylor import Passes
-    from ..model.canonical import canonical
-
     rows = RowJets(given.tree, given.loops, given.couplings, given.q, given.contacts)
     J = rows.next()
     rows.push(given.v)
@@ -152,8 +152,6 @@ def _solved(given):
 
 def _implicit(given):
     """{(of, by): value}."""
-    from ..function import function
-
     J, dJ, solve, a, f = _solved(given)
     nv, held_a, held_f = given.tree.nv, ca.SX.sym("a", given.tree.nv), ca.SX.sym("f", given.count)
     options = {"external_wrenches": True} if given.W is not None else {}
@@ -183,8 +181,6 @@ def _by_ad(given):
 
 def _adjoint(given, ports):
     """With M mu + J^T nu = lam, -J mu = lam_f: adj_x = mu^T (tau - ID + J^T f)_x - nu^T (J a + dJ v)_x."""
-    from ..function import function
-
     J, dJ, solve, a, f = _solved(given)
     mu, nu = solve(ports["lam"], -ports["lam_f"])
     values = [a, f, mu, -nu]

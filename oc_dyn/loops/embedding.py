@@ -7,29 +7,24 @@ the motion of the robot's own coordinates; then q is put in as the loops close i
 
 from __future__ import annotations
 
-from math import comb
 from typing import Any
 
 import casadi as ca
 
 from ..errors import OrderError
-from ..lie.jets import total
+from ..lie.leibniz import product_derivative
 from ..model.loops import LoopRobot
 from ..ports import derivative_name
 from ..registry import Port, get
+from ..subexpressions import merged
 from .implicit import motion
 
 Jet = list[Any]  # of time derivatives
 
 
-def leibniz(a: Jet, b: Jet, k: int) -> Any:
-    """Derivative k of the product a b."""
-    return total(comb(k, j) * (a[j] @ b[k - j]) for j in range(k + 1))
-
-
 def product(a: Jet, b: Jet, order: int) -> Jet:
     """Derivatives 0..order of the product a b."""
-    return [leibniz(a, b, k) for k in range(order + 1)]
+    return [product_derivative(a, b, k) for k in range(order + 1)]
 
 
 def turned(a: Jet) -> Jet:
@@ -144,7 +139,7 @@ def _bias(e: Embedded, method: str | None) -> dict[str, Any]:
 def _slotine_li(e: Embedded, method: str | None) -> dict[str, Any]:
     r = e.order
     vr = [e.ports[derivative_name("vr", k)] for k in range(r + 2)]
-    given = {derivative_name("vr", k): leibniz(e.G, vr, k) for k in range(r + 2)}
+    given = {derivative_name("vr", k): product_derivative(e.G, vr, k) for k in range(r + 2)}
     Y = e.jet(e.of_tree("slotine_li_regressor", method=method, **given), "Ys")
     return _named("Ys", product(turned(e.G), Y, r))
 
@@ -170,17 +165,14 @@ WAYS: dict[str, Any] = {
     "com_jacobian": _columns("com_jacobian", "J"),
     **{x: _same(x) for x in ("frame_pose", "frame_twist", "kinetic_energy", "potential_energy", "momentum", "com")},
 }
-SOLVED: dict[str, Any] = {}  # quantities whose ways are registered by other modules: (E, method) -> outputs
-METHODS: dict[str, tuple[str, ...]] = {}  # their methods, the default one first
+METHODS: dict[str, tuple[str, ...]] = {}  # of quantities whose ways other modules register, the default one first
 
 
 def way_of(quantity: str) -> Any:
     """What embeds a quantity; OrderError for one that is not embedded."""
     if quantity in WAYS:
         return WAYS[quantity]
-    if quantity in SOLVED:
-        return SOLVED[quantity]
-    able = ", ".join([*WAYS, *SOLVED])
+    able = ", ".join(WAYS)
     raise OrderError(f"{quantity} is not there for robots with loops, take that of robot.tree; there are {able}")
 
 
@@ -192,6 +184,6 @@ def at_tree(
     q = ca.SX.sym("q_tree", robot.tree.nq)
     ports = {p.name: ca.SX.sym(p.name, *p.shape) for p in inputs if p.name not in ("q", "q_guess")}
     found = way_of(quantity)(Embedded(robot, order, q, ports, function, options), method)
-    values = ca.cse([ca.densify(ca.SX(found[p.name])) for p in outputs])
+    values = merged([ca.densify(ca.SX(found[p.name])) for p in outputs])
     names = [p.name for p in outputs]
     return ca.Function(f"{quantity}_at_tree", [q, *ports.values()], values, ["q_tree", *ports], names)

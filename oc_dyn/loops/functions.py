@@ -15,8 +15,8 @@ from ..model.loops import LoopRobot
 from ..model.quaternions import quaternions
 from ..model.robot_function import RobotFunction
 from ..registry import Port, Quantity, methods
-from .closing import closing
-from .embedding import METHODS, SOLVED, at_tree, way_of
+from .closing import closing, guess_port
+from .embedding import METHODS, at_tree, way_of
 from .motors import Motors
 
 _REFUSED = ("representation", "scene")
@@ -39,7 +39,7 @@ def of_loops(
     motors = Motors.of(robot, record.name, own)
     inputs, outputs = motors.ports(ports) if motors else ports
     inner = at_tree(robot, record.name, order, method, inputs, outputs, {**settings, "motors": motors}, function)
-    guess = [_guess_port(robot)] if _flag(record.name, own, "q_guess") else []
+    guess = [guess_port(robot)] if _flag(record.name, own, "q_guess") else []
     symbols = {p.name: ca.MX.sym(p.name, *p.shape) for p in [*inputs, *guess]}
     q, _ = closing(robot)(symbols["q"], symbols.get("q_guess", robot.home))
     found = inner.call([q, *(symbols[p.name] for p in inputs if p.name != "q")])
@@ -58,16 +58,11 @@ def _flag(what: str, own: dict[str, Any], key: str) -> bool:
     return value
 
 
-def _guess_port(robot: LoopRobot) -> Port:
-    meaning = "all coordinates of a closed configuration, from which loops are followed to q"
-    return Port("q_guess", (robot.tree.nq, 1), "rad, m, 1", meaning, robot.tree.coordinate_names)
-
-
 def _checked_method(record: Quantity, method: str | None) -> str | None:
     """A method of the tree's quantity, or of the way by which it is solved for; None for the default."""
     if method is None:
         return None
-    known = METHODS.get(record.name, ("embedding",) if record.name in SOLVED else methods(record.name))
+    known = METHODS.get(record.name) or methods(record.name)
     if method not in known:
         raise UnknownName(f"method of {record.name!r} for robots with loops", method, known)
     return method

@@ -5,6 +5,7 @@ import casadi as ca
 from ..lie import jets
 from ..model.cache import cached
 from ..registry import method
+from ..subexpressions import merged
 from .jets import LoopJets
 
 
@@ -34,5 +35,5 @@ def _motion(robot, velocities, matrices):
         grown.push(x)
     grown.complete(matrices)
     G = jets.to_derivatives(grown.G[: matrices + 1])
-    out = ca.cse([*jets.to_derivatives(grown.v), *map(ca.densify, G)])
+    out = merged([*jets.to_derivatives(grown.v), *map(ca.densify, G)])
     return ca.Function("loop_motion", [q, *V], out)

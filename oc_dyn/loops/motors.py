@@ -14,9 +14,12 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
+from ..lie.jets import product_at
+from ..lie.leibniz import product_derivative
 from ..model.assembly import rank_of
 from ..model.loops import LoopRobot
 from ..registry import Port
+from .implicit import motion
 
 _OF = ("inverse_dynamics", "forward_dynamics")
 
@@ -65,10 +68,7 @@ class Motors:
 
     def forces(self, G: list[Any], T: list[Any], k: int) -> Any:
         """Coefficient k of G_a^T tau_a, lists of Taylor coefficients."""
-        out = 0
-        for j in range(k + 1):
-            out = out + G[j][list(self.rows), :].T @ T[k - j]
-        return out
+        return product_at([x[list(self.rows), :].T for x in G[: k + 1]], T, k, lambda N, t: N @ t)
 
     def torques(self, G: list[Any], tau: list[Any], weights: Any) -> list[Any]:
         """Derivatives of tau_a from those of G and of tau."""
@@ -76,7 +76,7 @@ class Motors:
         square = len(self.rows) == N[0].shape[0]
         W = ca.SX.eye(len(self.rows)) if weights is None else ca.diag(1 / weights)
         right = None if square else [W @ x.T for x in N]
-        A = N if right is None else [_leibniz(N, right, k) for k in range(len(tau))]
+        A = N if right is None else [product_derivative(N, right, k) for k in range(len(tau))]
         Q, R = ca.qr(ca.densify(A[0]))
         x: list[Any] = []
         for k in range(len(tau)):
@@ -84,19 +84,10 @@ class Motors:
             for j in range(1, k + 1):
                 b = b - comb(k, j) * (A[j] @ x[k - j])
             x.append(ca.solve(R, Q.T @ b))
-        return x if right is None else [_leibniz(right, x, k) for k in range(len(tau))]
-
-
-def _leibniz(a: list[Any], b: list[Any], k: int) -> Any:
-    out = 0
-    for j in range(k + 1):
-        out = out + comb(k, j) * (a[j] @ b[k - j])
-    return out
+        return x if right is None else [product_derivative(right, x, k) for k in range(len(tau))]
 
 
 def _check_enough(robot: LoopRobot, rows: tuple[int, ...], names: tuple[str, ...]) -> None:
-    from .implicit import motion
-
     G = np.array(motion(robot, 0, 0)(robot.home))
     rank = rank_of(G[list(rows), :])
     if rank < robot.nv:

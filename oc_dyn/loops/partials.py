@@ -7,22 +7,23 @@ at q of the tree: method "chain" has the registered partials of the tree in G^T 
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any
 
 import casadi as ca
 
+from ..lie.jets import total
+from ..lie.leibniz import product_derivative
+from ..model.robot import tangent_map
 from ..ports import derivative_name
-from .embedding import METHODS, SOLVED, WAYS, Embedded
+from .embedding import METHODS, WAYS, Embedded, turned
 
 
 class _Tangent:
     """Derivatives of expressions by e, and by the ports of the motion."""
 
     def __init__(self, e: Embedded) -> None:
-        v = ca.SX.sym("v", e.robot.tree.nv)
-        rate: Any = e.robot.tree.configuration_rate(e.q, v)
-        rates = ca.jacobian(rate, v)
-        self.q, self.along = e.q, rates @ ca.densify(e.G[0])
+        self.q, self.along = e.q, tangent_map(e.robot.tree, e.q) @ ca.densify(e.G[0])
 
     def by_step(self, expression: Any) -> Any:
         """(rows, nv) derivative by e."""
@@ -44,7 +45,7 @@ def _values(e: Embedded, of: str) -> list[Any]:
     if of == "tau":
         found = WAYS["inverse_dynamics"](e, None)
         return [found[derivative_name("tau", k)] for k in range(e.order + 1)]
-    return [SOLVED["forward_dynamics"](e, None)["dv"]]
+    return [WAYS["forward_dynamics"](e, None)["dv"]]
 
 
 def _names(of: str, order: int) -> list[str]:
@@ -69,38 +70,21 @@ def _chain(e: Embedded) -> dict[str, Any]:
     of_tree = e.of_tree("inverse_dynamics_partials")
     held = [ca.SX.sym(f"t{k}", x.shape[0]) for k, x in enumerate(tau)]
     for k, name in enumerate(_names("tau", e.order)):
-        from_G = _leibniz(e, held, k)
+        from_G = product_derivative(turned(e.G), held, k)
         for x, symbol in _motion(e, "tau")[: k + 3]:
             moved = [None if symbol is not None else e.G[0], *(tangent.by(y, symbol) for y in e.v)]
             terms = [_substituted(tangent.by(from_G, symbol), held, tau)]
             for j in range(k + 1):
                 inner = _along(of_tree, derivative_name("tau", k - j), moved, k - j)
-                terms.append(_binomial(k, j) * (e.G[j].T @ inner))
-            out[f"d{name}_d{x}"] = _sum(terms)
+                terms.append(comb(k, j) * (e.G[j].T @ inner))
+            out[f"d{name}_d{x}"] = total(terms)
     return out
 
 
 def _along(of_tree: dict[str, Any], name: str, moved: list[Any], order: int) -> Any:
     """Derivative of a torque of the tree, or one of its derivatives, along moved q, v, dv, ..."""
     ports = ["q", *(derivative_name("v", k) for k in range(order + 2))]
-    return _sum([of_tree[f"d{name}_d{x}"] @ y for x, y in zip(ports, moved, strict=False) if y is not None])
-
-
-def _leibniz(e: Embedded, held: list[Any], k: int) -> Any:
-    return _sum([_binomial(k, j) * (e.G[j].T @ held[k - j]) for j in range(k + 1)])
-
-
-def _binomial(k: int, j: int) -> int:
-    from math import comb
-
-    return comb(k, j)
-
-
-def _sum(terms: list[Any]) -> Any:
-    out = terms[0]
-    for x in terms[1:]:
-        out = out + x
-    return out
+    return total([of_tree[f"d{name}_d{x}"] @ y for x, y in zip(ports, moved, strict=False) if y is not None])
 
 
 def _substituted(expression: Any, symbols: list[Any], values: list[Any]) -> Any:
@@ -110,7 +94,7 @@ def _substituted(expression: Any, symbols: list[Any], values: list[Any]) -> Any:
 
 def _from_inverse(e: Embedded) -> dict[str, Any]:
     """Of forward dynamics, by those of inverse dynamics at the accelerations that it gives: -M^-1 of each."""
-    dv = SOLVED["forward_dynamics"](e, None)["dv"]
+    dv = WAYS["forward_dynamics"](e, None)["dv"]
     a = ca.SX.sym("dv", e.robot.nv)
     ports = {**{k: x for k, x in e.ports.items() if k != "tau"}, "dv": a}
     inner = Embedded(e.robot, 0, e.q, ports, e._function, e.options)
@@ -135,7 +119,7 @@ def _adjoint_of(found: dict[str, Any], e: Embedded, of: str) -> dict[str, Any]:
 
 def _lagrangian(e: Embedded, of: str) -> Any:
     lams = [e.ports["lam" if k == 0 else f"lam_{n}"] for k, n in enumerate(_names(of, e.order))]
-    return _sum([ca.dot(x, y) for x, y in zip(lams, _values(e, of), strict=True)])
+    return total([ca.dot(x, y) for x, y in zip(lams, _values(e, of), strict=True)])
 
 
 def _adjoint_by_ad(of: str):
@@ -189,5 +173,5 @@ for _of, _quantity in (("tau", "inverse_dynamics"), ("dv", "forward_dynamics")):
         "lagrangian_hessian": {"chain": _hessian(_of, _adjoints), "ad": _hessian(_of, _of_ad)},
     }
     for _what, _table in _tables.items():
-        SOLVED[f"{_quantity}_{_what}"] = _chosen(_table)
+        WAYS[f"{_quantity}_{_what}"] = _chosen(_table)
         METHODS[f"{_quantity}_{_what}"] = tuple(_table)

@@ -20,7 +20,7 @@ from ..lie.jets import total
 from ..model.canonical import canonical
 from ..model.parameters import checked_parts, with_values
 from ..ports import derivative_name
-from .embedding import SOLVED, Embedded, mass
+from .embedding import METHODS, WAYS, Embedded, mass
 from .jets import LoopJets
 
 
@@ -37,7 +37,6 @@ class _Solver:
 
     def __init__(self, e: Embedded, known: tuple[int, ...]) -> None:
         robot, order = e.robot, e.order
-        self.known = list(known)
         self.free = [k for k in range(robot.nv) if k not in known]
         self.grown = LoopJets(robot, e.q)
         self.grown.push(e.own[0])
@@ -120,4 +119,6 @@ def _inverse(e: Embedded, method: str | None) -> dict[str, Any]:
     return {"Minv": ca.solve(M, ca.SX.eye(e.robot.nv))}
 
 
-SOLVED |= {"forward_dynamics": _forward, "hybrid_dynamics": _hybrid, "mass_matrix_inverse": _inverse}
+_OWN = {"forward_dynamics": _forward, "hybrid_dynamics": _hybrid, "mass_matrix_inverse": _inverse}
+WAYS |= _OWN
+METHODS |= dict.fromkeys(_OWN, ("embedding",))

@@ -9,6 +9,7 @@ from ..kinematics.recursive_body import body_poses
 from ..lie.se3 import ad as bracket
 from ..lie.time_derivatives import time_derivatives
 from ..model.inertia import casadi_value
+from ..model.robot import tangent_map
 from ..registry import method
 from ..subexpressions import merged
 from ..working_axes.assembly import NOT_COMMUTING, velocity_brackets
@@ -117,13 +118,11 @@ def _christoffel(model, q, v):
 
 def tangent_jacobian(model, q, x):
     """Jacobian of x by a step on the tangent space of q."""
-    v = ca.SX.sym("v", model.robot.nv)
-    return ca.jacobian(x, q) @ ca.jacobian(model.configuration_rate(q, v), v)
+    return ca.jacobian(x, q) @ tangent_map(model.robot, q)
 
 
 def _gradient(model, q, potential):
-    v = ca.SX.sym("v", model.robot.nv)
-    return ca.jacobian(model.configuration_rate(q, v), v).T @ ca.gradient(potential, q)
+    return tangent_map(model.robot, q).T @ ca.gradient(potential, q)
 
 
 def _potential(model, q):

@@ -23,7 +23,7 @@ def assembled(draft: Any, start: Array, independent: Sequence[str] | None) -> Ar
     """q of the tree (tree.nq,) at which all loops are closed, from `start` on, else from seeded places near it; with
     the independent joints as they start where that can be."""
     tree = draft.tree
-    kept = tree_rows(draft, "v", independent) if independent else []
+    kept = draft.rows("v", independent) if independent else []
     rng = np.random.default_rng(0)
     best: tuple[float, Array] = (np.inf, start)
     for k in range(_TRIES):
@@ -82,11 +82,6 @@ def turned_over(robot: Any, q: Array) -> list[str]:
     """Names of loops whose frames meet turned over: axes against each other."""
     sides = np.array(residual(robot)(q)[2]).ravel()
     return [loop.name for loop, side in zip(robot.loops, sides, strict=True) if not side > 0]
-
-
-def tree_rows(robot: Any, which: str, names: Sequence[str]) -> list[int]:
-    """Rows of the tree's q or v of these joints."""
-    return robot.rows(which, names)
 
 
 def chosen_independent(draft: Any, q: Array, asked: Sequence[str] | None) -> tuple[str, ...]:
@@ -157,7 +152,7 @@ def closing_rows(robot: Any) -> list[int]:
 
 
 def _closing_rows(robot: Any) -> list[int]:
-    columns, f = tree_rows(robot, "v", robot.dependent), residual(robot)
+    columns, f = robot.rows("v", robot.dependent), residual(robot)
     owners = row_owners(robot)
     rows = independent_rows(np.hstack([np.array(f(q)[1])[:, columns] for q in closed_places(robot)]), len(columns))
     return sorted(rows, key=lambda k: (owners.index(owners[k]), k))
@@ -166,7 +161,7 @@ def _closing_rows(robot: Any) -> list[int]:
 def closed_places(robot: Any) -> list[Array]:
     """Five configurations of the tree, closed, at home and near it; fewer where it closes at fewer of them."""
     rng, places = np.random.default_rng(1), [robot.home]
-    independent = tree_rows(robot, "v", robot.independent)
+    independent = robot.rows("v", robot.independent)
     for _ in range(4):
         step = np.zeros(robot.tree.nv)
         step[independent] = rng.uniform(-0.1, 0.1, len(independent))
@@ -183,7 +178,7 @@ def tolerances(robot: Any) -> Array:
 
 
 def _tolerances(robot: Any) -> Array:
-    kept, held = closing_rows(robot), tree_rows(robot, "v", robot.independent)
+    kept, held = closing_rows(robot), robot.rows("v", robot.independent)
     off = np.zeros(len(row_owners(robot)))
     for q in closed_places(robot):
         r = np.abs(np.array(residual(robot)(newton(robot, q, held, kept))[0]).ravel())
@@ -221,7 +216,7 @@ def closed(robot: Any, q: Numbers) -> Array:
         raise ShapeError(f"close: q got shape {q.shape}, expected ({tree.nq},) or ({tree.nq}, N), q of the tree")
     q = tree.normalized(q)
     if q.ndim == 2:
-        dependent = tree_rows(robot, "q", robot.dependent)
+        dependent = robot.rows("q", robot.dependent)
         out: list[Array] = []
         for k, column in enumerate(q.T):
             if k:
@@ -229,7 +224,7 @@ def closed(robot: Any, q: Numbers) -> Array:
                 column[dependent] = out[-1][dependent]
             out.append(closed(robot, column))
         return np.stack(out, 1) if out else q
-    held = tree_rows(robot, "v", robot.independent)
+    held = robot.rows("v", robot.independent)
     found = newton(robot, newton(robot, q, held), held, closing_rows(robot))
     r, turned = np.abs(np.array(residual(robot)(found)[0]).ravel()), turned_over(robot, found)
     if np.all(r <= tolerances(robot)) and not turned:
@@ -243,7 +238,7 @@ def _open(robot: Any, r: Array, J: Array, turned: list[str]) -> str:
     owners, beyond = row_owners(robot), np.abs(r) > tolerances(robot)
     names = [n for n in dict.fromkeys(owners) if any(beyond[[o == n for o in owners]])] or turned
     text = f"loops {', '.join(map(repr, names))} cannot be closed there: {np.abs(r).max():.3g} [m, 1] apart"
-    columns = tree_rows(robot, "v", robot.dependent)
+    columns = robot.rows("v", robot.dependent)
     _, s, V = np.linalg.svd(J[:, columns])
     if s[-1] < 1e-4 * s[0]:
         at = robot.tree.velocity_names[columns[int(np.argmax(np.abs(V[-1])))]]
@@ -259,7 +254,7 @@ def modes(robot: Any, q: Numbers) -> dict[str, str]:
     J, owners, rows = np.array(residual(robot)(q)[1]), row_owners(robot), closing_rows(robot)
     out = {}
     for names, joints in groups(robot):
-        A = J[np.ix_([k for k in rows if owners[k] in names], tree_rows(robot, "v", joints))]
+        A = J[np.ix_([k for k in rows if owners[k] in names], robot.rows("v", joints))]
         out[", ".join(names)] = "+" if np.linalg.det(A) >= 0 else "-"
     return out
 
@@ -268,7 +263,7 @@ def random_closed(robot: Any, rng: np.random.Generator) -> Array:
     """q of the tree, closed, all joints within their limits."""
     tree = robot.tree
     lower, upper = tree.limit("lower"), tree.limit("upper")
-    dependent = tree_rows(robot, "q", robot.dependent)
+    dependent = robot.rows("q", robot.dependent)
     for k in range(1000):
         q = tree.random_configuration(rng)
         share = 1.0 if k % 2 == 0 else rng.uniform(0.0, 1.0)  # where few are closed, nearer to home

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from ..lie import se3
-from ..lie.so3 import axis_frame
-from . import joints as jt
+from ..subexpressions import merged
 from .cache import cached
 from .loop_joints import Coupling, Loop
-from .robot import Robot
+from .robot import Robot, displaced, tangent_map
 
 
 def row_owners(robot: Any) -> list[str]:
@@ -37,15 +35,8 @@ def _residual(robot: Any) -> ca.Function:
         sides.append(side)
     rows += [q[tree.joint(c.joint).q_index] - c.function(_of(tree, c, q)) for c in robot.couplings]
     r = ca.vertcat(*rows)
-    J = ca.jtimes(r, q, _rates(tree, q)) if tree.nv else ca.SX.zeros(r.size1(), 0)
-    return ca.Function("closure", [q], ca.cse([r, ca.densify(J), ca.vertcat(*sides)]), ["q"], ["r", "J", "side"])
-
-
-def _rates(tree: Robot, q: Any) -> Any:
-    """(nq, nv) with q' = rates v."""
-    v = ca.SX.sym("v", tree.nv)
-    rate = tree.configuration_rate(q, v)
-    return ca.jacobian(ca.SX(cast(Any, rate)), v)
+    J = ca.jtimes(r, q, tangent_map(tree, q)) if tree.nv else ca.SX.zeros(r.size1(), 0)
+    return ca.Function("closure", [q], merged([r, ca.densify(J), ca.vertcat(*sides)]), ["q"], ["r", "J", "side"])
 
 
 def _of(tree: Robot, c: Coupling, q: Any) -> Any:
@@ -60,10 +51,8 @@ def body_poses(tree: Robot, q: Any) -> list[Any]:
         x = q[j.q_index : j.q_index + j.nq]
         if j.mimic is not None:
             x = j.mimic.multiplier * x + j.mimic.offset
-        R, p = jt.displacement(j.kind, x, j.pitch, j.motion)
-        A = ca.DM(np.eye(3) if j.kind in jt.WITHOUT_AXIS else axis_frame(j.axis, 0.0))
         rest = ca.DM(b.rotation), ca.DM(b.translation)
-        poses.append(se3.compose(poses[b.parent], se3.compose(rest, (A @ R @ A.T, A @ p))))
+        poses.append(se3.compose(poses[b.parent], se3.compose(rest, displaced(j, x))))
     return poses
 
 

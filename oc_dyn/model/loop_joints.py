@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import ModelError, UnknownName
 from ..types import Array
-from . import joints as jt
 from .inertia import ReadOnlyArrays
 from .robot import Joint
 
@@ -101,4 +100,4 @@ def coupling(where: str, joint: str, of: Any, function: Any) -> Coupling:
 
 def may_depend(joint: Joint) -> bool:
     """Whether the coordinates of a joint may be dependent ones: their rates are its velocities."""
-    return joint.kind in _ONE_BY_ONE and joint.nq == joint.nv and joint.kind not in jt.GROUPS
+    return joint.kind in _ONE_BY_ONE

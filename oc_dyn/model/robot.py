@@ -712,9 +712,8 @@ def _hold(name: str, joints: Sequence[Joint], lock: dict[str, Any]) -> tuple[Joi
         if q.size != j.nq or not are_sane(q):
             raise ShapeError(f"lock: joint {j.name} ({j.kind}) got {q.tolist()}, expected {j.nq} finite number(s)")
         check_quaternions("lock", [(j.name, 0)] if j.kind in jt.QUATERNIONS else (), q)
-        R, p = (np.array(x) for x in jt.displacement(j.kind, ca.DM(q), j.pitch, j.motion))
-        A = np.eye(3) if j.kind in jt.QUATERNIONS else axis_frame(j.axis, 0.0)  # those have no axis
-        R, p = A @ R @ A.T, A @ p.reshape(3)
+        R, p = (np.array(x) for x in displaced(j, ca.DM(q)))
+        p = p.reshape(3)
         out.append(
             replace(j, kind="fixed", rotation=j.rotation @ R, translation=j.rotation @ p + j.translation, mimic=None)
         )
@@ -748,6 +747,20 @@ def _check_one_kind(what: str, **given: object) -> None:
     if {ca.SX, ca.MX} <= {type(x) for x in given.values()}:
         names = " and ".join(given)
         raise ShapeError(f"{what}: {names} are SX and MX symbols; give one kind")
+
+
+def displaced(joint: Joint, q: Any) -> tuple[Any, Any]:
+    """Pose (R, p) of a joint's child at its coordinates q, in the frame that it has at rest; the axis as written."""
+    R, p = jt.displacement(joint.kind, q, joint.pitch, joint.motion)
+    A = ca.DM(np.eye(3) if joint.kind in jt.WITHOUT_AXIS else axis_frame(joint.axis, 0.0))
+    return A @ R @ A.T, A @ p
+
+
+def tangent_map(robot: Robot, q: Any) -> Any:
+    """(nq, nv) what a step on the tangent space does to the coordinates, at SX symbols q (nq,): q' = tangent_map v."""
+    v = ca.SX.sym("v", robot.nv)
+    rate: Any = robot.configuration_rate(q, v)
+    return ca.jacobian(rate, v)
 
 
 def check_robot(what: str, robot: object) -> None:

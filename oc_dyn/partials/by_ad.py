@@ -8,6 +8,7 @@ from ..forward_dynamics.taylor import taylor as forward_dynamics
 from ..hybrid_dynamics.taylor import taylor as hybrid_dynamics
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.jets import total
+from ..model.robot import tangent_map
 from ..registry import method
 from ..subexpressions import merged
 from ..working_axes.frames import upper_mirrored
@@ -196,7 +197,7 @@ def forward_hessian_via_inverse(model, q, v, tau, lam, W, terms):
 
 def _jacobians(model, y, q, rest, together=True):
     """Jacobians of y by a step on the tangent space of q, and by each of the symbols `rest`."""
-    T = _tangent(model, q)
+    T = tangent_map(model.robot, q)
     if together:
         J = ca.jacobian(y, ca.vertcat(q, *rest))
         ends = [0]
@@ -212,12 +213,8 @@ def _gradients(model, y, q, rest):
     """Gradients of a scalar y by a step on the tangent space of q, and by each of the symbols `rest`."""
     g = ca.gradient(y, ca.vertcat(q, *rest))
     nq, nv = q.shape[0], model.robot.nv
-    return _tangent(model, q).T @ g[:nq], *ca.vertsplit(g[nq:], nv)
+    return tangent_map(model.robot, q).T @ g[:nq], *ca.vertsplit(g[nq:], nv)
 
-
-def _tangent(model, q):
-    v = ca.SX.sym("v", model.robot.nv)
-    return ca.jacobian(model.configuration_rate(q, v), v)
 
 
 def _hessian(y, step, rest):

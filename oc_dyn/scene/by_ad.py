@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
+from ..model.robot import tangent_map
 from ..registry import method
 from ..subexpressions import merged
 from .distances import METHODS
@@ -15,14 +16,14 @@ _OF = "AD of by_kind, its Newton steps included"
 @method("distances_partials", "ad", kind="ad", source=_OF + ", and the chain rule to the tangent space")
 def partials(model, scene, q, poses, t):
     """(pairs, nv); see od.describe("distances_partials")."""
-    J = ca.jacobian(_values(model, scene, q, poses, t), q) @ _tangent(model, q)
+    J = ca.jacobian(_values(model, scene, q, poses, t), q) @ tangent_map(model.robot, q)
     return [J]
 
 
 @method("distances_adjoint", "ad", kind="ad", source=_OF + ": gradient in reverse mode")
 def adjoint(model, scene, q, poses, t, lam):
     """(nv,); see od.describe("distances_adjoint")."""
-    return _tangent(model, q).T @ ca.gradient(ca.dot(lam, _values(model, scene, q, poses, t)), q)
+    return tangent_map(model.robot, q).T @ ca.gradient(ca.dot(lam, _values(model, scene, q, poses, t)), q)
 
 
 @method("distances_lagrangian_hessian", "ad", kind="ad", source=_OF + ": gradient in reverse mode, then its Jacobian")
@@ -37,14 +38,9 @@ def lagrangian_hessian(model, scene, q, poses, t, lam):
 @method("distances_lagrangian_hessian", "ad_of_adjoint", kind="ad", source="AD: Jacobian of the analytic adjoint")
 def hessian_of_adjoint(model, scene, q, poses, t, lam):
     """(nv, nv); see od.describe("distances_lagrangian_hessian")."""
-    one_after_other = ca.jacobian(merged(_adjoint(model, scene, q, poses, t, lam)), q) @ _tangent(model, q)
+    one_after_other = ca.jacobian(merged(_adjoint(model, scene, q, poses, t, lam)), q) @ tangent_map(model.robot, q)
     return 0.5 * (one_after_other + one_after_other.T)
 
 
 def _values(model, scene, q, poses, t):
     return merged(ca.vertcat(ca.SX(0, 1), *(d for d, _, _ in _distances(model, scene, q, poses, t))))
-
-
-def _tangent(model, q):
-    v = ca.SX.sym("v", model.robot.nv)
-    return ca.jacobian(model.configuration_rate(q, v), v)

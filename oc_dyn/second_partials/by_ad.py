@@ -4,6 +4,7 @@ import casadi as ca
 
 from ..forward_dynamics.taylor import taylor as forward_dynamics
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
+from ..model.robot import tangent_map
 from ..partials.composite import composite as first_partials
 from ..partials.composite import forward as forward_first_partials
 from ..registry import method
@@ -23,7 +24,7 @@ from .tensor import pattern
 def ad(model, order, q, V, W=None):
     """[(d2tau_dqdq, d2tau_dvdv, d2tau_dqdv, dM_dq)]; see od.describe("inverse_dynamics_second_partials")."""
     by_q, by_v, M = merged(list(first_partials(model, q, *V, W and W[0])))
-    step = tangent(model, q)
+    step = tangent_map(model.robot, q)
     return [(_by(by_q, q) @ step, _by(by_v, V[0]), _by(by_q, V[0]), _by(M, q) @ step)]
 
 
@@ -55,7 +56,7 @@ def forward_ad(model, order, q, v, T, W=None):
     tau = ca.SX.sym("tau", model.robot.nv)
     none = ca.SX(model.robot.nv, model.robot.nv)
     by_q, by_v, Minv = merged(list(forward_first_partials(model, q, v, tau, W and W[0], none)))
-    step = tangent(model, q)
+    step = tangent_map(model.robot, q)
     outputs = [_by(by_q, q) @ step, _by(by_v, v), _by(by_q, v), _by(Minv, q) @ step, Minv]
     return [_at(q, v, tau, W, outputs, T[0])]
 
@@ -81,12 +82,6 @@ def _at(q, v, tau, W, outputs, torques):
     return tuple(ca.Function("second", arguments, outputs).call([q, v, torques, *(W or [])]))
 
 
-def tangent(model, q):
-    """(nq, nv) what a step on the tangent space does to the coordinates."""
-    v = ca.SX.sym("v", model.robot.nv)
-    return ca.jacobian(model.configuration_rate(q, v), v)
-
-
 def _by(matrix, x):
     return ca.jacobian(ca.vec(matrix), x)
 
@@ -97,7 +92,7 @@ def _hessians(model, y, q, v, a):
     Equation:  L_k L_j y = s_j^T (d2y/dq2) s_k + (dy/dq) (ds_j/dq) s_k,  s_j what a step along j does to q
     """
     nq, nv = model.robot.nq, model.robot.nv
-    step, x = tangent(model, q), ca.vertcat(q, v, a)
+    step, x = tangent_map(model.robot, q), ca.vertcat(q, v, a)
     bend = ca.jacobian(ca.vec(step), q) @ step  # (nq nv, nv)
     tensors = [[], [], [], []]
     for i in range(nv):

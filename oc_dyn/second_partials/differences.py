@@ -7,8 +7,8 @@ MX: it is called at many points at once, not written out. `places` says which en
 import casadi as ca
 import numpy as np
 
+from ..model.robot import tangent_map
 from .bicomplex import bicomplex_function
-from .by_ad import tangent
 from .tensor import pairs
 
 _LETTERS = (("q", "q"), ("v", "v"), ("q", "v"), ("x", "q"))  # what the tensors are differentiated by, first and then
@@ -127,7 +127,7 @@ def _moves(model):
     """casadi.Function q -> (along, bend): what a step along k does to q (nq, nv), and what it does to the first of
     these (nq nv, nv)."""
     q = ca.SX.sym("q", model.robot.nq)
-    along = tangent(model, q)
+    along = tangent_map(model.robot, q)
     return ca.Function("moves", [q], [ca.densify(along), ca.densify(ca.jacobian(ca.vec(along), q) @ along)])
 
 

@@ -22,12 +22,12 @@ from ..function import function
 from ..inverse_dynamics.taylor import taylor
 from ..model.builder import RobotBuilder
 from ..model.canonical import canonical
+from ..model.robot import tangent_map
 from ..model.urdf import load_urdf
 from ..registry import get, get_method, methods
 from ..runs.manifest import manifest, write_json
 from ..runs.stored_table import StoredTable
 from ..second_partials import numeric
-from ..second_partials.by_ad import tangent
 from ..second_partials.differences import from_bicomplex, from_values
 from ..second_partials.tensor import pattern
 from .example_robots import example_file
@@ -166,7 +166,7 @@ def _repeated(r):
     """Instructions of one Jacobian by all arguments of the one Jacobian of the torques, common ones taken out twice."""
     model, nq, nv = canonical(r, regroup=True), r.nq, r.nv
     q, v, a = (ca.SX.sym(x, n) for x, n in (("q", nq), ("v", nv), ("a", nv)))
-    step = tangent(model, q)
+    step = tangent_map(model.robot, q)
     tau = ca.cse(taylor(model, 0, q, [v, a])[0])
     by_q, by_v, M = ca.horzsplit(ca.jacobian(tau, ca.vertcat(q, v, a)), [0, nq, nq + nv, nq + 2 * nv])
     first = ca.cse([by_q @ step, by_v, M])

@@ -7,6 +7,7 @@ from controllers import CStep, needs_compiler, pendulum
 
 import oc_dyn as od
 from oc_dyn.control import Status
+from oc_dyn.study.mpc.fuzz import spring_mass
 
 BACK = 5  # good samples after which a controller is itself again
 H = 0.05
@@ -14,15 +15,7 @@ H = 0.05
 
 def mass(**options):
     """Controller of a mass with a nonlinear spring, limits of its speed and force."""
-    ocp = od.Problem(6, 6 * H)
-    x, v = ocp.state("x", lower=-2, upper=2), ocp.state("v", lower=-1, upper=1)
-    u = ocp.control("u", lower=-3, upper=3)
-    ocp.next(x, x + H * v)
-    ocp.next(v, v + H * (u - ca.sin(x)))
-    ocp.start({x: ocp.parameter("x_now"), v: ocp.parameter("v_now")})
-    ocp.minimize(squares=ca.vertcat(x - ocp.varying("r"), 0.3 * v, 0.1 * u))
-    ocp.minimize(terminal=5 * v**2)
-    return od.mpc(ocp, method="euler", name="mass", **options)
+    return od.mpc(spring_mass(H), method="euler", name="mass", **options)
 
 
 def after(x, v, u):

@@ -43,6 +43,17 @@ def floating_leg():
     return od.robots.knee_linkage_leg(floating_base=True)
 
 
+def three_rods(name, second=0.3, ground=0.7):
+    """RobotBuilder of a linkage that is still open: links a, b on a, and c beside it, each on a hinge about y."""
+    b = od.RobotBuilder(name)
+    b.add_link("base")
+    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": np.diag([1e-3] * 3), "axis": (0, 1, 0)}
+    b.add_body("a", "revolute", "base", **rod)
+    b.add_body("b", "revolute", "a", xyz=(second, 0, 0), **rod)
+    b.add_body("c", "revolute", "base", xyz=(ground, 0, 0), **rod)
+    return b
+
+
 FIXED = ("four_bar", "six_bar", "slider_crank", "planar_3rrr", "differential_ankle", "knee_linkage_leg", "geared")
 NAMES = (*FIXED, "gough_stewart", "floating_four_bar", "floating_leg")
 SMALL = ("four_bar", "geared")

@@ -6,7 +6,7 @@ from math import comb
 import casadi as ca
 import numpy as np
 import pytest
-from loops.linkages import NAMES, SMALL, all_of, geared, largest, linkage, state
+from loops.linkages import NAMES, SMALL, all_of, geared, largest, linkage, state, three_rods
 
 import oc_dyn as od
 from oc_dyn.errors import ModelError, ShapeError, UnknownName
@@ -166,12 +166,7 @@ def test_a_loop_that_cannot_be_closed_is_refused_by_name():
 
 
 def test_numbers_out_of_reach_are_refused_by_the_loop():
-    b = od.RobotBuilder("rocker")
-    b.add_link("base")
-    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": np.diag([1e-3] * 3)}
-    b.add_body("a", "revolute", "base", axis=(0, 1, 0), **rod)
-    b.add_body("b", "revolute", "a", xyz=(0.6, 0, 0), axis=(0, 1, 0), **rod)
-    b.add_body("c", "revolute", "base", xyz=(0.7, 0, 0), axis=(0, 1, 0), **rod)
+    b = three_rods("rocker", second=0.6)
     b.close_loop("pin", "b", "c", xyz_a=(0.4, 0, 0), xyz_b=(0.3, 0, 0), axis=(0, 1, 0), independent=("a_joint",))
     robot = b.build(start={"a_joint": -0.5, "b_joint": 1.0, "c_joint": -1.5})
     with pytest.raises(ModelError, match="loops pin cannot be closed there"):
@@ -198,24 +193,14 @@ def test_motions_are_closed_continuously():
 
 
 def test_independent_joints_are_chosen_where_none_are_asked_for():
-    b = od.RobotBuilder("chosen")
-    b.add_link("base")
-    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": np.diag([1e-3] * 3)}
-    b.add_body("a", "revolute", "base", axis=(0, 1, 0), **rod)
-    b.add_body("b", "revolute", "a", xyz=(0.3, 0, 0), axis=(0, 1, 0), **rod)
-    b.add_body("c", "revolute", "base", xyz=(0.7, 0, 0), axis=(0, 1, 0), **rod)
+    b = three_rods("chosen")
     b.close_loop("pin", "b", "c", "position", xyz_a=(0.8, 0, 0), xyz_b=(0.6, 0, 0))
     robot = b.build(start={"a_joint": -1.0, "b_joint": 0.5, "c_joint": -1.2})
     assert len(robot.independent) == robot.nv == 1
 
 
 def test_too_many_independent_joints_are_refused():
-    b = od.RobotBuilder("many")
-    b.add_link("base")
-    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": np.diag([1e-3] * 3)}
-    b.add_body("a", "revolute", "base", axis=(0, 1, 0), **rod)
-    b.add_body("b", "revolute", "a", xyz=(0.3, 0, 0), axis=(0, 1, 0), **rod)
-    b.add_body("c", "revolute", "base", xyz=(0.7, 0, 0), axis=(0, 1, 0), **rod)
+    b = three_rods("many")
     ends = {"xyz_a": (0.8, 0, 0), "xyz_b": (0.6, 0, 0), "axis": (0, 1, 0)}
     b.close_loop("pin", "b", "c", **ends, independent=("a_joint", "b_joint"))
     with pytest.raises(ModelError, match="2 velocities are independent, expected 1"):

@@ -61,9 +61,9 @@ class Subject:
     measured: np.ndarray
 
 
-def small(folder):
-    """Subject: a mass on a spring that is not linear, six intervals."""
-    h, ocp = 0.05, Problem(6, 0.3)
+def spring_mass(h=0.05):
+    """Problem of a mass on a spring that is not linear, six intervals of h [s], limits of its speed and force."""
+    ocp = Problem(6, 6 * h)
     x, v = ocp.state("x", lower=-2, upper=2), ocp.state("v", lower=-1, upper=1)
     u = ocp.control("u", lower=-3, upper=3)
     ocp.next(x, x + h * v)
@@ -71,7 +71,12 @@ def small(folder):
     ocp.start({x: ocp.parameter("x_now"), v: ocp.parameter("v_now")})
     ocp.minimize(squares=ca.vertcat(x - ocp.varying("r"), 0.3 * v, 0.1 * u))
     ocp.minimize(terminal=5 * v**2)
-    control = mpc(ocp, method="euler", name="small")
+    return ocp
+
+
+def small(folder):
+    """Subject: the mass on a spring."""
+    control = mpc(spring_mass(), method="euler", name="small")
     control.codegen(folder)
     middle, swing, rate = np.zeros(9), np.zeros(9), np.zeros(9)
     swing[:2], rate[:2] = (0.5, 0.05), 0.1
