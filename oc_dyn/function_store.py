@@ -311,4 +311,6 @@ def _values(f: ca.Function) -> list[list[float]]:
 
 def _agree(got: list[list[float]], kept: list[list[float]]) -> bool:
     pairs = zip(got, kept, strict=True)
-    return all(np.allclose(a, b, rtol=0, atol=1e-9 * abs(b[1]), equal_nan=True) for a, b in pairs)
+    return all(
+        np.allclose(a, b, rtol=0, atol=1e-9 * (b[1] if np.isfinite(b[1]) else 0), equal_nan=True) for a, b in pairs
+    )

@@ -28,14 +28,16 @@ NEAR = 1e-4  # largest violation of a step that counts as solved
 FIELDS = ("N", "solver", "iterations at most", "median [ms]", "99 % [ms]", "longest [ms]", "feedback, median [ms]")
 FIELDS += ("feedback, 99 % [ms]", "violation", "steps not solved", "closed-loop cost", "first optimum")
 FAST = Setting(period=1e-3, steps=4000)  # at 1 kHz: one iteration in every period
-OF_FAST = ("program", "steps", "late", "share in time", "median [ms]", "99 % [ms]", "99.9 % [ms]", "longest [ms]")
+FAST_RUNS = 5
+OF_FAST = ("Panda, N = 20, 1 iteration", "steps", "late", "share in time", "median [ms]", "99 % [ms]", "99.9 % [ms]", "longest [ms]")
 CAPTIONS = {
     "steps.csv": "Processor time of a step of 200, violation of the scaled constraints (the largest), steps whose "
     f"violation is above {NEAR:g} or whose status is not 0, cost of the loop, and the optimum of the first step.",
     "faults.csv": "One of the velocities is measured wrong in one sample, the worst over the joints: statuses, torque, "
     "good samples until all are ok, and times of steps in medians of those before.",
     "singular.csv": "A UR5 on the way to a place, in steps of 10 ms: times on the way and at rest there, torque.",
-    "real_time.csv": "A program at 1 kHz, by the clock: steps that took longer than the period are late.",
+    "real_time.csv": "A program at 1 kHz, by the clock: steps that took longer than the period are late. A machine that "
+    "other programs use, or a virtual one whose host does, delays some steps, so that there are several runs.",
 }
 
 
@@ -104,7 +106,7 @@ def _others(flags, quick, bar, notes):
         else:
             tables["singular.csv"] = (bad.SINGULAR, rows)
         bar.update()
-        tables["real_time.csv"] = (OF_FAST, [_real_time(folder / "fast", flags, quick)])
+        tables["real_time.csv"] = (OF_FAST, _real_time(folder / "fast", flags, quick))
         bar.update()
     return tables
 
@@ -166,16 +168,24 @@ def _row(setting, way, seconds, feedback, x, u, over, good, objective):
 
 
 def _real_time(folder, flags, quick):
-    """A row of OF_FAST: the program in C waits for the clock."""
+    """Rows of OF_FAST, one of each run and one of all: the program in C waits for the clock."""
     setting = Setting(period=FAST.period, steps=100 if quick else FAST.steps)
-    control = controller(setting, iterations=1)
     plant, measured = world(setting)
-    loop = control.closed_loop_in_c(
-        plant, start(), setting.steps, {}, measured, rate=1 / setting.period, flags=flags, folder=folder
-    )
-    late = int(np.sum(loop.seconds > setting.period))
-    times = np.percentile(1e3 * loop.seconds, [50, 99, 99.9, 100])
-    return ["Panda, N = 20, 1 iteration", setting.steps, late, 1 - late / setting.steps, *times]
+    runs = {}
+    for k in range(1 if quick else FAST_RUNS):
+        control = controller(setting, iterations=1)
+        loop = control.closed_loop_in_c(
+            plant, start(), setting.steps, {}, measured, rate=1 / setting.period, flags=flags, folder=folder
+        )
+        runs[f"run {k + 1}"] = loop.seconds
+    if len(runs) > 1:
+        runs["all"] = np.concatenate(list(runs.values()))
+    rows = []
+    for name, seconds in runs.items():
+        late = int(np.sum(seconds > setting.period))
+        times = np.percentile(1e3 * seconds, [50, 99, 99.9, 100])
+        rows.append([name, len(seconds), late, 1 - late / len(seconds), *times])
+    return rows
 
 
 def _cell(x):
