@@ -192,6 +192,7 @@ quantity(
 from . import (  # noqa: E402  registers the methods
     by_ad,
     closed_form,
+    closed_form_spatial,
     composite,
     composite_coriolis,
     dynamic_matrices,

@@ -248,9 +248,7 @@ def _symmetric(H, count, nv):
 _TERMS = ("external_wrenches", "friction")
 _OPTIONS = {"options": _TERMS, "sparse": True}
 _STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
-_SEEN_STEP = (
-    "With representation, e is a step in it, too: along a motion dtau = dtau_dq v + dtau_dv dv + dtau_ddv d2v."
-)
+_SEEN_STEP = "With representation, e is a step in it, too: along a motion dtau = dtau_dq v + dtau_dv dv + dtau_ddv d2v."
 _SYMMETRIC = "By e twice it is the symmetric part of steps one after the other, which do not commute in every joint."
 
 quantity(
