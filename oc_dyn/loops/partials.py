@@ -14,9 +14,10 @@ import casadi as ca
 
 from ..lie.jets import total
 from ..lie.leibniz import product_derivative
+from ..matrices.other_velocities import turned
 from ..model.robot import tangent_map
 from ..ports import derivative_name
-from .embedding import METHODS, WAYS, Embedded, turned
+from .embedding import METHODS, WAYS, Embedded
 
 
 class _Tangent:

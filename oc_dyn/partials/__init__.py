@@ -245,8 +245,10 @@ def _symmetric(H, count, nv):
     return ca.blockcat([[full.get((i, j), zero) for j in range(count)] for i in range(count)])
 
 
-_OPTIONS = {"options": ("external_wrenches", "friction"), "sparse": True}
+_TERMS = ("external_wrenches", "friction")
+_OPTIONS = {"options": _TERMS, "sparse": True}
 _STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
+_SEEN_STEP = "With representation, e is a step in it, too: along a motion dtau = dtau_dq v + dtau_dv dv + dtau_ddv d2v."
 _SYMMETRIC = "By e twice it is the symmetric part of steps one after the other, which do not commute in every joint."
 
 quantity(
@@ -256,10 +258,12 @@ quantity(
     outputs=_inverse_outputs,
     call=_call_inverse,
     default=("composite", "ad"),
-    **_OPTIONS,
+    options=(*_TERMS, "representation"),
+    base_ports=True,
+    sparse=True,
     equation="dtau_dq = d tau(q (+) e, v, dv) / de at e = 0; dtau_dv, dtau_ddv; likewise of dtau, d2tau, ... by what "
     "they depend on",
-    notes=(_STEP,),
+    notes=(_STEP, _SEEN_STEP),
 )
 quantity(
     name="forward_dynamics_partials",
@@ -299,6 +303,8 @@ quantity(
     solves=lambda robot, options: (),
     max_order=0,
     default=("cholesky", "articulated"),
+    options=("representation",),
+    base_ports=True,
     sparse=True,
     equation="Minv = M(q)^-1",
 )
@@ -351,4 +357,12 @@ quantity(
     notes=(_STEP, _SYMMETRIC),
 )
 
-from . import by_ad, composite, composite_adjoint, mass_inverse, recursive_scalar, spatial_vector  # noqa: E402  registers the methods
+from . import (  # noqa: E402  registers the methods
+    by_ad,
+    composite,
+    composite_adjoint,
+    in_representation,
+    mass_inverse,
+    recursive_scalar,
+    spatial_vector,
+)
