@@ -32,7 +32,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "friction": (False, "True: friction of the joints counts, damping v + friction tanh(v / 0.02), v in SI units"),
     "frame": (None, "name of the frame, one of robot.frames; it must be given"),
     "scene": (None, "the od.Scene whose pairs of shapes are meant; it must be given"),
-    "contacts": ((), "{frame: \"point\" or \"surface\"}: frames that the ground holds, their origins or all of them"),
+    "contacts": ((), '{frame: "point" or "surface"}: frames that the ground holds, their origins or all of them'),
     "moving": (False, "True: the port a_c, what the constraints' rates d(J v)/dt are to be; False: zero"),
     "baumgarte": (False, "True: the port gains, with which constraints that are open are closed"),
     "q_guess": (False, "True: the port q_guess, from which loops are closed; False: where the robot was assembled"),
@@ -106,6 +106,7 @@ class Quantity:
     admit: Callable[[Any], Any] | None = None
     solves: Callable[[Any, dict[str, Any]], Any] | None = None
     own_derivatives: bool = False  # whether each method has derivatives of its own: they differ by more than rounding
+    repeats: bool = False  # whether outputs say again what others do: then derivatives="analytic" is not there
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
     equation: str = ""
     notes: tuple[str, ...] = ()
