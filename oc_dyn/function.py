@@ -162,8 +162,12 @@ def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     try:
         get(f"{record.name}_lagrangian_hessian")
     except UnknownName:
-        able = ", ".join(x for x in quantities() if f"{x}_lagrangian_hessian" in quantities())
+        has = [x for x in quantities() if f"{x}_lagrangian_hessian" in quantities()]
+        able = ", ".join(x for x in has if not get(x).repeats)
         raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {able}") from None
+    if record.repeats:
+        names = ", ".join(f"{record.name}_{x}" for x in ("partials", "adjoint", "lagrangian_hessian"))
+        raise OrderError(f"{record.name}: derivatives='analytic' is not there, some outputs repeat others; use {names}")
     other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction", "scene")]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
