@@ -45,8 +45,10 @@ def function(
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
     prescribed, representation, parameters, columns, coriolis, scene and witnesses.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
-    Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
-    generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
+    Lagrangian Hessian instead of AD: for inverse_dynamics, forward_dynamics and distances, in MX graphs, Opti, nlpsol,
+    map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew. By q they
+    are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and derivatives:
+    they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
     normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
     numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
     `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
