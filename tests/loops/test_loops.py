@@ -381,3 +381,15 @@ def test_numbers_that_are_none_are_refused():
         od.function(robot, "inverse_dynamics", actuated=3)
     with pytest.raises(ModelError, match="hold nothing"):
         od.function(od.robots.panda(), "constrained_dynamics", contacts={"panda_link1": "point"})
+
+
+def test_derivatives_are_numbers_where_a_step_is_exactly_zero():
+    robot = linkage("planar_3rrr")
+    f = od.function(robot, "loop_closure")
+    q = ca.MX.sym("q", robot.nq)
+    slope = ca.Function("slope", [q], [ca.jacobian(f(q)[0], q)])
+    rng = np.random.default_rng(0)
+    points = robot.neutral() + 0.3 * rng.uniform(-1, 1, (40, robot.nq))
+    found = [np.array(slope(x)) - np.array(f(x)[1]) for x in points]
+    assert np.isfinite(found).all()
+    assert np.abs(found).max() < 1e-8
