@@ -41,6 +41,7 @@ ORDERS = {
     "momentum": (3, 1),
     "com": (3, 1),
     "com_jacobian": (3, 1),
+    "centroidal_momentum_matrix": (3, 1),
 }
 OPTIONS = {
     "frame_pose": {"frame": "link2"},

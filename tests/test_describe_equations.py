@@ -316,6 +316,25 @@ def _(x):
     yield y["dc"], x("com_jacobian")["J"] @ x.v
 
 
+@check("centroidal_momentum_matrix", "centroidal_momentum_matrix_partials")
+def _(x):
+    A, com = x("centroidal_momentum_matrix", 1), x("com")["c"]
+    h = np.zeros(6)
+    for body, _, _, inertia in x.bodies():
+        C = x.pose(body)
+        h += np.linalg.solve(se3.Ad((C[:3, :3], C[:3, 3] - com)).full().T, inertia @ x.jacobian(body) @ x.v)
+    yield A["A"] @ x.v, h
+    about_root = x("momentum", 1)["dh"]
+    weight = np.cross(com, about_root[3:])
+    yield A["A"] @ x.dv + A["dA"] @ x.v, about_root - np.concatenate([weight, np.zeros(3)])
+    y, nv = x("centroidal_momentum_matrix_partials", 1), x.robot.nv
+    of_A = x.moved("centroidal_momentum_matrix", "A").reshape(nv, 6, nv)
+    yield y["dh_dq"], np.einsum("jik,j->ik", of_A, x.v)
+    yield y["dh_dv"], A["A"]
+    yield y["ddh_ddv"], A["A"]
+    yield y["ddh_dv"], y["dh_dq"] + A["dA"]
+
+
 SCENE = {"scene": scene()}
 
 

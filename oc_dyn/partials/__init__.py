@@ -15,35 +15,15 @@ from ..ports import (
     derivative_name,
     motion_ports,
     nv,
+    partial_ports,
     quotient_unit,
+    step,
+    step_unit,
     torque_ports,
     wrench_ports,
 )
 from ..registry import Port, get, quantity
 from .friction_terms import friction_curvature, friction_partials, friction_terms
-
-
-def _partial_ports(of, by):
-    """Ports of the partials of `of` by `by`, both lists of (Port, rows of its derivative)."""
-    return [
-        Port(
-            f"d{y.name}_d{x.name}",
-            (rows, columns),
-            quotient_unit(y.unit, _step_unit(x)),
-            f"partial derivative of {y.name} by {_step(x)}",
-            y.rows,
-        )
-        for y, rows in of
-        for x, columns in by
-    ]
-
-
-def _step(port):
-    return "a step on the tangent space of q" if port.name == "q" else port.name
-
-
-def _step_unit(port):
-    return "rad, m" if port.name == "q" else port.unit
 
 
 def _sized(robot, ports):
@@ -68,7 +48,7 @@ def _inverse_inputs(robot, order, options):
 def _inverse_outputs(robot, order, options):
     motion = _sized(robot, motion_ports(robot, order + 1))
     torques = _sized(robot, torque_ports(robot, order))
-    return [p for r, tau in enumerate(torques) for p in _partial_ports([tau], motion[: r + 3])]
+    return [p for r, tau in enumerate(torques) for p in partial_ports([tau], motion[: r + 3])]
 
 
 def _call_inverse(function, model, order, ports, options):
@@ -94,7 +74,7 @@ def _forward_inputs(robot, order, options):
 
 def _forward_outputs(robot, order, options):
     of = motion_ports(robot, 1)[2:]
-    return _partial_ports(_sized(robot, of), _sized(robot, _without_wrenches(_forward_inputs(robot, 0, options))))
+    return partial_ports(_sized(robot, of), _sized(robot, _without_wrenches(_forward_inputs(robot, 0, options))))
 
 
 def _call_forward(function, model, order, ports, options):
@@ -110,7 +90,7 @@ def _hybrid_inputs(robot, order, options):
 
 def _hybrid_outputs(robot, order, options):
     of = [p for p in get("hybrid_dynamics").outputs(robot, 0, options) if p.name in ("tau_p", "dv_f")]
-    return _partial_ports(_sized(robot, of), _sized(robot, _without_wrenches(_hybrid_inputs(robot, 0, options))))
+    return partial_ports(_sized(robot, of), _sized(robot, _without_wrenches(_hybrid_inputs(robot, 0, options))))
 
 
 def _call_hybrid(function, model, order, ports, options):
@@ -166,8 +146,8 @@ def _adjoint_outputs(inputs, of):
             Port(
                 f"adj_{x.name}",
                 (nv(robot), 1),
-                quotient_unit("1", _step_unit(x)),
-                f"gradient of {terms} by {_step(x)}",
+                quotient_unit("1", step_unit(x)),
+                f"gradient of {terms} by {step(x)}",
                 robot.velocity_names,
             )
             for x in _without_wrenches(inputs(robot, order, options))
