@@ -1,10 +1,8 @@
-"""Centroidal momentum matrix and its partials: against Pinocchio, differences, and laws that hold along any motion."""
+"""Centroidal momentum matrix and its partials: against differences, and laws that hold along any motion."""
 
 import numpy as np
 import pytest
 from samples import ROBOTS, build, random_ports, relative, robot
-from test_external import ROBOTS as FILES
-from test_external import load, worst
 
 import oc_dyn as od
 
@@ -23,7 +21,7 @@ def state(r, seed=1):
     return random_ports(od.function(r, "momentum", order=3), r, seed)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample("prismatic", "planar")
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_it_is_the_momentum_about_the_root_moved_to_the_centre_of_mass(name):
     """With time derivatives, of which those of the centre of mass count too."""
@@ -49,7 +47,7 @@ def moved(r, x, name, e):
     return {**x, "q": r.integrate(x["q"].ravel(), e)} if name == "q" else {**x, name: x[name] + np.c_[e]}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample("prismatic")
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_partials_are_those_of_differences(name):
     """Of h = A v and its first two time derivatives, by all that they depend on."""
@@ -91,6 +89,7 @@ def test_it_is_conserved_in_free_flight():
     assert relative(rate, [0, 0, 0, *(r.total_mass * r.gravity)]) < 1e-11
 
 
+@pytest.mark.slow
 def test_several_trees_share_one_centre():
     """One tree of a free body beside one that is fixed: as the sum over the bodies says."""
     b = od.RobotBuilder("two trees")
@@ -115,34 +114,9 @@ def test_robots_without_mass_are_refused():
             od.function(b.build(), quantity)
 
 
+@pytest.mark.slow
 def test_the_default_takes_the_fewest_instructions_of_a_floating_robot():
     r = build(["revolute"] * 4, [0, 1, 0, 3], seed=3, floating_base=True)
     for quantity in (MATRIX, PARTIALS):
         counts = {m: od.function(r, quantity, method=m).n_instructions() for m in od.methods(quantity)}
         assert min(counts, key=counts.get) == "composite", counts
-
-
-@pytest.mark.sample("hyq")
-@pytest.mark.parametrize("name", [n for n in FILES if n not in ("romeo", "icub")])
-def test_equal_pinocchio(name):
-    """ccrba, dccrba and computeCentroidalDynamicsDerivatives, whose twists are [linear; angular]."""
-    pin = pytest.importorskip("pinocchio")
-    r, model, theirs = load(name)
-    data = model.createData()
-    rng = np.random.default_rng(2)
-    x = {"q": r.random_configuration(2)} | dict(zip(("v", "dv"), rng.normal(size=(2, r.nv)), strict=True))
-    Q, V, A, P = theirs.q(x["q"]), theirs.v(x["v"]), theirs.dv(x["dv"]), theirs.velocity_matrix(x["q"])
-    swapped = [3, 4, 5, 0, 1, 2]
-
-    def ours(matrix):
-        return matrix[swapped] @ P
-
-    found = at(r, MATRIX, x, 1)
-    pin.dccrba(model, data, Q, V)
-    assert worst(found["A"], ours(data.Ag)) < 1e-10
-    assert worst(found["dA"], ours(data.dAg)) < 1e-10
-    assert worst(found["A"], ours(pin.ccrba(model, data, Q, V))) < 1e-10
-    partials = at(r, PARTIALS, x, 1)
-    of_h, of_rate, by_v, by_a = pin.computeCentroidalDynamicsDerivatives(model, data, Q, V, A)
-    for name_, expected in (("dh_dq", of_h), ("ddh_dq", of_rate), ("ddh_dv", by_v), ("ddh_ddv", by_a)):
-        assert worst(partials[name_], ours(expected)) < 1e-9, name_
