@@ -165,6 +165,11 @@ def _with_derivatives(robot: Robot, name: str, unit: str, meaning: str, order: i
     ]
 
 
+def reference_ports(robot: Robot, order: int) -> list[Port]:
+    """vr and its time derivatives up to `order`."""
+    return _with_derivatives(robot, "vr", "rad/s, m/s", f"reference velocities; {_TWIST_ROWS}", order)
+
+
 def wrench_ports(robot: Robot, order: int) -> list[Port]:
     """w_ext and its time derivatives up to `order`: one column per moving body."""
     meaning = (

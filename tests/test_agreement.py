@@ -36,6 +36,7 @@ ORDERS = {
     "frame_twist": (4, 2),
     "frame_jacobian": (3, 1),
     "slotine_li_regressor": (2, 0),
+    "slotine_li_torque": (4, 1),
     "kinetic_energy": (3, 1),
     "potential_energy": (3, 1),
     "momentum": (3, 1),
@@ -155,7 +156,7 @@ def test_two_methods_where_screws_change(quantity):
 
 @pytest.mark.sample("inverse_dynamics-helical", "forward_dynamics-planar")
 @pytest.mark.parametrize("name", list(ROBOTS))
-@pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics", "slotine_li_torque"])
 def test_methods_agree_with_wrenches(quantity, name):
     functions = functions_of(robot(name), quantity, 1, external_wrenches=True)
     ports = random_ports(functions[0][1], robot(name))

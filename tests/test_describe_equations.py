@@ -296,6 +296,15 @@ def _(x):
     yield x("slotine_li_regressor")["Ys"] @ x.robot.parameters, M @ x.dvr + C @ x.vr + g
 
 
+@check("slotine_li_torque")
+def _(x):
+    M, g = x("mass_matrix")["M"], x("gravity")["g"]
+    for name in ("christoffel", "garofalo"):
+        C = x("coriolis_matrix", options={"coriolis": name})["C"]
+        options = {**WRENCHES, "coriolis": name}
+        yield x("slotine_li_torque", options=options)["tau"], M @ x.dvr + C @ x.vr + g - x.pushed()
+
+
 @check("kinetic_energy", "momentum")
 def _(x):
     yield x("kinetic_energy")["T"], x.v @ x("mass_matrix")["M"] @ x.v / 2
