@@ -48,6 +48,8 @@ OPTIONS = {
     "frame_pose": {"frame": "link2"},
     "frame_twist": {"frame": "link2", "representation": "hybrid"},
     "frame_jacobian": {"frame": "link2", "representation": "spatial"},
+    "frame_velocity_partials": {"frame": "link2", "representation": "hybrid"},
+    "frame_acceleration_partials": {"frame": "link2", "representation": "body"},
     "hybrid_dynamics": {"prescribed": ("joint1",)},
     "hybrid_dynamics_partials": {"prescribed": ("joint1",)},
 }

@@ -40,20 +40,21 @@ class Numbers:
         found = f(**{**here, **(ports or {})})
         return {n: x.full().ravel() if x.shape[1] == 1 else x.full() for n, x in found.items()}
 
-    def moved(self, quantity, port, options=None):
+    def moved(self, quantity, port, options=None, order=0):
         """Central differences of a result, flat in casadi's order, by steps of q (+) e, (entries, nv)."""
 
         def at(e):
-            return self(quantity, ports={"q": self.robot.integrate(self.q, e)}, options=options)[port].ravel(order="F")
+            found = self(quantity, order, {"q": self.robot.integrate(self.q, e)}, options)
+            return found[port].ravel(order="F")
 
         steps = STEP * np.eye(self.robot.nv)
         return np.column_stack([(at(e) - at(-e)) / (2 * STEP) for e in steps])
 
-    def varied(self, quantity, port, name, options=None):
+    def varied(self, quantity, port, name, options=None, order=0):
         """The same by the port `name`."""
 
         def at(e):
-            return self(quantity, ports={name: getattr(self, name) + e}, options=options)[port].ravel(order="F")
+            return self(quantity, order, {name: getattr(self, name) + e}, options)[port].ravel(order="F")
 
         steps = STEP * np.eye(self.robot.nv)
         return np.column_stack([(at(e) - at(-e)) / (2 * STEP) for e in steps])
@@ -139,6 +140,24 @@ def _(x):
     yield V["hybrid"][3:], y["dp"]
     for name, twist in V.items():
         yield x("frame_jacobian", options={"frame": "link2", "representation": name})["J"] @ x.v, twist
+
+
+@check("frame_velocity_partials", "frame_acceleration_partials")
+def _(x):
+    for name in ("body", "spatial", "hybrid"):
+        options = {"frame": "link2", "representation": name}
+        first, second = (
+            x("frame_velocity_partials", 1, options=options),
+            x("frame_acceleration_partials", options=options),
+        )
+        yield first["dV_dq"], x.moved("frame_twist", "V", options)
+        yield first["dV_dv"], x("frame_jacobian", options=options)["J"]
+        assert set(second) == {"ddV_dq", "ddV_dv", "ddV_ddv"}
+        for port, value in second.items():
+            yield value, first[port]
+        yield second["ddV_dq"], x.moved("frame_twist", "dV", options, order=1)
+        yield second["ddV_dv"], x.varied("frame_twist", "dV", "v", options, order=1)
+        yield second["ddV_ddv"], first["dV_dv"]
 
 
 @check("mass_matrix")
