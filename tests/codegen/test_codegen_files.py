@@ -27,9 +27,8 @@ OPTIONS = {
     "frame_jacobian": {"frame": "link2", "representation": "spatial"},
     "frame_velocity_partials": {"frame": "link2", "representation": "hybrid"},
     "frame_acceleration_partials": {"frame": "link2", "representation": "body"},
-    "hybrid_dynamics": {"prescribed": ("joint1",)},
-    "hybrid_dynamics_partials": {"prescribed": ("joint1",)},
 }
+OPTIONS |= {q: {"prescribed": ("joint1",)} for q in od.quantities("robot") if q.startswith("hybrid_dynamics")}
 OPTIONS |= {quantity: {"scene": scene()} for quantity in od.quantities("robot") if quantity.startswith("distances")}
 
 
