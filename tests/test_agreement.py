@@ -43,6 +43,7 @@ ORDERS = {
     "frame_jacobian": (3, 1),
     "slotine_li_regressor": (2, 0),
     "slotine_li_torque": (4, 1),
+    "forward_dynamics_wrench_partials": (2, 0),
     "kinetic_energy": (3, 1),
     "potential_energy": (3, 1),
     "momentum": (3, 1),

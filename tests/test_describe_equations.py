@@ -234,6 +234,18 @@ def _(x):
         yield y[f"d{out}_dv"].reshape(-1, x.robot.nv), x.varied("hybrid_dynamics", out, "v", options)
 
 
+@check("inverse_dynamics_wrench_partials", "forward_dynamics_wrench_partials")
+def _(x):
+    transposed = np.hstack([x.jacobian(b.name).T for b in x.robot.bodies])
+    y = x("inverse_dynamics_wrench_partials", 1)
+    yield y["dtau_dw_ext"], -transposed
+    yield y["ddtau_ddw_ext"], -transposed
+    assert set(y) == {"dtau_dw_ext", "ddtau_dw_ext", "ddtau_ddw_ext"}
+    rate = [x("frame_jacobian", 1, options={"frame": b.name, "representation": "body"})["dJ"].T for b in x.robot.bodies]
+    yield y["ddtau_dw_ext"], -np.hstack(rate)
+    yield x("forward_dynamics_wrench_partials")["ddv_dw_ext"], np.linalg.solve(x("mass_matrix")["M"], transposed)
+
+
 @check("mass_matrix_inverse")
 def _(x):
     yield x("mass_matrix_inverse")["Minv"] @ x("mass_matrix")["M"], np.eye(x.robot.nv)

@@ -149,4 +149,5 @@ from . import (  # noqa: E402  registers the methods
     mass_inverse,
     recursive_scalar,
     spatial_vector,
+    wrenches,
 )
