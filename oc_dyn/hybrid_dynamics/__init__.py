@@ -100,7 +100,7 @@ quantity(
     outputs=_outputs,
     call=_call,
     solves=prescribed_rows,
-    options=("prescribed", "external_wrenches", "representation"),
+    options=("prescribed", "external_wrenches", "representation", "gravity"),
     base_ports=True,
     default=("taylor",),
     equation="M(q) dv + C(q, v) v + g(q) = tau + sum_b J_b(q)^T w_b, with dv = dv_p in the rows of the prescribed "

@@ -245,7 +245,7 @@ def _symmetric(H, count, nv):
     return ca.blockcat([[full.get((i, j), zero) for j in range(count)] for i in range(count)])
 
 
-_TERMS = ("external_wrenches", "friction")
+_TERMS = ("external_wrenches", "friction", "gravity")
 _OPTIONS = {"options": _TERMS, "sparse": True}
 _STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
 _SEEN_STEP = "With representation, e is a step in it, too: along a motion dtau = dtau_dq v + dtau_dv dv + dtau_ddv d2v."
@@ -285,7 +285,7 @@ quantity(
     outputs=_hybrid_outputs,
     call=_call_hybrid,
     solves=prescribed_rows,
-    options=("prescribed", "external_wrenches"),
+    options=("prescribed", "external_wrenches", "gravity"),
     max_order=0,
     default=("composite", "ad"),
     sparse=True,

@@ -10,7 +10,7 @@ from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.jets import total
 from ..model.robot import tangent_map
 from ..registry import method
-from ..subexpressions import merged
+from ..subexpressions import merged, put_in
 from ..working_axes.frames import upper_mirrored
 from . import implicit
 from .along_motion import blocks
@@ -216,7 +216,6 @@ def _gradients(model, y, q, rest):
     return tangent_map(model.robot, q).T @ g[:nq], *ca.vertsplit(g[nq:], nv)
 
 
-
 def _hessian(y, step, rest):
     """Blocks of the Hessian of y by (step, *rest) at step zero: {("q", "q"): ..., ("q", 0): ..., (0, 0): ...}."""
     H = ca.hessian(y, ca.vertcat(step, *rest))[0]
@@ -233,4 +232,4 @@ def _listed(W):
 def _at(function, *values):
     """function of fresh symbols, evaluated at values that may be expressions."""
     symbols = [ca.SX.sym("x", *x.shape) for x in values]
-    return ca.Function("f", symbols, list(function(*symbols))).call([ca.SX(x) for x in values])
+    return put_in(symbols, list(function(*symbols)), [ca.SX(x) for x in values])
