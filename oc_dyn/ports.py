@@ -181,6 +181,4 @@ OF_MODEL = ("params", "gravity")  # inputs that are a part of the model that met
 
 def gravity_port() -> Port:
     """gravity, the acceleration of a body that falls."""
-    return Port(
-        "gravity", (3, 1), "m/s2", "acceleration of gravity in the root frame; robot.gravity is its own"
-    )
+    return Port("gravity", (3, 1), "m/s2", "acceleration of gravity in the root frame; robot.gravity is its own")
