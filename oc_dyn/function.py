@@ -47,8 +47,10 @@ def function(
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
     prescribed, representation, parameters, gravity, columns, coriolis, scene and witnesses.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
-    Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
-    generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
+    Lagrangian Hessian instead of AD: for inverse_dynamics, forward_dynamics and distances, in MX graphs, Opti, nlpsol,
+    map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew. By q they
+    are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and derivatives:
+    they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
     normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
     numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
     `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
@@ -164,8 +166,12 @@ def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     try:
         get(f"{record.name}_lagrangian_hessian")
     except UnknownName:
-        able = ", ".join(x for x in quantities() if f"{x}_lagrangian_hessian" in quantities())
+        has = [x for x in quantities() if f"{x}_lagrangian_hessian" in quantities()]
+        able = ", ".join(x for x in has if not get(x).repeats)
         raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {able}") from None
+    if record.repeats:
+        names = ", ".join(f"{record.name}_{x}" for x in ("partials", "adjoint", "lagrangian_hessian"))
+        raise OrderError(f"{record.name}: derivatives='analytic' is not there, some outputs repeat others; use {names}")
     other = [k for k, x in settings.items() if x and k not in _ALSO_ANALYTIC]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")

@@ -109,6 +109,7 @@ class Quantity:
     admit: Callable[[Any], Any] | None = None
     solves: Callable[[Any, dict[str, Any]], Any] | None = None
     own_derivatives: bool = False  # whether each method has derivatives of its own: they differ by more than rounding
+    repeats: bool = False  # whether outputs say again what others do: then derivatives="analytic" is not there
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
     equation: str = ""
     notes: tuple[str, ...] = ()

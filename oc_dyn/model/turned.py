@@ -55,7 +55,7 @@ def turned(
         out[between] = None
         names.add(weld)
         new.append(  # its frame is that of the child
-            replace(j, parent=j.child, child=between, axis=-j.axis, rotation=np.eye(3), translation=np.zeros(3))
+            replace(j, parent=j.child, child=between, axis=0.0 - j.axis, rotation=np.eye(3), translation=np.zeros(3))
         )
         new.append(Joint(weld, "fixed", between, j.parent, *back))
     return out, new
