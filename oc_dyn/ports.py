@@ -204,3 +204,11 @@ def parameter_port(robot: Robot, parts: Sequence[str]) -> Port:
     said = f"{'; '.join(meaning[x] for x in parts)}; robot.parameter_values({parts}) are the robot's own"
     rows = robot.parameter_rows(parts)
     return Port("params", (parameters(robot, parts), 1), parameter_unit(parts), said, rows)
+
+
+OF_MODEL = ("params", "gravity")  # inputs that are a part of the model that methods read
+
+
+def gravity_port() -> Port:
+    """gravity, the acceleration of a body that falls."""
+    return Port("gravity", (3, 1), "m/s2", "acceleration of gravity in the root frame; robot.gravity is its own")

@@ -49,6 +49,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
         'the port params: "symbolic" for the inertial parameters, or some of "inertia", "armature" and "viscous", '
         "which come in this order, viscous with friction=True alone",
     ),
+    "gravity": (False, "True: the port gravity, the acceleration of gravity in the root frame; False: robot.gravity"),
     "columns": (
         None,
         'some of "inertia", "armature" and "viscous", in this order: the parameters that have columns, by default the '

@@ -249,3 +249,10 @@ def _made(tape: ca.Function, symbols: ca.SX, listing: _Listing, values: _Values,
 def _entries(x: ca.SX, numbers: Any) -> ca.SX:
     """Entries of a column. A list takes CasADi 10 us, a number 3."""
     return x.get_nz(False, int(numbers[0]) if len(numbers) == 1 else numbers.tolist())
+
+
+def put_in(symbols, expressions, values):
+    """SX expressions with values for the symbols, lists of matrices; other symbols in them, those of a model, stay."""
+    own = {x.element_hash() for s in symbols for x in ca.symvar(ca.vec(s))}
+    free = [x for x in ca.symvar(ca.veccat(*expressions)) if x.element_hash() not in own]
+    return ca.Function("f", [*symbols, *free], list(expressions)).call([*values, *free])

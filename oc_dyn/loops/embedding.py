@@ -15,7 +15,7 @@ from ..errors import OrderError
 from ..lie.leibniz import product_derivative
 from ..matrices.other_velocities import bias_in, coriolis_in, forces_in, mass_in, product
 from ..model.loops import LoopRobot
-from ..ports import derivative_name
+from ..ports import OF_MODEL, derivative_name
 from ..registry import Port, get
 from ..subexpressions import merged
 from .implicit import motion
@@ -38,7 +38,7 @@ class Embedded:
         self.own = own
         found = ca.Function.call(motion(robot, len(own), len(own)), [q, *own])
         self.v, self.G = found[: len(own)], found[len(own) :]
-        self.others = {n: x for n, x in ports.items() if n.endswith("w_ext") or n == "params"}
+        self.others = {n: x for n, x in ports.items() if n.endswith("w_ext") or n in OF_MODEL}
 
     def of_tree(
         self, quantity: str, order: int | None = None, method: str | None = None, **more: Any

@@ -11,7 +11,7 @@ import casadi as ca
 from ..ports import nv, quotient_unit, step, step_unit
 from ..registry import Port
 
-OPTIONS: dict[str, Any] = {"options": ("external_wrenches", "friction"), "sparse": True}
+OPTIONS: dict[str, Any] = {"options": ("external_wrenches", "friction", "gravity"), "sparse": True}
 STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
 SEEN_STEP = "With representation, e is a step in it, too: along a motion dtau = dtau_dq v + dtau_dv dv + dtau_ddv d2v."
 SYMMETRIC = "By e twice it is the symmetric part of steps one after the other, which do not commute in every joint."

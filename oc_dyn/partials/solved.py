@@ -148,7 +148,7 @@ def _call_hybrid_hessian(function, model, order, ports, options):
 
 _HYBRID = {
     "solves": prescribed_rows,
-    "options": ("prescribed", "external_wrenches", "friction"),
+    "options": ("prescribed", "external_wrenches", "friction", "gravity"),
     "sparse": True,
     "errors": ("UnknownName: a prescribed joint that is not there, or has no coordinate of its own",),
     "example": example,

@@ -85,6 +85,7 @@ quantity(
     inputs=_at_configuration,
     outputs=_outputs("U", lambda robot: (1, 1), "J", "-mass gravity . com, com seen from the root frame's origin"),
     call=_call("U"),
+    options=("gravity",),
     default=("ad",),
     equation="U = -m gamma^T c(q), m the mass of all moving bodies, c their centre, gamma = robot.gravity [m/s2]",
 )
