@@ -126,6 +126,18 @@ def test_partials_by_chain_rule_and_by_ad(quantity, name):
     assert max(largest(x, y) for x, y in zip(found, twin, strict=True)) < 1e-9
 
 
+@pytest.mark.sample("forward_dynamics_partials")
+@pytest.mark.parametrize("quantity", [x for x in PARTIALS if x.startswith("forward")])
+def test_partials_of_forward_dynamics_at_order_two(quantity):
+    robot, order = linkage("four_bar"), 2
+    q, V = state(robot, 8)
+    V = V[: 5 if quantity.endswith("partials") else 8 - 1]
+    ways = (od.function(robot, quantity, order=order, method=m) for m in ("chain", "ad"))
+    found, twin = (f.call([q, *V[: f.n_in() - 1]]) for f in ways)
+    assert len(found) == (3 + 4 + 5 if quantity.endswith("partials") else 5 if quantity.endswith("adjoint") else 1)
+    assert max(largest(x, y) for x, y in zip(found, twin, strict=True)) < 1e-9
+
+
 @pytest.mark.sample("four_bar", "floating_four_bar")
 @pytest.mark.parametrize("name", NAMES)
 def test_partials_are_those_of_differences(name):
