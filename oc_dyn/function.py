@@ -87,6 +87,9 @@ def function(
         made = cached(robot, key, lambda: _stored(*asked, key, lambda: _build(*asked), cache))
         if record.of == "robot with loops" and not settings["q_guess"]:
             made.closing_by(_EMBEDDED[-1][1](robot))
+        links = getattr(robot, "links", None)  # of an elastic robot
+        if isinstance(links, LoopRobot):
+            made.closing_by(_EMBEDDED[-1][1](links))
         return made
     if derivatives != "analytic":
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
