@@ -15,8 +15,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from .errors import ModelError, OrderError, ShapeError
-from .model.joints import GROUPS
+from .errors import OrderError, ShapeError
+from .model.coordinate_steps import on_vector_space, step_curvature, step_map
 from .model.robot import Robot
 from .types import Array
 from .validation import count, number
@@ -119,10 +119,10 @@ def analytic(
 ) -> ca.Function:
     """`base`, a Function of the quantity, with its registered partials, adjoint and Lagrangian Hessian attached.
 
-    make: od.function. Ports that those do not differentiate by, as w_ext, are differentiated by AD.
-    Raises ModelError for robots whose q is not on a vector space, OrderError where a derivative is not registered.
+    make: od.function. Ports that those do not differentiate by, as w_ext, are differentiated by AD. Derivatives by q
+    are those by its coordinates, as `base` has them at quaternions of any length but zero, which it normalises: along
+    a quaternion first derivatives are zero. Raises OrderError where a derivative is not registered.
     """
-    _require_vector_space(robot, quantity)
     J, A, H = (
         make(robot, f"{quantity}_{x}", order=order, **options) for x in ("partials", "adjoint", "lagrangian_hessian")
     )
@@ -133,13 +133,14 @@ def analytic(
     values = [ca.SX(y) for y in base.call(symbols)]
     known = [n for n in names if f"adj_{n}" in A.name_out()]
     others = [n for n in names if n not in known]
+    steps = None if on_vector_space(robot) else _Steps(robot, by_name["q"], known)
     partials = J(**{n: by_name[n] for n in J.name_in()})
     jacobian = {}
     for o, y in enumerate(results):
         for i, x in enumerate(names):
             block = partials.get(f"d{y}_d{x}") if x in known else ca.jacobian(values[o], columns[i]) if others else None
             if block is not None and block.nnz():
-                jacobian[o, i] = block
+                jacobian[o, i] = steps.partial(block) if steps and x == "q" else block
     numbers = {n: names.index(n) for n in names}
 
     def multiplied(function: ca.Function, seeds: Sequence[ca.SX]) -> Any:
@@ -150,15 +151,20 @@ def analytic(
     def adjoint(seeds: Sequence[ca.SX]) -> list[ca.SX]:
         found = multiplied(A, seeds)
         power: Any = sum(ca.dot(s, y) for s, y in zip(seeds, values, strict=True)) if others else None
+        if steps:
+            found["adj_q"] = steps.gradient(found["adj_q"])
         return [found[f"adj_{n}"] if n in known else ca.gradient(power, by_name[n]) for n in names]
 
     def hessian(seeds: Sequence[ca.SX]) -> dict[tuple[int, int], ca.SX]:
         full, nv = multiplied(H, seeds)["H"], robot.nv
         blocks = {
-            (numbers[a], numbers[b]): full[i * nv : (i + 1) * nv, j * nv : (j + 1) * nv]
+            (a, b): full[i * nv : (i + 1) * nv, j * nv : (j + 1) * nv]
             for i, a in enumerate(known)
             for j, b in enumerate(known)
         }
+        if steps:
+            blocks = steps.hessian(blocks, multiplied(A, seeds)["adj_q"])
+        blocks = {(numbers[a], numbers[b]): x for (a, b), x in blocks.items()}
         gradients = adjoint(seeds) if others else []
         for a in others:
             for b in names:
@@ -169,14 +175,28 @@ def analytic(
     return with_derivatives(base.name(), symbols, values, jacobian, adjoint, hessian, names, results)
 
 
-def _require_vector_space(robot: Robot, quantity: str) -> None:
-    unfit = sorted(set(GROUPS) & robot.features)
-    if unfit:
-        problem = (
-            f"derivatives='analytic' needs velocities that are the rates of the coordinates; it has {unfit} joints. "
-            f"Use {quantity}_partials on the tangent space, or derivatives='ad'"
-        )
-        raise ModelError(f"{quantity} of {robot.name}", [problem])
+class _Steps:
+    """Derivatives by the coordinates q from those by a step on the tangent space, of blocks of names, "q" first."""
+
+    def __init__(self, robot: Robot, q: ca.SX, names: Sequence[str]) -> None:
+        self.robot, self.q, self.names, self.L = robot, q, names, step_map(robot, q)
+
+    def partial(self, by_step: ca.SX) -> ca.SX:
+        return by_step @ self.L
+
+    def gradient(self, by_step: ca.SX) -> ca.SX:
+        return self.L.T @ by_step
+
+    def hessian(self, blocks: dict[tuple[str, str], ca.SX], gradient: ca.SX) -> dict[tuple[str, str], ca.SX]:
+        """gradient: by the step, which the curvature of the coordinates goes with."""
+        out = dict(blocks)
+        curved = step_curvature(self.robot, self.q, gradient)
+        out["q", "q"] = ca.triu2symm(ca.triu(self.L.T @ blocks["q", "q"] @ self.L + curved))
+        for x in self.names:
+            if x != "q":
+                out[x, "q"] = blocks[x, "q"] @ self.L
+                out["q", x] = out[x, "q"].T
+        return out
 
 
 def check_derivatives(

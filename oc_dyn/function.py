@@ -25,7 +25,7 @@ from .model.robot import Robot, check_robot
 from .model.robot_function import RobotFunction
 from .numbers import shortened
 from .ports import parameter_port
-from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, get, quantities
+from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, conversion_of, get, quantities
 from .representation import converted, converts, described
 from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
@@ -45,8 +45,10 @@ def function(
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
     prescribed, representation, parameters, columns, coriolis, scene and witnesses.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
-    Lagrangian Hessian instead of AD: for inverse_dynamics and forward_dynamics, in MX graphs, Opti, nlpsol, map and
-    generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
+    Lagrangian Hessian instead of AD: for inverse_dynamics, forward_dynamics and distances, in MX graphs, Opti, nlpsol,
+    map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew. By q they
+    are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and derivatives:
+    they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
     normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
     numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
     `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
@@ -162,8 +164,12 @@ def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     try:
         get(f"{record.name}_lagrangian_hessian")
     except UnknownName:
-        able = ", ".join(x for x in quantities() if f"{x}_lagrangian_hessian" in quantities())
+        has = [x for x in quantities() if f"{x}_lagrangian_hessian" in quantities()]
+        able = ", ".join(x for x in has if not get(x).repeats)
         raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {able}") from None
+    if record.repeats:
+        names = ", ".join(f"{record.name}_{x}" for x in ("partials", "adjoint", "lagrangian_hessian"))
+        raise OrderError(f"{record.name}: derivatives='analytic' is not there, some outputs repeat others; use {names}")
     other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction", "scene")]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
@@ -189,7 +195,8 @@ def ports(robot: AnyRobot, quantity: str, order: int = 0, **options: Option) -> 
 def _ports(robot: Any, record: Quantity, order: int, settings: dict[str, Any]) -> tuple[list[Port], list[Port]]:
     both = record.inputs(robot, order, settings), record.outputs(robot, order, settings)
     if converts(record, robot, settings):
-        both = described(robot, both[0], settings), described(robot, both[1], settings)
+        whole = conversion_of(record.name) is not None
+        both = described(robot, both[0], settings), described(robot, both[1], settings, whole)
     parts = _symbolic(record, settings)
     return ([*both[0], parameter_port(robot, parts)], both[1]) if parts else both
 
@@ -225,7 +232,7 @@ def _build(
         return record.call(chosen.function, model, order, given, settings)
 
     if converts(record, robot, settings):
-        results = converted(robot, order, inputs, outputs, symbols, settings, run)
+        results = converted(record, model, order, inputs, outputs, symbols, settings, run)
     else:
         results = run(symbols)
     expressions = [matrix(results[p.name]) for p in outputs]
