@@ -30,6 +30,7 @@ from .representation import converted, converts, described
 from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
 
+_WITH_DERIVATIVES = ("external_wrenches", "friction", "scene", "contacts")  # options that registered ones have, too
 _OF_KINDS = {"scene": ("Scene", "an od.Scene, such as od.Scene.of(robot)")}  # options that are values with a key
 
 
@@ -88,16 +89,17 @@ def function(
         return made
     if derivatives != "analytic":
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
-    _check_analytic(record, settings)
+    check_analytic(record, settings)
 
     def differentiated() -> ca.Function:
         plain = function(
             robot, quantity, order=order, method=method, name=name, derivatives="ad", normalize=False, cache=cache,
             **options,
         )  # fmt: skip
-        kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction", "scene")}
+        kept = {k: x for k, x in settings.items() if k in _WITH_DERIVATIVES}
         kept |= {"method": chosen.name} if record.own_derivatives else {}
-        return analytic(cast(Robot, robot), quantity, order, plain, kept, function)
+        at = robot.tree if isinstance(robot, LoopRobot) else robot  # whose coordinates the ports are
+        return analytic(cast(Robot, at), quantity, order, plain, kept, function, robot)
 
     def with_twin() -> RobotFunction:
         made = _stored(*asked, ("analytic", *key), differentiated, cache)
@@ -160,13 +162,14 @@ def _is_ours(f: Callable[..., Any]) -> bool:
     return str(getattr(unwound(f)[0], "__module__", "")).partition(".")[0] == __package__
 
 
-def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
+def check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
+    """Raise OrderError where a quantity with these options has no registered derivatives."""
     try:
         get(f"{record.name}_lagrangian_hessian")
     except UnknownName:
         able = ", ".join(x for x in quantities() if f"{x}_lagrangian_hessian" in quantities())
         raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {able}") from None
-    other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction", "scene")]
+    other = [k for k, x in settings.items() if x and k not in _WITH_DERIVATIVES]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
 
