@@ -404,7 +404,7 @@ class Problem:
         parameters of model-predictive control: (4, 4 m) in the order of scene.moving, or {name: (4, 4) or its columns
         one after the other (16,)}. method: of the quantity "distances". soft, at, last: as for limit.
         Returns the distances (pairs,) [m]. There is a limit for every pair, called "gripper - table" after its shapes,
-        which bound changes. Derivatives are analytic where velocities are the rates of q.
+        which bound changes. Derivatives are analytic but of transform joints.
         Raises ShapeError for what does not fit, UnknownName for links that the robot does not have, and for
         names of pairs left out that neither it nor the scene has.
         """
