@@ -99,6 +99,6 @@ def _newton_step(robot: LoopRobot) -> ca.Function:
         own = [k for k in rows if owners[k] in names]
         mine = robot.rows("v", joints)
         change = ca.solve(ca.sparsify(J[own, mine]), r[own])
-        share = ca.fmin(1, 0.5 / ca.fmax(ca.norm_inf(change), 1e-300))
+        share = ca.fmin(1, 0.5 / ca.fmax(ca.norm_inf(change), 1e-50))  # derivatives of its inverse stay finite
         out[[place[c] for c in mine]] -= share * change
     return ca.Function("newton_step", [y, d], [merged(out)], ["y", "d"], ["d_next"])

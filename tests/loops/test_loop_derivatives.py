@@ -87,6 +87,17 @@ def test_optima_of_robots_with_loops_are_the_same_by_both():
     assert one.iterations == other.iterations
 
 
+@pytest.mark.parametrize("name", ["four_bar", pytest.param("floating_four_bar", marks=pytest.mark.slow)])
+def test_ad_is_finite_where_steps_are_zero(name):
+    """At the configuration that loops are followed from, nothing is left to close."""
+    robot = linkage(name)
+    q = robot.home[robot.rows("q", robot.independent)]
+    ports, lam = [q, *np.ones((2, robot.nv))], np.ones(robot.nv)
+    by_ad, _ = taken(od.function(robot, "inverse_dynamics"), ports, lam)
+    expected, _ = taken(od.function(robot, "inverse_dynamics", derivatives="analytic"), ports, lam)
+    assert max(largest(x, y) for x, y in zip(by_ad, expected, strict=True)) < 1e-9
+
+
 # -- more partials, by two methods and by differences -----------------------------------------------------------------
 
 SECOND = {"inverse": ("inverse_dynamics", "tau", "dM_dq"), "forward": ("forward_dynamics", "dv", "dMinv_dq")}
