@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -81,3 +81,19 @@ def friction_torques(robot: Robot, V: Sequence[Any], viscous: Any = None) -> lis
     rates = time_derivatives(ca.vertcat(ca.SX(0, 1), *torque), order, list(pairwise(v)), cse=True)
     own = of_joints(robot, "viscous") if viscous is None else viscous
     return ca.Function("friction", [damping, *v], rates).call([own, *V])
+
+
+def with_friction(
+    model: Any, v: Any, T: Sequence[Any], run: Callable[[list[Any]], tuple[list[Any], list[Any]]]
+) -> tuple[list[Any], list[Any]]:
+    """What run(torques less friction) -> (accelerations, torques) gives where joints have friction, each with its time
+    derivatives, [(nv,), ...]: friction of an order depends on the accelerations of lower ones, put in one by one."""
+    effort, found = ([ca.SX.sym(name, model.robot.nv) for _ in T] for name in ("effort", "found"))
+    accelerations, torques = run(effort)
+    taken = friction_torques(model.robot, [v, *found[:-1]], model.viscous)
+    definitions = []
+    for k, tau in enumerate(T):
+        definitions += [(effort[k], tau - taken[k]), (found[k], ca.SX(accelerations[k]))]
+    results = [*found, *(tau + x for tau, x in zip(torques, taken, strict=True))]
+    _, results = ca.substitute_inplace([x for x, _ in definitions], [y for _, y in definitions], results)
+    return results[: len(T)], results[len(T) :]

@@ -25,7 +25,7 @@ from .model.robot import Robot, check_robot
 from .model.robot_function import RobotFunction
 from .numbers import shortened
 from .ports import parameter_port
-from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, get, quantities
+from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, conversion_of, get, quantities
 from .representation import converted, converts, described
 from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
@@ -167,8 +167,12 @@ def check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     try:
         get(f"{record.name}_lagrangian_hessian")
     except UnknownName:
-        able = ", ".join(x for x in quantities() if f"{x}_lagrangian_hessian" in quantities())
+        has = [x for x in quantities() if f"{x}_lagrangian_hessian" in quantities()]
+        able = ", ".join(x for x in has if not get(x).repeats)
         raise OrderError(f"{record.name} has no registered derivatives; derivatives='analytic' is for {able}") from None
+    if record.repeats:
+        names = ", ".join(f"{record.name}_{x}" for x in ("partials", "adjoint", "lagrangian_hessian"))
+        raise OrderError(f"{record.name}: derivatives='analytic' is not there, some outputs repeat others; use {names}")
     other = [k for k, x in settings.items() if x and k not in _WITH_DERIVATIVES]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
@@ -194,7 +198,8 @@ def ports(robot: AnyRobot, quantity: str, order: int = 0, **options: Option) -> 
 def _ports(robot: Any, record: Quantity, order: int, settings: dict[str, Any]) -> tuple[list[Port], list[Port]]:
     both = record.inputs(robot, order, settings), record.outputs(robot, order, settings)
     if converts(record, robot, settings):
-        both = described(robot, both[0], settings), described(robot, both[1], settings)
+        whole = conversion_of(record.name) is not None
+        both = described(robot, both[0], settings), described(robot, both[1], settings, whole)
     parts = _symbolic(record, settings)
     return ([*both[0], parameter_port(robot, parts)], both[1]) if parts else both
 
@@ -230,7 +235,7 @@ def _build(
         return record.call(chosen.function, model, order, given, settings)
 
     if converts(record, robot, settings):
-        results = converted(robot, order, inputs, outputs, symbols, settings, run)
+        results = converted(record, model, order, inputs, outputs, symbols, settings, run)
     else:
         results = run(symbols)
     expressions = [matrix(results[p.name]) for p in outputs]

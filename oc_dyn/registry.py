@@ -32,7 +32,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "friction": (False, "True: friction of the joints counts, damping v + friction tanh(v / 0.02), v in SI units"),
     "frame": (None, "name of the frame, one of robot.frames; it must be given"),
     "scene": (None, "the od.Scene whose pairs of shapes are meant; it must be given"),
-    "contacts": ((), "{frame: \"point\" or \"surface\"}: frames that the ground holds, their origins or all of them"),
+    "contacts": ((), '{frame: "point" or "surface"}: frames that the ground holds, their origins or all of them'),
     "moving": (False, "True: the port a_c, what the constraints' rates d(J v)/dt are to be; False: zero"),
     "baumgarte": (False, "True: the port gains, with which constraints that are open are closed"),
     "q_guess": (False, "True: the port q_guess, from which loops are closed; False: where the robot was assembled"),
@@ -40,8 +40,9 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "prescribed": ((), "names of the joints whose motion is prescribed"),
     "representation": (
         None,
-        'how the motion of a floating base is seen in every port of v and tau: "body" (default: its own axes and '
-        'origin), "spatial" (root axes, the origin of the root) or "hybrid" (root axes, the origin of the body)',
+        "how the motion of a floating base is seen in every port of v and tau, and in rows and columns of matrices: "
+        '"body" (default: its own axes and origin), "spatial" (root axes, the origin of the root) or "hybrid" (root '
+        "axes, the origin of the body)",
     ),
     "parameters": (
         None,
@@ -60,6 +61,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     ),
 }
 _QUANTITIES: dict[str, Quantity] = {}
+_CONVERSIONS: dict[str, Callable[..., dict[str, Any]]] = {}  # see conversion
 _METHODS: dict[str, dict[str, Method]] = {}
 _MORE: list[Callable[[], Any]] = []  # see complete_by
 
@@ -106,6 +108,7 @@ class Quantity:
     admit: Callable[[Any], Any] | None = None
     solves: Callable[[Any, dict[str, Any]], Any] | None = None
     own_derivatives: bool = False  # whether each method has derivatives of its own: they differ by more than rounding
+    repeats: bool = False  # whether outputs say again what others do: then derivatives="analytic" is not there
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
     equation: str = ""
     notes: tuple[str, ...] = ()
@@ -179,6 +182,22 @@ def method(quantity: str, name: str, *, kind: str, source: str, **facts: Any) ->
         return function
 
     return register
+
+
+def conversion(*quantities: str) -> Callable[[F], F]:
+    """Decorator of a function (Seen, {output: value for body twists}) -> {output: value in the representation asked
+    for}: of quantities whose outputs are not twists, wrenches and their time derivatives alone; see representation."""
+
+    def register(function: F) -> F:
+        _CONVERSIONS.update(dict.fromkeys(quantities, function))
+        return function
+
+    return register
+
+
+def conversion_of(quantity: str) -> Callable[..., dict[str, Any]] | None:
+    """What `conversion` registered for a quantity, None if nothing."""
+    return _CONVERSIONS.get(quantity)
 
 
 def complete_by(load: Callable[[], Any]) -> None:

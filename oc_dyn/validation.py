@@ -77,9 +77,7 @@ def numbers(what: str, value: Any, size: int) -> Array:
     return np.array(np.broadcast_to(value, size))
 
 
-def check_within(
-    where: str, name: str, values: Array, lower: Array, upper: Array, relative: bool = False
-) -> None:
+def check_within(where: str, name: str, values: Array, lower: Array, upper: Array, relative: bool = False) -> None:
     """Raise LimitError for values (n,) outside their bounds by more than 1e-9, or that times their size above 1."""
     for i, (x, low, high) in enumerate(zip(values, lower, upper, strict=True)):
         slack = 1e-9 * (max(1.0, abs(x)) if relative else 1.0)

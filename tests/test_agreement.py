@@ -29,6 +29,12 @@ ORDERS = {
     "forward_dynamics": (5, 1),
     "hybrid_dynamics": (5, 1),
     "inverse_dynamics_partials": (2, 0),
+    "forward_dynamics_partials": (3, 0),
+    "forward_dynamics_adjoint": (3, 0),
+    "forward_dynamics_lagrangian_hessian": (3, 0),
+    "hybrid_dynamics_partials": (3, 0),
+    "hybrid_dynamics_adjoint": (3, 0),
+    "hybrid_dynamics_lagrangian_hessian": (3, 0),
     "mass_matrix": (3, 2),
     "gravity": (3, 1),
     "bias": (3, 1),
@@ -46,9 +52,8 @@ OPTIONS = {
     "frame_pose": {"frame": "link2"},
     "frame_twist": {"frame": "link2", "representation": "hybrid"},
     "frame_jacobian": {"frame": "link2", "representation": "spatial"},
-    "hybrid_dynamics": {"prescribed": ("joint1",)},
-    "hybrid_dynamics_partials": {"prescribed": ("joint1",)},
 }
+OPTIONS |= {q: {"prescribed": ("joint1",)} for q in od.quantities("robot") if q.startswith("hybrid_dynamics")}
 DISTANCES = ("distances", *(f"distances_{x}" for x in ("partials", "adjoint", "lagrangian_hessian")))
 OPTIONS |= {quantity: {"scene": scene()} for quantity in DISTANCES}
 TOLERANCE = 1e-9

@@ -241,7 +241,7 @@ def test_wrong_derivatives_are_found(marked):
     "name, quantity, options, error, words",
     [
         ("serial", "mass_matrix", {}, od.OrderError, "no registered derivatives"),
-        ("serial", "forward_dynamics", {"order": 1}, od.OrderError, "order 1"),
+        ("serial", "hybrid_dynamics", {}, od.OrderError, "repeat others"),
         ("transform", "distances", {"scene": scene()}, od.OrderError, "transform"),
         ("serial", "inverse_dynamics", {"parameters": "symbolic"}, od.OrderError, "parameters"),
     ],

@@ -231,9 +231,32 @@ def _(x):
 
 @check("forward_dynamics_adjoint")
 def _(x):
-    y, J = x("forward_dynamics_adjoint"), x("forward_dynamics_partials")
+    x.lam_d2v, x.dtau = x.dvr, x.vr
+    y, J = x("forward_dynamics_adjoint", 1), x("forward_dynamics_partials", 1)
     for name in ("q", "v", "tau"):
-        yield y[f"adj_{name}"], J[f"ddv_d{name}"].T @ x.lam
+        yield y[f"adj_{name}"], J[f"ddv_d{name}"].T @ x.lam + J[f"dd2v_d{name}"].T @ x.lam_d2v
+    yield y["adj_dtau"], J["dd2v_ddtau"].T @ x.lam_d2v
+
+
+ROWS, OTHERS = [6], [0, 1, 2, 3, 4, 5, 7]  # of joint1, and of the others
+HYBRID = {"prescribed": ("joint1",)}
+
+
+@check("hybrid_dynamics_adjoint", "hybrid_dynamics_lagrangian_hessian")
+def _(x):
+    x.dv_p, x.tau_f, x.lam_tau_p, x.lam_dv_f = x.dv[ROWS], x.tau[OTHERS], x.lam[ROWS], x.vr[OTHERS]
+    y, J = x("hybrid_dynamics_adjoint", options=HYBRID), x("hybrid_dynamics_partials", options=HYBRID)
+    for name in ("q", "v", "dv_p", "tau_f"):
+        of_tau, of_dv = J[f"dtau_p_d{name}"].reshape(len(ROWS), -1), J[f"ddv_f_d{name}"].reshape(len(OTHERS), -1)
+        yield y[f"adj_{name}"], of_tau.T @ x.lam_tau_p + of_dv.T @ x.lam_dv_f
+    H, nv = x("hybrid_dynamics_lagrangian_hessian", options=HYBRID)["H"], x.robot.nv
+    by_q = x.moved("hybrid_dynamics_adjoint", "adj_q", HYBRID)
+    yield H[:nv, :nv], (by_q + by_q.T) / 2
+    yield H[nv : 2 * nv, :nv], x.moved("hybrid_dynamics_adjoint", "adj_v", HYBRID)
+    yield H[:nv, nv : 2 * nv], x.varied("hybrid_dynamics_adjoint", "adj_q", "v", HYBRID)
+    for k, name in ((2 * nv, "dv_p"), (2 * nv + 1, "tau_f")):
+        yield H[k : k + getattr(x, name).size, :nv], x.moved("hybrid_dynamics_adjoint", f"adj_{name}", HYBRID)
+    yield H, H.T
 
 
 @check("inverse_dynamics_lagrangian_hessian", "forward_dynamics_lagrangian_hessian")

@@ -108,7 +108,5 @@ def carried_momentum(elastic, order, q, V):
     """Derivatives 1..order + 1 of S(q)^T v, what the coupling adds on the motors' side in derivatives 0..order."""
     n = elastic.nv
     x = [ca.SX.sym("x", n) for _ in range(order + 3)]
-    rates = time_derivatives(
-        elastic.coupling.momentum(x[0], x[1]), order + 1, list(pairwise(x)), cse=True
-    )
+    rates = time_derivatives(elastic.coupling.momentum(x[0], x[1]), order + 1, list(pairwise(x)), cse=True)
     return ca.Function("carried", x, rates[1:]).call([q, *V[: order + 2]])

@@ -5,6 +5,7 @@ import numpy as np
 
 from .. import robots
 from ..errors import UnknownName
+from ..friction import with_friction
 from ..ports import Size, configuration_port, derivative_name, motion_ports, nv, torque_ports, wrench_ports
 from ..registry import Port, quantity
 
@@ -66,7 +67,11 @@ def _call(function, model, order, ports, options):
     A = [_spread(ports[derivative_name("v", k + 1) + "_p"], rows, nv) for k in range(order + 1)]
     T = [_spread(ports[derivative_name("tau", k) + "_f"], others, nv) for k in range(order + 1)]
     W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
-    accelerations, torques = function(model, order, ports["q"], ports["v"], A, T, rows, W)
+
+    def run(T):
+        return function(model, order, ports["q"], ports["v"], A, T, rows, W)
+
+    accelerations, torques = with_friction(model, ports["v"], T, run) if options["friction"] else run(T)
     out = {}
     for k in range(order + 1):
         a, tau = derivative_name("v", k + 1), derivative_name("tau", k)
@@ -100,11 +105,13 @@ quantity(
     outputs=_outputs,
     call=_call,
     solves=prescribed_rows,
-    options=("prescribed", "external_wrenches", "representation"),
+    options=("prescribed", "external_wrenches", "friction", "representation", "parameters"),
     base_ports=True,
+    repeats=True,
     default=("taylor",),
-    equation="M(q) dv + C(q, v) v + g(q) = tau + sum_b J_b(q)^T w_b, with dv = dv_p in the rows of the prescribed "
-    "joints and tau = tau_f in the others; J_b the body Jacobian of body b and w_b its wrench, column b of w_ext",
+    equation="M(q) dv + C(q, v) v + g(q) + friction(v) = tau + sum_b J_b(q)^T w_b, with dv = dv_p in the rows of the "
+    "prescribed joints and tau = tau_f in the others; J_b the body Jacobian of body b and w_b its wrench, column b of "
+    "w_ext",
     notes=("dv and tau have all rows, given and found.",),
     errors=("UnknownName: a prescribed joint that is not there, or has no coordinate of its own",),
     example=example,

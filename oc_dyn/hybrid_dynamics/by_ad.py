@@ -14,6 +14,7 @@ from .known_rows import by_block
     kind="ad",
     source="AD of inverse dynamics along the jet with cse; the highest acceleration of each order solved for by blocks",
     regroup=True,
+    numeric_parameters="it makes a Function of the motion alone on the way",
 )
 def ad_jet(model, order, q, v, A, T, prescribed, W=None):
     """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see

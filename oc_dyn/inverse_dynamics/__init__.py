@@ -39,6 +39,7 @@ quantity(
 from . import (  # noqa: E402  registers the methods
     by_ad,
     closed_form,
+    closed_form_spatial,
     recursive_body,
     recursive_spatial,
     second_order_body,

@@ -14,6 +14,7 @@ import casadi as ca
 from ..errors import OrderError
 from ..lie.leibniz import product_derivative
 from ..matrices.closed_form import coefficients
+from ..matrices.other_velocities import bias_in, coriolis_in, forces_in, mass_in, product
 from ..model.loops import LoopRobot
 from ..ports import derivative_name
 from ..registry import Port, get
@@ -21,16 +22,6 @@ from ..subexpressions import merged
 from .implicit import motion
 
 Jet = list[Any]  # of time derivatives
-
-
-def product(a: Jet, b: Jet, order: int) -> Jet:
-    """Derivatives 0..order of the product a b."""
-    return [product_derivative(a, b, k) for k in range(order + 1)]
-
-
-def turned(a: Jet) -> Jet:
-    """Transposes."""
-    return [x.T for x in a]
 
 
 class Embedded:
@@ -88,7 +79,7 @@ def _forces(quantity: str, name: str):
 
     def way(e: Embedded, method: str | None) -> dict[str, Any]:
         x = e.jet(e.of_tree(quantity, method=method), name)
-        return _named(name, product(turned(e.G), x, e.order))
+        return _named(name, forces_in(e.G, x, e.order))
 
     return way
 
@@ -105,44 +96,36 @@ def _columns(quantity: str, name: str):
 def mass(e: Embedded, order: int, method: str | None = None) -> Jet:
     """Derivatives of G^T M G."""
     M = e.jet(e.of_tree("mass_matrix", order, method), "M", order)
-    return product(product(turned(e.G), M, order), e.G, order)
+    return mass_in(e.G, M, order)
 
 
 def _mass(e: Embedded, method: str | None) -> dict[str, Any]:
     return _named("M", mass(e, e.order, method))
 
 
-def _coriolis_of(e: Embedded, C: Jet, M: Jet) -> Jet:
-    inner = [x + y for x, y in zip(product(C, e.G, e.order), product(M, e.G[1:], e.order), strict=True)]
-    return product(turned(e.G), inner, e.order)
-
-
 def _coriolis(e: Embedded, method: str | None) -> dict[str, Any]:
     C = e.jet(e.of_tree("coriolis_matrix", method=method), "C")
-    return _named("C", _coriolis_of(e, C, e.jet(e.of_tree("mass_matrix"), "M")))
+    return _named("C", coriolis_in(e.G, C, e.jet(e.of_tree("mass_matrix"), "M"), e.order))
 
 
 def _all_matrices(e: Embedded, method: str | None) -> dict[str, Any]:
     found = e.of_tree("dynamic_matrices", method=method)
     M, C, g = (e.jet(found, name) for name in "MCg")
-    whole = product(product(turned(e.G), M, e.order), e.G, e.order)
-    out = _named("M", whole) | _named("C", _coriolis_of(e, C, M))
-    return out | _named("g", product(turned(e.G), g, e.order))
+    out = _named("M", mass_in(e.G, M, e.order)) | _named("C", coriolis_in(e.G, C, M, e.order))
+    return out | _named("g", forces_in(e.G, g, e.order))
 
 
 def _coefficients(e: Embedded, method: str | None) -> dict[str, Any]:
     del method
     M = e.jet(e.of_tree("mass_matrix"), "M")
-    C = _coriolis_of(e, e.jet(e.of_tree("coriolis_matrix"), "C"), M)
-    whole = product(product(turned(e.G), M, e.order), e.G, e.order)
+    C = coriolis_in(e.G, e.jet(e.of_tree("coriolis_matrix"), "C"), M, e.order)
+    whole = mass_in(e.G, M, e.order)
     return {f"P{k}": x for k, x in enumerate(coefficients(e.order, whole.__getitem__, C.__getitem__), 1)}
 
 
 def _bias(e: Embedded, method: str | None) -> dict[str, Any]:
     h, M = e.jet(e.of_tree("bias", method=method), "h"), e.jet(e.of_tree("mass_matrix"), "M")
-    pushed = product(M, product(e.G[1:], e.own, e.order), e.order)
-    inner = [x + y for x, y in zip(h, pushed, strict=True)]
-    return _named("h", product(turned(e.G), inner, e.order))
+    return _named("h", bias_in(e.G, h, M, e.own, e.order))
 
 
 def _slotine_li(e: Embedded, method: str | None) -> dict[str, Any]:
@@ -150,7 +133,7 @@ def _slotine_li(e: Embedded, method: str | None) -> dict[str, Any]:
     vr = [e.ports[derivative_name("vr", k)] for k in range(r + 2)]
     given = {derivative_name("vr", k): product_derivative(e.G, vr, k) for k in range(r + 2)}
     Y = e.jet(e.of_tree("slotine_li_regressor", method=method, **given), "Ys")
-    return _named("Ys", product(turned(e.G), Y, r))
+    return _named("Ys", forces_in(e.G, Y, r))
 
 
 def _inverse(e: Embedded, method: str | None) -> dict[str, Any]:

@@ -14,9 +14,11 @@ import casadi as ca
 
 from ..lie.jets import total
 from ..lie.leibniz import product_derivative
+from ..matrices.other_velocities import turned
 from ..model.robot import tangent_map
+from ..partials.order_by_order import solved_rows
 from ..ports import derivative_name
-from .embedding import METHODS, WAYS, Embedded, turned
+from .embedding import METHODS, WAYS, Embedded
 
 
 class Tangent:
@@ -36,7 +38,10 @@ class Tangent:
 
 def _motion(e: Embedded, of: str) -> list[tuple[str, Any]]:
     """[(name, symbol)] of what the quantity `of` depends on; None for the step."""
-    names = ["v", "tau"] if of == "dv" else [derivative_name("v", k) for k in range(e.order + 2)]
+    if of == "tau":
+        names = [derivative_name("v", k) for k in range(e.order + 2)]
+    else:
+        names = ["v", *(derivative_name("tau", k) for k in range(e.order + 1))]
     return [("q", None), *((n, e.ports[n]) for n in names)]
 
 
@@ -45,18 +50,19 @@ def _values(e: Embedded, of: str) -> list[Any]:
     if of == "tau":
         found = WAYS["inverse_dynamics"](e, None)
         return [found[derivative_name("tau", k)] for k in range(e.order + 1)]
-    return [WAYS["forward_dynamics"](e, None)["dv"]]
+    found = WAYS["forward_dynamics"](e, None)
+    return [found[n] for n in _names(of, e.order)]
 
 
 def _names(of: str, order: int) -> list[str]:
-    return [derivative_name("tau", k) for k in range(order + 1)] if of == "tau" else ["dv"]
+    return [derivative_name("tau", k) if of == "tau" else derivative_name("v", k + 1) for k in range(order + 1)]
 
 
 def _by_ad(of: str):
     def way(e: Embedded) -> dict[str, Any]:
         tangent, out = Tangent(e), {}
         for k, (name, value) in enumerate(zip(_names(of, e.order), _values(e, of), strict=True)):
-            for x, symbol in _motion(e, of)[: k + 4]:
+            for x, symbol in _motion(e, of)[: k + 3]:
                 out[f"d{name}_d{x}"] = tangent.by(value, symbol)
         return out
 
@@ -94,15 +100,33 @@ def _substituted(expression: Any, symbols: list[Any], values: list[Any]) -> Any:
 
 def _from_inverse(e: Embedded) -> dict[str, Any]:
     """Of forward dynamics, by those of inverse dynamics at the accelerations that it gives: -M^-1 of each."""
-    dv = WAYS["forward_dynamics"](e, None)["dv"]
-    a = ca.SX.sym("dv", e.robot.nv)
-    ports = {**{k: x for k, x in e.ports.items() if k != "tau"}, "dv": a}
-    inner = Embedded(e.robot, 0, e.q, ports, e._function, e.options)
+    values = _values(e, "dv")
+    a = [ca.SX.sym(n, e.robot.nv) for n in _names("dv", e.order)]
+    ports = {k: x for k, x in e.ports.items() if k not in _names("tau", e.order)}
+    ports |= dict(zip(_names("dv", e.order), a, strict=True))
+    inner = Embedded(e.robot, e.order, e.q, ports, e._function, e.options)
     found = _chain(inner)
+    if e.order:
+        return _order_by_order(e, found, a, values)
+    (a,), (dv,) = a, values
     rows = [found["dtau_dq"], found["dtau_dv"], found["dtau_ddv"]]
     by_q, by_v, M = ca.substitute(rows, [a], [dv])
     solved = ca.solve(M, ca.horzcat(-by_q, -by_v, ca.SX.eye(e.robot.nv)))
     return dict(zip(("ddv_dq", "ddv_dv", "ddv_dtau"), ca.horzsplit(solved, e.robot.nv), strict=True))
+
+
+def _order_by_order(e: Embedded, of_inverse: dict[str, Any], a: list[Any], values: list[Any]) -> dict[str, Any]:
+    """The same at an order above 0: of_inverse at accelerations a, which have these values."""
+    flat = ca.substitute(list(of_inverse.values()), a, values)
+    found = dict(zip(of_inverse, flat, strict=True))
+    xs = ["q", *(derivative_name("v", k) for k in range(e.order + 2))]
+    R = [[found[f"d{tau}_d{x}"] for x in xs[: k + 3]] for k, tau in enumerate(_names("tau", e.order))]
+    out = {}
+    for k, row in enumerate(solved_rows(R, found["dtau_ddv"], ())[0]):
+        names = [x for x, _ in _motion(e, "dv")[: k + 3]]
+        values = [*row[:2], *row[3 + k :]]  # no accelerations are given
+        out |= {f"d{derivative_name('v', k + 1)}_d{x}": y for x, y in zip(names, values, strict=True)}
+    return out
 
 
 def _adjoint_of(found: dict[str, Any], e: Embedded, of: str) -> dict[str, Any]:

@@ -102,14 +102,22 @@ def _hybrid(e: Embedded, method: str | None) -> dict[str, Any]:
         )
         A.append(a)
         T.append(tau)
+    taken = ca.SX(nv, 1)
+    if e.options.get("friction"):
+        if e.order:
+            raise OrderError(
+                f"hybrid_dynamics of {e.robot.name}: friction=True goes up to order 0, got order {e.order}"
+            )
+        taken = e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]], model_of(e).viscous)[0]
+        T[0][others] = (T[0] - taken)[others]
     solver = _Solver(e, rows)
     pairs = [solver.next(t, a) for t, a in zip(jets.from_derivatives(T), jets.from_derivatives(A), strict=True)]
     accelerations, torques = (jets.to_derivatives([p[n] for p in pairs]) for n in (0, 1))
     out = {}
     for k in range(e.order + 1):
         a, tau = derivative_name("v", k + 1), derivative_name("tau", k)
-        out[a], out[tau] = accelerations[k], torques[k]
-        out[a + "_f"], out[tau + "_p"] = accelerations[k][others], torques[k][list(rows)]
+        out[a], out[tau] = accelerations[k], torques[k] + taken
+        out[a + "_f"], out[tau + "_p"] = accelerations[k][others], out[tau][list(rows)]
     return out
 
 

@@ -369,4 +369,3 @@ def equation(known, value, where):
         check_quaternions(f"{where} of {known.name}", [(known.name, i) for i in m.quaternions], value)
     zero = np.zeros(m.tangent_size)
     return Constraint(formula(m, "mismatch")(value, known.symbol), zero, zero, f"{where} of {known.name}")
-

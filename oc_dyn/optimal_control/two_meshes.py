@@ -55,9 +55,7 @@ def two_meshes(solution, how):
     how = {"check": "off", "raises": False, **how}
     halves = problem.with_mesh(nodes, mesh=mesh)
     _as_solved(halves, solution)
-    finer = halves.solve(
-        method=solution.method, initial=solution, parameters=_parameters(solution), **how
-    )
+    finer = halves.solve(method=solution.method, initial=solution, parameters=_parameters(solution), **how)
     off = (solution.objective - finer.objective) * 2**order / (2**order - 1) if finer.success else np.nan
     return TwoMeshes(float(off), finer, order)
 

@@ -1,5 +1,6 @@
 """Derivatives by automatic differentiation of the functions of order 0 with the fewest instructions."""
 
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -12,12 +13,13 @@ from ..model.robot import tangent_map
 from ..registry import method
 from ..subexpressions import merged
 from ..working_axes.frames import upper_mirrored
-from . import implicit
+from . import implicit, order_by_order, order_zero
 from .along_motion import blocks
 from .composite_adjoint import adjoint as composite_adjoint
 from .recursive_scalar import inverse_adjoint as recursive_adjoint
 
 _ONE_CALL = "AD: one Jacobian by all arguments together, of the method taylor"
+_VIA_INVERSE = "AD of inverse dynamics, solved for the accelerations"
 _TANGENT = ", and the chain rule to the tangent space"
 _AD: dict[str, Any] = {"kind": "ad", "regroup": True}
 
@@ -40,8 +42,15 @@ def inverse_partials_by_blocks(model, order, q, V, W=None):
 
 
 @method("forward_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
+def forward_method(given):
+    """Partials of dv, d2v, ...; see od.describe("forward_dynamics_partials")."""
+    if given.order:
+        return [[*row[:2], *row[3 + k :]] for k, row in enumerate(solved_partials(given)[0])]
+    return order_zero.forward_partials(given, forward)
+
+
 def forward(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
+    """(ddv_dq, ddv_dv, ddv_dtau) at torques tau."""
 
     def jacobians(q, v, tau, *W):
         return _jacobians(model, merged(forward_dynamics(model, 0, q, v, [tau], W or None)[0]), q, [v, tau])
@@ -56,8 +65,15 @@ def forward(model, q, v, tau, W, damping):
     source="AD: one Jacobian of inverse dynamics, solved for the accelerations (Singh et al. 2023, eq. 45)",
     **_AD,
 )
+def forward_via_inverse_method(given):
+    """Partials of dv, d2v, ..., order by order; see od.describe("forward_dynamics_partials")."""
+    if given.order:
+        return order_by_order.forward_partials(given, inverse_partials)
+    return order_zero.forward_partials(given, forward_via_inverse)
+
+
 def forward_via_inverse(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
+    """(ddv_dq, ddv_dv, ddv_dtau) at torques tau."""
     return implicit.forward_partials(model, q, v, tau, W, damping, _partials, _bias, shared=False)
 
 
@@ -70,8 +86,19 @@ def _bias(model, q, v, W):
 
 
 @method("hybrid_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
-def hybrid(model, q, v, a, tau, prescribed, W):
+def hybrid_method(given):
     """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials")."""
+    return solved_partials(given) if given.order else order_zero.hybrid_partials(given, hybrid)
+
+
+@method("hybrid_dynamics_partials", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+def hybrid_via_inverse(given):
+    """Partials of what is not prescribed, order by order; see od.describe("hybrid_dynamics_partials")."""
+    return order_by_order.partials(given, inverse_partials)
+
+
+def hybrid(model, q, v, a, tau, prescribed, W):
+    """{(what, by what): matrix} of order 0."""
     p = list(prescribed)
     f = [k for k in range(model.robot.nv) if k not in prescribed]
 
@@ -82,6 +109,24 @@ def hybrid(model, q, v, a, tau, prescribed, W):
 
     names = [(x, by) for x in ("dv_f", "tau_p") for by in ("q", "v", "dv_p", "tau_f")]
     return dict(zip(names, _at(jacobians, q, v, a, tau, *_listed(W)), strict=True))
+
+
+def solved_partials(given):
+    """Partials of (free accelerations, prescribed torques) of the orders 0.., by q, v, and those rows of dv, d2v, ...
+    and tau, dtau, ... that are given, of the orders up to its own."""
+    n = given.order + 1
+
+    def jacobians(at, _):
+        p, f = list(at.prescribed), at.free
+        out = []
+        for found, rows in zip(at.solved(), (f, p), strict=True):
+            for k, x in enumerate(merged([ca.SX(y) for y in found])):
+                by_q, by_v, *rest = _jacobians(at.model, x[rows], at.q, [at.v, *at.A, *at.T])
+                out += [by_q, by_v, *(y[:, p] for y in rest[: k + 1]), *(y[:, f] for y in rest[n : n + k + 1])]
+        return out
+
+    values = iter(given.at(jacobians))
+    return tuple([[next(values) for _ in range(2 * k + 4)] for k in range(n)] for _ in range(2))
 
 
 @method("mass_matrix_inverse", "ad", source="AD: Jacobian of forward dynamics by the torques", **_AD)
@@ -108,8 +153,40 @@ def _lagrangian(model, order, q, V, lams, W):
 
 
 @method("forward_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
+def forward_adjoint_method(given, lams):
+    """Gradients of lam' dv + lam_d2v' d2v + ...; see od.describe("forward_dynamics_adjoint")."""
+    if given.order:
+        by_q, by_v, *rest = hybrid_adjoint(given, lams, [ca.DM.zeros(0, 1) for _ in lams])
+        return by_q, by_v, *rest[given.order + 1 :]
+    return order_zero.forward_adjoint(given, lams, forward_adjoint)
+
+
+@method("hybrid_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
+def hybrid_adjoint(given, by_a, by_t):
+    """Gradients of the sum of products; see od.describe("hybrid_dynamics_adjoint")."""
+
+    def gradients(at, lams):
+        return _solved_gradients(at, at.q, _solved_lagrangian(at, lams))
+
+    return given.at(gradients, [*by_a, *by_t])
+
+
+def _solved_lagrangian(at, lams):
+    """Sum of products of the multipliers, those of accelerations first, with free accelerations, prescribed torques."""
+    accelerations, torques = at.solved()
+    found = [*(x[at.free] for x in accelerations), *(x[list(at.prescribed)] for x in torques)]
+    return total(ca.dot(lam, ca.SX(x)) for lam, x in zip(lams, merged(found), strict=True))
+
+
+def _solved_gradients(at, q, y):
+    """Gradients of y by a step of q, by v, and what is given of accelerations and torques."""
+    by_q, by_v, *rest = _gradients(at.model, y, q, [at.v, *at.A, *at.T])
+    n, p = at.order + 1, list(at.prescribed)
+    return [by_q, by_v, *(x[p] for x in rest[:n]), *(x[at.free] for x in rest[n:])]
+
+
 def forward_adjoint(model, q, v, tau, lam, W, terms):
-    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see od.describe("forward_dynamics_adjoint")."""
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam) at torques tau."""
 
     def gradients(q, v, tau, lam, *W):
         power = ca.dot(lam, merged(forward_dynamics(model, 0, q, v, [tau], W or None)[0]))
@@ -119,12 +196,22 @@ def forward_adjoint(model, q, v, tau, lam, W, terms):
     return by_q, by_v - terms.damping.T @ by_tau, by_tau
 
 
-_VIA_INVERSE = "AD of inverse dynamics, solved for the accelerations"
-
-
 @method("forward_dynamics_adjoint", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+def forward_adjoint_via_inverse_method(given, lams):
+    """Gradients of lam' dv + lam_d2v' d2v + ..., order by order; see od.describe("forward_dynamics_adjoint")."""
+    if given.order:
+        return order_by_order.forward_adjoint(given, lams, inverse_adjoint_method)
+    return order_zero.forward_adjoint(given, lams, forward_adjoint_via_inverse)
+
+
+@method("hybrid_dynamics_adjoint", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+def hybrid_adjoint_via_inverse(given, by_a, by_t):
+    """Gradients of the sum of products, order by order; see od.describe("hybrid_dynamics_adjoint")."""
+    return order_by_order.adjoint_of_solved(given, by_a, by_t, inverse_adjoint_method)
+
+
 def forward_adjoint_via_inverse(model, q, v, tau, lam, W, terms):
-    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see od.describe("forward_dynamics_adjoint")."""
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam) at torques tau."""
 
     def adjoint(model, q, v, dv, lam, W):
         return _at(lambda *x: inverse_adjoint(model, *x), q, v, dv, lam, *_listed(W))
@@ -147,6 +234,9 @@ def inverse_hessian_method(model, order, q, V, lams, W=None):
     return {(number[a], number[b]): x for (a, b), x in H.items() if number[a] <= number[b]}
 
 
+_INVERSE = inverse_adjoint_method, inverse_partials, inverse_hessian_method
+
+
 def inverse_hessian(model, q, v, dv, lam, W=None):
     """Second derivatives of lam' tau, blocks (qq, q v, vv, q dv)."""
     H = inverse_hessian_method(model, 0, q, [v, dv], [lam], _listed(W) or None)
@@ -154,8 +244,34 @@ def inverse_hessian(model, q, v, dv, lam, W=None):
 
 
 @method("forward_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
+def forward_hessian_method(given, lams):
+    """Second derivatives of lam' dv + lam_d2v' d2v + ...; see od.describe("forward_dynamics_lagrangian_hessian")."""
+    if given.order:
+        return hybrid_hessian(given, lams, [ca.DM.zeros(0, 1) for _ in lams])
+    return order_zero.forward_hessian(given, lams, forward_hessian)
+
+
+@method("hybrid_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
+def hybrid_hessian(given, by_a, by_t):
+    """Second derivatives of the sum of products; see od.describe("hybrid_dynamics_lagrangian_hessian")."""
+
+    def hessian(at, lams):
+        step = ca.SX.sym("e", at.model.robot.nv)
+        y = _solved_lagrangian(replace(at, q=at.model.robot.integrate(at.q, step)), lams)
+        x = ca.vertcat(step, *at.parts()[1:])
+        return ca.substitute([ca.hessian(y, x)[0]], [step], [ca.DM.zeros(*step.shape)])
+
+    return given.at(hessian, [*by_a, *by_t])[0]
+
+
+@method("hybrid_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+def hybrid_hessian_via_inverse(given, by_a, by_t):
+    """Second derivatives of the sum of products; see od.describe("hybrid_dynamics_lagrangian_hessian")."""
+    return order_by_order.hessian_of_solved(given, by_a, by_t, *_INVERSE)
+
+
 def forward_hessian(model, q, v, tau, lam, W, terms):
-    """Second derivatives of lam' dv by blocks; see od.describe("forward_dynamics_lagrangian_hessian")."""
+    """Second derivatives of lam' dv by blocks."""
     step = ca.SX.sym("e", model.robot.nv)
 
     def blocks(q, v, tau, lam, *W):
@@ -186,8 +302,15 @@ def hessian_of_adjoint(model, order, q, V, lams, W=None):
 
 
 @method("forward_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+def forward_hessian_via_inverse_method(given, lams):
+    """Second derivatives of lam' dv + lam_d2v' d2v + ...; see od.describe("forward_dynamics_lagrangian_hessian")."""
+    if given.order:
+        return order_by_order.forward_hessian(given, lams, *_INVERSE)
+    return order_zero.forward_hessian(given, lams, forward_hessian_via_inverse)
+
+
 def forward_hessian_via_inverse(model, q, v, tau, lam, W, terms):
-    """Second derivatives of lam' dv by blocks; see od.describe("forward_dynamics_lagrangian_hessian")."""
+    """Second derivatives of lam' dv by blocks."""
 
     def hessian(model, q, v, dv, lam, W):
         return _at(lambda *x: inverse_hessian(model, *x), q, v, dv, lam, *_listed(W))
@@ -214,7 +337,6 @@ def _gradients(model, y, q, rest):
     g = ca.gradient(y, ca.vertcat(q, *rest))
     nq, nv = q.shape[0], model.robot.nv
     return tangent_map(model.robot, q).T @ g[:nq], *ca.vertsplit(g[nq:], nv)
-
 
 
 def _hessian(y, step, rest):

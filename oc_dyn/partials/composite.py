@@ -14,6 +14,7 @@ from ..registry import method
 from ..working_axes.assembly import assembled
 from ..working_axes.fields import plus, product, turned_by
 from ..working_axes.tree import Carried
+from . import order_by_order, order_zero
 from .along_motion import along_motion
 from .implicit import forward_partials, hybrid_partials
 from .virtual_motion import VirtualTree
@@ -78,12 +79,26 @@ _SOLVED: dict[str, Any] = {"kind": "analytic", "cannot": CANNOT, "regroup": True
 
 
 @method("forward_dynamics_partials", "composite", source="this toolkit; Singh et al. 2023, eq. 45", **_SOLVED)
+def forward_method(given):
+    """Partials of dv, d2v, ..., order by order; see od.describe("forward_dynamics_partials")."""
+    if given.order:
+        return order_by_order.forward_partials(given, composite_method)
+    return order_zero.forward_partials(given, forward)
+
+
 def forward(model, q, v, tau, W, damping):
-    """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
+    """(ddv_dq, ddv_dv, ddv_dtau) at torques tau."""
     return forward_partials(model, q, v, tau, W, damping, composite, bias)
 
 
 @method("hybrid_dynamics_partials", "composite", source="this toolkit; blocks as in Kim 2012, section 2", **_SOLVED)
+def hybrid_method(given):
+    """Partials of what is not prescribed, order by order; see od.describe("hybrid_dynamics_partials")."""
+    if given.order:
+        return order_by_order.partials(given, composite_method)
+    return order_zero.hybrid_partials(given, hybrid)
+
+
 def hybrid(model, q, v, a, tau, prescribed, W):
-    """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials")."""
+    """{(what, by what): matrix} of order 0."""
     return hybrid_partials(model, q, v, a, tau, prescribed, W, composite, bias)

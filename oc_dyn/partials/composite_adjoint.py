@@ -12,8 +12,9 @@ from ..working_axes.assembly import assembled
 from ..working_axes.fields import plus, product, turned_by
 from ..working_axes.rotations import cross
 from ..working_axes.tree import Carried
+from . import order_by_order, order_zero
 from .along_motion import blocks, gradients_along_motion, hessians_along_motion
-from .composite import CANNOT, bias, composite
+from .composite import CANNOT, bias, composite, composite_method
 from .implicit import forward_adjoint, forward_hessian
 from .virtual_motion import VirtualTree
 
@@ -120,13 +121,65 @@ def lagrangian_hessian(model, q, v, dv, lam, W=None):
     return QQ, assembled(model, QV), VV, assembled(model, QA)
 
 
-@method("forward_dynamics_adjoint", "composite", **_FACTS)
-def of_forward_dynamics(model, q, v, tau, lam, W, terms):
+@method("forward_dynamics_adjoint", "composite", max_order=0, **_FACTS)
+def forward_adjoint_method(given, lams):
     """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam); see od.describe("forward_dynamics_adjoint")."""
+    return order_zero.forward_adjoint(given, lams, of_forward_dynamics)
+
+
+def of_forward_dynamics(model, q, v, tau, lam, W, terms):
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam) at torques tau."""
     return forward_adjoint(model, q, v, tau, lam, W, terms, adjoint, bias)
 
 
-@method("forward_dynamics_lagrangian_hessian", "composite", **_FACTS)
+@method("forward_dynamics_lagrangian_hessian", "composite", max_order=0, **_FACTS)
+def forward_hessian_method(given, lams):
+    """Second derivatives of lam' dv; see od.describe("forward_dynamics_lagrangian_hessian")."""
+    return order_zero.forward_hessian(given, lams, hessian_of_forward_dynamics)
+
+
 def hessian_of_forward_dynamics(model, q, v, tau, lam, W, terms):
-    """Second derivatives of lam' dv by blocks; see od.describe("forward_dynamics_lagrangian_hessian")."""
+    """Second derivatives of lam' dv by blocks."""
     return forward_hessian(model, q, v, tau, lam, W, terms, composite, lagrangian_hessian, bias)
+
+
+_SOLVED = {**_ALONG, "source": _ALONG["source"] + ", solved for the accelerations order by order"}
+_SOLVED_RATES = {**_SOLVED, "cannot": _RATES}
+
+
+@method("forward_dynamics_adjoint", "composite_along_motion", **_SOLVED)
+def forward_adjoint_along_motion(given, lams):
+    """Gradients of lam' dv + lam_d2v' d2v + ...; see od.describe("forward_dynamics_adjoint")."""
+    return order_by_order.forward_adjoint(given, lams, adjoint_along_motion)
+
+
+@method("forward_dynamics_lagrangian_hessian", "composite_along_motion", **_SOLVED_RATES)
+def forward_hessian_along_motion(given, lams):
+    """Second derivatives of lam' dv + lam_d2v' d2v + ...; see od.describe("forward_dynamics_lagrangian_hessian")."""
+    return order_by_order.forward_hessian(given, lams, adjoint_along_motion, composite_method, hessian_along_motion)
+
+
+@method("hybrid_dynamics_adjoint", "composite", max_order=0, **_FACTS)
+def hybrid_adjoint(given, by_a, by_t):
+    """Gradients of lam_tau_p' tau_p + lam_dv_f' dv_f; see od.describe("hybrid_dynamics_adjoint")."""
+    return order_by_order.adjoint_of_solved(given, by_a, by_t, adjoint_method)
+
+
+@method("hybrid_dynamics_adjoint", "composite_along_motion", **_SOLVED)
+def hybrid_adjoint_along_motion(given, by_a, by_t):
+    """Gradients of the sum of products; see od.describe("hybrid_dynamics_adjoint")."""
+    return order_by_order.adjoint_of_solved(given, by_a, by_t, adjoint_along_motion)
+
+
+@method("hybrid_dynamics_lagrangian_hessian", "composite", max_order=0, **_FACTS)
+def hybrid_hessian(given, by_a, by_t):
+    """Second derivatives of the sum of products; see od.describe("hybrid_dynamics_lagrangian_hessian")."""
+    return order_by_order.hessian_of_solved(given, by_a, by_t, adjoint_method, composite_method, hessian_method)
+
+
+@method("hybrid_dynamics_lagrangian_hessian", "composite_along_motion", **_SOLVED_RATES)
+def hybrid_hessian_along_motion(given, by_a, by_t):
+    """Second derivatives of the sum of products; see od.describe("hybrid_dynamics_lagrangian_hessian")."""
+    return order_by_order.hessian_of_solved(
+        given, by_a, by_t, adjoint_along_motion, composite_method, hessian_along_motion
+    )

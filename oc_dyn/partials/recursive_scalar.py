@@ -5,6 +5,7 @@ from typing import Any
 import casadi as ca
 
 from ..registry import method
+from . import order_zero
 from .scalar_changes import Change, hybrid_dynamics, inverse_dynamics, mechanism
 
 _KIM = "Kim 2012, Tables {} applied to every unit direction"
@@ -83,9 +84,17 @@ def inverse_adjoint(model, q, v, dv, lam, W=None):
     return tuple(x.T @ lam for x in derivatives)
 
 
-@method("forward_dynamics_partials", "recursive_scalar", source=_KIM.format("3 and 6"), cannot=_INDEPENDENT, **_FACTS)
-def forward_partials(model, q, v, tau, W, damping):
+_OF_FORWARD: dict[str, Any] = {"source": _KIM.format("3 and 6"), "cannot": _INDEPENDENT, "max_order": 0, **_FACTS}
+
+
+@method("forward_dynamics_partials", "recursive_scalar", **_OF_FORWARD)
+def forward_method(given):
     """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials"). Cost O(n^2)."""
+    return order_zero.forward_partials(given, forward_partials)
+
+
+def forward_partials(model, q, v, tau, W, damping):
+    """(ddv_dq, ddv_dv, ddv_dtau) at torques tau."""
     changes = [state_changes(model, q, v, by) for by in ("q", "v", "tau")]
     flat = [x for change in changes for x in change]
     _, _, derivatives = hybrid_dynamics(mechanism(model, q, v, W), {}, model.joint_v(tau), (), flat)
@@ -94,18 +103,41 @@ def forward_partials(model, q, v, tau, W, damping):
     return by_q, by_v - by_tau @ damping, by_tau
 
 
-@method("forward_dynamics_adjoint", "recursive_scalar", source=_KIM.format("3 and 6"), cannot=_INDEPENDENT, **_FACTS)
-def forward_adjoint(model, q, v, tau, lam, W, terms):
+@method("forward_dynamics_adjoint", "recursive_scalar", **_OF_FORWARD)
+def adjoint_method(given, lams):
     """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam), from the partials; see od.describe("forward_dynamics_adjoint").
 
     Cost O(n^2).
     """
+    return order_zero.forward_adjoint(given, lams, forward_adjoint)
+
+
+def forward_adjoint(model, q, v, tau, lam, W, terms):
+    """(ddv_dq' lam, ddv_dv' lam, ddv_dtau' lam) at torques tau."""
     return tuple(x.T @ lam for x in forward_partials(model, q, v, tau, W, terms.damping))
 
 
-@method("hybrid_dynamics_partials", "recursive_scalar", source=_KIM.format("4 and 7"), cannot=_INDEPENDENT, **_FACTS)
-def hybrid_partials(model, q, v, a, tau, prescribed, W):
+_OF_HYBRID = {**_OF_FORWARD, "source": _KIM.format("4 and 7")}
+
+
+@method("hybrid_dynamics_partials", "recursive_scalar", **_OF_HYBRID)
+def hybrid_method(given):
     """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials"). Cost O(n^2)."""
+    return order_zero.hybrid_partials(given, hybrid_partials)
+
+
+@method("hybrid_dynamics_adjoint", "recursive_scalar", **_OF_HYBRID)
+def hybrid_adjoint_method(given, by_a, by_t):
+    """Gradients of lam_tau_p' tau_p + lam_dv_f' dv_f, from the partials; see od.describe("hybrid_dynamics_adjoint").
+
+    Cost O(n^2).
+    """
+    (of_a,), (of_t,) = hybrid_method(given)
+    return tuple(x.T @ by_a[0] + y.T @ by_t[0] for x, y in zip(of_a, of_t, strict=True))
+
+
+def hybrid_partials(model, q, v, a, tau, prescribed, W):
+    """{(what, by what): matrix}."""
     rows = {"tau_p": list(prescribed), "dv_f": [k for k in range(model.robot.nv) if k not in prescribed]}
     prescribed_bodies = [i for i in model.bodies if model.coordinates[i][2] in prescribed]
     sides = {"q": state_changes(model, q, v, "q"), "v": state_changes(model, q, v, "v")}

@@ -10,6 +10,7 @@ from ..kinematics.recursive_body import local_poses
 from ..lie.se3 import Ad, Ad_inv, ad, force_cross
 from ..registry import method
 from ..working_axes.assembly import assembled
+from . import order_zero
 from .implicit import forward_partials, hybrid_partials
 
 _SINGH = "Singh et al. 2023 (IDSVA), eqs. 12 to 15"
@@ -71,15 +72,33 @@ def idsva(model, q, v, dv, W=None):
     return assembled(model, Q), assembled(model, D), assembled(model, M, mirrored=True)
 
 
-@method("forward_dynamics_partials", "spatial_vector", source="Singh et al. 2023 (FDSVA), eq. 45", **_FACTS)
-def forward(model, q, v, tau, W, damping):
+@method(
+    "forward_dynamics_partials", "spatial_vector", source="Singh et al. 2023 (FDSVA), eq. 45", max_order=0, **_FACTS
+)
+def forward_method(given):
     """(ddv_dq, ddv_dv, ddv_dtau); see od.describe("forward_dynamics_partials")."""
+    return order_zero.forward_partials(given, forward)
+
+
+def forward(model, q, v, tau, W, damping):
+    """(ddv_dq, ddv_dv, ddv_dtau) at torques tau."""
     return forward_partials(model, q, v, tau, W, damping, idsva, _bias, shared=False)
 
 
-@method("hybrid_dynamics_partials", "spatial_vector", source=_SINGH + "; blocks as in Kim 2012, section 2", **_FACTS)
-def hybrid(model, q, v, a, tau, prescribed, W):
+@method(
+    "hybrid_dynamics_partials",
+    "spatial_vector",
+    source=_SINGH + "; blocks as in Kim 2012, section 2",
+    max_order=0,
+    **_FACTS,
+)
+def hybrid_method(given):
     """Partials of what is not prescribed; see od.describe("hybrid_dynamics_partials")."""
+    return order_zero.hybrid_partials(given, hybrid)
+
+
+def hybrid(model, q, v, a, tau, prescribed, W):
+    """{(what, by what): matrix}."""
     return hybrid_partials(model, q, v, a, tau, prescribed, W, idsva, _bias)
 
 

@@ -131,8 +131,6 @@ def franka_arm(name: str, inertias: Sequence[Any], limits: Mapping[str, Sequence
         )
     for i, ends in enumerate(CAPSULES):
         b.add_collision(f"{name}_link{i}", **capsule_between(*ends))
-    b.let_touch(
-        f"{name}_link5", f"{name}_link7"
-    )  # as the vendor's hulls do, within its limits of joint6
+    b.let_touch(f"{name}_link5", f"{name}_link7")  # as the vendor's hulls do, within its limits of joint6
     b.add_frame(f"{name}_link8", f"{name}_link7", xyz=FLANGE)
     return b.build()

@@ -139,5 +139,3 @@ def remarks(solution, error, asked):
         yield f"check: {seen.summary()}"
     if not abs(seen.objective - solution.objective) <= 1e-4 * max(1.0, abs(solution.objective)):
         yield f"the cost integrated along the motion is {seen.objective:.6g}"
-
-

@@ -126,6 +126,18 @@ def test_partials_by_chain_rule_and_by_ad(quantity, name):
     assert max(largest(x, y) for x, y in zip(found, twin, strict=True)) < 1e-9
 
 
+@pytest.mark.sample("forward_dynamics_partials")
+@pytest.mark.parametrize("quantity", [x for x in PARTIALS if x.startswith("forward")])
+def test_partials_of_forward_dynamics_at_order_two(quantity):
+    robot, order = linkage("four_bar"), 2
+    q, V = state(robot, 8)
+    V = V[: 5 if quantity.endswith("partials") else 8 - 1]
+    ways = (od.function(robot, quantity, order=order, method=m) for m in ("chain", "ad"))
+    found, twin = (f.call([q, *V[: f.n_in() - 1]]) for f in ways)
+    assert len(found) == (3 + 4 + 5 if quantity.endswith("partials") else 5 if quantity.endswith("adjoint") else 1)
+    assert max(largest(x, y) for x, y in zip(found, twin, strict=True)) < 1e-9
+
+
 @pytest.mark.sample("four_bar", "floating_four_bar")
 @pytest.mark.parametrize("name", NAMES)
 def test_partials_are_those_of_differences(name):
@@ -350,8 +362,11 @@ def test_limits_of_joints_that_follow_are_told():
     b.add_body("a", "revolute", "base", **rod, **own)
     b.add_body("c", "revolute", "a", xyz=(0.3, 0, 0), **rod, lower=-1, upper=1, velocity=1)
     b.couple("c_joint", "a_joint", lambda x: -3 * x)
-    with pytest.warns(od.CheckWarning, match="c_joint"):
-        motion = od.plan_point_to_point(b.build(), [0.0], [1.5])
+    robot = b.build()
+    with pytest.raises(od.LimitError, match="'c_joint', which follows, has q = -4.5"):
+        od.plan_point_to_point(robot, [0.0], [1.5])
+    motion = od.plan_point_to_point(robot, [0.0], [1.5], ignore=("q", "v"))
+    motion.limits = od.Limits.of(robot)
     rows = {(r.quantity, r.joint): r.value for r in motion.check().rows}
     assert rows["q", "c_joint"] == pytest.approx(-4.5, abs=1e-6)
     assert not motion.check().ok()
@@ -381,3 +396,15 @@ def test_numbers_that_are_none_are_refused():
         od.function(robot, "inverse_dynamics", actuated=3)
     with pytest.raises(ModelError, match="hold nothing"):
         od.function(od.robots.panda(), "constrained_dynamics", contacts={"panda_link1": "point"})
+
+
+def test_derivatives_are_numbers_where_a_step_is_exactly_zero():
+    robot = linkage("planar_3rrr")
+    f = od.function(robot, "loop_closure")
+    q = ca.MX.sym("q", robot.nq)
+    slope = ca.Function("slope", [q], [ca.jacobian(f(q)[0], q)])
+    rng = np.random.default_rng(0)
+    points = robot.neutral() + 0.05 * rng.uniform(-1, 1, (40, robot.nq))
+    found = [np.array(slope(x)) - np.array(f(x)[1]) for x in points]
+    assert np.isfinite(found).all()
+    assert np.abs(found).max() < 1e-8

@@ -123,5 +123,3 @@ def _best(rows, number, asked):
     if peers and "oc_dyn warm" in out:
         out["ratio"] = f"{float(out['oc_dyn warm']) / min(peers):.2f}"
     return out
-
-
