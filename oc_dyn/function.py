@@ -46,10 +46,10 @@ def function(
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
     prescribed, representation, parameters, columns, coriolis, scene and witnesses.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
-    Lagrangian Hessian instead of AD: for inverse_dynamics, forward_dynamics and distances, in MX graphs, Opti, nlpsol,
-    map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew. By q they
-    are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and derivatives:
-    they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
+    Lagrangian Hessian instead of AD: for inverse, forward and constrained dynamics and distances, in MX graphs, Opti,
+    nlpsol, map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
+    By q they are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and
+    derivatives: they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
     normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
     numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
     `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
@@ -65,16 +65,17 @@ def function(
     record = get(quantity)
     _read(record, robot)
     order = _checked_order(quantity, record, order)
+    if not isinstance(normalize, (bool, np.bool_)):
+        raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if record.of == "robot" and isinstance(robot, LoopRobot):
-        return _embedded(robot, record, order, method, name, derivatives, options)
+        made = _embedded(robot, record, order, method, name, derivatives, options)
+        return made.normalizing() if normalize else made
     settings = _settings(record, options)
     chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
     # these are names, truth values and values with a key; True is not taken for an order of 1
     key = ("function", quantity, order, chosen.name, name, _told(settings))
-    if not isinstance(normalize, (bool, np.bool_)):
-        raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if normalize:
         strict = function(
             robot, quantity, order=order, method=method, name=name, derivatives=derivatives, normalize=False,

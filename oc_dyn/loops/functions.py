@@ -58,7 +58,7 @@ def _analytic(robot, record, order, method, name, settings, own):
     """The Function with registered derivatives, in which closing the loops is a call that is not differentiated."""
     check_analytic(record, settings | {k: x for k, x in own.items() if k != "q_guess"})
     plain = function(robot, record.name, order=order, method=method, name=name, **settings, **own)
-    kept = {k: x for k, x in settings.items() if k in get(f"{record.name}_partials").options}
+    kept = {k: x for k, x in settings.items() if k in get(f"{record.name}_adjoint").options}
     kept |= {"q_guess": own.get("q_guess", False)}
     base = analytic(robot, record.name, order, plain, kept, function, constant=("q_guess",))
     return plain.with_base(base, twin=plain.with_base(without_registered(base)))

@@ -1,10 +1,6 @@
 """Robots with loops: partial derivatives of hybrid dynamics, second ones of inverse and forward dynamics.
 
-Known rows p of the accelerations, the others f of the torques: with D = dtau_dx of inverse dynamics at the
-accelerations that hybrid dynamics gives, and M the mass matrix,
-
-    ddv_f_dx = -M_ff^-1 D_f,    dtau_p_dx = D_p + M_pf ddv_f_dx,    x = q, v;    for x = dv_p  D = M_.p
-
+Those of hybrid dynamics follow from those of inverse dynamics at the accelerations that it gives, as for trees.
 Second partials of inverse dynamics are AD of the first ones, along steps of the robot's own coordinates: of the chain
 rule through the registered partials of the tree ("chain"), or of AD ("ad"). Those of forward dynamics follow from them.
 """
@@ -16,43 +12,44 @@ from typing import Any
 import casadi as ca
 
 from ..hybrid_dynamics import prescribed_rows
+from ..partials.order_by_order import solved_rows
+from ..ports import derivative_name
 from .embedding import METHODS, WAYS, Embedded
 from .partials import PARTIALS, Tangent, chosen
 
-_BY = ("q", "v", "dv_p", "tau_f")
 
-
-def _hybrid_names(of: str) -> list[str]:
-    return [f"d{of}_d{x}" for x in _BY]
+def _arguments(order: int) -> list[str]:
+    """What outputs of this order depend on."""
+    given = [derivative_name("v", k + 1) + "_p" for k in range(order + 1)]
+    return ["q", "v", *given, *(derivative_name("tau", k) + "_f" for k in range(order + 1))]
 
 
 def _hybrid_by_ad(e: Embedded) -> dict[str, Any]:
     tangent, found, out = Tangent(e), WAYS["hybrid_dynamics"](e, None), {}
-    for of in ("tau_p", "dv_f"):
-        for x, name in zip(_BY, _hybrid_names(of), strict=True):
-            out[name] = tangent.by(ca.SX(found[of]), None if x == "q" else e.ports[x])
+    for k in range(e.order + 1):
+        for of in (derivative_name("tau", k) + "_p", derivative_name("v", k + 1) + "_f"):
+            for x in _arguments(k):
+                out[f"d{of}_d{x}"] = tangent.by(ca.SX(found[of]), None if x == "q" else e.ports[x])
     return out
 
 
 def _hybrid_from_inverse(e: Embedded) -> dict[str, Any]:
-    nv, p = e.robot.nv, list(prescribed_rows(e.robot, e.options))
-    f = [k for k in range(nv) if k not in p]
-    dv = WAYS["hybrid_dynamics"](e, None)["dv"]
-    a = ca.SX.sym("dv", nv)
-    ports = {k: x for k, x in e.ports.items() if k not in ("dv_p", "tau_f")} | {"dv": a}
-    found = PARTIALS["tau", "chain"](Embedded(e.robot, 0, e.q, ports, e._function, e.options))
-    by_q, by_v, M = ca.substitute([found["dtau_dq"], found["dtau_dv"], found["dtau_ddv"]], [a], [dv])
-    pick = ca.DM.eye(nv)
-    P, F = pick[p, :].reshape((len(p), nv)), pick[f, :].reshape((len(f), nv))  # no rows are rows, too
-    D = ca.horzcat(by_q, by_v, M @ P.T)
-    rates = ca.horzcat(-F @ D, ca.SX.eye(len(f)))
-    if f:
-        rates = ca.solve(F @ M @ F.T, rates)
-    torques = ca.horzcat(P @ D, ca.SX(len(p), len(f))) + P @ M @ F.T @ rates
-    ends = [0, nv, 2 * nv, 2 * nv + len(p), 2 * nv + nv]
+    n, rows = e.order + 1, prescribed_rows(e.robot, e.options)
+    others = [k for k in range(e.robot.nv) if k not in rows]
+    names = [derivative_name("v", k + 1) for k in range(n)]
+    found = WAYS["hybrid_dynamics"](e, None)
+    a = [ca.SX.sym(x, e.robot.nv) for x in names]
+    ports = {k: x for k, x in e.ports.items() if not k.endswith(("_p", "_f"))} | dict(zip(names, a, strict=True))
+    of_inverse = PARTIALS["tau", "chain"](Embedded(e.robot, e.order, e.q, ports, e._function, e.options))
+    flat = ca.substitute(list(of_inverse.values()), a, [found[x] for x in names])
+    J = dict(zip(of_inverse, flat, strict=True))
+    xs = ["q", "v", *names]
+    R = [[J[f"d{derivative_name('tau', k)}_d{x}"] for x in xs[: k + 3]] for k in range(n)]
     out: dict[str, Any] = {}
-    for of, x in (("tau_p", torques), ("dv_f", rates)):
-        out |= dict(zip(_hybrid_names(of), ca.horzsplit(x, ends), strict=True))
+    for k, (by_a, by_tau) in enumerate(zip(*solved_rows(R, J["dtau_ddv"], rows), strict=True)):
+        for x, row, torque in zip(_arguments(k), by_a, by_tau, strict=True):
+            out[f"d{names[k]}_f_d{x}"] = row[others, :] if others else ca.SX(0, row.shape[1])
+            out[f"d{derivative_name('tau', k)}_p_d{x}"] = torque
     return out
 
 

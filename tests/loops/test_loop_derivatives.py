@@ -15,6 +15,7 @@ OPTIONS = {
     "inverse, order 1": ("inverse_dynamics", {"order": 1}),
     "inverse, wrenches": ("inverse_dynamics", {"external_wrenches": True, "friction": True}),
     "forward": ("forward_dynamics", {"friction": True}),
+    "forward, order 1": ("forward_dynamics", {"order": 1}),
     "forward, guess": ("forward_dynamics", {"q_guess": True}),
 }
 
@@ -55,7 +56,7 @@ def test_registered_derivatives_equal_ad(case, name):
         ("mass_matrix", {}, "mass_matrix has no registered derivatives"),
         ("inverse_dynamics", {"actuated": ("crank",)}, "actuated"),
         ("forward_dynamics", {"parameters": "inertia"}, "parameters"),
-        ("forward_dynamics", {"order": 1}, "order 1"),
+        ("hybrid_dynamics", {}, "some outputs repeat others"),
     ],
 )
 def test_what_is_not_registered_is_refused(quantity, options, words):
@@ -85,6 +86,15 @@ def test_optima_of_robots_with_loops_are_the_same_by_both():
     one, other = lifted("analytic"), lifted("ad")
     assert one.objective == pytest.approx(other.objective, rel=1e-9)
     assert one.iterations == other.iterations
+
+
+def test_normalised_quaternions():
+    robot = linkage("floating_four_bar")
+    q, V = state(robot, 1)
+    f, strict = (od.function(robot, "bias", normalize=x) for x in (True, False))
+    assert largest(f(scaled_quaternions(robot, q, 3.0), V[0]), strict(q, V[0])) < 1e-12
+    with pytest.raises(od.ShapeError, match="norm 3"):
+        strict(scaled_quaternions(robot, q, 3.0), V[0])
 
 
 @pytest.mark.parametrize("name", ["four_bar", pytest.param("floating_four_bar", marks=pytest.mark.slow)])
@@ -145,6 +155,7 @@ def test_partials_of_hybrid_dynamics(which, name):
     ports = [state(robot, 0)[0], *(rng.normal(size=f.size_in(k)) for k in range(1, 4))]
     found = [np.array(x) for x in f(*ports)]
     assert max(largest(x, y) for x, y in zip(found, twin(*ports), strict=True)) < 1e-8
+    assert f.name_out() == od.function(robot.tree, "hybrid_dynamics_partials", prescribed=prescribed).name_out()
     hybrid = od.function(robot, "hybrid_dynamics", prescribed=prescribed)
 
     def at(e):
@@ -153,6 +164,20 @@ def test_partials_of_hybrid_dynamics(which, name):
 
     columns = [(at(1e-6 * e) - at(-1e-6 * e)) / 2e-6 for e in np.eye(robot.nv)]
     assert largest(np.stack(columns, 1), np.vstack([found[0], found[4]])) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["four_bar", "knee_linkage_leg", "floating_four_bar"])
+def test_partials_of_hybrid_dynamics_of_order_one(name):
+    robot = linkage(name)
+    joints = [j.name for j in robot.joints][-1:]
+    f, twin = (
+        od.function(robot, "hybrid_dynamics_partials", order=1, prescribed=joints, external_wrenches=True, method=m)
+        for m in ("from_inverse", "ad")
+    )
+    rng = np.random.default_rng(1)
+    ports = [state(robot, 0)[0], *(rng.normal(size=f.size_in(k)) for k in range(1, f.n_in()))]
+    assert max(largest(x, y) for x, y in zip(f(*ports), twin(*ports), strict=True)) < 1e-8
 
 
 @pytest.mark.sample("garofalo-four_bar")
