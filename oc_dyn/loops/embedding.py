@@ -13,6 +13,7 @@ import casadi as ca
 
 from ..errors import OrderError
 from ..lie.leibniz import product_derivative
+from ..matrices.closed_form import coefficients
 from ..matrices.other_velocities import bias_in, coriolis_in, forces_in, mass_in, product
 from ..model.loops import LoopRobot
 from ..ports import OF_MODEL, derivative_name
@@ -114,6 +115,14 @@ def _all_matrices(e: Embedded, method: str | None) -> dict[str, Any]:
     return out | _named("g", forces_in(e.G, g, e.order))
 
 
+def _coefficients(e: Embedded, method: str | None) -> dict[str, Any]:
+    del method
+    M = e.jet(e.of_tree("mass_matrix"), "M")
+    C = coriolis_in(e.G, e.jet(e.of_tree("coriolis_matrix"), "C"), M, e.order)
+    whole = mass_in(e.G, M, e.order)
+    return {f"P{k}": x for k, x in enumerate(coefficients(e.order, whole.__getitem__, C.__getitem__), 1)}
+
+
 def _bias(e: Embedded, method: str | None) -> dict[str, Any]:
     h, M = e.jet(e.of_tree("bias", method=method), "h"), e.jet(e.of_tree("mass_matrix"), "M")
     return _named("h", bias_in(e.G, h, M, e.own, e.order))
@@ -150,12 +159,15 @@ WAYS: dict[str, Any] = {
     "coriolis_matrix": _coriolis,
     "bias": _bias,
     "dynamic_matrices": _all_matrices,
+    "eom_coefficients": _coefficients,
     "frame_jacobian": _columns("frame_jacobian", "J"),
     "com_jacobian": _columns("com_jacobian", "J"),
     "centroidal_momentum_matrix": _columns("centroidal_momentum_matrix", "A"),
     **{x: _same(x) for x in ("frame_pose", "frame_twist", "kinetic_energy", "potential_energy", "momentum", "com")},
 }
-METHODS: dict[str, tuple[str, ...]] = {}  # of quantities whose ways other modules register, the default one first
+METHODS: dict[str, tuple[str, ...]] = {
+    "eom_coefficients": ("embedding",)
+}  # of quantities whose ways other modules register, the default one first
 
 
 def way_of(quantity: str) -> Any:
