@@ -283,6 +283,19 @@ def _(x):
         yield second["dM_dq" if y == "tau" else "dMinv_dq"], x.moved(partials, f"d{y}_d{last}")
 
 
+@check("hybrid_dynamics_second_partials")
+def _(x):
+    x.dv_p, x.tau_f = x.dv[ROWS], x.tau[OTHERS]
+    second = x("hybrid_dynamics_second_partials", options=HYBRID)
+    first = "hybrid_dynamics_partials"
+    for y in ("tau_p", "dv_f"):
+        for by in ("q", "dv_p", "tau_f"):
+            found = second[f"d2{y}_d{by}dq"].reshape(-1, x.robot.nv)
+            yield found, x.moved(first, f"d{y}_d{by}", HYBRID).reshape(-1, x.robot.nv)
+        yield second[f"d2{y}_dvdv"], x.varied(first, f"d{y}_dv", "v", HYBRID)
+        yield second[f"d2{y}_dqdv"], x.varied(first, f"d{y}_dq", "v", HYBRID)
+
+
 @check("matrix_partials")
 def _(x):
     y = x("matrix_partials")

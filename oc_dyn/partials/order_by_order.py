@@ -74,7 +74,7 @@ def rows_of_inverse(given: Given, V: list[Any], rows: Callable[..., list[Row]]) 
     def flat(q: Any, V: list[Any], W: Any, _: Any) -> list[Any]:
         return [x for row in rows(given.model, given.order, q, V, W) for x in row]
 
-    values = iter(_on_symbols(given, V, flat))
+    values = iter(on_symbols(given, V, flat))
     found = [[next(values) for _ in range(n)] for n in sizes]
     if given.friction:
         for row, extra in zip(found, friction_partials(given.model.robot, V[: given.order + 1]), strict=True):
@@ -82,7 +82,7 @@ def rows_of_inverse(given: Given, V: list[Any], rows: Callable[..., list[Row]]) 
     return found
 
 
-def _on_symbols(given: Given, V: list[Any], function: Callable[..., list[Any]], lams: Sequence[Any] = ()) -> list[Any]:
+def on_symbols(given: Given, V: list[Any], function: Callable[..., list[Any]], lams: Sequence[Any] = ()) -> list[Any]:
     """function(q, V, W, lams) of symbols, evaluated at the motion V: it may differentiate by its arguments."""
     values = [given.q, *V, *lams, *(given.W or [])]
     q, *rest = (ca.SX.sym("x", *x.shape) for x in values)
@@ -173,7 +173,7 @@ def multiplied(given: Given, by_a: list[Any], by_t: list[Any], adjoint: Callable
         def found(q: Any, V: list[Any], W: Any, lams: list[Any]) -> list[Any]:
             return _gradient(given, q, V, W, lams, adjoint)
 
-        return _on_symbols(given, V, found, m)
+        return on_symbols(given, V, found, m)
 
     m = [ca.DM.zeros(model.robot.nv)] * (order + 1)
     for k in reversed(range(order + 1)):
@@ -229,7 +229,7 @@ def hessian_of_solved(given: Given, by_a: list[Any], by_t: list[Any], adjoint: A
         places.extend(blocks)
         return list(blocks.values())
 
-    values = _on_symbols(given, found.V, of_inverse, found.m)
+    values = on_symbols(given, found.V, of_inverse, found.m)
     H: dict[tuple[int, int], Any] = dict(zip(places, values, strict=True))
     if given.friction:
         for (i, j), x in friction_curvature(model.robot, found.V[: given.order + 1], found.m).items():

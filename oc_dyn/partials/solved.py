@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from ..hybrid_dynamics import example, prescribed_rows
+from ..hybrid_dynamics import example, prescribed_rows, spread
 from ..ports import derivative_name, motion_ports
 from ..registry import get, quantity
 from .order_by_order import Given
@@ -102,22 +102,18 @@ def _hybrid_outputs(robot, order, options):
     ]
 
 
-def _given_hybrid(model, order, ports, options):
+def given_hybrid(model, order, ports, options):
+    """The Given of values of the ports of hybrid dynamics."""
     rows, nv = prescribed_rows(model.robot, options), model.robot.nv
     others = [k for k in range(nv) if k not in rows]
-    A, T = [], []
-    for k in range(order + 1):
-        a, tau = ca.SX(nv, 1), ca.SX(nv, 1)
-        a[list(rows)] = ports[derivative_name("v", k + 1) + "_p"]
-        tau[others] = ports[derivative_name("tau", k) + "_f"]
-        A.append(a)
-        T.append(tau)
+    A = [spread(ports[derivative_name("v", k + 1) + "_p"], rows, nv) for k in range(order + 1)]
+    T = [spread(ports[derivative_name("tau", k) + "_f"], others, nv) for k in range(order + 1)]
     return Given(model, order, ports["q"], ports["v"], A, T, rows, _wrenches(order, ports, options),
                  bool(options["friction"]))  # fmt: skip
 
 
 def _call_hybrid(function, model, order, ports, options):
-    given = _given_hybrid(model, order, ports, options)
+    given = given_hybrid(model, order, ports, options)
     accelerations, torques = function(given)
     out = {}
     for k in range(order + 1):
@@ -139,15 +135,15 @@ def _hybrid_lams(order, ports):
 
 
 def _call_hybrid_adjoint(function, model, order, ports, options):
-    found = function(_given_hybrid(model, order, ports, options), *_hybrid_lams(order, ports))
+    found = function(given_hybrid(model, order, ports, options), *_hybrid_lams(order, ports))
     return {f"adj_{x}": y for x, y in zip(_hybrid_arguments(order, order), found, strict=True)}
 
 
 def _call_hybrid_hessian(function, model, order, ports, options):
-    return {"H": function(_given_hybrid(model, order, ports, options), *_hybrid_lams(order, ports))}
+    return {"H": function(given_hybrid(model, order, ports, options), *_hybrid_lams(order, ports))}
 
 
-_HYBRID = {
+HYBRID = {
     "solves": prescribed_rows,
     "options": ("prescribed", "external_wrenches", "friction"),
     "sparse": True,
@@ -176,7 +172,7 @@ quantity(
     outputs=_hybrid_outputs,
     call=_call_hybrid,
     default=("composite", "ad"),
-    **_HYBRID,
+    **HYBRID,
     equation="partial derivatives of (tau_p, dv_f) by q (+) e, v, dv_p, tau_f, as hybrid_dynamics has them; likewise "
     "of their time derivatives by what they depend on",
     notes=(STEP,),
@@ -199,7 +195,7 @@ quantity(
     outputs=adjoint_outputs(_hybrid_inputs, _products),
     call=_call_hybrid_adjoint,
     default=("composite", "ad"),
-    **_HYBRID,
+    **HYBRID,
     equation="adj_x = d (lam_tau_p^T tau_p + lam_dv_f^T dv_f + ...) / dx",
     notes=(STEP,),
 )
@@ -221,7 +217,7 @@ quantity(
     outputs=hessian_outputs(_hybrid_inputs),
     call=_call_hybrid_hessian,
     default=("composite", "composite_along_motion", "ad_via_inverse"),
-    **_HYBRID,
+    **HYBRID,
     equation="H = d2 (lam_tau_p^T tau_p + lam_dv_f^T dv_f + ...) / dx2, x = (e, v, dv_p, ..., tau_f, ...) at q (+) e, "
     "e = 0",
     notes=(STEP, SYMMETRIC),
