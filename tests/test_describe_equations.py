@@ -238,6 +238,14 @@ def _(x):
     yield y["adj_dtau"], J["dd2v_ddtau"].T @ x.lam_d2v
 
 
+@check("inverse_dynamics_lagrangian_hessian_product", "forward_dynamics_lagrangian_hessian_product")
+def _(x):
+    x.z = np.concatenate([x.dvr, x.lam, x.vr])
+    for name in ("inverse", "forward"):
+        H = x(f"{name}_dynamics_lagrangian_hessian")["H"]
+        yield x(f"{name}_dynamics_lagrangian_hessian_product")["Hz"], H @ x.z
+
+
 ROWS, OTHERS = [6], [0, 1, 2, 3, 4, 5, 7]  # of joint1, and of the others
 HYBRID = {"prescribed": ("joint1",)}
 

@@ -137,4 +137,4 @@ quantity(
 from . import solved  # noqa: E402  registers forward and hybrid dynamics
 
 # isort: split
-from . import by_ad, composite, composite_adjoint, mass_inverse, recursive_scalar, spatial_vector  # noqa: E402  registers the methods
+from . import by_ad, composite, composite_adjoint, mass_inverse, products, recursive_scalar, spatial_vector  # noqa: E402  registers the methods

@@ -31,7 +31,8 @@ def _forward_inputs(robot, order, options):
     return get("forward_dynamics").inputs(robot, order, options)
 
 
-def _accelerations(robot, order, options):
+def forward_products(robot, order, options):
+    """[(name of the multipliers, port of an acceleration)]."""
     return numbered(motion_ports(robot, order + 1)[2:])
 
 
@@ -41,7 +42,8 @@ def _forward_outputs(robot, order, options):
     return [p for k, a in enumerate(of) for p in partial_ports([a], by[: k + 3])]
 
 
-def _given_forward(model, order, ports, options):
+def given_forward(model, order, ports, options):
+    """The Given of values of the ports of forward dynamics."""
     T = [ports[derivative_name("tau", k)] for k in range(order + 1)]
     none = [ca.DM.zeros(model.robot.nv)] * (order + 1)
     W = _wrenches(order, ports, options)
@@ -53,23 +55,24 @@ def _arguments(order):
 
 
 def _call_forward(function, model, order, ports, options):
-    rows = function(_given_forward(model, order, ports, options))
+    rows = function(given_forward(model, order, ports, options))
     names = _arguments(order)
     named = {derivative_name("v", k + 1): zip(names, row, strict=False) for k, row in enumerate(rows)}
     return {f"d{a}_d{x}": y for a, row in named.items() for x, y in row}
 
 
-def _lams(order, ports):
+def forward_lams(order, ports):
+    """Multipliers of the accelerations."""
     return [ports["lam"], *(ports[f"lam_{derivative_name('v', k + 1)}"] for k in range(1, order + 1))]
 
 
 def _call_forward_adjoint(function, model, order, ports, options):
-    found = function(_given_forward(model, order, ports, options), _lams(order, ports))
+    found = function(given_forward(model, order, ports, options), forward_lams(order, ports))
     return {f"adj_{x}": y for x, y in zip(_arguments(order), found, strict=True)}
 
 
 def _call_forward_hessian(function, model, order, ports, options):
-    return {"H": function(_given_forward(model, order, ports, options), _lams(order, ports))}
+    return {"H": function(given_forward(model, order, ports, options), forward_lams(order, ports))}
 
 
 # -- hybrid dynamics -------------------------------------------------------------------------------------------
@@ -180,8 +183,8 @@ quantity(
 quantity(
     name="forward_dynamics_adjoint",
     summary="gradient of lam' dv + lam_d2v' d2v + ... by configuration, velocities and torques",
-    inputs=multiplied(_forward_inputs, _accelerations),
-    outputs=adjoint_outputs(_forward_inputs, _accelerations),
+    inputs=multiplied(_forward_inputs, forward_products),
+    outputs=adjoint_outputs(_forward_inputs, forward_products),
     call=_call_forward_adjoint,
     default=("composite", "ad"),
     **_FORWARD,
@@ -202,7 +205,7 @@ quantity(
 quantity(
     name="forward_dynamics_lagrangian_hessian",
     summary="second derivatives of lam' dv + lam_d2v' d2v + ... by configuration, velocities and torques",
-    inputs=multiplied(_forward_inputs, _accelerations),
+    inputs=multiplied(_forward_inputs, forward_products),
     outputs=hessian_outputs(_forward_inputs),
     call=_call_forward_hessian,
     default=("composite", "composite_along_motion", "ad_via_inverse"),
