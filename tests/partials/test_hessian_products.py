@@ -1,4 +1,4 @@
-"""Products of Lagrangian Hessians with a vector: those of the Hessians, symmetric, cheaper than jtimes of the adjoint."""
+"""Products of Lagrangian Hessians with a vector: those of Hessians, symmetric, cheaper than jtimes of the adjoint."""
 
 import casadi as ca
 import numpy as np
