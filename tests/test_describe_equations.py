@@ -269,6 +269,14 @@ def _(x):
     yield y["adj_dtau"], J["dd2v_ddtau"].T @ x.lam_d2v
 
 
+@check("inverse_dynamics_lagrangian_hessian_product", "forward_dynamics_lagrangian_hessian_product")
+def _(x):
+    x.z = np.concatenate([x.dvr, x.lam, x.vr])
+    for name in ("inverse", "forward"):
+        H = x(f"{name}_dynamics_lagrangian_hessian")["H"]
+        yield x(f"{name}_dynamics_lagrangian_hessian_product")["Hz"], H @ x.z
+
+
 ROWS, OTHERS = [6], [0, 1, 2, 3, 4, 5, 7]  # of joint1, and of the others
 HYBRID = {"prescribed": ("joint1",)}
 
@@ -312,6 +320,19 @@ def _(x):
         yield second[f"d2{y}_dvdv"], x.varied(partials, f"d{y}_dv", "v")
         yield second[f"d2{y}_dqdv"], x.varied(partials, f"d{y}_dq", "v")
         yield second["dM_dq" if y == "tau" else "dMinv_dq"], x.moved(partials, f"d{y}_d{last}")
+
+
+@check("hybrid_dynamics_second_partials")
+def _(x):
+    x.dv_p, x.tau_f = x.dv[ROWS], x.tau[OTHERS]
+    second = x("hybrid_dynamics_second_partials", options=HYBRID)
+    first = "hybrid_dynamics_partials"
+    for y in ("tau_p", "dv_f"):
+        for by in ("q", "dv_p", "tau_f"):
+            found = second[f"d2{y}_d{by}dq"].reshape(-1, x.robot.nv)
+            yield found, x.moved(first, f"d{y}_d{by}", HYBRID).reshape(-1, x.robot.nv)
+        yield second[f"d2{y}_dvdv"], x.varied(first, f"d{y}_dv", "v", HYBRID)
+        yield second[f"d2{y}_dqdv"], x.varied(first, f"d{y}_dq", "v", HYBRID)
 
 
 @check("matrix_partials")

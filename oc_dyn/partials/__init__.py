@@ -147,6 +147,7 @@ from . import (  # noqa: E402  registers the methods
     composite_adjoint,
     in_representation,
     mass_inverse,
+    products,
     recursive_scalar,
     spatial_vector,
     wrenches,

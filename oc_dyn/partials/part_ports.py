@@ -94,6 +94,26 @@ def hessian_outputs(inputs):
     return outputs
 
 
+def product_ports(inputs, products):
+    """(inputs, outputs) of the product of the Lagrangian Hessian with a vector z: z after the multipliers; Hz."""
+    with_multipliers = multiplied(inputs, products)
+
+    def entries(robot, order, options, name, unit, meaning):
+        rows = rows_of_arguments(robot, inputs(robot, order, options))
+        return Port(name, ((order + 3) * nv(robot), 1), unit, f"{meaning}, rows as those of H", rows)
+
+    def with_vector(robot, order, options):
+        given = with_multipliers(robot, order, options)
+        free = without_wrenches(given)
+        z = entries(robot, order, options, "z", "units of rows", "vector that H is multiplied with, a direction")
+        return [*free, z, *given[len(free) :]]
+
+    def outputs(robot, order, options):
+        return [entries(robot, order, options, "Hz", "1/(units of rows)", "product of H with z")]
+
+    return with_vector, outputs
+
+
 def symmetric(H, count, nv):
     """Matrix of count x count blocks from those on and above the diagonal."""
     zero = ca.SX(nv, nv)
