@@ -17,7 +17,7 @@ from .text import in_columns, terminal
 from .types import AnyRobot, Option
 
 _WIDTH = 100
-_ADD_PORTS = {"external_wrenches": True, "parameters": "symbolic"}  # options that do, and values with which they do
+_ADD_PORTS = {"external_wrenches": True, "parameters": "symbolic", "gravity": True}  # and values with which they do
 
 
 def describe(quantity: str, robot: AnyRobot | None = None, order: int = 0, **options: Option) -> str:

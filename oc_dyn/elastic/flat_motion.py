@@ -41,8 +41,7 @@ def flat_motion(
 
     continuity: of q; its derivative of order continuity + 1 is the control. rate: whether the rate of the motor torque
     is asked for. guess, scale: as of Problem.chain. sigma: expressions [sigma, dsigma, d2sigma, ...] of robots that
-    vary their stiffness, for instance of a chain. derivatives: of the links' torques, "analytic" or "ad"; the former
-    are for robots whose velocities are the rates of q.
+    vary their stiffness, for instance of a chain. derivatives: of the links' torques, "analytic" or "ad".
     Raises OrderError, naming the order needed, for a continuity that is too low.
     """
     check_flat(elastic, continuity, rate)
