@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..friction import SMOOTHING
+from ..model.fluid import refuse_fluid
 from ..model.robot import Robot
 from ..types import Named, Numbers
 from .coupling import Coupling
@@ -59,6 +60,7 @@ def elastic_robot(
     Raises ModelError listing every problem; UnknownName.
     """
     layout = _layout(robot, _checked_springs(robot, stiffness, damping))
+    refuse_fluid("an elastic robot", robot)
     reader = MotorReader(robot.name, layout.motor_names, [])
     gear, inertia = _gear_and_inertia(robot, reader, layout.joints, gear_ratio, motor_inertia, rotor_inertia)
     friction = read_friction(robot, reader, motor_damping, motor_friction, joint_friction)
