@@ -35,19 +35,23 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "contacts": ((), '{frame: "point" or "surface"}: frames that the ground holds, their origins or all of them'),
     "moving": (False, "True: the port a_c, what the constraints' rates d(J v)/dt are to be; False: zero"),
     "baumgarte": (False, "True: the port gains, with which constraints that are open are closed"),
+    "actuated": (None, "names of the joints with motors"),
+    "weighted": (False, "True: the port weights, of the squares of what is not unique; False: all of them one"),
     "q_guess": (False, "True: the port q_guess, from which loops are closed; False: where the robot was assembled"),
     "witnesses": (False, "True: the nearest points of each pair come out as well"),
     "prescribed": ((), "names of the joints whose motion is prescribed"),
     "representation": (
         None,
-        'how the motion of a floating base is seen in every port of v and tau: "body" (default: its own axes and '
-        'origin), "spatial" (root axes, the origin of the root) or "hybrid" (root axes, the origin of the body)',
+        "how the motion of a floating base is seen in every port of v and tau, and in rows and columns of matrices: "
+        '"body" (default: its own axes and origin), "spatial" (root axes, the origin of the root) or "hybrid" (root '
+        "axes, the origin of the body)",
     ),
     "parameters": (
         None,
         'the port params: "symbolic" for the inertial parameters, or some of "inertia", "armature" and "viscous", '
         "which come in this order, viscous with friction=True alone",
     ),
+    "gravity": (False, "True: the port gravity, the acceleration of gravity in the root frame; False: robot.gravity"),
     "columns": (
         None,
         'some of "inertia", "armature" and "viscous", in this order: the parameters that have columns, by default the '
@@ -60,6 +64,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     ),
 }
 _QUANTITIES: dict[str, Quantity] = {}
+_CONVERSIONS: dict[str, Callable[..., dict[str, Any]]] = {}  # see conversion
 _METHODS: dict[str, dict[str, Method]] = {}
 _MORE: list[Callable[[], Any]] = []  # see complete_by
 
@@ -180,6 +185,22 @@ def method(quantity: str, name: str, *, kind: str, source: str, **facts: Any) ->
         return function
 
     return register
+
+
+def conversion(*quantities: str) -> Callable[[F], F]:
+    """Decorator of a function (Seen, {output: value for body twists}) -> {output: value in the representation asked
+    for}: of quantities whose outputs are not twists, wrenches and their time derivatives alone; see representation."""
+
+    def register(function: F) -> F:
+        _CONVERSIONS.update(dict.fromkeys(quantities, function))
+        return function
+
+    return register
+
+
+def conversion_of(quantity: str) -> Callable[..., dict[str, Any]] | None:
+    """What `conversion` registered for a quantity, None if nothing."""
+    return _CONVERSIONS.get(quantity)
 
 
 def complete_by(load: Callable[[], Any]) -> None:

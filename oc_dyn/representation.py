@@ -3,6 +3,7 @@
 Methods know body twists only. Here the rows of free joints on the root, in every port of the families v and tau, are
 converted on the way in and out, with all derivatives. Where the base's motion is what comes out, the conversion of a
 derivative of its wrench needs the accelerations of lower orders, so definitions are put in one after the other.
+Where matrices come out, the quantity has registered how they change with the velocities: see registry.conversion.
 """
 
 import re
@@ -11,8 +12,10 @@ from dataclasses import dataclass, field, replace
 import casadi as ca
 
 from .lie import se3
-from .lie.twist_conversion import checked_representation, convert_twists, convert_wrenches
+from .lie.twist_conversion import checked_representation, convert_columns, convert_twists, convert_wrenches
 from .model import joints as jt
+from .ports import derivative_name
+from .registry import conversion_of
 
 _SEEN = {"spatial": "in root axes, at the root's origin", "hybrid": "in root axes, at the body's origin"}
 
@@ -25,26 +28,38 @@ def converts(record, robot, options):
     return name != "body" and bool(_bases(robot))
 
 
-def described(robot, ports, options):
-    """The ports with what the option changes said in their meaning."""
+def described(robot, ports, options, whole=False):
+    """The ports with what the option changes said in their meaning; whole: of all of them, or of those of v and tau."""
     bases, seen = _bases(robot), _SEEN[options["representation"]]
     names = ", ".join(b.joint.name for b in bases)
     return [
-        replace(p, meaning=f"{p.meaning}; that of {names} {seen}") if any(b.row(p) is not None for b in bases) else p
-        for p in ports
+        replace(p, meaning=f"{p.meaning}; that of {names} {seen}") if whole or _has_rows(bases, p) else p for p in ports
     ]
 
 
-def converted(robot, order, inputs, outputs, symbols, options, run):
+def converted(record, model, order, inputs, outputs, symbols, options, run):
     """Values of `outputs` by name, as run({input: value}) gives them, but in the representation asked for."""
-    name, bases = options["representation"], _bases(robot)
-    changed = [p for p in inputs if any(b.row(p) is not None for b in bases)]
+    name, bases = options["representation"], _bases(model.robot)
+    changed = [p for p in inputs if _has_rows(bases, p)]
     inner = {**symbols, **{p.name: ca.SX.sym(p.name, *p.shape) for p in changed}}
     results = run(inner)
     for b in bases:
         b.pose_at(symbols["q"])
+    change = conversion_of(record.name)
+    follow = _followed if change is None else _given
+    definitions = follow(bases, name, order, (inputs, outputs), (changed, inner, symbols), results)
+    if change is None:
+        values = [_with_rows(bases, p, ca.SX(results[p.name])) for p in outputs]
+    else:
+        results = change(Seen(name, model, order, options, inner, symbols, tuple(bases)), results)
+        values = [ca.SX(results[p.name]) for p in outputs]
+    _, values = ca.substitute_inplace([x for x, _ in definitions], [y for _, y in definitions], values)
+    return {p.name: x for p, x in zip(outputs, values, strict=True)}
 
-    definitions = []  # (symbol, what it stands for), in order: what is given, then what follows from it
+
+def _followed(bases, name, order, ports, given, results):
+    """Definitions [(symbol, what it stands for)], in order: what is given, then what follows from it."""
+    (inputs, outputs), (changed, inner, symbols), definitions = ports, given, []
     for k in range(order + 2):
         for b in bases:
             b.read_inputs(name, inputs, symbols, k)
@@ -54,9 +69,69 @@ def converted(robot, order, inputs, outputs, symbols, options, run):
         definitions += _in_body_frames(bases, changed, inner, symbols, ("tau", k))
     for b in bases:
         b.read_wrenches_found(name, outputs, results, order)
-    values = [_with_rows(bases, p, ca.SX(results[p.name])) for p in outputs]
-    _, values = ca.substitute_inplace([x for x, _ in definitions], [y for _, y in definitions], values)
-    return {p.name: x for p, x in zip(outputs, values, strict=True)}
+    return definitions
+
+
+def _given(bases, name, order, ports, given, results):
+    """As _followed, where all twists are inputs and no wrench is."""
+    (inputs, _), (changed, inner, symbols), definitions = ports, given, []
+    for k in range(order + 2):
+        for b in bases:
+            b.read_inputs(name, inputs, symbols, k)
+        definitions += _in_body_frames(bases, changed, inner, symbols, ("v", k))
+    return definitions
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a conversion reads. name: the representation. inner, symbols: {input: value} with body twists and as the
+    user gives them. bases: the bodies that float, each with its pose C, its twists and rows."""
+
+    name: str
+    model: object
+    order: int
+    options: dict
+    inner: dict
+    symbols: dict
+    bases: tuple
+
+    def velocities(self, own=False):
+        """[v, dv, ...] with body twists; own: as the user gives them."""
+        ports, out = self.symbols if own else self.inner, []
+        while derivative_name("v", len(out)) in ports:
+            out.append(ports[derivative_name("v", len(out))])
+        return out
+
+    def jet(self, found, name):
+        """Derivatives 0..order of an output."""
+        return [found[derivative_name(name, k)] for k in range(self.order + 1)]
+
+    def named(self, name, jet):
+        """{output: derivative}."""
+        return {derivative_name(name, k): x for k, x in enumerate(jet)}
+
+    def matrix(self, order):
+        """Derivatives 0..order of G (nv, nv), with which v = G w for body twists v and those of the user w."""
+        return self._columns(self.name, "body", order)
+
+    def inverse(self):
+        """(nv, nv) inverse of G."""
+        return self._columns("body", self.name, 0)[0]
+
+    def _columns(self, source, target, order):
+        nv, out = self.model.robot.nv, []
+        jets = [convert_columns(source, target, b.C, b.twist, [ca.DM.eye(6)] + [None] * order) for b in self.bases]
+        for k in range(order + 1):
+            out.append(self.placed([x[k] for x in jets], ca.SX.eye(nv) if k == 0 else ca.SX(nv, nv)))
+        return out
+
+    def placed(self, blocks, matrix):
+        """The matrix (nv, nv) with the blocks (6, 6) of the bases put in."""
+        matrix = ca.SX(matrix)
+        for b, block in zip(self.bases, blocks, strict=True):
+            rows = slice(b.joint.v_index, b.joint.v_index + 6)
+            matrix[rows, rows] = ca.sparsify(ca.SX(block))
+        return matrix
 
 
 def _in_body_frames(bases, changed, inner, symbols, family):
@@ -131,6 +206,10 @@ def _bases(robot):
         for b in robot.bodies
         if b.parent == 0 and b.joint.kind == "free"
     ]
+
+
+def _has_rows(bases, port):
+    return any(b.row(port) is not None for b in bases)
 
 
 def _family(port):

@@ -5,12 +5,15 @@ import pickle
 import casadi as ca
 import numpy as np
 import pytest
-from samples import robot
+from samples import relative, robot, scaled_quaternions, scene
 
 import oc_dyn as od
 from oc_dyn.derivatives import with_derivatives
+from oc_dyn.model import joints as jt
+from oc_dyn.model.coordinate_steps import step_curvature, step_map
 
-ROBOTS = ("serial", "branching", "prismatic", "mimic")
+ROBOTS = ("serial", "branching", "prismatic", "mimic", "spherical", "planar", "floating", "free")
+ON_GROUPS = ROBOTS[4:]  # whose velocities are not the rates of q
 N = 3
 
 
@@ -24,12 +27,78 @@ N = 3
         ("inverse_dynamics", 1, {"friction": True}),
         ("inverse_dynamics", 2, {}),
         ("forward_dynamics", 0, {"friction": True}),
+        ("forward_dynamics", 1, {}),
     ],
 )
 def test_derivatives_equal_ad(quantity, order, options, name):
     f = od.function(robot(name), quantity, order=order, derivatives="analytic", **options)
     assert f.twin is not None
     assert max(od.check_derivatives(f, tolerance=1e-9).values()) < 1e-9
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.slow) for x in ON_GROUPS])
+def test_distances_on_groups_equal_ad(name):
+    f = od.function(robot(name), "distances", scene=scene(), derivatives="analytic")
+    assert max(od.check_derivatives(f, tolerance=1e-9).values()) < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("name", ["quadruped", "humanoid", "aerial_manipulator"])
+def test_derivatives_of_robots_on_a_free_base_equal_ad(name, quantity):
+    f = od.function(getattr(od.robots, name)(), quantity, derivatives="analytic")
+    assert max(od.check_derivatives(f, tolerance=1e-9).values()) < 1e-9
+
+
+def derivatives_at(f, q, others, lam):
+    """(Jacobian, Hessian of lam' f) by q that CasADi takes of a Function of one output."""
+    x = ca.MX.sym("q", q.size)
+    y = ca.Function(f)(x, *others)
+    H, _ = ca.hessian(ca.dot(ca.DM(lam), y), x)
+    return [np.array(z) for z in ca.Function("of_q", [x], [ca.jacobian(y, x), H])(q)]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("length", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("name", ["floating", "spherical"])
+def test_along_a_quaternion(name, length):
+    """Values do not change along a quaternion Q, so J Q = 0 and, differentiated once more, H Q = -gradient."""
+    r = robot(name)
+    f = od.function(r, "inverse_dynamics", derivatives="analytic")
+    rng = np.random.default_rng(1)
+    lam, q = rng.normal(size=r.nv), scaled_quaternions(r, r.random_configuration(1), length)
+    J, H = derivatives_at(f, q, [rng.normal(size=r.nv) for _ in range(2)], lam)
+    for j in r.joints:
+        if j.kind in jt.QUATERNIONS:
+            rows = slice(j.q_index, j.q_index + 4)
+            assert np.abs(J[:, rows] @ q[rows]).max() < 1e-11 * np.abs(J).max()
+            mixed = H[:, rows] @ q[rows]
+            mixed[rows] += J[:, rows].T @ lam
+            assert np.abs(mixed).max() < 1e-11 * np.abs(H).max()
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", ON_GROUPS)
+def test_steps_of_coordinates_are_derivatives_of_differences(name):
+    """Against central differences of difference(q, q + d) by d."""
+    r = robot(name)
+    rng = np.random.default_rng(2)
+    q = scaled_quaternions(r, r.random_configuration(2), 0.7)
+    g, x = rng.normal(size=r.nv), ca.SX.sym("q", r.nq)
+    L, C = ca.Function("steps", [x], [ca.densify(step_map(r, x)), ca.densify(step_curvature(r, x, ca.DM(g)))])(q)
+    difference = r.difference_function().normalizing()
+    h, unit = 1e-4, np.eye(r.nq)
+
+    def step(d):
+        return np.array(difference(q, q + d)).ravel()
+
+    by_one = np.column_stack([(step(h * e) - step(-h * e)) / (2 * h) for e in unit])
+    assert relative(L, by_one) < 1e-7
+    by_two = [
+        [g @ (step(h * (a + b)) - step(h * (a - b)) - step(h * (b - a)) + step(-h * (a + b))) for b in unit]
+        for a in unit
+    ]
+    assert relative(C, np.array(by_two) / (4 * h * h)) < 1e-6
 
 
 def test_differences_are_the_reference_of_other_functions():
@@ -174,7 +243,7 @@ def test_wrong_derivatives_are_found(marked):
     [
         ("serial", "mass_matrix", {}, od.OrderError, "no registered derivatives"),
         ("serial", "hybrid_dynamics", {}, od.OrderError, "repeat others"),
-        ("floating", "inverse_dynamics", {}, od.ModelError, "rates of the coordinates"),
+        ("transform", "distances", {"scene": scene()}, od.OrderError, "transform"),
         ("serial", "inverse_dynamics", {"parameters": "symbolic"}, od.OrderError, "parameters"),
     ],
 )

@@ -105,7 +105,7 @@ quantity(
     outputs=_outputs,
     call=_call,
     solves=prescribed_rows,
-    options=("prescribed", "external_wrenches", "friction", "representation", "parameters"),
+    options=("prescribed", "external_wrenches", "friction", "representation", "parameters", "gravity"),
     base_ports=True,
     repeats=True,
     default=("taylor",),

@@ -29,7 +29,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
-    options=("external_wrenches", "friction", "representation", "parameters"),
+    options=("external_wrenches", "friction", "representation", "parameters", "gravity"),
     base_ports=True,
     default=("taylor",),
     equation="tau = M(q) dv + C(q, v) v + g(q) + friction(v) - sum_b J_b(q)^T w_b, J_b the body Jacobian of body b "
@@ -39,6 +39,7 @@ quantity(
 from . import (  # noqa: E402  registers the methods
     by_ad,
     closed_form,
+    closed_form_spatial,
     recursive_body,
     recursive_spatial,
     second_order_body,

@@ -35,7 +35,7 @@ def guess_port(robot: LoopRobot) -> Port:
 
 def _iterated(robot: LoopRobot) -> ca.Function:
     own, other = robot.rows("q", robot.independent), robot.rows("q", robot.dependent)
-    step, whole = _newton_step(robot), residual(robot)
+    step, last, whole = _newton_step(robot, 0.5), _newton_step(robot, None), residual(robot)
     y, guess = ca.MX.sym("q", robot.nq), ca.MX.sym("q_guess", robot.tree.nq)
     start, d = guess[own], guess[other]
     for _, first in quaternions(robot):  # of two quaternions of a rotation the nearer one
@@ -51,7 +51,7 @@ def _iterated(robot: LoopRobot) -> ca.Function:
         d = step(y, d)
     d = ca.stop_diff(d, 1)
     for _ in range(DIFFERENTIATED):
-        d = step(y, d)
+        d = last(y, d)
     q = tree_q(robot, y, d)
     return ca.Function("closing", [y, guess], [q, whole(q)[0]], ["q", "q_guess"], ["q_tree", "residual"])
 
@@ -88,8 +88,9 @@ def tree_q(robot: LoopRobot, y, d):
     return ca.vertcat(y, d)[[order[k] for k in range(robot.tree.nq)]]
 
 
-def _newton_step(robot: LoopRobot) -> ca.Function:
-    """casadi.Function y (nq,), d -> d: a Newton step of the dependent coordinates, at most 0.5 [rad, m] of each."""
+def _newton_step(robot: LoopRobot, longest: float | None) -> ca.Function:
+    """casadi.Function y (nq,), d -> d: a Newton step of the dependent coordinates, at most so long [rad, m] in each;
+    None: of any length, as those that are differentiated, since a bound has no derivative at a step of exactly 0."""
     y, d = ca.SX.sym("y", robot.nq), ca.SX.sym("d", len(robot.rows("q", robot.dependent)))
     r, J, _ = residual(robot)(tree_q(robot, y, d))
     rows, owners, columns = closing_rows(robot), row_owners(robot), robot.rows("v", robot.dependent)
@@ -99,6 +100,6 @@ def _newton_step(robot: LoopRobot) -> ca.Function:
         own = [k for k in rows if owners[k] in names]
         mine = robot.rows("v", joints)
         change = ca.solve(ca.sparsify(J[own, mine]), r[own])
-        share = ca.fmin(1, 0.5 / ca.fmax(ca.norm_inf(change), 1e-300))
+        share = 1 if longest is None else ca.fmin(1, longest / ca.fmax(ca.norm_inf(change), 1e-300))
         out[[place[c] for c in mine]] -= share * change
     return ca.Function("newton_step", [y, d], [merged(out)], ["y", "d"], ["d_next"])

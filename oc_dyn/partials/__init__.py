@@ -7,18 +7,18 @@ Second derivatives by q are those of e -> f(q (+) e) at e = 0, which are symmetr
 the other are not, where the directions of a joint do not commute; their symmetric part is what stands here.
 """
 
-from ..ports import configuration_port, derivative_name, motion_ports, nv, torque_ports
+from ..ports import configuration_port, derivative_name, motion_ports, nv, partial_ports, torque_ports
 from ..registry import Port, get, quantity
 from .friction_terms import friction_curvature, friction_partials
 from .part_ports import (
     OPTIONS,
+    SEEN_STEP,
     STEP,
     SYMMETRIC,
     adjoint_outputs,
     hessian_outputs,
     multiplied,
     numbered,
-    partial_ports,
     sized,
     symmetric,
 )
@@ -94,10 +94,12 @@ quantity(
     outputs=_outputs,
     call=_call,
     default=("composite", "ad"),
-    **OPTIONS,
+    options=(*OPTIONS["options"], "representation"),
+    base_ports=True,
+    sparse=True,
     equation="dtau_dq = d tau(q (+) e, v, dv) / de at e = 0; dtau_dv, dtau_ddv; likewise of dtau, d2tau, ... by what "
     "they depend on",
-    notes=(STEP,),
+    notes=(STEP, SEEN_STEP),
 )
 quantity(
     name="mass_matrix_inverse",
@@ -108,6 +110,8 @@ quantity(
     solves=lambda robot, options: (),
     max_order=0,
     default=("cholesky", "articulated"),
+    options=("representation",),
+    base_ports=True,
     sparse=True,
     equation="Minv = M(q)^-1",
 )
@@ -137,4 +141,14 @@ quantity(
 from . import solved  # noqa: E402  registers forward and hybrid dynamics
 
 # isort: split
-from . import by_ad, composite, composite_adjoint, mass_inverse, products, recursive_scalar, spatial_vector  # noqa: E402  registers the methods
+from . import (  # noqa: E402  registers the methods
+    by_ad,
+    composite,
+    composite_adjoint,
+    in_representation,
+    mass_inverse,
+    products,
+    recursive_scalar,
+    spatial_vector,
+    wrenches,
+)

@@ -11,7 +11,7 @@ from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.jets import total
 from ..model.robot import tangent_map
 from ..registry import method
-from ..subexpressions import merged
+from ..subexpressions import merged, put_in
 from ..working_axes.frames import upper_mirrored
 from . import implicit, order_by_order, order_zero
 from .along_motion import blocks
@@ -373,4 +373,4 @@ def _listed(W):
 def _at(function, *values):
     """function of fresh symbols, evaluated at values that may be expressions."""
     symbols = [ca.SX.sym("x", *x.shape) for x in values]
-    return ca.Function("f", symbols, list(function(*symbols))).call([ca.SX(x) for x in values])
+    return put_in(symbols, list(function(*symbols)), [ca.SX(x) for x in values])

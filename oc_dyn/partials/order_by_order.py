@@ -17,7 +17,7 @@ from ..hybrid_dynamics.taylor import taylor
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.jets import total
 from ..model.robot import tangent_map
-from ..subexpressions import merged
+from ..subexpressions import merged, put_in
 from .friction_terms import friction_curvature, friction_partials
 from .implicit import inverse, mass_matrix, mass_solver, selected
 from .part_ports import symmetric
@@ -66,7 +66,7 @@ class Given:
         W = None if self.W is None else s[2 + 2 * n : 2 + 3 * n]
         other = Given(self.model, self.order, s[0], s[1], s[2 : 2 + n], s[2 + n : 2 + 2 * n], self.prescribed, W,
                       self.friction)  # fmt: skip
-        return ca.Function("f", s, function(other, s[len(s) - len(more) :])).call([ca.SX(x) for x in given])
+        return put_in(s, function(other, s[len(s) - len(more) :]), [ca.SX(x) for x in given])
 
 
 def rows_of_inverse(given: Given, V: list[Any], rows: Callable[..., list[Row]]) -> list[list[Any]]:
@@ -92,7 +92,7 @@ def on_symbols(given: Given, V: list[Any], function: Callable[..., list[Any]], l
     m = len(V) + len(lams)
     W = rest[m:] if given.W is not None else None
     results = function(q, rest[: len(V)], W, rest[len(V) : m])
-    return ca.Function("f", [q, *rest], list(results)).call([ca.SX(x) for x in values])
+    return put_in([q, *rest], list(results), [ca.SX(x) for x in values])
 
 
 def partials(given: Given, rows: Callable[..., list[Row]]) -> tuple[list[Row], list[Row]]:

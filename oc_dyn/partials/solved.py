@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..hybrid_dynamics import example, prescribed_rows, spread
-from ..ports import derivative_name, motion_ports
+from ..ports import derivative_name, motion_ports, partial_ports
 from ..registry import get, quantity
 from .order_by_order import Given
 from .part_ports import (
@@ -14,7 +14,6 @@ from .part_ports import (
     hessian_outputs,
     multiplied,
     numbered,
-    partial_ports,
     sized,
     without_wrenches,
 )
@@ -148,7 +147,7 @@ def _call_hybrid_hessian(function, model, order, ports, options):
 
 HYBRID = {
     "solves": prescribed_rows,
-    "options": ("prescribed", "external_wrenches", "friction"),
+    "options": ("prescribed", "external_wrenches", "friction", "gravity"),
     "sparse": True,
     "errors": ("UnknownName: a prescribed joint that is not there, or has no coordinate of its own",),
     "example": example,

@@ -1,5 +1,7 @@
 """Arguments of plan_point_to_point: what does not fit is named."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..errors import LimitError, ModelError, OrderError, ShapeError, UnknownName
@@ -7,7 +9,8 @@ from ..model.joints import GROUPS
 from ..model.robot import check_robot as check_is_robot
 from ..numbers import as_floats, shortened
 from ..validation import number, one_of, options_of
-from .limits import Limits
+from .followers import followers_of
+from .limits import Limits, limits_of_followers
 from .quantities import BY_NAME, KINEMATIC, order_name
 from .trajectory import Trajectory
 
@@ -37,6 +40,9 @@ def chosen_limits(robot, limits, scale, ignore):
     ignore = (ignore,) if isinstance(ignore, str) else ignore
     if not isinstance(ignore, (tuple, list, set, frozenset)):
         raise ShapeError(f"ignore: got {shortened(ignore)}, expected names of limits")
+    if limits.followers is None:
+        limits = replace(limits, followers=limits_of_followers(robot))
+    followers_of(robot, limits)
     return limits.scaled(**options_of("scale", scale)).without(*ignore)
 
 
@@ -75,7 +81,7 @@ def check_numbers(continuity, nodes, interior, refinements, smoothing, limits):
 def check_smooth(where, continuity, limits):
     """OrderError for a limit of a derivative that does not exist, as the one below it jumps."""
     for name in KINEMATIC[continuity + 2 :]:
-        if limits.bounded(name).any():
+        if limits.bounded(name).any() or (limits.followers is not None and limits.followers.bounded(name).any()):
             jumps, needed = BY_NAME[KINEMATIC[continuity + 1]].title, BY_NAME[name].order - 1
             text = f"with continuity {continuity} the {jumps} jumps; limits of {name} need continuity {needed}"
             raise OrderError(f"{where}: {text}")

@@ -1,13 +1,15 @@
 """The task of a plan, and what can be refused before solving."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import casadi as ca
 import numpy as np
 
 from ..errors import LimitError
 from .arguments import LONGEST
-from .limits import velocity_bounds
+from .followers import Followers, followers_of
+from .limits import Limits, velocity_bounds
 from .obstacles import Obstacles
 from .quantities import BOUNDED, DYNAMIC, RATES
 
@@ -28,6 +30,11 @@ class Task:
     duration: float | None
     friction: bool = False  # whether that of the robot counts; not asked for where it has none
     around: Obstacles | None = None
+
+    @property
+    def followers(self) -> Followers | None:
+        """Joints of a robot with loops that follow, where they have limits."""
+        return followers_of(self.robot, cast(Limits, self.limits))
 
     @property
     def names(self):
@@ -167,6 +174,8 @@ def refuse(task):
     for where, state in (("start", task.start), ("goal", task.goal)):
         _refuse_state(task, where, state)
         _refuse_torque(task, where, state)
+        if task.followers is not None:
+            task.followers.refuse(f"q_{where}", state)
     _refuse_held(task)
     _refuse_duration(task)
 
@@ -281,6 +290,8 @@ def _refuse_duration(task):
     _refuse_one_way(task)
     if T is None:
         free = [n for i, n in enumerate(task.names) if D[i] > 0 and not _bounded(limits, i, task.distance[i])]
+        if task.followers is not None and any(k in RATES for k, _ in task.followers.rows):
+            free = []
         if free:
             raise LimitError(
                 f"no limit bounds the speed of joint {free[0]!r}, so no shortest time exists; give a limit "

@@ -132,7 +132,12 @@ def _worst_share(task, derivatives, kinematic):
     """Largest share of a limit that a motion (ORDERS, K, n) reaches; without torque if kinematic."""
     t, robot = np.zeros(derivatives.shape[1]), None if kinematic else task.robot
     samples = Samples(t, list(derivatives), joints=task.names, units=(), robot=robot, friction=task.friction)
-    return max(float(np.max(share)) for *_, share in quantities(samples, task.limits))
+    worst = max(float(np.max(share)) for *_, share in quantities(samples, task.limits))
+    if kinematic or task.followers is None:
+        return worst
+    rates = [r for r, (k, _) in enumerate(task.followers.rows) if k != "q"]  # positions are the same however slow
+    share = task.followers.shares(task.followers.at(derivatives))[:, rates]
+    return max(worst, float(np.nan_to_num(share, nan=np.inf).max(initial=0.0)))
 
 
 def resampled(motion, task, settings):

@@ -16,11 +16,13 @@ from ..numbers import are_sane, as_floats
 from ..scene import Scene
 from ..types import Array, Numbers
 from ..validation import count, flag, number
+from .followers import FollowerRanges, closes
 from .kinematics_clear import moved_clear
 from .obstacles import Obstacles, obstacles_of
 
 _LONGEST = 0.5  # of a step [rad or m]: Newton's method is right close to the solution only
 _DAMPING = 1e-4  # of steps: near a singularity they stay finite
+_HALVINGS = 8  # of a step behind which loops do not close
 
 
 def inverse_kinematics(
@@ -32,8 +34,8 @@ def inverse_kinematics(
 
     q_start (nq,): where the search begins, by default robot.neutral(); of the solutions, one near it is found, and a
     redundant robot moves no more than it must. limits: keep within the positions of the joints and of those that
-    follow them. tolerance [m and rad]. time_limit [s]: after it SolveError of status "time_limit" is raised, its
-    solution where the search has got to.
+    follow them, on loops too. tolerance [m and rad]. time_limit [s]: after it SolveError of status "time_limit" is
+    raised, its solution where the search has got to.
     starts: from q_start, and from so many less one random configurations (seed); of what is found the one nearest to
     q_start is returned, by the length of the step from it.
     scene: od.Scene whose pairs are to keep `clearance` [m] besides their margins. What is found in collision is moved
@@ -73,17 +75,32 @@ def _searched(
     tolerance: float, steps: int, limits: bool,
 ) -> Array:  # fmt: skip
     lower, upper = _range(robot, limits)
-    q = np.clip(q, lower, upper)  # where the search begins, too
+    q, off = np.clip(q, lower, upper), FollowerRanges.followers(robot) if limits else None  # where it begins, too
     for _ in range(steps):
         error, J = miss(q, p, R)
+        if off is not None:  # what is beyond its range goes to the end of it, besides
+            beyond, G = off.beyond(q)
+            error, J = np.concatenate([error, beyond]), np.vstack([J, G])
         if np.abs(error).max() < tolerance:
             return q
         check_deadline("inverse_kinematics", solution=q)
         damping = (_DAMPING * min(1.0, float(np.linalg.norm(error)))) ** 2
         step = J.T @ np.linalg.lstsq(J @ J.T + damping * np.eye(len(J)), error, rcond=None)[0]
-        q = np.clip(robot.integrate(q, step * min(1.0, _LONGEST / np.abs(step).max(initial=1e-12))), lower, upper)
+        step *= min(1.0, _LONGEST / np.abs(step).max(initial=1e-12))
+        q = _stepped(robot, q, step, lower, upper)
     left = f"{np.abs(error).max():.3g} m or rad are left after {steps} steps"
+    if off is not None and np.abs(off.beyond(q)[0]).max(initial=0.0) >= tolerance:
+        left += f", and {off.told(q)}"
     raise LimitError(f"inverse_kinematics: {frame!r} cannot get there from q_start: {left}; try another q_start")
+
+
+def _stepped(robot: Robot, q: Array, step: Array, lower: Array, upper: Array) -> Array:
+    """q after a step, within the range; of robots with loops shorter, as far as the loops close there."""
+    for k in range(_HALVINGS + 1):
+        found = np.clip(robot.integrate(q, step / 2**k), lower, upper)
+        if closes(robot, found):
+            return found
+    return q
 
 
 def _range(robot: Robot, limits: bool) -> tuple[Array, Array]:

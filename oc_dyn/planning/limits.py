@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import FileError, LimitError, ModelError, ModelWarning, ShapeError, UnknownName
 from ..files import read_json, write_text
+from ..model.loops import LoopRobot
 from ..model.robot import Robot, check_robot
 from ..numbers import as_floats
 from ..text import json_text
@@ -33,6 +34,7 @@ class Limits:
     `bounds` gives a pair always.
     v_of_q: None, or a function q -> (lower, upper) of velocities that depend on the position, written so that it
     takes CasADi symbols. Arrays left out are infinite; numbers stand for all joints.
+    followers: Limits of the joints of a robot with loops that follow, of q and its derivatives; None: the robot's own.
     """
 
     joints: tuple[str, ...]
@@ -44,6 +46,7 @@ class Limits:
     tau: Any = np.inf
     dtau: Any = np.inf
     v_of_q: VelocityLimits | None = None
+    followers: Limits | None = None
 
     def __post_init__(self) -> None:
         names = tuple(self.joints)
@@ -59,6 +62,8 @@ class Limits:
             object.__setattr__(self, quantity, _checked_sides(quantity, getattr(self, quantity), names))
         if self.v_of_q is not None and not callable(self.v_of_q):
             raise ShapeError("limits: v_of_q is a function q -> (lower, upper), or None")
+        if self.followers is not None:
+            _check_followers(self.followers, names)
 
     def bounds(self, quantity: str) -> tuple[Array, Array]:
         """(lower, upper), each (n,), of "q", "v", "dv", ..., "tau", "dtau"; infinite where there is no limit."""
@@ -88,16 +93,18 @@ class Limits:
 
     @classmethod
     def of(cls, robot: Robot) -> Limits:
-        """What the robot can do: its own limits, joints that follow others included; see Robot.limit."""
+        """What the robot can do: its own limits, joints that follow others included; see Robot.limit. Joints of a robot
+        with loops that follow have limits of their own, in `followers`; of torques only what has a drive has limits."""
         check_robot("Limits.of", robot)
         names = robot.coordinate_names if robot.nq == robot.nv else robot.velocity_names
         found: dict[str, Any] = {x.name: robot.limit(x.of_robot) for x in TABLE if x.of_robot}
         if robot.nq == robot.nv:
             found["q"] = (robot.limit("lower"), robot.limit("upper"))
-        return cls(names, v_of_q=robot.velocity_limits, **found)
+        return cls(names, v_of_q=robot.velocity_limits, followers=limits_of_followers(robot), **found)
 
     def scaled(self, **factors: Numbers) -> Limits:
-        """The limits times a factor each, numbers, or one per joint: scaled(v=0.5, dtau=0.3). Not for q."""
+        """The limits times a factor each, numbers, or one per joint: scaled(v=0.5, dtau=0.3). Not for q. Those of
+        followers are scaled by numbers alone."""
         new: dict[str, Any] = {}
         for quantity, factor in factors.items():
             if quantity not in BOUNDED:
@@ -109,6 +116,8 @@ class Limits:
                 new[quantity] = tuple(np.where(np.isfinite(x), x * factor, x) for x in self.bounds(quantity))
             if quantity == "v" and self.v_of_q is not None:
                 new["v_of_q"] = _scaled_function(self.v_of_q, factor)
+        if self.followers is not None:
+            new["followers"] = self.followers.scaled(**{k: x for k, x in factors.items() if np.ndim(x) == 0})
         return replace(self, **new)
 
     def without(self, *quantities: str) -> Limits:
@@ -123,6 +132,8 @@ class Limits:
                 new[quantity] = (-np.inf, np.inf) if quantity == "q" else np.inf
             if quantity == "v":
                 new["v_of_q"] = None
+        if self.followers is not None:
+            new["followers"] = self.followers.without(*quantities)
         return replace(self, **new)
 
     def updated(self, by_joint: Mapping[str, Mapping[str, Any]], robot: Robot | None = None) -> Limits:
@@ -131,19 +142,24 @@ class Limits:
 
         robot: with it, joints that follow another one (mimic) can be named, too. What they are given binds the joint
         that they follow, besides its own limits: with q' = m q + b, v' within (-1, 3) and m = -2 it is v within
-        (-1.5, 0.5); its torque is within m times theirs, see Robot.limit.
+        (-1.5, 0.5); its torque is within m times theirs, see Robot.limit. Joints of a robot with loops that follow can
+        be named, too, where these limits, or the robot, tell of them.
         Raises UnknownName for a joint or a quantity that is not there.
         """
         new: dict[str, Any] = {k: np.array(self.bounds(k)) for k in QUANTITIES}  # (2, n)
         if not isinstance(by_joint, dict):
             raise ShapeError(f"limits: got {by_joint!r}, expected {{joint: {{quantity: number}}}}")
-        followers = {}
+        followers, on_loops = {}, self.followers
         if robot is not None:
             check_robot("Limits.updated", robot)
+            on_loops = on_loops or limits_of_followers(robot)
             followers = {j.name: (j.v_index, j.mimic.multiplier, j.mimic.offset) for j in robot.mimics if j.mimic}
+        of_loops = () if on_loops is None else on_loops.joints
         for joint in by_joint:
-            if joint not in (*self.joints, *followers):
-                raise UnknownName("joint of these limits", joint, (*self.joints, *followers))
+            if joint not in (*self.joints, *followers, *of_loops):
+                raise UnknownName("joint of these limits", joint, (*self.joints, *followers, *of_loops))
+        theirs = {joint: by_joint[joint] for joint in by_joint if joint in of_loops}
+        by_joint = {joint: x for joint, x in by_joint.items() if joint not in theirs}
         for joint, entries in sorted(by_joint.items(), key=lambda x: x[0] in followers):  # they narrow what is replaced
             if not isinstance(entries, dict):
                 raise ShapeError(f"limits: joint {joint!r} got {entries!r}, expected {{quantity: number}}")
@@ -156,6 +172,8 @@ class Limits:
                 else:
                     _bind(new[quantity], quantity, ends, *followers[joint])
         sides: dict[str, Any] = {k: tuple(x) for k, x in new.items()}
+        if theirs and on_loops is not None:
+            sides["followers"] = on_loops.updated(theirs)
         return replace(self, **sides)
 
     def assert_within(self, where: str, **values: Numbers) -> None:
@@ -182,7 +200,7 @@ class Limits:
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """{joint: {quantity: number}}, infinite ones left out; q, and what has unequal limits, as [lower, upper], in
-        which an end without a limit is None."""
+        which an end without a limit is None. Joints of `followers` are among them."""
         out: dict[str, dict[str, Any]] = {joint: {} for joint in self.joints}
         for quantity in QUANTITIES:
             for joint, *ends in zip(self.joints, *self.bounds(quantity), strict=True):
@@ -190,7 +208,7 @@ class Limits:
                     continue
                 pair = [float(x) if np.isfinite(x) else None for x in ends]
                 out[joint][quantity] = pair if quantity == "q" or -ends[0] != ends[1] else pair[1]
-        return out
+        return out if self.followers is None else out | self.followers.as_dict()
 
     def write(self, path: StrPath) -> None:
         """Write them as text, JSON keyed by joint name; a function v_of_q is not written."""
@@ -212,6 +230,7 @@ class Limits:
             raise FileError(source, ["expected an object {joint: {quantity: number}}"])
         limits = cls.of(robot)
         known = (*limits.joints, *(j.name for j in robot.mimics))
+        known += () if limits.followers is None else limits.followers.joints
         unknown = [j for j in entries if j not in known]
         missing = [j for j in limits.joints if j not in entries]
         try:
@@ -223,6 +242,38 @@ class Limits:
         if reports:
             warnings.warn(f"{source}: {'; '.join(reports)}", ModelWarning, stacklevel=2)
         return limits
+
+
+def limits_of_followers(robot: Robot) -> Limits | None:
+    """Limits of the joints of a robot with loops that follow, those of one coordinate; None where there are none.
+
+    Of q and its derivatives alone, as these joints have no drive; a limit of 0, as files write it then, binds nothing.
+    """
+    if not isinstance(robot, LoopRobot):
+        return None
+    tree, names = robot.tree, tuple(n for n in robot.dependent if robot.tree.joint(n).nq == 1)
+    if not names:
+        return None
+    rows = robot.rows("v", names)
+    found: dict[str, Any] = {}
+    for x in TABLE:
+        if x.of_robot and not x.dynamic:
+            limit = tree.limit(x.of_robot)[rows]
+            found[x.name] = np.where(limit == 0, np.inf, limit)
+    at = robot.rows("q", names)
+    return Limits(names, q=(tree.limit("lower")[at], tree.limit("upper")[at]), **found)
+
+
+def _check_followers(followers: Any, own: tuple[str, ...]) -> None:
+    if not isinstance(followers, Limits):
+        raise ShapeError(f"limits: followers is {type(followers).__name__}, expected Limits, or None")
+    both = [name for name in followers.joints if name in own]
+    if both:
+        raise ShapeError(f"limits: followers has joint {both[0]!r}, which is a joint of these limits itself")
+    unfit = [k for k in DYNAMIC if followers.bounded(k).any()]
+    if unfit or followers.v_of_q is not None or followers.followers is not None:
+        what = unfit[0] if unfit else "v_of_q" if followers.v_of_q is not None else "followers"
+        raise ShapeError(f"limits: followers has {what}; joints that follow have limits of q and its derivatives alone")
 
 
 def _row(what: str, value: Any, names: Sequence[str]) -> Array:

@@ -24,6 +24,7 @@ from .quantities import KINEMATIC, QUANTITIES
 _OF_ACCELERATION, _OF_LAST = 5.0, 0.03  # of smoothing, in the shortest time: found by trying, see _roughness
 _NEAR_END = 0.1  # [rad or m] from an end, in which what pairs keep grows to what is wanted
 MARGINS = ("tau", "dtau", "v_of_q")  # bounds that can be tightened, as they are held at points only
+FOLLOWERS = "followers"  # another one, of robots with loops: of the limits of joints that follow
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class MotionProblem:
     nodes = property(lambda self: self.made.total)
     kinematic = property(lambda self: self.kind.kinematic)
     free_time = property(lambda self: self.kind.mesh != "fixed")
+    holds_followers = property(lambda self: not self.kind.kinematic and self.task.followers is not None)
 
     def guess(self, derivatives, T):
         """Unknowns from derivatives (c + 2, N + 1, n) of q at equally spaced nodes of a motion of duration T."""
@@ -100,9 +102,9 @@ class MotionProblem:
         return h, x, u
 
     def given(self, margins):
-        """{p, lbx, ubx, lbg, ubg} for margins (3 n,): shares of the limits MARGINS that may be used."""
+        """{p, lbx, ubx, lbg, ubg} for margins: shares of the limits that may be used, as split_margins has them."""
         task = self.task
-        use = dict(zip(MARGINS, np.split(margins, len(MARGINS)), strict=True))
+        use = split_margins(task, margins)
         values = {
             "held": task.start[0],
             "tau_unit": task.limits.unit("tau"),
@@ -117,6 +119,9 @@ class MotionProblem:
                 ends = [[x * use[k] for x in _shares(task.limits, k)] for k in quantities]
                 kept = [task.limits.bounded(k) for k in quantities]
                 self.problem.bound(name, *(_rows([x[side] for x in ends], kept) for side in (0, 1)))
+        if self.holds_followers:
+            values["follower_unit"] = task.followers.unit()
+            self.problem.bound(FOLLOWERS, *task.followers.bounds(use[FOLLOWERS]))
         if self.apart is not None:
             for (a, b), least in zip(self.kind.near.pairs, self.apart, strict=True):
                 self.problem.bound(row_of(a, b), least, np.inf)
@@ -135,6 +140,7 @@ def motion_problem(task, kind, *, nodes, T, shortest, compiler=None):
     # complete: numbers of the task are numbers of the problem; what else it reads is which limits there are, whether
     # friction counts, and the bounds of v_of_q, whose text is in the key, as a function may change by what it refers to
     key = ("planning", task.continuity, m.tobytes(), _present(limits), len(task.goal) <= task.continuity, v_of_q)
+    key += () if task.followers is None else (task.followers.limits.joints, task.followers.rows)
     template = cached(task.robot, (*key, task.friction, kind), lambda: _template(task, kind))
     duration = {
         "fixed": T,
@@ -149,7 +155,7 @@ def motion_problem(task, kind, *, nodes, T, shortest, compiler=None):
     ocp.start({s: x[m] for s, x in zip(chain.outputs, task.start, strict=False)})
     ocp.goal({s: x[m] for s, x in zip(chain.outputs, task.goal, strict=False)})
     torques = kind.mesh == "fixed" or not kind.kinematic
-    registered = (kind.derivatives == "analytic" and torques) or kind.near is not None
+    registered = (torques and (kind.derivatives == "analytic" or task.followers is not None)) or kind.near is not None
     graph = "mx" if registered else "sx"
     made = ocp.transcribed("euler", compiler, graph)
     return MotionProblem(task, kind, ocp, made, made.chain_numbers[0])
@@ -184,6 +190,8 @@ def _template(task, kind):
             ocp.limit(0.0, d[k], np.inf, name=row_of(a, b), at=kind.places)
     if effort or not kind.kinematic:
         limit_torque(ocp, task, kind, (q, *rates[:3]), units)
+    if task.followers is not None and not kind.kinematic:
+        _limit_followers(ocp, task, (q, *rates))
     if kind.mesh == "uniform":
         ocp.minimize(terminal=ocp.relative_step)
     elif kind.mesh == "free":
@@ -222,6 +230,25 @@ def _limit_velocity(ocp, task, q, v, v_unit, v_use):
     over = ca.vec(over[np.flatnonzero(task.moving).tolist(), :].T)  # joint by joint
     lower, upper = (np.tile(x, over.numel() // 2) for x in ([-np.inf, 0.0], [0.0, np.inf]))
     ocp.limit(lower, over, upper, name="v_of_q", at=(0.0, 0.5))
+
+
+def _limit_followers(ocp, task, motion):
+    """Limits of joints that follow, at the start and in the middle of pieces, and at their end of what jumps there."""
+    followers = task.followers
+    unit = ocp.parameter("follower_unit", len(followers.rows))
+    jumps = followers.order > task.continuity
+    where = {"at": (0.0, 0.5, 1.0)} if jumps else {"at": (0.0, 0.5)}
+    if len(task.goal) <= task.continuity and not jumps:
+        where["last"] = (1.0,)
+    lower, upper = followers.bounds()
+    ocp.limit(lower, followers.values(motion) / unit, upper, name=FOLLOWERS, **where)
+
+
+def split_margins(task, margins):
+    """{quantity: share of its limits} from those of MARGINS, each (n,), and of joints that follow, in a row."""
+    n = len(task.names)
+    out = {k: margins[i * n : (i + 1) * n] for i, k in enumerate(MARGINS)}
+    return out if task.followers is None else out | {FOLLOWERS: margins[len(MARGINS) * n :]}
 
 
 def limit_torque(ocp, task, kind, motion, units):

@@ -28,6 +28,7 @@ from ..scene import Scene
 from ..types import Array, Numbers
 from ..validation import flag
 from .arguments import check_robot, chosen_limits
+from .followers import check_closing
 from .limits import Limits
 from .moving_obstacles import from_then_on
 from .obstacles import Obstacles, obstacles_of
@@ -114,7 +115,9 @@ def plan_along_path(
         motion = _planned(task, around, nodes, solver, solver_options)
     if around is not None:
         refuse_near(around, motion)
-    if check != "off":
+    if check == "off":
+        check_closing("plan_along_path", robot, motion.t, motion.q)
+    else:
         report_or_raise("plan_along_path", motion.check(), check, "use more nodes", motion)
         if own_limits:
             warn_unlimited("plan_along_path", motion, ignore)

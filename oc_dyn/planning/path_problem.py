@@ -119,7 +119,7 @@ class PathProblem:
         # complete: paths, speeds and sizes of limits are numbers of the problem, but for friction that jumps, which is
         # in its expressions over the unit of the rate of torque
         unit = task.limits.unit("dtau")[task.rubbing("dtau")].tobytes()
-        limited = tuple((k, np.isfinite(task.limits.bounds(k)).tobytes()) for k in task.bounded)
+        limited = tuple((k, np.isfinite(task.wide.bounds(k)).tobytes()) for k in task.bounded)
         moves = tuple(bool(v) for v in task.speeds)
         self.key = (task.continuity, N, limited, task.friction, unit, moves, bool(len(task.turns)))
         self.off = off

@@ -6,6 +6,7 @@ from ..errors import LimitError, OrderError, ShapeError
 from ..numbers import as_floats, shortened
 from .arguments import MOST_NODES, check_smooth, vector
 from .feasibility import exceeded_side, refuse_senseless
+from .followers import check_closing
 from .path_task import PathTask
 from .quantities import BOUNDED, BY_NAME, DYNAMIC, RATES
 from .report import share_of_rate
@@ -28,9 +29,10 @@ def check_numbers(continuity, nodes, limits):
 
 def refuse(task):
     """Raise LimitError for a path that no motion can follow."""
-    limits, on = task.limits, task.on
+    limits, on = task.wide, task.on
     s = np.unique(np.concatenate([np.linspace(0, 1, 2001), on.knots]))
-    q, slope, bend = on.at(s, 3)
+    check_closing("path", task.robot, s, on.at(s, 1)[0], "s = {:.4g}")
+    q, slope, bend = task.at_all(s, 3)
     refuse_senseless(limits, [q.min(axis=0), q.max(axis=0)], limits.joints)
     _refuse_outside(limits, on, s, q)
     _refuse_zero(limits, slope)
@@ -45,8 +47,8 @@ def refuse(task):
         raise LimitError(
             "no limit bounds the speed along the path, so no shortest time exists; give a limit of v or dv"
         )
-    _refuse_held(task, s, q)
-    if limits.v_of_q is not None:
+    _refuse_held(task, s, q[:, : len(task.limits.joints)])
+    if task.limits.v_of_q is not None:
         speed = task.speed(s)
         if np.any(speed <= 0):
             k = int(np.argmin(speed))
@@ -70,9 +72,9 @@ def replace_speeds(task, start, end):
 def refuse_one_way(task):
     """Raise LimitError where limits that are 0 on one side leave no motion along the path: of velocities, where the
     path goes to that side; of higher derivatives, which take both signs from rest to rest."""
-    limits, on = task.limits, task.on
+    limits, on = task.wide, task.on
     s = np.unique(np.concatenate([np.linspace(0, 1, 2001), on.knots]))
-    slope = on.at(s, 2)[1]
+    slope = task.at_all(s, 2)[1]
     size, reason = np.abs(slope).max(), "do not allow its way along the path"
     against = {"v": [(slope < -_SLOPE * size).any(axis=0), (slope > _SLOPE * size).any(axis=0)]}
     if not any(task.speeds):

@@ -5,10 +5,11 @@ import numpy as np
 from ..friction import SMOOTHING, coulomb
 from ..function import function
 from ..model.parameters import of_joints
-from .limits import velocity_bounds
+from .followers import followed, followers_of
+from .limits import Limits, velocity_bounds
 from .path_motion import bell
 from .path_turns import turns
-from .quantities import BOUNDED, BY_NAME
+from .quantities import BOUNDED, BY_NAME, DYNAMIC, KINEMATIC
 from .report import share_of_rate
 from .stops import Joined
 
@@ -16,7 +17,10 @@ _STILL, _BESIDE = 1e-9, 1e-6  # share of the largest q' that is none; of the pat
 
 
 class PathTask:
-    """What is asked, and what the path and the dynamics are at places of the path. speeds: ds/dt at start and end."""
+    """What is asked, and what the path and the dynamics are at places of the path. speeds: ds/dt at start and end.
+
+    wide: the limits, and behind them those of joints of a robot with loops that follow, whose way along the path is
+    another one of the same kind, see at_all."""
 
     def __init__(self, robot, limits, on, continuity, friction=False, speeds=(0.0, 0.0)):
         self.friction, self.speeds = friction, speeds
@@ -26,7 +30,9 @@ class PathTask:
             for i, _, torque in coulomb(robot):
                 self.coulomb[i] += torque
         self.robot, self.limits, self.on, self.continuity = robot, limits, on, continuity
-        self.bounded = [k for k in BOUNDED if BY_NAME[k].order <= continuity + 1 and limits.bounded(k).any()]
+        self.followers = followers_of(robot, limits)
+        self.wide = limits if self.followers is None else _widened(limits, self.followers.limits)
+        self.bounded = [k for k in BOUNDED if BY_NAME[k].order <= continuity + 1 and self.wide.bounded(k).any()]
         self.turns = np.zeros(0)  # places at which joints that rub turn round; those of a stretch alone are looked for
         if self.coulomb.any() and {"tau", "dtau"} & set(self.bounded) and not isinstance(on, Joined):
             self.turns = turns(on, np.flatnonzero(self.coulomb))
@@ -34,12 +40,20 @@ class PathTask:
 
     def finite(self, quantity):
         """Indices of the joints for which a quantity has a limit."""
-        return np.flatnonzero(self.limits.bounded(quantity))
+        return np.flatnonzero(self.wide.bounded(quantity))
+
+    def at_all(self, s, count, before=False):
+        """(count, K, n + m): derivatives by s of q and of the joints that follow, at places s."""
+        P = self.on.at(s, count, before)
+        if self.followers is None:
+            return P
+        theirs = followed(self.robot, self.followers.limits.joints, list(P), count - 1)
+        return np.concatenate([P, np.array(theirs)], axis=2)
 
     def ends(self, quantity):
         """(lower, upper) of `values`: limits over their units."""
         kept = self.finite(quantity)
-        return tuple(x[kept] / self.limits.unit(quantity)[kept] for x in self.limits.bounds(quantity))
+        return tuple(x[kept] / self.wide.unit(quantity)[kept] for x in self.wide.bounds(quantity))
 
     def shares(self, quantity, values):
         """(K, joints) shares of the limits that values (K, joints), over the units of the limits, use."""
@@ -49,12 +63,12 @@ class PathTask:
         """(K, terms, joints): what multiplies the terms of a quantity, over the unit of its limits, at places s."""
         kept = self.finite(quantity)
         order = BY_NAME[quantity].order
-        P = self.on.at(s, order + 1, before)
+        P = (self.on.at if quantity in DYNAMIC else self.at_all)(s, order + 1, before)
         if quantity == "tau":
             rows = self._torque(P, self._signs(s, P[1], before) if self.friction else None)
         else:
             rows = self._rate(P) if quantity == "dtau" else P[1:]
-        return np.moveaxis(rows[:, :, kept] / self.limits.unit(quantity)[kept], 0, 1)
+        return np.moveaxis(rows[:, :, kept] / self.wide.unit(quantity)[kept], 0, 1)
 
     def _signs(self, s, slope, before):
         """(K, n) signs of q'; where it is zero, as a joint turns, those behind there, or before it."""
@@ -113,14 +127,23 @@ class PathTask:
 
     def speed(self, s):
         """(K,) largest s' that the limits of velocity allow at places s, those that depend on the position too."""
-        P = self.on.at(s, 2)
-        low, high = (np.tile(x, (len(s), 1)) for x in self.limits.bounds("v"))
+        P = self.at_all(s, 2)
+        low, high = (np.tile(x, (len(s), 1)) for x in self.wide.bounds("v"))
         if self.limits.v_of_q is not None:
-            found = [np.array(x).T for x in velocity_bounds(self.limits)(P[0].T)]
-            low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
+            n = len(self.limits.joints)
+            found = [np.array(x).T for x in velocity_bounds(self.limits)(P[0, :, :n].T)]
+            low[:, :n], high[:, :n] = np.maximum(low[:, :n], found[0]), np.minimum(high[:, :n], found[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(P[1] > 0, high / P[1], np.where(P[1] < 0, low / P[1], np.inf))
         return each.min(axis=1)
+
+
+def _widened(limits, theirs):
+    """Limits of all joints, those that follow behind the others."""
+    found = {}
+    for k in (*KINEMATIC, *DYNAMIC):
+        found[k] = tuple(np.concatenate(x) for x in zip(limits.bounds(k), theirs.bounds(k), strict=True))
+    return Limits((*limits.joints, *theirs.joints), **found)
 
 
 def terms(quantity, x, friction=False):

@@ -213,7 +213,7 @@ def plan_point_to_point(
         motion.info["wrapped"] = wrapped
     if own_limits and objective == "time" and check != "off":
         warn_unlimited("plan_point_to_point", motion, ignore)
-    checked = with_followers(checked, motion, checked.dt)
+    checked = with_followers(checked, motion, checked.dt, where="plan_point_to_point")
     report_or_raise("plan_point_to_point", checked, check, "use more nodes or interior points", motion)
     return motion
 

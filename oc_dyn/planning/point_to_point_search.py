@@ -5,16 +5,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..errors import SolveError
+from ..errors import ModelError, SolveError
 from ..interrupts import TIME_LIMIT, building
 from ..optimal_control.solver import INSTEAD, ipopt_instead, safer, solve
 from .arguments import MOST_NODES
 from .feasibility import rest_to_rest, torque_can_wait
+from .followers import with_followers
 from .guess import resampled, smooth_motion
 from .motion import failure, solved
-from .motion_problem import MARGINS, KindOfMotion, motion_problem
+from .motion_problem import FOLLOWERS, MARGINS, KindOfMotion, motion_problem, split_margins
 from .quantities import DYNAMIC, QUANTITIES
-from .report import report
+from .report import ReportRow, report
 from .separate_joints import NAME as SEPARATE
 from .separate_joints import SeparateMotion, covers, least_time, watch_of
 from .tightening import tighten, worst
@@ -223,7 +224,8 @@ def _apart(task, settings, solver):
     motion = solved(task, SeparateMotion(task, settings["nodes"]), np.append(*found), solver)
     motion.info["solver"] = SEPARATE
     ends = np.array([task.start[0], task.goal[0]])
-    motion.solver_state = _State((), True, False, 0, ends, motion.duration, None, None, None)
+    followers = _rows_of_followers(task)
+    motion.solver_state = _State((), True, False, 0, ends, motion.duration, None, None, None, followers=followers)
     checked = _report(motion, settings)
     return told(motion, solver), checked, None
 
@@ -232,7 +234,16 @@ def _report(motion, settings):
     """The Report of a motion, whose shares its info tells."""
     dt = min(1e-3, motion.duration / settings["nodes"] / 8)
     checked = report(motion, motion.limits, dt, unlimited=False)
-    motion.info["shares"] = {row.quantity: row.share for row in checked.rows}
+    try:
+        checked = with_followers(checked, motion, dt, where="plan_point_to_point")
+    except ModelError:  # where loops open on the way another motion is looked for, with the limits of all joints
+        if not motion.solver_state.kinematic or motion.solver_state.followers is None:
+            raise
+        open_ = ReportRow("q", np.inf, motion.joints[0], 0.0, 0.0, 0.0)
+        checked = replace(checked, rows=(*checked.rows, open_))
+    motion.info["shares"] = {}
+    for row in checked.rows:
+        motion.info["shares"][row.quantity] = max(row.share, motion.info["shares"].get(row.quantity, 0.0))
     motion.info["shares"] |= {k: 0.0 for k in DYNAMIC if k not in motion.info["shares"]}
     return checked
 
@@ -251,6 +262,7 @@ class _State:
     values: np.ndarray
     multipliers: tuple
     apart: object = None  # what of a scene is in the problem
+    followers: tuple | None = None  # limits of joints that follow, (quantity, number of the joint)
 
 
 class Rounds:
@@ -266,12 +278,12 @@ class Rounds:
         self.ends = np.array([task.start[0], task.goal[0]])
         state = getattr(initial, "solver_state", None)
         alike = state is not None and state.shape == self.shape
-        margins, self.guess, self.multipliers = np.ones(len(MARGINS) * len(task.names)), None, None
+        margins, self.guess, self.multipliers = np.ones(_margins(task)), None, None
         if alike and _near(task, state, self.ends):
             self.T, margins, self.guess, self.multipliers = state.T, state.margins, state.values, state.multipliers
         else:
             self.T, derivatives = self._begun(initial)
-        self.margins = dict(zip(MARGINS, np.split(margins, len(MARGINS)), strict=True))
+        self.margins = split_margins(task, margins)
         interior = settings["interior"]
         if interior is None:
             interior = state.interior if alike else 0
@@ -325,7 +337,7 @@ class Rounds:
         kind, found = self.kind, (self.guess, self.multipliers)
         motion = solved(self.task, self.problem, self.guess, self.solver)
         kept = self.shape, self.kinematic, kind.both_sides, kind.interior, self.ends, self.T
-        motion.solver_state = _State(*kept, margins, *found)
+        motion.solver_state = _State(*kept, margins, *found, followers=_rows_of_followers(self.task))
         return motion, _report(motion, self.settings)
 
     def sharpen(self):
@@ -355,8 +367,11 @@ class Rounds:
         _, checked = result
         task, none = self.task, np.zeros(len(self.task.names))
         known = {k: checked.shares.get(k, none) for k in MARGINS}
+        if task.followers is not None:
+            known[FOLLOWERS] = checked.shares.get(FOLLOWERS, np.zeros(len(task.followers.rows)))
         if self.kinematic:
-            return known | {"tau": none, "dtau": none}  # torque is not in this problem
+            less = {} if task.followers is None else {FOLLOWERS: 0 * known[FOLLOWERS]}
+            return known | less | {"tau": none, "dtau": none}  # they are not in this problem
         if worst(known) <= _TIGHTEN:
             return known
         if task.continuity == 2 and not self.kind.both_sides and (known["dtau"] > _TIGHTEN).any():
@@ -371,7 +386,15 @@ class Rounds:
 
 
 def _in_a_row(margins):
-    return np.concatenate([margins[k] for k in MARGINS])
+    return np.concatenate([margins[k] for k in (*MARGINS, FOLLOWERS) if k in margins])
+
+
+def _margins(task):
+    return len(MARGINS) * len(task.names) + (0 if task.followers is None else len(task.followers.rows))
+
+
+def _rows_of_followers(task):
+    return None if task.followers is None else task.followers.rows
 
 
 def _tightened(task, settings, solver, kinematic, initial):
@@ -393,7 +416,7 @@ def _shape(task, settings, kinematic):
     finite = np.isfinite([limits.bounds(k) for k in QUANTITIES])
     kept = tuple(settings[k] for k in ("nodes", "interior", "mesh"))
     ends = (len(task.start), len(task.goal), limits.v_of_q is None)
-    return (task.continuity, kinematic, *kept, *ends, task.moving.tobytes(), finite.tobytes())
+    return (task.continuity, kinematic, *kept, *ends, task.moving.tobytes(), finite.tobytes(), _rows_of_followers(task))
 
 
 def _patient_run(task, settings, solver, problem, guess, margins, multipliers):

@@ -19,11 +19,13 @@ from ..validation import count, number
 from .arguments import check_robot, vector
 from .curves import Spline, spline
 from .extremes import of_polynomials
+from .followers import FollowerRanges, check_closing
 from .inverse_kinematics import pose_error
 from .obstacles import obstacles_of
 from .pose_path_clear import ADVICE, DEGREE, Freed
 from .verdict import TOLERANCE, checked_mode
 
+_LOOKS = 16  # at joints of robots with loops that follow, in every piece of the spline
 _BETWEEN = 4  # solutions of inverse kinematics from one way point to the next
 _MOST = 400  # way points
 
@@ -101,13 +103,24 @@ def _check_range(robot: Robot, frame: str, made: Spline, check: str) -> None:
     """Say which joint leaves its range most along a Spline, if any does."""
     low, at_low, high, at_high = of_polynomials(made.breaks, made.pieces, 0)
     lower, upper = robot.limit("lower"), robot.limit("upper")
+    names = robot.coordinate_names
+    off = FollowerRanges.followers(robot)
+    if check != "off":
+        s = np.linspace(0, 1, _LOOKS * len(made.breaks))
+        q = made.at(s, 1)[0]
+        check_closing("pose_path", robot, s, q, "s = {:.4g}")
+        if off is not None:
+            names, lower, upper = (*names, *off.names), np.append(lower, off.lower), np.append(upper, off.upper)
+            x, k = off.at(q), np.arange(len(off.names))
+            low, at_low = np.append(low, x.min(axis=0)), np.append(at_low, s[x.argmin(axis=0)[k]])
+            high, at_high = np.append(high, x.max(axis=0)), np.append(at_high, s[x.argmax(axis=0)[k]])
     over = np.maximum(lower - low, high - upper)
     i = int(np.argmax(over))
     if check == "off" or over[i] <= TOLERANCE * min(1.0, max((upper[i] - lower[i]) / 2, 1e-9)):
         return
     q, s, end = (high[i], at_high[i], upper[i]) if high[i] - upper[i] >= over[i] else (low[i], at_low[i], lower[i])
     text = (
-        f"pose_path: joint {robot.coordinate_names[i]!r} gets to {q:.6g} at s = {s:.4g}, beyond its limit {end:.6g}; "
+        f"pose_path: joint {names[i]!r} gets to {q:.6g} at s = {s:.4g}, beyond its limit {end:.6g}; "
         f"move the poses of {frame!r}, or start elsewhere"
     )
     if check == "raise":

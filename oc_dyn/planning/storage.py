@@ -6,11 +6,12 @@ import hashlib
 import io
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 
 from .._version import __version__
-from ..errors import FileError, UnknownName
+from ..errors import FileError, ShapeError, UnknownName
 from ..files import parsed_json, read_npz, read_text, write_bytes, write_text
 from ..text import csv_cell, json_line, json_text, terminal
 from .limits import Limits
@@ -127,7 +128,8 @@ def _columns(samples):
 
 
 def _meta(samples, names):
-
+    limits = samples.limits
+    followers = None if limits is None else limits.followers
     return {
         "format": _FORMAT,
         "version": __version__,
@@ -139,7 +141,8 @@ def _meta(samples, names):
         "columns": names,
         "continuity": samples.continuity,
         "friction": bool(samples.friction),
-        "limits": None if samples.limits is None else samples.limits.as_dict(),
+        "limits": None if limits is None else replace(limits, followers=None).as_dict(),
+        **({} if followers is None else {"followers": followers.as_dict()}),
         "info": _plain({"robot": samples.robot_name, **samples.info}),
     }
 
@@ -160,7 +163,14 @@ def _plain(x):
 
 
 def _limits(meta):
-    return None if meta["limits"] is None else Limits(meta["joints"]).updated(meta["limits"])
+    if meta["limits"] is None:
+        return None
+    followers = meta.get("followers")
+    if followers is not None:
+        if not isinstance(followers, dict):
+            raise ShapeError(f"followers is {_shown(followers)}, expected an object {{joint: limits}}")
+        followers = Limits(tuple(followers)).updated(followers)
+    return replace(Limits(meta["joints"]).updated(meta["limits"]), followers=followers)
 
 
 def _digest(meta, t, columns):
@@ -177,7 +187,7 @@ def _checked_meta(source, meta):
     if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
         raise FileError(source, [f"its metadata is not that of {_FORMAT!r}; it was not written by Trajectory.save"])
     required = ("grid", "joints", "units", "columns", "continuity", "limits", "info")
-    optional = ("version", "robot", "time_unit", "friction", "sha256", "format")
+    optional = ("version", "robot", "time_unit", "friction", "followers", "sha256", "format")
     missing = [k for k in required if k not in meta]
     if missing:
         raise FileError(source, [f"its metadata has no {missing[0]!r}"])

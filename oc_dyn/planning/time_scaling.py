@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import LimitError, ModelError, ShapeError
 from ..types import Array
 from .extremes import of_polynomials
+from .followers import with_followers
 from .limits import Limits
 from .quantities import BOUNDED, BY_NAME, DYNAMIC, RATES
 from .report import quantities, report
@@ -54,6 +55,7 @@ def shortest_scale(motion: Any, limits: Limits | None) -> float:
         text = f"scaled_in_time: limits of {', '.join(dynamic)} need the robot"
         raise ModelError("trajectory", [text + "; load the file with robot=..., or lift them by Limits.without"])
     least = max((_of_rate(motion, limits, k) for k in RATES), default=0.0)
+    least = max(least, _of_followers(motion, limits))
     if not dynamic and limits.v_of_q is None:
         if least == 0:
             raise LimitError("scaled_in_time: no limit bounds the time; give one, or a duration")
@@ -95,6 +97,22 @@ def _of_rate(motion: Any, limits: Limits, quantity: str) -> float:
                 )
             worst = max(worst, (value[i] / limit[i]) ** (1 / order))
     return worst
+
+
+def _of_followers(motion: Any, limits: Limits) -> float:
+    """The least k for the limits of joints that follow, looked at as Trajectory.check does; LimitError for what no
+    speed keeps."""
+    least, plain = 0.0, report(motion, Limits(motion.joints), 1e-3, unlimited=False)
+    for row in with_followers(plain, motion, 1e-3, limits, "scaled_in_time").rows[len(plain.rows) :]:
+        order = BY_NAME[row.quantity].order
+        kept = order and np.isfinite(row.share) and row.limit != 0
+        if not kept and row.share > 1 + _OUTSIDE:
+            raise LimitError(
+                f"scaled_in_time: {row.quantity} of joint {row.joint!r}, which follows, is {row.value:.6g} at "
+                f"{row.time:.4g} s, its limit {row.limit:.6g}, however slow the motion; lift it by Limits.without"
+            )
+        least = max(least, (row.value / row.limit) ** (1 / order) if kept else 0.0)
+    return least
 
 
 def _searched(motion: Any, limits: Limits, least: float) -> float:

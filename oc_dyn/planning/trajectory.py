@@ -113,7 +113,8 @@ class Motion(Samples):
     ) -> Report:  # fmt: skip
         """Report on every limit along the whole motion, on both sides of the breakpoints and between samples.
 
-        Of robots with loops joints that follow have rows, too, where they have limits, sampled every dt.
+        Of robots with loops joints that follow have rows, too, where they have limits, and loops are looked at every
+        dt: ModelError names those that open, or change their mode of assembly.
         q and its derivatives are looked at where they are largest; torques, and velocities that are limited by the
         position, every dt [s] and closer about the worst, in steps that grow with motions of many minutes.
         Print it, or ask .worst (largest share of a limit), .ok(tolerance), .rows. limits: default those of the plan.
@@ -121,7 +122,7 @@ class Motion(Samples):
         for the whole motion, between samples too; the row "clearance" and .clearance tell how far.
         """
         dt = number("check: dt", dt, above=0)
-        found = with_followers(report(self, limits or self.limits, dt), self, dt)
+        found = with_followers(report(self, limits or self.limits, dt), self, dt, limits)
         if scene is not None:
             return with_clearance(found, self.clearance(scene, clearance))
         if number("check: clearance [m]", clearance):

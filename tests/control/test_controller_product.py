@@ -80,7 +80,7 @@ def numbers(found):
     return np.array([*found["tau"], found["objective"]])
 
 
-@pytest.mark.sample("1-riccati")
+@pytest.mark.slow
 @pytest.mark.parametrize("qpsol", ["riccati", "qrqp"])
 @pytest.mark.parametrize("iterations", [1, 10])
 def test_steps_and_halves_of_steps_are_those_of_python(iterations, qpsol, tmp_path):

@@ -34,7 +34,7 @@ def test_memory_makes_later_steps_shorter_and_can_be_forgotten():
     assert np.array_equal(again.x, one.x)
 
 
-@pytest.mark.sample("riccati")
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("qpsol", ["riccati", "qrqp", "osqp", "daqp"])
 def test_c_closes_the_loop_as_python_does(qpsol, tmp_path):

@@ -50,6 +50,7 @@ def test_what_is_measured(flags, written):
     assert step(step.out[1].copy(), values) == 0
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_loop_stops_where_the_plant_breaks(tmp_path):
     """After the fourth step the plant gives NaN; the loop says so rather than go on with it."""

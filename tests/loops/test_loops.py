@@ -108,6 +108,33 @@ def test_matrices_make_the_torques(name):
     assert largest(Y @ robot.parameters + G[0].T @ (rotors * v[1]), tau.ravel()) < 1e-10
 
 
+@pytest.mark.sample("four_bar")
+@pytest.mark.parametrize("name", NAMES)
+def test_torques_of_a_reference_motion_have_the_admissible_matrix(name):
+    robot = linkage(name)
+    q, V = state(robot, 1)
+    vr, dvr, d2vr = np.random.default_rng(5).normal(size=(3, robot.nv))
+    M, C, g = (np.array(x) for x in od.function(robot, "dynamic_matrices")(q, V[0]))
+    tau = np.array(od.function(robot, "slotine_li_torque")(q, V[0], vr, dvr)).ravel()
+    assert largest(tau, M @ dvr + C @ vr + g.ravel()) < 1e-10
+    of_matrices = od.function(robot, "dynamic_matrices", order=1)(q, *V)
+    M, dM, C, dC, _, dg = (np.array(x) for x in of_matrices)
+    rate = np.array(od.function(robot, "slotine_li_torque", order=1)(q, *V, vr, dvr, d2vr)[1]).ravel()
+    assert largest(rate, M @ d2vr + (dM + C) @ dvr + dC @ vr + dg.ravel()) < 1e-9
+
+
+@pytest.mark.sample("floating_four_bar")
+@pytest.mark.parametrize("name", NAMES)
+def test_centroidal_momentum_is_that_of_the_tree(name):
+    robot = linkage(name)
+    q, V = state(robot, 1)
+    x, v, _ = all_of(robot, q, V)
+    of_tree = od.function(robot.tree, "centroidal_momentum_matrix", order=1)(x, v[0])
+    A, dA = od.function(robot, "centroidal_momentum_matrix", order=1)(q, V[0])
+    assert largest(A @ V[0], of_tree[0] @ v[0]) < 1e-10
+    assert largest(A @ V[1] + dA @ V[0], of_tree[0] @ v[1] + of_tree[1] @ v[0]) < 1e-9
+
+
 PARTIALS = [
     f"{dynamics}_dynamics_{what}"
     for dynamics in ("inverse", "forward")
@@ -362,8 +389,11 @@ def test_limits_of_joints_that_follow_are_told():
     b.add_body("a", "revolute", "base", **rod, **own)
     b.add_body("c", "revolute", "a", xyz=(0.3, 0, 0), **rod, lower=-1, upper=1, velocity=1)
     b.couple("c_joint", "a_joint", lambda x: -3 * x)
-    with pytest.warns(od.CheckWarning, match="c_joint"):
-        motion = od.plan_point_to_point(b.build(), [0.0], [1.5])
+    robot = b.build()
+    with pytest.raises(od.LimitError, match="'c_joint', which follows, has q = -4.5"):
+        od.plan_point_to_point(robot, [0.0], [1.5])
+    motion = od.plan_point_to_point(robot, [0.0], [1.5], ignore=("q", "v"))
+    motion.limits = od.Limits.of(robot)
     rows = {(r.quantity, r.joint): r.value for r in motion.check().rows}
     assert rows["q", "c_joint"] == pytest.approx(-4.5, abs=1e-6)
     assert not motion.check().ok()
@@ -393,3 +423,15 @@ def test_numbers_that_are_none_are_refused():
         od.function(robot, "inverse_dynamics", actuated=3)
     with pytest.raises(ModelError, match="hold nothing"):
         od.function(od.robots.panda(), "constrained_dynamics", contacts={"panda_link1": "point"})
+
+
+def test_derivatives_are_numbers_where_a_step_is_exactly_zero():
+    robot = linkage("planar_3rrr")
+    f = od.function(robot, "loop_closure")
+    q = ca.MX.sym("q", robot.nq)
+    slope = ca.Function("slope", [q], [ca.jacobian(f(q)[0], q)])
+    rng = np.random.default_rng(0)
+    points = robot.neutral() + 0.05 * rng.uniform(-1, 1, (40, robot.nq))
+    found = [np.array(slope(x)) - np.array(f(x)[1]) for x in points]
+    assert np.isfinite(found).all()
+    assert np.abs(found).max() < 1e-8

@@ -261,7 +261,7 @@ BOMBS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [k if k in ("aliases", "tags", "own") else pytest.param(k) for k in BOMBS])
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "wide")) for k in BOMBS])
 def test_hostile_files(tmp_path, kind):
     with counting() as calls:
         try:

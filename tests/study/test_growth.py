@@ -80,6 +80,7 @@ def test_memory_is_that_of_the_functions(done):
         assert bool(row["peak_mb"]) == bool(weighed and memory.peak() is not None)
 
 
+@pytest.mark.slow
 def test_work_in_a_new_process():
     before = memory.peak()
     assert memory.fresh(os.getpid) != os.getpid()

@@ -29,6 +29,7 @@ def done(tmp_path_factory, ur5):
     return out, load("peers")(out, quick=True, progress=False)
 
 
+@pytest.mark.slow
 def test_writes_table_figure_and_manifest(done, ur5):
     out, told = done
     assert {p.name for p in out.iterdir()} == {"instructions.csv", "peers.png", "manifest.json", "rows.sqlite"}

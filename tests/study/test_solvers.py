@@ -21,7 +21,7 @@ def test_quick_study(tmp_path):
         assert max(found) - min(found) < 1e-6 * max(found)
 
 
-@pytest.mark.sample("analytic")
+@pytest.mark.slow
 @pytest.mark.parametrize("derivatives", ["ad", "analytic"])
 def test_panda_under_torque_rate_is_the_known_optimum(derivatives):
     ocp, method = solvers.point_to_point(derivatives)

@@ -66,6 +66,7 @@ def test_the_table_stands():
     assert abs(float(next(row for row in rows if row["number"] == "36")["computed"]) - 2030.856) < 0.2
 
 
+@pytest.mark.slow
 def test_quick_study(tmp_path, capsys):
     assert cli.main(["study", "suite", "--quick", "--out", str(tmp_path)]) == 0
     with open(tmp_path / "suite.csv", newline="", encoding="utf-8") as file:
