@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import casadi as ca
@@ -24,13 +25,13 @@ from .model.quaternions import quaternions
 from .model.robot import Robot, check_robot
 from .model.robot_function import RobotFunction
 from .numbers import shortened
-from .ports import parameter_port
+from .ports import OF_MODEL, gravity_port, parameter_port
 from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, conversion_of, get, quantities
 from .representation import converted, converts, described
 from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
 
-_WITH_DERIVATIVES = ("external_wrenches", "friction", "scene", "contacts")  # options that registered ones have, too
+_WITH_DERIVATIVES = ("external_wrenches", "friction", "scene", "contacts", "gravity")  # options of registered ones, too
 _OF_KINDS = {"scene": ("Scene", "an od.Scene, such as od.Scene.of(robot)")}  # options that are values with a key
 
 
@@ -44,7 +45,7 @@ def function(
     order: time derivatives 0..order come out. name: of the Function, default the quantity and its order.
     Ports with shapes, units and frames, and the options that a quantity knows, what they do and their defaults:
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
-    prescribed, representation, parameters, columns, coriolis, scene and witnesses.
+    prescribed, representation, parameters, gravity, columns, coriolis, scene and witnesses.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
     Lagrangian Hessian instead of AD: for inverse, forward and constrained dynamics and distances, in MX graphs, Opti,
     nlpsol, map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
@@ -87,6 +88,9 @@ def function(
         made = cached(robot, key, lambda: _stored(*asked, key, lambda: _build(*asked), cache))
         if record.of == "robot with loops" and not settings["q_guess"]:
             made.closing_by(_EMBEDDED[-1][1](robot))
+        links = getattr(robot, "links", None)  # of an elastic robot
+        if isinstance(links, LoopRobot):
+            made.closing_by(_EMBEDDED[-1][1](links))
         return made
     if derivatives != "analytic":
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
@@ -202,7 +206,8 @@ def _ports(robot: Any, record: Quantity, order: int, settings: dict[str, Any]) -
         whole = conversion_of(record.name) is not None
         both = described(robot, both[0], settings), described(robot, both[1], settings, whole)
     parts = _symbolic(record, settings)
-    return ([*both[0], parameter_port(robot, parts)], both[1]) if parts else both
+    more = ([parameter_port(robot, parts)] if parts else []) + ([gravity_port()] if settings.get("gravity") else [])
+    return [*both[0], *more], both[1]
 
 
 def _symbolic(record: Quantity, settings: dict[str, Any]) -> tuple[str, ...]:
@@ -222,17 +227,20 @@ def _build(
     matrix: Any = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
     symbols = {p.name: quick(matrix.sym(p.name, *p.shape)) for p in inputs}
     parts = _symbolic(record, settings)
-    if parts and chosen.numeric_parameters:
-        problem = f"{record.name}/{chosen.name} cannot take symbolic parameters: {chosen.numeric_parameters}"
+    if (parts or settings.get("gravity")) and chosen.numeric_parameters:
+        what = "symbolic parameters" if parts else "gravity as an input"
+        problem = f"{record.name}/{chosen.name} cannot take {what}: {chosen.numeric_parameters}"
         raise OrderError(problem)
     model = model or _read(record, robot) or canonical(robot, chosen.regroup and "inertia" not in parts)
     if parts:
         model = with_values(model, parts, symbols["params"])
+    if settings.get("gravity"):
+        model = replace(model, gravity=symbols["gravity"])
     if record.solves is not None:
         require_inertia(model, record.name, record.solves(robot, settings))
 
     def run(values: dict[str, Any]) -> Any:
-        given = {name: x for name, x in values.items() if name != "params"}
+        given = {name: x for name, x in values.items() if name not in OF_MODEL}
         return record.call(chosen.function, model, order, given, settings)
 
     if converts(record, robot, settings):

@@ -16,7 +16,7 @@ from ..lie.leibniz import product_derivative
 from ..matrices.closed_form import coefficients
 from ..matrices.other_velocities import bias_in, coriolis_in, forces_in, mass_in, product
 from ..model.loops import LoopRobot
-from ..ports import derivative_name
+from ..ports import OF_MODEL, derivative_name
 from ..registry import Port, get
 from ..subexpressions import merged
 from .implicit import motion
@@ -39,7 +39,7 @@ class Embedded:
         self.own = own
         found = ca.Function.call(motion(robot, len(own), len(own)), [q, *own])
         self.v, self.G = found[: len(own)], found[len(own) :]
-        self.others = {n: x for n, x in ports.items() if n.endswith("w_ext") or n == "params"}
+        self.others = {n: x for n, x in ports.items() if n.endswith("w_ext") or n in OF_MODEL}
 
     def of_tree(
         self, quantity: str, order: int | None = None, method: str | None = None, **more: Any
@@ -128,12 +128,17 @@ def _bias(e: Embedded, method: str | None) -> dict[str, Any]:
     return _named("h", bias_in(e.G, h, M, e.own, e.order))
 
 
-def _slotine_li(e: Embedded, method: str | None) -> dict[str, Any]:
-    r = e.order
-    vr = [e.ports[derivative_name("vr", k)] for k in range(r + 2)]
-    given = {derivative_name("vr", k): product_derivative(e.G, vr, k) for k in range(r + 2)}
-    Y = e.jet(e.of_tree("slotine_li_regressor", method=method, **given), "Ys")
-    return _named("Ys", forces_in(e.G, Y, r))
+def _reference(quantity: str, name: str):
+    """G^T of generalised forces of a reference motion, which the tree has as G vr, G dvr + dG vr, ..."""
+
+    def way(e: Embedded, method: str | None) -> dict[str, Any]:
+        r = e.order
+        vr = [e.ports[derivative_name("vr", k)] for k in range(r + 2)]
+        given = {derivative_name("vr", k): product_derivative(e.G, vr, k) for k in range(r + 2)}
+        x = e.jet(e.of_tree(quantity, method=method, **given), name)
+        return _named(name, forces_in(e.G, x, r))
+
+    return way
 
 
 def _inverse(e: Embedded, method: str | None) -> dict[str, Any]:
@@ -148,7 +153,8 @@ WAYS: dict[str, Any] = {
     "inverse_dynamics": _inverse,
     "gravity": _forces("gravity", "g"),
     "joint_torque_regressor": _forces("joint_torque_regressor", "Y"),
-    "slotine_li_regressor": _slotine_li,
+    "slotine_li_regressor": _reference("slotine_li_regressor", "Ys"),
+    "slotine_li_torque": _reference("slotine_li_torque", "tau"),
     "mass_matrix": _mass,
     "coriolis_matrix": _coriolis,
     "bias": _bias,
@@ -156,6 +162,7 @@ WAYS: dict[str, Any] = {
     "eom_coefficients": _coefficients,
     "frame_jacobian": _columns("frame_jacobian", "J"),
     "com_jacobian": _columns("com_jacobian", "J"),
+    "centroidal_momentum_matrix": _columns("centroidal_momentum_matrix", "A"),
     **{x: _same(x) for x in ("frame_pose", "frame_twist", "kinetic_energy", "potential_energy", "momentum", "com")},
 }
 METHODS: dict[str, tuple[str, ...]] = {
