@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..friction import SMOOTHING
+from ..model.fluid import refuse_fluid
 from ..model.loops import LoopRobot
 from ..model.robot import Robot
 from ..types import Named, Numbers
@@ -63,6 +64,7 @@ def elastic_robot(
     given, and refused together with one. At rigid joints motor inertias add to it.
     Raises ModelError listing every problem; UnknownName.
     """
+    refuse_fluid("an elastic robot", robot)
     seen, drives, springs = _checked_springs(robot, stiffness, damping, actuated)
     layout = _layout(seen, springs)
     reader = MotorReader(robot.name, layout.motor_names, [])

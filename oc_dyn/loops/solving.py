@@ -89,7 +89,9 @@ def _forward(e: Embedded, method: str | None) -> dict[str, Any]:
         if e.options.get("motors"):
             raise OrderError("forward_dynamics: friction=True with actuated is not there; subtract it from tau")
         T[0] = T[0] - e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]], model_of(e).viscous)[0]
-    solver, none, motors = _Solver(e, (), is_clustered(e.robot)), ca.SX(e.robot.nv, 1), e.options.get("motors")
+    by_clusters = e.options.get("clustered")  # None: what takes fewer instructions
+    solver = _Solver(e, (), is_clustered(e.robot) if by_clusters is None else by_clusters)
+    none, motors = ca.SX(e.robot.nv, 1), e.options.get("motors")
     found = []
     T = jets.from_derivatives(T)
     for k, tau in enumerate(T):

@@ -127,7 +127,7 @@ def test_friction_of_hybrid_dynamics_is_that_of_inverse_dynamics(method, name):
     assert np.array_equal(np.array(found["tau"])[free], ports["tau_f"])
 
 
-@pytest.mark.parametrize("method", [m for m in od.methods("hybrid_dynamics") if m != "ad_jet"])
+@pytest.mark.parametrize("method", od.methods("hybrid_dynamics"))
 def test_parameters_of_hybrid_dynamics_are_those_of_the_robot(method):
     r, parts = rough("rough"), ("inertia", "armature", "viscous")
     options = {"method": method, "prescribed": ("joint2",), "friction": True}
@@ -139,11 +139,6 @@ def test_parameters_of_hybrid_dynamics_are_those_of_the_robot(method):
     for port, value in own.items():
         assert relative(found[port], value) < 1e-9, port
     assert relative(twice["dv_f"], own["dv_f"]) > 1e-3
-
-
-def test_parameters_that_a_method_cannot_take_are_refused():
-    with pytest.raises(od.OrderError, match="cannot take symbolic parameters"):
-        od.function(robot("serial"), "hybrid_dynamics", method="ad_jet", parameters="symbolic")
 
 
 @pytest.mark.sample("serial")
