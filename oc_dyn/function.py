@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import casadi as ca
@@ -24,12 +25,13 @@ from .model.quaternions import quaternions
 from .model.robot import Robot, check_robot
 from .model.robot_function import RobotFunction
 from .numbers import shortened
-from .ports import parameter_port
+from .ports import OF_MODEL, gravity_port, parameter_port
 from .registry import CORIOLIS, OPTIONS, Method, Port, Quantity, choose, conversion_of, get, quantities
 from .representation import converted, converts, described
 from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
 
+_WITH_DERIVATIVES = ("external_wrenches", "friction", "scene", "contacts", "gravity")  # options of registered ones, too
 _OF_KINDS = {"scene": ("Scene", "an od.Scene, such as od.Scene.of(robot)")}  # options that are values with a key
 
 
@@ -43,12 +45,12 @@ def function(
     order: time derivatives 0..order come out. name: of the Function, default the quantity and its order.
     Ports with shapes, units and frames, and the options that a quantity knows, what they do and their defaults:
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
-    prescribed, representation, parameters, columns, coriolis, scene and witnesses.
+    prescribed, representation, parameters, gravity, columns, coriolis, scene and witnesses.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
-    Lagrangian Hessian instead of AD: for inverse_dynamics, forward_dynamics and distances, in MX graphs, Opti, nlpsol,
-    map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew. By q they
-    are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and derivatives:
-    they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
+    Lagrangian Hessian instead of AD: for inverse, forward and constrained dynamics and distances, in MX graphs, Opti,
+    nlpsol, map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
+    By q they are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and
+    derivatives: they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
     normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
     numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
     `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
@@ -64,16 +66,17 @@ def function(
     record = get(quantity)
     _read(record, robot)
     order = _checked_order(quantity, record, order)
+    if not isinstance(normalize, (bool, np.bool_)):
+        raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if record.of == "robot" and isinstance(robot, LoopRobot):
-        return _embedded(robot, record, order, method, name, derivatives, options)
+        made = _embedded(robot, record, order, method, name, derivatives, options)
+        return made.normalizing() if normalize else made
     settings = _settings(record, options)
     chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
     # these are names, truth values and values with a key; True is not taken for an order of 1
     key = ("function", quantity, order, chosen.name, name, _told(settings))
-    if not isinstance(normalize, (bool, np.bool_)):
-        raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if normalize:
         strict = function(
             robot, quantity, order=order, method=method, name=name, derivatives=derivatives, normalize=False,
@@ -85,19 +88,23 @@ def function(
         made = cached(robot, key, lambda: _stored(*asked, key, lambda: _build(*asked), cache))
         if record.of == "robot with loops" and not settings["q_guess"]:
             made.closing_by(_EMBEDDED[-1][1](robot))
+        links = getattr(robot, "links", None)  # of an elastic robot
+        if isinstance(links, LoopRobot):
+            made.closing_by(_EMBEDDED[-1][1](links))
         return made
     if derivatives != "analytic":
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
-    _check_analytic(record, settings)
+    check_analytic(record, settings)
 
     def differentiated() -> ca.Function:
         plain = function(
             robot, quantity, order=order, method=method, name=name, derivatives="ad", normalize=False, cache=cache,
             **options,
         )  # fmt: skip
-        kept = {k: x for k, x in settings.items() if k in ("external_wrenches", "friction", "scene")}
+        kept = {k: x for k, x in settings.items() if k in _WITH_DERIVATIVES}
         kept |= {"method": chosen.name} if record.own_derivatives else {}
-        return analytic(cast(Robot, robot), quantity, order, plain, kept, function)
+        at = robot.tree if isinstance(robot, LoopRobot) else robot  # whose coordinates the ports are
+        return analytic(cast(Robot, at), quantity, order, plain, kept, function, robot)
 
     def with_twin() -> RobotFunction:
         made = _stored(*asked, ("analytic", *key), differentiated, cache)
@@ -160,7 +167,8 @@ def _is_ours(f: Callable[..., Any]) -> bool:
     return str(getattr(unwound(f)[0], "__module__", "")).partition(".")[0] == __package__
 
 
-def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
+def check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
+    """Raise OrderError where a quantity with these options has no registered derivatives."""
     try:
         get(f"{record.name}_lagrangian_hessian")
     except UnknownName:
@@ -170,7 +178,7 @@ def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     if record.repeats:
         names = ", ".join(f"{record.name}_{x}" for x in ("partials", "adjoint", "lagrangian_hessian"))
         raise OrderError(f"{record.name}: derivatives='analytic' is not there, some outputs repeat others; use {names}")
-    other = [k for k, x in settings.items() if x and k not in ("external_wrenches", "friction", "scene")]
+    other = [k for k, x in settings.items() if x and k not in _WITH_DERIVATIVES]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
 
@@ -198,7 +206,8 @@ def _ports(robot: Any, record: Quantity, order: int, settings: dict[str, Any]) -
         whole = conversion_of(record.name) is not None
         both = described(robot, both[0], settings), described(robot, both[1], settings, whole)
     parts = _symbolic(record, settings)
-    return ([*both[0], parameter_port(robot, parts)], both[1]) if parts else both
+    more = ([parameter_port(robot, parts)] if parts else []) + ([gravity_port()] if settings.get("gravity") else [])
+    return [*both[0], *more], both[1]
 
 
 def _symbolic(record: Quantity, settings: dict[str, Any]) -> tuple[str, ...]:
@@ -218,17 +227,20 @@ def _build(
     matrix: Any = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
     symbols = {p.name: quick(matrix.sym(p.name, *p.shape)) for p in inputs}
     parts = _symbolic(record, settings)
-    if parts and chosen.numeric_parameters:
-        problem = f"{record.name}/{chosen.name} cannot take symbolic parameters: {chosen.numeric_parameters}"
+    if (parts or settings.get("gravity")) and chosen.numeric_parameters:
+        what = "symbolic parameters" if parts else "gravity as an input"
+        problem = f"{record.name}/{chosen.name} cannot take {what}: {chosen.numeric_parameters}"
         raise OrderError(problem)
     model = model or _read(record, robot) or canonical(robot, chosen.regroup and "inertia" not in parts)
     if parts:
         model = with_values(model, parts, symbols["params"])
+    if settings.get("gravity"):
+        model = replace(model, gravity=symbols["gravity"])
     if record.solves is not None:
         require_inertia(model, record.name, record.solves(robot, settings))
 
     def run(values: dict[str, Any]) -> Any:
-        given = {name: x for name, x in values.items() if name != "params"}
+        given = {name: x for name, x in values.items() if name not in OF_MODEL}
         return record.call(chosen.function, model, order, given, settings)
 
     if converts(record, robot, settings):

@@ -29,6 +29,7 @@ _FILES = {
     "sea_arm_tracking": {
         *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
     },
+    "stewart_sea": {"forces.csv", "forces.png", "ideal.png", "laboratory.png", "manifest.json"},
     "panda_pick_and_place": {"motion.csv", "motion.gif", "motion.png", "tool.png", "manifest.json"},
     "aerial_manipulator_tracking": {"passive.csv", "passive.gif", "tracking.png", "manifest.json"},
     "quadruped_jump": {"jump.csv", "jump.gif", "jump.png", "manifest.json"},
@@ -156,6 +157,7 @@ _IMPOSSIBLE = [  # settings, and what the refusal names
     ("panda_pick_and_place", "pick=(0.55, -0.05, 0.25)", "inside the ball"),
     ("panda_shelf", "load=(-0.03, 0.22, 1.0)", "Cylinder: radius is -0.03, expected a finite length"),
     ("two_arms_handover", "load=(-0.025, 0.2, 0.6)", "Capsule: radius is -0.025, expected a finite length"),
+    ("stewart_sea", "stiffness=0.0", "stiffness is 0.0, expected a positive number"),
     ("moving_obstacle_mpc", "links=('a', 'b', 'c', 'd')", "the scene has no pair of shapes to keep apart"),
 ]
 

@@ -33,7 +33,7 @@ quantity(
     outputs=_outputs,
     call=_call,
     solves=lambda robot, options: (),
-    options=("external_wrenches", "friction", "representation", "parameters"),
+    options=("external_wrenches", "friction", "representation", "parameters", "gravity"),
     base_ports=True,
     default=("taylor",),
     equation="dv = M(q)^-1 (tau - C(q, v) v - g(q) - friction(v) + sum_b J_b(q)^T w_b), J_b the body Jacobian of body "

@@ -7,11 +7,10 @@ import casadi as ca
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.time_derivatives import time_derivatives
 from ..registry import method
-from ..subexpressions import merged
+from ..subexpressions import merged, put_in
 from .mass_solver import mass_solver
 from .taylor import taylor
 
-_OF_MOTION = "it makes a Function of the motion alone on the way"
 _SOURCE = "AD: one jtimes per order along the jet (q, v, tau, ...), lower accelerations put in afterwards"
 
 
@@ -22,7 +21,6 @@ _SOURCE = "AD: one jtimes per order along the jet (q, v, tau, ...), lower accele
     source=_SOURCE,
     regroup=True,
     cse=False,
-    numeric_parameters=_OF_MOTION,
 )
 def ad_jet(model, order, q, v, T, W=None):
     """Derivatives 0..order of the joint accelerations by repeated jtimes; grows exponentially with the order.
@@ -38,7 +36,6 @@ def ad_jet(model, order, q, v, T, W=None):
     kind="ad",
     source=_SOURCE + ", cse after each order",
     regroup=True,
-    numeric_parameters=_OF_MOTION,
 )
 def ad_jet_cse(model, order, q, v, T, W=None):
     """As ad_jet, with common subexpressions removed after each order; see od.describe("forward_dynamics")."""
@@ -58,8 +55,7 @@ def _along_jet(model, order, q, v, T, W, cse):
     values = [q, v, *T, *(W or [])]
     accelerations = []
     for k, rate in enumerate(rates):
-        f = ca.Function("f", [*inputs, *A_[:k]], [rate])
-        accelerations.append(f(*values, *accelerations))
+        accelerations += put_in([*inputs, *A_[:k]], [rate], [*values, *accelerations])
     return accelerations
 
 
@@ -69,7 +65,7 @@ def _along_jet(model, order, q, v, T, W, cse):
     kind="ad",
     source="AD: jets of inverse dynamics with cse after each order, one factorised mass matrix",
     regroup=True,
-    numeric_parameters=_OF_MOTION,
+    fluid=True,
 )
 def ad_via_inverse(model, order, q, v, T, W=None):
     """Derivatives 0..order of the joint accelerations from M d^k a = tau^(k) - b_k: the strongest AD form found.
@@ -87,7 +83,7 @@ def ad_via_inverse(model, order, q, v, T, W=None):
     solve = mass_solver(model, q)
     accelerations = []
     for k, tau in enumerate(torques):
-        b = ca.Function("b", [q_, v_, *A_[: k + 1], *(W_ or [])], [tau])
-        bias = b(q, v, *accelerations, ca.DM.zeros(*v.shape), *(W or []))
+        here = [q, v, *accelerations, ca.DM.zeros(*v.shape), *(W or [])]
+        (bias,) = put_in([q_, v_, *A_[: k + 1], *(W_ or [])], [tau], here)
         accelerations.append(solve(T[k] - bias))
     return accelerations

@@ -5,6 +5,7 @@ import casadi as ca
 from ..inverse_dynamics.by_ad import ad_jet_cse
 from ..matrices.composite import composite
 from ..registry import method
+from ..subexpressions import put_in
 from .known_rows import by_block
 
 
@@ -14,7 +15,6 @@ from .known_rows import by_block
     kind="ad",
     source="AD of inverse dynamics along the jet with cse; the highest acceleration of each order solved for by blocks",
     regroup=True,
-    numeric_parameters="it makes a Function of the motion alone on the way",
 )
 def ad_jet(model, order, q, v, A, T, prescribed, W=None):
     """Derivatives 0..order of all joint accelerations and torques, ([dv, ...], [tau, ...]); see
@@ -28,7 +28,8 @@ def ad_jet(model, order, q, v, A, T, prescribed, W=None):
     known, accelerations, torques = [v], [], []
     for k in range(order + 1):
         without = ca.substitute(tau[k], V[k + 1], ca.SX.zeros(nv))
-        h = ca.Function("h", [x, *V[: k + 1], *(F or [])[: k + 1]], [without])(q, *known, *(W or [])[: k + 1])
+        symbols = [x, *V[: k + 1], *(F or [])[: k + 1]]
+        (h,) = put_in(symbols, [without], [q, *known, *(W or [])[: k + 1]])
         a, t = complete(h, A[k], T[k])
         known.append(a)
         accelerations.append(a)

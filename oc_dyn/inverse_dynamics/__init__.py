@@ -29,7 +29,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
-    options=("external_wrenches", "friction", "representation", "parameters"),
+    options=("external_wrenches", "friction", "representation", "parameters", "gravity"),
     base_ports=True,
     default=("taylor",),
     equation="tau = M(q) dv + C(q, v) v + g(q) + friction(v) - sum_b J_b(q)^T w_b, J_b the body Jacobian of body b "

@@ -7,13 +7,13 @@ import casadi as ca
 
 from ..lie.time_derivatives import time_derivatives
 from ..registry import method
-from ..subexpressions import merged
+from ..subexpressions import merged, put_in
 from .taylor import taylor
 
 _SOURCE = "AD: one jtimes per order along the jet (q, v, dv, ...)"
 
 
-@method("inverse_dynamics", "ad_jet", kind="ad", source=_SOURCE, regroup=True, cse=False)
+@method("inverse_dynamics", "ad_jet", kind="ad", source=_SOURCE, regroup=True, cse=False, fluid=True)
 def ad_jet(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques by repeated jtimes; grows exponentially with the order.
 
@@ -22,7 +22,9 @@ def ad_jet(model, order, q, V, W=None):
     return _along_jet(model, order, q, V, W, cse=False)
 
 
-@method("inverse_dynamics", "ad_jet_cse", kind="ad", source=_SOURCE + ", cse after each order", regroup=True)
+@method(
+    "inverse_dynamics", "ad_jet_cse", kind="ad", source=_SOURCE + ", cse after each order", regroup=True, fluid=True
+)
 def ad_jet_cse(model, order, q, V, W=None):
     """As ad_jet, with common subexpressions removed after each order: the strongest AD form found.
 
@@ -46,7 +48,7 @@ def _along_jet(model, order, q, V, W, cse):
     source="AD: d/dt of tau(t) along q(t), a polynomial in time, as in Ali et al. 2026, section 7",
     regroup=True,
     cse=False,
-    numeric_parameters="it makes a Function of the motion alone on the way",
+    fluid=True,
 )
 def ad_time(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques by repeated differentiation in time; grows exponentially.
@@ -64,8 +66,7 @@ def ad_time(model, order, q, V, W=None):
     for _ in range(order):
         torques.append(ca.jacobian(torques[-1], t))
     inputs = [*symbols, *(W_ or [])]
-    at_zero = ca.Function("tau", [*inputs, t], torques)
-    return at_zero.call([q, *V, *(W or []), ca.DM(0)])
+    return put_in([*inputs, t], torques, [q, *V, *(W or []), ca.DM(0)])
 
 
 def _polynomial(derivatives, t):

@@ -79,6 +79,7 @@ from . import (  # noqa: E402  registers the methods, and the ways
     constrained_partials,
     functions,
     implicit,
+    more_partials,
     partials,
     solving,
 )

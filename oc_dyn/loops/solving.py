@@ -6,6 +6,7 @@ torques without it, G^T M G turns what is missing into it, and a linear pass put
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -26,10 +27,11 @@ from .jets import LoopJets
 
 
 def model_of(e: Embedded) -> Any:
-    """The canonical form of the tree, with the values of the port params where it is there."""
+    """The canonical form of the tree, with the values of the ports params and gravity where they are there."""
     parts = checked_parts("parameters", e.options.get("parameters"))
     model = canonical(e.robot.tree, "inertia" not in parts)
-    return with_values(model, parts, e.ports["params"]) if parts else model
+    model = with_values(model, parts, e.ports["params"]) if parts else model
+    return replace(model, gravity=e.ports["gravity"]) if e.options.get("gravity") else model
 
 
 class _Solver:

@@ -24,6 +24,7 @@ from .loop_joints import KINDS as DIRECTIONS
 from .loop_joints import Loop, coupling
 from .loops import close_tree
 from .robot import Joint, Mimic, Robot, assemble, checked_tolerance
+from .turned import turned
 from .xml_clean import Finding, Findings, clean
 from .xml_collisions import collisions
 from .xml_loops import Declared, declared_loops
@@ -42,6 +43,7 @@ def load_urdf(
     strict: bool = False,
     snap_angles: float = CLEAN,
     check_inertia: bool = True,
+    root: str | None = None,
     start: Mapping[str, Numbers] | None = None,
 ) -> Robot:
     """Robot of a URDF file; sensors, transmissions and unknown tags are not looked at, and no file of a mesh is opened.
@@ -57,6 +59,10 @@ def load_urdf(
     `robot.report` only.
     start: {joint: value}, from which a robot with loops is assembled, zero for others.
 
+    root: name of another link that is to be the root: the one that is fixed, or floats. Joints between it and the
+    root of the file are turned around, axis included, so that their coordinates, limits and torques stay; bodies that
+    they move have their frames at the joint and are named after it, links keep their frames. Gravity is in its frame.
+
     Loops and couplings that URDF+ adds, <loop>, <coupling> and independent="true" of <joint>, make a LoopRobot.
     Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that
@@ -65,18 +71,20 @@ def load_urdf(
     <collision>; those that cannot be used are left out. `robot.report` tells all that was assumed or looks wrong.
 
     Raises FileNotFoundError; ModelError with every problem found, its line, element and attribute, and for links whose
-    negative principal moments make the mass matrix indefinite; UnknownName for a joint to lock. Warns (ModelWarning)
-    of missing limits and limits of 0, of joints that move no inertia, of inertias that no body has, of an inertia
-    without mass or a mass without inertia, of collision shapes that are left out, and of tags and attributes that look
-    misspelt.
+    negative principal moments make the mass matrix indefinite; UnknownName for a joint to lock and a root that are not
+    there. Warns (ModelWarning) of missing limits and limits of 0, of joints that move no inertia, of inertias that no
+    body has, of an inertia without mass or a mass without inertia, of collision shapes that are left out, and of tags
+    and attributes that look misspelt.
     Source: URDF specification (wiki.ros.org/urdf/XML), version 1.2 included.
     """
     snap_angles = checked_tolerance("load_urdf: snap_angles", snap_angles)
-    source, stem, root, offset = read_xml(path_or_xml)
+    source, stem, tree, offset = read_xml(path_or_xml)
     found = Findings(strict, offset, check_inertia)
-    declared = declared_loops(root, found)
-    name, links, joints, lines = _parts(source, stem, root, found)
-    shapes = collisions(root, found)
+    declared = declared_loops(tree, found)
+    name, links, joints, lines = _parts(source, stem, tree, found)
+    shapes = collisions(tree, found)
+    if root is not None:
+        links, joints = turned(source, links, joints, root)
     robot = assemble(
         name, links, joints, gravity=gravity, floating_base=floating_base, lock=lock, source=source, collisions=shapes,
         report=[_sentence(p) for p in sorted(found.report, key=lambda p: p[0] or 0)],

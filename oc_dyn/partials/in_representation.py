@@ -11,14 +11,14 @@ from ..inverse_dynamics.taylor import taylor
 from ..lie.jets import total
 from ..lie.so3 import skew
 from ..lie.twist_conversion import convert_columns, convert_twists, convert_wrenches
-from ..ports import derivative_name
+from ..ports import OF_MODEL, derivative_name
 from ..registry import conversion, get
 
 
 @conversion("inverse_dynamics_partials")
 def _(seen, found):
     order, nv = seen.order, seen.model.robot.nv
-    given = {k: x for k, x in seen.inner.items() if k != "params"}
+    given = {k: x for k, x in seen.inner.items() if k not in OF_MODEL}
     torques = get("inverse_dynamics").call(taylor, seen.model, order, given, seen.options)
     tau = [torques[derivative_name("tau", k)] for k in range(order + 1)]
     blocks = [_blocks(seen.name, b, seen.velocities(), tau) for b in seen.bases]

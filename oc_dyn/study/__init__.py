@@ -24,6 +24,7 @@ STUDIES = {
     "crocoddyl": "oc_dyn.study.reach:run",
     "distances": "oc_dyn.study.distances:run",
     "embedded": "oc_dyn.study.embedded:run",
+    "floating_nlp": "oc_dyn.study.floating_nlp:run",
     "formulations": "oc_dyn.study.formulations:run",
     "garofalo": "oc_dyn.study.matrices:run",
     "growth": "oc_dyn.study.growth:run",

@@ -6,17 +6,24 @@ from ..kinematics.recursive_body import body_poses, body_twists
 from ..lie import se3
 from ..lie.jets import total
 from ..matrices.by_ad import along, tangent_jacobian
-from ..matrices.composite import composite
+from ..matrices.whole_mass import whole_mass
 from ..model.inertia import casadi_value
 from ..registry import method
 
 _ALONG = "jtimes along the motion with cse"
 
 
-@method("kinetic_energy", "ad", kind="ad", source="AD: v' M v / 2 with composite bodies, then " + _ALONG, regroup=True)
+@method(
+    "kinetic_energy",
+    "ad",
+    kind="ad",
+    source="AD: v' M v / 2 with composite bodies, then " + _ALONG,
+    regroup=True,
+    fluid=True,
+)
 def kinetic_energy(model, order, q, V):
     """Derivatives 0..order of the kinetic energy; see od.describe("kinetic_energy")."""
-    return along(model, order, q, V, 0.5 * ca.dot(V[0], composite(model, q) @ V[0]))
+    return along(model, order, q, V, 0.5 * ca.dot(V[0], whole_mass(model, q) @ V[0]))
 
 
 @method("momentum", "ad", kind="ad", source="AD: sum of the bodies' momenta, then " + _ALONG)
@@ -43,6 +50,46 @@ def com(model, order, q, V):
 def com_jacobian(model, order, q, V):
     """Derivatives 0..order of the Jacobian of the centre of mass (3, nv); see od.describe("com_jacobian")."""
     return along(model, order, q, V, tangent_jacobian(model, q, _com(model, q)))
+
+
+@method(
+    "centroidal_momentum_matrix",
+    "ad",
+    kind="ad",
+    source="AD: Jacobian by v of the sum of the bodies' momenta about the centre of mass, then " + _ALONG,
+)
+def centroidal_momentum_matrix(model, order, q, V):
+    """Derivatives 0..order of A (6, nv); see od.describe("centroidal_momentum_matrix")."""
+    v = ca.SX.sym("v", model.robot.nv)
+    return along(model, order, q, V, ca.jacobian(_centroidal_momentum(model, q, v), v))
+
+
+@method(
+    "centroidal_momentum_matrix_partials",
+    "ad",
+    kind="ad",
+    source="AD: the sum of the bodies' momenta about the centre of mass, " + _ALONG + ", then Jacobians",
+)
+def centroidal_partials(model, order, q, V):
+    """Partials of derivatives 0..order of h = A v, [(by q, v), (by q, v, dv), ...]; see
+    od.describe("centroidal_momentum_matrix_partials").
+    """
+    momenta = along(model, order, q, V, _centroidal_momentum(model, q, V[0]))
+    return [
+        [ca.sparsify(tangent_jacobian(model, q, h)), *(ca.jacobian(h, x) for x in V[: k + 1])]
+        for k, h in enumerate(momenta)
+    ]
+
+
+def _centroidal_momentum(model, q, v):
+    poses, twists = body_poses(model, q), body_twists(model, 0, q, [v])
+    com, h = _com(model, q), ca.SX(6, 1)
+    for i in model.bodies:
+        R, p = poses[i]
+        momentum = model.M[i] @ twists[i][0]
+        force = R @ momentum[3:]
+        h = h + ca.vertcat(R @ momentum[:3] + ca.cross(p - com, force), force)
+    return h
 
 
 def _com(model, q):
