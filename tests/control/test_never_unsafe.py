@@ -253,7 +253,7 @@ def test_mistakes_of_laws_are_named():
 
 @pytest.mark.slow
 def test_a_plan_that_is_worth_nothing_is_given_up():
-    """Whatever plan a memory holds, single iterations are back with at most so many good samples, at the same torque."""
+    """Whatever plan a memory holds, single iterations are back within some good samples, at the same torque."""
     control, _, rest = panda(iterations=1)
     for _ in range(3):
         wanted = control.step(rest)["tau"]
