@@ -18,7 +18,7 @@ import numpy as np
 from .errors import OrderError, ShapeError
 from .model.coordinate_steps import on_vector_space, step_curvature, step_map
 from .model.robot import Robot
-from .types import Array
+from .types import AnyRobot, Array
 from .validation import count, number
 
 _MARK = "registered_"  # of the name of what is kept with a Function besides its adjoints, and holds its Jacobian
@@ -26,41 +26,48 @@ _MARK = "registered_"  # of the name of what is kept with a Function besides its
 
 def with_derivatives(
     name: str,
-    inputs: Sequence[ca.SX],
-    outputs: Sequence[ca.SX],
-    jacobian: dict[tuple[int, int], ca.SX],
-    adjoint: Callable[[Any], list[ca.SX]],
-    hessian: Callable[[Any], dict[tuple[int, int], ca.SX]],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    jacobian: dict[tuple[int, int], Any],
+    adjoint: Callable[[Any], list[Any]],
+    hessian: Callable[[Any], dict[tuple[int, int], Any]],
     input_names: Sequence[str],
     output_names: Sequence[str],
 ) -> ca.Function:
-    """casadi.Function of SX symbols `inputs` (columns) and expressions `outputs` (columns) with given derivatives.
+    """casadi.Function of symbols `inputs` and expressions `outputs`, columns of SX or MX, with given derivatives.
 
     jacobian: {(output, input): block}, by index. adjoint(seeds) -> [gradient by each input of the sum of seed' output].
     hessian(seeds) -> {(i, j): block} second derivatives of that sum, i and j any order; blocks left out are zero.
     """
-    dummies = [ca.SX(*y.shape) for y in outputs]  # what the outputs are is not used; no entries, no cost
-    seeds = [ca.SX.sym("seed", *y.shape) for y in outputs]
+    matrix = type(outputs[0])
+    shared = ca.cse if matrix is ca.MX else list  # what several calls have in common
+    dummies = [matrix(*y.shape) for y in outputs]  # what the outputs are is not used; no entries, no cost
+    seeds = [matrix.sym("seed", *y.shape) for y in outputs]
     J = {
-        (o, i): jacobian.get((o, i), ca.SX(outputs[o].numel(), x.numel()))
+        (o, i): jacobian.get((o, i), matrix(outputs[o].numel(), x.numel()))
         for o in range(len(outputs))
         for i, x in enumerate(inputs)
     }
     own = {"never_inline": False}
     protected = {"jac_penalty": 0, "enable_forward": False, "enable_reverse": False, "never_inline": True}
-    jac = ca.Function(f"jac_{name}", [*inputs, *dummies], list(J.values()), own)
+    jac = ca.Function(f"jac_{name}", [*inputs, *_named(dummies)], shared(list(J.values())), own)
     gradient, H = adjoint(seeds), hessian(seeds)
-    blocks, gradient_dummies = [], [ca.SX(*x.shape) for x in inputs]
+    blocks, gradient_dummies = [], [matrix(*x.shape) for x in inputs]
     for i, x in enumerate(inputs):
-        blocks += [H.get((i, j), ca.SX(x.numel(), y.numel())) for j, y in enumerate(inputs)]
-        blocks += [ca.SX(x.numel(), y.numel()) for y in outputs]
+        blocks += [H.get((i, j), matrix(x.numel(), y.numel())) for j, y in enumerate(inputs)]
+        blocks += [matrix(x.numel(), y.numel()) for y in outputs]
         blocks += [J[o, i].T for o in range(len(outputs))]
-    given = [*inputs, *dummies, *seeds]
-    jac_of_adjoint = ca.Function(f"jac_adj1_{name}", [*given, *gradient_dummies], blocks, own)
-    gradient = [ca.densify(g) for g in gradient]
+    given = [*inputs, *_named(dummies), *seeds]
+    jac_of_adjoint = ca.Function(f"jac_adj1_{name}", [*given, *_named(gradient_dummies)], shared(blocks), own)
+    gradient = shared([ca.densify(g) for g in gradient])
     one = ca.Function(f"adj1_{name}", given, gradient, {"custom_jacobian": jac_of_adjoint, **protected})
     plain = ca.Function(name, inputs, outputs, input_names, output_names)
     return _registered(plain, jac, one)
+
+
+def _named(empty: Sequence[Any]) -> list[Any]:
+    """Matrices without an entry as inputs: symbols, where they are MX."""
+    return [ca.MX.sym("none", x.sparsity()) if isinstance(x, ca.MX) else x for x in empty]
 
 
 def _registered(plain: ca.Function, jac: ca.Function, adjoint: ca.Function) -> ca.Function:
@@ -116,46 +123,52 @@ def analytic(
     base: ca.Function,
     options: dict[str, Any],
     make: Callable[..., ca.Function],
+    of: AnyRobot | None = None,
+    constant: Sequence[str] = (),
 ) -> ca.Function:
     """`base`, a Function of the quantity, with its registered partials, adjoint and Lagrangian Hessian attached.
 
-    make: od.function. Ports that those do not differentiate by, as w_ext, are differentiated by AD. Derivatives by q
-    are those by its coordinates, as `base` has them at quaternions of any length but zero, which it normalises: along
-    a quaternion first derivatives are zero. Raises OrderError where a derivative is not registered.
+    robot: that whose coordinates q are. make: od.function; of: the robot that it is given, by default this one. Ports
+    that those do not differentiate by, as w_ext, are differentiated by AD, but `constant` ones, by which nothing
+    changes. Derivatives by q are those by its coordinates, as `base` has them at quaternions of any length but zero,
+    which it normalises: along a quaternion first derivatives are zero. Raises OrderError where a derivative is not
+    registered.
     """
     J, A, H = (
-        make(robot, f"{quantity}_{x}", order=order, **options) for x in ("partials", "adjoint", "lagrangian_hessian")
+        make(of or robot, f"{quantity}_{x}", order=order, **options)
+        for x in ("partials", "adjoint", "lagrangian_hessian")
     )
     names, results = base.name_in(), base.name_out()
-    symbols = [ca.SX.sym(n, *base.size_in(n)) for n in names]
+    matrix: Any = ca.MX if base.is_a("MXFunction") else ca.SX
+    symbols = [matrix.sym(n, *base.size_in(n)) for n in names]
     by_name = dict(zip(names, symbols, strict=True))
     columns = [ca.vec(x) for x in symbols]
-    values = [ca.SX(y) for y in base.call(symbols)]
+    values = [matrix(y) for y in base.call(symbols, True, False)]
     known = [n for n in names if f"adj_{n}" in A.name_out()]
-    others = [n for n in names if n not in known]
+    others = [n for n in names if n not in known and n not in constant]
     steps = None if on_vector_space(robot) else _Steps(robot, by_name["q"], known)
-    partials = J(**{n: by_name[n] for n in J.name_in()})
+    partials = _written_out(J, by_name)
     jacobian = {}
     for o, y in enumerate(results):
         for i, x in enumerate(names):
-            block = partials.get(f"d{y}_d{x}") if x in known else ca.jacobian(values[o], columns[i]) if others else None
+            block = ca.jacobian(values[o], columns[i]) if x in others else partials.get(f"d{y}_d{x}")
             if block is not None and block.nnz():
                 jacobian[o, i] = steps.partial(block) if steps and x == "q" else block
     numbers = {n: names.index(n) for n in names}
 
-    def multiplied(function: ca.Function, seeds: Sequence[ca.SX]) -> Any:
+    def multiplied(function: ca.Function, seeds: Sequence[Any]) -> dict[str, Any]:
         lams = [n for n in function.name_in() if n.startswith("lam")]
-        given = {n: by_name[n] for n in function.name_in() if n in by_name}
-        return function(**given, **dict(zip(lams, seeds, strict=True)))
+        return _written_out(function, by_name | dict(zip(lams, seeds, strict=True)))
 
-    def adjoint(seeds: Sequence[ca.SX]) -> list[ca.SX]:
+    def adjoint(seeds: Sequence[Any]) -> list[Any]:
         found = multiplied(A, seeds)
         power: Any = sum(ca.dot(s, y) for s, y in zip(seeds, values, strict=True)) if others else None
         if steps:
             found["adj_q"] = steps.gradient(found["adj_q"])
-        return [found[f"adj_{n}"] if n in known else ca.gradient(power, by_name[n]) for n in names]
+        found |= {f"adj_{n}": matrix(*by_name[n].shape) for n in constant if n in by_name}
+        return [found[f"adj_{n}"] if n not in others else ca.gradient(power, by_name[n]) for n in names]
 
-    def hessian(seeds: Sequence[ca.SX]) -> dict[tuple[int, int], ca.SX]:
+    def hessian(seeds: Sequence[Any]) -> dict[tuple[int, int], Any]:
         full, nv = multiplied(H, seeds)["H"], robot.nv
         blocks = {
             (a, b): full[i * nv : (i + 1) * nv, j * nv : (j + 1) * nv]
@@ -175,23 +188,42 @@ def analytic(
     return with_derivatives(base.name(), symbols, values, jacobian, adjoint, hessian, names, results)
 
 
+def _written_out(f: ca.Function, given: dict[str, Any]) -> dict[str, Any]:
+    """{port: value} of a Function at symbols, its instructions rather than a call."""
+    found = ca.Function.call(f, [given[n] for n in f.name_in()], True, False)
+    return dict(zip(f.name_out(), found, strict=True))
+
+
 class _Steps:
     """Derivatives by the coordinates q from those by a step on the tangent space, of blocks of names, "q" first."""
 
-    def __init__(self, robot: Robot, q: ca.SX, names: Sequence[str]) -> None:
-        self.robot, self.q, self.names, self.L = robot, q, names, step_map(robot, q)
+    def __init__(self, robot: Robot, q: Any, names: Sequence[str]) -> None:
+        self.robot, self.q, self.names = robot, q, names
+        self.L = self._scalar(lambda q: step_map(robot, q))
 
-    def partial(self, by_step: ca.SX) -> ca.SX:
+    def _scalar(self, f: Callable[..., ca.SX], *values: Any) -> Any:
+        """f(q, *values) of SX, whatever the values are."""
+        if isinstance(self.q, ca.SX):
+            return f(self.q, *values)
+        given = [self.q, *values]
+        symbols = [ca.SX.sym("x", x.sparsity()) for x in given]
+        return ca.Function("by_coordinates", symbols, [f(*symbols)]).call(given)[0]
+
+    def partial(self, by_step: Any) -> Any:
         return by_step @ self.L
 
-    def gradient(self, by_step: ca.SX) -> ca.SX:
+    def gradient(self, by_step: Any) -> Any:
         return self.L.T @ by_step
 
-    def hessian(self, blocks: dict[tuple[str, str], ca.SX], gradient: ca.SX) -> dict[tuple[str, str], ca.SX]:
+    def hessian(self, blocks: dict[tuple[str, str], Any], gradient: Any) -> dict[tuple[str, str], Any]:
         """gradient: by the step, which the curvature of the coordinates goes with."""
+
+        def twice(q: Any, block: Any, gradient: Any) -> Any:
+            L = step_map(self.robot, q)
+            return ca.triu2symm(ca.triu(L.T @ block @ L + step_curvature(self.robot, q, gradient)))
+
         out = dict(blocks)
-        curved = step_curvature(self.robot, self.q, gradient)
-        out["q", "q"] = ca.triu2symm(ca.triu(self.L.T @ blocks["q", "q"] @ self.L + curved))
+        out["q", "q"] = self._scalar(twice, blocks["q", "q"], gradient)
         for x in self.names:
             if x != "q":
                 out[x, "q"] = blocks[x, "q"] @ self.L

@@ -17,6 +17,7 @@ from .text import in_columns, terminal
 from .types import AnyRobot, Option
 
 _WIDTH = 100
+_LEAST = 30  # characters of a column of text
 _ADD_PORTS = {"external_wrenches": True, "parameters": "symbolic", "gravity": True}  # and values with which they do
 
 
@@ -72,6 +73,10 @@ class _Shown:
         if not rows:
             return "    none"
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
+        if _WIDTH - sum(widths) - 10 < _LEAST:  # what it means goes below
+            heads = in_columns([row[:3] for row in rows]).splitlines()
+            told = (_wrapped(terminal(row[3]), " " * 8, " " * 8) for row in rows)
+            return "\n".join(x for head, lines in zip(heads, told, strict=True) for x in (f"    {head}", *lines))
         return textwrap.indent(in_columns([x for row in rows for x in _folded(row, widths)]), "    ")
 
     def shape(self, port: Port) -> str:
@@ -88,8 +93,7 @@ class _Shown:
 
 def _folded(row: tuple[str, ...], widths: Sequence[int]) -> list[tuple[str, ...]]:
     """The row, with its last cell folded onto rows of its own."""
-    room = max(30, _WIDTH - sum(widths) - 10)
-    lines = textwrap.wrap(terminal(row[-1]), room) or [""]
+    lines = textwrap.wrap(terminal(row[-1]), _WIDTH - sum(widths) - 10) or [""]
     return [(*row[:-1], lines[0]), *(("", "", "", line) for line in lines[1:])]
 
 

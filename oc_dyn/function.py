@@ -31,7 +31,7 @@ from .representation import converted, converts, described
 from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
 
-_ALSO_ANALYTIC = ("external_wrenches", "friction", "scene", "gravity")  # options with derivatives="analytic"
+_WITH_DERIVATIVES = ("external_wrenches", "friction", "scene", "contacts", "gravity")  # options of registered ones, too
 _OF_KINDS = {"scene": ("Scene", "an od.Scene, such as od.Scene.of(robot)")}  # options that are values with a key
 
 
@@ -47,10 +47,10 @@ def function(
     od.describe(quantity); as records: od.ports(robot, quantity, order). Options are external_wrenches, friction, frame,
     prescribed, representation, parameters, gravity, columns, coriolis, scene and witnesses.
     derivatives="analytic": CasADi, where it differentiates the Function, takes the registered partials, adjoint and
-    Lagrangian Hessian instead of AD: for inverse_dynamics, forward_dynamics and distances, in MX graphs, Opti, nlpsol,
-    map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew. By q they
-    are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and derivatives:
-    they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
+    Lagrangian Hessian instead of AD: for inverse, forward and constrained dynamics and distances, in MX graphs, Opti,
+    nlpsol, map and generated code. They are lost by saving and loading, but for the Jacobian: make the Function anew.
+    By q they are those by its coordinates, on joints of every kind. A quaternion Q stands for Q / |Q|, in values and
+    derivatives: they are exact at any length but zero, as AD would have them, and first ones by Q along Q are zero.
     normalize: quaternions stand for the rotation of the normalised one, in values and derivatives. Where they are
     numbers, a norm that differs from 1 by more than 1e-6 is refused nevertheless; True takes any but zero. Symbols,
     `map` and generated C are not checked. robot.normalized(q) is the same of numbers.
@@ -66,16 +66,17 @@ def function(
     record = get(quantity)
     _read(record, robot)
     order = _checked_order(quantity, record, order)
+    if not isinstance(normalize, (bool, np.bool_)):
+        raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if record.of == "robot" and isinstance(robot, LoopRobot):
-        return _embedded(robot, record, order, method, name, derivatives, options)
+        made = _embedded(robot, record, order, method, name, derivatives, options)
+        return made.normalizing() if normalize else made
     settings = _settings(record, options)
     chosen = choose(quantity, robot, order, method, _coriolis(record, settings))
     name = checked_name(f"{quantity}_{order}" if name is None else name)
     # complete: a method's name cannot be registered twice, its model follows from the robot and the settings, and
     # these are names, truth values and values with a key; True is not taken for an order of 1
     key = ("function", quantity, order, chosen.name, name, _told(settings))
-    if not isinstance(normalize, (bool, np.bool_)):
-        raise ShapeError(f"{quantity}: normalize is {normalize!r}, expected True or False")
     if normalize:
         strict = function(
             robot, quantity, order=order, method=method, name=name, derivatives=derivatives, normalize=False,
@@ -87,19 +88,23 @@ def function(
         made = cached(robot, key, lambda: _stored(*asked, key, lambda: _build(*asked), cache))
         if record.of == "robot with loops" and not settings["q_guess"]:
             made.closing_by(_EMBEDDED[-1][1](robot))
+        links = getattr(robot, "links", None)  # of an elastic robot
+        if isinstance(links, LoopRobot):
+            made.closing_by(_EMBEDDED[-1][1](links))
         return made
     if derivatives != "analytic":
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
-    _check_analytic(record, settings)
+    check_analytic(record, settings)
 
     def differentiated() -> ca.Function:
         plain = function(
             robot, quantity, order=order, method=method, name=name, derivatives="ad", normalize=False, cache=cache,
             **options,
         )  # fmt: skip
-        kept = {k: x for k, x in settings.items() if k in _ALSO_ANALYTIC}
+        kept = {k: x for k, x in settings.items() if k in _WITH_DERIVATIVES}
         kept |= {"method": chosen.name} if record.own_derivatives else {}
-        return analytic(cast(Robot, robot), quantity, order, plain, kept, function)
+        at = robot.tree if isinstance(robot, LoopRobot) else robot  # whose coordinates the ports are
+        return analytic(cast(Robot, at), quantity, order, plain, kept, function, robot)
 
     def with_twin() -> RobotFunction:
         made = _stored(*asked, ("analytic", *key), differentiated, cache)
@@ -162,7 +167,8 @@ def _is_ours(f: Callable[..., Any]) -> bool:
     return str(getattr(unwound(f)[0], "__module__", "")).partition(".")[0] == __package__
 
 
-def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
+def check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
+    """Raise OrderError where a quantity with these options has no registered derivatives."""
     try:
         get(f"{record.name}_lagrangian_hessian")
     except UnknownName:
@@ -172,7 +178,7 @@ def _check_analytic(record: Quantity, settings: dict[str, Any]) -> None:
     if record.repeats:
         names = ", ".join(f"{record.name}_{x}" for x in ("partials", "adjoint", "lagrangian_hessian"))
         raise OrderError(f"{record.name}: derivatives='analytic' is not there, some outputs repeat others; use {names}")
-    other = [k for k, x in settings.items() if x and k not in _ALSO_ANALYTIC]
+    other = [k for k, x in settings.items() if x and k not in _WITH_DERIVATIVES]
     if other:
         raise OrderError(f"{record.name}: derivatives='analytic' cannot be had with {', '.join(other)}; use 'ad'")
 

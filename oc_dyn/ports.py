@@ -105,6 +105,31 @@ def _bracketed(unit: str) -> str:
     return f"({unit})" if " " in unit or "/" in unit else unit
 
 
+def partial_ports(of: Sequence[tuple[Port, int]], by: Sequence[tuple[Port, int]]) -> list[Port]:
+    """Ports of the partials of `of` by `by`, both lists of (Port, rows of its derivative)."""
+    return [
+        Port(
+            f"d{y.name}_d{x.name}",
+            (rows, columns),
+            quotient_unit(y.unit, step_unit(x)),
+            f"partial derivative of {y.name} by {step(x)}",
+            y.rows,
+        )
+        for y, rows in of
+        for x, columns in by
+    ]
+
+
+def step(port: Port) -> str:
+    """What is varied for a derivative by a port, in words."""
+    return "a step on the tangent space of q" if port.name == "q" else port.name
+
+
+def step_unit(port: Port) -> str:
+    """Unit of `step`."""
+    return "rad, m" if port.name == "q" else port.unit
+
+
 _ROWS = "of free, planar and spherical joints the {}, or rows of it, at the origin and in the axes of the body"
 _TWIST_ROWS, WRENCH_ROWS = _ROWS.format("twist [angular; linear]"), _ROWS.format("wrench [moment; force]")
 
@@ -138,6 +163,11 @@ def _with_derivatives(robot: Robot, name: str, unit: str, meaning: str, order: i
         )
         for k in range(order + 1)
     ]
+
+
+def reference_ports(robot: Robot, order: int) -> list[Port]:
+    """vr and its time derivatives up to `order`."""
+    return _with_derivatives(robot, "vr", "rad/s, m/s", f"reference velocities; {_TWIST_ROWS}", order)
 
 
 def wrench_ports(robot: Robot, order: int) -> list[Port]:

@@ -35,6 +35,8 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "contacts": ((), '{frame: "point" or "surface"}: frames that the ground holds, their origins or all of them'),
     "moving": (False, "True: the port a_c, what the constraints' rates d(J v)/dt are to be; False: zero"),
     "baumgarte": (False, "True: the port gains, with which constraints that are open are closed"),
+    "actuated": (None, "names of the joints with motors"),
+    "weighted": (False, "True: the port weights, of the squares of what is not unique; False: all of them one"),
     "q_guess": (False, "True: the port q_guess, from which loops are closed; False: where the robot was assembled"),
     "witnesses": (False, "True: the nearest points of each pair come out as well"),
     "prescribed": ((), "names of the joints whose motion is prescribed"),

@@ -1,5 +1,4 @@
 """casadi.cse of long scalar expressions, quicker: the same nodes, and so the same instruction counts and values.
-
 CasADi writes every node as a text and looks that up. Here nodes are numbered from the listing of a Function, and those
 that change are made again many at a time: all of one level (longest way from what stays as it is) and operation.
 """
@@ -187,17 +186,20 @@ def _numbered(listing: _Listing) -> _Values:
     n, inner = len(listing.op), _inner(listing)
     same, level = list(range(n)), [0] * n
     known: dict[int, int] = {}
+    negated = {k: int(listing.first[k]) for k in np.flatnonzero(listing.op == ca.OP_NEG).tolist()}
     for k, op, first, second in zip(*(x.tolist() for x in (inner, *(x[inner] for x in listing[:3]))), strict=True):
         a = same[first]
         height, changed = level[a], a != first
-        if second < 0:
-            key = op << 48 | a << 24 | _NONE
-        else:
+        if second >= 0:
             b = same[second]
             changed = changed or b != second
             if level[b] > height:
                 height = level[b]
-            key = _OF_ONE[op] << 48 | a << 24 | _NONE if a == b and op in _OF_ONE else op << 48 | a << 24 | b
+            if a == b and op in _OF_ONE:
+                op, second = _OF_ONE[op], -1
+        if op == ca.OP_SQ and a in negated:  # which CasADi sees when it is made again
+            a, changed = same[negated[a]], True
+        key = op << 48 | a << 24 | (_NONE if second < 0 else b)
         found = known.setdefault(key, k)
         if found != k:
             same[k] = found

@@ -27,6 +27,7 @@ N = 3
         ("inverse_dynamics", 1, {"friction": True}),
         ("inverse_dynamics", 2, {}),
         ("forward_dynamics", 0, {"friction": True}),
+        ("forward_dynamics", 1, {}),
     ],
 )
 def test_derivatives_equal_ad(quantity, order, options, name):

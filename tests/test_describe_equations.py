@@ -40,20 +40,21 @@ class Numbers:
         found = f(**{**here, **(ports or {})})
         return {n: x.full().ravel() if x.shape[1] == 1 else x.full() for n, x in found.items()}
 
-    def moved(self, quantity, port, options=None):
+    def moved(self, quantity, port, options=None, order=0):
         """Central differences of a result, flat in casadi's order, by steps of q (+) e, (entries, nv)."""
 
         def at(e):
-            return self(quantity, ports={"q": self.robot.integrate(self.q, e)}, options=options)[port].ravel(order="F")
+            found = self(quantity, order, {"q": self.robot.integrate(self.q, e)}, options)
+            return found[port].ravel(order="F")
 
         steps = STEP * np.eye(self.robot.nv)
         return np.column_stack([(at(e) - at(-e)) / (2 * STEP) for e in steps])
 
-    def varied(self, quantity, port, name, options=None):
+    def varied(self, quantity, port, name, options=None, order=0):
         """The same by the port `name`."""
 
         def at(e):
-            return self(quantity, ports={name: getattr(self, name) + e}, options=options)[port].ravel(order="F")
+            return self(quantity, order, {name: getattr(self, name) + e}, options)[port].ravel(order="F")
 
         steps = STEP * np.eye(self.robot.nv)
         return np.column_stack([(at(e) - at(-e)) / (2 * STEP) for e in steps])
@@ -141,6 +142,24 @@ def _(x):
         yield x("frame_jacobian", options={"frame": "link2", "representation": name})["J"] @ x.v, twist
 
 
+@check("frame_velocity_partials", "frame_acceleration_partials")
+def _(x):
+    for name in ("body", "spatial", "hybrid"):
+        options = {"frame": "link2", "representation": name}
+        first, second = (
+            x("frame_velocity_partials", 1, options=options),
+            x("frame_acceleration_partials", options=options),
+        )
+        yield first["dV_dq"], x.moved("frame_twist", "V", options)
+        yield first["dV_dv"], x("frame_jacobian", options=options)["J"]
+        assert set(second) == {"ddV_dq", "ddV_dv", "ddV_ddv"}
+        for port, value in second.items():
+            yield value, first[port]
+        yield second["ddV_dq"], x.moved("frame_twist", "dV", options, order=1)
+        yield second["ddV_dv"], x.varied("frame_twist", "dV", "v", options, order=1)
+        yield second["ddV_ddv"], first["dV_dv"]
+
+
 @check("mass_matrix")
 def _(x):
     M = x("mass_matrix")["M"]
@@ -215,6 +234,18 @@ def _(x):
         yield y[f"d{out}_dv"].reshape(-1, x.robot.nv), x.varied("hybrid_dynamics", out, "v", options)
 
 
+@check("inverse_dynamics_wrench_partials", "forward_dynamics_wrench_partials")
+def _(x):
+    transposed = np.hstack([x.jacobian(b.name).T for b in x.robot.bodies])
+    y = x("inverse_dynamics_wrench_partials", 1)
+    yield y["dtau_dw_ext"], -transposed
+    yield y["ddtau_ddw_ext"], -transposed
+    assert set(y) == {"dtau_dw_ext", "ddtau_dw_ext", "ddtau_ddw_ext"}
+    rate = [x("frame_jacobian", 1, options={"frame": b.name, "representation": "body"})["dJ"].T for b in x.robot.bodies]
+    yield y["ddtau_dw_ext"], -np.hstack(rate)
+    yield x("forward_dynamics_wrench_partials")["ddv_dw_ext"], np.linalg.solve(x("mass_matrix")["M"], transposed)
+
+
 @check("mass_matrix_inverse")
 def _(x):
     yield x("mass_matrix_inverse")["Minv"] @ x("mass_matrix")["M"], np.eye(x.robot.nv)
@@ -236,6 +267,14 @@ def _(x):
     for name in ("q", "v", "tau"):
         yield y[f"adj_{name}"], J[f"ddv_d{name}"].T @ x.lam + J[f"dd2v_d{name}"].T @ x.lam_d2v
     yield y["adj_dtau"], J["dd2v_ddtau"].T @ x.lam_d2v
+
+
+@check("inverse_dynamics_lagrangian_hessian_product", "forward_dynamics_lagrangian_hessian_product")
+def _(x):
+    x.z = np.concatenate([x.dvr, x.lam, x.vr])
+    for name in ("inverse", "forward"):
+        H = x(f"{name}_dynamics_lagrangian_hessian")["H"]
+        yield x(f"{name}_dynamics_lagrangian_hessian_product")["Hz"], H @ x.z
 
 
 ROWS, OTHERS = [6], [0, 1, 2, 3, 4, 5, 7]  # of joint1, and of the others
@@ -283,6 +322,19 @@ def _(x):
         yield second["dM_dq" if y == "tau" else "dMinv_dq"], x.moved(partials, f"d{y}_d{last}")
 
 
+@check("hybrid_dynamics_second_partials")
+def _(x):
+    x.dv_p, x.tau_f = x.dv[ROWS], x.tau[OTHERS]
+    second = x("hybrid_dynamics_second_partials", options=HYBRID)
+    first = "hybrid_dynamics_partials"
+    for y in ("tau_p", "dv_f"):
+        for by in ("q", "dv_p", "tau_f"):
+            found = second[f"d2{y}_d{by}dq"].reshape(-1, x.robot.nv)
+            yield found, x.moved(first, f"d{y}_d{by}", HYBRID).reshape(-1, x.robot.nv)
+        yield second[f"d2{y}_dvdv"], x.varied(first, f"d{y}_dv", "v", HYBRID)
+        yield second[f"d2{y}_dqdv"], x.varied(first, f"d{y}_dq", "v", HYBRID)
+
+
 @check("matrix_partials")
 def _(x):
     y = x("matrix_partials")
@@ -319,6 +371,15 @@ def _(x):
     yield x("slotine_li_regressor")["Ys"] @ x.robot.parameters, M @ x.dvr + C @ x.vr + g
 
 
+@check("slotine_li_torque")
+def _(x):
+    M, g = x("mass_matrix")["M"], x("gravity")["g"]
+    for name in ("christoffel", "garofalo"):
+        C = x("coriolis_matrix", options={"coriolis": name})["C"]
+        options = {**WRENCHES, "coriolis": name}
+        yield x("slotine_li_torque", options=options)["tau"], M @ x.dvr + C @ x.vr + g - x.pushed()
+
+
 @check("kinetic_energy", "momentum")
 def _(x):
     yield x("kinetic_energy")["T"], x.v @ x("mass_matrix")["M"] @ x.v / 2
@@ -337,6 +398,25 @@ def _(x):
     centres = [m * (x.pose(b) @ np.append(c, 1))[:3] for b, m, c, _ in x.bodies()]
     yield y["c"], sum(centres) / total
     yield y["dc"], x("com_jacobian")["J"] @ x.v
+
+
+@check("centroidal_momentum_matrix", "centroidal_momentum_matrix_partials")
+def _(x):
+    A, com = x("centroidal_momentum_matrix", 1), x("com")["c"]
+    h = np.zeros(6)
+    for body, _, _, inertia in x.bodies():
+        C = x.pose(body)
+        h += np.linalg.solve(se3.Ad((C[:3, :3], C[:3, 3] - com)).full().T, inertia @ x.jacobian(body) @ x.v)
+    yield A["A"] @ x.v, h
+    about_root = x("momentum", 1)["dh"]
+    weight = np.cross(com, about_root[3:])
+    yield A["A"] @ x.dv + A["dA"] @ x.v, about_root - np.concatenate([weight, np.zeros(3)])
+    y, nv = x("centroidal_momentum_matrix_partials", 1), x.robot.nv
+    of_A = x.moved("centroidal_momentum_matrix", "A").reshape(nv, 6, nv)
+    yield y["dh_dq"], np.einsum("jik,j->ik", of_A, x.v)
+    yield y["dh_dv"], A["A"]
+    yield y["ddh_ddv"], A["A"]
+    yield y["ddh_dv"], y["dh_dq"] + A["dA"]
 
 
 SCENE = {"scene": scene()}

@@ -106,9 +106,11 @@ def is_linear(robot, row):
     return component in ("x", "y", "z", "vx", "vy", "vz") or (not component and robot.joint(name).kind == "prismatic")
 
 
-def row_factors(robot, port):
+def row_factors(robot, port, inputs=()):
     """(rows, 1) factors of an input: of the units that differ, the first is that of angular rows."""
     rows = port.shape[0]
+    if port.name == "z":
+        return _of_rows(robot, port, inputs)[:, None]
     if port.name == "params":
         return np.array([[_of_parameter(robot, name)] for name in port.rows])
     units = alternatives(port.unit)
@@ -164,7 +166,7 @@ def test_results_scale_as_their_units_say(quantity):
         one, other = made(name), made(name, LENGTH, MASS, TIME)
         options = options_of(quantity)
         inputs, outputs = od.ports(one, quantity, order, **options)
-        factors = {p.name: row_factors(one, p) for p in inputs}
+        factors = {p.name: row_factors(one, p, inputs) for p in inputs}
         point = values(one, inputs)
         scaled = values(other, inputs, factors)
         scaled["q"] = point["q"] * factors["q"]
@@ -176,6 +178,9 @@ def test_results_scale_as_their_units_say(quantity):
             x, y = before[p.name].full(), after[p.name].full()
             large = np.abs(x) > 1e-8 * np.abs(x).max(initial=0.0)
             ratios = y[large] / x[large]
+            if p.name == "Hz":
+                assert np.allclose(ratios, 1 / _of_rows(one, p, inputs)[:, None][large], rtol=1e-6)
+                continue
             if p.name == "H":
                 assert np.allclose(ratios, _of_hessian(one, p, inputs)[large], rtol=1e-6)
                 continue
@@ -195,9 +200,15 @@ def test_results_scale_as_their_units_say(quantity):
 
 def _of_hessian(robot, port, inputs):
     """Factors of the entries of H: one over those of its row and column."""
-    of = {p.name: alternatives("rad, m" if p.name == "q" else p.unit) for p in inputs}
+    scales = _of_rows(robot, port, inputs)
+    return 1 / np.outer(scales, scales)
+
+
+def _of_rows(robot, port, inputs):
+    """Factors of the arguments that the rows are about: "q joint1", "v joint1", ..."""
+    of = {p.name: alternatives("rad, m" if p.name == "q" else p.unit) for p in inputs if p.name != "z"}
     scales = []
     for row in port.rows:
         by, velocity = row.split(" ")
         scales.append(of[by][int(is_linear(robot, velocity))])
-    return 1 / np.outer(scales, scales)
+    return np.array(scales)

@@ -29,9 +29,11 @@ _FILES = {
     "sea_arm_tracking": {
         *("laboratory.csv", "laboratory.png", "laboratory.gif", "ideal.png", "stiffness_errors.png", "manifest.json"),
     },
+    "stewart_sea": {"forces.csv", "forces.png", "ideal.png", "laboratory.png", "manifest.json"},
     "panda_pick_and_place": {"motion.csv", "motion.gif", "motion.png", "tool.png", "manifest.json"},
     "aerial_manipulator_tracking": {"passive.csv", "passive.gif", "tracking.png", "manifest.json"},
     "quadruped_jump": {"jump.csv", "jump.gif", "jump.png", "manifest.json"},
+    "quadruped_knee_linkage": {"jump.csv", "jump.gif", "jump.png", "manifest.json"},
     "panda_path_following": {"motion.csv", "motion.gif", "path.png", "manifest.json"},
     "panda_point_to_point": {"manifest.json", "motion.csv", "motion.gif", "times.png"},
     "opti_flat_sea_motion": {"manifest.json", "motion.csv", "motion.png"},
@@ -147,12 +149,15 @@ _IMPOSSIBLE = [  # settings, and what the refusal names
     ("quadruped_jump", "hip=1.5", "q of joint 'LF_kfe' is -3, outside its limits -2.44 to -0.36"),
     ("quadruped_jump", "effort=0.25", "tau of joint 'LF_kfe' is 43.1304, over its limit 37.5"),
     ("quadruped_jump", "friction=0.0", "the ground cannot push the robot ahead"),
+    ("quadruped_knee_linkage", "crank=0.9", "q of joint 'LF_drive' is 0.9, outside its limits -0.64 to 0.64"),
+    ("quadruped_knee_linkage", "effort=0.25", "tau of joint 'LF_drive' is"),
     ("aerial_manipulator_tracking", "thrust=8.0", "hovering takes 8.685 N of a propeller, over its limit thrust = 8 N"),
     ("panda_nmpc", "effort=0.15", "at rest: tau of joint 'panda_joint4' is 15.4263, over its limit 13.05"),
     ("panda_pick_and_place", "place=(0.45, 0.9, 0.25)", "'panda_link8' cannot get there"),
     ("panda_pick_and_place", "pick=(0.55, -0.05, 0.25)", "inside the ball"),
     ("panda_shelf", "load=(-0.03, 0.22, 1.0)", "Cylinder: radius is -0.03, expected a finite length"),
     ("two_arms_handover", "load=(-0.025, 0.2, 0.6)", "Capsule: radius is -0.025, expected a finite length"),
+    ("stewart_sea", "stiffness=0.0", "stiffness is 0.0, expected a positive number"),
     ("moving_obstacle_mpc", "links=('a', 'b', 'c', 'd')", "the scene has no pair of shapes to keep apart"),
 ]
 

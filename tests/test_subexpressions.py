@@ -104,6 +104,14 @@ def test_what_gets_simpler_is_merged_again(ours):
     assert _count([x, y], [got]) <= _count([x, y], [zero_is_left_out]) + 400
 
 
+def test_squares_of_what_is_negated_are_those_of_what_is_not(ours):
+    x = ca.SX.sym("x", 200)
+    negated = [-ca.sin(x), ca.exp(ca.cos(x)) - ca.exp(ca.cos(x)) - ca.sin(x)]
+    (got,) = merged([ca.vertcat(ca.sin(x) ** 2, negated[0] * negated[1], *negated)])
+    assert _count([x], [got]) == 1600  # of each number: as input, sin, sq, negated, four outputs
+    assert np.array_equal(_function(x, [got])(0.5)[:400], np.full((400, 1), np.sin(0.5) ** 2))
+
+
 @pytest.mark.parametrize(
     "name", ["(@1*@2)", "@3", "output[0][0] = @1", "a\nb", "\nAlgorithm:\n", "3.5", "sin(@1)", "é"]
 )

@@ -25,13 +25,14 @@ from .riccati import Sweeps
 from .stage_program import StageProgram, stage_ends
 
 STIFFNESS, OF_EQUATIONS = 1e2, 1e2  # weights of limits over the Hessian; of equations over those
-_NOTHING = 1e-6  # scale below which an objective is damping, and no more
+_NOTHING = 1e-6  # scale of prices at least: below it an objective is damping, and no more
 _LINEAR = 1e-4  # of the gradient: what curvature counts for at least where weights are multiples of it
 _LEAST = 1.0  # square of the entries of a row below which its weight does not grow
 _EPS = 1e-10  # what is added to the diagonal of S, over the Hessian
 _LENGTHS, _TOGETHER = 32, 4  # tries of the line search at most, and until it looks whether it has ended
 _FAR = 1e4  # length of a first step, over the unknowns, that has it looked at
 _SLOW, _HARDER = 0.25, 10.0  # ratio of a gap to the one before from which on weights grow, and by how much
+_LONG = 500.0  # length of a step from which on what limits may be exceeded by does not grow with it
 _STILL = 1e-6  # length of a step over the unknowns that is no more than rounding in single precision
 _NEVER = 1e30  # price of what does not give way: beyond all multipliers, and a number, in single precision too
 _GAVE = 0.3  # of its price: a multiplier of the program before this one, whose limit has given way
@@ -103,7 +104,7 @@ class _Builder:
         h = ca.vertcat(ca.MX(0, 1), *(H.nz[r.H.ravel(order="F").tolist()] for r in s.runs if r.H.size))
         own, second = self._runs(j, "J"), self._runs(h, "H")
         most = scale_of(H, g)
-        scale = ca.fmax(ca.fmax(curvature_of(H), _NOTHING), self.options.get("linear", _LINEAR) * most)
+        scale = ca.fmax(curvature_of(H), self.options.get("linear", _LINEAR) * most)
         stiffness = STIFFNESS * np.where(self.equal, OF_EQUATIONS, 1.0)
         rho = scale * ca.DM(stiffness) / ca.fmax(s.norms(own), _LEAST)
         eps = self.options.get("eps", _EPS) * scale
@@ -240,7 +241,8 @@ class _Builder:
         exact = ca.logic_and(whole, ca.logic_or(ca.norm_1(D1 - D) == 0, exact))
         now = ca.fabs(y1 - y) / rho
         error = ca.if_else(exact, ca.norm_inf(now), ca.inf)
-        left = ca.fmax(error / (1 + ca.norm_inf(step)), 0.1 * eps * length / (1 + ca.norm_inf(g)))
+        size = ca.fmin(1 + ca.norm_inf(step), _LONG)
+        left = ca.fmax(error / size, 0.1 * eps * length / (1 + ca.norm_inf(g)))
         # where rounding holds gaps open, as in single precision, steps end before they close
         still = ca.logic_and(length <= _STILL * (1 + ca.norm_inf(z)), error > _SLOW * ca.norm_inf(gaps))
         running = ca.logic_and(left > self.options["tol"], ca.logic_not(ca.logic_and(exact, still)))

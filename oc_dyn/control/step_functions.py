@@ -184,7 +184,7 @@ class StepFunctions:
         keep = ca.logic_and(works, ca.logic_not(ca.logic_and(relaxing, beyond > FAR)))
         flying = self._all_of(memory)[3]
         after = self._moved(ca.vertcat(x, lam, flying, *map(ca.vec, self.parts if parts is None else parts), 0))
-        failed = self._failed(memory, ca.if_else(works, 0, 1))
+        failed = self._failed(memory, 1)
         first = self._first(x, p)
         out = [*first, ca.if_else(keep, after, failed), f, beyond, status, count]
         outputs = [*self.outputs, "next_memory", "objective", "violation", "status", "iterations"]

@@ -7,7 +7,7 @@ several things: link_length("elbow") + 2.0 * mass("forearm").
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,8 @@ from ..model.inertia import Inertia
 from ..model.robot import Joint, Robot, assemble
 from ..numbers import as_floats
 from ..types import Array, Numbers
+from .changes import Changes, described
+from .drives import checked, driven, of_armature, of_damping, of_gear, of_spring
 
 Vector: TypeAlias = tuple[float, ...]  # hashable, so that parameters can be keys
 
@@ -42,29 +44,6 @@ class Parameter:
         for factor, function, arguments in self.terms:
             total.add(function(robot, *arguments), factor)
         return total
-
-
-@dataclass(frozen=True)
-class Changes:
-    """What a parameter changes, from p = 0 to p.
-
-    moves {joint: twist (6,)}: the joint and all that it carries is displaced by exp(p twist), in the joint's frame.
-    tilts {joint: (3,)}: its axis turns by p times this rotation vector, given in the joint's frame, but nothing that
-    rests. pitches {joint: rate}. inertias {(link, k): (10,)}: the link's parameters gain p^k times these.
-    """
-
-    moves: dict[str, Any] = field(default_factory=dict)
-    tilts: dict[str, Any] = field(default_factory=dict)
-    pitches: dict[str, Any] = field(default_factory=dict)
-    inertias: dict[tuple[str, int], Any] = field(default_factory=dict)
-
-    def add(self, other: Changes, factor: float) -> None:
-        """Add `other`, whose parameter is `factor` times this one's."""
-        for name in ("moves", "tilts", "pitches"):
-            for key, x in getattr(other, name).items():
-                getattr(self, name)[key] = getattr(self, name).get(key, 0.0) + factor * np.asarray(x, float)
-        for key, x in other.inertias.items():
-            self.inertias[key] = self.inertias.get(key, 0.0) + factor ** key[1] * np.asarray(x, float)
 
 
 def link_length(joint: str, direction: Numbers | None = None, density: float = 0.0) -> Parameter:
@@ -105,6 +84,30 @@ def inertial_parameter(link: str, index: int) -> Parameter:
     return _parameter(_one_parameter, link, int(index))
 
 
+def armature(joint: str) -> Parameter:
+    """Inertia of a joint's drive [kg m^2, or kg for prismatic joints], as the joint feels it."""
+    return _parameter(of_armature, joint)
+
+
+def gear_ratio(joint: str, rotor_inertia: float, ratio: float = 1.0) -> Parameter:
+    """The ratio of a joint's gear, behind which a rotor of this inertia [kg m^2, or as seen by the joint divided by the
+    ratio's square] turns: the armature rotor_inertia ratio^2, a part of the joint's, becomes rotor_inertia (ratio +
+    p)^2."""
+    return _parameter(of_gear, joint, checked("gear_ratio: rotor_inertia", rotor_inertia), checked("ratio", ratio))
+
+
+def damping(joint: str) -> Parameter:
+    """Viscous damping of a joint [Nm s/rad, N s/m]; of sensitivities with friction=True alone."""
+    return _parameter(of_damping, joint)
+
+
+def stiffness(joint: str, reference: float = 0.0) -> Parameter:
+    """Stiffness [Nm/rad, N/m] of a spring between the links of a joint, at rest at this coordinate [rad, m]: the
+    joint's torque has to be p (q - reference) larger. Robots have no such springs of their own, so that p is the
+    stiffness, and changed() refuses it."""
+    return _parameter(of_spring, joint, checked("stiffness: reference", reference))
+
+
 def changed(robot: Robot, values: Mapping[Parameter, float]) -> Robot:
     """The robot with design parameters at other values than 0: {parameter: value}. All else is kept. Where several move
     or tilt one joint, the later one is seen in the frame as moved by the earlier ones.
@@ -125,6 +128,7 @@ def changed(robot: Robot, values: Mapping[Parameter, float]) -> Robot:
             joints[name] = replace(joints[name], pitch=joints[name].pitch + value * float(rate))
         for (link, k), rates in changes.inertias.items():
             links[link] = (links[link] or Inertia.zero()) + from_parameters(value**k * rates)
+        _change_drives(robot, changes, value, joints)
     for name, tilt in tilts.items():
         joints[name] = replace(joints[name], axis=tilt @ joints[name].axis)
     shapes = robot.collisions
@@ -133,6 +137,18 @@ def changed(robot: Robot, values: Mapping[Parameter, float]) -> Robot:
     )
     own = {name: getattr(robot, name) for name in ("report", "velocity_limits", "snap_angles", "may_touch", "folder")}
     return replace(new, **own)
+
+
+def _change_drives(robot: Robot, changes: Changes, value: float, joints: dict[str, Joint]) -> None:
+    if changes.springs:
+        named = ", ".join(name for name, _ in changes.springs)
+        raise ModelError(robot.name, [f"joint {named}: a robot has no springs between its links; od.sensitivity has"])
+    for (name, k), gain in changes.armatures.items():
+        joints[name] = replace(joints[name], armature=joints[name].armature + value**k * float(gain))
+    for name, rate in changes.dampings.items():
+        joints[name] = replace(joints[name], damping=joints[name].damping + value * float(rate))
+    for name in {*(name for name, _ in changes.armatures), *changes.dampings}:
+        driven(joints[name], joints[name].armature, joints[name].damping, robot.name)
 
 
 def displacement(twist: Numbers) -> tuple[Array, Array]:
@@ -152,7 +168,7 @@ def _parameter(function: Callable[..., Changes], *arguments: Any) -> Parameter:
 
 
 def _shift(robot: Robot, joint: str, direction: Vector | None, density: float) -> Changes:
-    j = _described(robot, joint)
+    j = described(robot, joint)
     if direction is None and not np.any(j.translation):
         raise ShapeError(f"link_length of {joint}: it sits on its parent link's origin; give a direction")
     r, along = j.translation, np.array(_unit("direction", j.translation if direction is None else direction))
@@ -169,7 +185,7 @@ def _shift(robot: Robot, joint: str, direction: Vector | None, density: float) -
 
 
 def _rotation(robot: Robot, joint: str, about: Vector) -> Changes:
-    return Changes(moves={_described(robot, joint).name: np.r_[about, 0.0, 0.0, 0.0]})
+    return Changes(moves={described(robot, joint).name: np.r_[about, 0.0, 0.0, 0.0]})
 
 
 def _tilt(robot: Robot, joint: str, about: Vector) -> Changes:
@@ -177,7 +193,7 @@ def _tilt(robot: Robot, joint: str, about: Vector) -> Changes:
 
 
 def _pitch(robot: Robot, joint: str) -> Changes:
-    kind = _described(robot, joint).kind
+    kind = described(robot, joint).kind
     if kind != "helical":
         raise ModelError(robot.name, [f"joint {joint} is {kind}: only helical joints have a pitch"])
     return Changes(pitches={joint: 1.0})
@@ -194,18 +210,8 @@ def _one_parameter(robot: Robot, link: str, index: int) -> Changes:
     return Changes(inertias={(link, 1): np.eye(10)[index]})
 
 
-def _described(robot: Robot, name: str) -> Joint:
-    """The joint of this name as described, fixed ones too."""
-    known = {j.name: j for j in robot.description[1]}
-    if name not in known:
-        raise UnknownName(f"joint of {robot.name}", name, known)
-    if known[name].kind != "fixed" and all(b.joint.name != name for b in robot.bodies):
-        raise ModelError(robot.name, [f"joint {name} is locked: a design parameter of it needs the free robot"])
-    return known[name]
-
-
 def _with_one_axis(robot: Robot, name: str) -> Joint:
-    j = _described(robot, name)
+    j = described(robot, name)
     if j.kind not in ("revolute", "continuous", "prismatic", "helical", "cylindrical"):
         raise ModelError(robot.name, [f"joint {name} is {j.kind}: it has no axis to tilt"])
     return j

@@ -77,6 +77,24 @@ class _Joint:
 
 
 @dataclass
+class _Drives:
+    """What a parameter changes of drives, by body: (body, power, gain), (body, rate), (body, reference, rate)."""
+
+    armatures: list
+    dampings: list
+    springs: list
+
+    @classmethod
+    def of(cls, changes, bodies):
+        """From Changes and {joint: body}."""
+        return cls(
+            [(bodies[name], power, float(x)) for (name, power), x in changes.armatures.items()],
+            [(bodies[name], float(x)) for name, x in changes.dampings.items()],
+            [(bodies[name], reference, float(x)) for (name, reference), x in changes.springs.items()],
+        )
+
+
+@dataclass
 class _Part:
     """A link in its body: inertia with its gains {(parameter, power): (10,)}, pose, and how that is displaced."""
 
@@ -96,7 +114,13 @@ class DesignTree:
         self.bodies, self.reversed_bodies = range(1, n + 1), range(n, 0, -1)
         self.parent = (None, *(b.parent for b in robot.bodies))
         self.children = [[b.index for b in robot.bodies if b.parent == k] for k in range(n + 1)]
-        self.armature = (None, *(b.joint.armature for b in robot.bodies))
+        named = {b.joint.name: b.index for b in robot.bodies}
+        self._drives = [_Drives.of(c, named) for c in changes]
+        own = {b.index: float(b.joint.armature) for b in robot.bodies}
+        for k, drives in enumerate(self._drives):
+            for i, power, gain in drives.armatures:
+                own[i] = own[i] + gain * p[k] ** power
+        self.armature = (None, *(own[i] for i in self.bodies))
         self.gravity = ca.DM(robot.gravity)
         carried = _carried(robot, changes)
         self.joints = {b.index: _joint(b, changes, carried.get(b.joint.parent, Displacement())) for b in robot.bodies}
@@ -160,7 +184,23 @@ class DesignTree:
             out.I[i] = kim.total(*(self._part_change(part, k) for part in self.parts[i]))
             if W is not None:
                 out.applied[i] = W[:, i - 1]
+        for i, power, gain in self._drives[k].armatures:
+            out.J[i] = kim.total(out.J.get(i), power * gain * self.p[k] ** (power - 1))
         return out
+
+    def damps(self):
+        """Whether a parameter is a damping."""
+        return any(x.dampings for x in self._drives)
+
+    def effort(self, q, v):
+        """(nv,) torques that drives need against damping and springs of the parameters."""
+        speeds, force = self.joint_v(v), dict.fromkeys(self.bodies)
+        for k, drives in enumerate(self._drives):
+            for i, rate in drives.dampings:
+                force[i] = kim.total(force[i], rate * self.p[k] * speeds[i])
+            for i, reference, rate in drives.springs:
+                force[i] = kim.total(force[i], rate * self.p[k] * (_joint_q(self.joints[i], q) - reference))
+        return self.stack(force)
 
     def _axes(self, j):
         return j.tilt.before((j.axes, ca.DM.zeros(3)), self.p)[0] if j.tilt.entries else j.axes

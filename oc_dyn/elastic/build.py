@@ -11,9 +11,11 @@ import numpy as np
 from ..errors import ModelError
 from ..friction import SMOOTHING
 from ..model.fluid import refuse_fluid
+from ..model.loops import LoopRobot
 from ..model.robot import Robot
 from ..types import Named, Numbers
 from .coupling import Coupling
+from .drives import drive_joints
 from .model import ElasticJoint, ElasticRobot, rebuilt
 from .read_motors import MotorReader, read_friction, read_inertia
 from .read_springs import read_springs
@@ -34,6 +36,7 @@ def elastic_robot(
     coupling: Numbers | Callable[..., Any] | None = None,
     friction_smoothing: Named = SMOOTHING,
     joint_friction: bool | None = None,
+    actuated: Sequence[str] | None = None,
 ) -> ElasticRobot:
     """An ElasticRobot from a Robot on a fixed base.
 
@@ -55,21 +58,25 @@ def elastic_robot(
         a number, {motor: value} or one per motor.
     joint_friction: True adds damping and friction of the robot's joints to those of their motors, as a gear's friction
         acts there; False ignores them; None, the default, ignores them with a ModelWarning that names the joints.
+    actuated: of a robot with loops the joints of its tree that have the motors, one for each independent velocity,
+        which are the joints above then; by default those of its own coordinates. q and v of the links stay those.
     An armature of the robot at an elastic joint is the inertia of its motor: it is used as motor_inertia if none is
     given, and refused together with one. At rigid joints motor inertias add to it.
     Raises ModelError listing every problem; UnknownName.
     """
-    layout = _layout(robot, _checked_springs(robot, stiffness, damping))
     refuse_fluid("an elastic robot", robot)
+    seen, drives, springs = _checked_springs(robot, stiffness, damping, actuated)
+    layout = _layout(seen, springs)
     reader = MotorReader(robot.name, layout.motor_names, [])
-    gear, inertia = _gear_and_inertia(robot, reader, layout.joints, gear_ratio, motor_inertia, rotor_inertia)
-    friction = read_friction(robot, reader, motor_damping, motor_friction, joint_friction)
+    gear, inertia = _gear_and_inertia(seen, reader, layout.joints, gear_ratio, motor_inertia, rotor_inertia)
+    all_joints = robot.tree if isinstance(robot, LoopRobot) else robot
+    friction = read_friction(all_joints, reader, motor_damping, motor_friction, joint_friction)
     friction.append(reader.vector("friction_smoothing", friction_smoothing, positive=True, default=SMOOTHING))
     sigma_inertia = _stiffness_inertia(robot, layout.joints, stiffness_inertia, reader.problems)
     coupling = None if coupling is None else _coupling(robot, layout, coupling, reader.problems)
     if reader.problems:
         raise ModelError(robot.name, reader.problems)
-    return _assembled(robot, layout, gear, inertia, friction, sigma_inertia, coupling)
+    return _assembled((robot, seen, drives), layout, gear, inertia, friction, sigma_inertia, coupling)
 
 
 @dataclass(frozen=True)
@@ -82,20 +89,33 @@ class _Layout:
     motor_names: tuple[str, ...]
 
 
-def _checked_springs(robot: Robot, stiffness: Any, damping: Any) -> dict[str, Spring]:
-    """{joint: spring}, of a robot that can be elastic."""
+def _checked_springs(
+    robot: Robot, stiffness: Any, damping: Any, actuated: Sequence[str] | None,
+) -> tuple[Any, tuple[str, ...], dict[str, Spring]]:  # fmt: skip
+    """(robot, or the joints of it that have drives; their names, see drive_joints; {joint: spring}), of a robot that
+    can be elastic."""
     if not isinstance(robot, Robot):
         raise ModelError("elastic_robot", [f"got {type(robot).__name__}, expected a Robot"])
     problems: list[str] = []
-    if "free" in robot.features:
-        problems.append("it has a free joint; elastic robots stand on a fixed base")
-    springs = read_springs(robot, stiffness, damping, problems)
+    seen, drives = drive_joints(robot, actuated, problems)
     if problems:
         raise ModelError(robot.name, problems)
-    return springs
+    if "free" in robot.features and not drives:
+        problems.append("it has a free joint; elastic robots stand on a fixed base")
+    springs = read_springs(seen, stiffness, damping, problems)
+    if isinstance(robot, LoopRobot):
+        odd = [name for name, s in springs.items() if s.variable or len(s.motors) > 1]
+        if odd:
+            problems.append(
+                f"joint {odd[0]!r} has a spring of variable stiffness, which is for robots without loops; give springs "
+                "of fixed law"
+            )
+    if problems:
+        raise ModelError(robot.name, problems)
+    return seen, drives, springs
 
 
-def _layout(robot: Robot, springs: dict[str, Spring]) -> _Layout:
+def _layout(robot: Any, springs: dict[str, Spring]) -> _Layout:
     joints: list[ElasticJoint] = []
     motor_names: list[str] = []
     rigid, rigid_motors = [], []
@@ -117,7 +137,7 @@ def _layout(robot: Robot, springs: dict[str, Spring]) -> _Layout:
 
 
 def _gear_and_inertia(
-    robot: Robot, reader: MotorReader, joints: tuple[ElasticJoint, ...], gear_ratio: Any, motor_inertia: Any,
+    robot: Any, reader: MotorReader, joints: tuple[ElasticJoint, ...], gear_ratio: Any, motor_inertia: Any,
     rotor_inertia: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """(gear matrix, motor inertia as seen at the joints), both (motors, motors)."""
@@ -144,6 +164,9 @@ def _stiffness_inertia(
 
 
 def _coupling(robot: Robot, layout: _Layout, coupling: Any, problems: list[str]) -> Coupling | None:
+    if isinstance(robot, LoopRobot):
+        problems.append("coupling: the complete model is for robots without loops; leave coupling out")
+        return None
     if layout.rigid:
         rigid = robot.velocity_names[layout.rigid[0]]
         problems.append(f"coupling: the complete model needs all joints elastic; {rigid} is rigid")
@@ -154,11 +177,13 @@ def _coupling(robot: Robot, layout: _Layout, coupling: Any, problems: list[str])
 
 
 def _assembled(
-    robot: Robot, layout: _Layout, gear: Any, inertia: Any, friction: Any, sigma_inertia: Any,
+    of: tuple[Robot, Any, tuple[str, ...]], layout: _Layout, gear: Any, inertia: Any, friction: Any, sigma_inertia: Any,
     coupling: Coupling | None,
 ) -> ElasticRobot:  # fmt: skip
-    """The ElasticRobot; motor inertias of rigid joints become armature of its links."""
-    owners = [j for j in robot.joints for _ in range(j.nv)]
+    """The ElasticRobot; motor inertias of rigid joints become armature of its links. of: the robot, its joints with
+    drives, and their names."""
+    robot, seen, drives = of
+    owners = [j for j in seen.joints for _ in range(j.nv)]
     armature = {j.name: 0.0 for j in layout.joints}
     for k, m in zip(layout.rigid, layout.rigid_motors, strict=True):
         if inertia[m, m]:
@@ -178,6 +203,7 @@ def _assembled(
         friction_smoothing=friction[2],
         stiffness_inertia=sigma_inertia,
         coupling=coupling,
+        drives=drives,
     )
     if coupling:
         coupling.check_energy(elastic)

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import casadi as ca
 
-from ..function import function
 from ..lie.time_derivatives import time_derivatives
 from ..registry import method
+from .drives import closed, closed_state
 from .flat_map import QUANTITY
 from .motor_side import at_motors, motor_friction, sigma_forces, spring_torques
 
@@ -17,24 +17,22 @@ def ad(elastic, order, q, V, sigma):
 
     Arguments and results: od.describe("elastic_flat_map").
     """
-    q_ = ca.SX.sym("q", *q.shape)
     V_ = [ca.SX.sym("v", *x.shape) for x in V]
     s_ = [ca.SX.sym("s", *x.shape) for x in sigma]
-    flow = [(q_, elastic.links.configuration_rate(q_, V_[0]))]
-    flow += [*pairwise(V_), *pairwise(s_)]
+    q_, rate, position, drive_speed, tau = closed_state(elastic, *V_[:2])
+    flow = [(q_, rate), *pairwise(V_), *pairwise(s_)]
 
     def along(x, k):
         return time_derivatives(x, k, flow, cse=True)
 
-    tau = function(elastic.links, "inverse_dynamics")(q_, *V_[:2])
     theta, z = {}, {}
     for e in reversed(range(len(elastic.joints))):  # in the complete model those behind act on those before
         j = elastic.joints[e]
         torque = tau[j.v] + (_coupling_force(elastic, e, q_, V_, theta, along) if elastic.coupling else 0)
         z[e] = j.spring.deflections([torque], [s_[0][j.sigma]] if j.sigma is not None else [])
-        theta[e] = [x[0] + q_[j.q] for x in z[e]]
+        theta[e] = [x[0] + position[j.q] for x in z[e]]
     motors = along(ca.vertcat(*(x for e in range(len(elastic.joints)) for x in theta[e])), 2)
-    speed = at_motors(elastic, V_[0], motors[1])
+    speed = at_motors(elastic, drive_speed, motors[1])
     inertial = ca.DM(elastic.motor_inertia) @ motors[2] + spring_torques(elastic, 0, z, s_[:1])[0]
     if elastic.coupling:
         inertial = inertial + along(elastic.coupling.momentum(q_, V_[0]), 1)[1]
@@ -43,7 +41,7 @@ def ad(elastic, order, q, V, sigma):
     if elastic.stiffness_driven:
         drives = ca.DM(elastic.stiffness_inertia) * s_[2] + sigma_forces(elastic, 0, z, s_[:1])[0]
         out["tau_sigma"] = along(drives, order)
-    return _put_in(out, [q_, *V_, *s_], [q, *V, *sigma])
+    return _put_in(out, [q_, *V_, *s_], [closed(elastic, q), *V, *sigma])
 
 
 def _coupling_force(elastic, e, q, V, theta, along):

@@ -22,6 +22,7 @@ from ..text import terminal
 from ..types import Array, Named, Numbers
 from ..validation import one_of
 from .damping import damped_map
+from .drives import accelerations, at_drives, drive_torques, speeds
 from .model import ElasticRobot
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat
@@ -96,10 +97,11 @@ def gravity_pd(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
 
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
         zero = ca.DM.zeros(elastic.nv)
-        g = function(elastic.links, "inverse_dynamics")(ref["q"], zero, zero)
+        g = drive_torques(elastic)(ref["q"], zero, zero)
+        position, drives = at_drives(elastic, [ref["q"], ref["v"]])
         sigma = [ref["sigma"]] if elastic.sigma_names else []
-        theta, torques = _resting(elastic, ref["q"], g, sigma)
-        speed = ca.vertcat(*(ref["v"][j.v] for j in elastic.joints for _ in j.theta))
+        theta, torques = _resting(elastic, position, g, sigma)
+        speed = ca.vertcat(*(drives[j.v] for j in elastic.joints for _ in j.theta))
         return {"tau_m": at_motors(elastic, g, torques) + _pd(elastic, gains, ref, state, theta, speed)}
 
     return _controller("gravity_pd", elastic, law, gains={"kp": kp, "kd": kd})
@@ -114,9 +116,10 @@ def computed_torque(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:
         raise ModelError(elastic.name, ["computed_torque: a joint with two motors cannot be taken as rigid"])
 
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
-        tau = function(elastic.links, "inverse_dynamics")(ref["q"], ref["v"], ref["dv"])
+        tau = drive_torques(elastic)(ref["q"], ref["v"], ref["dv"])
         rows = [j.v for j in elastic.joints]
-        position, speed, rate = (ca.vertcat(*(ref[name][k] for k in rows)) for name in ("q", "v", "dv"))
+        jets = at_drives(elastic, [ref["q"], ref["v"], ref["dv"]])
+        position, speed, rate = (ca.vertcat(*(x[k] for k in rows)) for x in jets)
         motors = ca.vertcat(*(tau[k] for k in rows)) + ca.DM(elastic.motor_inertia) @ rate
         return {"tau_m": at_motors(elastic, tau, motors) + _pd(elastic, gains, ref, state, position, speed)}
 
@@ -155,8 +158,8 @@ def feedback_linearization(
     default = np.min(-np.real(np.asarray(poles))) if np.ndim(poles) else poles
     if n_sigma or stiffness_poles is not None:
         gains["sigma_gains"] = pole_gains(default if stiffness_poles is None else stiffness_poles, 2, n_sigma)
-    inverse = function(elastic.links, "inverse_dynamics", order=2, method=inverse_dynamics)
-    forward = function(elastic.links, "forward_dynamics", order=1, method=forward_dynamics)
+    inverse = drive_torques(elastic, 2, inverse_dynamics)
+    forward = accelerations(elastic, 1, forward_dynamics)
     one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
 
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +168,7 @@ def feedback_linearization(
     rigid = elastic.rigid
 
     def first(ref: dict[str, Any]) -> Any:
-        tau = function(elastic.links, "inverse_dynamics", order=1).call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
+        tau = drive_torques(elastic, 1).call([ref["q"], ref["v"], ref["dv"], ref["d2v"]])
         return ca.vertcat(*(x[k] for x in tau for k in rigid))
 
     integrators = tuple((k, len(rigid) + k, m) for k, m in enumerate(elastic.rigid_motors))
@@ -188,14 +191,17 @@ def _linearizing(
     d3v = ref["d3v"] + sum(gains["gains"][:, k] * x for k, x in enumerate(e))
     tau = inverse.call([q, v, a, j, d3v])
     second = []  # derivatives of theta
+    drives = at_drives(elastic, [q, v, a])
     for i, joint in enumerate(elastic.joints):
         own = [x[joint.sigma] for x in sigma] if joint.sigma is not None else []
-        second += [x + a[joint.v] for x in joint.spring.deflection(2, z[i], [x[joint.v] for x in tau], own)]
+        second += [x + drives[2][joint.v] for x in joint.spring.deflection(2, z[i], [x[joint.v] for x in tau], own)]
     motors = ca.DM(elastic.motor_inertia) @ ca.vertcat(*second) + springs[0]
     out = {"tau_m": at_motors(elastic, joint_torques(elastic, motors, memory[0]), motors)}
     if friction_speed != "none":
-        speeds = (ref["v"], _flat(elastic, ref)["dtheta"]) if friction_speed == "reference" else (v, dtheta)
-        out["tau_m"] = out["tau_m"] + motor_friction(elastic, [at_motors(elastic, *speeds)])[0]
+        moving = (drives[1], dtheta)
+        if friction_speed == "reference":
+            moving = (speeds(elastic, ref["q"], ref["v"]), _flat(elastic, ref)["dtheta"])
+        out["tau_m"] = out["tau_m"] + motor_friction(elastic, [at_motors(elastic, *moving)])[0]
     if elastic.stiffness_driven:
         out["tau_sigma"] = ca.DM(elastic.stiffness_inertia) * sigma[2] + sigma_forces(elastic, 0, z, sigma[:1])[0]
     if rigid:
@@ -264,8 +270,12 @@ def _pd(
     elastic: ElasticRobot, gains: dict[str, Any], ref: dict[str, Any], state: dict[str, Any], theta: Any, speed: Any,
 ) -> Any:  # fmt: skip
     """kp (wanted - measured) + kd (the same of the speeds), on motors, and on the links where they are rigid."""
-    position = at_motors(elastic, ref["q"] - state["q"], theta - state["theta"])
-    return gains["kp"] * position + gains["kd"] * at_motors(elastic, ref["v"] - state["v"], speed - state["dtheta"])
+    links = [ref["q"] - state["q"], ref["v"] - state["v"]]
+    if elastic.drives and elastic.rigid:
+        pairs = [at_drives(elastic, [x["q"], x["v"]]) for x in (ref, state)]
+        links = [x - y for x, y in zip(*pairs, strict=True)]
+    position = at_motors(elastic, links[0], theta - state["theta"])
+    return gains["kp"] * position + gains["kd"] * at_motors(elastic, links[1], speed - state["dtheta"])
 
 
 def _resting(elastic: ElasticRobot, q: Any, g: Any, sigma: list[Any]) -> tuple[Any, Any]:

@@ -14,11 +14,11 @@ import casadi as ca
 import numpy as np
 
 from ..errors import ModelError, ShapeError
-from ..function import function
 from ..ports import derivative_name
 from ..subexpressions import merged
 from ..types import Array, Numbers
 from .dop853 import integrate
+from .drives import at_drives, drive_torques
 from .model import ElasticRobot
 from .motor_side import at_motors, motor_friction
 from .reference import Reference
@@ -77,7 +77,7 @@ def damped_map(elastic: ElasticRobot) -> tuple[ca.Function, ca.Function]:
     n, sigmas = elastic.nv, len(elastic.sigma_names)
     ref = {derivative_name("v", k - 1) if k else "q": ca.SX.sym("x", n) for k in range(elastic.flat_order() + 1)}
     ref |= {derivative_name("sigma", k): ca.SX.sym("s", sigmas) for k in range(3)} if sigmas else {}
-    tau = function(elastic.links, "inverse_dynamics", order=2).call([ref[k] for k in ("q", "v", "dv", "d2v", "d3v")])
+    tau = drive_torques(elastic, 2).call([ref[k] for k in ("q", "v", "dv", "d2v", "d3v")])
     z = ca.SX.sym("z", len(elastic.damped))
     dz: list[Any] = []
     jets, at_start = [], []
@@ -93,22 +93,18 @@ def damped_map(elastic: ElasticRobot) -> tuple[ca.Function, ca.Function]:
         jets.append([own, rate, second])
         dz.append(rate)
         at_start.append(alone[0][0])
-    rows = [(j.q, j.v) for j in elastic.joints for _ in j.theta]
-    link = [ca.vertcat(*(ref[name][i] for i in index)) for name, index in _columns(rows)]
+    rows = [(j.q, j.v, j.v) for j in elastic.joints for _ in j.theta]
+    drives = at_drives(elastic, [ref[k] for k in ("q", "v", "dv")])
+    link = [ca.vertcat(*(x[i[k]] for i in rows)) for k, x in enumerate(drives)]
     theta = [x + ca.vertcat(*(jet[k] for jet in jets)) for k, x in enumerate(link)]
     springs = _spring_torques(elastic, tau[0], jets, ref)
     motors = ca.DM(elastic.motor_inertia) @ theta[2] + springs
-    friction = motor_friction(elastic, [at_motors(elastic, ref["v"], theta[1])])[0]
+    friction = motor_friction(elastic, [at_motors(elastic, drives[1], theta[1])])[0]
     outputs = [ca.vertcat(*dz), *theta, at_motors(elastic, tau[0], motors) + friction]
     names = ["dz", "theta", "dtheta", "d2theta", "tau_m"]
     inputs = [z, *ref.values()]
     f = ca.Function("damped_map", inputs, merged([ca.densify(x) for x in outputs]), ["z", *ref], names)
     return f, ca.Function("deflection", list(ref.values()), [ca.vertcat(*at_start)], list(ref), ["z"])
-
-
-def _columns(rows: Any) -> list[tuple[str, Any]]:
-    q, v = zip(*rows, strict=True)
-    return [("q", q), ("v", v), ("dv", v)]
 
 
 def _damper(spring: Any, z: Any, torque: Any, sigma: Any) -> tuple[Any, Any]:

@@ -19,6 +19,7 @@ from ..lie.time_derivatives import time_derivatives
 from ..model.cache import cached
 from ..ports import derivative_name, motion_ports
 from ..registry import choose, get_method, method, quantity
+from .drives import at_drives, drive_torques
 from .motor_side import at_motors, carried_momentum, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat, column_ports, example, jet
 
@@ -66,9 +67,8 @@ def flat_map(inverse_dynamics, elastic, order, q, V, sigma, derivatives="ad"):
     """{"theta": [theta .. d{2+order}theta], "tau_m": [..], "tau_sigma": [..]}, by a method of inverse dynamics."""
     orders = [x + order for x in elastic.motor_orders]
     top = max(orders)
-    f = function(elastic.links, "inverse_dynamics", order=top, method=inverse_dynamics, derivatives=derivatives)
-    tau = f.call([q, *V[: top + 2]])
-    position = [q, *V]
+    tau = drive_torques(elastic, top, inverse_dynamics, derivatives).call([q, *V[: top + 2]])
+    position = at_drives(elastic, [q, *V[: max(top, order + 1)]])
     deflection, theta = {}, {}
     for e in reversed(range(len(elastic.joints))):
         j, need = elastic.joints[e], orders[e]
@@ -82,7 +82,7 @@ def flat_map(inverse_dynamics, elastic, order, q, V, sigma, derivatives="ad"):
         theta[e] = [[z + x for z, x in zip(jet, link, strict=True)] for jet in deflection[e]]
     motors = [jet for e in range(len(elastic.joints)) for jet in theta[e]]
     out = {"theta": [ca.vertcat(*(jet[k] for jet in motors)) for k in range(3 + order)]}
-    out["tau_m"] = _motor_torques(elastic, order, q, V, tau, out["theta"], deflection, sigma)
+    out["tau_m"] = _motor_torques(elastic, order, [q, *V], position[1:], tau, out["theta"], deflection, sigma)
     if elastic.stiffness_driven:
         out["tau_sigma"] = _sigma_torques(elastic, order, deflection, sigma)
     return out
@@ -102,14 +102,16 @@ def _coupling_forces(elastic, e, order, q, V, theta):
     return f.call([*flow[0], *flow[1]])
 
 
-def _motor_torques(elastic, order, q, V, tau, theta, z, sigma):
-    """Derivatives 0..order of the torques of all motors."""
+def _motor_torques(elastic, order, position, drives, tau, theta, z, sigma):
+    """Derivatives 0..order of the torques of all motors. position: [q, v, ...]; drives: [velocities of the drives,
+    rates, ...]."""
     springs = spring_torques(elastic, order, z, sigma)
-    speeds = [at_motors(elastic, V[k], theta[k + 1]) for k in range(order + 1)]
+    speeds = [at_motors(elastic, drives[k], theta[k + 1]) for k in range(order + 1)]
     friction = motor_friction(elastic, speeds)
     inertial = [ca.DM(elastic.motor_inertia) @ theta[k + 2] + springs[k] for k in range(order + 1)]
     if elastic.coupling:
-        inertial = [x + y for x, y in zip(inertial, carried_momentum(elastic, order, q, V), strict=True)]
+        carried = carried_momentum(elastic, order, position[0], position[1:])
+        inertial = [x + y for x, y in zip(inertial, carried, strict=True)]
     return [at_motors(elastic, tau[k], inertial[k]) + friction[k] for k in range(order + 1)]
 
 

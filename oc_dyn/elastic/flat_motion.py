@@ -9,8 +9,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import OrderError, ShapeError
+from ..errors import ModelError, OrderError, ShapeError
 from ..function import function
+from ..model.loops import LoopRobot
 from ..optimal_control.problem import Problem
 from ..validation import one_of
 from .flat_map import analytic_flat_map
@@ -40,8 +41,7 @@ def flat_motion(
 
     continuity: of q; its derivative of order continuity + 1 is the control. rate: whether the rate of the motor torque
     is asked for. guess, scale: as of Problem.chain. sigma: expressions [sigma, dsigma, d2sigma, ...] of robots that
-    vary their stiffness, for instance of a chain. derivatives: of the links' torques, "analytic" or "ad"; the former
-    are for robots whose velocities are the rates of q.
+    vary their stiffness, for instance of a chain. derivatives: of the links' torques, "analytic" or "ad".
     Raises OrderError, naming the order needed, for a continuity that is too low.
     """
     check_flat(elastic, continuity, rate)
@@ -51,6 +51,14 @@ def flat_motion(
 
 def check_flat(elastic: ElasticRobot, continuity: Any, rate: bool) -> None:
     """Refuse what has no flat motion: a continuity that is too low, springs with damping, joints of other kinds."""
+    if isinstance(elastic.links, LoopRobot):
+        raise ModelError(
+            elastic.name,
+            [
+                "plans of elastic robots are for trees; plan the links by plan_point_to_point with continuity=4, whose "
+                "motion elastic_flat_map and the laws of control take"
+            ],
+        )
     wanted = elastic.continuity("torque_rate" if rate else "torque")
     if isinstance(continuity, bool) or not isinstance(continuity, (int, np.integer)) or continuity < wanted:
         what = "a bounded and continuous rate of the motor torque" if rate else "a continuous motor torque"

@@ -11,6 +11,7 @@ import casadi as ca
 from ..function import function
 from ..ports import configuration_port, motion_ports
 from ..registry import method, quantity
+from .drives import accelerations, generalised, speeds
 from .motor_side import (
     at_motors,
     deflections,
@@ -67,11 +68,12 @@ quantity(
 
 
 def forces(elastic, q, v, theta, dtheta, sigma, tau_m):
-    """(link torques (v,), motor torques (theta,)) that springs, dampers, friction and motors exert."""
+    """(link torques (drives,), motor torques (theta,)) that springs, dampers, friction and motors exert."""
+    speed = speeds(elastic, q, v)
     springs = spring_torques(elastic, 0, deflections(elastic, [q], [theta]), sigma)[0] + spring_damping(
-        elastic, v, dtheta
+        elastic, speed, dtheta
     )
-    driving = tau_m - motor_friction(elastic, [at_motors(elastic, v, dtheta)])[0]
+    driving = tau_m - motor_friction(elastic, [at_motors(elastic, speed, dtheta)])[0]
     link = joint_torques(elastic, springs, [driving[m] for m in elastic.rigid_motors])
     return link, ca.vertcat(*(driving[m] for m in elastic.elastic_motors)) - springs
 
@@ -80,7 +82,7 @@ def _on_links(name):
     """Links by a method of forward dynamics, motors by B: the reduced model."""
 
     def by(elastic, q, v, dtheta, link, motor):
-        dv = function(elastic.links, "forward_dynamics", method=name)(q, v, link)
+        dv = accelerations(elastic, method=name)(q, v, link)
         return dv, ca.inv(ca.DM(elastic.motor_inertia)) @ motor
 
     by.__doc__ = f"Accelerations of the reduced model, those of the links by forward_dynamics/{name}.\n\n"
@@ -121,7 +123,8 @@ def whole_matrix(elastic, q, v, dtheta, link, motor):
 
 def _matrices(elastic, q, v, dtheta, link, motor):
     M = function(elastic.links, "mass_matrix")(q)
-    link = link - function(elastic.links, "inverse_dynamics")(q, v, ca.DM(elastic.nv, 1))
+    bias = function(elastic.links, "inverse_dynamics")(q, v, ca.DM(elastic.nv, 1))
+    link = generalised(elastic, q, link) - bias
     if not elastic.coupling:
         return M, link, motor, ca.DM(elastic.nv, len(elastic.elastic_motors))
     link = link - elastic.coupling.forces(q, v, dtheta, ca.DM(elastic.nv, 1))

@@ -9,9 +9,9 @@ state, so they and their derivatives are inputs from the start.
 import casadi as ca
 
 from ..errors import OrderError
-from ..function import function
 from ..ports import configuration_port, derivative_name, motion_ports
 from ..registry import get_method, method, quantity
+from .drives import accelerations
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, spring_torques
 from .ports import admit_flat, column_ports, example, jet
 
@@ -84,17 +84,16 @@ def link_motion(forward_dynamics, elastic, order, q, v, theta, sigma, rigid, tau
         z = deflections(elastic, position[: k + 1], theta[: k + 1])
         springs = spring_torques(elastic, k, z, sigma[: k + 1])
         torques = [joint_torques(elastic, x, rigid[i] if rigid else None) for i, x in enumerate(springs)]
-        f = function(elastic.links, "forward_dynamics", order=k, method=forward_dynamics)
-        accelerations = f.call([q, v, *torques])
-        position.append(accelerations[k])
-    return accelerations
+        found = accelerations(elastic, k, forward_dynamics).call([q, v, *torques])
+        position.append(found[k])
+    return found
 
 
 def _motor_acceleration(elastic, k, B_inverse, position, theta, sigma, tau_m):
     """Derivative k of theta'', lower ones being known."""
     z = deflections(elastic, position[: k + 1], theta[: k + 1])
     torque = _elastic_rows(elastic, tau_m[k]) - spring_torques(elastic, k, z, sigma[: k + 1])[k]
-    speeds = [at_motors(elastic, ca.DM(elastic.nv, 1), x) for x in theta[1 : k + 2]]
+    speeds = [at_motors(elastic, ca.DM(len(elastic.drives) or elastic.nv, 1), x) for x in theta[1 : k + 2]]
     return B_inverse @ (torque - _elastic_rows(elastic, motor_friction(elastic, speeds)[k]))
 
 

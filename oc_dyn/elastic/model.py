@@ -12,6 +12,7 @@ import numpy as np
 from .. import validation
 from ..errors import ModelError, UnknownName
 from ..model.inertia import Inertia
+from ..model.loops import LoopRobot, close_tree
 from ..model.read_only import ReadOnlyArrays
 from ..model.robot import Body, Robot, assemble
 from ..text import terminal
@@ -45,7 +46,8 @@ class ElasticRobot(ReadOnlyArrays):
 
     robot: as given. links: the same without what the motors carry; of friction only that of the motors counts.
     motor_inertia B (theta, theta) [kg m^2 or kg]. gear (tau_m, tau_m): motor speeds = gear @ joint-side
-    speeds. motor_damping, motor_friction, friction_smoothing: one per row of tau_m. stiffness_inertia (sigma,): inertia
+    speeds. Of a robot with loops the rows of joints, and `rigid`, are those of `drives` where these are given.
+    motor_damping, motor_friction, friction_smoothing: one per row of tau_m. stiffness_inertia (sigma,): inertia
     of the drives of sigma, empty where sigma is prescribed.
     """
 
@@ -62,6 +64,7 @@ class ElasticRobot(ReadOnlyArrays):
     stiffness_inertia: Array
     friction_smoothing: Array
     coupling: Coupling | None = None  # of the complete model
+    drives: tuple[str, ...] = ()  # joints of the tree with the motors; () where these are at the links' coordinates
     _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -202,7 +205,7 @@ class ElasticRobot(ReadOnlyArrays):
             what = f"stiffness {s.stiffness:g}" if isinstance(s, LinearSpring) else type(s).__name__
             inertia = ", ".join(f"{self.motor_inertia[i, i]:g}" for i in j.theta)
             lines.append(f"  {j.name}: {what}, damping {s.damping:g}, motor inertia {inertia}")
-        names = self.links.velocity_names
+        names = self.drives or self.links.velocity_names
         lines += [f"  {names[k]}: rigid" for k in self.rigid]
         return "\n".join(map(terminal, lines))
 
@@ -232,6 +235,11 @@ def rebuilt(
     mass_of: Mapping[str, float] | None = None,
 ) -> Robot:
     """The robot with other armatures {joint: value}, inertial parameters of links times factors {link: factor}."""
+    if isinstance(robot, LoopRobot):
+        tree = rebuilt(robot.tree, armature, mass_of)
+        return robot if tree is robot.tree else close_tree(
+            tree, robot.loops, robot.couplings, robot.independent, start=robot.home
+        )  # fmt: skip
     links, raw, floating, held = robot.description
     armature, mass_of = armature or {}, mass_of or {}
     if all(robot.joint(n).armature == x for n, x in armature.items()) and not mass_of:

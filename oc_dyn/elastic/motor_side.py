@@ -9,10 +9,12 @@ from itertools import pairwise
 import casadi as ca
 
 from ..lie.time_derivatives import time_derivatives
+from .drives import at_drives
 
 
 def deflections(elastic, q, theta):
-    """{elastic joint number: [one jet a motor]} from the jets q and theta, of the same length."""
+    """{elastic joint number: [one jet a motor]} from the jets q of the links and theta, of the same length."""
+    q = at_drives(elastic, q)
     return {
         e: [[x[m] - y[j.v if k else j.q] for k, (x, y) in enumerate(zip(theta, q, strict=True))] for m in j.theta]
         for e, j in enumerate(elastic.joints)
@@ -31,9 +33,9 @@ def spring_torques(elastic, order, z, sigma):
 
 
 def joint_torques(elastic, motors, rigid=None):
-    """(v,) torque on each joint of the links from the torques of the springs at their motors, and those of rigid joints
-    in their order, by default zero."""
-    rows = [ca.DM(1, 1)] * elastic.nv
+    """(drives,) torque on each joint with a drive from the torques of the springs at their motors, and those of rigid
+    joints in their order, by default zero."""
+    rows = [ca.DM(1, 1)] * (len(elastic.drives) or elastic.nv)
     for k, v in enumerate(elastic.rigid if rigid is not None else ()):
         rows[v] = rigid[k]
     for j in elastic.joints:
@@ -42,7 +44,7 @@ def joint_torques(elastic, motors, rigid=None):
 
 
 def spring_damping(elastic, v, dtheta):
-    """Torques (theta,) that the springs' dampers take from their motors."""
+    """Torques (theta,) that the springs' dampers take from their motors; v: of the drives."""
     return ca.vertcat(*(j.spring.damping * (dtheta[m] - v[j.v]) for j in elastic.joints for m in j.theta))
 
 
@@ -98,7 +100,7 @@ def motor_friction(elastic, speed):
 
 
 def at_motors(elastic, links, motors):
-    """(tau_m,) rows: of rigid joints from the column links (v,), of elastic ones from motors (theta,)."""
+    """(tau_m,) rows: of rigid joints from the column links (drives,), of elastic ones from motors (theta,)."""
     rows = dict(zip(elastic.elastic_motors, ca.vertsplit(motors), strict=True))
     rows |= {m: links[v] for m, v in zip(elastic.rigid_motors, elastic.rigid, strict=True)}
     return ca.vertcat(*(rows[m] for m in range(len(elastic.motor_names))))

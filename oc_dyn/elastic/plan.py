@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..files import write_csv
@@ -15,6 +16,7 @@ from ..planning.trajectory import Trajectory
 from ..scene.scene import Scene
 from ..text import terminal
 from ..types import Array, Numbers, StrPath
+from .drives import at_drives
 from .model import ElasticRobot
 from .plan_check import ElasticReport, defects, spring_rows
 
@@ -137,7 +139,8 @@ def flat_outputs(
     found = flat(**given)
     out = dict(zip(names, derivatives, strict=False))
     out |= {n: np.array(found[n]).T for n in ("theta", "dtheta", "tau_m", "dtau_m") if n in found}
-    out["deflection"] = out["theta"] - out["q"][:, deflected(elastic)]
+    position = np.array(at_drives(elastic, [ca.DM(out["q"].T)])[0]).T
+    out["deflection"] = out["theta"] - position[:, deflected(elastic)]
     return out
 
 

@@ -9,6 +9,7 @@ import casadi as ca
 
 from ..function import function
 from ..subexpressions import merged
+from .drives import generalised, speeds
 from .forward_dynamics import forces
 from .model import ElasticRobot
 from .motor_side import (
@@ -85,14 +86,15 @@ def _build(elastic: ElasticRobot) -> Plant:
     rates += [dsigma, a["d2sigma"]] if elastic.stiffness_driven else []
 
     z = deflections(elastic, [s["q"]], [s["theta"]])
-    speed = at_motors(elastic, s["v"], s["dtheta"])
+    drive_speed = speeds(elastic, s["q"], s["v"])
+    speed = at_motors(elastic, drive_speed, s["dtheta"])
     put_in = ca.dot(tau_m, speed)
     if elastic.adjusted:
         forces = tau_sigma if elastic.stiffness_driven else sigma_forces(elastic, 0, z, [sigma])[0]
         rows = [cast(int, j.sigma) for j in elastic.adjusted]
         put_in = put_in + ca.dot(forces, ca.vertcat(*(dsigma[k] for k in rows)))
-    damping = spring_damping(elastic, s["v"], s["dtheta"])
-    link_speed = ca.vertcat(*(s["v"][j.v] for j in elastic.joints for _ in j.theta))
+    damping = spring_damping(elastic, drive_speed, s["dtheta"])
+    link_speed = ca.vertcat(*(drive_speed[j.v] for j in elastic.joints for _ in j.theta))
     taken = ca.dot(motor_friction(elastic, [speed])[0], speed) + ca.dot(damping, s["dtheta"] - link_speed)
 
     energies = _energies(elastic, s, sigma, dsigma, z)
@@ -130,7 +132,8 @@ def _energies(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, dsigma: Any,
 
 def _springs(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, z: Any) -> list[Any]:
     deflection = ca.vertcat(*(jet[0] for jets in z.values() for jet in jets))
-    motors = spring_torques(elastic, 0, z, [sigma])[0] + spring_damping(elastic, s["v"], s["dtheta"])
+    drive_speed = speeds(elastic, s["q"], s["v"])
+    motors = spring_torques(elastic, 0, z, [sigma])[0] + spring_damping(elastic, drive_speed, s["dtheta"])
     joints = joint_torques(elastic, motors)
     return [deflection, ca.vertcat(*(joints[j.v] for j in elastic.joints))]
 
@@ -141,7 +144,7 @@ def _residual(elastic: ElasticRobot, s: dict[str, Any], accelerations: Any, port
     dv, d2theta, d2sigma = accelerations[:n], accelerations[n : n + m], accelerations[n + m :]
     sigma = [ports["sigma"]] if elastic.adjusted else []
     link, motor = forces(elastic, s["q"], s["v"], s["theta"], s["dtheta"], sigma, ports["tau_m"])
-    link = function(elastic.links, "inverse_dynamics")(s["q"], s["v"], dv) - link
+    link = function(elastic.links, "inverse_dynamics")(s["q"], s["v"], dv) - generalised(elastic, s["q"], link)
     motor = ca.DM(elastic.motor_inertia) @ d2theta - motor
     if elastic.coupling:
         link = link + elastic.coupling.forces(s["q"], s["v"], s["dtheta"], d2theta)

@@ -90,7 +90,7 @@ _COLUMNS = {  # names of its rows, what they are, unit, meaning
         "motor torques, as seen at the joints; of rigid joints: joint torques",
     ),
     "tau_rigid": (
-        lambda e: tuple(e.links.velocity_names[k] for k in e.rigid),
+        lambda e: tuple((e.drives or e.links.velocity_names)[k] for k in e.rigid),
         "rigid",
         "Nm, N",
         "torques of the rigid joints, friction of their motors taken off",

@@ -5,6 +5,8 @@ import numpy as np
 
 from ..errors import LimitError
 from ..function import function
+from ..loops.joint_motion import joint_matrix
+from .drives import at_drives, drive_torques
 from .springs import LinearSpring
 
 
@@ -22,7 +24,7 @@ def refusal(elastic, motion, theta, t=None):
     where = f"joint {j.name!r}" + ("" if t is None else f" at t = {t[k]:.6g} s")
     if elastic.coupling:
         return LimitError(f"{elastic.name}: {where}: the spring has no deflection for the torque that is needed")
-    tau = function(elastic.links, "inverse_dynamics")(*(ca.DM(motion[n][:, k]) for n in ("q", "v", "dv")))
+    tau = drive_torques(elastic)(*(ca.DM(motion[n][:, k]) for n in ("q", "v", "dv")))
     sigma = [float(motion["sigma"][j.sigma, k])] if j.sigma is not None else []
     error = j.spring.refusal(float(tau[j.v]), sigma)
     if error is None:
@@ -46,7 +48,8 @@ def fastest(elastic, x, sigma):
     """(frequency [rad/s], motor) of the springs' fastest swing at a state {"q", "theta", ...} and sigma (sigma,)."""
     rows = [j.v for j in elastic.joints for _ in j.theta]
     M = function(elastic.links, "mass_matrix")(x["q"]).full()
-    compliance = np.linalg.inv(M)[np.ix_(rows, rows)] + np.linalg.inv(elastic.motor_inertia)
+    A = joint_matrix(elastic.links, elastic.drives)(x["q"]).full() if elastic.drives else np.eye(elastic.nv)
+    compliance = (A @ np.linalg.inv(M) @ A.T)[np.ix_(rows, rows)] + np.linalg.inv(elastic.motor_inertia)
     z, s = ca.SX.sym("z", len(rows)), ca.SX.sym("s", len(elastic.sigma_names))
     torques = [
         t
@@ -54,7 +57,8 @@ def fastest(elastic, x, sigma):
         for t in j.spring.torques([z[m] for m in j.theta], s[j.sigma] if j.spring.adjusted else ca.DM(0, 1))
     ]
     slope = ca.Function("slope", [z, s], [ca.diag(ca.jacobian(ca.vertcat(*torques), z))])
-    deflection = np.ravel(x["theta"]) - np.ravel(x["q"])[[j.q for j in elastic.joints for _ in j.theta]]
+    position = np.array(at_drives(elastic, [ca.DM(x["q"])])[0])
+    deflection = np.ravel(x["theta"]) - np.ravel(position)[[j.q for j in elastic.joints for _ in j.theta]]
     slopes = slope(deflection, sigma).full().ravel()
     root = np.sqrt(np.maximum(slopes, 0.0))
     squares, modes = np.linalg.eigh(root[:, None] * compliance * root)

@@ -6,7 +6,7 @@ from ..errors import UnknownName
 from .read_motors import MASKED, number_or_nan
 from .springs import SPRINGS, LinearSpring
 
-_ONE_COORDINATE = ("revolute", "continuous", "prismatic", "helical")  # kinds of joints that may be elastic
+ONE_COORDINATE = ("revolute", "continuous", "prismatic", "helical")  # kinds of joints that may be elastic
 
 
 def read_springs(robot, stiffness, damping, problems):
@@ -34,7 +34,7 @@ def read_springs(robot, stiffness, damping, problems):
 
 def _by_joint(robot, stiffness, problems):
     """{joint: number or spring}; None if it has problems."""
-    elastic = [j.name for j in robot.joints if j.kind in _ONE_COORDINATE]
+    elastic = [j.name for j in robot.joints if j.kind in ONE_COORDINATE]
     if isinstance(stiffness, dict):
         for name in stiffness:
             if name not in elastic:

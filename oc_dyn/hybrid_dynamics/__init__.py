@@ -64,8 +64,8 @@ def _part(robot, ports, letter, rows):
 def _call(function, model, order, ports, options):
     nv, rows = model.robot.nv, prescribed_rows(model.robot, options)
     others = _others(model.robot, rows)
-    A = [_spread(ports[derivative_name("v", k + 1) + "_p"], rows, nv) for k in range(order + 1)]
-    T = [_spread(ports[derivative_name("tau", k) + "_f"], others, nv) for k in range(order + 1)]
+    A = [spread(ports[derivative_name("v", k + 1) + "_p"], rows, nv) for k in range(order + 1)]
+    T = [spread(ports[derivative_name("tau", k) + "_f"], others, nv) for k in range(order + 1)]
     W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
 
     def run(T):
@@ -88,7 +88,7 @@ def example(robot):
     return robot, {"prescribed": tuple(j.name for j in robot.joints[:1])}
 
 
-def _spread(x, rows, nv):
+def spread(x, rows, nv):
     """(nv,) with x in `rows` and zeros elsewhere."""
     place = {row: k for k, row in enumerate(rows)}
     return ca.vertcat(ca.DM.zeros(0, 1), *(x[place[row]] if row in place else 0 for row in range(nv)))

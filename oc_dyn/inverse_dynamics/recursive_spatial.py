@@ -79,6 +79,14 @@ def next_inertia(M, V):
     return _inertia_matrix(-(G + G.T), h, 0)
 
 
+def inertias(model, i, C, twists, order):
+    """Derivatives 0..order of the inertia (6, 6) of body i in root axes, about the point that C is seen from."""
+    M = [spatial_inertia(model.inertia[i], C[i])]
+    for _ in range(order):
+        M.append(next_inertia(M, twists[i]))
+    return M
+
+
 def _inertia_matrix(T, h, mass):
     H = skew(h)
     return ca.vertcat(ca.horzcat(T, H), ca.horzcat(-H, mass * ca.DM.eye(3)))

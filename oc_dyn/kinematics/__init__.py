@@ -1,9 +1,11 @@
 """Kinematics: where frames are and how they move."""
 
+from dataclasses import replace
+
 from .. import robots
 from ..errors import ShapeError
 from ..lie.twist_conversion import checked_representation
-from ..ports import configuration_port, derivative_name, derivative_unit, motion_ports, nv
+from ..ports import configuration_port, derivative_name, derivative_unit, motion_ports, nv, partial_ports
 from ..registry import Port, quantity
 
 _SEEN = {
@@ -112,6 +114,37 @@ def _jacobian_port(robot, name, k, seen):
     return Port(name, (6, nv(robot)), derivative_unit("1, m", k), f"{what}, {seen}")
 
 
+def _partials(quantity, first):
+    """Inputs, outputs and call of the partials of derivatives first.. of the twist."""
+
+    def inputs(robot, order, options):
+        _checked(quantity, robot, options)
+        return motion_ports(robot, first + order)
+
+    def outputs(robot, order, options):
+        _checked(quantity, robot, options)
+        by = [(p, nv(robot)) for p in motion_ports(robot, first + order)]
+        seen = _SEEN[options["representation"]]
+        out = []
+        for k in range(first, first + order + 1):
+            ports = partial_ports([(_twist_port(robot, derivative_name("V", k), k, seen), 6)], by[: k + 2])
+            out += [replace(p, meaning=f"{p.meaning}; {seen}") for p in ports]
+        return out
+
+    def call(function, model, order, ports, options):
+        V = [ports[derivative_name("v", k)] for k in range(first + order + 1)]
+        rows = function(
+            model, first + order, ports["q"], V, model.robot.frame(options["frame"]), options["representation"]
+        )
+        out = {}
+        for k in range(first, first + order + 1):
+            names = ["q", *(derivative_name("v", l) for l in range(k + 1))]
+            out |= {f"d{derivative_name('V', k)}_d{x}": y for x, y in zip(names, rows[k], strict=True)}
+        return out
+
+    return {"inputs": inputs, "outputs": outputs, "call": call}
+
+
 _MOVING = {
     "options": ("frame", "representation"),
     "default": ("recursive_body",),
@@ -139,4 +172,28 @@ quantity(
     equation="V = J(q) v, V the twist of the frame",
 )
 
-from . import by_ad, recursive_body, recursive_spatial  # noqa: E402  registers the methods
+_STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
+quantity(
+    name="frame_velocity_partials",
+    summary="partial derivatives of the twist of a frame, and of its time derivatives, by configuration and motion; "
+    "representation body, spatial or hybrid",
+    **_partials("frame_velocity_partials", 0),
+    **_MOVING | {"default": ("recursive_spatial",)},
+    sparse=True,
+    equation="dV_dq = d V(q (+) e, v) / de at e = 0, V that of frame_twist; dV_dv = J, the Jacobian of the frame; "
+    "likewise of dV, d2V, ... by what they depend on",
+    notes=(_STEP,),
+)
+quantity(
+    name="frame_acceleration_partials",
+    summary="partial derivatives of the time derivative dV of the twist of a frame, and of further ones, by "
+    "configuration and motion; representation body, spatial or hybrid",
+    **_partials("frame_acceleration_partials", 1),
+    **_MOVING | {"default": ("recursive_spatial",)},
+    sparse=True,
+    equation="ddV_dq = d dV(q (+) e, v, dv) / de at e = 0, dV that of frame_twist; ddV_dv; ddV_ddv = J, the Jacobian "
+    "of the frame; at order r likewise of dV, ..., d{r + 1}V",
+    notes=(_STEP, "dV is the componentwise time derivative: the hybrid one holds the acceleration of the origin."),
+)
+
+from . import by_ad, frame_partials, recursive_body, recursive_spatial  # noqa: E402  registers the methods

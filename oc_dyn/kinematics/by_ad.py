@@ -6,6 +6,7 @@ import casadi as ca
 
 from ..lie import se3
 from ..lie.time_derivatives import time_derivatives
+from ..model.robot import tangent_map
 from ..registry import method
 from .recursive_body import body_poses, frame_in_body
 
@@ -37,6 +38,22 @@ def frame_jacobian(model, order, q, V, frame, representation):
     J = ca.densify(ca.jacobian(_twist(model, q, v, frame, representation), v))
     rates = time_derivatives(ca.vec(J), order, _flow(model, q, V), cse=True, cse_follows=True)
     return [x.reshape((6, model.robot.nv)) for x in rates]
+
+
+_PARTIALS = _SOURCE + ", then Jacobians on the tangent space"
+
+
+@method("frame_acceleration_partials", "ad", kind="ad", source=_PARTIALS)
+@method("frame_velocity_partials", "ad", kind="ad", source=_PARTIALS)
+def frame_partials(model, order, q, V, frame, representation):
+    """Partials of derivatives 0..order of the twist, [(by q, v), (by q, v, dv), ...]; see
+    od.describe("frame_velocity_partials"), od.describe("frame_acceleration_partials").
+    """
+    twists = frame_twist(model, order, q, V, frame, representation)
+    T = tangent_map(model.robot, q)
+    return [
+        [ca.sparsify(ca.jacobian(x, q) @ T), *(ca.jacobian(x, y) for y in V[: k + 1])] for k, x in enumerate(twists)
+    ]
 
 
 def _pose(model, q, frame):

@@ -72,4 +72,14 @@ quantity(
     example=example,
 )
 
-from . import by_ad, constrained, constrained_partials, functions, implicit, partials, solving  # noqa: E402  registers the methods, and the ways
+from . import (  # noqa: E402  registers the methods, and the ways
+    by_ad,
+    constrained,
+    constrained_inverse,
+    constrained_partials,
+    functions,
+    implicit,
+    more_partials,
+    partials,
+    solving,
+)

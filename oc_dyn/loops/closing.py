@@ -35,7 +35,7 @@ def guess_port(robot: LoopRobot) -> Port:
 
 def _iterated(robot: LoopRobot) -> ca.Function:
     own, other = robot.rows("q", robot.independent), robot.rows("q", robot.dependent)
-    step, last, whole = _newton_step(robot, 0.5), _newton_step(robot, None), residual(robot)
+    step, last, whole = newton_step(robot, 0.5), newton_step(robot, None), residual(robot)
     y, guess = ca.MX.sym("q", robot.nq), ca.MX.sym("q_guess", robot.tree.nq)
     start, d = guess[own], guess[other]
     for _, first in quaternions(robot):  # of two quaternions of a rotation the nearer one
@@ -88,7 +88,7 @@ def tree_q(robot: LoopRobot, y, d):
     return ca.vertcat(y, d)[[order[k] for k in range(robot.tree.nq)]]
 
 
-def _newton_step(robot: LoopRobot, longest: float | None) -> ca.Function:
+def newton_step(robot: LoopRobot, longest: float | None) -> ca.Function:
     """casadi.Function y (nq,), d -> d: a Newton step of the dependent coordinates, at most so long [rad, m] in each;
     None: of any length, as those that are differentiated, since a bound has no derivative at a step of exactly 0."""
     y, d = ca.SX.sym("y", robot.nq), ca.SX.sym("d", len(robot.rows("q", robot.dependent)))

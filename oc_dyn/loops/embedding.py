@@ -13,6 +13,7 @@ import casadi as ca
 
 from ..errors import OrderError
 from ..lie.leibniz import product_derivative
+from ..matrices.closed_form import coefficients
 from ..matrices.other_velocities import bias_in, coriolis_in, forces_in, mass_in, product
 from ..model.loops import LoopRobot
 from ..ports import OF_MODEL, derivative_name
@@ -114,17 +115,30 @@ def _all_matrices(e: Embedded, method: str | None) -> dict[str, Any]:
     return out | _named("g", forces_in(e.G, g, e.order))
 
 
+def _coefficients(e: Embedded, method: str | None) -> dict[str, Any]:
+    del method
+    M = e.jet(e.of_tree("mass_matrix"), "M")
+    C = coriolis_in(e.G, e.jet(e.of_tree("coriolis_matrix"), "C"), M, e.order)
+    whole = mass_in(e.G, M, e.order)
+    return {f"P{k}": x for k, x in enumerate(coefficients(e.order, whole.__getitem__, C.__getitem__), 1)}
+
+
 def _bias(e: Embedded, method: str | None) -> dict[str, Any]:
     h, M = e.jet(e.of_tree("bias", method=method), "h"), e.jet(e.of_tree("mass_matrix"), "M")
     return _named("h", bias_in(e.G, h, M, e.own, e.order))
 
 
-def _slotine_li(e: Embedded, method: str | None) -> dict[str, Any]:
-    r = e.order
-    vr = [e.ports[derivative_name("vr", k)] for k in range(r + 2)]
-    given = {derivative_name("vr", k): product_derivative(e.G, vr, k) for k in range(r + 2)}
-    Y = e.jet(e.of_tree("slotine_li_regressor", method=method, **given), "Ys")
-    return _named("Ys", forces_in(e.G, Y, r))
+def _reference(quantity: str, name: str):
+    """G^T of generalised forces of a reference motion, which the tree has as G vr, G dvr + dG vr, ..."""
+
+    def way(e: Embedded, method: str | None) -> dict[str, Any]:
+        r = e.order
+        vr = [e.ports[derivative_name("vr", k)] for k in range(r + 2)]
+        given = {derivative_name("vr", k): product_derivative(e.G, vr, k) for k in range(r + 2)}
+        x = e.jet(e.of_tree(quantity, method=method, **given), name)
+        return _named(name, forces_in(e.G, x, r))
+
+    return way
 
 
 def _inverse(e: Embedded, method: str | None) -> dict[str, Any]:
@@ -139,16 +153,21 @@ WAYS: dict[str, Any] = {
     "inverse_dynamics": _inverse,
     "gravity": _forces("gravity", "g"),
     "joint_torque_regressor": _forces("joint_torque_regressor", "Y"),
-    "slotine_li_regressor": _slotine_li,
+    "slotine_li_regressor": _reference("slotine_li_regressor", "Ys"),
+    "slotine_li_torque": _reference("slotine_li_torque", "tau"),
     "mass_matrix": _mass,
     "coriolis_matrix": _coriolis,
     "bias": _bias,
     "dynamic_matrices": _all_matrices,
+    "eom_coefficients": _coefficients,
     "frame_jacobian": _columns("frame_jacobian", "J"),
     "com_jacobian": _columns("com_jacobian", "J"),
+    "centroidal_momentum_matrix": _columns("centroidal_momentum_matrix", "A"),
     **{x: _same(x) for x in ("frame_pose", "frame_twist", "kinetic_energy", "potential_energy", "momentum", "com")},
 }
-METHODS: dict[str, tuple[str, ...]] = {}  # of quantities whose ways other modules register, the default one first
+METHODS: dict[str, tuple[str, ...]] = {
+    "eom_coefficients": ("embedding",)
+}  # of quantities whose ways other modules register, the default one first
 
 
 def way_of(quantity: str) -> Any:

@@ -6,15 +6,16 @@ from typing import Any
 
 import casadi as ca
 
+from ..derivatives import analytic, without_registered
 from ..errors import ShapeError, UnknownName
-from ..function import embedded_by, function
+from ..function import check_analytic, embedded_by, function
 from ..model.assembly import closing_rows, tolerances
 from ..model.cache import cached
 from ..model.closure import groups, residual, row_owners
 from ..model.loops import LoopRobot
 from ..model.quaternions import quaternions
 from ..model.robot_function import RobotFunction
-from ..registry import Port, Quantity, methods
+from ..registry import Port, Quantity, get, methods
 from .closing import closing, guess_port
 from .embedding import METHODS, at_tree, way_of
 from .motors import Motors
@@ -34,7 +35,9 @@ def of_loops(
     for key in _REFUSED:
         if settings.get(key) is not None and key in record.options and "frame" not in record.options:
             raise ShapeError(f"{record.name}: {key} is not there for robots with loops; leave it out")
-    if derivatives not in ("ad", "analytic"):
+    if derivatives == "analytic":
+        return _analytic(robot, record, order, method, name, settings, own)
+    if derivatives != "ad":
         raise UnknownName("kind of derivatives", derivatives, ("ad", "analytic"))
     motors = Motors.of(robot, record.name, own)
     inputs, outputs = motors.ports(ports) if motors else ports
@@ -49,6 +52,16 @@ def of_loops(
     columns = {p.name: bodies for p in inputs if p.name.endswith("w_ext")}
     made = RobotFunction(base, rows, columns, rotations=quaternions(robot))
     return made if guess else made.closing_by(closing_check(robot))
+
+
+def _analytic(robot, record, order, method, name, settings, own):
+    """The Function with registered derivatives, in which closing the loops is a call that is not differentiated."""
+    check_analytic(record, settings | {k: x for k, x in own.items() if k != "q_guess"})
+    plain = function(robot, record.name, order=order, method=method, name=name, **settings, **own)
+    kept = {k: x for k, x in settings.items() if k in get(f"{record.name}_adjoint").options}
+    kept |= {"q_guess": own.get("q_guess", False)}
+    base = analytic(robot, record.name, order, plain, kept, function, constant=("q_guess",))
+    return plain.with_base(base, twin=plain.with_base(without_registered(base)))
 
 
 def _flag(what: str, own: dict[str, Any], key: str) -> bool:

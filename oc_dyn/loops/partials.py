@@ -21,7 +21,7 @@ from ..ports import derivative_name
 from .embedding import METHODS, WAYS, Embedded
 
 
-class _Tangent:
+class Tangent:
     """Derivatives of expressions by e, and by the ports of the motion."""
 
     def __init__(self, e: Embedded) -> None:
@@ -60,7 +60,7 @@ def _names(of: str, order: int) -> list[str]:
 
 def _by_ad(of: str):
     def way(e: Embedded) -> dict[str, Any]:
-        tangent, out = _Tangent(e), {}
+        tangent, out = Tangent(e), {}
         for k, (name, value) in enumerate(zip(_names(of, e.order), _values(e, of), strict=True)):
             for x, symbol in _motion(e, of)[: k + 3]:
                 out[f"d{name}_d{x}"] = tangent.by(value, symbol)
@@ -71,7 +71,7 @@ def _by_ad(of: str):
 
 def _chain(e: Embedded) -> dict[str, Any]:
     """Of inverse dynamics: G^T (tau_q G + tau_v v_x + tau_dv dv_x) + (G^T)_x tau, order by order."""
-    tangent, out = _Tangent(e), {}
+    tangent, out = Tangent(e), {}
     tau = e.jet(e.of_tree("inverse_dynamics"), "tau")
     of_tree = e.of_tree("inverse_dynamics_partials")
     held = [ca.SX.sym(f"t{k}", x.shape[0]) for k, x in enumerate(tau)]
@@ -148,7 +148,7 @@ def _lagrangian(e: Embedded, of: str) -> Any:
 
 def _adjoint_by_ad(of: str):
     def way(e: Embedded) -> dict[str, Any]:
-        tangent, L = _Tangent(e), _lagrangian(e, of)
+        tangent, L = Tangent(e), _lagrangian(e, of)
         gradient = {"q": tangent.along.T @ ca.gradient(L, e.q)}
         gradient |= {x: ca.gradient(L, symbol) for x, symbol in _motion(e, of) if symbol is not None}
         return {f"adj_{x}": y for x, y in gradient.items()}
@@ -160,7 +160,7 @@ def _hessian(of: str, gradients: Any):
     """H from the derivatives of the gradient, one step after the other, its symmetric part."""
 
     def way(e: Embedded) -> dict[str, Any]:
-        tangent, found = _Tangent(e), gradients(e)
+        tangent, found = Tangent(e), gradients(e)
         xs = _motion(e, of)
         g = ca.vertcat(*(found[f"adj_{x}"] for x, _ in xs))
         H = ca.horzcat(*(tangent.by(g, symbol) for _, symbol in xs))
@@ -169,7 +169,7 @@ def _hessian(of: str, gradients: Any):
     return way
 
 
-_PARTIALS = {
+PARTIALS = {
     ("tau", "chain"): _chain,
     ("dv", "chain"): _from_inverse,
     ("tau", "ad"): _by_ad("tau"),
@@ -177,7 +177,9 @@ _PARTIALS = {
 }
 
 
-def _chosen(table: dict[str, Any]):
+def chosen(table: dict[str, Any]):
+    """What embeds by a method of the table, by default its first."""
+
     def way(e: Embedded, method: str | None) -> dict[str, Any]:
         return table[method or next(iter(table))](e)
 
@@ -185,7 +187,7 @@ def _chosen(table: dict[str, Any]):
 
 
 for _of, _quantity in (("tau", "inverse_dynamics"), ("dv", "forward_dynamics")):
-    _partials = {m: _PARTIALS[_of, m] for m in ("chain", "ad")}
+    _partials = {m: PARTIALS[_of, m] for m in ("chain", "ad")}
 
     def _adjoints(e: Embedded, of: str = _of, partials: Any = _partials["chain"]) -> dict[str, Any]:
         return _adjoint_of(partials(e), e, of)
@@ -197,5 +199,5 @@ for _of, _quantity in (("tau", "inverse_dynamics"), ("dv", "forward_dynamics")):
         "lagrangian_hessian": {"chain": _hessian(_of, _adjoints), "ad": _hessian(_of, _of_ad)},
     }
     for _what, _table in _tables.items():
-        WAYS[f"{_quantity}_{_what}"] = _chosen(_table)
+        WAYS[f"{_quantity}_{_what}"] = chosen(_table)
         METHODS[f"{_quantity}_{_what}"] = tuple(_table)

@@ -21,6 +21,7 @@ from ..lie.jets import total
 from ..model.canonical import canonical
 from ..model.parameters import checked_parts, with_values
 from ..ports import derivative_name
+from .clusters import ClusterSolver, is_clustered
 from .embedding import METHODS, WAYS, Embedded, mass
 from .jets import LoopJets
 
@@ -35,17 +36,23 @@ def model_of(e: Embedded) -> Any:
 
 class _Solver:
     """`next(tau, a)` gives coefficient k of (accelerations, torques), both (nv,), of the robot's own coordinates, where
-    the rows `known` of the accelerations are given and the others of the torques."""
+    the rows `known` of the accelerations are given and the others of the torques. clustered: by articulated inertias,
+    where none are given, at a cost linear in the bodies."""
 
-    def __init__(self, e: Embedded, known: tuple[int, ...]) -> None:
+    def __init__(self, e: Embedded, known: tuple[int, ...], clustered: bool = False) -> None:
         robot, order = e.robot, e.order
         self.free = [k for k in range(robot.nv) if k not in known]
         self.grown = LoopJets(robot, e.q)
         self.grown.push(e.own[0])
-        self.M = e.of_tree("mass_matrix", 0)["M"]
         G = self.grown.G[0]
-        self.own_M = G.T @ self.M @ G
-        self.factors = factor_reversed(self.own_M[self.free, self.free]) if self.free else None
+        if clustered:
+            solver = ClusterSolver(robot, model_of(e), e.q, G)
+            self.inertia, self.own_M, self.solve = solver.product, ca.SX(robot.nv, robot.nv), solver.solve
+        else:
+            M = e.of_tree("mass_matrix", 0)["M"]
+            self.inertia, self.own_M = (lambda x: M @ x), G.T @ M @ G
+            factors = factor_reversed(self.own_M[self.free, self.free]) if self.free else None
+            self.solve = lambda b: solve_reversed(factors, b)
         W = [e.ports[derivative_name("w_ext", k)] for k in range(order + 1)] if e.options["external_wrenches"] else None
         model = model_of(e)
         self.passes = Passes(model, e.q, self.grown.v[0], None if W is None else jets.from_derivatives(W))
@@ -57,16 +64,16 @@ class _Solver:
         k, G = len(self.tau), self.grown.G
         self.grown.complete(k + 1)
         rest = total(G[j] @ self.grown.vy[k + 1 - j] for j in range(1, k + 2))  # of coefficient k + 1 of v
-        bare = self.passes.torque() + self.M @ ((k + 1) * rest)
+        bare = self.passes.torque() + self.inertia((k + 1) * rest)
         lower = [G[j].T @ self.tau[k - j] for j in range(1, k + 1)]
         needed = total([G[0].T @ bare, *lower, self.own_M @ a])
         found = ca.SX(a)
         if self.free:
-            found[self.free] = solve_reversed(self.factors, (tau - needed)[self.free])
+            found[self.free] = self.solve((tau - needed)[self.free])
         step = found / (k + 1)
         v = rest + G[0] @ step
         self.passes.correct(v)
-        self.tau.append(bare + self.M @ ((k + 1) * (G[0] @ step)))
+        self.tau.append(bare + self.inertia((k + 1) * (G[0] @ step)))
         if k < self.order:
             self.grown.push(step)
         torques = total([G[0].T @ self.tau[k], *lower])
@@ -82,7 +89,9 @@ def _forward(e: Embedded, method: str | None) -> dict[str, Any]:
         if e.options.get("motors"):
             raise OrderError("forward_dynamics: friction=True with actuated is not there; subtract it from tau")
         T[0] = T[0] - e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]], model_of(e).viscous)[0]
-    solver, none, motors = _Solver(e, ()), ca.SX(e.robot.nv, 1), e.options.get("motors")
+    by_clusters = e.options.get("clustered")  # None: what takes fewer instructions
+    solver = _Solver(e, (), is_clustered(e.robot) if by_clusters is None else by_clusters)
+    none, motors = ca.SX(e.robot.nv, 1), e.options.get("motors")
     found = []
     T = jets.from_derivatives(T)
     for k, tau in enumerate(T):

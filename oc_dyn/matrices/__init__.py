@@ -5,8 +5,19 @@ Many matrices C have the same C v; registry.CORIOLIS names those on offer, and e
 
 from math import comb
 
+from ..friction import friction_torques
 from ..lie.jets import total
-from ..ports import WRENCH_ROWS, configuration_port, derivative_name, derivative_unit, motion_ports, nv
+from ..ports import (
+    WRENCH_ROWS,
+    configuration_port,
+    derivative_name,
+    derivative_unit,
+    motion_ports,
+    nv,
+    reference_ports,
+    torque_ports,
+    wrench_ports,
+)
 from ..registry import Port, quantity
 
 
@@ -84,6 +95,21 @@ def _torque_derivative(order, ports, outputs):
         "last": outputs[f"P{order + 2}"],
         "sum of the rest": total(outputs[f"P{k}"] @ v[k - 1] for k in range(1, order + 2)),
     }
+
+
+def _reference_inputs(robot, order, options):
+    ports = [*motion_ports(robot, order), *reference_ports(robot, order + 1)]
+    return ports + (wrench_ports(robot, order) if options["external_wrenches"] else [])
+
+
+def _call_reference(function, model, order, ports, options):
+    V = [ports[derivative_name("v", k)] for k in range(order + 1)]
+    Vr = [ports[derivative_name("vr", k)] for k in range(order + 2)]
+    W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
+    tau = function(model, order, ports["q"], V, Vr, W, options["coriolis"] or "christoffel")
+    if options["friction"]:
+        tau = [x + y for x, y in zip(tau, friction_torques(model.robot, V, model.viscous), strict=True)]
+    return {derivative_name("tau", k): x for k, x in enumerate(tau)}
 
 
 _M = _outputs("M", nv, "kg m2, kg m, kg", "mass matrix")
@@ -190,6 +216,25 @@ quantity(
     notes=(_ARMATURE,),
 )
 
+quantity(
+    name="slotine_li_torque",
+    summary="joint torques M dvr + C vr + g of a reference velocity vr, by which passivity-based laws track, without "
+    "matrices, and their time derivatives; C is admissible, dM/dt = C + C^T: that of Christoffel symbols, or that of "
+    "the option coriolis",
+    inputs=_reference_inputs,
+    outputs=lambda robot, order, options: torque_ports(robot, order),
+    call=_call_reference,
+    options=("external_wrenches", "friction", "parameters", "coriolis"),
+    default=("newton_euler", "recursive_body"),
+    equation="tau = M(q) dvr + C(q, v) vr + g(q) + friction(v) - sum_b J_b(q)^T w_b, J_b the body Jacobian of body b "
+    "and w_b its wrench, column b of w_ext",
+    notes=(
+        _ARMATURE,
+        "With vr = v and dvr = dv it is inverse_dynamics. Friction is that of the velocities v, as the joints take it.",
+        "With tau - K s on the joints, s = v - vr, s^T M s / 2 changes at the rate -s^T K s, as dM/dt - 2 C is skew.",
+    ),
+)
+
 from . import (  # noqa: E402  registers the methods
     by_ad,
     closed_form,
@@ -199,5 +244,7 @@ from . import (  # noqa: E402  registers the methods
     dynamic_matrices,
     jacobian_sum,
     other_velocities,
+    reference_newton_euler,
+    slotine_li,
     spatial_admissible,
 )

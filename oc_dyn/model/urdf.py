@@ -15,14 +15,19 @@ from urdf_parser_py.urdf import URDF
 
 from ..errors import ModelError, ModelWarning
 from ..lie import so3
+from ..lie.so3 import axis_frame
 from ..types import Array, Numbers
 from .canonical import CLEAN, almost_quarter_turns
 from .check import definite_problems, joint_problems, motion_doubts, tree_problems
 from .inertia import Inertia
+from .loop_joints import KINDS as DIRECTIONS
+from .loop_joints import Loop, coupling
+from .loops import close_tree
 from .robot import Joint, Mimic, Robot, assemble, checked_tolerance
 from .turned import turned
 from .xml_clean import Finding, Findings, clean
 from .xml_collisions import collisions
+from .xml_loops import Declared, declared_loops
 from .xml_read import folder_of, read_xml
 
 _KIND = {"floating": "free"}  # all other types are called as in joints.py
@@ -39,6 +44,7 @@ def load_urdf(
     snap_angles: float = CLEAN,
     check_inertia: bool = True,
     root: str | None = None,
+    start: Mapping[str, Numbers] | None = None,
 ) -> Robot:
     """Robot of a URDF file; sensors, transmissions and unknown tags are not looked at, and no file of a mesh is opened.
 
@@ -51,11 +57,13 @@ def load_urdf(
     they are.
     check_inertia: False accepts inertias that no real body has, negative masses included, and mentions them in
     `robot.report` only.
+    start: {joint: value}, from which a robot with loops is assembled, zero for others.
 
     root: name of another link that is to be the root: the one that is fixed, or floats. Joints between it and the
     root of the file are turned around, axis included, so that their coordinates, limits and torques stay; bodies that
     they move have their frames at the joint and are named after it, links keep their frames. Gravity is in its frame.
 
+    Loops and couplings that URDF+ adds, <loop>, <coupling> and independent="true" of <joint>, make a LoopRobot.
     Links become frames; what hangs on fixed or locked joints is lumped. Joints of type floating are free joints,
     see joints.py for coordinates. A mimic joint has no coordinate of its own. Limits [rad or m, /s, Nm or N] that
     the file does not give are infinite, a lone lower or upper makes the other 0; acceleration, jerk, effort_rate on
@@ -72,6 +80,7 @@ def load_urdf(
     snap_angles = checked_tolerance("load_urdf: snap_angles", snap_angles)
     source, stem, tree, offset = read_xml(path_or_xml)
     found = Findings(strict, offset, check_inertia)
+    declared = declared_loops(tree, found)
     name, links, joints, lines = _parts(source, stem, tree, found)
     shapes = collisions(tree, found)
     if root is not None:
@@ -95,7 +104,41 @@ def load_urdf(
     told = [found.unphysical if check_inertia else [], found.shapes, *doubts]
     for p in [*found.warnings, *(_joined(some) for some in told if some)]:
         warnings.warn(f"{source}: {_sentence(p)}", ModelWarning, stacklevel=2)
+    if declared:
+        return _closed(source, robot, declared, start)
+    if start:
+        raise ModelError(source, ["it has no loops, so there is nothing to assemble; leave start out"])
     return robot
+
+
+def _closed(source: str, robot: Robot, declared: Declared, start: Mapping[str, Numbers] | None) -> Robot:
+    """The robot with its loops and couplings closed."""
+    wanted, loops = tuple(n for n in declared.independent if n in {j.name for j in robot.joints}), []
+    for x in declared.loops:
+        turn = axis_frame(np.array(x.axis) / np.linalg.norm(x.axis), 0.0)
+        frames: list[Any] = []
+        for link, (xyz, rpy) in zip(x.links, x.origins, strict=True):
+            f = robot.frame(link)
+            frames += [f.rotation @ _rotation(rpy) @ turn, f.rotation @ np.array(xyz) + f.translation]
+        bodies = robot.frame(x.links[0]).body, robot.frame(x.links[1]).body
+        if bodies[0] == bodies[1]:
+            text = f"loop {x.name!r}: {x.links[0]!r} and {x.links[1]!r} are one body; a loop is between two"
+            raise ModelError(source, [_sentence((x.line, text))])
+        loops.append(Loop(x.name, x.kind, DIRECTIONS[x.kind], x.links, bodies, *frames, wanted))
+    couplings = []
+    for c in declared.couplings:
+        for name in c.joints:
+            if name not in {j.name for j in robot.joints if j.nq == 1}:
+                text = f"coupling {c.name!r}: joint {name!r} has no coordinate of its own, or several"
+                raise ModelError(source, [_sentence((c.line, text))])
+        first, second, ratio = *c.joints, c.ratio
+        if second in wanted and first not in wanted and ratio:
+            first, second, ratio = second, first, 1 / ratio
+        couplings.append(coupling(source, second, first, lambda q, ratio=ratio: ratio * q[0]))
+    try:
+        return close_tree(robot, loops, couplings, start=start)
+    except ModelError as error:
+        raise ModelError(source, error.problems) from None
 
 
 def _parts(

@@ -9,7 +9,6 @@ import casadi as ca
 
 from ..errors import ShapeError
 from ..function import function
-from ..model.joints import GROUPS
 from ..model.robot import Robot, check_robot
 from ..numbers import shortened
 from ..scene import Scene
@@ -46,8 +45,8 @@ def robot_of(what: str, scene: Any, robot: Robot | None) -> Robot:
 
 
 def distances(robot: Robot, scene: Scene, method: str | None = None) -> ca.Function:
-    """The quantity, with analytic derivatives where the velocities of the robot are the rates of its coordinates."""
-    plain = robot.features & {*GROUPS, "transform"}
+    """The quantity, with analytic derivatives but of robots with transform joints, whose methods have none."""
+    plain = "transform" in robot.features
     return function(robot, "distances", scene=scene, method=method, derivatives="ad" if plain else "analytic")
 
 

@@ -181,15 +181,13 @@ class Problem:
 
         transcription: "inverse": accelerations are the controls, tau an expression; "forward": torques are. The former
         usually takes fewer iterations and tolerates coarser grids. Bounds are for the caller to add by limit.
-        With spherical, planar or free joints q (nq,) is a state on the robot's manifold, v (nv,) its velocity, and
-        derivatives are always "ad".
+        With spherical, planar or free joints q (nq,) is a state on the robot's manifold, v (nv,) its velocity.
         scale: typical values of q, v and the control. derivatives: as those of od.function. friction: whether tau
         includes the damping and the smoothed Coulomb friction of the robot's joints.
         """
         check_robot("rigid_body", robot)
         friction = counts(robot, flag("rigid_body: friction", friction))
         manifold = robot if set(GROUPS) & robot.features else None
-        derivatives = "ad" if manifold else derivatives  # the analytic ones are for velocities that are rates of q
         n, scale = robot.nv, (None,) * 3 if scale is None else scale
         guesses = guess if isinstance(guess, (list, tuple)) else [guess, 0.0, 0.0]
         q = self.state("q", 1 if manifold else n, guess=guesses[0], scale=scale[0], manifold=manifold)
@@ -406,7 +404,7 @@ class Problem:
         parameters of model-predictive control: (4, 4 m) in the order of scene.moving, or {name: (4, 4) or its columns
         one after the other (16,)}. method: of the quantity "distances". soft, at, last: as for limit.
         Returns the distances (pairs,) [m]. There is a limit for every pair, called "gripper - table" after its shapes,
-        which bound changes. Derivatives are analytic where velocities are the rates of q.
+        which bound changes. Derivatives are analytic but of transform joints.
         Raises ShapeError for what does not fit, UnknownName for links that the robot does not have, and for
         names of pairs left out that neither it nor the scene has.
         """

@@ -7,7 +7,7 @@ Second derivatives by q are those of e -> f(q (+) e) at e = 0, which are symmetr
 the other are not, where the directions of a joint do not commute; their symmetric part is what stands here.
 """
 
-from ..ports import configuration_port, derivative_name, motion_ports, nv, torque_ports
+from ..ports import configuration_port, derivative_name, motion_ports, nv, partial_ports, torque_ports
 from ..registry import Port, get, quantity
 from .friction_terms import friction_curvature, friction_partials
 from .part_ports import (
@@ -19,7 +19,6 @@ from .part_ports import (
     hessian_outputs,
     multiplied,
     numbered,
-    partial_ports,
     sized,
     symmetric,
 )
@@ -148,6 +147,8 @@ from . import (  # noqa: E402  registers the methods
     composite_adjoint,
     in_representation,
     mass_inverse,
+    products,
     recursive_scalar,
     spatial_vector,
+    wrenches,
 )

@@ -259,12 +259,30 @@ def hybrid_hessian(given, by_a, by_t):
     """Second derivatives of the sum of products; see od.describe("hybrid_dynamics_lagrangian_hessian")."""
 
     def hessian(at, lams):
-        step = ca.SX.sym("e", at.model.robot.nv)
-        y = _solved_lagrangian(replace(at, q=at.model.robot.integrate(at.q, step)), lams)
+        step, y = _at_step(at, lams)
         x = ca.vertcat(step, *at.parts()[1:])
         return ca.substitute([ca.hessian(y, x)[0]], [step], [ca.DM.zeros(*step.shape)])
 
     return given.at(hessian, [*by_a, *by_t])[0]
+
+
+def _at_step(at, lams):
+    """(e, sum of products at q (+) e)."""
+    step = ca.SX.sym("e", at.model.robot.nv)
+    return step, _solved_lagrangian(replace(at, q=at.model.robot.integrate(at.q, step)), lams)
+
+
+def solved_gradient_at_step(at, lams):
+    """(e, gradient of the sum of products at q (+) e by e, v and what is given) of a Given of symbols."""
+    step, y = _at_step(at, lams)
+    return step, ca.gradient(y, ca.vertcat(step, *at.parts()[1:]))
+
+
+def inverse_gradient_at_step(model, order, q, V, lams, W):
+    """(e, gradient of lam' tau + lam_dtau' dtau + ... at q (+) e by e, v, dv, ...)."""
+    step = ca.SX.sym("e", model.robot.nv)
+    y = _lagrangian(model, order, model.robot.integrate(q, step), V, lams, W)
+    return step, ca.gradient(y, ca.vertcat(step, *V))
 
 
 @method("hybrid_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, **_AD)

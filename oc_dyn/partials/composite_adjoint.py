@@ -46,7 +46,12 @@ def adjoint_along_motion(model, order, q, V, lams, W=None):
 
 def adjoint(model, q, v, dv, lam, W=None):
     """(dtau_dq' lam, dtau_dv' lam, dtau_ddv' lam) at q, v, dv and applied wrenches W (6, bodies)."""
-    trees = VirtualTree(model, q, v, dv, W, lam)
+    return gradients(VirtualTree(model, q, v, dv, W, lam), lam)
+
+
+def gradients(trees, lam):
+    """The same from a VirtualTree whose sums have not been asked for."""
+    model = trees.model
     by_q, by_v, by_a, lam = {}, {}, {}, model.joint_v(lam)
     for i in model.reversed_bodies:
         sums, at = trees.sum(i), trees.screws[i]

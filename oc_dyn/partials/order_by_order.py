@@ -13,10 +13,12 @@ from typing import Any
 import casadi as ca
 
 from ..forward_dynamics.closed_form import closed_form
-from ..friction import with_friction
+from ..friction import friction_torques, with_friction
 from ..hybrid_dynamics.taylor import taylor
+from ..inverse_dynamics.taylor import taylor as inverse_dynamics
 from ..lie.jets import total
-from ..subexpressions import put_in
+from ..model.robot import tangent_map
+from ..subexpressions import merged, put_in
 from .friction_terms import friction_curvature, friction_partials
 from .implicit import inverse, mass_matrix, mass_solver, selected
 from .part_ports import symmetric
@@ -78,7 +80,7 @@ def rows_of_inverse(given: Given, V: list[Any], rows: Callable[..., list[Row]]) 
     def flat(q: Any, V: list[Any], W: Any, _: Any) -> list[Any]:
         return [x for row in rows(given.model, given.order, q, V, W) for x in row]
 
-    values = iter(_on_symbols(given, V, flat))
+    values = iter(on_symbols(given, V, flat))
     found = [[next(values) for _ in range(n)] for n in sizes]
     if given.friction:
         for row, extra in zip(found, friction_partials(given.model.robot, V[: given.order + 1]), strict=True):
@@ -86,7 +88,7 @@ def rows_of_inverse(given: Given, V: list[Any], rows: Callable[..., list[Row]]) 
     return found
 
 
-def _on_symbols(given: Given, V: list[Any], function: Callable[..., list[Any]], lams: Sequence[Any] = ()) -> list[Any]:
+def on_symbols(given: Given, V: list[Any], function: Callable[..., list[Any]], lams: Sequence[Any] = ()) -> list[Any]:
     """function(q, V, W, lams) of symbols, evaluated at the motion V: it may differentiate by its arguments."""
     values = [given.q, *V, *lams, *(given.W or [])]
     q, *rest = (ca.SX.sym("x", *x.shape) for x in values)
@@ -167,9 +169,13 @@ def multiplied(given: Given, by_a: list[Any], by_t: list[Any], adjoint: Callable
     Equation:  of prescribed joints m = by_t; of free ones, with F_v^(k+1) = M m_k + what m_k+1, ... make, from
                F_v^(k+1) = -by_a of the order k: then the unknown accelerations do not count
     """
+    return multiplied_at(given, [given.v, *given.solved()[0]], by_a, by_t, adjoint)
+
+
+def multiplied_at(given: Given, V: list[Any], by_a: list[Any], by_t: list[Any], adjoint: Any) -> Multiplied:
+    """The same where the motion V = [v, dv, ...] is known."""
     model, order, p, f = given.model, given.order, list(given.prescribed), given.free
     P, F = selected(model.robot.nv, p), selected(model.robot.nv, f)
-    V = [given.v, *given.solved()[0]]
     M = mass_matrix(model, given.q)
     solve = mass_solver(M[f, f])
 
@@ -177,7 +183,7 @@ def multiplied(given: Given, by_a: list[Any], by_t: list[Any], adjoint: Callable
         def found(q: Any, V: list[Any], W: Any, lams: list[Any]) -> list[Any]:
             return _gradient(given, q, V, W, lams, adjoint)
 
-        return _on_symbols(given, V, found, m)
+        return on_symbols(given, V, found, m)
 
     m = [ca.DM.zeros(model.robot.nv)] * (order + 1)
     for k in reversed(range(order + 1)):
@@ -185,6 +191,26 @@ def multiplied(given: Given, by_a: list[Any], by_t: list[Any], adjoint: Callable
         slope = gradient(m)[2 + k] if k < order else M @ m[k]
         m[k] = m[k] - F @ solve(by_a[k] + slope[f])
     return Multiplied(V, m, gradient(m))
+
+
+def tangent(given: Given, V: list[Any], z: list[Any]) -> list[Any]:
+    """Change of (q, v, dv, ...) at the motion V = [v, dv, ...], (nv,) each, of forward dynamics along z = [step of q,
+    changes of v, tau, dtau, ...]."""
+    model, n = given.model, given.order + 1
+    solve = mass_solver(mass_matrix(model, given.q))
+
+    def torques(q: Any, V: list[Any], W: Any, y: list[Any]) -> list[Any]:
+        tau = inverse_dynamics(model, given.order, q, V, W)
+        if given.friction:
+            tau = [x + r for x, r in zip(tau, friction_torques(model.robot, V[:n]), strict=True)]
+        rates = ca.vertcat(tangent_map(model.robot, q) @ y[0], *y[1:])
+        change = ca.jtimes(merged(ca.vertcat(*tau)), ca.vertcat(q, *V), rates)
+        return ca.vertsplit(change, model.robot.nv)
+
+    y = [z[0], z[1], *[ca.DM.zeros(model.robot.nv)] * n]
+    for k in range(n):
+        y[2 + k] = solve(z[2 + k] - on_symbols(given, V, torques, y)[k])
+    return y
 
 
 def _gradient(given: Given, q: Any, V: list[Any], W: Any, lams: list[Any], adjoint: Any) -> list[Any]:
@@ -233,7 +259,7 @@ def hessian_of_solved(given: Given, by_a: list[Any], by_t: list[Any], adjoint: A
         places.extend(blocks)
         return list(blocks.values())
 
-    values = _on_symbols(given, found.V, of_inverse, found.m)
+    values = on_symbols(given, found.V, of_inverse, found.m)
     H: dict[tuple[int, int], Any] = dict(zip(places, values, strict=True))
     if given.friction:
         for (i, j), x in friction_curvature(model.robot, found.V[: given.order + 1], found.m).items():

@@ -8,38 +8,13 @@ from typing import Any
 
 import casadi as ca
 
-from ..ports import nv, quotient_unit
+from ..ports import nv, quotient_unit, step, step_unit
 from ..registry import Port
 
 OPTIONS: dict[str, Any] = {"options": ("external_wrenches", "friction", "gravity"), "sparse": True}
 STEP = "q (+) e is robot.integrate(q, e): a step e on the tangent space has nv entries, body axes in free joints."
 SEEN_STEP = "With representation, e is a step in it, too: along a motion dtau = dtau_dq v + dtau_dv dv + dtau_ddv d2v."
 SYMMETRIC = "By e twice it is the symmetric part of steps one after the other, which do not commute in every joint."
-
-
-def partial_ports(of, by):
-    """Ports of the partials of `of` by `by`, both lists of (Port, rows of its derivative)."""
-    return [
-        Port(
-            f"d{y.name}_d{x.name}",
-            (rows, columns),
-            quotient_unit(y.unit, step_unit(x)),
-            f"partial derivative of {y.name} by {step(x)}",
-            y.rows,
-        )
-        for y, rows in of
-        for x, columns in by
-    ]
-
-
-def step(port):
-    """What is meant by a change of a port, in words."""
-    return "a step on the tangent space of q" if port.name == "q" else port.name
-
-
-def step_unit(port):
-    """Unit of such a change."""
-    return "rad, m" if port.name == "q" else port.unit
 
 
 def sized(robot, ports):
@@ -117,6 +92,26 @@ def hessian_outputs(inputs):
         return [Port("H", (n, n), "1/(units of row and column)", meaning, rows_of_arguments(robot, given))]
 
     return outputs
+
+
+def product_ports(inputs, products):
+    """(inputs, outputs) of the product of the Lagrangian Hessian with a vector z: z after the multipliers; Hz."""
+    with_multipliers = multiplied(inputs, products)
+
+    def entries(robot, order, options, name, unit, meaning):
+        rows = rows_of_arguments(robot, inputs(robot, order, options))
+        return Port(name, ((order + 3) * nv(robot), 1), unit, f"{meaning}, rows as those of H", rows)
+
+    def with_vector(robot, order, options):
+        given = with_multipliers(robot, order, options)
+        free = without_wrenches(given)
+        z = entries(robot, order, options, "z", "units of rows", "vector that H is multiplied with, a direction")
+        return [*free, z, *given[len(free) :]]
+
+    def outputs(robot, order, options):
+        return [entries(robot, order, options, "Hz", "1/(units of rows)", "product of H with z")]
+
+    return with_vector, outputs
 
 
 def symmetric(H, count, nv):

@@ -30,7 +30,7 @@ class Mechanism:
 @dataclass(frozen=True)
 class Change:
     """Derivatives by p, by body, of the quantities of a Mechanism and of accelerations and torques; h is that of the
-    placement, T^-1 dT/dp. What is missing does not change."""
+    placement, T^-1 dT/dp; J that of the armature. What is missing does not change."""
 
     h: dict = field(default_factory=dict)
     S: dict = field(default_factory=dict)
@@ -40,6 +40,7 @@ class Change:
     v: dict = field(default_factory=dict)
     a: dict = field(default_factory=dict)
     tau: dict = field(default_factory=dict)
+    J: dict = field(default_factory=dict)
 
 
 def mechanism(model, q, v, W=None):
@@ -79,8 +80,8 @@ def _inverse_change(m, a, V, A, F, d):
         F_own = times(_of(d.I, i), A[i]), times(m.I[i], dA[i]), _gyroscopic(m, V, dV, d, i)
         F_out = (times(m.Ad[c].T, total(dF[c], _negative(times(_adT(_of(d.h, c)), F[c])))) for c in model.children[i])
         dF[i] = total(*F_own, *F_out)  # of (41) with (60)
-        armature = times(model.armature[i] or None, _of(d.a, i))
-        dtau[i] = total(times(_T(_of(d.S, i)), F[i]), times(m.S[i].T, dF[i]), armature)
+        armature = _rotor_change(model, d, i, a[i], _of(d.a, i))
+        dtau[i] = total(times(_T(_of(d.S, i)), F[i]), times(m.S[i].T, dF[i]), *armature)
     return dtau
 
 
@@ -158,7 +159,8 @@ def _hybrid_change(m, k, prescribed_bodies, d):
         U, Y = k.MA[i] @ S[i], k.Y[i]
         dU = total(times(dMA[i], S[i]), times(k.MA[i], dS))
         half = times(_T(dS), U)
-        dD = total(times(S[i].T, times(dMA[i], S[i])), half, _T(half))
+        rotor = None if _of(d.J, i) is None else d.J[i] * ca.DM.eye(S[i].shape[1])
+        dD = total(times(S[i].T, times(dMA[i], S[i])), half, _T(half), rotor)
         dY[i] = _negative(times(times(Y, dD), Y))
         outer = times(dU, Y @ U.T)
         lost = total(times(times(U, dY[i]), U.T), outer, _T(outer))
@@ -183,9 +185,16 @@ def _hybrid_change(m, k, prescribed_bodies, d):
         dF = total(times(dMA[i], k.A[i]), times(k.MA[i], dA[i]), dWA[i])  # of (42)
         dtau[i] = _of(d.tau, i)
         if i in prescribed_bodies:
-            armature = times(model.armature[i] or None, da[i])
-            dtau[i] = total(times(_T(dS), k.F[i]), times(S[i].T, dF), armature)
+            armature = _rotor_change(model, d, i, k.a[i], da[i])
+            dtau[i] = total(times(_T(dS), k.F[i]), times(S[i].T, dF), *armature)
     return da, dtau
+
+
+def _rotor_change(model, d, i, a, da):
+    """Changes of the armature's torque by its acceleration a and by itself."""
+    own = model.armature[i]
+    none = isinstance(own, float) and own == 0.0
+    return None if none or da is None else own * da, None if _of(d.J, i) is None else d.J[i] * a
 
 
 def _velocities(m, V, d):

@@ -2,8 +2,8 @@
 
 import casadi as ca
 
-from ..hybrid_dynamics import example, prescribed_rows
-from ..ports import derivative_name, motion_ports
+from ..hybrid_dynamics import example, prescribed_rows, spread
+from ..ports import derivative_name, motion_ports, partial_ports
 from ..registry import get, quantity
 from .order_by_order import Given
 from .part_ports import (
@@ -14,7 +14,6 @@ from .part_ports import (
     hessian_outputs,
     multiplied,
     numbered,
-    partial_ports,
     sized,
     without_wrenches,
 )
@@ -31,7 +30,8 @@ def _forward_inputs(robot, order, options):
     return get("forward_dynamics").inputs(robot, order, options)
 
 
-def _accelerations(robot, order, options):
+def forward_products(robot, order, options):
+    """[(name of the multipliers, port of an acceleration)]."""
     return numbered(motion_ports(robot, order + 1)[2:])
 
 
@@ -41,7 +41,8 @@ def _forward_outputs(robot, order, options):
     return [p for k, a in enumerate(of) for p in partial_ports([a], by[: k + 3])]
 
 
-def _given_forward(model, order, ports, options):
+def given_forward(model, order, ports, options):
+    """The Given of values of the ports of forward dynamics."""
     T = [ports[derivative_name("tau", k)] for k in range(order + 1)]
     none = [ca.DM.zeros(model.robot.nv)] * (order + 1)
     W = _wrenches(order, ports, options)
@@ -53,23 +54,24 @@ def _arguments(order):
 
 
 def _call_forward(function, model, order, ports, options):
-    rows = function(_given_forward(model, order, ports, options))
+    rows = function(given_forward(model, order, ports, options))
     names = _arguments(order)
     named = {derivative_name("v", k + 1): zip(names, row, strict=False) for k, row in enumerate(rows)}
     return {f"d{a}_d{x}": y for a, row in named.items() for x, y in row}
 
 
-def _lams(order, ports):
+def forward_lams(order, ports):
+    """Multipliers of the accelerations."""
     return [ports["lam"], *(ports[f"lam_{derivative_name('v', k + 1)}"] for k in range(1, order + 1))]
 
 
 def _call_forward_adjoint(function, model, order, ports, options):
-    found = function(_given_forward(model, order, ports, options), _lams(order, ports))
+    found = function(given_forward(model, order, ports, options), forward_lams(order, ports))
     return {f"adj_{x}": y for x, y in zip(_arguments(order), found, strict=True)}
 
 
 def _call_forward_hessian(function, model, order, ports, options):
-    return {"H": function(_given_forward(model, order, ports, options), _lams(order, ports))}
+    return {"H": function(given_forward(model, order, ports, options), forward_lams(order, ports))}
 
 
 # -- hybrid dynamics -------------------------------------------------------------------------------------------
@@ -102,22 +104,18 @@ def _hybrid_outputs(robot, order, options):
     ]
 
 
-def _given_hybrid(model, order, ports, options):
+def given_hybrid(model, order, ports, options):
+    """The Given of values of the ports of hybrid dynamics."""
     rows, nv = prescribed_rows(model.robot, options), model.robot.nv
     others = [k for k in range(nv) if k not in rows]
-    A, T = [], []
-    for k in range(order + 1):
-        a, tau = ca.SX(nv, 1), ca.SX(nv, 1)
-        a[list(rows)] = ports[derivative_name("v", k + 1) + "_p"]
-        tau[others] = ports[derivative_name("tau", k) + "_f"]
-        A.append(a)
-        T.append(tau)
+    A = [spread(ports[derivative_name("v", k + 1) + "_p"], rows, nv) for k in range(order + 1)]
+    T = [spread(ports[derivative_name("tau", k) + "_f"], others, nv) for k in range(order + 1)]
     return Given(model, order, ports["q"], ports["v"], A, T, rows, _wrenches(order, ports, options),
                  bool(options["friction"]))  # fmt: skip
 
 
 def _call_hybrid(function, model, order, ports, options):
-    given = _given_hybrid(model, order, ports, options)
+    given = given_hybrid(model, order, ports, options)
     accelerations, torques = function(given)
     out = {}
     for k in range(order + 1):
@@ -139,15 +137,15 @@ def _hybrid_lams(order, ports):
 
 
 def _call_hybrid_adjoint(function, model, order, ports, options):
-    found = function(_given_hybrid(model, order, ports, options), *_hybrid_lams(order, ports))
+    found = function(given_hybrid(model, order, ports, options), *_hybrid_lams(order, ports))
     return {f"adj_{x}": y for x, y in zip(_hybrid_arguments(order, order), found, strict=True)}
 
 
 def _call_hybrid_hessian(function, model, order, ports, options):
-    return {"H": function(_given_hybrid(model, order, ports, options), *_hybrid_lams(order, ports))}
+    return {"H": function(given_hybrid(model, order, ports, options), *_hybrid_lams(order, ports))}
 
 
-_HYBRID = {
+HYBRID = {
     "solves": prescribed_rows,
     "options": ("prescribed", "external_wrenches", "friction", "gravity"),
     "sparse": True,
@@ -176,7 +174,7 @@ quantity(
     outputs=_hybrid_outputs,
     call=_call_hybrid,
     default=("composite", "ad"),
-    **_HYBRID,
+    **HYBRID,
     equation="partial derivatives of (tau_p, dv_f) by q (+) e, v, dv_p, tau_f, as hybrid_dynamics has them; likewise "
     "of their time derivatives by what they depend on",
     notes=(STEP,),
@@ -184,8 +182,8 @@ quantity(
 quantity(
     name="forward_dynamics_adjoint",
     summary="gradient of lam' dv + lam_d2v' d2v + ... by configuration, velocities and torques",
-    inputs=multiplied(_forward_inputs, _accelerations),
-    outputs=adjoint_outputs(_forward_inputs, _accelerations),
+    inputs=multiplied(_forward_inputs, forward_products),
+    outputs=adjoint_outputs(_forward_inputs, forward_products),
     call=_call_forward_adjoint,
     default=("composite", "ad"),
     **_FORWARD,
@@ -199,14 +197,14 @@ quantity(
     outputs=adjoint_outputs(_hybrid_inputs, _products),
     call=_call_hybrid_adjoint,
     default=("composite", "ad"),
-    **_HYBRID,
+    **HYBRID,
     equation="adj_x = d (lam_tau_p^T tau_p + lam_dv_f^T dv_f + ...) / dx",
     notes=(STEP,),
 )
 quantity(
     name="forward_dynamics_lagrangian_hessian",
     summary="second derivatives of lam' dv + lam_d2v' d2v + ... by configuration, velocities and torques",
-    inputs=multiplied(_forward_inputs, _accelerations),
+    inputs=multiplied(_forward_inputs, forward_products),
     outputs=hessian_outputs(_forward_inputs),
     call=_call_forward_hessian,
     default=("composite", "composite_along_motion", "ad_via_inverse"),
@@ -221,7 +219,7 @@ quantity(
     outputs=hessian_outputs(_hybrid_inputs),
     call=_call_hybrid_hessian,
     default=("composite", "composite_along_motion", "ad_via_inverse"),
-    **_HYBRID,
+    **HYBRID,
     equation="H = d2 (lam_tau_p^T tau_p + lam_dv_f^T dv_f + ...) / dx2, x = (e, v, dv_p, ..., tau_f, ...) at q (+) e, "
     "e = 0",
     notes=(STEP, SYMMETRIC),

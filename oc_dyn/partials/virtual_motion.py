@@ -51,6 +51,8 @@ class VirtualTree(WorkingTree):
     """Motion of all bodies at q, v, dv (nv,), with applied wrenches W and virtual velocities lam (nv,) if given, and
     screws of their joints; zeta[i]: what virtual velocity the parent would gain if it were turned back by screws[i]."""
 
+    integrals = VirtualIntegrals
+
     def __init__(self, model, q, v, dv, W=None, lam=None):
         zero = ca.SX(3, 1)
         ground = VirtualMotion(zero, zero, zero, sparse(-model.gravity), ca.SX(3, 3), zero, zero)
@@ -60,7 +62,7 @@ class VirtualTree(WorkingTree):
         self.screws, self.zeta = {}, {}
         for i in model.bodies:
             self._move(i, v[i], dv[i], lam[i])
-        self.collect(VirtualIntegrals, self._own)
+        self.collect(self.integrals, self._own)
 
     def _move(self, i, v, dv, lam):
         frame, above = self.frames[i], self.above(i)

@@ -13,8 +13,7 @@ from ..errors import LimitError, ModelError
 from ..function import function
 from ..loops.closing import closing
 from ..loops.functions import closing_check
-from ..loops.implicit import motion as loop_motion
-from ..model.cache import cached
+from ..loops.joint_motion import joint_motion
 from ..model.loops import LoopRobot
 from ..types import Array, Indices
 from .extremes import intervals, on_grid
@@ -64,7 +63,7 @@ class Followers:
 
     def values(self, motion: Sequence[Any]) -> Any:
         """(rows,) expressions of the limited quantities, from those of [q, v, dv, ...]."""
-        _, *jets = jets_of(self.robot, self.limits.joints, self.order).call(list(motion[: self.order + 1]))
+        _, *jets = joint_motion(self.robot, self.limits.joints, self.order).call(list(motion[: self.order + 1]))
         return ca.vertcat(*(jets[BY_NAME[k].order][i] for k, i in self.rows))
 
     def at(self, derivatives: Sequence[Array]) -> Array:
@@ -109,23 +108,9 @@ def followers_of(robot: Any, limits: Limits | None) -> Followers | None:
     return Followers(robot, theirs, rows) if rows else None
 
 
-def jets_of(robot: LoopRobot, names: Sequence[str], order: int) -> ca.Function:
-    """casadi.Function q, v, dv, ... up to derivative `order` of q -> q of the tree, then q_f, v_f, ... (names,) of
-    joints of one coordinate that follow; nothing is refused."""
-    return cached(robot, ("planning", "followers", tuple(names), order), lambda: _jets_of(robot, names, order))
-
-
-def _jets_of(robot: LoopRobot, names: Sequence[str], order: int) -> ca.Function:
-    given = [ca.MX.sym("q", robot.nq), *(ca.MX.sym(f"d{k}q", robot.nv) for k in range(1, order + 1))]
-    q, _ = closing(robot)(given[0], robot.home)
-    moved = ca.Function.call(loop_motion(robot, order, 0), [q, *given[1:]]) if order else []
-    rows = robot.rows("v", names)
-    return ca.Function("followers", given, [q, q[robot.rows("q", names)], *(x[rows] for x in moved[:order])])
-
-
 def followed(robot: LoopRobot, names: Sequence[str], derivatives: Sequence[Array], order: int) -> list[Array]:
     """[q_f, v_f, ...], each (K, names), up to derivative `order`, from [q, v, ...], each (K, n)."""
-    found = jets_of(robot, names, order)(*(ca.DM(x.T) for x in derivatives[: order + 1]))
+    found = joint_motion(robot, names, order)(*(ca.DM(x.T) for x in derivatives[: order + 1]))
     found = found if isinstance(found, (tuple, list)) else [found]
     return [np.array(x).T for x in found[1:]]
 

@@ -7,13 +7,10 @@ joint_torque_regressor, or some of these, appends one column a velocity for each
 and robot.parameter_values of the same parts name and multiply them.
 """
 
-from dataclasses import replace
-
 import casadi as ca
 
 from ..model.parameters import checked_parts
 from ..ports import (
-    configuration_port,
     derivative_name,
     derivative_unit,
     motion_ports,
@@ -21,6 +18,7 @@ from ..ports import (
     parameter_unit,
     parameters,
     quotient_unit,
+    reference_ports,
 )
 from ..registry import Port, quantity
 
@@ -60,12 +58,7 @@ def _call_torque(function, model, order, ports, options):
 
 
 def _reference_inputs(robot, order, options):
-    motion = motion_ports(robot, order)[1:]
-    reference = [
-        replace(p, name=derivative_name("vr", k), meaning=f"time derivative {k} of vr" if k else "reference velocities")
-        for k, p in enumerate(motion_ports(robot, order + 1)[1:])
-    ]
-    return [configuration_port(robot), *motion, *reference]
+    return [*motion_ports(robot, order), *reference_ports(robot, order + 1)]
 
 
 def _call_reference(function, model, order, ports, options):

@@ -5,9 +5,9 @@ from math import comb
 import casadi as ca
 
 from ..inverse_dynamics.taylor import Passes
-from ..lie import jets, se3
+from ..kinematics.reference_motion import reference_motion, to_parent
+from ..lie import jets
 from ..lie.jets import total
-from ..lie.leibniz import carry
 from ..lie.so3 import skew
 from ..registry import method
 from .columns import author_frames, newton_euler_columns, to_author, wrench_columns
@@ -92,7 +92,7 @@ def slotine_li_regressor(model, order, q, V, Vr, coriolis):
                Vr_i = Ad Vr_p + S vr,  Ad' = -ad(S v) Ad, and down the path Ad^T W, whose rate is
                (Ad^T W)' = Ad^T (W' - ad(S v)^T W)
     """
-    S, Ad, rates, twist, reference, G = _motion(model, order, q, V, Vr)
+    S, Ad, rates, twist, reference, G = reference_motion(model, order, q, V, Vr)
     columns = []
     for _, i, pose in author_frames(model):
         X = to_author(pose)
@@ -105,47 +105,7 @@ def slotine_li_regressor(model, order, q, V, Vr, coriolis):
                 total(comb(n, k) * (S[i][n - k].T @ W[k]) for k in range(n + 1) if S[i][n - k] is not None)
                 for n in range(order + 1)
             ]
-            W = _to_parent(Ad[i], rates[i], W) if model.parent[i] else W
+            W = to_parent(Ad[i], rates[i], W) if model.parent[i] else W
             i = model.parent[i]
         columns.append([in_rows(model, {j: x[k] for j, x in force.items()}) for k in range(order + 1)])
     return [ca.horzcat(*x) for x in zip(*columns, strict=True)]
-
-
-def _motion(model, order, q, V, Vr):
-    """Screws, adjoints, their rates, and by body the derivatives of twist, reference twist and gravity twist."""
-    top = order + 1
-    S, joint_q = model.subspaces(q, V, top), model.joint_q(q)
-    v, vr = [model.joint_v(x) for x in V], [model.joint_v(x) for x in Vr]
-    zero = ca.DM(6, 1)
-    Ad, rates = {}, {}
-    twist, reference = {0: [zero] * top}, {0: [zero] * (top + 1)}
-    G = {0: [ca.vertcat(0, 0, 0, -model.gravity)] + [None] * order}
-
-    def own(i, rate, count):
-        return [
-            total(comb(k, l) * (S[i][k - l] @ rate[l][i]) for l in range(k + 1) if S[i][k - l] is not None)
-            for k in range(count)
-        ]
-
-    for i in model.bodies:
-        p = model.parent[i]
-        Ad[i] = se3.Ad_inv(model.placement(i, joint_q[i]))
-        x = own(i, v, top)
-        rates[i] = [-se3.ad(y) for y in x]
-        twist[i] = [a + b for a, b in zip(carry(Ad[i], rates[i], twist[p]), x, strict=True)]
-        above = carry(Ad[i], rates[i], reference[p])
-        reference[i] = [a + b for a, b in zip(above, own(i, vr, top + 1), strict=True)]
-        G[i] = carry(Ad[i], rates[i], G[p])
-    return S, Ad, rates, twist, reference, G
-
-
-def _to_parent(Ad, rates, W):
-    """Derivatives of Ad^T W from those of W; each pass takes (d/dt + rate^T) of the list before."""
-    out, row = [Ad.T @ W[0]], W
-    while len(row) > 1:
-        row = [
-            row[k + 1] + total(comb(k, l) * (rates[l].T @ row[k - l]) for l in range(k + 1))
-            for k in range(len(row) - 1)
-        ]
-        out.append(Ad.T @ row[0])
-    return out

@@ -136,16 +136,22 @@ def knee_linkage_leg(floating_base: bool = False) -> LoopRobot:
     return _closed(b, {"hip": 0.5, "knee": -0.9, "crank": -0.9, "rod": 0.9}, floating_base)
 
 
-def gough_stewart() -> LoopRobot:
+def gough_stewart(angles: bool = False) -> LoopRobot:
     """A Gough-Stewart platform: six legs of a universal joint on the ground, a drive and a ball on the platform.
 
     The base's joints lie on a circle of 0.5 m, the platform's on one of 0.3 m, 0.6 m above; platform 5 kg, legs 1.3 kg.
     q is the pose of the platform, a free joint; joints leg1 .. leg6 are the drives, from their lengths at home.
+    angles: its place by joints x, y, z and its turn by joints yaw, pitch, roll instead, whose rates are the velocities,
+    as laws of elastic drives and planners need them; singular at a pitch of a quarter turn.
     """
     b = RobotBuilder("gough_stewart")
     b.add_link("base")
     disc = np.diag([0.1, 0.12, 0.2])
-    b.add_body("platform", "free", "base", joint="platform_joint", mass=5.0, com=(0, 0, 0.02), inertia=disc)
+    plate: dict[str, Any] = {"mass": 5.0, "com": (0, 0, 0.02), "inertia": disc}
+    if angles:
+        _placed(b, plate)
+    else:
+        b.add_body("platform", "free", "base", joint="platform_joint", **plate)
     for k in range(6):
         foot, ball = _circle(0.5, k, 0.2), _circle(0.3, k, np.pi / 3 - 0.2)
         along = ball + np.array([0, 0, 0.6]) - foot
@@ -159,8 +165,20 @@ def gough_stewart() -> LoopRobot:
         b.add_body(f"tube{n}", "revolute", f"yoke{n}", joint=f"swing{n}", axis=(0, 1, 0), **tube)
         piston: dict[str, Any] = {"mass": 0.5, "com": (0, 0, -0.2), "inertia": np.diag([1e-2, 1e-2, 5e-4])}
         b.add_body(f"piston{n}", "prismatic", f"tube{n}", joint=f"leg{n}", xyz=(0, 0, length), **piston)
-        b.close_loop(f"ball{n}", f"piston{n}", "platform", "position", xyz_b=ball)
-    return _closed(b, {"platform_joint": [1, 0, 0, 0, 0, 0, 0.6]})
+        own = ("x", "y", "z", "yaw", "pitch", "roll") if angles else ()
+        b.close_loop(f"ball{n}", f"piston{n}", "platform", "position", xyz_b=ball, independent=own)
+    return _closed(b, {"z": 0.6} if angles else {"platform_joint": [1, 0, 0, 0, 0, 0, 0.6]})
+
+
+def _placed(b: RobotBuilder, plate: dict[str, Any]) -> None:
+    """Link platform on joints x, y, z, yaw, pitch and roll from the base."""
+    steps = [("x", "prismatic", (1, 0, 0)), ("y", "prismatic", (0, 1, 0)), ("z", "prismatic", (0, 0, 1))]
+    steps += [("yaw", "revolute", (0, 0, 1)), ("pitch", "revolute", (0, 1, 0)), ("roll", "revolute", (1, 0, 0))]
+    parent = "base"
+    for name, kind, axis in steps:
+        own = plate if name == "roll" else {}
+        b.add_body("platform" if own else f"{name}_slide", kind, parent, joint=name, axis=axis, **own)
+        parent = f"{name}_slide"
 
 
 def _circle(radius: float, k: int, spread: float) -> Array:

@@ -12,8 +12,10 @@ S the joint's screws. Everywhere else it is, and so is d2tau_dvdv.
 import casadi as ca
 
 from ..friction import friction_torques
+from ..partials.part_ports import sized, step, step_unit
+from ..partials.solved import HYBRID, given_hybrid
 from ..ports import configuration_port, motion_ports, nv, quotient_unit, torque_ports, wrench_ports
-from ..registry import Port, quantity
+from ..registry import Port, get, quantity
 
 _STORED = "(i, j, k) at row i + nv j, column k; first differentiated by the first letter"
 
@@ -96,6 +98,32 @@ def _friction(robot):
     return ca.Function("friction", [v], [torque, slope, ca.jacobian(ca.vec(ca.densify(slope)), v)])
 
 
+def _hybrid_inputs(robot, order, options):
+    return get("hybrid_dynamics").inputs(robot, 0, options)
+
+
+def _hybrid_outputs(robot, order, options):
+    inputs = {p.name: (p, rows) for p, rows in sized(robot, _hybrid_inputs(robot, order, options))}
+    found = [p for p in get("hybrid_dynamics").outputs(robot, 0, options) if p.name in ("tau_p", "dv_f")]
+    return [
+        Port(
+            f"d2{y.name}_d{a}d{b}",
+            (y.shape[0] * inputs[a][1], nv(robot)),
+            quotient_unit(y.unit, *(step_unit(inputs[x][0]) for x in (a, b))),
+            f"second partial of {y.name} by {step(inputs[a][0])}, then by {step(inputs[b][0])}; (i, j, k) at row i + "
+            f"j times the rows of {y.name}, column k",
+        )
+        for y in found
+        for a, b in HYBRID_PAIRS
+    ]
+
+
+def _hybrid_call(function, model, order, ports, options):
+    found = function(given_hybrid(model, 0, ports, options))
+    return {f"d2{y}_d{a}d{b}": x for y, of in zip(("dv_f", "tau_p"), found, strict=True) for (a, b), x in of.items()}
+
+
+HYBRID_PAIRS = (("q", "q"), ("v", "v"), ("q", "v"), ("dv_p", "q"), ("tau_f", "q"))
 _COMMUTE = "By q twice it is symmetric but within a spherical, planar or free joint, whose directions do not commute."
 
 quantity(
@@ -126,6 +154,19 @@ quantity(
     notes=(_COMMUTE,),
 )
 
+quantity(
+    name="hybrid_dynamics_second_partials",
+    summary="second partial derivatives of the torques of prescribed joints and of the accelerations of the others",
+    inputs=_hybrid_inputs,
+    outputs=_hybrid_outputs,
+    call=_hybrid_call,
+    default=("composite", "ad_via_inverse"),
+    max_order=0,
+    **HYBRID,
+    equation="d2dv_f_dqdv[i, j, k] = d2 dv_f_i / (dq_j dv_k), ...; by q: by steps e of q (+) e, one after the other",
+    notes=(_COMMUTE,),
+)
+
 from . import (  # noqa: E402  registers the methods
     by_ad,
     chain_rule,
@@ -133,6 +174,7 @@ from . import (  # noqa: E402  registers the methods
     composite,
     forward_composite,
     forward_spatial_vector,
+    hybrid,
     numeric,
     spatial_vector,
 )

@@ -4,6 +4,7 @@ import casadi as ca
 
 from ..forward_dynamics.taylor import taylor as forward_dynamics
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
+from ..partials.order_by_order import Given
 from ..registry import choose, method
 from .differences import from_bicomplex, from_first_partials, from_values
 from .tensor import pattern
@@ -77,7 +78,7 @@ def _first_partials(model, forward, W):
     quantity = f"{'forward' if forward else 'inverse'}_dynamics_partials"
     partials = choose(quantity, model.robot, 0).function
     if forward:
-        result = partials(model, q, v, x, applied[0] if applied else None, ca.SX(model.robot.nv, model.robot.nv))
+        result = partials(Given(model, 0, q, v, [ca.DM.zeros(*v.shape)], [x], (), applied or None, False))[0]
     else:
         result = partials(model, 0, q, [v, x], applied or None)[0]
     columns = ca.horzcat(*(ca.vec(ca.densify(y)) for y in result[:3]))

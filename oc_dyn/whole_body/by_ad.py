@@ -52,6 +52,46 @@ def com_jacobian(model, order, q, V):
     return along(model, order, q, V, tangent_jacobian(model, q, _com(model, q)))
 
 
+@method(
+    "centroidal_momentum_matrix",
+    "ad",
+    kind="ad",
+    source="AD: Jacobian by v of the sum of the bodies' momenta about the centre of mass, then " + _ALONG,
+)
+def centroidal_momentum_matrix(model, order, q, V):
+    """Derivatives 0..order of A (6, nv); see od.describe("centroidal_momentum_matrix")."""
+    v = ca.SX.sym("v", model.robot.nv)
+    return along(model, order, q, V, ca.jacobian(_centroidal_momentum(model, q, v), v))
+
+
+@method(
+    "centroidal_momentum_matrix_partials",
+    "ad",
+    kind="ad",
+    source="AD: the sum of the bodies' momenta about the centre of mass, " + _ALONG + ", then Jacobians",
+)
+def centroidal_partials(model, order, q, V):
+    """Partials of derivatives 0..order of h = A v, [(by q, v), (by q, v, dv), ...]; see
+    od.describe("centroidal_momentum_matrix_partials").
+    """
+    momenta = along(model, order, q, V, _centroidal_momentum(model, q, V[0]))
+    return [
+        [ca.sparsify(tangent_jacobian(model, q, h)), *(ca.jacobian(h, x) for x in V[: k + 1])]
+        for k, h in enumerate(momenta)
+    ]
+
+
+def _centroidal_momentum(model, q, v):
+    poses, twists = body_poses(model, q), body_twists(model, 0, q, [v])
+    com, h = _com(model, q), ca.SX(6, 1)
+    for i in model.bodies:
+        R, p = poses[i]
+        momentum = model.M[i] @ twists[i][0]
+        force = R @ momentum[3:]
+        h = h + ca.vertcat(R @ momentum[:3] + ca.cross(p - com, force), force)
+    return h
+
+
 def _com(model, q):
     return _first_moment(model, q) / total(model.inertia[i].mass for i in model.bodies)
 

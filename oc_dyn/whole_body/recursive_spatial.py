@@ -4,7 +4,7 @@ from math import comb
 
 import casadi as ca
 
-from ..inverse_dynamics.recursive_spatial import next_inertia, spatial_inertia
+from ..inverse_dynamics.recursive_spatial import inertias
 from ..kinematics.recursive_body import body_poses, jacobian, local_poses, padded
 from ..kinematics.recursive_spatial import forward_kinematics
 from ..lie.jets import total
@@ -28,7 +28,7 @@ def _momentum(model, order, q, V, poses):
     C, _, twists = forward_kinematics(model, order, q, V, poses)
     out = [ca.DM(6, 1)] * (order + 1)
     for i in model.bodies:
-        M = _inertias(model, i, C, twists, order)
+        M = inertias(model, i, C, twists, order)
         own = [total(comb(k, l) * (M[k - l] @ twists[i][l]) for l in range(k + 1)) for k in range(order + 1)]
         out = [x + y for x, y in zip(out, own, strict=True)]
     return out
@@ -63,20 +63,12 @@ def com_jacobian(model, order, q, V):
     mass = total(x.mass for x in model.inertia)
     M, columns = {}, [{} for _ in range(order + 1)]
     for i in model.reversed_bodies:
-        M[i] = _inertias(model, i, C, twists, order)
+        M[i] = inertias(model, i, C, twists, order)
         for c in model.children[i]:
             M[i] = [x + y for x, y in zip(M[i], M[c], strict=True)]
         for k in range(order + 1):
             columns[k][i] = total(comb(k, l) * (M[i][k - l][3:, :] @ S[i][l]) for l in range(k + 1)) / mass
     return [jacobian(model, {i: ca.vertcat(x, ca.DM(3, x.shape[1])) for i, x in c.items()})[:3, :] for c in columns]
-
-
-def _inertias(model, i, C, twists, order):
-    """Derivatives 0..order of the inertia (6, 6) of body i in root axes, about the point that C is seen from."""
-    M = [spatial_inertia(model.inertia[i], C[i])]
-    for _ in range(order):
-        M.append(next_inertia(M, twists[i]))
-    return M
 
 
 def _first_moments(model, order, q, V):

@@ -19,9 +19,12 @@ class WorkingTree:
 
     def __init__(self, model, q, ground=None, W=None):
         self.model = model
-        self.frames = working_frames(model, model.joint_q(q))
+        self.frames = self._placed(q)
         self.working, self.body = {0: ground}, {0: ground}
         self._applied = None if W is None else model.wrenches(W)
+
+    def _placed(self, q):
+        return working_frames(self.model, self.model.joint_q(q))
 
     def above(self, i):
         """Motion of the parent of body i, in the axes that its frame hangs on."""

@@ -25,6 +25,8 @@ OPTIONS = {
     "frame_pose": {"frame": "link2"},
     "frame_twist": {"frame": "link2", "representation": "hybrid"},
     "frame_jacobian": {"frame": "link2", "representation": "spatial"},
+    "frame_velocity_partials": {"frame": "link2", "representation": "hybrid"},
+    "frame_acceleration_partials": {"frame": "link2", "representation": "body"},
 }
 OPTIONS |= {q: {"prescribed": ("joint1",)} for q in od.quantities("robot") if q.startswith("hybrid_dynamics")}
 OPTIONS |= {quantity: {"scene": scene()} for quantity in od.quantities("robot") if quantity.startswith("distances")}

@@ -108,15 +108,23 @@ def nothing_but_limits(ocp, x, v, u):
     ocp.limit(-0.5, x, 0.5)
 
 
-def test_no_objective_and_far_away():
-    """Bounds of a control can be kept wherever it starts."""
-    control = integrator(nothing, squares=False, iterations=1)
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("iterations", [1, 10])
+@pytest.mark.parametrize("squares", [False, True])
+def test_far_away_bounds_of_a_control_are_kept(squares, iterations):
+    """They can be, wherever it starts, with no objective, too: states of a thousand million are no excuse."""
+    control = integrator(None if squares else nothing, squares=squares, iterations=iterations)
+    starts = [(0.1, 0.0), (3e4, 7e4), (7e4, -5e4), (1e5, 1e5), (3e3, 8e4)]
+    rng = np.random.default_rng(0)
+    starts += [tuple(10.0**power * rng.uniform(-1, 1, 2)) for power in (5, 6, 7, 8, 9) for _ in range(5)]
     for sign in (1, -1):
-        for x, v in ((0.1, 0.0), (3e4, 7e4), (7e4, -5e4), (1e5, 1e5), (3e3, 8e4)):
+        for x, v in starts:
             control.reset()
             found = control.step({"x0": sign * x, "v0": sign * v})
             assert found["status"] == Status.OK, (x, v)
-            assert found["violation"] < 1e-6
+            assert abs(found["u"][0]) <= 8
+            rounding = 1e-14 * np.hypot(x, v)
+            assert found["violation"] < 1e-6 + rounding
 
 
 @pytest.mark.slow

@@ -249,3 +249,19 @@ def test_mistakes_of_laws_are_named():
         od.control.gravity(3)
     with pytest.raises(od.ShapeError, match="time is 0"):
         od.control.brake(od.robots.planar_2r(), time=0)
+
+
+@pytest.mark.slow
+def test_a_plan_that_is_worth_nothing_is_given_up():
+    """Whatever plan a memory holds, single iterations are back within so many good samples, at the same torque."""
+    control, _, rest = panda(iterations=1)
+    for _ in range(3):
+        wanted = control.step(rest)["tau"]
+    good, n, rng = control.memory.copy(), control.functions.n, np.random.default_rng(0)
+    for size in (0.3, 1.0, 3.0, 10.0):
+        for _ in range(6):
+            control.memory = good.copy()
+            control.memory[:n] += size * rng.normal(size=n)
+            found = [control.step(rest) for _ in range(BACK + 1)]
+            assert found[BACK - 1]["status"] == found[BACK]["status"] == Status.OK
+            assert found[BACK]["tau"] == pytest.approx(wanted, abs=1e-2)

@@ -43,6 +43,11 @@ def floating_leg():
     return od.robots.knee_linkage_leg(floating_base=True)
 
 
+def floating_humanoid():
+    """The humanoid whose pelvis moves."""
+    return od.robots.humanoid(floating_base=True)
+
+
 def three_rods(name, second=0.3, ground=0.7):
     """RobotBuilder of a linkage that is still open: links a, b on a, and c beside it, each on a hinge about y."""
     b = od.RobotBuilder(name)

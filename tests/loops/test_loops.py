@@ -108,6 +108,33 @@ def test_matrices_make_the_torques(name):
     assert largest(Y @ robot.parameters + G[0].T @ (rotors * v[1]), tau.ravel()) < 1e-10
 
 
+@pytest.mark.sample("four_bar")
+@pytest.mark.parametrize("name", NAMES)
+def test_torques_of_a_reference_motion_have_the_admissible_matrix(name):
+    robot = linkage(name)
+    q, V = state(robot, 1)
+    vr, dvr, d2vr = np.random.default_rng(5).normal(size=(3, robot.nv))
+    M, C, g = (np.array(x) for x in od.function(robot, "dynamic_matrices")(q, V[0]))
+    tau = np.array(od.function(robot, "slotine_li_torque")(q, V[0], vr, dvr)).ravel()
+    assert largest(tau, M @ dvr + C @ vr + g.ravel()) < 1e-10
+    of_matrices = od.function(robot, "dynamic_matrices", order=1)(q, *V)
+    M, dM, C, dC, _, dg = (np.array(x) for x in of_matrices)
+    rate = np.array(od.function(robot, "slotine_li_torque", order=1)(q, *V, vr, dvr, d2vr)[1]).ravel()
+    assert largest(rate, M @ d2vr + (dM + C) @ dvr + dC @ vr + dg.ravel()) < 1e-9
+
+
+@pytest.mark.sample("floating_four_bar")
+@pytest.mark.parametrize("name", NAMES)
+def test_centroidal_momentum_is_that_of_the_tree(name):
+    robot = linkage(name)
+    q, V = state(robot, 1)
+    x, v, _ = all_of(robot, q, V)
+    of_tree = od.function(robot.tree, "centroidal_momentum_matrix", order=1)(x, v[0])
+    A, dA = od.function(robot, "centroidal_momentum_matrix", order=1)(q, V[0])
+    assert largest(A @ V[0], of_tree[0] @ v[0]) < 1e-10
+    assert largest(A @ V[1] + dA @ V[0], of_tree[0] @ v[1] + of_tree[1] @ v[0]) < 1e-9
+
+
 PARTIALS = [
     f"{dynamics}_dynamics_{what}"
     for dynamics in ("inverse", "forward")

@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from obstacles import TIP, at, ball, line, moved, point_robot, way_round
+from samples import robot
 
 import oc_dyn as od
 from oc_dyn import shapes
@@ -197,10 +198,13 @@ def test_model_predictive_control_gives_way_to_what_comes():
 def test_derivatives_are_analytic_where_they_can_be():
     f = distances(point_robot(), ball())
     assert registered(f) is not None
-    floating = od.robots.quadruped()
-    frame = floating.bodies[-1].name
-    scene = od.Scene().attach("foot", frame, shapes.Sphere(0.02)).add("ground", shapes.HalfSpace((0, 0, 1)))
-    assert registered(distances(floating, scene)) is None
+    floating, rolling = od.robots.quadruped(), robot("transform")
+    scenes = [
+        od.Scene().attach("foot", r.bodies[-1].name, shapes.Sphere(0.02)).add("ground", shapes.HalfSpace((0, 0, 1)))
+        for r in (floating, rolling)
+    ]
+    assert registered(distances(floating, scenes[0])) is not None
+    assert registered(distances(rolling, scenes[1])) is None
 
 
 def test_a_body_on_a_manifold_keeps_apart():
