@@ -76,6 +76,7 @@ quantity(
     call=_pose_call,
     options=("frame",),
     default=("recursive_body",),
+    same_in_fluid=True,
     equation="x_root = R x_frame + p, C = [R p; 0 1]",
     errors=_ERRORS,
     example=example,
@@ -147,6 +148,7 @@ def _partials(quantity, first):
 _MOVING = {
     "options": ("frame", "representation"),
     "default": ("recursive_body",),
+    "same_in_fluid": True,
     "errors": (*_ERRORS, "ShapeError: representation is not given", "UnknownName: a representation that is not there"),
     "meanings": {
         "representation": "; ".join(f'"{name}": {seen}' for name, seen in _SEEN.items()) + "; it must be given"
@@ -161,6 +163,7 @@ quantity(
     **_MOVING,
     equation="body: hat(V) = C^-1 dC/dt; spatial: hat(V) = dC/dt C^-1; hybrid: V = [R 0; 0 R] V_body; C = [R p; 0 1] "
     "the pose in the root frame",
+    notes=("Its partial derivatives are frame_velocity_partials, those of dV, ... frame_acceleration_partials.",),
 )
 quantity(
     name="frame_jacobian",

@@ -12,6 +12,7 @@ from typing import Any
 
 import casadi as ca
 
+from ..forward_dynamics.closed_form import closed_form
 from ..friction import friction_torques, with_friction
 from ..hybrid_dynamics.taylor import taylor
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
@@ -49,6 +50,8 @@ class Given:
         """All accelerations and torques, ([dv, ...], [tau, ...])."""
 
         def run(T: list[Any]) -> tuple[list[Any], list[Any]]:
+            if self.model.fluid:  # where all torques are given
+                return closed_form(self.model, self.order, self.q, self.v, T, self.W), T
             return taylor(self.model, self.order, self.q, self.v, self.A, T, self.prescribed, self.W)
 
         return with_friction(self.model, self.v, self.T, run) if self.friction else run(self.T)
