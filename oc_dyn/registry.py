@@ -112,6 +112,7 @@ class Quantity:
     solves: Callable[[Any, dict[str, Any]], Any] | None = None
     own_derivatives: bool = False  # whether each method has derivatives of its own: they differ by more than rounding
     repeats: bool = False  # whether outputs say again what others do: then derivatives="analytic" is not there
+    same_in_fluid: bool = False  # whether what a fluid does to bodies leaves it as it is
     sparse: bool = False  # whether zeros that the tree makes are structural in the outputs
     equation: str = ""
     notes: tuple[str, ...] = ()
@@ -131,6 +132,7 @@ class Method:
     results may be off, relative to the largest one; None for methods that are exact to rounding.
     numeric_parameters: why it cannot take inertial parameters as symbols; None if it can. coriolis: names of CORIOLIS,
     the matrices that its results contain or are made with, the one taken without a word first; empty where none is.
+    fluid: whether it counts what a fluid does to bodies, where the quantity is another one for that.
     """
 
     quantity: str
@@ -146,6 +148,7 @@ class Method:
     tolerance: float | None = None
     numeric_parameters: str | None = None
     coriolis: tuple[str, ...] = ()
+    fluid: bool = False
 
     @property
     def admissible(self) -> bool | None:
@@ -158,6 +161,8 @@ class Method:
             return f"{self.quantity}/{self.name} gives the Coriolis matrix {' or '.join(self.coriolis)}, not {coriolis}"
         if self.max_order is not None and order > self.max_order:
             return f"{self.quantity}/{self.name} goes up to order {self.max_order}, got order {order}"
+        if "fluid" in getattr(robot, "features", ()) and not self.fluid and not get(self.quantity).same_in_fluid:
+            return f"{self.quantity}/{self.name} does not count what a fluid does to bodies (added_inertia, drag)"
         for feature, reason in self.cannot.items():
             if feature in robot.features:
                 return f"{self.quantity}/{self.name} cannot do robots with a {feature} joint: {reason}"

@@ -5,6 +5,7 @@ that change are made again many at a time: all of one level (longest way from wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -251,8 +252,8 @@ def _entries(x: ca.SX, numbers: Any) -> ca.SX:
     return x.get_nz(False, int(numbers[0]) if len(numbers) == 1 else numbers.tolist())
 
 
-def put_in(symbols, expressions, values):
+def put_in(symbols: Sequence[Any], expressions: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     """SX expressions with values for the symbols, lists of matrices; other symbols in them, those of a model, stay."""
     own = {x.element_hash() for s in symbols for x in ca.symvar(ca.vec(s))}
     free = [x for x in ca.symvar(ca.veccat(*expressions)) if x.element_hash() not in own]
-    return ca.Function("f", [*symbols, *free], list(expressions)).call([*values, *free])
+    return list(ca.Function("f", [*symbols, *free], list(expressions)).call([*values, *free]))

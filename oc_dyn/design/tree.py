@@ -10,6 +10,7 @@ import numpy as np
 from ..lie import se3
 from ..lie.so3 import axis_frame
 from ..model import joints as jt
+from ..model.fluid import refuse_fluid
 from ..partials import scalar_changes as kim
 from .parameters import from_parameters
 
@@ -108,6 +109,7 @@ class DesignTree:
     the same names here; `mechanism` and `change` are what it starts from."""
 
     def __init__(self, robot, changes, p):
+        refuse_fluid("the design of links", robot)
         self.robot, self.p, n = robot, p, len(robot.bodies)
         self.bodies, self.reversed_bodies = range(1, n + 1), range(n, 0, -1)
         self.parent = (None, *(b.parent for b in robot.bodies))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..friction import SMOOTHING
+from ..model.fluid import refuse_fluid
 from ..model.loops import LoopRobot
 from ..model.robot import Robot
 from ..types import Named, Numbers
@@ -65,6 +66,7 @@ def elastic_robot(
     """
     seen, drives, springs = _checked_springs(robot, stiffness, damping, actuated)
     layout = _layout(seen, springs)
+    refuse_fluid("an elastic robot", robot)
     reader = MotorReader(robot.name, layout.motor_names, [])
     gear, inertia = _gear_and_inertia(seen, reader, layout.joints, gear_ratio, motor_inertia, rotor_inertia)
     all_joints = robot.tree if isinstance(robot, LoopRobot) else robot

@@ -11,8 +11,9 @@ import numpy as np
 
 from .. import validation
 from ..errors import ModelError, UnknownName
-from ..model.inertia import Inertia, ReadOnlyArrays
+from ..model.inertia import Inertia
 from ..model.loops import LoopRobot, close_tree
+from ..model.read_only import ReadOnlyArrays
 from ..model.robot import Body, Robot, assemble
 from ..text import terminal
 from ..types import Array, Numbers

@@ -65,6 +65,7 @@ def _along_jet(model, order, q, v, T, W, cse):
     kind="ad",
     source="AD: jets of inverse dynamics with cse after each order, one factorised mass matrix",
     regroup=True,
+    fluid=True,
 )
 def ad_via_inverse(model, order, q, v, T, W=None):
     """Derivatives 0..order of the joint accelerations from M d^k a = tau^(k) - b_k: the strongest AD form found.

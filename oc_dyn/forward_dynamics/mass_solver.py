@@ -2,7 +2,7 @@
 
 import casadi as ca
 
-from ..matrices.composite import composite
+from ..matrices.whole_mass import whole_mass
 from ..working_axes.frames import body_placements
 from .articulated_body import factor, solve
 
@@ -10,8 +10,8 @@ from .articulated_body import factor, solve
 def mass_solver(model, q):
     """Function b (nv,) -> x (nv,) with M(q) x = b. Long chains and large trees take articulated inertias, cost O(n);
     robots with few joints on a path, and mimic joints, the mass matrix, whose factors are sparse between branches."""
-    if "mimic" in model.robot.features or dense_cost(model) < articulated_cost(model):
-        factors = factor_reversed(composite(model, q))
+    if model.fluid or "mimic" in model.robot.features or dense_cost(model) < articulated_cost(model):
+        factors = factor_reversed(whole_mass(model, q))
         return lambda b: solve_reversed(factors, b)
     return articulated(model, q)
 

@@ -14,8 +14,8 @@ from ..errors import ShapeError, SolveError
 from ..friction import SMOOTHING
 from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
 from ..model.canonical import canonical
-from ..model.inertia import ReadOnlyArrays
 from ..model.quaternions import check_quaternions, quaternions
+from ..model.read_only import ReadOnlyArrays
 from ..model.robot import Robot, check_robot
 from ..numbers import HUGE, are_sane, as_floats
 from ..regressor.base_parameters import BaseParameters, base_parameters

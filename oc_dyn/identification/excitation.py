@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import LimitError, ModelError, ShapeError, SolveError
 from ..interrupts import TIME_LIMIT, iteration_watch, solver_run
-from ..model.inertia import ReadOnlyArrays
+from ..model.read_only import ReadOnlyArrays
 from ..model.robot import Robot, check_robot
 from ..numbers import shortened
 from ..regressor.base_parameters import base_parameters

@@ -13,7 +13,7 @@ from .taylor import taylor
 _SOURCE = "AD: one jtimes per order along the jet (q, v, dv, ...)"
 
 
-@method("inverse_dynamics", "ad_jet", kind="ad", source=_SOURCE, regroup=True, cse=False)
+@method("inverse_dynamics", "ad_jet", kind="ad", source=_SOURCE, regroup=True, cse=False, fluid=True)
 def ad_jet(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques by repeated jtimes; grows exponentially with the order.
 
@@ -22,7 +22,9 @@ def ad_jet(model, order, q, V, W=None):
     return _along_jet(model, order, q, V, W, cse=False)
 
 
-@method("inverse_dynamics", "ad_jet_cse", kind="ad", source=_SOURCE + ", cse after each order", regroup=True)
+@method(
+    "inverse_dynamics", "ad_jet_cse", kind="ad", source=_SOURCE + ", cse after each order", regroup=True, fluid=True
+)
 def ad_jet_cse(model, order, q, V, W=None):
     """As ad_jet, with common subexpressions removed after each order: the strongest AD form found.
 
@@ -46,6 +48,7 @@ def _along_jet(model, order, q, V, W, cse):
     source="AD: d/dt of tau(t) along q(t), a polynomial in time, as in Ali et al. 2026, section 7",
     regroup=True,
     cse=False,
+    fluid=True,
 )
 def ad_time(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques by repeated differentiation in time; grows exponentially.

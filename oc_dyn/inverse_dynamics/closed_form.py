@@ -15,6 +15,7 @@ from .system_matrices import SystemMatrices
     kind="closed_form",
     source="Kumar and Mueller 2021, section III, eqs. 21 to 47",
     regroup=True,
+    fluid=True,
 )
 def closed_form(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W.
@@ -29,6 +30,8 @@ def closed_form(model, order, q, V, W=None):
         Q = system.g(n) + total(
             comb(n, k) * (system.M(n - k) @ V[k + 1] + system.C(n - k) @ V[k]) for k in range(n + 1)
         )  # (34)
+        if model.fluid:
+            Q = Q + system.drag(n)
         if applied is not None:
             Q = Q - total(comb(n, k) * (system.J(n - k).T @ applied[k]) for k in range(n + 1))
         out.append(Q)

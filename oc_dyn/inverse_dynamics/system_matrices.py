@@ -13,6 +13,7 @@ import casadi as ca
 from ..lie.jets import total
 from ..lie.se3 import Ad_inv, ad
 from ..working_axes.assembly import armatures, in_columns
+from .fluid import drag
 
 
 def _kept(equation):
@@ -44,7 +45,8 @@ class SystemMatrices:
 
     def __init__(self, model, q, V):
         self.model, self.q, self.v = model, q, V
-        self.inertia = ca.diagcat(*model.M[1:])  # (29)
+        self.rigid = ca.diagcat(*model.M[1:])  # (29)
+        self.inertia = ca.diagcat(*map(model.inertia_in_fluid, model.bodies)) if model.fluid else self.rigid
         self._known, self._top = {}, -1  # what is kept; the order that the screws are known to
         joint_q = model.joint_q(q)
         A, U = {}, {0: ca.DM.eye(6)}
@@ -138,7 +140,20 @@ class SystemMatrices:
         return total(comb(n, k) * (self.J(n - k).T @ inner[k]) for k in range(n + 1))
 
     @_kept
+    def drag(self, n=0):
+        """(nv,) torques against the drag of a fluid, which no matrix is multiplied with: nothing of the source."""
+        wrenches = []
+        for k in range(n + 1):
+            twists = [ca.vertsplit(self.V(l), 6) for l in range(k + 1)]
+            by_body = [
+                total([ca.SX(6, 1), *(drag(x, [V[i - 1] for V in twists], k) for x in self.model.fluid[i])])
+                for i in self.model.bodies
+            ]
+            wrenches.append(ca.vertcat(*by_body))
+        return total(comb(n, k) * (self.J(n - k).T @ wrenches[k]) for k in range(n + 1))
+
+    @_kept
     def g(self, n=0):
         """(nv,) torques that hold the robot against gravity, (32), (47)."""
         ground = ca.vertcat(0, 0, 0, -self.model.gravity)  # V_0'
-        return total(comb(n, k) * (self.J(n - k).T @ (self.inertia @ (self.U(k) @ ground))) for k in range(n + 1))
+        return total(comb(n, k) * (self.J(n - k).T @ (self.rigid @ (self.U(k) @ ground))) for k in range(n + 1))

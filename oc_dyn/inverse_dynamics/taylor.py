@@ -15,6 +15,7 @@ from ..model.inertia import casadi_value
 from ..registry import method
 from ..working_axes.fields import acceleration_matrix_of, newton_euler
 from ..working_axes.sums import second_moments
+from .fluid import fluid_wrenches
 
 
 @method(
@@ -23,11 +24,14 @@ from ..working_axes.sums import second_moments
     kind="analytic",
     source="this toolkit; order 0: Newton-Euler with the acceleration matrix of Balafoutis and Patel 1991",
     regroup=True,
+    fluid=True,
 )
 def taylor(model, order, q, V, W=None):
     """Derivatives 0..order of the joint torques; see od.describe("inverse_dynamics") for q, V, W. Cost O(n order^2)."""
-    V = jets.from_derivatives(V)
+    given, V = V, jets.from_derivatives(V)
     passes = Passes(model, q, V[0], None if W is None else jets.from_derivatives(W))
+    if model.fluid:
+        passes.push(fluid_wrenches(model, order, q, given))
     torques = []
     for k in range(order + 1):
         torques.append(passes.torque(V[k + 1]))
@@ -56,6 +60,12 @@ class Passes:
             self.c[i] = [self.joint[i].inward(self.w[model.parent[i]][0])]
             self.w[i] = [self.c[i][0] + self.joint[i].w[0]]
             self.a[i], self.y[i], self.U[i], self.f[i], self.n[i], self.F[i] = [], [], [], [], [], []
+
+    def push(self, wrenches):
+        """Let wrenches act, too: derivatives [{body: (6,) in its canonical frame}, ...]."""
+        more = {i: jets.from_derivatives([x[i] for x in wrenches]) for i in self.model.bodies}
+        old = self.applied or [dict.fromkeys(self.model.bodies, 0)] * len(wrenches)
+        self.applied = [{i: x + more[i][k] for i, x in some.items()} for k, some in enumerate(old)]
 
     def torque(self, dv=None):
         """Coefficient k of the joint torques (nv,), k counting the calls, from coefficient k + 1 of the joint

@@ -76,6 +76,7 @@ quantity(
     call=_pose_call,
     options=("frame",),
     default=("recursive_body",),
+    same_in_fluid=True,
     equation="x_root = R x_frame + p, C = [R p; 0 1]",
     errors=_ERRORS,
     example=example,
@@ -147,6 +148,7 @@ def _partials(quantity, first):
 _MOVING = {
     "options": ("frame", "representation"),
     "default": ("recursive_body",),
+    "same_in_fluid": True,
     "errors": (*_ERRORS, "ShapeError: representation is not given", "UnknownName: a representation that is not there"),
     "meanings": {
         "representation": "; ".join(f'"{name}": {seen}' for name, seen in _SEEN.items()) + "; it must be given"

@@ -174,6 +174,7 @@ quantity(
     options=("parameters", "representation", "gravity"),
     base_ports=True,
     default=("ad",),
+    same_in_fluid=True,
     equation="g(q) is the gradient of the potential energy by q, on the tangent space",
 )
 quantity(

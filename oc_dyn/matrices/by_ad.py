@@ -20,7 +20,9 @@ from .composite_coriolis import composite_coriolis
 _ALONG = ", then jtimes along the motion with cse"
 
 
-@method("mass_matrix", "ad", kind="ad", source="AD: Jacobian of inverse dynamics by dv" + _ALONG, regroup=True)
+@method(
+    "mass_matrix", "ad", kind="ad", source="AD: Jacobian of inverse dynamics by dv" + _ALONG, regroup=True, fluid=True
+)
 def mass_matrix(model, order, q, V):
     """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix")."""
     nv = model.robot.nv
@@ -73,7 +75,7 @@ def gravity(model, order, q, V):
     return along(model, order, q, V, _gradient(model, q, _potential(model, q)))
 
 
-@method("bias", "ad", kind="ad", source="inverse dynamics without acceleration" + _ALONG, regroup=True)
+@method("bias", "ad", kind="ad", source="inverse dynamics without acceleration" + _ALONG, regroup=True, fluid=True)
 def bias(model, order, q, V):
     """Derivatives 0..order of the bias torques; see od.describe("bias")."""
     return along(model, order, q, V, taylor(model, 0, q, [V[0], ca.SX.zeros(model.robot.nv)])[0])

@@ -9,7 +9,7 @@ from ..registry import method
 _SOURCE = "Kumar and Mueller 2021, section III"
 
 
-@method("mass_matrix", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 28, 43", regroup=True)
+@method("mass_matrix", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 28, 43", regroup=True, fluid=True)
 def mass_matrix(model, order, q, V):
     """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix").
 
@@ -25,6 +25,7 @@ def mass_matrix(model, order, q, V):
     kind="closed_form",
     source=_SOURCE + ", eqs. 30, 44, 45",
     coriolis=("kumar_mueller",),
+    fluid=True,
 )
 def coriolis_matrix(model, order, q, V):
     """Derivatives 0..order of a Coriolis matrix; see od.describe("coriolis_matrix").
@@ -46,14 +47,15 @@ def gravity(model, order, q, V):
     return [system.g(n) for n in range(order + 1)]
 
 
-@method("bias", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 34, 44 to 47", regroup=True)
+@method("bias", "closed_form", kind="closed_form", source=_SOURCE + ", eqs. 34, 44 to 47", regroup=True, fluid=True)
 def bias(model, order, q, V):
     """Derivatives 0..order of the bias torques; see od.describe("bias").
 
     Equation:  h^(n) = sum_k C(n,k) C^(n-k) v^(k) + g^(n)                        (34)
     """
     system = SystemMatrices(model, q, V)
-    return [total(comb(n, k) * (system.C(n - k) @ V[k]) for k in range(n + 1)) + system.g(n) for n in range(order + 1)]
+    h = [total(comb(n, k) * (system.C(n - k) @ V[k]) for k in range(n + 1)) + system.g(n) for n in range(order + 1)]
+    return [x + system.drag(n) for n, x in enumerate(h)] if model.fluid else h
 
 
 @method(

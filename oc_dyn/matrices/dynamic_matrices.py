@@ -19,6 +19,7 @@ _RATE = "; dM/dt = C + C^T"
     kind="closed_form",
     source="Garofalo et al. 2013, eqs. 6, 25 and 26 to 29" + _RATE + " (remark 5)",
     coriolis=("garofalo",),
+    fluid=True,
 )
 def jacobian_sum(model, order, q, V):
     """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see od.describe("dynamic_matrices")."""

@@ -14,7 +14,7 @@ from .closed_form import coefficients
 _SOURCE = "Garofalo et al. 2013, sections II, V and VI"
 
 
-@method("mass_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6a")
+@method("mass_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6a", fluid=True)
 def mass_matrix(model, order, q, V):
     """Derivatives 0..order of the mass matrix; see od.describe("mass_matrix").
 
@@ -24,7 +24,14 @@ def mass_matrix(model, order, q, V):
     return [mass_matrix_from(model, J, k) for k in range(order + 1)]
 
 
-@method("coriolis_matrix", "jacobian_sum", kind="closed_form", source=_SOURCE + ", eq. 6b", coriolis=("garofalo",))
+@method(
+    "coriolis_matrix",
+    "jacobian_sum",
+    kind="closed_form",
+    source=_SOURCE + ", eq. 6b",
+    coriolis=("garofalo",),
+    fluid=True,
+)
 def coriolis_matrix(model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible.
 
@@ -109,7 +116,8 @@ def mass_matrix_from(model, J, k):
     """Derivative k of the mass matrix from the Jacobians of the bodies."""
     M = ca.diag(armatures(model)) if k == 0 else ca.DM(model.robot.nv, model.robot.nv)
     for i in model.bodies:
-        M = M + total(comb(k, l) * (J[i][l].T @ (model.M[i] @ J[i][k - l])) for l in range(k + 1))  # (6a), (25a)
+        inertia = model.inertia_in_fluid(i)
+        M = M + total(comb(k, l) * (J[i][l].T @ (inertia @ J[i][k - l])) for l in range(k + 1))  # (6a), (25a)
     return M
 
 
@@ -122,7 +130,7 @@ def coriolis_from(model, order, J, twists):
     """Derivatives 0..order of the Coriolis matrix from what body_jacobians gives for one order more."""
 
     def wrenches(i, k):
-        M = model.M[i]
+        M = model.inertia_in_fluid(i)
         turning = [M @ ad(V) - ad(V).T @ M for V in twists[i][: k + 1]]  # Psi of (3)
         return M @ J[i][k + 1] + total(comb(k, l) * (turning[l] @ J[i][k - l]) for l in range(k + 1))
 

@@ -6,7 +6,7 @@ Arguments are lists of derivatives [x, x', ...] along the motion, and so are res
 from ..lie.leibniz import product_derivative
 from ..registry import conversion
 from .by_ad import along
-from .composite import composite
+from .whole_mass import whole_mass
 
 
 def product(a, b, order):
@@ -44,7 +44,7 @@ def _sums(a, b):
 
 
 def _mass(seen):
-    return along(seen.model, seen.order, seen.inner["q"], seen.velocities(), composite(seen.model, seen.inner["q"]))
+    return along(seen.model, seen.order, seen.inner["q"], seen.velocities(), whole_mass(seen.model, seen.inner["q"]))
 
 
 @conversion("mass_matrix")

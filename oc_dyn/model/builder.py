@@ -18,6 +18,7 @@ from ..types import Array, Numbers
 from . import joints as jt
 from .check import definite_problems, motion_doubts
 from .collision import Collision, checked_shape, pose_rows
+from .fluid import checked_fluid, refuse_fluid
 from .inertia import Inertia, unphysical
 from .loop_joints import Coupling, Loop, coupling, directions_of
 from .loops import close_tree
@@ -48,12 +49,16 @@ class RobotBuilder:
         self._notes: list[str] = []
 
     def add_link(
-        self, name: str, mass: float = 0.0, com: Numbers = (0.0, 0.0, 0.0), inertia: Numbers | None = None
-    ) -> None:
+        self, name: str, mass: float = 0.0, com: Numbers = (0.0, 0.0, 0.0), inertia: Numbers | None = None, *,
+        added_inertia: Numbers | None = None, drag: Numbers | None = None, quadratic_drag: Numbers | None = None,
+    ) -> None:  # fmt: skip
         """A link; its frame is that of the joint that moves it.
 
         Args: mass [kg]; com (3,) [m] centre of mass in the link frame; inertia [kg m^2] about the centre of mass, in
         the link's axes: (3, 3), or six numbers in the order of URDF: xx, xy, xz, yy, yz, zz. None is a point mass.
+        added_inertia (6, 6) symmetric, drag (6, 6), quadratic_drag (6,), entries or diagonals [kg m^2, kg m, kg] and
+        for rates [rad/s; m/s]: what a still fluid adds to the link in its frame, twists [angular; linear]; see
+        model/fluid.py. Dynamics, energies and partials that cannot count it refuse the robot by name.
         Raises: ModelError for a duplicate name, a negative mass, a tensor that is not symmetric; ShapeError.
         Warns: ModelWarning when no real body has this inertia.
         """
@@ -70,7 +75,9 @@ class RobotBuilder:
             self._notes.append(f"link {name!r}: {note}")
         if note and self.check_inertia:
             warnings.warn(f"{where}: {note}", ModelWarning, stacklevel=2)
-        self._links[name] = Inertia.from_com(mass, com, tensor) if mass or tensor.any() else None
+        fluid = checked_fluid(where, added_inertia, drag, quadratic_drag, self.check_inertia)
+        body = Inertia.from_com(mass, com, tensor)
+        self._links[name] = replace(body, fluid=fluid) if mass or tensor.any() or fluid else None
 
     # its length is that of its signature and of what it says of each argument; it checks by methods below
     def add_joint(
@@ -155,6 +162,9 @@ class RobotBuilder:
         mass: float = 0.0,
         com: Numbers = (0.0, 0.0, 0.0),
         inertia: Numbers | None = None,
+        added_inertia: Numbers | None = None,
+        drag: Numbers | None = None,
+        quadratic_drag: Numbers | None = None,
         **options: Any,
     ) -> None:
         """A link and the joint that carries it, in one call; `options` are those of add_joint.
@@ -165,7 +175,8 @@ class RobotBuilder:
         joint = f"{name}_joint" if joint is None else joint
         self.add_joint(joint, kind, parent, name, **options)
         try:
-            self.add_link(name, mass, com, inertia)
+            fluid = {"added_inertia": added_inertia, "drag": drag, "quadratic_drag": quadratic_drag}
+            self.add_link(name, mass, com, inertia, **fluid)
         except (ModelError, ShapeError):
             del self._joints[joint]  # all or nothing
             raise
@@ -303,6 +314,7 @@ class RobotBuilder:
             if start is not None:
                 self._refuse("start is for assembling loops, and there are none")
             return robot
+        refuse_fluid("a robot with loops", robot)
         return close_tree(robot, [self._placed(robot, x) for x in self._loops.values()], self._couplings, start=start)
 
     def _placed(self, robot: Robot, loop: Loop) -> Loop:

@@ -60,6 +60,7 @@ class Canonical:
     gravity: ca.DM
     rounded: tuple = ()  # (entries, largest change) of R that was made exact
     viscous: object = None  # (nv,) damping, where it is not the robot's own
+    fluid: tuple = ()  # by body, of each link that a fluid acts on: (carry, M_A, D, d) of model/fluid.py; () if none
 
     @property
     def n(self):
@@ -83,6 +84,13 @@ class Canonical:
             path.append(i)
             i = self.parent[i]
         return path[::-1]
+
+    def inertia_in_fluid(self, i):
+        """(6, 6) inertia of body i with what a fluid adds; gravity does not act on that."""
+        M = self.M[i]
+        for carry, added, _, _ in self.fluid[i] if self.fluid else ():
+            M = M + carry.T @ added @ carry
+        return M
 
     def rotor(self, i):
         """(nv_i, nv_i) what the armature of joint i adds to its inertia."""
@@ -266,6 +274,15 @@ def _build(robot, exact=True):
         number=number,
         gravity=ca.DM(robot.gravity),
         rounded=(None, *(h[2] for h in home[1:])),
+        fluid=tuple(map(_pushed, inertia)) if any(x.fluid for x in inertia) else (),
+    )
+
+
+def _pushed(inertia):
+    """What Canonical.fluid has of a body."""
+    return tuple(
+        (ca.sparsify(ca.DM(x.carry)), ca.sparsify(ca.DM(x.added)), ca.sparsify(ca.DM(x.drag)), ca.DM(x.quadratic))
+        for x in inertia.fluid
     )
 
 

@@ -12,6 +12,8 @@ from ..errors import ShapeError
 from ..lie.so3 import skew
 from ..numbers import are_sane, as_floats
 from ..types import Array, Matrix, Numbers
+from .fluid import Fluid
+from .read_only import ReadOnlyArrays
 
 PARAMETERS = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")  # of a body, in this order
 _ROUNDING = 1e-6  # of the largest principal moment: files print few digits
@@ -57,17 +59,6 @@ def unphysical(mass: float, tensor: Array) -> str | None:
     return f"no real body has its principal moments of inertia {a:.4g}, {b:.4g}, {c:.4g} kg m^2, {why}"
 
 
-class ReadOnlyArrays:
-    """Base of the frozen records of this package: their numpy arrays cannot be written to either."""
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):
-                value = np.array(value, float)
-                value.flags.writeable = False
-                object.__setattr__(self, name, value)
-
-
 @dataclass(frozen=True, eq=False)
 class Inertia(ReadOnlyArrays):
     """Mass [kg], first moment of mass [kg m] and inertia tensor [kg m^2] about the frame's origin, in its axes.
@@ -79,20 +70,21 @@ class Inertia(ReadOnlyArrays):
     mass: float
     moment: Array  # (3,) mass times centre of mass
     tensor: Array  # (3, 3) about the origin
+    fluid: tuple[Fluid, ...] = ()  # what a fluid adds, apart from mass, moment and tensor
 
     def __post_init__(self) -> None:
         mass, moment = float(_finite("mass", self.mass, ())), _finite("moment", self.moment, (3,))
-        self._keep(mass, moment, _symmetric(_finite("tensor", self.tensor, (3, 3))))
+        self._keep(mass, moment, _symmetric(_finite("tensor", self.tensor, (3, 3))), self.fluid)
 
-    def _keep(self, mass: float, moment: Array, tensor: Array) -> None:
-        vars(self).update(mass=mass, moment=moment, tensor=tensor)
+    def _keep(self, mass: float, moment: Array, tensor: Array, fluid: tuple[Fluid, ...] = ()) -> None:
+        vars(self).update(mass=mass, moment=moment, tensor=tensor, fluid=fluid)
         super().__post_init__()
 
     @classmethod
-    def computed(cls, mass: float, moment: Array, tensor: Array) -> Inertia:
+    def computed(cls, mass: float, moment: Array, tensor: Array, fluid: tuple[Fluid, ...] = ()) -> Inertia:
         """Inertia from arrays that come out of others, taken as they are: rounding may be all that is left in them."""
         new = object.__new__(cls)
-        new._keep(mass, moment, tensor)
+        new._keep(mass, moment, tensor, fluid)
         return new
 
     @staticmethod
@@ -144,13 +136,16 @@ class Inertia(ReadOnlyArrays):
         T = R @ self.tensor @ R.T
         P, H = np_skew(p), np_skew(h)
         # about the new origin, by the parallel-axis theorem for first moments that need not vanish
-        return Inertia.computed(self.mass, h + self.mass * p, T - P @ H - H @ P - self.mass * P @ P)
+        fluid = tuple(x.expressed_in(R, p) for x in self.fluid)
+        return Inertia.computed(self.mass, h + self.mass * p, T - P @ H - H @ P - self.mass * P @ P, fluid)
 
     def __add__(self, other: Inertia) -> Inertia:
-        return Inertia.computed(self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor)
+        sums = self.mass + other.mass, self.moment + other.moment, self.tensor + other.tensor
+        return Inertia.computed(*sums, self.fluid + other.fluid)
 
     def __sub__(self, other: Inertia) -> Inertia:
-        return Inertia.computed(self.mass - other.mass, self.moment - other.moment, self.tensor - other.tensor)
+        left = self.mass - other.mass, self.moment - other.moment, self.tensor - other.tensor
+        return Inertia.computed(*left, self.fluid)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ModelError, UnknownName
 from ..types import Array
-from .inertia import ReadOnlyArrays
+from .read_only import ReadOnlyArrays
 from .robot import Joint
 
 KINDS: dict[str, tuple[str, ...]] = {  # directions in which the two frames of a loop cannot move apart

@@ -27,8 +27,10 @@ from .cache import cached
 from .canonical import CLEAN
 from .check import definite_problems, tree_problems
 from .collision import Collision
-from .inertia import PARAMETERS, Inertia, ReadOnlyArrays, unphysical
+from .fluid import in_fluid
+from .inertia import PARAMETERS, Inertia, unphysical
 from .quaternions import check_quaternions, check_rotation, normalized, quaternions
+from .read_only import ReadOnlyArrays
 from .robot_function import RobotFunction
 
 _INF = float("inf")
@@ -208,12 +210,14 @@ class Robot(ReadOnlyArrays):
 
     @property
     def features(self) -> frozenset[str]:
-        """What is special about this robot: kinds of joints, "mimic", "floating"."""
+        """What is special about this robot: kinds of joints, "mimic", "floating", "fluid"."""
         found = {j.kind for j in self.joints + self.mimics}
         if self.mimics:
             found.add("mimic")
         if any(b.parent == 0 and b.joint.kind == "free" for b in self.bodies):
             found.add("floating")
+        if in_fluid(self):
+            found.add("fluid")
         return frozenset(found)
 
     # -- limits -----------------------------------------------------------------------------------------------

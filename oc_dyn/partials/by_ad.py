@@ -24,7 +24,7 @@ _TANGENT = ", and the chain rule to the tangent space"
 _AD: dict[str, Any] = {"kind": "ad", "regroup": True}
 
 
-@method("inverse_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, **_AD)
+@method("inverse_dynamics_partials", "ad", source=_ONE_CALL + _TANGENT, fluid=True, **_AD)
 def inverse_partials(model, order, q, V, W=None):
     """Partials of derivatives 0..order of the torques; see od.describe("inverse_dynamics_partials").
 
@@ -34,7 +34,7 @@ def inverse_partials(model, order, q, V, W=None):
     return [_jacobians(model, tau, q, V[: r + 2]) for r, tau in enumerate(torques)]
 
 
-@method("inverse_dynamics_partials", "ad_blocks", source="AD: one Jacobian an argument" + _TANGENT, **_AD)
+@method("inverse_dynamics_partials", "ad_blocks", source="AD: one Jacobian an argument" + _TANGENT, fluid=True, **_AD)
 def inverse_partials_by_blocks(model, order, q, V, W=None):
     """Partials of derivatives 0..order of the torques; see od.describe("inverse_dynamics_partials")."""
     torques = merged(inverse_dynamics(model, order, q, V, W))
@@ -63,6 +63,7 @@ def forward(model, q, v, tau, W, damping):
     "forward_dynamics_partials",
     "ad_via_inverse",
     source="AD: one Jacobian of inverse dynamics, solved for the accelerations (Singh et al. 2023, eq. 45)",
+    fluid=True,
     **_AD,
 )
 def forward_via_inverse_method(given):
@@ -136,7 +137,9 @@ def mass_inverse(model, q):
     return ca.jacobian(forward_dynamics(model, 0, q, rest, [tau])[0], tau)
 
 
-@method("inverse_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", **_AD)
+@method(
+    "inverse_dynamics_adjoint", "ad", source="AD: gradient in reverse mode, of the method taylor", fluid=True, **_AD
+)
 def inverse_adjoint_method(model, order, q, V, lams, W=None):
     """Gradients of lam' tau + lam_dtau' dtau + ...; see od.describe("inverse_dynamics_adjoint")."""
     return _gradients(model, _lagrangian(model, order, q, V, lams, W), q, V)
@@ -196,7 +199,7 @@ def forward_adjoint(model, q, v, tau, lam, W, terms):
     return by_q, by_v - terms.damping.T @ by_tau, by_tau
 
 
-@method("forward_dynamics_adjoint", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+@method("forward_dynamics_adjoint", "ad_via_inverse", source=_VIA_INVERSE, fluid=True, **_AD)
 def forward_adjoint_via_inverse_method(given, lams):
     """Gradients of lam' dv + lam_d2v' d2v + ..., order by order; see od.describe("forward_dynamics_adjoint")."""
     if given.order:
@@ -222,7 +225,7 @@ def forward_adjoint_via_inverse(model, q, v, tau, lam, W, terms):
 _HESSIAN = "AD: gradient in reverse mode, of the method taylor, then its symmetric Jacobian"
 
 
-@method("inverse_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
+@method("inverse_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, fluid=True, **_AD)
 def inverse_hessian_method(model, order, q, V, lams, W=None):
     """Second derivatives of lam' tau + lam_dtau' dtau + ... by blocks; see
     od.describe("inverse_dynamics_lagrangian_hessian").
@@ -319,7 +322,7 @@ def hessian_of_adjoint(model, order, q, V, lams, W=None):
     return blocks((upper_mirrored(0.5 * (one_after_other + one_after_other.T)), QV, ca.jacobian(by_v, V[0]), QA))
 
 
-@method("forward_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, **_AD)
+@method("forward_dynamics_lagrangian_hessian", "ad_via_inverse", source=_VIA_INVERSE, fluid=True, **_AD)
 def forward_hessian_via_inverse_method(given, lams):
     """Second derivatives of lam' dv + lam_d2v' d2v + ...; see od.describe("forward_dynamics_lagrangian_hessian")."""
     if given.order:

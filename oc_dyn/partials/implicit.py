@@ -3,7 +3,7 @@
 import casadi as ca
 
 from ..forward_dynamics.mass_solver import factor_reversed, solve_reversed
-from ..matrices.composite import composite
+from ..matrices.whole_mass import whole_mass
 
 
 def forward_partials(model, q, v, tau, W, damping, partials, bias, shared=True):
@@ -78,7 +78,7 @@ def forward_hessian(model, q, v, tau, lam, W, terms, partials, hessian, bias):
 
 def mass_matrix(model, q):
     """M (nv, nv), sparse where the robot branches."""
-    return ca.sparsify(composite(model, q))
+    return ca.sparsify(whole_mass(model, q))
 
 
 def mass_solver(M):

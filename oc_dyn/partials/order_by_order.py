@@ -12,6 +12,7 @@ from typing import Any
 
 import casadi as ca
 
+from ..forward_dynamics.closed_form import closed_form
 from ..friction import friction_torques, with_friction
 from ..hybrid_dynamics.taylor import taylor
 from ..inverse_dynamics.taylor import taylor as inverse_dynamics
@@ -49,6 +50,8 @@ class Given:
         """All accelerations and torques, ([dv, ...], [tau, ...])."""
 
         def run(T: list[Any]) -> tuple[list[Any], list[Any]]:
+            if self.model.fluid:  # where all torques are given
+                return closed_form(self.model, self.order, self.q, self.v, T, self.W), T
             return taylor(self.model, self.order, self.q, self.v, self.A, T, self.prescribed, self.W)
 
         return with_friction(self.model, self.v, self.T, run) if self.friction else run(self.T)
@@ -121,11 +124,12 @@ def solved_rows(R: list[list[Any]], M: Any, prescribed: Sequence[int]) -> tuple[
     by_torque = F @ inverse(solve, len(f))
     by_motion = P - F @ solve(M[f, p]) if p and f else P
     moved: dict[tuple[str, int], list[Any]] = {("q", 0): [None], ("v", 0): [ca.SX.eye(nv)]}
-    accelerations, torques = [], []
+    accelerations: list[Row] = []
+    torques: list[Row] = []
     for k, row in enumerate(R):
         sides = {by: total(_terms(by, row, moved[by])) for by in moved}
         order = list(sides)
-        stacked = solve(ca.horzcat(*(sides[by][f, :] for by in order))) if f else None
+        stacked: Any = solve(ca.horzcat(*(sides[by][f, :] for by in order))) if f else None
         ends = [0]
         for by in order:
             ends.append(ends[-1] + sides[by].shape[1])

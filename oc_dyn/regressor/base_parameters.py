@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..function import function
 from ..model.cache import cached
-from ..model.inertia import ReadOnlyArrays
+from ..model.read_only import ReadOnlyArrays
 from ..model.robot import Robot, check_robot, checked_tolerance
 from ..model.robot_function import RobotFunction
 from ..numbers import as_floats

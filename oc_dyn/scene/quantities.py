@@ -110,6 +110,7 @@ _SHARED = {
     "max_order": 0,
     "default": ("by_kind",),
     "own_derivatives": True,
+    "same_in_fluid": True,
     "example": example,
     "errors": (
         "ShapeError: scene is no od.Scene; a pair of half-spaces; a method that cannot do a pair, which it names",

@@ -87,6 +87,7 @@ quantity(
     call=_call("U"),
     options=("gravity",),
     default=("ad",),
+    same_in_fluid=True,
     equation="U = -m gamma^T c(q), m the mass of all moving bodies, c their centre, gamma = robot.gravity [m/s2]",
 )
 quantity(
@@ -106,6 +107,7 @@ quantity(
     outputs=_outputs("c", lambda robot: (3, 1), "m", "centre of mass in the root frame"),
     call=_call("c"),
     default=("recursive_spatial",),
+    same_in_fluid=True,
     equation="c = sum_b m_b c_b / sum_b m_b",
     errors=_MASSLESS,
 )
@@ -116,6 +118,7 @@ quantity(
     outputs=_outputs("J", lambda robot: (3, nv(robot)), "m, 1", "matrix J with dc/dt = J v, in root axes"),
     call=_call("J"),
     default=("recursive_spatial",),
+    same_in_fluid=True,
     equation="dc/dt = J(q) v",
     errors=_MASSLESS,
 )

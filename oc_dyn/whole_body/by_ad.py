@@ -6,17 +6,24 @@ from ..kinematics.recursive_body import body_poses, body_twists
 from ..lie import se3
 from ..lie.jets import total
 from ..matrices.by_ad import along, tangent_jacobian
-from ..matrices.composite import composite
+from ..matrices.whole_mass import whole_mass
 from ..model.inertia import casadi_value
 from ..registry import method
 
 _ALONG = "jtimes along the motion with cse"
 
 
-@method("kinetic_energy", "ad", kind="ad", source="AD: v' M v / 2 with composite bodies, then " + _ALONG, regroup=True)
+@method(
+    "kinetic_energy",
+    "ad",
+    kind="ad",
+    source="AD: v' M v / 2 with composite bodies, then " + _ALONG,
+    regroup=True,
+    fluid=True,
+)
 def kinetic_energy(model, order, q, V):
     """Derivatives 0..order of the kinetic energy; see od.describe("kinetic_energy")."""
-    return along(model, order, q, V, 0.5 * ca.dot(V[0], composite(model, q) @ V[0]))
+    return along(model, order, q, V, 0.5 * ca.dot(V[0], whole_mass(model, q) @ V[0]))
 
 
 @method("momentum", "ad", kind="ad", source="AD: sum of the bodies' momenta, then " + _ALONG)

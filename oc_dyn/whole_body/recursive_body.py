@@ -15,6 +15,7 @@ from ..registry import method
     kind="analytic",
     source="sum over bodies of V' M V / 2, differentiated",
     regroup=True,
+    fluid=True,
 )
 def kinetic_energy(model, order, q, V):
     """Derivatives 0..order of the kinetic energy; see od.describe("kinetic_energy").
@@ -24,7 +25,7 @@ def kinetic_energy(model, order, q, V):
     twists, v = body_twists(model, order, q, V), [model.joint_v(x) for x in V]
     out = [ca.SX(0)] * (order + 1)
     for i in model.bodies:
-        momenta = [model.M[i] @ x for x in twists[i]]
+        momenta = [model.inertia_in_fluid(i) @ x for x in twists[i]]
         for k in range(order + 1):
             moved = _half_square(twists[i], momenta, k)
             spun = model.armature[i] * _half_square([x[i] for x in v], [x[i] for x in v], k)
