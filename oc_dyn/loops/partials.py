@@ -122,7 +122,7 @@ def _order_by_order(e: Embedded, of_inverse: dict[str, Any], a: list[Any], value
     found = dict(zip(of_inverse, flat, strict=True))
     xs = ["q", *(derivative_name("v", k) for k in range(e.order + 2))]
     R = [[found[f"d{tau}_d{x}"] for x in xs[: k + 3]] for k, tau in enumerate(_names("tau", e.order))]
-    out = {}
+    out: dict[str, Any] = {}
     for k, row in enumerate(solved_rows(R, found["dtau_ddv"], ())[0]):
         names = [x for x, _ in _motion(e, "dv")[: k + 3]]
         values = [*row[:2], *row[3 + k :]]  # no accelerations are given
