@@ -67,6 +67,7 @@ def elastic_robot(
     seen, drives, springs = _checked_springs(robot, stiffness, damping, actuated)
     refuse_fluid("an elastic robot", robot)
     layout = _layout(seen, springs)
+    refuse_fluid("an elastic robot", robot)
     reader = MotorReader(robot.name, layout.motor_names, [])
     gear, inertia = _gear_and_inertia(seen, reader, layout.joints, gear_ratio, motor_inertia, rotor_inertia)
     all_joints = robot.tree if isinstance(robot, LoopRobot) else robot
