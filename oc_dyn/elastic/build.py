@@ -65,6 +65,7 @@ def elastic_robot(
     Raises ModelError listing every problem; UnknownName.
     """
     seen, drives, springs = _checked_springs(robot, stiffness, damping, actuated)
+    refuse_fluid("an elastic robot", robot)
     layout = _layout(seen, springs)
     refuse_fluid("an elastic robot", robot)
     reader = MotorReader(robot.name, layout.motor_names, [])
