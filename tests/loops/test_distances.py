@@ -45,3 +45,11 @@ def test_what_is_not_there_is_refused_by_name():
         od.function(robot, "distances_lagrangian_hessian", scene=scene())
     with pytest.raises(ModelError, match="not there for robots with loops"):
         od.Scene.of(robot)
+
+
+def test_plans_among_obstacles_are_refused_by_name():
+    robot = linkage("four_bar")
+    limits = od.Limits(robot.coordinate_names, v=[1.0], dv=[3.0])
+    q = robot.neutral()
+    with pytest.raises(ModelError, match="plans among obstacles are not there"):
+        od.plan_point_to_point(robot, q, q + 0.2, limits=limits, scene=scene())
