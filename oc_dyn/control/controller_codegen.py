@@ -14,7 +14,7 @@ from ..codegen.source import REALS, c_source, prepared
 from ..codegen.templates import filled
 from ..text import c_comment
 from ..types import Array
-from .stepping import LARGEST, step_made
+from .stepping import LARGEST, Given, step_made
 from .unsolved import going_on
 
 _RESULTS = [
@@ -102,7 +102,7 @@ def _members(controller: Any) -> str:
             f"    const {name}_real *arg[{sizes['arg'] + 1}];",
             f"    {name}_real *res[{sizes['res'] + 1}];",
             f"    {name}_int iw[{sizes['iw'] + 1}];",
-            "    int status, sound, ready;",
+            "    int status, ready;",
             f"    int {', '.join(f'{x}_mem' for x in _functions_by_use(controller))};",
         ]
     )
@@ -143,7 +143,7 @@ def _facts(controller: Any) -> Facts:
         sample_time=controller.sample_time,
         libraries=LICENCES.get(controller.qpsol, ()),
         numbers=numbers,
-        integers=sizes["iw"] + 1 + 7,
+        integers=sizes["iw"] + 1 + 6,
         pointers=sizes["arg"] + sizes["res"] + 2,
         more={"Inputs": ", ".join(f.name_in()[1:]) or "none", "Outputs": ", ".join(controller.outputs)},
         allocates=bool(LICENCES.get(controller.qpsol, ())),
@@ -214,7 +214,7 @@ def _step(controller: Any, pointers: str) -> str:
     {name}_own_places(self);
     failed = self->function_mem < 0 || {name}(self->arg, self->res, self->iw, self->w, self->function_mem);
   }}
-  return {name}_own_done(self, status, failed, self->sound, out);
+  return {name}_own_done(self, status, failed, out);
 """
 
 
@@ -293,7 +293,7 @@ def _steps(controller: Any, points: Sequence[Sequence[Array]], real: str) -> tup
         for values in points:
             given.append(np.concatenate([np.zeros(0), *(np.ravel(v, order="F") for v in values)]))
             rounded: Any = [np.asarray(v, np.float32).astype(float) if real == "float" else v for v in values]
-            found = step_made(controller, rounded, True)
+            found = step_made(controller, Given(rounded))
             expected.append(np.concatenate([*(found[k] for k in controller.outputs), [found["objective"]]]))
             statuses.append(int(found["status"]))
     finally:

@@ -20,6 +20,7 @@ from .riccati import Sweeps
 _BOUNDARY = 0.995  # share of the way to where a number would become zero
 _START = 0.1  # slacks to start from at least, in units of the limits, and multipliers, over the scale
 _SMALL = 1e-11  # mu over the scale at which it is a start for others
+_NEAR, _GROWS = 1e-3, 2.0  # mu over the scale below which it no more grows, by as much, but by rounding
 
 
 class Sides:
@@ -46,10 +47,11 @@ class Sides:
         return ca.mtimes(self.to_limits, ca.DM(self.signs) * sides if signed else sides)
 
 
-def interior(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, prepared: int, iterations: int) -> Any:
+def interior(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, prepared: int, options: Any) -> Any:
     """casadi.Function (z, y, h, a, prepared, g, lower, upper) -> (z, y, h, a): where limits keep, or nearly.
 
-    h = H z + g, a = C z. blocks: of what is prepared, see stage_qp.
+    h = H z + g, a = C z. blocks: of what is prepared, see stage_qp. options: "interior", iterations at most, and
+    "small", mu over the scale at the end; without it that of double precision.
     """
     m = s.n_limits
     sizes = [s.n, m, s.n, m, prepared, s.n, m, m]
@@ -64,19 +66,21 @@ def interior(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, prep
     mu = _START**2 * scale
     dual = ca.if_else(mu / slack < w / 2, mu / slack, w / 2)
     excess = mu / (w - dual)
-    one = _iteration(name, s, blocks, sides, equal, sizes)
+    one = _iteration(name, s, blocks, sides, equal, sizes, options.get("small"))
     state = [z, h, a, dual, slack, excess, ca.DM(equal.astype(float)) * y, ca.vertcat(1, scale)]
     shapes = [ca.MX.sym(f"s{k}", x.numel()) for k, x in enumerate([*state, all_of, g, low, up])]
     idle = ca.Function(f"{name}_interior_idle", shapes, shapes[:8], {"never_inline": True})
     more = ca.Function.if_else(f"{name}_interior_more", one, idle)
-    for k in range(iterations):
+    for k in range(int(options["interior"])):
         data = [all_of, g, low, up]
         state = one.call([*state, *data]) if k == 0 else more.call([state[-1][0], *state, *data])
     z, h, a, dual, _, _, y, _ = state
     return ca.Function(f"{name}_interior", given, [z, y + sides.summed(dual), h, a], {"never_inline": True})
 
 
-def _iteration(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, sizes: list[int]) -> ca.Function:
+def _iteration(
+    name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, sizes: list[int], small: float | None
+) -> ca.Function:
     """(z, h, a, y, s, e, multipliers of equations, [running, scale], prepared, g, lower, upper) -> the first eight."""
     n_sides, m = sides.size, s.n_limits
     shapes = [s.n, s.n, m, *[n_sides] * 3, m, 2, *sizes[4:]]
@@ -120,10 +124,12 @@ def _iteration(name: str, s: Sweeps, blocks: Any, sides: Sides, equal: Array, si
     z, h, a = z + t * d, h + t * (h1 - h), a + t * (a1 - a)
     y, slack, e = y + t * dy, slack + t * ds, e + t * de
     y_equal = y_equal + ca.if_else(ca.DM(equal.astype(float)), rho * (a - up), 0)
-    mu = (ca.dot(slack, y) + ca.dot(e, w - y)) / (2 * n_sides)
-    running = ca.logic_or(mu > _SMALL * info[1], (1 - t) * ca.norm_inf(off) > 1e-6)
-    # rounding ends it, too, earlier in single precision
+    before, mu = mu, (ca.dot(slack, y) + ca.dot(e, w - y)) / (2 * n_sides)
+    running = ca.logic_or(mu > (small or _SMALL) * info[1], (1 - t) * ca.norm_inf(off) > 1e-6)
+    # rounding ends it, too, earlier in single precision: there multipliers of no meaning follow, up to the prices
     sound = ca.norm_1(ca.vertcat(z, y, slack, e, y_equal)) < ca.inf
+    if small:
+        sound = ca.logic_and(sound, ca.logic_or(mu <= _GROWS * before, before > _NEAR * info[1]))
     out = [z, h, a, y, slack, e, y_equal, ca.vertcat(running, info[1])]
     out = [ca.if_else(sound, new, old) for new, old in zip(out, [*given[:7], info * ca.DM([0, 1])], strict=True)]
     return ca.Function(f"{name}_interior_iteration", given, out, {"never_inline": True})

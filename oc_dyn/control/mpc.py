@@ -42,7 +42,7 @@ from .ports import check_ports
 from .solver_choice import LIBRARIES, WITHOUT_C, solver_choice
 from .status import Status
 from .step_functions import StepFunctions, bounds_of
-from .stepping import Prepared, measured_numbers, prepared_made, reaction_made, step_made
+from .stepping import Given, Prepared, measured_numbers, prepared_made, reaction_made, step_made
 
 
 def mpc(
@@ -175,28 +175,26 @@ class PredictiveController:
         s, "feedback": s}); the next step starts from this solution, or from the last good one moved on. Outputs are
         within their bounds whatever is given. With iterations=1 it is prepare, then react.
 
-        Numbers that are NaN or infinite are measurements that failed, not mistakes: the status says so. Raises
-        ShapeError for values that are missing or of another size.
+        Numbers that are NaN or infinite are measurements that failed, not mistakes: the status says so, and on_failure
+        takes the last good ones in their place. Raises ShapeError for values that are missing or of another size.
         """
         if self.real_time:
             self.prepare(parameters)
             return self.react({k: v for k, v in self._named(parameters).items() if k in self.measured})
-        parameters, sound = measured_numbers(parameters)
-        given = self.values(parameters)
+        given = self._given(parameters)
         begun = time.perf_counter()
         with watched(hold=True):  # its work is bounded: a signal waits for the end of the step
-            found = step_made(self, given, sound)
+            found = step_made(self, given)
         return found | _timings(0.0, time.perf_counter() - begun)
 
     def prepare(self, parameters: Mapping[Any, Numbers]) -> PredictiveController:
         """Do all of the next step that does not need what is measured. parameters: all of them, those of `measured` as
         far as they are known: what else they enter than the rows of Problem.start takes them from here. Raises
         ShapeError."""
-        parameters, sound = measured_numbers(parameters)
-        given = self.values(parameters)
+        given = self._given(parameters)
         begun = time.perf_counter()
         with watched(hold=True):
-            self.prepared = prepared_made(self, given, sound)
+            self.prepared = prepared_made(self, given)
             self.prepared.seconds = time.perf_counter() - begun
         return self
 
@@ -206,13 +204,26 @@ class PredictiveController:
         prepared = self.prepared
         if prepared is None:
             raise SolveError("react: nothing is prepared; call prepare before each react")
-        measured, sound = measured_numbers(measured)
-        given = self._measured_values(measured)
+        numbers, bad = measured_numbers(measured)
+        given = Given(self._measured_values(numbers), self._wrong(self._measured_values, numbers, bad))
         begun = time.perf_counter()
         with watched(hold=True):
-            found = reaction_made(self, prepared, given, sound)
+            found = reaction_made(self, prepared, given)
         self.prepared = None
         return found | _timings(prepared.seconds, time.perf_counter() - begun)
+
+    def _given(self, parameters: Any) -> Given:
+        """Values of all parameters, and which of their numbers are none."""
+        numbers, bad = measured_numbers(parameters)
+        return Given(self.values(numbers), self._wrong(self.values, numbers, bad))
+
+    def _wrong(self, values: Any, numbers: Any, bad: Mapping[Any, Any]) -> list[Array] | None:
+        """Which of the values of parameters are none."""
+        if not bad:
+            return None
+        return [
+            np.asarray(x) > 0 for x in values({k: bad.get(k, 0 * np.asarray(x, float)) for k, x in numbers.items()})
+        ]
 
     def _named(self, parameters: Mapping[Any, Numbers]) -> dict[str, Numbers]:
         """{name: value} from {symbol or name: value}."""

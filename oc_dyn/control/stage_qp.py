@@ -37,8 +37,9 @@ _STILL = 1e-6  # length of a step over the unknowns that is no more than roundin
 _NEVER = 1e30  # price of what does not give way: beyond all multipliers, and a number, in single precision too
 _GAVE = 0.3  # of its price: a multiplier of the program before this one, whose limit has given way
 DEFAULTS = {"max_iter": 40, "tol": 1e-9, "early": 8, "interior": 20}
-# what single precision can reach; hardest: weights over what they begin with, beyond which rounding is all there is
-OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7, "linear": 1e-2, "hardest": 10.0}
+# what single precision can reach; hardest: weights over what they begin with, beyond which rounding is all there is;
+# small: of the interior-point method, whose multipliers are rounding of high prices from there on
+OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7, "linear": 1e-2, "hardest": 10.0, "small": 1e-5}
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +172,7 @@ class _Builder:
         s = self.sweeps
         given = self._symbols()
         z, y, h, a, _, _, _, factor, _, _, ended, prepared, g, low, up = given
-        steps = int(self.options["interior"])
-        inside = interior(self.name, s, self._blocks, self.sides, self.equal, sum(self.sizes), steps)
+        inside = interior(self.name, s, self._blocks, self.sides, self.equal, sum(self.sizes), self.options)
         z, y, h, a = inside.call([z, y, h, a, prepared, g, low, up])
         _, _, rho, _, _, _, price = self._blocks(prepared)
         limits = rho, low, up, price, self.equations

@@ -2,7 +2,7 @@
 
 memory: [unknowns; multipliers of their bounds; multipliers of the rows; controls in flight; parameters; failures in a
 row]. The unknowns are the plan of the last step that was good, moved on to the present, and the parameters those it was
-made for. Controls are in flight where there is a delay.
+made for; where on_failure is a law, those that it took last. Controls are in flight where there is a delay.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class StepFunctions:
         keep = ca.logic_and(works, ca.logic_not(ca.logic_and(relaxing, beyond > FAR)))
         flying = self._all_of(memory)[3]
         after = self._moved(ca.vertcat(x, lam, flying, *map(ca.vec, self.parts if parts is None else parts), 0))
-        failed = self._failed(memory, 1)
+        failed = self._failed(memory)
         first = self._first(x, p)
         out = [*first, ca.if_else(keep, after, failed), f, beyond, status, count]
         outputs = [*self.outputs, "next_memory", "objective", "violation", "status", "iterations"]
@@ -199,7 +199,8 @@ class StepFunctions:
             first = self._first(x, self._p(self._ports(known)))
         else:
             first = self._given(on_failure)
-        out = [*first, self._failed(memory, 1)]
+        # a law goes on with what is good of every sample, a plan with what it was made for
+        out = [*first, self._failed(memory, None if isinstance(on_failure, str) else self.parts)]
         names = [*self.outputs, "next_memory"]
         return ca.Function(f"{name}_fallback", [memory, *self.parts], out, ["memory", *self._names()], names)
 
@@ -224,10 +225,11 @@ class StepFunctions:
                 raise ShapeError(f"mpc: on_failure: output {k} has {found[k].numel()} values, expected {size}")
         return [ca.densify(ca.vec(found[k])) for k in sizes]
 
-    def _failed(self, memory: Any, by: Any) -> Any:
-        """The plan moved on, and one failure more."""
-        *all_but_failures, failures = self._all_of(memory)
-        return self._moved(ca.vertcat(*all_but_failures, ca.if_else(by, failures + 1, 0)))
+    def _failed(self, memory: Any, parts: Any = None) -> Any:
+        """The plan moved on, and one failure more. parts: parameters to keep, by default those of the memory."""
+        *plan, known, failures = self._all_of(memory)
+        known = known if parts is None else ca.vertcat(ca.MX(0, 1), *map(ca.vec, parts))
+        return self._moved(ca.vertcat(*plan, known, failures + 1))
 
     def _names(self) -> list[str]:
         return list(self.made.description.parameter_names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,11 @@ from .status import Status
 LARGEST = 1e12  # what is measured beyond it is no measurement
 
 
-def measured_numbers(parameters: Any) -> tuple[Any, bool]:
-    """(parameters with zeros for numbers that are none, whether there were no such)."""
+def measured_numbers(parameters: Any) -> tuple[Any, dict[Any, Any]]:
+    """(parameters with zeros for numbers that are none, {key: 1 for each number of it that is none, else 0} where there are such)."""
     if not isinstance(parameters, Mapping):
-        return parameters, True
-    out, sound = dict(parameters), True
+        return parameters, {}
+    out, bad = dict(parameters), {}
     for key, value in parameters.items():
         try:
             numbers = np.array(value, float)
@@ -26,13 +26,28 @@ def measured_numbers(parameters: Any) -> tuple[Any, bool]:
             continue  # is refused with its name
         wrong = ~(np.abs(numbers) <= LARGEST)
         if wrong.any():
-            out[key], sound = np.where(wrong, 0.0, numbers), False
-    return out, sound
+            out[key], bad[key] = np.where(wrong, 0.0, numbers), wrong.astype(float)
+    return out, bad
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Values of parameters. wrong: of each, which of its numbers are none; None where all are good."""
+
+    values: list[Array]
+    wrong: list[Array] | None = None
+
+    def filled(self, controller: Any, names: Sequence[str], memory: Array) -> list[Array]:
+        """The values of the parameters of these names, each number that is none replaced by the last good one."""
+        if self.wrong is None:
+            return self.values
+        known = dict(zip(controller.names, _known(controller, memory), strict=True))
+        return [np.where(w, known[k], x) for k, x, w in zip(names, self.values, self.wrong, strict=True)]
 
 
 @dataclass(eq=False)
 class Prepared:
-    """What prepare leaves for react. numbers: None where it could not be made. given: all parameters."""
+    """What prepare leaves for react. numbers: None where it could not be made. given: all parameters, filled."""
 
     numbers: Array | None
     memory: Array
@@ -41,32 +56,33 @@ class Prepared:
     seconds: float = 0.0
 
 
-def step_made(controller: Any, given: list[Array], sound: bool) -> dict[str, Any]:
+def step_made(controller: Any, given: Given) -> dict[str, Any]:
     """{output: value, "status", ...} of a step, and the memory of the controller behind it."""
-    memory, status = _sound_memory(controller, sound)
-    found = _called(controller.function, memory, given) if status == Status.OK else None
-    return _ended(controller, memory, given, sound, status, found)
+    memory, status = _sound_memory(controller, given.wrong is None)
+    values = given.filled(controller, controller.names, memory)
+    found = _called(controller.function, memory, values) if status == Status.OK else None
+    return _ended(controller, memory, values, status, found)
 
 
-def prepared_made(controller: Any, given: list[Array], sound: bool) -> Prepared:
+def prepared_made(controller: Any, given: Given) -> Prepared:
     """Prepared, from the memory of the controller."""
-    memory, status = _sound_memory(controller, sound)
-    found = _called(controller.preparation, memory, given) if status == Status.OK else None
-    return Prepared(found[0] if found else None, memory, given, status)
+    memory, status = _sound_memory(controller, given.wrong is None)
+    values = given.filled(controller, controller.names, memory)
+    found = _called(controller.preparation, memory, values) if status == Status.OK else None
+    return Prepared(found[0] if found else None, memory, values, status)
 
 
-def reaction_made(controller: Any, prepared: Prepared, measured: list[Array], sound: bool) -> dict[str, Any]:
+def reaction_made(controller: Any, prepared: Prepared, measured: Given) -> dict[str, Any]:
     """As step_made, by the second half of a step."""
-    status, given = prepared.status, list(prepared.given)
-    if not sound and status == Status.OK:
+    status, values = prepared.status, dict(zip(controller.names, prepared.given, strict=True))
+    if measured.wrong is not None and status == Status.OK:
         status = Status.BAD_MEASUREMENT
-    for k, value in zip(controller.measured, measured, strict=True):
-        given[list(controller.names).index(k)] = value
+    seen = measured.filled(controller, controller.measured, prepared.memory)
+    values.update(zip(controller.measured, seen, strict=True))
     found = None
     if status == Status.OK and prepared.numbers is not None:
-        found = _called(controller.feedback, prepared.numbers, measured)
-    sound = sound and prepared.status != Status.BAD_MEASUREMENT
-    return _ended(controller, prepared.memory, given, sound, status, found)
+        found = _called(controller.feedback, prepared.numbers, seen)
+    return _ended(controller, prepared.memory, list(values.values()), status, found)
 
 
 def _sound_memory(controller: Any, sound: bool) -> tuple[Array, Status]:
@@ -78,7 +94,7 @@ def _sound_memory(controller: Any, sound: bool) -> tuple[Array, Status]:
 
 
 def _ended(
-    controller: Any, memory: Array, given: list[Array], sound: bool, status: Status, found: list[Array] | None
+    controller: Any, memory: Array, given: list[Array], status: Status, found: list[Array] | None
 ) -> dict[str, Any]:
     """What a step returns. found: outputs of function, None where it was not called or failed."""
     outputs, n = list(controller.outputs), len(controller.outputs)
@@ -91,7 +107,7 @@ def _ended(
             objective, violation, iterations = found[n + 1][0], found[n + 2][0], int(found[n + 4][0])
             kept, following = found[:n], found[n]
     if status in (Status.BAD_MEASUREMENT, Status.FALLBACK):
-        found = _called(controller.fallback, memory, given if sound else _known(controller, memory))
+        found = _called(controller.fallback, memory, given)
         kept = found[:n] if found else [np.zeros(controller.outputs[k]) for k in outputs]
         following = found[n] if found else controller.start
     out: dict[str, Any] = {k: np.clip(x, *controller.bounds[k]) for k, x in zip(outputs, kept, strict=True)}
@@ -120,11 +136,12 @@ def _called(function: Any, memory: Array, given: list[Array]) -> list[Array] | N
 
 
 def _known(controller: Any, memory: Array) -> list[Array]:
-    """The parameters of the last good step, which the memory holds."""
+    """The parameters that were good last, which the memory holds, as controller.values gives them."""
     f = controller.function
     sizes = [f.numel_in(k) for k in range(1, f.n_in())]
     at, out = memory.size - 1 - sum(sizes), []
     for k, size in enumerate(sizes, 1):
-        out.append(memory[at : at + size].reshape(f.size_in(k), order="F"))
+        value = memory[at : at + size]
+        out.append(value if f.size2_in(k) == 1 else value.reshape(f.size_in(k), order="F"))
         at += size
     return out
