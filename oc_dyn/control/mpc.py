@@ -185,6 +185,7 @@ class PredictiveController:
         begun = time.perf_counter()
         with watched(hold=True):  # its work is bounded: a signal waits for the end of the step
             found = step_made(self, given)
+        self.prepared = None  # from a memory that is past
         return found | _timings(0.0, time.perf_counter() - begun)
 
     def prepare(self, parameters: Mapping[Any, Numbers]) -> PredictiveController:
@@ -200,7 +201,7 @@ class PredictiveController:
 
     def react(self, measured: Mapping[Any, Numbers]) -> dict[str, Any]:
         """What step returns, for what is measured, by one quadratic program from what prepare left. Raises SolveError
-        where nothing is prepared, and ShapeError."""
+        where nothing is prepared, or a step was made since: in C it is FALLBACK. Raises ShapeError, too."""
         prepared = self.prepared
         if prepared is None:
             raise SolveError("react: nothing is prepared; call prepare before each react")

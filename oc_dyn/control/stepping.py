@@ -15,7 +15,8 @@ LARGEST = 1e12  # what is measured beyond it is no measurement
 
 
 def measured_numbers(parameters: Any) -> tuple[Any, dict[Any, Any]]:
-    """(parameters with zeros for numbers that are none, {key: 1 for each number of it that is none, else 0} where there are such)."""
+    """(parameters with zeros for numbers that are none, {key: 1 for each number of it that is none, else 0} of those
+    that have such)."""
     if not isinstance(parameters, Mapping):
         return parameters, {}
     out, bad = dict(parameters), {}
