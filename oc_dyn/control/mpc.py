@@ -32,9 +32,9 @@ from ..interrupts import check_deadline, watched
 from ..numbers import shortened
 from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
-from ..validation import count, one_of, options_of
+from ..validation import count, number, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop import ClosedLoop
+from .closed_loop import ClosedLoop, checked_loop
 from .closed_loop_codegen import is_of_another, named, program
 from .controller_codegen import controller_texts
 from .delay import delay_of
@@ -260,8 +260,8 @@ class PredictiveController:
         A deadline that passes ends it, with the ClosedLoop so far as the trajectory of SolveError, and so does a
         measurement that is NaN.
         """
-        plant, measured = self._checked(plant, measured)
-        x = np.array(x, float).ravel()
+        plant, measured, x = self._checked("closed_loop", plant, measured, x)
+        count("closed_loop: steps", steps)
         rows: list[tuple[Any, ...]] = []
         for _ in range(steps):
             check_deadline("closed_loop", trajectory=_loop(rows))
@@ -283,22 +283,17 @@ class PredictiveController:
 
         rate [1/s], flags: see codegen and build. folder: where the files stay; by default none does.
         """
+        self._checked("closed_loop_in_c", plant, measured, x)
+        count("closed_loop_in_c: steps", steps, 1)
         with tempfile.TemporaryDirectory() as temporary:
             folder = temporary if folder is None else folder
             self.codegen(folder, plant, measured, parameters, x, steps, rate)
             self.build(folder, flags)
             return self.run_in_c(folder)
 
-    def _checked(self, plant: ca.Function, measured: Any) -> tuple[ca.Function, ca.Function]:
-        if plant.n_in() != 1 + len(self.outputs) or plant.numel_out(0) != plant.numel_in(0):
-            raise ShapeError(f"plant: {plant} should take x and {', '.join(self.outputs)}, and give the next x")
-        for k in measured.name_out():
-            if k not in self.names:
-                raise UnknownName("parameter of the problem that is measured", k, self.names)
-            got, expected = measured.numel_out(k), self.function.numel_in(k)
-            if got != expected:
-                raise ShapeError(f"measured: {k} has {got} values, expected {expected}")
-        return plant, measured
+    def _checked(self, where: str, plant: Any, measured: Any, x: Any) -> tuple[ca.Function, ca.Function, Array]:
+        sizes = {k: self.function.numel_in(k) for k in self.names}
+        return checked_loop(where, plant, measured, x, self.outputs, sizes)
 
     def codegen(
         self, folder: StrPath, plant: ca.Function | None = None, measured: ca.Function | None = None,
@@ -327,7 +322,10 @@ class PredictiveController:
         if plant is not None:
             if precision != "double":
                 raise ShapeError("mpc: codegen: the program of a loop is in double precision; leave out the plant")
-            plant, measured = self._checked(plant, measured)
+            plant, measured, x = self._checked("codegen", plant, measured, x)
+            count("codegen: steps", steps)
+            if rate:  # 0 is as fast as it can, too
+                number("codegen: rate", rate, above=0)
             programs += [named(plant, f"{self.name}_plant"), named(measured, f"{self.name}_measured")]
             self._check_program(folder)
         facts: Any = {"precision": precision, "joints": joints, "units": units, "points": points, "measure": measure}
@@ -336,7 +334,7 @@ class PredictiveController:
             seen = cast(ca.Function, measured).name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
             values = dict(zip(self.names, self.values(given), strict=True))
-            loop = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
+            loop = program(self, values, seen, x, steps, rate)
             texts = {**{f"{self.name}.{end}": texts[f"{self.name}.{end}"] for end in "ch"}, "loop.c": loop, **texts}
         write_texts("mpc", folder, texts)
         return [folder / file for file in texts]
@@ -384,6 +382,8 @@ class PredictiveController:
         if status:
             raise SolveError(f"{program_} ended with status {status}: {err.strip()[:500]}")
         rows = np.array([[float(x) for x in line.split(",")] for line in out.split()])
+        if not rows.size:
+            raise SolveError(f"{program_} makes no step; give codegen steps= of at least 1")
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 4
         return ClosedLoop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
