@@ -65,3 +65,8 @@ def checked_loop(
     if state.size != nx or not np.all(np.isfinite(state)):
         raise ShapeError(f"{where}: x is {shortened(x)}, expected {nx} finite numbers, as the plant takes")
     return plant, measured, state
+
+
+def loop_of(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
+    """ClosedLoop of its steps, None where there are none."""
+    return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None

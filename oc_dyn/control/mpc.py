@@ -34,7 +34,7 @@ from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
 from ..validation import count, number, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop import ClosedLoop, checked_loop
+from .closed_loop import ClosedLoop, checked_loop, loop_of
 from .closed_loop_codegen import is_of_another, named, program
 from .controller_codegen import controller_texts
 from .delay import delay_of
@@ -218,7 +218,7 @@ class PredictiveController:
         numbers, bad = measured_numbers(parameters)
         return Given(self.values(numbers), self._wrong(self.values, numbers, bad))
 
-    def _wrong(self, values: Any, numbers: Any, bad: Mapping[Any, Any]) -> list[Array] | None:
+    def _wrong(self, values: Any, numbers: Any, bad: Mapping[Any, Any]) -> list[Any] | None:
         """Which of the values of parameters are none."""
         if not bad:
             return None
@@ -264,16 +264,16 @@ class PredictiveController:
         count("closed_loop: steps", steps)
         rows: list[tuple[Any, ...]] = []
         for _ in range(steps):
-            check_deadline("closed_loop", trajectory=_loop(rows))
+            check_deadline("closed_loop", trajectory=loop_of(rows))
             seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
             found = self.step({**parameters, **{k: np.array(v).T for k, v in seen.items()}})
             if found["status"] == Status.BAD_MEASUREMENT:
                 said = f"step {len(rows)}: what is measured has a number that is NaN, infinite or beyond 1e12"
-                raise SolveError(f"closed_loop: {said}", trajectory=_loop(rows))
+                raise SolveError(f"closed_loop: {said}", trajectory=loop_of(rows))
             u = [found[k] for k in self.outputs]
             rows.append((x, np.concatenate(u), *(found[k] for k in ("objective", "violation", "seconds", "status"))))
             x = np.array(plant.call([x, *u])[0]).ravel()
-        return _loop(rows)
+        return loop_of(rows)
 
     def closed_loop_in_c(
         self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
@@ -391,10 +391,6 @@ class PredictiveController:
 
 def _timings(preparation: float, feedback: float) -> dict[str, Any]:
     return {"seconds": preparation + feedback, "timings": {"preparation": preparation, "feedback": feedback}}
-
-
-def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
-    return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
 
 
 __getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})

@@ -36,7 +36,7 @@ class Given:
     """Values of parameters. wrong: of each, which of its numbers are none; None where all are good."""
 
     values: list[Array]
-    wrong: list[Array] | None = None
+    wrong: list[Any] | None = None
 
     def filled(self, controller: Any, names: Sequence[str], memory: Array) -> list[Array]:
         """The values of the parameters of these names, each number that is none replaced by the last good one."""
