@@ -227,9 +227,12 @@ def _build(
     matrix: Any = {"sx": ca.SX, "mx": ca.MX}[chosen.graph]
     symbols = {p.name: quick(matrix.sym(p.name, *p.shape)) for p in inputs}
     parts = _symbolic(record, settings)
-    if (parts or settings.get("gravity")) and chosen.numeric_parameters:
+    why = chosen.numeric_parameters
+    if settings.get("gravity") and chosen.graph == "mx":
+        why = why or "it calls Functions of the motion alone"
+    if (parts or settings.get("gravity")) and why:
         what = "symbolic parameters" if parts else "gravity as an input"
-        problem = f"{record.name}/{chosen.name} cannot take {what}: {chosen.numeric_parameters}"
+        problem = f"{record.name}/{chosen.name} cannot take {what}: {why}"
         raise OrderError(problem)
     model = model or _read(record, robot) or canonical(robot, chosen.regroup and "inertia" not in parts)
     if parts:

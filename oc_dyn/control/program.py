@@ -39,3 +39,13 @@ def program_of(made: Any, hessian: str, damping: float) -> Program:
     most = ca.fmax(ca.mmax(ca.fabs(ca.diag(own))), 1e-12)
     damped = ca.Function("damped", inputs, [own + damping * most * ca.MX.eye(own.size1())])
     return Program(given["nlp_fg"], given["nlp_jac_fg"], damped, bounds)
+
+
+def complementarity(lower: Any, upper: Any, z: Any, lam: Any) -> Any:
+    """Largest of multipliers times the distance of z from the bounds that they are of, at most 1, over the multipliers.
+
+    It is large where a multiplier has the wrong sign, or its bound is not active.
+    """
+    above = ca.fmax(lam, 0) * ca.fmin(upper - z, 1)
+    below = ca.fmax(-lam, 0) * ca.fmin(z - lower, 1)
+    return ca.mmax(ca.vertcat(0, above, below)) / (1 + ca.norm_inf(lam))

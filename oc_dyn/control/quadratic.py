@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from ..types import Array
-from .program import Program
+from .program import Program, complementarity
 from .stage_program import stage_program
 from .stage_qp import StageQp, scale_of, stage_qp
 
@@ -107,6 +107,8 @@ def _whole(name: str, program: Program, qpsol: str, options: Any) -> ca.Function
     dual = ca.norm_inf(ca.mtimes(Q, dx) + g + ca.mtimes(A.T, new[n:]) + new[:n])
     length, largest = ca.norm_inf(dx), ca.norm_inf(new)
     solved = ca.logic_and(primal <= _SOLVED * (1 + length), dual <= _SOLVED * (1 + largest))
+    unmet = complementarity(lower, upper, z, new)  # without it any feasible point would do, its multipliers as wanted
+    solved = ca.logic_and(solved, unmet <= _SOLVED * (1 + length))
     solved = ca.logic_and(solved, sound(dx, new))
     return ca.Function(f"{name}_whole", given, [dx, new, solved, 0], {"never_inline": True})
 

@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from .program import Program
+from .program import Program, complementarity
 from .quadratic import Quadratic
 
 RUNNING, CONVERGED, FAILED = 0, 1, 2
@@ -48,14 +48,15 @@ def violations(bounds: Any, x: Any, g: Any) -> Any:
     """(n + m,) how far unknowns and rows are beyond a bound, 0 where they are not."""
     lower, upper = (np.concatenate([bounds[k + "x"], bounds[k + "g"]]) for k in ("lb", "ub"))
     z = ca.vertcat(x, g)
-    over = [ca.if_else(y > 0, y, 0) for y in (lower - z, z - upper)]
+    over = [ca.if_else(y <= 0, 0, y) for y in (lower - z, z - upper)]  # of NaN it is NaN
     return sum(over)
 
 
 def violation(bounds: Any, x: Any, g: Any, which: Any = None) -> Any:
-    """Largest violation of a bound, of all or of some, 0 where there is none."""
+    """Largest violation of a bound, of all or of some, 0 where there is none; infinite where a row is NaN."""
     over = violations(bounds, x, g)
-    return ca.mmax(ca.vertcat(0, over if which is None else over[np.flatnonzero(which).tolist()]))
+    own = over if which is None else over[np.flatnonzero(which).tolist()]
+    return ca.if_else(ca.norm_1(over) < ca.inf, ca.mmax(ca.vertcat(0, own)), ca.inf)
 
 
 class _Iteration:
@@ -79,6 +80,8 @@ class _Iteration:
             gave = ca.fabs(lam) >= _SATURATED * ended[3] * ca.DM(self.qp.prices)
             over = ca.if_else(ca.logic_and(gave, ended[3] > 0), 0, over)
         settled = ca.logic_and(ca.mmax(over) < options["tol_pr"], ca.norm_inf(residual) < options["tol_du"])
+        unmet = complementarity(self.lower, self.upper, ca.vertcat(x, g), lam)
+        settled = ca.logic_and(settled, unmet < options["tol_du"])
         settled = ca.logic_and(settled, ended[1] >= options["min_iter"])
         step = self._step(J.sparsity())
         given = [x, lam, f, g, sigma, ended, p, gradient, J]

@@ -36,7 +36,8 @@ class Changes:
         for name in ("moves", "tilts", "pitches", "dampings", "springs"):
             for key, x in getattr(other, name).items():
                 getattr(self, name)[key] = getattr(self, name).get(key, 0.0) + factor * np.asarray(x, float)
-        for own, others in ((self.inertias, other.inertias), (self.armatures, other.armatures)):
+        gains: Any = ((self.inertias, other.inertias), (self.armatures, other.armatures))
+        for own, others in gains:
             for place, x in others.items():
                 own[place] = own.get(place, 0.0) + factor ** place[1] * np.asarray(x, float)
 

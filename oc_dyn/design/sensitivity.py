@@ -184,7 +184,7 @@ class _Dynamics:
             return {"tau": tree.stack(tau) + effort}, [{"tau": tree.stack(d) + e} for d, e in pairs]
         given = [i for i in tree.bodies if tree.coordinates[i][2] in self.p]
         a, tau, found = kim.hybrid_dynamics(m, a, tau, given, changes)
-        chosen = [self._chosen(*d, e) for d, e in zip(found, efforts, strict=True)]
+        chosen = [self._chosen(da, dtau, e) for (da, dtau), e in zip(found, efforts, strict=True)]
         return self._chosen(a, tau, effort), chosen
 
     def _effort_change(self, x: Symbols, k: int, d: Symbols) -> ca.SX:
@@ -230,10 +230,10 @@ def _recursive_adjoint(dynamics: _Dynamics, x: Symbols, lam: Symbols, p: ca.SX) 
     """From derivatives by every parameter and by every unit direction of the inputs."""
     nv, m = dynamics.tree.robot.nv, p.numel()
     sizes = {n: (nv, 1) if n == "q" else y.shape for n, y in x.items()}
-    none = {n: ca.DM.zeros(*size) for n, size in sizes.items()}
+    none = {n: ca.SX(ca.DM.zeros(*size)) for n, size in sizes.items()}
     each: list[tuple[int, Symbols]] = [(k, none) for k in range(m)]
     for n, size in sizes.items():
-        each += [(m, {**none, n: ca.reshape(e, *size)}) for e in ca.horzsplit(ca.DM.eye(size[0] * size[1]))]
+        each += [(m, {**none, n: ca.reshape(ca.SX(e), *size)}) for e in ca.horzsplit(ca.DM.eye(size[0] * size[1]))]
     values, found = dynamics.evaluate(x, each)
     products = [sum((ca.dot(lam[n], d[n]) for n in lam), ca.SX(0)) for d in found]
     gradients, first = {"p": ca.vertcat(*products[:m])}, m

@@ -64,9 +64,10 @@ def elastic_robot(
     given, and refused together with one. At rigid joints motor inertias add to it.
     Raises ModelError listing every problem; UnknownName.
     """
-    refuse_fluid("an elastic robot", robot)
     seen, drives, springs = _checked_springs(robot, stiffness, damping, actuated)
+    refuse_fluid("an elastic robot", robot)
     layout = _layout(seen, springs)
+    refuse_fluid("an elastic robot", robot)
     reader = MotorReader(robot.name, layout.motor_names, [])
     gear, inertia = _gear_and_inertia(seen, reader, layout.joints, gear_ratio, motor_inertia, rotor_inertia)
     all_joints = robot.tree if isinstance(robot, LoopRobot) else robot

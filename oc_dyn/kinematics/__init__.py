@@ -163,6 +163,7 @@ quantity(
     **_MOVING,
     equation="body: hat(V) = C^-1 dC/dt; spatial: hat(V) = dC/dt C^-1; hybrid: V = [R 0; 0 R] V_body; C = [R p; 0 1] "
     "the pose in the root frame",
+    notes=("Its partial derivatives are frame_velocity_partials, those of dV, ... frame_acceleration_partials.",),
 )
 quantity(
     name="frame_jacobian",

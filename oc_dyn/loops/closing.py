@@ -100,6 +100,6 @@ def newton_step(robot: LoopRobot, longest: float | None) -> ca.Function:
         own = [k for k in rows if owners[k] in names]
         mine = robot.rows("v", joints)
         change = ca.solve(ca.sparsify(J[own, mine]), r[own])
-        share = 1 if longest is None else ca.fmin(1, longest / ca.fmax(ca.norm_inf(change), 1e-300))
+        share = 1 if longest is None else longest / ca.fmax(ca.norm_inf(change), longest)  # differentiable at 0, too
         out[[place[c] for c in mine]] -= share * change
     return ca.Function("newton_step", [y, d], [merged(out)], ["y", "d"], ["d_next"])

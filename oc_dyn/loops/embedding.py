@@ -39,7 +39,7 @@ class Embedded:
         self.own = own
         found = ca.Function.call(motion(robot, len(own), len(own)), [q, *own])
         self.v, self.G = found[: len(own)], found[len(own) :]
-        self.others = {n: x for n, x in ports.items() if n.endswith("w_ext") or n in OF_MODEL}
+        self.others = {n: x for n, x in ports.items() if n.endswith("w_ext") or n in (*OF_MODEL, "poses", "t")}
 
     def of_tree(
         self, quantity: str, order: int | None = None, method: str | None = None, **more: Any
@@ -149,7 +149,19 @@ def _inverse(e: Embedded, method: str | None) -> dict[str, Any]:
     return _named("tau", motors.torques(e.G[: e.order + 1], e.jet(found, "tau"), e.ports.get("weights")))
 
 
+def _distances_partials(e: Embedded, method: str | None) -> dict[str, Any]:
+    return {"dd_dq": e.of_tree("distances_partials", method=method)["dd_dq"] @ e.G[0]}
+
+
+def _distances_adjoint(e: Embedded, method: str | None) -> dict[str, Any]:
+    found = e.of_tree("distances_adjoint", method=method, lam_d=e.ports["lam_d"])
+    return {"adj_q": e.G[0].T @ found["adj_q"]}
+
+
 WAYS: dict[str, Any] = {
+    "distances": _same("distances"),
+    "distances_partials": _distances_partials,
+    "distances_adjoint": _distances_adjoint,
     "inverse_dynamics": _inverse,
     "gravity": _forces("gravity", "g"),
     "joint_torque_regressor": _forces("joint_torque_regressor", "Y"),

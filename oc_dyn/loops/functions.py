@@ -20,7 +20,7 @@ from .closing import closing, guess_port
 from .embedding import METHODS, at_tree, way_of
 from .motors import Motors
 
-_REFUSED = ("representation", "scene")
+_REFUSED = ("representation",)
 
 
 def of_loops(

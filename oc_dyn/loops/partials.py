@@ -1,8 +1,8 @@
 """Partial derivatives of the dynamics of robots with loops, on the tangent space of their own coordinates.
 
 A step e of those moves q of the tree along G e, so every derivative by e is one along the closed configurations, taken
-at q of the tree: method "chain" has the registered partials of the tree in G^T tau, and differentiates only G; method
-"ad" differentiates the embedded Function.
+at q of the tree: method "chain" has the registered partials and adjoint of the tree in G^T tau, and differentiates only
+G and the velocities; method "ad" differentiates the embedded Function.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 
 import casadi as ca
 
+from ..forward_dynamics.mass_solver import factor_reversed, solve_reversed
 from ..lie.jets import total
 from ..lie.leibniz import product_derivative
 from ..matrices.other_velocities import turned
 from ..model.robot import tangent_map
 from ..partials.order_by_order import solved_rows
 from ..ports import derivative_name
-from .embedding import METHODS, WAYS, Embedded
+from .embedding import METHODS, WAYS, Embedded, mass
 
 
 class Tangent:
@@ -121,7 +122,7 @@ def _order_by_order(e: Embedded, of_inverse: dict[str, Any], a: list[Any], value
     found = dict(zip(of_inverse, flat, strict=True))
     xs = ["q", *(derivative_name("v", k) for k in range(e.order + 2))]
     R = [[found[f"d{tau}_d{x}"] for x in xs[: k + 3]] for k, tau in enumerate(_names("tau", e.order))]
-    out = {}
+    out: dict[str, Any] = {}
     for k, row in enumerate(solved_rows(R, found["dtau_ddv"], ())[0]):
         names = [x for x, _ in _motion(e, "dv")[: k + 3]]
         values = [*row[:2], *row[3 + k :]]  # no accelerations are given
@@ -139,6 +140,41 @@ def _adjoint_of(found: dict[str, Any], e: Embedded, of: str) -> dict[str, Any]:
             if J is not None:
                 out[f"adj_{x}"] = out.get(f"adj_{x}", 0) + J.T @ lam
     return out
+
+
+def _inverse_adjoint(e: Embedded) -> dict[str, Any]:
+    """Of inverse dynamics, by one sweep backwards: the registered adjoint of the tree at multipliers mu = G lam, ...
+
+    L = sum of mu_i^T tau^(i) of the tree, mu_i = sum_k comb(k, i) G^(k-i) lam_k. With the gradient of L by the tree's
+    motion, and its torques, held, what is left to differentiate are G and the velocities.
+    """
+    n, tangent = e.order + 1, Tangent(e)
+    lams = [e.ports["lam" if k == 0 else f"lam_{x}"] for k, x in enumerate(_names("tau", e.order))]
+    mu = [total(comb(k, i) * (e.G[k - i] @ lams[k]) for k in range(i, n)) for i in range(n)]
+    names = ["lam", *(f"lam_{x}" for x in _names("tau", e.order)[1:])]
+    g = e.of_tree("inverse_dynamics_adjoint", **dict(zip(names, mu, strict=True)))
+    tau = e.jet(e.of_tree("inverse_dynamics"), "tau")
+    pairs = [(g[f"adj_{derivative_name('v', k)}"], x) for k, x in enumerate(e.v)] + list(zip(tau, mu, strict=True))
+    held = [ca.SX.sym("held", x.shape[0]) for x, _ in pairs]
+    rest = total(ca.dot(h, x) for h, (_, x) in zip(held, pairs, strict=True))
+    motion = _motion(e, "tau")
+    by = [ca.gradient(rest, e.q if symbol is None else symbol) for _, symbol in motion]
+    by = ca.substitute(by, held, [ca.densify(x) for x, _ in pairs])
+    by[0] = tangent.along.T @ by[0] + e.G[0].T @ g["adj_q"]
+    return {f"adj_{x}": y for (x, _), y in zip(motion, by, strict=True)}
+
+
+def _forward_adjoint(e: Embedded) -> dict[str, Any]:
+    """Of forward dynamics: that of inverse dynamics at its accelerations and at mu, M mu = lam, with the other sign."""
+    if e.order:
+        return _adjoint_of(_from_inverse(e), e, "dv")
+    nv, (dv,) = e.robot.nv, _values(e, "dv")
+    symbols = [ca.SX.sym("dv", nv), ca.SX.sym("lam", nv)]
+    ports = {k: x for k, x in e.ports.items() if k != "tau"} | dict(zip(("dv", "lam"), symbols, strict=True))
+    found = _inverse_adjoint(Embedded(e.robot, 0, e.q, ports, e._function, e.options))
+    mu = solve_reversed(factor_reversed(mass(e, 0)[0]), e.ports["lam"])
+    by_q, by_v = ca.substitute([found["adj_q"], found["adj_v"]], symbols, [dv, mu])
+    return {"adj_q": -by_q, "adj_v": -by_v, "adj_tau": mu}
 
 
 def _lagrangian(e: Embedded, of: str) -> Any:
@@ -186,17 +222,29 @@ def chosen(table: dict[str, Any]):
     return way
 
 
-for _of, _quantity in (("tau", "inverse_dynamics"), ("dv", "forward_dynamics")):
+def _by_size(one: Any, more: Any):
+    """What takes fewer instructions: of one independent velocity partials are gradients."""
+
+    def way(e: Embedded) -> dict[str, Any]:
+        return (one if e.robot.nv == 1 else more)(e)
+
+    return way
+
+
+for _of, _quantity, _adjoint in (
+    ("tau", "inverse_dynamics", _inverse_adjoint),
+    ("dv", "forward_dynamics", _forward_adjoint),
+):
     _partials = {m: PARTIALS[_of, m] for m in ("chain", "ad")}
 
     def _adjoints(e: Embedded, of: str = _of, partials: Any = _partials["chain"]) -> dict[str, Any]:
         return _adjoint_of(partials(e), e, of)
 
-    _of_ad = _adjoint_by_ad(_of)
+    _of_ad, _default = _adjoint_by_ad(_of), _by_size(_adjoints, _adjoint)
     _tables = {
         "partials": _partials,
-        "adjoint": {"chain": _adjoints, "ad": _of_ad},
-        "lagrangian_hessian": {"chain": _hessian(_of, _adjoints), "ad": _hessian(_of, _of_ad)},
+        "adjoint": {"chain": _default, "ad": _of_ad},
+        "lagrangian_hessian": {"chain": _hessian(_of, _default), "ad": _hessian(_of, _of_ad)},
     }
     for _what, _table in _tables.items():
         WAYS[f"{_quantity}_{_what}"] = chosen(_table)

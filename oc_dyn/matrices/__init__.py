@@ -224,7 +224,7 @@ quantity(
     inputs=_reference_inputs,
     outputs=lambda robot, order, options: torque_ports(robot, order),
     call=_call_reference,
-    options=("external_wrenches", "friction", "parameters", "coriolis"),
+    options=("external_wrenches", "friction", "parameters", "coriolis", "gravity"),
     default=("newton_euler", "recursive_body"),
     equation="tau = M(q) dvr + C(q, v) vr + g(q) + friction(v) - sum_b J_b(q)^T w_b, J_b the body Jacobian of body b "
     "and w_b its wrench, column b of w_ext",

@@ -116,15 +116,16 @@ def _closed(source: str, robot: Robot, declared: Declared, start: Mapping[str, N
     wanted, loops = tuple(n for n in declared.independent if n in {j.name for j in robot.joints}), []
     for x in declared.loops:
         turn = axis_frame(np.array(x.axis) / np.linalg.norm(x.axis), 0.0)
-        frames: list[Any] = []
+        frames = []
         for link, (xyz, rpy) in zip(x.links, x.origins, strict=True):
             f = robot.frame(link)
-            frames += [f.rotation @ _rotation(rpy) @ turn, f.rotation @ np.array(xyz) + f.translation]
+            frames.append((f.rotation @ _rotation(rpy) @ turn, f.rotation @ np.array(xyz) + f.translation))
         bodies = robot.frame(x.links[0]).body, robot.frame(x.links[1]).body
         if bodies[0] == bodies[1]:
             text = f"loop {x.name!r}: {x.links[0]!r} and {x.links[1]!r} are one body; a loop is between two"
             raise ModelError(source, [_sentence((x.line, text))])
-        loops.append(Loop(x.name, x.kind, DIRECTIONS[x.kind], x.links, bodies, *frames, wanted))
+        a, b = frames
+        loops.append(Loop(x.name, x.kind, DIRECTIONS[x.kind], x.links, bodies, *a, *b, wanted))
     couplings = []
     for c in declared.couplings:
         for name in c.joints:

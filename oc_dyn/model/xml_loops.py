@@ -138,8 +138,9 @@ def _loop(e: Any, links: set[Any], names: set[tuple[str, str]], f: Findings) -> 
         _origin(box, inner.get("origin"), who, f)
     if kind in ("revolute", "continuous", "prismatic", "planar"):
         _axis(box, e, parts.get("axis"), who, f)
-    first, second, *rest = ([_floats(x.get(k)) for k in ("xyz", "rpy")] if x.tag == "origin" else x for x in box)
-    axis = _floats(rest[0].get("xyz")) if rest else (0.0, 0.0, 1.0)
+    first, second = ([_floats(x.get(k)) for k in ("xyz", "rpy")] for x in box.iterchildren("origin"))
+    given = box.find("axis")
+    axis = (0.0, 0.0, 1.0) if given is None else _floats(given.get("xyz"))
     if not any(axis):
         f.wrong(parts.get("axis"), f"{who}: its axis is zero, expected a direction")
     return LoopElement(

@@ -246,12 +246,16 @@ def inverse_hessian(model, q, v, dv, lam, W=None):
     return H[0, 0], H[0, 1], H[1, 1], H[0, 2]
 
 
-@method("forward_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)
+@method("forward_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, max_order=0, **_AD)
 def forward_hessian_method(given, lams):
-    """Second derivatives of lam' dv + lam_d2v' d2v + ...; see od.describe("forward_dynamics_lagrangian_hessian")."""
-    if given.order:
-        return hybrid_hessian(given, lams, [ca.DM.zeros(0, 1) for _ in lams])
+    """Second derivatives of lam' dv; see od.describe("forward_dynamics_lagrangian_hessian")."""
     return order_zero.forward_hessian(given, lams, forward_hessian)
+
+
+@method("forward_dynamics_lagrangian_hessian", "ad_jet", source=_HESSIAN + ", of all orders together", **_AD)
+def forward_hessian_of_jet(given, lams):
+    """Second derivatives of lam' dv + lam_d2v' d2v + ...; see od.describe("forward_dynamics_lagrangian_hessian")."""
+    return hybrid_hessian(given, lams, [ca.DM.zeros(0, 1) for _ in lams])
 
 
 @method("hybrid_dynamics_lagrangian_hessian", "ad", source=_HESSIAN, **_AD)

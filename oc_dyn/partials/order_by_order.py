@@ -124,11 +124,12 @@ def solved_rows(R: list[list[Any]], M: Any, prescribed: Sequence[int]) -> tuple[
     by_torque = F @ inverse(solve, len(f))
     by_motion = P - F @ solve(M[f, p]) if p and f else P
     moved: dict[tuple[str, int], list[Any]] = {("q", 0): [None], ("v", 0): [ca.SX.eye(nv)]}
-    accelerations, torques = [], []
+    accelerations: list[Row] = []
+    torques: list[Row] = []
     for k, row in enumerate(R):
         sides = {by: total(_terms(by, row, moved[by])) for by in moved}
         order = list(sides)
-        stacked = solve(ca.horzcat(*(sides[by][f, :] for by in order))) if f else None
+        stacked: Any = solve(ca.horzcat(*(sides[by][f, :] for by in order))) if f else None
         ends = [0]
         for by in order:
             ends.append(ends[-1] + sides[by].shape[1])

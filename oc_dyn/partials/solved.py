@@ -207,7 +207,7 @@ quantity(
     inputs=multiplied(_forward_inputs, forward_products),
     outputs=hessian_outputs(_forward_inputs),
     call=_call_forward_hessian,
-    default=("composite", "composite_along_motion", "ad_via_inverse"),
+    default=("composite", "composite_along_motion", "ad", "ad_via_inverse"),
     **_FORWARD,
     equation="H = d2 (lam^T dv + lam_d2v^T d2v + ...) / dx2, x = (e, v, tau, dtau, ...) at q (+) e, e = 0",
     notes=(STEP, SYMMETRIC),

@@ -51,7 +51,7 @@ class VirtualTree(WorkingTree):
     """Motion of all bodies at q, v, dv (nv,), with applied wrenches W and virtual velocities lam (nv,) if given, and
     screws of their joints; zeta[i]: what virtual velocity the parent would gain if it were turned back by screws[i]."""
 
-    integrals = VirtualIntegrals
+    integrals: type[MassIntegrals] = VirtualIntegrals
 
     def __init__(self, model, q, v, dv, W=None, lam=None):
         zero = ca.SX(3, 1)

@@ -93,7 +93,7 @@ quantity(
     call=_call_forward,
     solves=lambda robot, options: (),
     options=("friction",),
-    default=("jacobian_sum",),
+    default=("ad",),
     sparse=True,
     equation="ddv_dw_ext = M(q)^-1 [J_1^T, J_2^T, ...], J_b the body Jacobian of body b; of d2v, ... by what they "
     "depend on, at given tau, dtau, ...",

@@ -7,6 +7,7 @@ import numpy as np
 from ..errors import SolveError
 from ..interrupts import TIME_LIMIT
 from ..optimal_control.polynomials import lobatto
+from .followers import followers_of
 from .report import Violation, quantities
 from .trajectory import Trajectory, joint_units
 
@@ -142,12 +143,25 @@ def _violations(motion):
     samples = motion.both_sides(motion.duration / 400)
     out = []
     for quantity, value, low, high, _ in quantities(samples, motion.limits):
-        over = np.maximum(value - high, low - value)
-        for i, joint in enumerate(motion.joints):
-            k = int(np.argmax(over[:, i]))
-            limit = high[k, i] if value[k, i] > high[k, i] else low[k, i]
-            if over[k, i] > 1e-3 * max(abs(limit), 1e-9):
-                share = over[k, i] / max(abs(limit), 1e-9)
-                numbers = (float(x) for x in (samples.t[k], over[k, i], limit, share))
-                out.append(Violation(joint, quantity, *numbers))
+        named = [(quantity, joint) for joint in motion.joints]
+        out += _exceeded(samples.t, named, value, low, high)
+    followers = followers_of(motion.robot, motion.limits)
+    if followers is not None:
+        named = [(k, followers.limits.joints[i]) for k, i in followers.rows]
+        bounds = np.array([[x[i] for x in followers.limits.bounds(k)] for k, i in followers.rows]).T
+        values = followers.at(samples.derivatives)
+        out += _exceeded(samples.t, named, values, *(np.broadcast_to(x, values.shape) for x in bounds))
     return sorted(out, key=lambda v: -v.share)
+
+
+def _exceeded(t, named, value, low, high):
+    """Violations of the columns of values (K, m) of (quantity, joint)."""
+    out, over = [], np.maximum(value - high, low - value)
+    for i, (quantity, joint) in enumerate(named):
+        k = int(np.argmax(over[:, i]))
+        limit = high[k, i] if value[k, i] > high[k, i] else low[k, i]
+        if over[k, i] > 1e-3 * max(abs(limit), 1e-9):
+            share = over[k, i] / max(abs(limit), 1e-9)
+            numbers = (float(x) for x in (t[k], over[k, i], limit, share))
+            out.append(Violation(joint, quantity, *numbers))
+    return out

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import LimitError, ModelError, ShapeError
 from ..function import function
+from ..model.loops import LoopRobot
 from ..model.robot import Robot
 from ..numbers import shortened
 from ..scene import Scene, exact_distances
@@ -129,6 +130,8 @@ def obstacles_of(what: str, robot: Robot, scene: Any, clearance: Any, timed: boo
         if clearance:
             raise ShapeError(f"{what}: clearance is {clearance:g} m, but there is no scene to keep it in; give scene=")
         return None
+    if isinstance(robot, LoopRobot):
+        raise ModelError(what, [f"{robot.name} has loops; plans among obstacles are not there for it, leave scene out"])
     if not isinstance(scene, Scene):
         raise ShapeError(f"{what}: scene is {shortened(scene)}, expected an od.Scene")
     if not scene.pairs:

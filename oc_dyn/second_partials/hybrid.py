@@ -71,6 +71,7 @@ def by_ad(given):
     regroup=True,
     graph="mx",
     tolerance=1e-6,
+    numeric_parameters="it makes a Function of the motion alone on the way",
 )
 def by_differences(given):
     """Tensors by central differences; see od.describe("hybrid_dynamics_second_partials")."""

@@ -3,7 +3,7 @@
 A robot is thrown and is to reach a posture in flight: nothing acts on its base, the squared torques of its joints are
 least. The state is on the robot's manifold; accelerations are the controls (inverse), or torques (forward). Both ways
 begin with the same guess and solve the same program; instructions are those of one interval, times are of the
-processor, the least of several.
+processor, the least of several but for building.
 """
 
 import time
@@ -23,7 +23,6 @@ from ..text import in_columns
 ROBOTS = {"quadruped": robots.quadruped, "humanoid": lambda: robots.humanoid(floating_base=True)}
 CASES = [  # transcription of the dynamics, method
     ("inverse", "euler"),
-    ("inverse", "trapezoidal"),
     ("forward", "euler"),
 ]
 WAYS = ("ad", "analytic")
@@ -77,41 +76,46 @@ def run(out, quick=False, progress=None):
 
 def _rows(name, robot, case, repeats):
     """A row of FIELDS for each of WAYS, which take turns."""
+    programs = {way: _Program(robot, *case, way) for way in WAYS}
     best = {}
     for _ in range(repeats):
-        for way in WAYS:
-            facts, seconds = _measured(robot, *case, way)
-            before = best.get(way)
-            best[way] = facts, seconds if before is None else np.minimum(before[1], seconds)
-    reference = best["ad"][1]
+        for way, program in programs.items():
+            best[way] = np.minimum(program.seconds(), best.get(way, np.inf))
     out = []
-    for way, (facts, seconds) in best.items():
-        build, solving, jacobian, hessian = seconds
-        times = f"{build:.2f}", f"{solving:.3f}", f"{1e3 * jacobian:.3f}", f"{1e3 * hessian:.3f}"
-        ratios = f"{solving / reference[1]:.2f}", f"{hessian / reference[3]:.2f}"
-        out.append([name, *case, way, *facts, *times, *ratios])
+    for way, program in programs.items():
+        solving, jacobian, hessian = best[way]
+        times = f"{program.build:.2f}", f"{solving:.3f}", f"{1e3 * jacobian:.3f}", f"{1e3 * hessian:.3f}"
+        ratios = f"{solving / best['ad'][0]:.2f}", f"{hessian / best['ad'][2]:.2f}"
+        out.append([name, *case, way, *program.facts(), *times, *ratios])
     return out
 
 
-def _measured(robot, transcription, method, way):
-    """((status, objective, iterations, instructions), array of seconds of build, solution, Jacobian and Hessian)."""
-    begun = time.process_time()
-    program = flight(robot, transcription, way).transcribed(method)
-    build = time.process_time() - begun
-    outer, inner = checked_options("ipopt", {"max_iter": 200}, False)
-    start = program.guess(None)
-    inputs = {"p": program.parameters({}), **program.bounds, "x0": start}
-    begun = time.process_time()
-    found = solve(program.assembly, "ipopt", "exact", outer, inner, inputs)
-    solving = time.process_time() - begun
-    kind = max((g.kind for g in program.assembly.groups), key=lambda k: k.hessian.n_instructions())
-    counts = [f.n_instructions() for f in (kind.value, kind.jacobian, kind.hessian)]
-    functions = program.assembly.cache("ipopt", "exact")
-    multipliers = np.random.default_rng(1).normal(size=program.assembly.nlp["g"].numel())
-    one = _seconds(functions["nlp_jac_g"], start, inputs["p"])
-    two = _seconds(functions["nlp_hess_l"], start, inputs["p"], 1.0, multipliers)
-    facts = found.status, f"{found.objective:.10g}", found.iterations, *counts
-    return facts, np.array([build, solving, one, two])
+class _Program:
+    """One way to a case: build is the processor time that it took to build [s]."""
+
+    def __init__(self, robot, transcription, method, way):
+        begun = time.process_time()
+        self.made = flight(robot, transcription, way).transcribed(method)
+        self.build = time.process_time() - begun
+        self.functions = self.made.assembly.cache("ipopt", "exact")
+        self.options = checked_options("ipopt", {"max_iter": 200}, False)
+        self.inputs = {"p": self.made.parameters({}), **self.made.bounds, "x0": self.made.guess(None)}
+
+    def seconds(self):
+        """(3,) processor time of a solution, a Jacobian and a Hessian."""
+        begun = time.process_time()
+        self.found = solve(self.made.assembly, "ipopt", "exact", *self.options, self.inputs)
+        solving = time.process_time() - begun
+        multipliers = np.random.default_rng(1).normal(size=self.made.assembly.nlp["g"].numel())
+        at = self.inputs["x0"], self.inputs["p"]
+        jacobian = _seconds(self.functions["nlp_jac_g"], *at)
+        return np.array([solving, jacobian, _seconds(self.functions["nlp_hess_l"], *at, 1.0, multipliers)])
+
+    def facts(self):
+        """(status, objective, iterations, instructions of value, Jacobian and Hessian of an interval)."""
+        kind = max((g.kind for g in self.made.assembly.groups), key=lambda k: k.hessian.n_instructions())
+        counts = [f.n_instructions() for f in (kind.value, kind.jacobian, kind.hessian)]
+        return self.found.status, f"{self.found.objective:.10g}", self.found.iterations, *counts
 
 
 def _seconds(f, *at):

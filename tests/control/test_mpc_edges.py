@@ -151,3 +151,57 @@ def test_objectives_without_curvature_in_single_precision(more, tmp_path):
     (tmp_path / "steps.c").write_text(f"{text}  mpc_init(&self);\n{calls}  return bad;\n}}\n")
     subprocess.run(["gcc", "-std=c99", "-O1", "-o", "steps", "steps.c", "mpc.c", "-lm"], cwd=tmp_path, check=True)
     assert subprocess.run([tmp_path / "steps"]).returncode == 0
+
+
+def boxed(row, parameters=True, most=5.0, **options):
+    """Controller of a mass to a place, with rows of its own."""
+    h, ocp = 0.05, od.Problem(10, 0.5)
+    q, v, u = ocp.state("q", scale=1), ocp.state("v", scale=1), ocp.control("u", lower=-most, upper=most, scale=1)
+    q_now, v_now, wanted = ocp.parameter("q_now"), ocp.parameter("v_now"), ocp.varying("wanted")
+    limit = ocp.parameter("most") if parameters else 1
+    ocp.next(q, q + h * v + h * h / 2 * u)
+    ocp.next(v, v + h * u)
+    row(ocp, q, u, limit)
+    ocp.start({q: q_now, v: v_now})
+    ocp.minimize(squares=ca.vertcat(q - wanted, 0.1 * v, 0.05 * u))
+    ocp.minimize(terminal=v**2)
+    return od.mpc(ocp, outputs={"u": u}, method="euler", **options)
+
+
+def box(ocp, _q, u, limit):
+    ocp.limit(-limit, u, limit)
+
+
+def test_multipliers_of_the_wrong_sign_are_no_solution():
+    """At this sample qrqp ends at the bound on the other side, with a multiplier whose sign is wrong."""
+    given = {"q_now": 0.517998004564127, "v_now": -0.8492225226113046, "wanted": -0.2410269665956859}
+    given["most"] = 1.1824890533736838
+    own, other = (boxed(box, qpsol=k).step(given) for k in ("riccati", "qrqp"))
+    assert other["objective"] == pytest.approx(own["objective"], rel=1e-6)
+    assert other["u"] == pytest.approx(own["u"], abs=1e-5)
+
+
+def test_a_limit_that_is_given_up_by_a_parameter_is_left():
+    """What was the optimum at a limit is none where the limit has gone away, though residuals are zero there."""
+    given = {"q_now": 0.0, "v_now": 0.0, "wanted": 3.0}
+    control = boxed(box, shift=0)
+    control.step({**given, "most": 1.0})
+    warm, cold = control.step({**given, "most": 4.0}), boxed(box).step({**given, "most": 4.0})
+    assert warm["u"] == pytest.approx(cold["u"], abs=1e-5)
+    assert warm["objective"] == pytest.approx(cold["objective"], rel=1e-6)
+
+
+def root(ocp, q, _u, _limit):
+    ocp.limit(0.1, ca.sqrt(1 - q), 10)
+
+
+def test_limits_that_are_no_numbers_are_not_kept():
+    """The root of what a plan makes negative is NaN: such a plan is not ok, and steps get shorter until it is one."""
+    given = {"q_now": 0.0, "v_now": 0.0, "wanted": 3.0}
+    assert boxed(root, parameters=False, most=50.0, iterations=1).step(given)["status"] == Status.FALLBACK
+    control = boxed(root, parameters=False, most=50.0)
+    found = control.step(given)
+    plan = control.memory[: 10 * 3 : 3]
+    assert found["status"] == Status.OK
+    assert np.all(plan <= 0.99 + 1e-6)
+    assert plan[-1] == pytest.approx(0.99, abs=1e-4)

@@ -39,6 +39,12 @@ def test_sensitivities_of_drives(quantity, name):
     x["p"] = p = np.abs(x["p"]) * 0.1
     found = f(**x)
     assert all(relative(found[n], y) < 1e-11 for n, y in g(**x).items())
+    reverse = od.sensitivity(r, quantity, parameters, method="ad", adjoint=True, **options)
+    lams = {n: y for n, y in random_ports(reverse, r, 4).items() if n.startswith("lam_")}
+    still = {n: 0 * y if n.startswith("d") and n.endswith("_dp") else y for n, y in x.items()}
+    right = sum(np.array(y).T @ lams[f"lam_{n[1:-3]}"] for n, y in f(**still).items() if n.endswith("_dp"))
+    given = {n: y for n, y in x.items() if n in reverse.name_in()}
+    assert relative(reverse(**given, **lams)["adj_p"], right) < 1e-9
     values = rebuilt(r, parameters, p.ravel(), quantity, options, x)
     outputs = [n for n in found if not n.endswith("_dp")]
     assert all(relative(found[n], values[n]) < 1e-11 for n in outputs)
@@ -90,7 +96,7 @@ def test_springs_move_joints_as_torques_do(quantity):
             assert relative(found[n], y) < 1e-12, n
 
 
-@pytest.mark.sample("cylindrical-inverse_dynamics")
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", list(QUANTITIES))
 @pytest.mark.parametrize("name", ["serial", "floating", "cylindrical"])
 def test_adjoint_is_that_of_the_sensitivities(quantity, name):

@@ -94,6 +94,7 @@ def test_frame_and_representation_must_be_given():
             od.function(r, quantity, frame="link2", representation="hybird")
 
 
+@pytest.mark.sample("spatial-frame_velocity_partials")
 @pytest.mark.parametrize("quantity", [VELOCITY, ACCELERATION])
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_the_recursion_takes_less_than_half_of_ad(quantity, representation):

@@ -6,7 +6,7 @@ import pytest
 from samples import build, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
-from oc_dyn.errors import UnknownName
+from oc_dyn.errors import ShapeError, UnknownName
 from oc_dyn.lie import se3, so3
 from oc_dyn.registry import get
 
@@ -156,3 +156,10 @@ def test_a_fixed_base_and_body_change_nothing():
         q = r.random_configuration(seed=2)
         a, b = (od.function(r, "mass_matrix", representation=x)(q=q)["M"] for x in (seen, None))
         assert np.array_equal(np.array(a), np.array(b))
+
+
+@pytest.mark.parametrize("quantity", ["mass_matrix", "bias", "inverse_dynamics_partials"])
+def test_of_robots_with_loops(quantity):
+    """Whose velocities are those of independent coordinates."""
+    with pytest.raises(ShapeError, match="representation is not there for robots with loops"):
+        od.function(od.robots.four_bar(), quantity, representation="spatial")

@@ -10,7 +10,7 @@ from oc_dyn.registry import get_method
 
 QUANTITY = "slotine_li_torque"
 CHOICES = {m: get_method(QUANTITY, m).coriolis for m in od.methods(QUANTITY)}
-SOME = ["serial", "floating", "spherical", "mimic", "transform"]
+SOME = ["prismatic", "serial", "floating", "spherical", "mimic", "transform"]
 
 
 def state(r, seed=3):
@@ -42,7 +42,7 @@ def test_its_coriolis_matrix_is_admissible(method, choice, name):
     assert relative(C, at(od.function(r, "coriolis_matrix", coriolis=choice), x)[0]) < 1e-11
 
 
-@pytest.mark.sample("serial")
+@pytest.mark.sample("small prismatic")
 @pytest.mark.parametrize("name", [*SMALL, *ROBOTS])
 def test_it_is_inverse_dynamics_of_the_own_motion(name):
     """With time derivatives, wrenches and friction, whatever the method."""
@@ -56,7 +56,7 @@ def test_it_is_inverse_dynamics_of_the_own_motion(name):
             assert relative(y, expected) < 1e-11, method
 
 
-@pytest.mark.sample("serial")
+@pytest.mark.sample("prismatic")
 @pytest.mark.parametrize("name", SOME)
 def test_it_is_the_regressor_times_the_parameters(name):
     """Rotors, which have no columns there, apart; and parameters that are symbols are those."""

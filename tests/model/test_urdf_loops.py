@@ -117,3 +117,20 @@ def test_more_that_is_refused():
     many = "".join(PIN.replace('"pin"', f'"pin{k}"') for k in range(1001))
     with pytest.raises(ModelError, match="more than 1000 loops"):
         od.load_urdf(press(many), start=START)
+
+
+@pytest.mark.parametrize("root", ["crank", "rod"])
+def test_loops_of_a_tree_that_hangs_at_another_link(root):
+    """Joints keep their coordinates, so that the loops close at the same ones."""
+    here, there = quiet(press(PIN), start=START), quiet(press(PIN), start=START, root=root)
+    assert there.root == root
+    assert there.independent == ("motor",)
+    found = [
+        dict(
+            zip(
+                r.tree.coordinate_names, np.array(od.function(r, "loop_closure")(q=-0.5)["q_tree"]).ravel(), strict=True
+            )
+        )
+        for r in (here, there)
+    ]
+    assert found[0] == pytest.approx(found[1], abs=1e-9)

@@ -111,3 +111,11 @@ def test_of_a_robot_without_mass_they_are_refused():
     assert od.function(r, INVERSE)(q=0.3).keys() == {"dtau_dw_ext"}
     with pytest.raises(od.ModelError, match="mass|inertia"):
         od.function(r, FORWARD)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["panda", "aerial_manipulator"])
+def test_the_default_takes_the_fewest_instructions(name):
+    r = od.robots.by_name(name)
+    counts = {m: od.function(r, FORWARD, method=m).n_instructions() for m in od.methods(FORWARD)}
+    assert od.function(r, FORWARD).n_instructions() == min(counts.values()), counts

@@ -235,3 +235,10 @@ def test_a_plan_goes_round_where_a_joint_that_follows_ends():
     assert least[0] > 0.5 - 5e-3
     assert least[1] < 0.1
     assert free.duration < motion.duration
+
+
+@pytest.mark.slow
+def test_what_a_joint_that_follows_exceeds_is_told_where_no_plan_is_found():
+    robot = slider_crank(**BOUNDS)
+    with pytest.raises(od.SolveError, match="joint 'slide'"):
+        od.plan_point_to_point(robot, [START], [GOAL], continuity=2, nodes=20, objective="effort", duration=0.6)

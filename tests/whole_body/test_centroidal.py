@@ -21,7 +21,7 @@ def state(r, seed=1):
     return random_ports(od.function(r, "momentum", order=3), r, seed)
 
 
-@pytest.mark.sample("prismatic", "planar")
+@pytest.mark.sample("prismatic")
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_it_is_the_momentum_about_the_root_moved_to_the_centre_of_mass(name):
     """With time derivatives, of which those of the centre of mass count too."""
@@ -79,6 +79,7 @@ def test_of_a_free_body_it_is_its_inertia_about_its_centre():
     assert relative(A, expected) < 1e-14
 
 
+@pytest.mark.slow
 def test_it_is_conserved_in_free_flight():
     """Without gravity and torques h does not change, and under gravity its angular part does not either."""
     r = robot("floating")

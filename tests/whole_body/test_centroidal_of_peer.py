@@ -15,7 +15,7 @@ def at(r, quantity, x):
     return {n: np.array(y) for n, y in f(**{n: x[n] for n in f.name_in()}).items()}
 
 
-@pytest.mark.sample("ur5")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in ROBOTS if n not in ("romeo", "icub")])
 def test_equal_pinocchio(name):
     """ccrba, dccrba and computeCentroidalDynamicsDerivatives, whose twists are [linear; angular]."""
