@@ -2,7 +2,9 @@
 
 Functions, laws and players of the Panda and predictive controllers are compiled for Cortex-M4F and Cortex-M7 by
 arm-none-eabi-gcc, and run by qemu-arm; see cortex.py for what is counted and how cycles are estimated. The share is of
-a period of 1 ms at 168 MHz on the Cortex-M4F, the longest step counted.
+a period of 1 ms at 168 MHz on the Cortex-M4F, the longest step counted. Sizes of the Panda's controller in double
+precision are measured beside those of an earlier checkout (--against FOLDER), which writes its code in a process of
+its own.
 """
 
 import tempfile
@@ -12,10 +14,10 @@ import numpy as np
 
 from ..codegen.build import run_compiler
 from ..files import write_csv
-from ..runs.manifest import manifest, write_json
+from ..runs.manifest import git_state, manifest, write_json
 from ..runs.points import bar
 from ..text import in_columns
-from . import cortex
+from . import apart, cortex, embedded_sizes
 from .cortex_cases import cases
 
 CLOCK, PERIOD = 168e6, 1e-3  # [Hz, s]
@@ -25,17 +27,42 @@ CAPTIONS = {
     "embedded.csv": "Code in single precision by arm-none-eabi-gcc -O2. text: code and constants without the C "
     "library; stack: of the deepest calls, and as it was measured, the C library included; instructions: most of a "
     "step, those of the C library included; cycles: estimated from above by the manual of the Cortex-M4, without wait "
-    "states of the memory; error: from double precision, relative to the largest entry of an output, most of all steps."
+    "states of the memory; error: from double precision, relative to the largest entry of an output, in all steps.",
+    "sizes.csv": embedded_sizes.CAPTION,
 }
 
 
-def run(out, quick=False, progress=None):
-    """Measure, and write embedded.csv and manifest.json to the folder `out`; returns the table as a text.
+def run(out, quick=False, progress=None, against=None):
+    """Measure, and write embedded.csv, sizes.csv and manifest.json to the folder `out`; returns the tables as a text.
 
-    Without arm-none-eabi-gcc and qemu-arm there is no table, and the report says so. quick: a shorter horizon.
-    progress: show a bar on stderr; default on a terminal only.
+    Without arm-none-eabi-gcc and qemu-arm there is no table of steps, without gcc none of its sizes, and the report
+    says so. against: folder of an earlier checkout of the repository, whose sizes stand beside. quick: shorter
+    horizons. progress: show a bar on stderr; default on a terminal only. Raises ShapeError for a folder that is no
+    checkout.
     """
-    rows, notes, folder = [], [], Path(out)
+    folder, earlier = Path(out), apart.checkout(against)
+    rows, sizes, notes = _steps(quick, progress), embedded_sizes.rows(earlier, quick, progress), []
+    tables = {"embedded.csv": [FIELDS, *rows], "sizes.csv": [embedded_sizes.FIELDS, *sizes]}
+    tables = {file: table for file, table in tables.items() if len(table) > 1}
+    for file, table in tables.items():
+        write_csv(folder / file, table)
+    if not rows:
+        notes.append(f"steps: nothing is measured: it takes {cortex.GCC} and {cortex.QEMU}")
+    if not sizes:
+        notes.append(f"sizes: nothing is measured: it takes {embedded_sizes.GCC} or {cortex.GCC}")
+    notes += [f"sizes of the code {row[0]} on {row[1]}: {row[-1]}" for row in sizes if row[-1] != "done"]
+    programs = [x for x in (embedded_sizes.GCC, cortex.GCC, cortex.QEMU) if cortex.available(x)]
+    facts = {"tools": {x: run_compiler([x, "--version"]).splitlines()[0] for x in programs}, "notes": notes}
+    facts["against"] = None if earlier is None else git_state(earlier)
+    for file, (names, *table) in tables.items():
+        facts[Path(file).stem] = [dict(zip(names, row, strict=True)) for row in table]
+    write_json(folder / "manifest.json", manifest(apart.typed("embedded", out, quick, against=against), **facts))
+    return "\n\n".join([*map(in_columns, tables.values()), *notes])
+
+
+def _steps(quick, progress):
+    """Rows of FIELDS."""
+    rows = []
     listed = cases(quick) if cortex.available(cortex.GCC, cortex.QEMU) else []
     with bar(progress, len(listed), "embedded", " cases") as shown:
         for kind, what, make in listed:
@@ -44,17 +71,7 @@ def run(out, quick=False, progress=None):
                 case = make(Path(place))
                 rows += [(kind, what, target, *measured(case, target)) for target in cortex.TARGETS]
             shown.update()
-    if rows:
-        write_csv(folder / "embedded.csv", [FIELDS, *rows])
-    else:
-        notes.append(f"nothing is measured: it takes {cortex.GCC} and {cortex.QEMU}")
-    tools = {
-        x: run_compiler([x, "--version"]).splitlines()[0] for x in (cortex.GCC, cortex.QEMU) if cortex.available(x)
-    }
-    command = "oc-dyn study embedded" + (" --quick" if quick else "")
-    table = [dict(zip(FIELDS, row, strict=True)) for row in rows]
-    write_json(folder / "manifest.json", manifest(command, tools=tools, notes=notes, embedded=table))
-    return "\n\n".join([*([in_columns([FIELDS, *rows])] if rows else []), *notes])
+    return rows
 
 
 def measured(case, target):
