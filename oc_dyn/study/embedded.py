@@ -50,7 +50,7 @@ def run(out, quick=False, progress=None, against=None):
         notes.append(f"steps: nothing is measured: it takes {cortex.GCC} and {cortex.QEMU}")
     if not sizes:
         notes.append(f"sizes: nothing is measured: it takes {embedded_sizes.GCC} or {cortex.GCC}")
-    notes += [f"sizes of the code {row[0]} on {row[1]}: {row[-1]}" for row in sizes if row[-1] != "done"]
+    notes += [f"sizes, {', '.join(row[:3])}: {row[-1]}" for row in sizes if row[-1] != "done"]
     programs = [x for x in (embedded_sizes.GCC, cortex.GCC, cortex.QEMU) if cortex.available(x)]
     facts = {"tools": {x: run_compiler([x, "--version"]).splitlines()[0] for x in programs}, "notes": notes}
     facts["against"] = None if earlier is None else git_state(earlier)

@@ -16,12 +16,25 @@ GCC = "gcc"
 NODES, QUICK = 20, 3
 LIMIT = 600.0  # [s] for writing the code
 ENTRY = "mpc_step"
-FIELDS = ("code", "processor", "text [B]", "data [B]", "bss [B]", "work [B]", "instance [B]", "stack [B]", "status")
+PROGRAMS = {"torques": False, "torques and speeds": True}  # whether it is that of the example
+FIELDS = (
+    "limited",
+    "code",
+    "processor",
+    "text [B]",
+    "data [B]",
+    "bss [B]",
+    "work [B]",
+    "instance [B]",
+    "stack [B]",
+    "status",
+)
 CAPTION = (
-    "The Panda's predictive controller of problems/panda_nmpc.py, 20 intervals, ten iterations, double precision, by "
-    "gcc and arm-none-eabi-gcc -O2, of this version and of the earlier one. text: code and constants without "
-    "libraries; work: the array w of a step; instance: all that a caller provides for a controller besides inputs and "
-    "outputs, in the earlier version arg, res, iw, w and memory; stack: of the deepest calls."
+    "Predictive controllers of the Panda, 20 intervals, ten iterations, double precision, by gcc and arm-none-eabi-gcc "
+    "-O2, of this version and of the earlier one: limits of torque, the program of embedded.csv; and of speed, too, "
+    "that of problems/panda_nmpc.py. text: code and constants without libraries; work: the array w of a step; "
+    "instance: all that a caller provides for a controller besides inputs and outputs, in the earlier version arg, "
+    "res, iw, w and memory; stack: of the deepest calls."
 )
 
 
@@ -37,18 +50,19 @@ def rows(earlier=None, quick=False, progress=None):
     The status is "done", or what a checkout or a compiler said instead.
     """
     processors, found = targets(), {}
-    sides = {**({"before": earlier} if earlier else {}), "now": None} if processors else {}
-    with bar(progress, len(sides), "sizes", " controllers") as shown, apart.processes(LIMIT) as measure:
-        for who, checkout in sides.items():
-            shown.set_postfix_str(who)
+    sides = {**({"before": earlier} if earlier else {}), "now": None}
+    turns = [(what, who) for what in PROGRAMS for who in sides] if processors else []
+    with bar(progress, len(turns), "sizes", " controllers") as shown, apart.processes(LIMIT) as measure:
+        for what, who in turns:
+            shown.set_postfix_str(f"{what}, {who}")
             with tempfile.TemporaryDirectory(prefix="oc_dyn_", ignore_cleanup_errors=True) as folder:
-                arguments = {"nodes": QUICK if quick else NODES, "folder": folder}
-                told = measure(apart.Case("controllers", "panda", arguments), checkout)
+                given = {"example": PROGRAMS[what], "nodes": QUICK if quick else NODES, "folder": folder}
+                told = measure(apart.Case("controllers", "panda", given), sides[who])
                 for target in processors:
                     cells = sizes(Path(folder), told.parts[0], target) if told.done else [*[""] * 6, told.status]
-                    found[target, who] = (who, target, *cells)
+                    found[what, target, who] = (what, who, target, *cells)
             shown.update()
-    return [found[target, who] for target in processors for who in sides]
+    return [found[what, target, who] for what in PROGRAMS for target in processors for who in sides]
 
 
 def sizes(folder, part, target):

@@ -100,7 +100,8 @@ def test_sizes_beside_an_earlier_checkout(tmp_path, written, capsys):
     with open(out / "sizes.csv", newline="", encoding="utf-8") as text:
         rows = list(csv.DictReader(text))
     processors = list(embedded_sizes.targets())
-    assert [(r["processor"], r["code"]) for r in rows] == [(p, who) for p in processors for who in ("before", "now")]
+    turns = [(x, p, who) for x in embedded_sizes.PROGRAMS for p in processors for who in ("before", "now")]
+    assert [(r["limited"], r["processor"], r["code"]) for r in rows] == turns
     for row in rows:
         pointers = 7 * (4 if row["processor"] == "Cortex-M7" else 8)
         held = {"before": (80, pointers + (pointers % 8) + 8 * (6 + 10 + 7)), "now": (88, 8 * 14 + 8)}[row["code"]]
@@ -122,9 +123,9 @@ def test_sizes_of_what_does_not_end_or_compile(tmp_path, written):
     earlier, told = written
     told[earlier], told[apart.HERE] = (None, False), ("this is no C", True)
     rows = embedded_sizes.rows(earlier, quick=True, progress=False)
-    assert {row[-1] for row in rows if row[0] == "before"} == {"more than 600 s"}
-    assert all("error" in row[-1] and len(row) == len(embedded_sizes.FIELDS) for row in rows if row[0] == "now")
-    assert "sizes of the code before on " in embedded.run(tmp_path / "out", quick=True, progress=False, against=earlier)
+    assert {row[-1] for row in rows if row[1] == "before"} == {"more than 600 s"}
+    assert all("error" in row[-1] and len(row) == len(embedded_sizes.FIELDS) for row in rows if row[1] == "now")
+    assert "sizes, torques, before, " in embedded.run(tmp_path / "out", quick=True, progress=False, against=earlier)
 
 
 @pytest.mark.slow
@@ -133,8 +134,8 @@ def test_sizes_of_the_same_code_are_the_same(tmp_path, monkeypatch):
     shutil.copytree(apart.HERE / "oc_dyn", tmp_path / "oc_dyn", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(embedded_sizes, "QUICK", 1)
     rows = embedded_sizes.rows(apart.checkout(tmp_path), quick=True, progress=False)
-    assert [row[-1] for row in rows] == ["done"] * 2 * len(embedded_sizes.targets())
+    assert [row[-1] for row in rows] == ["done"] * 4 * len(embedded_sizes.targets())
     for before, now in zip(rows[::2], rows[1::2], strict=True):
-        assert before[1:] == now[1:]
-        assert now[3:5] == (0, 0)
-        assert now[6] > now[5] > 0
+        assert (before[0], *before[2:]) == (now[0], *now[2:])
+        assert now[4:6] == (0, 0)
+        assert now[7] > now[6] > 0
