@@ -1,7 +1,7 @@
 """Forward dynamics: joint accelerations, and their time derivatives, that joint torques cause."""
 
 from ..friction import friction_torques, with_friction
-from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
+from ..ports import IN_FLUID, configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import quantity
 
 
@@ -41,6 +41,7 @@ quantity(
     default=("taylor",),
     equation="dv = M(q)^-1 (tau - C(q, v) v - g(q) - friction(v) + sum_b J_b(q)^T w_b), J_b the body Jacobian of body "
     "b and w_b its wrench, column b of w_ext",
+    notes=(IN_FLUID,),
 )
 
 from . import articulated_body, articulated_spatial, by_ad, closed_form, taylor  # noqa: E402  registers the methods

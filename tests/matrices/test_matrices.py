@@ -265,7 +265,8 @@ def test_derivatives_of_the_bias(method):
     C = list(evaluate(r, "coriolis_matrix", 2, x, "spatial_admissible").values())
     g = list(evaluate(r, "gravity", 2, x, "closed_form").values())
     v = [x[k] for k in x if k != "q"]
-    for n, h in enumerate(evaluate(r, "bias", 2, x, method).values()):
+    top = get_method("bias", method).max_order
+    for n, h in enumerate(evaluate(r, "bias", 2 if top is None else top, x, method).values()):
         assert relative(sum(comb(n, k) * C[n - k] @ v[k] for k in range(n + 1)) + g[n], h) < 1e-12
 
 
