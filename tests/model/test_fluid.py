@@ -285,7 +285,7 @@ def test_methods_that_do_not_count_it_refuse_by_name():
         od.function(robot("arm"), "inverse_dynamics", method="recursive_body")
 
 
-@pytest.mark.sample("coriolis_matrix-spherical", "dynamic_matrices-arm")
+@pytest.mark.sample("spherical-coriolis_matrix", "arm-dynamic_matrices")
 @pytest.mark.parametrize("quantity", ["coriolis_matrix", "dynamic_matrices"])
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_the_coriolis_matrix_is_that_of_christoffel_symbols(name, quantity):
