@@ -104,10 +104,11 @@ class SdfFile:
         self._of_joints = {n: self._text(e, "child") for n, e in self._raw["joint"].items()}
         self.links = {n: self._link(n, e) for n, e in self._raw["link"].items()}
         self.joints = {n: self._joint(n, e) for n, e in self._raw["joint"].items()}
-        self.notes += unread_of_model(self.model)
         self.springs = [
             Spring(j.name, a.stiffness, a.reference) for j in self.joints.values() for a in j.axes if a.stiffness
         ]
+        self.notes += [f"joint {s.joint!r}: its spring is in no quantity; sdf_springs gives it" for s in self.springs]
+        self.notes += unread_of_model(self.model)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

@@ -275,6 +275,8 @@ UNREAD = {
     "decay": ("link 'arm_link': its velocity_decay", "<inertial>",
               "<velocity_decay><linear>0.1</linear></velocity_decay><inertial>"),
     "mimic": ("joint 'j': that its axis is to mimic", "</axis>", '<mimic joint="k"/></axis>'),
+    "spring": ("joint 'j': its spring is in no", "</axis>",
+               "<dynamics><spring_stiffness>40</spring_stiffness></dynamics></axis>"),
     "static": ("that the model is static", "</model>", "<static>true</static></model>"),
     "plugin": ("plugin 'gz::sim::systems::Hydrodynamics' is not read", "</model>",
                '<plugin filename="gz-sim-hydrodynamics-system" name="gz::sim::systems::Hydrodynamics"/></model>'),
