@@ -29,8 +29,8 @@ class Search:
         self.unclear = np.zeros(len(joints.start), bool)
 
     def at(self, log_time):
-        """(p (J,), or a little more, slopes of p by the logarithm of the time (J,)); p is infinite where limits of q are
-        in the way."""
+        """(p (J,), or a little more, slopes of p by the logarithm of the time (J,)); p is infinite where limits of q
+        are in the way."""
         self.count += 1
         T = np.full(len(self.joints.start), np.exp(log_time))
         found = solve(self.joints, T, 1.0, "width", watch=self.watch, gap=_GAP, most=_ITERATIONS)
