@@ -120,7 +120,8 @@ def _hybrid(e: Embedded, method: str | None) -> dict[str, Any]:
                 f"hybrid_dynamics of {e.robot.name}: friction=True goes up to order 0, got order {e.order}"
             )
         taken = e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]], model_of(e).viscous)[0]
-        T[0][others] = (T[0] - taken)[others]
+        if others:
+            T[0][others] = (T[0] - taken)[others]
     solver = _Solver(e, rows)
     pairs = [solver.next(t, a) for t, a in zip(jets.from_derivatives(T), jets.from_derivatives(A), strict=True)]
     accelerations, torques = (jets.to_derivatives([p[n] for p in pairs]) for n in (0, 1))
