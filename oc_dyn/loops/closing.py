@@ -24,9 +24,10 @@ FINE = 40  # on the way of overconstrained loops, whose side of singular positio
 def closing(robot: LoopRobot) -> ca.Function:
     """casadi.Function q (nq,), q_guess (tree.nq,) -> q_tree (tree.nq,), residual (rows,).
 
-    q_guess is closed, or nearly; from its independent coordinates those of q are reached in ten steps (of
-    overconstrained loops forty, of least squares), a Newton step of the dependent ones at each, so the branch is kept as long as these steps are short. At the end four more, and two
-    that derivatives see: Newton's error squares with each, so derivatives up to order three are exact.
+    q_guess is closed, or nearly; from its independent coordinates those of q are reached in ten steps, a Newton step of
+    the dependent ones at each, so the branch is kept as long as these steps are short; of overconstrained loops in
+    forty, of least squares. At the end four more, and two that derivatives see: Newton's error squares with each, so
+    derivatives up to order three are exact.
     """
     return cached(robot, ("closing",), lambda: _explicit(robot) if not robot.loops else _iterated(robot))
 

@@ -5,7 +5,8 @@ J_d G_d = -J_i, and coefficient k of G follows from those below it:
 
     J_d0 G_dk = -(J_ik + sum_{j=1..k} J_dj G_d(k-j)),      v_k = sum_j G_j v_y(k-j)
 
-with one factorised J_d0 for all orders, by QR, so that of overconstrained loops all rows count. Coefficients of J come from those of poses, grown joint by joint.
+with one factorised J_d0 for all orders, by QR, so that of overconstrained loops all rows count. Coefficients of J come
+from those of poses, grown joint by joint.
 """
 
 from __future__ import annotations
