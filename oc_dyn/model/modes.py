@@ -13,7 +13,7 @@ from ..types import Array, Numbers
 from .assembly import Block, closed, closing_blocks, closing_rows, largest, newton
 from .closure import residual, row_owners
 
-_STRIDE = 0.05  # [rad, m] of independent coordinates, in which loops are followed
+_STRIDE = 0.1  # [rad, m] of independent coordinates, in which loops are followed
 
 
 def turning(robot: Any) -> list[float]:
