@@ -78,14 +78,24 @@ def bennett():
 
 def bennett_with_rocker():
     """Bennett's linkage whose second joint is the crank of a four-bar linkage on the first link, in the same block."""
+    return _with_rocker(0.4, 0.3, {"j1": 0.7, "j2": -3.4, "j3": -0.7, "c": 2.5, "r": 2.0})
+
+
+def bennett_with_parallelogram():
+    """The same, the four-bar linkage a parallelogram."""
+    q = 2 * np.arctan2(2.567 * np.cos(1.2), np.sin(1.2))
+    return _with_rocker(0.35, 0.1, {"j1": 2.4, "j2": q, "j3": -2.4, "c": -q, "r": q})
+
+
+def _with_rocker(coupler, rocker, start):
     b = bennett_builder()
     rod = {"mass": 0.5, "com": (0.1, 0, 0), "inertia": np.diag([1e-3] * 3), "axis": (0, 0, 1)}
     b.add_body("coupler", "continuous", "l2", joint="c", xyz=(0.1, 0, 0.1), **rod)
     turn = (BENNETT["alpha"], 0, 0)
     place = np.array([BENNETT["a"] + 0.35, -0.1 * np.sin(0.6), 0.1 * np.cos(0.6)])
     b.add_body("rocker", "continuous", "l1", joint="r", xyz=place, rpy=turn, **rod)
-    b.close_loop("pin", "coupler", "rocker", xyz_a=(0.4, 0, 0), xyz_b=(0.3, 0, 0), axis=(0, 0, 1))
-    return b.build(start={"j1": 0.7, "j2": -3.4, "j3": -0.7, "c": 2.5, "r": 2.0})
+    b.close_loop("pin", "coupler", "rocker", xyz_a=(coupler, 0, 0), xyz_b=(rocker, 0, 0), axis=(0, 0, 1))
+    return b.build(start=start)
 
 
 def three_rods(name, second=0.3, ground=0.7):
