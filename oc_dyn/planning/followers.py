@@ -168,15 +168,41 @@ def check_closing(where: str, robot: Any, t: Array, q: Array, at: str = "t = {:.
     (K, n) of a motion, or between two; t (K,) [s], told as `at`."""
     if not isinstance(robot, LoopRobot):
         return
-    check, names = closing_check(robot)
-    off, mode = (np.array(x) for x in check(ca.DM(q.T)))
-    for bad, what in ((~(off <= 0), "cannot be closed"), (~(mode <= 0), "change their mode of assembly")):
-        if bad.any():
-            k = int(np.argmax(bad.any(axis=0)))
-            loops = ", ".join(n for n, hit in zip(names, bad[:, k], strict=True) if hit)
-            raise ModelError(robot.name, [f"{where}: loops {loops} {what} at {at.format(t[k])}"])
+    check_samples(where, robot, t, q, at)
     if len(q) > 1:
         _check_branch(where, robot, t, q, at)
+
+
+def check_samples(where: str, robot: Any, t: Array, q: Array, at: str = "t = {:.4g} s") -> None:
+    """As check_closing, at the samples alone, for those that are not near each other."""
+    found = _open_at(robot, q)
+    if found is not None:
+        k, loops, closed = found
+        what = "change their mode of assembly" if closed else "cannot be closed"
+        raise ModelError(robot.name, [f"{where}: loops {loops} {what} at {at.format(t[k])}"])
+
+
+def check_closed(where: str, robot: Any, q: Array) -> None:
+    """ModelError, which says where, for a single q (n,) at which loops of a robot are open, or in another mode."""
+    found = _open_at(robot, np.reshape(q, (1, -1)))
+    if found is not None:
+        _, loops, closed = found
+        what = "are there in another mode of assembly than at robot.home" if closed else "cannot be closed there"
+        raise ModelError(robot.name, [f"{where}: loops {loops} {what}"])
+
+
+def _open_at(robot: Any, q: Array) -> tuple[int, str, bool] | None:
+    """(number of the first of samples q (K, n) at which loops are open or, where none are, in another mode; names of
+    these loops; whether they close); None where all is well, and of robots without loops."""
+    if not isinstance(robot, LoopRobot):
+        return None
+    check, names = closing_check(robot)
+    off, mode = (np.array(x) for x in check(ca.DM(q.T)))
+    for bad, closed in ((~(off <= 0), False), (~(mode <= 0), True)):
+        if bad.any():
+            k = int(np.argmax(bad.any(axis=0)))
+            return k, ", ".join(n for n, hit in zip(names, bad[:, k], strict=True) if hit), closed
+    return None
 
 
 def _check_branch(where: str, robot: LoopRobot, t: Array, q: Array, at: str) -> None:
@@ -199,29 +225,39 @@ def _check_branch(where: str, robot: LoopRobot, t: Array, q: Array, at: str) -> 
         raise ModelError(robot.name, [f"{where}: {what}"])
 
 
-def with_followers(
-    report: Report, motion: Any, dt: float, limits: Limits | None = None, where: str = "check",
-) -> Report:  # fmt: skip
-    """The Report with a row for each limit of a joint that follows, looked at as torques are; of other robots as it is.
+def check_motion(where: str, motion: Any, dt: float) -> None:
+    """ModelError, naming loops and time, where loops of the robot open, or change their mode, along a Trajectory that
+    is looked at every dt [s] and closer; of a robot without loops nothing is looked at."""
+    if not isinstance(motion.robot, LoopRobot):
+        return
+    grid = _grid(motion, dt)
+    piece = np.repeat(np.arange(len(grid)), grid)
+    s = (np.arange(len(piece)) - np.repeat(np.cumsum(grid) - grid, grid)) * (np.diff(motion.t) / grid)[piece]
+    last = motion.on_pieces(np.array([len(grid) - 1]), np.diff(motion.t)[-1:])
+    samples = motion.on_pieces(piece, s)
+    check_closing(where, motion.robot, np.append(samples.t, last.t), np.vstack([samples.q, last.q]))
 
-    limits: that `followers` are of; default those of the motion, or else of the robot. Raises ModelError where loops
-    open, or change their mode, on the way.
+
+def with_followers(report: Report, motion: Any, dt: float, limits: Limits | None = None) -> Report:
+    """The Report with a row for each limit of a joint that follows, looked at as torques are; of other robots as it is.
+    That the loops close is for check_motion to say, before.
+
+    limits: that `followers` are of; default those of the motion, or else of the robot.
     """
     robot = motion.robot
     if not isinstance(robot, LoopRobot) or "followers" in report.shares:
         return report
     found = followers_of(robot, limits or motion.limits)
-    grid = intervals(motion.t, np.abs(np.diff(motion.q, axis=0)).max(axis=1), dt)
-    piece = np.repeat(np.arange(len(grid)), grid)
-    s = (np.arange(len(piece)) - np.repeat(np.cumsum(grid) - grid, grid)) * (np.diff(motion.t) / grid)[piece]
-    last = motion.on_pieces(np.array([len(grid) - 1]), np.diff(motion.t)[-1:])
-    samples = motion.on_pieces(piece, s)
-    check_closing(where, robot, np.append(samples.t, last.t), np.vstack([samples.q, last.q]))
     if found is None:
         return report
-    rows = _rows(found, motion, grid)
+    rows = _rows(found, motion, _grid(motion, dt))
     shares = report.shares | {"followers": np.array([r.share for r in rows])}
     return replace(report, rows=(*report.rows, *rows), shares=shares)
+
+
+def _grid(motion: Any, dt: float) -> Indices:
+    """Numbers of samples in the pieces of a motion."""
+    return intervals(motion.t, np.abs(np.diff(motion.q, axis=0)).max(axis=1), dt)
 
 
 def _rows(found: Followers, motion: Any, grid: Any) -> list[ReportRow]:
