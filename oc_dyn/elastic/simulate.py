@@ -15,7 +15,9 @@ import numpy as np
 from .. import validation
 from ..errors import CheckWarning, ModelWarning, ShapeError, SolveError
 from ..interrupts import watched
+from ..model.loops import LoopRobot
 from ..numbers import are_sane
+from ..planning.followers import check_closed, check_closing, first_open, open_at
 from ..types import Array, Numbers
 from .anti_windup import held_back
 from .closed_loop import ClosedLoop, torque_limits
@@ -35,6 +37,8 @@ _PHASE = 4.0  # [rad] that dop853 passes in a step at most, where a swing limits
 _USUAL_STEPS, _MOST_STEPS = 200_000, 1_000_000  # of the default method (half a minute), of a chosen one
 _MOST_ROWS = 10_000_000
 _ENERGY = 1e-2  # share of the energies that moved by which the balance may be off without a warning
+_LOOKS = 201  # at the loops of a robot along a reference, at least
+_MOST_LOOKS = 100_000  # between rows of the other methods
 _WRONG = 1e-3  # share of the state by which half as long steps may change it without a warning
 
 
@@ -124,13 +128,16 @@ def simulate(
     noise: {"q", "v", "theta", "dtheta": standard deviation} of what a sampled law measures; seed: of the noise.
     Raises SolveError when the integration fails, with the Run up to there as its `trajectory`, or at once where springs
     are so stiff that the explicit method would not come to an end; LimitError where a spring cannot give the torque
-    that the reference asks for; ShapeError for arguments that are no such numbers. Fixed steps that are too long are a
+    that the reference asks for; ModelError, naming loops and time, where those of a robot cannot follow it, SolveError
+    where they open on the way; ShapeError for arguments that are no such numbers. Fixed steps that are too long are a
     ModelWarning, an energy balance far off a CheckWarning.
     """
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
     settings = _settings(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed)
     loop = ClosedLoop(real, controller, reference, torque_limits(controller, torque_limit))
+    _check_reference(loop, settings)
     x0, spread = loop.first_state(start), _spread(loop, noise)
+    check_closed("simulate: start", real.links, x0[loop.plant.parts["q"]])
     error = refusal_along(controller.elastic, reference, settings.times)
     if error:
         raise type(error)(f"simulate: the reference cannot be followed: {error}")
@@ -188,6 +195,7 @@ def _checked_run(
     facts: dict[str, Any], failure: str | None,
 ) -> Run:  # fmt: skip
     """The Run of what was integrated; SolveError if the integration failed."""
+    failure = _up_to_open(loop, times, states, failure)
     finite = np.isfinite(states).all(axis=0)
     facts |= {"method": settings.method, "rtol": settings.rtol, "sample_time": settings.sample_time}
     run = _run(loop, times[finite], states[:, finite], None if controls is None else controls[:, finite], facts)
@@ -196,6 +204,37 @@ def _checked_run(
         raise SolveError(f"{who}: {failure}", "failed", trajectory=run)
     _look_at_energy(run, who, settings.rtol)
     return run
+
+
+def _check_reference(loop: ClosedLoop, settings: _Settings) -> None:
+    """ModelError, naming loops and time, where those of the robot cannot follow the reference."""
+    if isinstance(loop.elastic.links, LoopRobot):
+        times = np.union1d(settings.times, np.linspace(0, settings.duration, _LOOKS))
+        check_closing("simulate: the reference", loop.elastic.links, times, loop.reference.at(times)["q"].T)
+
+
+def _loops_open(loop: ClosedLoop) -> Callable[[float, Array], str] | None:
+    """Callable (t, x) -> what to say of loops of the robot that are open at a state, "" where none is; None for robots
+    without loops."""
+    if not isinstance(loop.elastic.links, LoopRobot):
+        return None
+
+    def told(t: float, x: Array) -> str:
+        found = open_at(loop.elastic.links, x[loop.plant.parts["q"]][None])
+        return "" if found is None else found[1].format(f"t = {t:.6g} s")
+
+    return told
+
+
+def _up_to_open(loop: ClosedLoop, times: Array, states: Array, failure: str | None) -> str | None:
+    """The failure, or what is to be said of loops that open on the way; states from then on become NaN."""
+    known = np.isfinite(states).all(axis=0)
+    found = first_open(loop.elastic.links, states[loop.plant.parts["q"], known].T)
+    if found is None:
+        return failure
+    k = int(np.flatnonzero(known)[found[0]])
+    states[:, max(k, 1) :] = np.nan
+    return found[1].format(f"t = {times[k]:.6g} s")
 
 
 def _interval(name: str, value: float, duration: float) -> float:
@@ -258,11 +297,12 @@ def _continuous(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array 
         _refuse_endless(loop, x0, settings.duration, settings.most_steps)
         try:
             allowed = np.append(np.full(loop.size - 2, settings.atol), [np.inf, np.inf])  # work is only looked at
-            states, facts = integrate(rates, times, x0, (), settings.rtol, allowed, breaks)
+            states, facts = integrate(rates, times, x0, (), settings.rtol, allowed, breaks, fault=_loops_open(loop))
         except SolveError as error:
             return times, error.trajectory, None, {}, str(error)
         return times, states, None, facts, None
-    states, x, failure = np.full((x0.size, times.size), np.nan), x0, None
+    failure, (times, rows) = None, _looks(loop, times)
+    states, x = np.full((x0.size, times.size), np.nan), x0
     states[:, 0] = x0
     edges = [times[0], *breaks, times[-1]]
     for a, b in pairwise(edges):
@@ -275,7 +315,18 @@ def _continuous(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array 
             break
         states[:, inside] = result[:, : inside.sum()]
         x = result[:, -1]
-    return times, states, None, {}, failure
+    failure = _up_to_open(loop, times, states, failure)
+    return times[rows], states[:, rows], None, {}, failure
+
+
+def _looks(loop: ClosedLoop, times: Array) -> tuple[Array, slice]:
+    """Times [s] at which states are to be known, and which of them are rows: of a robot with loops a millisecond apart,
+    for loops may be open between rows."""
+    every = 1
+    if isinstance(loop.elastic.links, LoopRobot):
+        every = int(np.clip(np.ceil(np.diff(times).max() / 1e-3), 1, max(1, _MOST_LOOKS // len(times))))
+    places = np.arange((len(times) - 1) * every + 1) / every
+    return np.interp(places, np.arange(len(times)), times), slice(None, None, every)
 
 
 def _last_line(error: Exception) -> str:
@@ -316,7 +367,7 @@ def _sampled(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array | N
     law, step = loop.law(), _held_step(loop, settings, settings.substeps)
     times, states, controls = [], [], []
     x, robot, memory = x0, slice(0, loop.plant.size), slice(loop.plant.size, loop.plant.size + loop.memory)
-    failure, miss = None, 0.0
+    failure, miss, opened = None, 0.0, _loops_open(loop)
     looked_at = set(np.linspace(0, count - 1, 10).astype(int)) if method != "cvodes" else ()
     finer: Any = _held_step(loop, settings, 2 * settings.substeps) if looked_at else None
     for i in range(count + 1):
@@ -340,6 +391,9 @@ def _sampled(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array | N
         if i in looked_at:
             with suppress(RuntimeError):  # the step was found all the same
                 miss += np.abs(finer(i * h, before, u) - x)[robot].max() / max(np.abs(x[robot]).max(), 1e-9)
+        failure = opened((i + 1) * h, x) if opened is not None and np.all(np.isfinite(x)) else None
+        if failure:
+            break
         if not np.all(np.isfinite(x)) or np.abs(x).max() > 1e6:
             failure = f"the motion diverged at t = {(i + 1) * h:.6g}"
             break
