@@ -191,7 +191,8 @@ class _Memory:
         self._rotations, self._normalize = getattr(function, "rotations", ()), getattr(function, "normalize", False)
         turned, where = getattr(function, "configurations", ()), getattr(function, "where", str)
         self._turned = [(where(p.name), p.array) for p in self.ports if p.name in turned]
-        self._closed = function.check_closed if getattr(function, "closes", None) is not None else None
+        known: Any = function  # a RobotFunction
+        self._closed = None if getattr(function, "closes", None) is None else known.check_closed
         self._q = next((p.array for p in self.ports if p.name == "q"), None)
         dense = self._x_places is None and self._y_places is None
         self.plain = dense and not (self._turned or self._may_fail or self._closed is not None)  # trigger() is enough

@@ -15,9 +15,8 @@ import numpy as np
 from .. import validation
 from ..errors import CheckWarning, ModelWarning, ShapeError, SolveError
 from ..interrupts import watched
-from ..model.loops import LoopRobot
 from ..numbers import are_sane
-from ..planning.followers import check_closed, check_closing, first_open, open_at
+from ..planning.followers import check_closed
 from ..types import Array, Numbers
 from .anti_windup import held_back
 from .closed_loop import ClosedLoop, torque_limits
@@ -25,6 +24,7 @@ from .collocation import collocation_step
 from .control import Controller
 from .dop853 import fixed_step, integrate
 from .model import ElasticRobot
+from .open_loops import check_reference, fault_of, looks, up_to_open
 from .plant import ENERGIES
 from .reachable import fastest, refusal_along
 from .reference import Reference
@@ -37,8 +37,6 @@ _PHASE = 4.0  # [rad] that dop853 passes in a step at most, where a swing limits
 _USUAL_STEPS, _MOST_STEPS = 200_000, 1_000_000  # of the default method (half a minute), of a chosen one
 _MOST_ROWS = 10_000_000
 _ENERGY = 1e-2  # share of the energies that moved by which the balance may be off without a warning
-_LOOKS = 201  # at the loops of a robot along a reference, at least
-_MOST_LOOKS = 100_000  # between rows of the other methods
 _WRONG = 1e-3  # share of the state by which half as long steps may change it without a warning
 
 
@@ -135,7 +133,7 @@ def simulate(
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
     settings = _settings(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed)
     loop = ClosedLoop(real, controller, reference, torque_limits(controller, torque_limit))
-    _check_reference(loop, settings)
+    check_reference("simulate: the reference", real, reference, settings.times)
     x0, spread = loop.first_state(start), _spread(loop, noise)
     check_closed("simulate: start", real.links, x0[loop.plant.parts["q"]])
     error = refusal_along(controller.elastic, reference, settings.times)
@@ -195,7 +193,7 @@ def _checked_run(
     facts: dict[str, Any], failure: str | None,
 ) -> Run:  # fmt: skip
     """The Run of what was integrated; SolveError if the integration failed."""
-    failure = _up_to_open(loop, times, states, failure)
+    failure = up_to_open(loop, times, states, failure)
     finite = np.isfinite(states).all(axis=0)
     facts |= {"method": settings.method, "rtol": settings.rtol, "sample_time": settings.sample_time}
     run = _run(loop, times[finite], states[:, finite], None if controls is None else controls[:, finite], facts)
@@ -204,37 +202,6 @@ def _checked_run(
         raise SolveError(f"{who}: {failure}", "failed", trajectory=run)
     _look_at_energy(run, who, settings.rtol)
     return run
-
-
-def _check_reference(loop: ClosedLoop, settings: _Settings) -> None:
-    """ModelError, naming loops and time, where those of the robot cannot follow the reference."""
-    if isinstance(loop.elastic.links, LoopRobot):
-        times = np.union1d(settings.times, np.linspace(0, settings.duration, _LOOKS))
-        check_closing("simulate: the reference", loop.elastic.links, times, loop.reference.at(times)["q"].T)
-
-
-def _loops_open(loop: ClosedLoop) -> Callable[[float, Array], str] | None:
-    """Callable (t, x) -> what to say of loops of the robot that are open at a state, "" where none is; None for robots
-    without loops."""
-    if not isinstance(loop.elastic.links, LoopRobot):
-        return None
-
-    def told(t: float, x: Array) -> str:
-        found = open_at(loop.elastic.links, x[loop.plant.parts["q"]][None])
-        return "" if found is None else found[1].format(f"t = {t:.6g} s")
-
-    return told
-
-
-def _up_to_open(loop: ClosedLoop, times: Array, states: Array, failure: str | None) -> str | None:
-    """The failure, or what is to be said of loops that open on the way; states from then on become NaN."""
-    known = np.isfinite(states).all(axis=0)
-    found = first_open(loop.elastic.links, states[loop.plant.parts["q"], known].T)
-    if found is None:
-        return failure
-    k = int(np.flatnonzero(known)[found[0]])
-    states[:, max(k, 1) :] = np.nan
-    return found[1].format(f"t = {times[k]:.6g} s")
 
 
 def _interval(name: str, value: float, duration: float) -> float:
@@ -297,11 +264,11 @@ def _continuous(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array 
         _refuse_endless(loop, x0, settings.duration, settings.most_steps)
         try:
             allowed = np.append(np.full(loop.size - 2, settings.atol), [np.inf, np.inf])  # work is only looked at
-            states, facts = integrate(rates, times, x0, (), settings.rtol, allowed, breaks, fault=_loops_open(loop))
+            states, facts = integrate(rates, times, x0, (), settings.rtol, allowed, breaks, fault=fault_of(loop))
         except SolveError as error:
             return times, error.trajectory, None, {}, str(error)
         return times, states, None, facts, None
-    failure, (times, rows) = None, _looks(loop, times)
+    failure, (times, rows) = None, looks(loop, times)
     states, x = np.full((x0.size, times.size), np.nan), x0
     states[:, 0] = x0
     edges = [times[0], *breaks, times[-1]]
@@ -315,18 +282,8 @@ def _continuous(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array 
             break
         states[:, inside] = result[:, : inside.sum()]
         x = result[:, -1]
-    failure = _up_to_open(loop, times, states, failure)
+    failure = up_to_open(loop, times, states, failure)
     return times[rows], states[:, rows], None, {}, failure
-
-
-def _looks(loop: ClosedLoop, times: Array) -> tuple[Array, slice]:
-    """Times [s] at which states are to be known, and which of them are rows: of a robot with loops a millisecond apart,
-    for loops may be open between rows."""
-    every = 1
-    if isinstance(loop.elastic.links, LoopRobot):
-        every = int(np.clip(np.ceil(np.diff(times).max() / 1e-3), 1, max(1, _MOST_LOOKS // len(times))))
-    places = np.arange((len(times) - 1) * every + 1) / every
-    return np.interp(places, np.arange(len(times)), times), slice(None, None, every)
 
 
 def _last_line(error: Exception) -> str:
@@ -367,7 +324,7 @@ def _sampled(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array | N
     law, step = loop.law(), _held_step(loop, settings, settings.substeps)
     times, states, controls = [], [], []
     x, robot, memory = x0, slice(0, loop.plant.size), slice(loop.plant.size, loop.plant.size + loop.memory)
-    failure, miss, opened = None, 0.0, _loops_open(loop)
+    failure, miss, opened = None, 0.0, fault_of(loop)
     looked_at = set(np.linspace(0, count - 1, 10).astype(int)) if method != "cvodes" else ()
     finer: Any = _held_step(loop, settings, 2 * settings.substeps) if looked_at else None
     for i in range(count + 1):
