@@ -183,7 +183,7 @@ def test_motors_with_damped_springs_refuse_references_out_of_reach(robot):
 def test_print_tells_what_follows_and_what_closes():
     robot = double_rocker(mimic={"m": "crank", "n": "rocker"})
     lines = [x.split() for x in str(robot).splitlines()]
-    column = {x[1]: x[5] for x in lines if len(x) > 6 and x[0].isdigit()}
+    column = {x[1]: x[5] for x in lines if len(x) == 10 and x[0].isdigit()}
     assert column == {"a": "0", "c": "-", "d": "-", "m": "*0", "n": "*-"}
     assert next(x for x in lines if x[:2] == ["1", "a"])[8] == "2.5"  # what the mimic leaves
     assert "loop pin: revolute, between c and d" in str(robot)
