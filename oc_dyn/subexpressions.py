@@ -54,7 +54,7 @@ def _merged(given: list[ca.SX]) -> list[ca.SX]:
         ends = np.cumsum([0, *(x.nnz() for x in found)]).tolist()
         found = [ca.SX(x.sparsity(), entries.nz[a:b]) for x, (a, b) in zip(found, pairwise(ends), strict=True)]
         tape = ca.Function("f", [symbols], found, _OPTIONS)
-        if tape.n_instructions() == values.left:
+        if tape.n_instructions() == values.left and not values.simpler:
             break
     return found if _agree(first, tape) else ca.cse(given)
 
@@ -163,11 +163,12 @@ def _understood(tape: ca.Function, forms: Any, counts: Any, numbers: Any) -> _Li
 
 class _Values(NamedTuple):
     """Of each instruction: the first one that gives the same value, and the level of what is to be made again, 0 for
-    what stays. left: how many instructions are left."""
+    what stays. left: how many instructions are left. simpler: whether there is something like x - x."""
 
     same: Any
     level: Any
     left: int
+    simpler: bool
 
 
 def _all_differ(listing: _Listing) -> bool:
@@ -186,7 +187,9 @@ def _numbered(listing: _Listing) -> _Values:
     n, inner = len(listing.op), _inner(listing)
     same, level = list(range(n)), [0] * n
     known: dict[int, int] = {}
-    negated = {k: int(listing.first[k]) for k in np.flatnonzero(listing.op == ca.OP_NEG).tolist()}
+    pairs: dict[int, tuple[int, int, int]] = {}  # of sums and products, and in the other order
+    turned: dict[int, tuple[int, int, int]] = {}
+    simpler = False
     for k, op, first, second in zip(*(x.tolist() for x in (inner, *(x[inner] for x in listing[:3]))), strict=True):
         a = same[first]
         height, changed = level[a], a != first
@@ -195,17 +198,20 @@ def _numbered(listing: _Listing) -> _Values:
             changed = changed or b != second
             if level[b] > height:
                 height = level[b]
-            if a == b and op in _OF_ONE:
-                op, second = _OF_ONE[op], -1
-        if op == ca.OP_SQ and a in negated:  # which CasADi sees when it is made again
-            a, changed = same[negated[a]], True
+            if a in pairs and b in pairs and pairs[a] == turned[b]:
+                b, changed = a, True  # x y and y x: CasADi takes them for one when it makes, say, their product again
+            if a == b:
+                simpler = simpler or op not in _OF_ONE
+                op, second = (_OF_ONE[op], -1) if op in _OF_ONE else (op, second)
         key = op << 48 | a << 24 | (_NONE if second < 0 else b)
         found = known.setdefault(key, k)
+        if found == k and op in _OF_ONE:
+            pairs[k], turned[k] = (op, a, b), (op, b, a)
         if found != k:
             same[k] = found
         elif height or changed:
             level[k] = height + 1
-    return _Values(np.array(same), np.array(level), n - len(inner) + len(known))
+    return _Values(np.array(same), np.array(level), n - len(inner) + len(known), simpler)
 
 
 class _Groups(NamedTuple):

@@ -6,6 +6,7 @@ import pytest
 from samples import ROBOTS, SMALL, functions_of, random_ports, relative, robot
 
 import oc_dyn as od
+from oc_dyn.registry import get_method
 
 METHODS = [m for m in od.methods("inverse_dynamics")]
 
@@ -95,7 +96,8 @@ def test_gravity_torque_is_gradient_of_potential(name):
 def test_derivatives_are_time_derivatives(name, method):
     """Order k + 1 is the central difference of order k along a motion with the given derivatives."""
     r = robot(name)
-    order = 2
+    top = get_method("inverse_dynamics", method).max_order
+    order = 2 if top is None else min(2, top)
     f = od.function(r, "inverse_dynamics", order=order, method=method)
     x = random_ports(f, r)
     V = [x[n].ravel() for n in f.name_in()[1:]]

@@ -104,12 +104,23 @@ def test_what_gets_simpler_is_merged_again(ours):
     assert _count([x, y], [got]) <= _count([x, y], [zero_is_left_out]) + 400
 
 
-def test_squares_of_what_is_negated_are_those_of_what_is_not(ours):
+def test_squares_of_what_turns_out_to_be_negated_are_merged(ours):
     x = ca.SX.sym("x", 200)
     negated = [-ca.sin(x), ca.exp(ca.cos(x)) - ca.exp(ca.cos(x)) - ca.sin(x)]
     (got,) = merged([ca.vertcat(ca.sin(x) ** 2, negated[0] * negated[1], *negated)])
     assert _count([x], [got]) == 1600  # of each number: as input, sin, sq, negated, four outputs
     assert np.array_equal(_function(x, [got])(0.5)[:400], np.full((400, 1), np.sin(0.5) ** 2))
+
+
+@pytest.mark.parametrize("times", [lambda x, y: x * y, lambda x, y: x + y], ids=["product", "sum"])
+def test_squares_of_what_is_written_in_another_order_are_merged(times, ours):
+    x = ca.SX.sym("x", 200)
+    (got,) = merged(
+        [ca.vertcat(times(ca.sin(x), ca.cos(x)) ** 2, times(ca.sin(x), ca.cos(x)) * times(ca.cos(x), ca.sin(x)))]
+    )
+    assert _count([x], [got]) == 1400  # of each number: as input, sin, cos, their product, its square, two outputs
+    u, v = np.sin(0.5), np.cos(0.5)
+    assert np.allclose(_function(x, [got])(0.5), times(u, v) ** 2, rtol=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import casadi as ca
 import numpy as np
 
+from ..errors import ShapeError, UnknownName
+from ..numbers import as_floats, shortened
 from ..types import Array
 
 
@@ -33,3 +38,35 @@ class ClosedLoop:
         for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True):
             lines.append(f"{a:9.3f} to {b:9.3f} ms {n:6} {'#' * int(np.ceil(40 * n / widest))}")
         return "\n".join(lines)
+
+
+def checked_loop(
+    where: str, plant: Any, measured: Any, x: Any, outputs: Mapping[str, int], parameters: Mapping[str, int]
+) -> tuple[ca.Function, ca.Function, Array]:
+    """(plant, measured, x (nx,)) of a loop. outputs, parameters: {name: number of values}. Raises ShapeError and
+    UnknownName for what does not fit them."""
+    for what, f in (("plant", plant), ("measured", measured)):
+        if not isinstance(f, ca.Function):
+            raise ShapeError(f"{where}: {what} is {shortened(f)}, expected a casadi.Function")
+    sizes = [plant.numel_in(k) for k in range(plant.n_in())]
+    nx = plant.numel_out(0) if plant.n_out() else 0
+    if sizes != [nx, *outputs.values()]:
+        takes = ", ".join(f"{k} ({size},)" for k, size in outputs.items())
+        raise ShapeError(f"{where}: plant: {plant} should take x and {takes}, and give the next x")
+    if [measured.numel_in(k) for k in range(measured.n_in())] != [nx]:
+        raise ShapeError(f"{where}: measured: {measured} should take x ({nx},), the state of the plant, alone")
+    for k in measured.name_out():
+        if k not in parameters:
+            raise UnknownName("parameter of the problem that is measured", k, list(parameters))
+        if measured.numel_out(k) != parameters[k]:
+            got = measured.numel_out(k)
+            raise ShapeError(f"{where}: measured: {k} has {got} values, expected {parameters[k]}")
+    state = as_floats(f"{where}: x", x).ravel()
+    if state.size != nx or not np.all(np.isfinite(state)):
+        raise ShapeError(f"{where}: x is {shortened(x)}, expected {nx} finite numbers, as the plant takes")
+    return plant, measured, state
+
+
+def loop_of(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
+    """ClosedLoop of its steps, None where there are none."""
+    return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None

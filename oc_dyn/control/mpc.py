@@ -32,9 +32,9 @@ from ..interrupts import check_deadline, watched
 from ..numbers import shortened
 from ..optimal_control.problem import Problem
 from ..types import Array, ExpressionLike, Numbers, StrPath
-from ..validation import count, one_of, options_of
+from ..validation import count, number, one_of, options_of
 from ..validation import expression as expression_of
-from .closed_loop import ClosedLoop
+from .closed_loop import ClosedLoop, checked_loop, loop_of
 from .closed_loop_codegen import is_of_another, named, program
 from .controller_codegen import controller_texts
 from .delay import delay_of
@@ -185,6 +185,7 @@ class PredictiveController:
         begun = time.perf_counter()
         with watched(hold=True):  # its work is bounded: a signal waits for the end of the step
             found = step_made(self, given)
+        self.prepared = None  # from a memory that is past
         return found | _timings(0.0, time.perf_counter() - begun)
 
     def prepare(self, parameters: Mapping[Any, Numbers]) -> PredictiveController:
@@ -200,7 +201,7 @@ class PredictiveController:
 
     def react(self, measured: Mapping[Any, Numbers]) -> dict[str, Any]:
         """What step returns, for what is measured, by one quadratic program from what prepare left. Raises SolveError
-        where nothing is prepared, and ShapeError."""
+        where nothing is prepared, or a step was made since: in C it is FALLBACK. Raises ShapeError, too."""
         prepared = self.prepared
         if prepared is None:
             raise SolveError("react: nothing is prepared; call prepare before each react")
@@ -217,7 +218,7 @@ class PredictiveController:
         numbers, bad = measured_numbers(parameters)
         return Given(self.values(numbers), self._wrong(self.values, numbers, bad))
 
-    def _wrong(self, values: Any, numbers: Any, bad: Mapping[Any, Any]) -> list[Array] | None:
+    def _wrong(self, values: Any, numbers: Any, bad: Mapping[Any, Any]) -> list[Any] | None:
         """Which of the values of parameters are none."""
         if not bad:
             return None
@@ -259,20 +260,20 @@ class PredictiveController:
         A deadline that passes ends it, with the ClosedLoop so far as the trajectory of SolveError, and so does a
         measurement that is NaN.
         """
-        plant, measured = self._checked(plant, measured)
-        x = np.array(x, float).ravel()
+        plant, measured, x = self._checked("closed_loop", plant, measured, x)
+        count("closed_loop: steps", steps)
         rows: list[tuple[Any, ...]] = []
         for _ in range(steps):
-            check_deadline("closed_loop", trajectory=_loop(rows))
+            check_deadline("closed_loop", trajectory=loop_of(rows))
             seen = dict(zip(measured.name_out(), measured.call([x]), strict=True))
             found = self.step({**parameters, **{k: np.array(v).T for k, v in seen.items()}})
             if found["status"] == Status.BAD_MEASUREMENT:
                 said = f"step {len(rows)}: what is measured has a number that is NaN, infinite or beyond 1e12"
-                raise SolveError(f"closed_loop: {said}", trajectory=_loop(rows))
+                raise SolveError(f"closed_loop: {said}", trajectory=loop_of(rows))
             u = [found[k] for k in self.outputs]
             rows.append((x, np.concatenate(u), *(found[k] for k in ("objective", "violation", "seconds", "status"))))
             x = np.array(plant.call([x, *u])[0]).ravel()
-        return _loop(rows)
+        return loop_of(rows)
 
     def closed_loop_in_c(
         self, plant: ca.Function, x: Numbers, steps: int, parameters: Mapping[Any, Numbers], measured: ca.Function,
@@ -282,22 +283,17 @@ class PredictiveController:
 
         rate [1/s], flags: see codegen and build. folder: where the files stay; by default none does.
         """
+        self._checked("closed_loop_in_c", plant, measured, x)
+        count("closed_loop_in_c: steps", steps, 1)
         with tempfile.TemporaryDirectory() as temporary:
             folder = temporary if folder is None else folder
             self.codegen(folder, plant, measured, parameters, x, steps, rate)
             self.build(folder, flags)
             return self.run_in_c(folder)
 
-    def _checked(self, plant: ca.Function, measured: Any) -> tuple[ca.Function, ca.Function]:
-        if plant.n_in() != 1 + len(self.outputs) or plant.numel_out(0) != plant.numel_in(0):
-            raise ShapeError(f"plant: {plant} should take x and {', '.join(self.outputs)}, and give the next x")
-        for k in measured.name_out():
-            if k not in self.names:
-                raise UnknownName("parameter of the problem that is measured", k, self.names)
-            got, expected = measured.numel_out(k), self.function.numel_in(k)
-            if got != expected:
-                raise ShapeError(f"measured: {k} has {got} values, expected {expected}")
-        return plant, measured
+    def _checked(self, where: str, plant: Any, measured: Any, x: Any) -> tuple[ca.Function, ca.Function, Array]:
+        sizes = {k: self.function.numel_in(k) for k in self.names}
+        return checked_loop(where, plant, measured, x, self.outputs, sizes)
 
     def codegen(
         self, folder: StrPath, plant: ca.Function | None = None, measured: ca.Function | None = None,
@@ -326,7 +322,10 @@ class PredictiveController:
         if plant is not None:
             if precision != "double":
                 raise ShapeError("mpc: codegen: the program of a loop is in double precision; leave out the plant")
-            plant, measured = self._checked(plant, measured)
+            plant, measured, x = self._checked("codegen", plant, measured, x)
+            count("codegen: steps", steps)
+            if rate:  # 0 is as fast as it can, too
+                number("codegen: rate", rate, above=0)
             programs += [named(plant, f"{self.name}_plant"), named(measured, f"{self.name}_measured")]
             self._check_program(folder)
         facts: Any = {"precision": precision, "joints": joints, "units": units, "points": points, "measure": measure}
@@ -335,7 +334,7 @@ class PredictiveController:
             seen = cast(ca.Function, measured).name_out()
             given = {**{k: 0.0 for k in seen}, **(parameters or {})}
             values = dict(zip(self.names, self.values(given), strict=True))
-            loop = program(self, values, seen, np.array(x, float).ravel(), steps, rate)
+            loop = program(self, values, seen, x, steps, rate)
             texts = {**{f"{self.name}.{end}": texts[f"{self.name}.{end}"] for end in "ch"}, "loop.c": loop, **texts}
         write_texts("mpc", folder, texts)
         return [folder / file for file in texts]
@@ -383,6 +382,8 @@ class PredictiveController:
         if status:
             raise SolveError(f"{program_} ended with status {status}: {err.strip()[:500]}")
         rows = np.array([[float(x) for x in line.split(",")] for line in out.split()])
+        if not rows.size:
+            raise SolveError(f"{program_} makes no step; give codegen steps= of at least 1")
         nu = sum(self.outputs.values())
         nx = rows.shape[1] - nu - 4
         return ClosedLoop(rows[:, :nx], rows[:, nx : nx + nu], *rows[:, nx + nu :].T)
@@ -390,10 +391,6 @@ class PredictiveController:
 
 def _timings(preparation: float, feedback: float) -> dict[str, Any]:
     return {"seconds": preparation + feedback, "timings": {"preparation": preparation, "feedback": feedback}}
-
-
-def _loop(rows: list[tuple[Any, ...]]) -> ClosedLoop | None:
-    return ClosedLoop(*(np.array(y) for y in zip(*rows, strict=True))) if rows else None
 
 
 __getattr__ = renamed(__name__, {"Controller": "PredictiveController", "Loop": "ClosedLoop"})

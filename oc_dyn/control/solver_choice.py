@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from ..errors import SolveError
 from ..numbers import shortened
 from ..optimal_control.solver import checked_options, refusal
+from ..validation import options_of
 from .sqp import OPTIONS
 from .stage_qp import DEFAULTS
 
@@ -41,6 +43,8 @@ def solver_choice(qpsol: str, iterations: int, asked: Mapping[str, Any]) -> tupl
     Raises SolveError for options that it does not have, or that have no part here.
     """
     outer, inner = checked_options("sqpmethod", {"qpsol": qpsol, "max_iter": iterations, **asked}, free_time=False)
+    inner_asked = options_of("mpc: solver_options: qpsol_options", asked.get("qpsol_options"))
+    asked = {**asked, "qpsol_options": inner_asked} if "qpsol_options" in asked else asked
     x = ca.SX.sym("x")
     tried = {**_with_qp_options(outer, asked), **inner}
     if outer["qpsol"] == "riccati":
@@ -56,6 +60,7 @@ def solver_choice(qpsol: str, iterations: int, asked: Mapping[str, Any]) -> tupl
         if key not in known:
             raise SolveError(f"mpc: solver option {key!r} has no part in its iterations; it knows {sorted(known)}")
     options = {k: v for k, v in outer.items() if k in OPTIONS}
+    _check_outer(options)
     outer = _with_qp_options(outer, asked)
     return (outer["qpsol"], outer["qpsol_options"]), int(outer["max_iter"]), options
 
@@ -73,5 +78,22 @@ def _check_own(asked: Mapping[str, Any]) -> None:
     for key, value in asked.items():
         if key not in DEFAULTS:
             raise SolveError(f"mpc: qpsol 'riccati' has no option {key!r}; it knows {sorted(DEFAULTS)}")
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
+        if not _is_number(value) or not 0 < value < float("inf"):
             raise SolveError(f"mpc: qpsol_options: {key} is {shortened(value)}, expected a positive number")
+        if isinstance(DEFAULTS[key], int) and value != int(value):
+            raise SolveError(f"mpc: qpsol_options: {key} is {shortened(value)}, expected a positive integer")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _check_outer(options: Mapping[str, Any]) -> None:
+    """SolveError for options of the iterations that cannot be: shares from 0 to 1, others from 0 on."""
+    for key, value in options.items():
+        most = 1 if key in ("c1", "beta") else float("inf")
+        if not _is_number(value) or not (0 <= value <= most and value < float("inf")):
+            range_ = "from 0 to 1" if most == 1 else "from 0 on"
+            raise SolveError(f"mpc: solver_options: {key} is {shortened(value)}, expected a number {range_}")
+        if isinstance(OPTIONS[key], int) and value != int(value):
+            raise SolveError(f"mpc: solver_options: {key} is {shortened(value)}, expected an integer")

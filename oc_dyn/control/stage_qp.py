@@ -39,7 +39,9 @@ _GAVE = 0.3  # of its price: a multiplier of the program before this one, whose 
 DEFAULTS = {"max_iter": 40, "tol": 1e-9, "early": 8, "interior": 20}
 # what single precision can reach; hardest: weights over what they begin with, beyond which rounding is all there is;
 # small: of the interior-point method, whose multipliers are rounding of high prices from there on
-OF_FLOATS = {"tol": 1e-5, "exact": 1e-5, "eps": 1e-7, "linear": 1e-2, "hardest": 10.0, "small": 1e-5}
+OF_FLOATS = {
+    "tol": 1e-5, "exact": 1e-7, "eps": 1e-8, "eps_linear": 5e-9, "linear": 1e-2, "hardest": 10.0, "small": 1e-5,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,8 @@ class _Builder:
         stiffness = STIFFNESS * np.where(self.equal, OF_EQUATIONS, 1.0)
         rho = scale * ca.DM(stiffness) / ca.fmax(s.norms(own), _LEAST)
         eps = self.options.get("eps", _EPS) * scale
+        if "eps_linear" in self.options:  # where there is no curvature it decides, and more of it distorts nothing
+            eps = ca.fmax(eps, self.options["eps_linear"] * most)
         price = most * self.price + self.never if self.never.nnz() else most * self.price
         y = self._begun(lam, price)
         D = rho * ca.logic_or(self.equations, ca.logic_and(y != 0, ca.fabs(y) < price))

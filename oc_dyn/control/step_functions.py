@@ -7,7 +7,7 @@ made for; where on_failure is a law, those that it took last. Controls are in fl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -285,6 +285,9 @@ def measured_names(made: Any, asked: Sequence[str] | None) -> list[str]:
     description = made.description
     known = list(description.parameter_names)
     if asked is not None:
+        if isinstance(asked, str) or not isinstance(asked, Iterable):
+            raise ShapeError(f"mpc: measured is {shortened(asked)}, expected a list of names of parameters")
+        asked = list(asked)
         for k in asked:
             if k not in known:
                 raise UnknownName("mpc: measured: parameter of the problem", k, known)
@@ -339,4 +342,6 @@ def _pair(name: str, value: Any, size: int) -> tuple[Array, Array]:
         raise ShapeError(f"{what} is {shortened(value)}, expected (lower, upper) of {size} numbers each") from None
     if not np.all(lower <= upper):  # NaN is refused, too
         raise ShapeError(f"{what} is {shortened(value)}, expected lower bounds that are not above the upper ones")
+    if np.any(lower == np.inf) or np.any(upper == -np.inf):
+        raise ShapeError(f"{what} is {shortened(value)}, expected lower bounds below inf and upper ones above -inf")
     return lower, upper

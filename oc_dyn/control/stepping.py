@@ -15,7 +15,8 @@ LARGEST = 1e12  # what is measured beyond it is no measurement
 
 
 def measured_numbers(parameters: Any) -> tuple[Any, dict[Any, Any]]:
-    """(parameters with zeros for numbers that are none, {key: 1 for each number of it that is none, else 0} where there are such)."""
+    """(parameters with zeros for numbers that are none, {key: 1 for each number of it that is none, else 0} of those
+    that have such)."""
     if not isinstance(parameters, Mapping):
         return parameters, {}
     out, bad = dict(parameters), {}
@@ -35,7 +36,7 @@ class Given:
     """Values of parameters. wrong: of each, which of its numbers are none; None where all are good."""
 
     values: list[Array]
-    wrong: list[Array] | None = None
+    wrong: list[Any] | None = None
 
     def filled(self, controller: Any, names: Sequence[str], memory: Array) -> list[Array]:
         """The values of the parameters of these names, each number that is none replaced by the last good one."""

@@ -15,26 +15,34 @@ _WIDER = 1.05  # by so much steps grow that lead nowhere
 _RIGHT, _GAP = 1e-5, 1e-6  # how near p has to get to 1, and how precisely it is known
 _NEAR = 1e-3  # of the logarithm: the time that is found may be so much later than the least one
 _EVALUATIONS, _ITERATIONS = 150, 40
+_KEPT, _UNCLEAR = 1e-7, 1e-2  # by how much limits are off that are kept, though rounding hides the least p; that may be
 
 
 class Search:
     """Least factors p of the limits at times. least (J,): seen so far. nearest: the least of the largest p
-    and its motions. finished: whether all times were looked at."""
+    and its motions. finished: whether all times were looked at. unclear (J,): joints of which rounding hid
+    whether they get there in some time. doubt: whether a time was passed over for nothing else."""
 
     def __init__(self, joints, watch):
         self.joints, self.watch, self.count, self.nearest = joints, watch, 0, (np.inf, None)
-        self.least, self.finished = np.full(len(joints.start), np.inf), False
+        self.least, self.finished, self.doubt = np.full(len(joints.start), np.inf), False, False
+        self.unclear = np.zeros(len(joints.start), bool)
 
     def at(self, log_time):
-        """(p (J,), slopes of p by the logarithm of the time (J,)); p is infinite where limits of q are in the way."""
+        """(p (J,), or a little more, slopes of p by the logarithm of the time (J,)); p is infinite where limits of q
+        are in the way."""
         self.count += 1
         T = np.full(len(self.joints.start), np.exp(log_time))
         found = solve(self.joints, T, 1.0, "width", watch=self.watch, gap=_GAP, most=_ITERATIONS)
-        p = np.where(found.success, found.widened, np.inf)
+        known = found.success | (found.off <= _KEPT)
+        p = np.where(known, found.widened, np.inf)
+        blocked, unclear = p > 1 + _RIGHT, ~known & (found.off < _UNCLEAR)
+        self.unclear |= unclear
+        self.doubt = self.doubt or bool(blocked.any() and unclear[blocked].all())
         if np.isfinite(p).all() and p.max() < self.nearest[0]:
             self.nearest = p.max(), found
         self.least = np.minimum(self.least, p)
-        return p, np.where(found.success, found.slope, 0.0)
+        return p, np.where(known, found.slope, 0.0)
 
 
 def common_time(joints, shortest, latest, watch=None):
@@ -52,7 +60,7 @@ def common_time(joints, shortest, latest, watch=None):
                 continue
         if (p <= 1 + _RIGHT).all():
             between = (here, here) if before is None else _between(search, before, (here, p, slope))
-            return tuple(np.exp(between)), search
+            return None if search.doubt else tuple(np.exp(between)), search
         before = here, p, slope
         here = here + _ahead(p, slope, _STEP * _WIDER**search.count)
     search.finished = here >= last

@@ -27,13 +27,15 @@ _NEAR = 0.995  # share of the way to a limit that a step may take
 @dataclass(eq=False)
 class Found:
     """success (J,). T (J,): times. z (J, m, r + b): unknowns, ends included. widened (J,): share by which limits were
-    widened. slope (J,): derivative of the cost by the logarithm of a time that was given. iterations."""
+    widened. slope (J,): derivative of the cost by the logarithm of a time that was given. off (J,): by how much rows
+    are off their limits at most. iterations."""
 
     success: np.ndarray
     T: np.ndarray
     z: np.ndarray
     widened: np.ndarray
     slope: np.ndarray
+    off: np.ndarray
     iterations: int
 
 
@@ -335,4 +337,5 @@ def _found(joints, rows, at, T, success, iterations):
     bends = rows.power * bends
     slope = _inner(bends, q) - _of_sides(B.order * at.limits, at.v)
     wide = at.p[:, 0] if at.border == "width" else np.ones(len(T))
-    return Found(success, T * time, at.z + basic, wide, slope[:, 0], iterations)
+    off = np.abs(at.residuals).max(axis=(0, 2, 3))
+    return Found(success, T * time, at.z + basic, wide, slope[:, 0], off, iterations)

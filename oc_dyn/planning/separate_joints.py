@@ -94,7 +94,7 @@ def _from_rest(task, settings, joints, which, nominal, watch):
 def _with_speeds(task, settings, joints, which, nominal, watch):
     times, search = common_time(replace(joints, weight=np.full(len(which), 1e-9)), *_span(joints), watch)
     if times is None:
-        never = np.flatnonzero(search.least > 1 + 1e-6)
+        never = np.flatnonzero((search.least > 1 + 1e-6) & ~search.unclear)
         if never.size and search.finished:
             raise _never(task, settings, joints, which, search, task.names[which[never[0]]])
         return None

@@ -1,4 +1,4 @@
-"""Laws of on_failure: they act on what is good of a sample, in Python and C; the last good numbers stand for the rest."""
+"""Laws of on_failure act on what is good of a sample, in Python and C; the last good numbers stand for the rest."""
 
 import subprocess
 
@@ -31,7 +31,7 @@ def moved(plant, q, v, tau):
 def test_a_brake_brakes_while_the_goal_is_no_number(iterations):
     control, brake, plant = arm(iterations=iterations)
     q, v = np.zeros(2), np.array([2.0, -1.5])
-    for k in range(3):
+    for _ in range(3):
         found = control.step({"q_now": q, "v_now": v, "r": np.full((7, 2), 0.5)})
         assert found["status"] in SOLVED
         q, v = moved(plant, q, v, found["tau"])

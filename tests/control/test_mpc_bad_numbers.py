@@ -20,7 +20,7 @@ def written(tmp_path_factory):
     return control, folder, control.values({"q_now": [0.1, -0.2], "v_now": 0.0, "r": np.zeros((9, 2))})
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
 def test_what_is_measured(flags, written):

@@ -145,9 +145,9 @@ def test_laws_to_fall_back_to(tmp_path):
         control = od.mpc(ocp, outputs={"tau": tau}, method="euler", on_failure=law)
         good = {"q_now": [0.1, -0.2], "v_now": [0.3, 0.1], "r": np.zeros((9, 2))}
         assert control.step(good)["status"] == Status.OK
-        # the measurement that is bad is not used: what was measured before it is
+        # the number that is bad is not used: what was measured before it is
         found = control.step({**good, "q_now": [np.nan, 0.0]})
-        given = [good[k] for k in law.name_in()]
+        given = [{**good, "q_now": [0.1, 0.0]}[k] for k in law.name_in()]
         assert found["tau"] == pytest.approx(np.array(law(*given)).ravel())
 
 

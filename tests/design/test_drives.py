@@ -126,6 +126,7 @@ def test_adjoint_is_that_of_the_sensitivities(quantity, name):
     assert relative(by_motion, along.ravel()) < 1e-9
 
 
+@pytest.mark.slow
 def test_one_reverse_sweep_does_not_grow_with_the_parameters():
     r = od.robots.chain(3)
     some = [design.mass(b.name) for b in r.bodies] + [design.armature(b.joint.name) for b in r.bodies]

@@ -73,6 +73,7 @@ def test_links_keep_off_what_moves(speed, how):
     assert plan.check(scene=scene, clearance=CLEARANCE).ok()
 
 
+@pytest.mark.slow
 def test_what_is_long_gone_changes_nothing():
     robot, scene = arm()
     p = scene["post"].matrix[:3, 3]

@@ -180,6 +180,7 @@ def test_friction_of_joints_without_a_drive_is_told():
         elastic_robot(robot, 100.0, motor_inertia=0.1, joint_friction=True)
 
 
+@pytest.mark.slow
 def test_where_loops_do_not_close_numbers_are_refused():
     elastic = build("3rrr")
     f = od.function(elastic, "elastic_flat_map")

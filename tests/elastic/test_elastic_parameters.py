@@ -98,6 +98,7 @@ def test_smoothing_is_that_of_each_motor():
     assert slow == pytest.approx(-3.0 * np.tanh(0.05 / np.array([0.01, 0.5])) / 0.3)
 
 
+@pytest.mark.slow
 def test_coulomb_friction_at_the_reference_speed_of_a_sampled_law():
     """At 1 kHz, modelled exactly: 0.0034 rad of error at the measured speed, 0.0002 at that of the reference.
 

@@ -98,6 +98,7 @@ def test_limits_that_are_exceeded_are_named(plan):
     assert re.fullmatch(r"tau_m of 'joint2' is \S+ at t = .* s, \d+ % over its limit -?15", lower.check().complaint())
 
 
+@pytest.mark.slow
 def test_torques_of_springs_count_where_they_have_a_range():
     spring = el.NonlinearSpring(cubic, torque_range=(-60.0, 60.0))
     arm = el.elastic_robot(planar_arm(2), spring, motor_inertia=[0.3, 0.2])

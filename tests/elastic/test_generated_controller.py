@@ -25,6 +25,7 @@ def in_python(law, rows):
     return law.function.map(len(rows))(*np.split(rows.T, ends)).full().T
 
 
+@pytest.mark.slow
 def test_law_of_seven_joints(tmp_path):
     """Feedback linearisation of the Panda on springs: 5002 instructions, equal to the Python law to 1e-10."""
     panda = el.elastic_robot(od.robots.panda(), 7000.0, motor_inertia=0.3)

@@ -120,6 +120,7 @@ def test_flat_map_by_every_method(name):
             assert value.full() == pytest.approx(expected[port].full(), rel=1e-8, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear", "last_elastic"])
 def test_plans(name):
     e, _ = robot(name)

@@ -260,12 +260,12 @@ def test_equations_of_motion_and_their_derivative(name, method):
 @pytest.mark.parametrize("method", od.methods("bias"))
 def test_derivatives_of_the_bias(method):
     """h^(n) = sum_k C(n,k) C^(n-k) v^(k) + g^(n)."""
-    r = robot("floating")
+    r, top = robot("floating"), get_method("bias", method).max_order
     x = numbers(r, 2)
     C = list(evaluate(r, "coriolis_matrix", 2, x, "spatial_admissible").values())
     g = list(evaluate(r, "gravity", 2, x, "closed_form").values())
     v = [x[k] for k in x if k != "q"]
-    for n, h in enumerate(evaluate(r, "bias", 2, x, method).values()):
+    for n, h in enumerate(evaluate(r, "bias", 2 if top is None else min(2, top), x, method).values()):
         assert relative(sum(comb(n, k) * C[n - k] @ v[k] for k in range(n + 1)) + g[n], h) < 1e-12
 
 

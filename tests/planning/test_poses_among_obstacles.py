@@ -106,6 +106,7 @@ def test_a_path_of_poses_is_followed_round_an_obstacle():
     assert np.array_equal(same, way)
 
 
+@pytest.mark.slow
 def test_a_path_of_poses_through_an_obstacle_is_refused_with_pair_and_place():
     robot, scene = panda()
     pose = poses(robot)

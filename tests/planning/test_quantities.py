@@ -11,7 +11,7 @@ from oc_dyn.planning.quantities import BY_NAME, DRAWN, DYNAMIC, KINEMATIC, ORDER
 
 
 def test_limits_have_the_quantities_of_the_table():
-    assert [f.name for f in fields(od.Limits)] == ["joints", *QUANTITIES, "v_of_q"]
+    assert [f.name for f in fields(od.Limits)] == ["joints", *QUANTITIES, "v_of_q", "followers"]
 
 
 def test_motions_have_the_quantities_of_the_table():

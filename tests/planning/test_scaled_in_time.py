@@ -82,6 +82,7 @@ def test_the_slower_of_two_limits():
     assert found.duration == pytest.approx(np.sqrt(MASS * PEAKS["dv"][1] / 3.0), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_friction_keeps_its_part():
     """Damping falls with the speed, Coulomb friction does not."""
     motion = smooth(0.4, G, friction=4.0, damping=5.0)
@@ -96,6 +97,7 @@ def test_friction_keeps_its_part():
         motion.scaled_in_time(limits=limits(tau=23.0))
 
 
+@pytest.mark.slow
 def test_velocities_that_depend_on_the_position():
     """|z'| <= 1 - z / 2."""
     bounds = limits(v_of_q=lambda q: ([q[0] / 2 - 1], [1 - q[0] / 2]))

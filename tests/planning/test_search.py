@@ -46,6 +46,7 @@ def test_options_of_a_search_and_those_of_the_caller(seen):
     assert "bound_mult_init_method" not in seen[0]
 
 
+@pytest.mark.slow
 def test_after_a_failure_the_second_try_is_a_safer_one(seen, monkeypatch):
     outer, inner = solvers._QUIET["ipopt"]
     seen.clear()
@@ -111,6 +112,7 @@ def test_a_start_makes_no_plan_on_a_free_mesh_later():
     assert started.info["iterations"] == sum(x[2] for x in started.info["tries"])
 
 
+@pytest.mark.slow
 def test_a_second_start_on_a_free_mesh_may_run_out_of_time(monkeypatch):
     """What the first one found is given, then; an error only where neither found a motion."""
     searched, found = search._searched, []

@@ -9,10 +9,12 @@ from oc_dyn.planning import common_time, joint_program, separate_joints
 from oc_dyn.planning.joint_blocks import Factor, blocks
 from oc_dyn.planning.joint_program import Joints, solve
 from oc_dyn.planning.separate_joints import NAME
+from oc_dyn.study.cases import robots
 
 plan = od.plan_point_to_point
 START = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])
 GOAL = np.array([1.5, 0.6, -0.8, -1.2, 0.9, 2.4, -0.6])
+SEEDS = range(20)  # of motions with speeds at both ends
 TOGETHER = {"solver_options": {"max_iter": 500}}  # asks for ipopt
 
 
@@ -273,6 +275,18 @@ def test_rounding_hides_no_time_from_a_search_with_speeds():
     """Joints with much room ended in rounding, as if they had no time: the motion took 1.07 s."""
     robot, start, goal, options = random_task(1026, speeds=True, continuity=2)
     assert plan(robot, start, goal, **options).duration < 0.67
+
+
+@pytest.mark.sample("2")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_more_pieces_make_no_time_later(seed):
+    """Where rounding hid the least factor of the limits, times were passed over, up to the twentyfold."""
+    robot, g = robots.robot("panda"), np.random.default_rng(seed)
+    limits, (start, goal) = robots.limits(robot), robots.ends(robot, (22, seed))
+    v = {f"v_{end}": 0.6 * g.uniform(-1, 1, 7) * (g.random(7) < 0.7) for end in ("start", "goal")}
+    options = {"limits": limits, "ignore": ("tau", "dtau"), "refinements": 0, "check": "off", "continuity": 4}
+    few, many = (plan(robot, start, goal, nodes=N, **options, **v) for N in (24, 80))
+    assert many.duration < 1.002 * few.duration
 
 
 def test_a_search_begins_near_the_least_time():

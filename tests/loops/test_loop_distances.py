@@ -39,6 +39,7 @@ def test_derivatives_are_those_of_differences():
     assert float(adjoint) == pytest.approx(float(lam[: slope.size] @ slope.ravel()), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_refused_by_name():
     robot = linkage("four_bar")
     with pytest.raises(OrderError, match="distances_lagrangian_hessian is not there for robots with loops"):
