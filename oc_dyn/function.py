@@ -67,6 +67,7 @@ def function(
     Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
     record = get(quantity)
+    quantity = record.name
     _read(record, robot)
     order = _checked_order(quantity, record, order)
     if not isinstance(normalize, (bool, np.bool_)):

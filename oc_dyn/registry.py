@@ -64,6 +64,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     ),
 }
 _QUANTITIES: dict[str, Quantity] = {}
+_SHORT = {"lagrangian_hessian_product": "inverse_dynamics_lagrangian_hessian_product"}
 _CONVERSIONS: dict[str, Callable[..., dict[str, Any]]] = {}  # see conversion
 _METHODS: dict[str, dict[str, Method]] = {}
 _MORE: list[Callable[[], Any]] = []  # see complete_by
@@ -226,7 +227,8 @@ def quantities(of: str | None = None) -> tuple[str, ...]:
 
 
 def get(name: object) -> Quantity:
-    """The Quantity of this name; UnknownName lists near ones."""
+    """The Quantity of this name, or short name; UnknownName lists near ones."""
+    name = _SHORT.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or (name not in _QUANTITIES and name not in _all()):
         raise UnknownName("quantity", name, _all())
     return _QUANTITIES[name]
@@ -256,7 +258,7 @@ def choose(quantity: str, robot: AnyRobot, order: int, name: object = None, cori
         found = get_method(quantity, name)
         refusal = found.refusal(robot, order, coriolis)
         if refusal:
-            able = [m.name for m in _METHODS[quantity].values() if not m.refusal(robot, order, coriolis)]
+            able = [m.name for m in _METHODS[get(quantity).name].values() if not m.refusal(robot, order, coriolis)]
             raise OrderError(f"{refusal}; methods that can: {', '.join(able) or 'none'}")
         return found
     if coriolis is None and record.default:  # no other matrix comes out without a word where the preferred cannot
