@@ -29,6 +29,7 @@ def describe(quantity: str, robot: AnyRobot | None = None, order: int = 0, **opt
     Raises UnknownName for a quantity or option that is not there; OrderError, ShapeError and ModelError as od.ports.
     """
     record = get(quantity)
+    quantity = record.name
     example, needed = _example(record, robot)
     options = {**needed, **options}
     inputs, outputs = ports(example, quantity, order, **options)

@@ -15,6 +15,7 @@ from .digest import unwound
 from .errors import ModelError, OrderError, ShapeError, UnknownName
 from .function_store import stored
 from .lie.quick import quick
+from .lie.twist_conversion import REPRESENTATIONS
 from .model.cache import cached
 from .model.canonical import canonical
 from .model.canonical_report import counts_instructions
@@ -32,6 +33,8 @@ from .subexpressions import merged
 from .types import AnyRobot, Array, Option, StrPath
 
 _WITH_DERIVATIVES = ("external_wrenches", "friction", "scene", "contacts", "gravity")  # options of registered ones, too
+_VALUES = {"representation": REPRESENTATIONS, "coriolis": tuple(CORIOLIS), "frame": ("the name of a frame",)}
+_NAMES = ("a name", "a list of names")  # of other options that are no truth values
 _OF_KINDS = {"scene": ("Scene", "an od.Scene, such as od.Scene.of(robot)")}  # options that are values with a key
 
 
@@ -64,6 +67,7 @@ def function(
     Raises UnknownName, OrderError, ShapeError, ModelError, each listing what would be right.
     """
     record = get(quantity)
+    quantity = record.name
     _read(record, robot)
     order = _checked_order(quantity, record, order)
     if not isinstance(normalize, (bool, np.bool_)):
@@ -301,7 +305,7 @@ def _settings(record: Quantity, options: dict[str, Option]) -> dict[str, Any]:
         if key == "contacts":  # pairs
             values = tuple(y for x in values for y in (x if isinstance(x, tuple) else (x,)))
         if not all(x is None or isinstance(x, (bool, str)) for x in values):
-            raise UnknownName(f"value of option {key} of {record.name!r}", value, ("a name", "a list of names"))
+            raise UnknownName(f"value of option {key} of {record.name!r}", value, _VALUES.get(key, _NAMES))
     found = {k: given.get(k, OPTIONS[k][0]) for k in record.options}
     for key, (kind, example) in _OF_KINDS.items():
         if key in found and type(found[key]).__name__ != kind:

@@ -132,6 +132,10 @@ def step_unit(port: Port) -> str:
 
 _ROWS = "of free, planar and spherical joints the {}, or rows of it, at the origin and in the axes of the body"
 _TWIST_ROWS, WRENCH_ROWS = _ROWS.format("twist [angular; linear]"), _ROWS.format("wrench [moment; force]")
+IN_FLUID = (  # a note of quantities that count it
+    "In a fluid (RobotBuilder.add_link: added_inertia, drag, quadratic_drag) the added inertia is in M and C, not in "
+    "g, and the drag, joint torques sum_b J_b^T (D V_b + d |V_b| V_b) of the links' twists V_b, is a term of its own."
+)
 
 
 def configuration_port(robot: Robot) -> Port:

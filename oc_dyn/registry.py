@@ -64,6 +64,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     ),
 }
 _QUANTITIES: dict[str, Quantity] = {}
+_SHORT = {"lagrangian_hessian_product": "inverse_dynamics_lagrangian_hessian_product"}
 _CONVERSIONS: dict[str, Callable[..., dict[str, Any]]] = {}  # see conversion
 _METHODS: dict[str, dict[str, Method]] = {}
 _MORE: list[Callable[[], Any]] = []  # see complete_by
@@ -157,8 +158,6 @@ class Method:
 
     def refusal(self, robot: AnyRobot, order: int, coriolis: str | None = None) -> str | None:
         """Why this method cannot serve this robot at this order, or with this Coriolis matrix; None if it can."""
-        if coriolis is not None and coriolis not in self.coriolis:
-            return f"{self.quantity}/{self.name} gives the Coriolis matrix {' or '.join(self.coriolis)}, not {coriolis}"
         if self.max_order is not None and order > self.max_order:
             return f"{self.quantity}/{self.name} goes up to order {self.max_order}, got order {order}"
         if "fluid" in getattr(robot, "features", ()) and not self.fluid and not get(self.quantity).same_in_fluid:
@@ -166,6 +165,8 @@ class Method:
         for feature, reason in self.cannot.items():
             if feature in robot.features:
                 return f"{self.quantity}/{self.name} cannot do robots with a {feature} joint: {reason}"
+        if coriolis is not None and coriolis not in self.coriolis:
+            return f"{self.quantity}/{self.name} gives the Coriolis matrix {' or '.join(self.coriolis)}, not {coriolis}"
         return None
 
 
@@ -226,7 +227,8 @@ def quantities(of: str | None = None) -> tuple[str, ...]:
 
 
 def get(name: object) -> Quantity:
-    """The Quantity of this name; UnknownName lists near ones."""
+    """The Quantity of this name, or short name; UnknownName lists near ones."""
+    name = _SHORT.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or (name not in _QUANTITIES and name not in _all()):
         raise UnknownName("quantity", name, _all())
     return _QUANTITIES[name]
@@ -247,7 +249,7 @@ def get_method(quantity: str, name: object) -> Method:
 
 def choose(quantity: str, robot: AnyRobot, order: int, name: object = None, coriolis: str | None = None) -> Method:
     """The method asked for, or the default one: the first of the quantity's preferences that can. coriolis: the name
-    of the Coriolis matrix that it has to give, None for any.
+    of the Coriolis matrix that it has to give; None for that of the first preference, or of the method named.
 
     Raises UnknownName for a name that is not there, OrderError if it cannot do this robot or order.
     """
@@ -256,9 +258,11 @@ def choose(quantity: str, robot: AnyRobot, order: int, name: object = None, cori
         found = get_method(quantity, name)
         refusal = found.refusal(robot, order, coriolis)
         if refusal:
-            able = [m.name for m in _METHODS[quantity].values() if not m.refusal(robot, order, coriolis)]
+            able = [m.name for m in _METHODS[get(quantity).name].values() if not m.refusal(robot, order, coriolis)]
             raise OrderError(f"{refusal}; methods that can: {', '.join(able) or 'none'}")
         return found
+    if coriolis is None and record.default:  # no other matrix comes out without a word where the preferred cannot
+        coriolis = next(iter(get_method(quantity, record.default[0]).coriolis), None)
     reasons = []
     for candidate in (*record.default, *methods(quantity)):
         found = get_method(quantity, candidate)

@@ -241,6 +241,24 @@ def test_names_of_the_terms():
     assert not value(r, "coriolis_matrix", "C", q=q, v=0 * v).any()
 
 
+@line("Fluids")
+def test_what_a_fluid_does_is_in_the_terms_that_the_line_names():
+    """A link on a slide along z, pushed by hand formulas; twists with angular parts first."""
+    b = od.RobotBuilder("float")
+    b.add_link("root")
+    pushed = {"added_inertia": np.eye(6)[5] * 3.0, "drag": np.eye(6)[5] * 0.7, "quadratic_drag": np.eye(6)[5] * 0.4}
+    b.add_body("link", "prismatic", "root", axis=(0, 0, 1), mass=2.0, joint="joint", **pushed)
+    r, v = b.build(), -1.5
+    assert float(od.function(r, "mass_matrix")(0)) == pytest.approx(2.0 + 3.0)
+    assert float(od.function(r, "gravity")(0)) == pytest.approx(2.0 * G)
+    assert float(od.function(r, "coriolis_matrix")(0, v)) == 0
+    drag = 0.7 * v + 0.4 * abs(v) * v
+    assert float(od.function(r, "bias")(0, v)) == pytest.approx(2.0 * G + drag)
+    assert float(od.function(r, "inverse_dynamics")(0, v, 2.0)) == pytest.approx(5.0 * 2.0 + 2.0 * G + drag)
+    with pytest.raises(od.OrderError, match="does not count what a fluid does"):
+        od.function(r, "joint_torque_regressor")
+
+
 @line("Coriolis matrix")
 def test_the_default_is_that_of_christoffel_symbols():
     """Two links of point masses by hand; test_coriolis_choice has the others."""

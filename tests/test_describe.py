@@ -175,9 +175,6 @@ def test_errors_that_are_named_come():
     assert "an order above 0" in od.describe("mass_matrix_inverse")
     with pytest.raises(od.OrderError):
         od.describe("mass_matrix_inverse", order=1)
-    assert "OrderError: friction=True at an order above 0" in od.describe("forward_dynamics")
-    with pytest.raises(od.OrderError, match="friction=True"):
-        od.function(r, "forward_dynamics", order=1, friction=True)
     assert "ModelError: the moving bodies have no mass" in od.describe("com")
     b = od.RobotBuilder("light")
     b.add_link("base")

@@ -59,6 +59,6 @@ def test_examples_of_control_run():
 @pytest.mark.slow
 def test_examples_of_loops_run():
     count, names = run_examples("loops.md")
-    assert count == 5
+    assert count == 8
     assert names["press"].independent == ("motor",)
     assert names["dv"].shape == (names["robot"].nv, 1)

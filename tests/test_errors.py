@@ -63,6 +63,7 @@ def refuse():
     od.robots.panda().frame("hnd")
 
 
+@pytest.mark.slow
 def test_an_error_of_a_worker_is_that_error():
     with ProcessPoolExecutor(1, get_context("spawn")) as pool, pytest.raises(od.UnknownName, match="'hnd'.*available"):
         pool.submit(refuse).result(timeout=120)

@@ -141,6 +141,7 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
     assert path.read_text() == "old"
 
 
+@pytest.mark.slow
 def test_two_processes_that_write_one_table(tmp_path):
     path = tmp_path / "rows.csv"
     text = """

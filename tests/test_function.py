@@ -89,6 +89,9 @@ def test_wrenches_by_body_name():
         (lambda r: od.function(r, "inverse_dynamics", friktion=True), od.UnknownName, ["friktion", "friction"]),
         (lambda r: od.function(r, "frame_pose"), od.ShapeError, ["frame=", "link1"]),
         (lambda r: od.function(r, "frame_pose", frame="link"), od.UnknownName, ["link1"]),
+        (lambda r: od.function(r, "frame_pose", frame=3), od.UnknownName, ["3; available: the name of a frame"]),
+        (lambda r: od.function(r, "bias", representation=3), od.UnknownName, ["3; available: body, spatial, hybrid"]),
+        (lambda r: od.function(r, "coriolis_matrix", coriolis=3), od.UnknownName, ["3; available: christoffel, garof"]),
         (
             lambda r: od.function(r, "inverse_dynamics")(q=np.zeros(5), v=0, dv=0),
             od.ShapeError,
@@ -153,8 +156,10 @@ def test_friction():
     tau = on(**x)["tau"]
     dv = od.function(r, "forward_dynamics", friction=True)(q=0, v=0.01, tau=tau)["dv"]
     assert float(dv) == pytest.approx(0.2)
-    with pytest.raises(od.OrderError, match="friction"):
-        od.function(r, "forward_dynamics", order=1, friction=True)
+    tau = on(**x)
+    found = od.function(r, "forward_dynamics", order=1, friction=True)(q=0, v=0.01, tau=tau["tau"], dtau=tau["dtau"])
+    assert float(found["dv"]) == pytest.approx(0.2)
+    assert float(found["d2v"]) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_armature_counts_in_all_quantities():

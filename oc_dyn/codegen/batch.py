@@ -62,8 +62,9 @@ def batch(
     4. All else has the bits of the Function itself, with the default flags, but for which of 0.0 and -0.0 is the least
     or largest entry of a matrix.
 
-    Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length;
-    without fallback SolveError and ModelError as od.compile.
+    Raises ModelError for what is no Function, ShapeError, in a call also for quaternions that are not of unit length,
+    and ModelError, naming point and loops, where those of a robot are open; without fallback SolveError and ModelError
+    as od.compile.
     """
     (function,) = checked_functions("batch", function)
     if threads is None:
@@ -75,14 +76,19 @@ def batch(
     time_limit = checked_time_limit("batch", time_limit)
     flags = None if flags is None else checked_flags("batch", flags)
     text = batch_source(function)
+    check = getattr(function, "closes", None)
+    closed = None if check is None else batch(
+        check[0], threads=threads, executor=executor, flags=flags, compiler=compiler, cache=cache, fallback=fallback,
+        time_limit=time_limit,
+    )  # fmt: skip
     try:
         library_ = opened(_library(text, flags, compiler, cache, time_limit))
     except (SolveError, ModelError) as error:
         if not fallback:
             raise
         warn(ModelWarning(f"not compiled, Function.map is used: {error}"))
-        return Batch(function, _mapped(function, int(threads)))
-    return Batch(function, CompiledLoop(function, library_, int(threads), executor))
+        return Batch(function, _mapped(function, int(threads)), closed)
+    return Batch(function, CompiledLoop(function, library_, int(threads), executor), closed)
 
 
 def _library(text: str, flags: Flags | None, compiler: Command | None, *options: Any) -> Path:
@@ -111,12 +117,13 @@ class Batch:
     lanes: how many points are computed together.
     """
 
-    def __init__(self, function: ca.Function, compute: Compute) -> None:
+    def __init__(self, function: ca.Function, compute: Compute, closed: Batch | None = None) -> None:
         self.function, self._compute = function, compute
         self.lanes: int = getattr(compute, "lanes", 1)
         self._inputs, self._outputs = ports(function)
         self._where, self._names = function.name(), [p.name for p in self._inputs]
         self._configurations = [self._names.index(name) for name in getattr(function, "configurations", ())]
+        self._closed = closed  # off, mode of loops at a q, see RobotFunction.closing_by
 
     def __call__(self, *args: Numbers, out: Any = None, **named: Any) -> Any:
         """The output at all points, or a tuple of the outputs; see the class."""
@@ -135,6 +142,9 @@ class Batch:
             f: Any = self.function
             check_quaternions(f.where(names[k]), f.rotations, points[k], f.normalize)
         n = number_of_points(where, self._inputs, points)
+        if n and self._closed is not None:
+            checked: Any = self.function
+            checked.check_closed(points[names.index("q")], self._closed)
         if out is None:
             results = new_results(self._outputs, n)
         else:

@@ -36,7 +36,8 @@ class NumpyCall:
 
     run(*arrays), all ports by position, or run(**arrays), all by name: the array of the output, or a tuple of them.
     run.inputs, run.outputs: {port: array}, which may also be written and read in place; run.evaluate() then computes,
-    and checks nothing. A call refuses quaternions that are not of unit length, as the Function does.
+    and checks nothing. A call refuses quaternions that are not of unit length, and a q at which loops of a
+    robot are open, as the Function does.
     """
 
     def __init__(self, function: ca.Function) -> None:
@@ -69,7 +70,7 @@ class NumpyCall:
         if self._memory.plain:
             self._trigger()
             return self._out
-        self._memory.check_quaternions()
+        self._memory.check()
         return self.evaluate()
 
     def packed(self, x: Numbers, out: Array | None = None) -> Array:
@@ -91,7 +92,7 @@ class NumpyCall:
         if memory.plain:
             memory.trigger()
         else:
-            memory.check_quaternions()
+            memory.check()
             memory.evaluate()
         if out is None:
             out = memory.y.copy()
@@ -190,12 +191,18 @@ class _Memory:
         self._rotations, self._normalize = getattr(function, "rotations", ()), getattr(function, "normalize", False)
         turned, where = getattr(function, "configurations", ()), getattr(function, "where", str)
         self._turned = [(where(p.name), p.array) for p in self.ports if p.name in turned]
+        known: Any = function  # a RobotFunction
+        self._closed = None if getattr(function, "closes", None) is None else known.check_closed
+        self._q = next((p.array for p in self.ports if p.name == "q"), None)
         dense = self._x_places is None and self._y_places is None
-        self.plain = dense and not (self._turned or self._may_fail)  # trigger() is enough
+        self.plain = dense and not (self._turned or self._may_fail or self._closed is not None)  # trigger() is enough
 
-    def check_quaternions(self) -> None:
+    def check(self) -> None:
+        """Refuse quaternions that are not of unit length, and a q at which loops are open."""
         for where, q in self._turned:
             check_quaternions(where, self._rotations, q, self._normalize)
+        if self._closed is not None:
+            self._closed(self._q)
 
     def evaluate(self) -> None:
         if self._x_places is not None:

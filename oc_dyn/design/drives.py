@@ -47,11 +47,12 @@ def driven(joint: Joint, armature: float, damping: float, robot: str) -> None:
             raise ModelError(robot, [f"joint {joint.name}: its {what} would be {x:g}, expected at least 0"])
 
 
-def checked(name: str, x: float) -> float:
-    """A finite number; ShapeError for anything else."""
+def checked(name: str, x: float, least: float = -np.inf) -> float:
+    """A finite number of at least `least`; ShapeError for anything else."""
     value = as_floats(name, x).reshape(-1)
-    if value.size != 1 or not np.isfinite(value[0]):
-        raise ShapeError(f"{name}: got {x!r}, expected a finite number")
+    if value.size != 1 or not np.isfinite(value[0]) or value[0] < least:
+        bound = "" if least == -np.inf else f" of at least {least:g}"
+        raise ShapeError(f"{name}: got {x!r}, expected a finite number{bound}")
     return float(value[0])
 
 

@@ -92,8 +92,9 @@ def armature(joint: str) -> Parameter:
 def gear_ratio(joint: str, rotor_inertia: float, ratio: float = 1.0) -> Parameter:
     """The ratio of a joint's gear, behind which a rotor of this inertia [kg m^2, or as seen by the joint divided by the
     ratio's square] turns: the armature rotor_inertia ratio^2, a part of the joint's, becomes rotor_inertia (ratio +
-    p)^2."""
-    return _parameter(of_gear, joint, checked("gear_ratio: rotor_inertia", rotor_inertia), checked("ratio", ratio))
+    p)^2. Raises ShapeError for a negative inertia."""
+    inertia = checked("gear_ratio: rotor_inertia", rotor_inertia, 0.0)
+    return _parameter(of_gear, joint, inertia, checked("gear_ratio: ratio", ratio))
 
 
 def damping(joint: str) -> Parameter:

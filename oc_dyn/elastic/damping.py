@@ -21,6 +21,7 @@ from .dop853 import integrate
 from .drives import at_drives, drive_torques
 from .model import ElasticRobot
 from .motor_side import at_motors, motor_friction
+from .open_loops import check_reference
 from .reference import Reference
 
 
@@ -44,10 +45,12 @@ def damped_motion(
 
     deflection (damped joints,): at the start; default that of the torques there without damping, exact for a start at
     rest. Times from 0 to the reference's duration, dt [s] apart.
-    Raises ModelError for robots to which it does not apply: pairs of springs, the complete model.
+    Raises ModelError for robots to which it does not apply: pairs of springs, the complete model; and where loops of
+    one cannot follow the reference, which it names, and the time.
     """
     f, start = damped_map(elastic)
     times = np.append(np.arange(0.0, reference.duration - 1e-9 * dt, dt), reference.duration)
+    check_reference("damped_motion: the reference", elastic, reference, times)
     t, z, none = ca.MX.sym("t"), ca.MX.sym("z", f.size1_in(0)), ca.MX.sym("p", 0)
     ref = dict(zip(reference.function.name_out(), reference.function.call([t]), strict=True))
     outputs = f(z=z, **{n: ref[n] for n in f.name_in()[1:]})

@@ -111,13 +111,14 @@ def _dense_function(rhs):
     return ca.Function("dense", [t, x, h, p, x_next, stages], [ca.horzcat(*F)])
 
 
-def integrate(rhs, times, x0, p=(), rtol=1e-10, atol=1e-12, breaks=(), max_steps=1_000_000):
+def integrate(rhs, times, x0, p=(), rtol=1e-10, atol=1e-12, breaks=(), max_steps=1_000_000, fault=None):
     """States (n, len(times)) of x' = rhs(t, x, p) from x0 at times[0], and {"steps", "rejected", "evaluations"}.
 
     rhs: casadi.Function (t, x (n,), p) -> (n,). rtol, atol: bounds of the local error, atol a number or (n,), inf for
     components that are to follow the steps of the others. Between steps the solution is interpolated (order 7).
-    breaks: times where rhs may not be smooth; steps end there.
-    Raises SolveError, with the states found so far as its `trajectory`, when the step becomes too small.
+    breaks: times where rhs may not be smooth; steps end there. fault (t, x) -> str: what is wrong with a state, "" for
+    nothing, asked after each step.
+    Raises SolveError, with the states found so far as its `trajectory`, when the step becomes too small, or at a fault.
     """
     times, x = np.asarray(times, float), np.asarray(x0, float).ravel()
     step, dense = step_function(rhs), _dense_function(rhs)
@@ -152,6 +153,9 @@ def integrate(rhs, times, x0, p=(), rtol=1e-10, atol=1e-12, breaks=(), max_steps
                 shortened = True
                 h = taken * (max(_SLOWEST, _SAFETY * error**-0.125) if np.isfinite(error) else _SLOWEST)
                 continue
+            wrong = fault(t_next, new) if fault is not None else ""
+            if wrong:
+                raise SolveError(wrong, "diverged", trajectory=out)
             inside = (times > t) & (times <= t_next)
             if inside.any():
                 out[:, inside] = _interpolated(

@@ -16,6 +16,7 @@ from .. import validation
 from ..errors import CheckWarning, ModelWarning, ShapeError, SolveError
 from ..interrupts import watched
 from ..numbers import are_sane
+from ..planning.followers import check_closed
 from ..types import Array, Numbers
 from .anti_windup import held_back
 from .closed_loop import ClosedLoop, torque_limits
@@ -23,6 +24,7 @@ from .collocation import collocation_step
 from .control import Controller
 from .dop853 import fixed_step, integrate
 from .model import ElasticRobot
+from .open_loops import check_reference, fault_of, looks, up_to_open
 from .plant import ENERGIES
 from .reachable import fastest, refusal_along
 from .reference import Reference
@@ -124,13 +126,16 @@ def simulate(
     noise: {"q", "v", "theta", "dtheta": standard deviation} of what a sampled law measures; seed: of the noise.
     Raises SolveError when the integration fails, with the Run up to there as its `trajectory`, or at once where springs
     are so stiff that the explicit method would not come to an end; LimitError where a spring cannot give the torque
-    that the reference asks for; ShapeError for arguments that are no such numbers. Fixed steps that are too long are a
+    that the reference asks for; ModelError, naming loops and time, where those of a robot cannot follow it, SolveError
+    where they open on the way; ShapeError for arguments that are no such numbers. Fixed steps that are too long are a
     ModelWarning, an energy balance far off a CheckWarning.
     """
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
     settings = _settings(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed)
     loop = ClosedLoop(real, controller, reference, torque_limits(controller, torque_limit))
+    check_reference("simulate: the reference", real, reference, settings.times)
     x0, spread = loop.first_state(start), _spread(loop, noise)
+    check_closed("simulate: start", real.links, x0[loop.plant.parts["q"]])
     error = refusal_along(controller.elastic, reference, settings.times)
     if error:
         raise type(error)(f"simulate: the reference cannot be followed: {error}")
@@ -188,6 +193,7 @@ def _checked_run(
     facts: dict[str, Any], failure: str | None,
 ) -> Run:  # fmt: skip
     """The Run of what was integrated; SolveError if the integration failed."""
+    failure = up_to_open(loop, times, states, failure)
     finite = np.isfinite(states).all(axis=0)
     facts |= {"method": settings.method, "rtol": settings.rtol, "sample_time": settings.sample_time}
     run = _run(loop, times[finite], states[:, finite], None if controls is None else controls[:, finite], facts)
@@ -258,11 +264,12 @@ def _continuous(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array 
         _refuse_endless(loop, x0, settings.duration, settings.most_steps)
         try:
             allowed = np.append(np.full(loop.size - 2, settings.atol), [np.inf, np.inf])  # work is only looked at
-            states, facts = integrate(rates, times, x0, (), settings.rtol, allowed, breaks)
+            states, facts = integrate(rates, times, x0, (), settings.rtol, allowed, breaks, fault=fault_of(loop))
         except SolveError as error:
             return times, error.trajectory, None, {}, str(error)
         return times, states, None, facts, None
-    states, x, failure = np.full((x0.size, times.size), np.nan), x0, None
+    failure, (times, rows) = None, looks(loop, times)
+    states, x = np.full((x0.size, times.size), np.nan), x0
     states[:, 0] = x0
     edges = [times[0], *breaks, times[-1]]
     for a, b in pairwise(edges):
@@ -275,7 +282,8 @@ def _continuous(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array 
             break
         states[:, inside] = result[:, : inside.sum()]
         x = result[:, -1]
-    return times, states, None, {}, failure
+    failure = up_to_open(loop, times, states, failure)
+    return times[rows], states[:, rows], None, {}, failure
 
 
 def _last_line(error: Exception) -> str:
@@ -316,7 +324,7 @@ def _sampled(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array | N
     law, step = loop.law(), _held_step(loop, settings, settings.substeps)
     times, states, controls = [], [], []
     x, robot, memory = x0, slice(0, loop.plant.size), slice(loop.plant.size, loop.plant.size + loop.memory)
-    failure, miss = None, 0.0
+    failure, miss, opened = None, 0.0, fault_of(loop)
     looked_at = set(np.linspace(0, count - 1, 10).astype(int)) if method != "cvodes" else ()
     finer: Any = _held_step(loop, settings, 2 * settings.substeps) if looked_at else None
     for i in range(count + 1):
@@ -340,6 +348,9 @@ def _sampled(loop: ClosedLoop, settings: _Settings, x0: Array, spread: Array | N
         if i in looked_at:
             with suppress(RuntimeError):  # the step was found all the same
                 miss += np.abs(finer(i * h, before, u) - x)[robot].max() / max(np.abs(x[robot]).max(), 1e-9)
+        failure = opened((i + 1) * h, x) if opened is not None and np.all(np.isfinite(x)) else None
+        if failure:
+            break
         if not np.all(np.isfinite(x)) or np.abs(x).max() > 1e6:
             failure = f"the motion diverged at t = {(i + 1) * h:.6g}"
             break

@@ -1,8 +1,7 @@
 """Forward dynamics: joint accelerations, and their time derivatives, that joint torques cause."""
 
-from ..errors import OrderError
-from ..friction import friction_torques
-from ..ports import configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
+from ..friction import friction_torques, with_friction
+from ..ports import IN_FLUID, configuration_port, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import quantity
 
 
@@ -17,12 +16,16 @@ def _outputs(robot, order, options):
 
 def _call(function, model, order, ports, options):
     T = [ports[derivative_name("tau", k)] for k in range(order + 1)]
-    if options["friction"]:
-        if order:
-            raise OrderError(f"forward_dynamics: friction=True goes up to order 0, got order {order}")
-        T = [T[0] - friction_torques(model.robot, [ports["v"]], model.viscous)[0]]
     W = [ports[derivative_name("w_ext", k)] for k in range(order + 1)] if options["external_wrenches"] else None
-    accelerations = function(model, order, ports["q"], ports["v"], T, W)
+
+    def run(T):
+        return function(model, order, ports["q"], ports["v"], T, W), T
+
+    if options["friction"] and order:
+        accelerations, _ = with_friction(model, ports["v"], T, run)
+    else:
+        less = friction_torques(model.robot, [ports["v"]], model.viscous) if options["friction"] else []
+        accelerations, _ = run([x - y for x, y in zip(T, less, strict=True)] if less else T)
     return {derivative_name("v", k + 1): x for k, x in enumerate(accelerations)}
 
 
@@ -38,7 +41,7 @@ quantity(
     default=("taylor",),
     equation="dv = M(q)^-1 (tau - C(q, v) v - g(q) - friction(v) + sum_b J_b(q)^T w_b), J_b the body Jacobian of body "
     "b and w_b its wrench, column b of w_ext",
-    errors=("OrderError: friction=True at an order above 0",),
+    notes=(IN_FLUID,),
 )
 
 from . import articulated_body, articulated_spatial, by_ad, closed_form, taylor  # noqa: E402  registers the methods

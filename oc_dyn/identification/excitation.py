@@ -119,7 +119,7 @@ def condition(robot: Robot, motion: PeriodicMotion, samples: int = 400) -> float
 def stacked(regressor: ca.Function, q: Array, v: Array, dv: Array) -> Array:
     """(nv samples, rank) rows of the base regressor at samples (columns), sample after sample."""
     count, (nv, rank) = q.shape[1], regressor.size_out(0)
-    out = np.array(regressor.map(count)(q, v, dv))
+    out = np.array(regressor(q, v, dv))  # looks at quaternions and loops, too
     return out.reshape(nv, count, rank).transpose(1, 0, 2).reshape(-1, rank)
 
 

@@ -1,7 +1,7 @@
 """Inverse dynamics: joint torques, and their time derivatives, that a motion needs."""
 
 from ..friction import friction_torques
-from ..ports import derivative_name, motion_ports, torque_ports, wrench_ports
+from ..ports import IN_FLUID, derivative_name, motion_ports, torque_ports, wrench_ports
 from ..registry import quantity
 
 
@@ -34,6 +34,7 @@ quantity(
     default=("taylor",),
     equation="tau = M(q) dv + C(q, v) v + g(q) + friction(v) - sum_b J_b(q)^T w_b, J_b the body Jacobian of body b "
     "and w_b its wrench, column b of w_ext",
+    notes=(IN_FLUID,),
 )
 
 from . import (  # noqa: E402  registers the methods

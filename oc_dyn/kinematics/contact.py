@@ -9,6 +9,7 @@ import casadi as ca
 from ..errors import ShapeError
 from ..function import function
 from ..model.cache import cached
+from ..model.loops import LoopRobot
 from ..model.quaternions import quaternions
 from ..model.robot import Frame, Robot, check_robot
 from ..model.robot_function import RobotFunction
@@ -71,4 +72,7 @@ def _made(robot: Robot, frames: list[Frame]) -> RobotFunction:
 
 def _checking(robot: Robot, base: ca.Function) -> RobotFunction:
     names = {"q": robot.coordinate_names, "v": robot.velocity_names}
-    return RobotFunction(base, names, rotations=quaternions(robot))
+    made = RobotFunction(base, names, rotations=quaternions(robot))
+    if isinstance(robot, LoopRobot):  # q is looked at as that of any quantity
+        made.closing_by(function(robot, "potential_energy").closes)
+    return made

@@ -4,7 +4,7 @@ import casadi as ca
 
 from ..lie.leibniz import product_derivative
 from ..lie.time_derivatives import time_derivatives
-from ..model.assembly import closing_rows
+from ..model.assembly import closing_blocks, solved_rows
 from ..model.closure import residual
 from ..registry import method
 
@@ -14,11 +14,14 @@ def ad(robot, order, q, V):
     """([v, dv, ...], [G, dG, ...]) of the tree at q of the tree; see od.describe("loop_closure")."""
     tree = robot.tree
     x, Y = ca.SX.sym("q", tree.nq), [ca.SX.sym(f"v{k}", robot.nv) for k in range(order + 1)]
-    own, other, kept = robot.rows("v", robot.independent), robot.rows("v", robot.dependent), closing_rows(robot)
+    own, other, kept = robot.rows("v", robot.independent), robot.rows("v", robot.dependent), solved_rows(robot)
     _, J, _ = residual(robot)(x)
     G = ca.SX(tree.nv, robot.nv)
     G[own, :] = ca.SX.eye(robot.nv)
-    G[other, :] = -ca.solve(J[kept, other], J[kept, own])
+    A, B = J[kept, other], J[kept, own]
+    if not all(b.square for b in closing_blocks(robot)):
+        A, B = A.T @ A, A.T @ B
+    G[other, :] = -ca.solve(A, B)
     flow = [(x, tree.configuration_rate(x, G @ Y[0]))] + [(Y[k], Y[k + 1]) for k in range(order)]
     rates = time_derivatives(ca.densify(ca.vec(G)), order, flow, cse=True)
     rates = [ca.reshape(r, tree.nv, robot.nv) for r in rates]

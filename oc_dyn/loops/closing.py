@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 import numpy as np
 
-from ..model.assembly import closing_rows
+from ..model.assembly import closing_blocks
 from ..model.cache import cached
-from ..model.closure import groups, residual, row_owners
+from ..model.closure import residual
 from ..model.loops import LoopRobot
+from ..model.modes import turning
 from ..model.quaternions import quaternions
 from ..ports import Size
 from ..registry import Port
 from ..subexpressions import merged
 
 PATH, LAST, DIFFERENTIATED = 10, 4, 2  # Newton steps on the way, at its end, and those that derivatives see
+FINE = 40  # on the way of overconstrained loops, whose side of singular positions is followed, too
 
 
 def closing(robot: LoopRobot) -> ca.Function:
     """casadi.Function q (nq,), q_guess (tree.nq,) -> q_tree (tree.nq,), residual (rows,).
 
     q_guess is closed, or nearly; from its independent coordinates those of q are reached in ten steps, a Newton step of
-    the dependent ones at each, so the branch is kept as long as these steps are short. At the end four more, and two
-    that derivatives see: Newton's error squares with each, so derivatives up to order three are exact.
+    the dependent ones at each, so the branch is kept as long as these steps are short; of overconstrained loops in
+    forty, of least squares. At the end four more, and two that derivatives see: Newton's error squares with each, so
+    derivatives up to order three are exact.
     """
     return cached(robot, ("closing",), lambda: _explicit(robot) if not robot.loops else _iterated(robot))
 
@@ -34,36 +39,30 @@ def guess_port(robot: LoopRobot) -> Port:
 
 
 def _iterated(robot: LoopRobot) -> ca.Function:
-    own, other = robot.rows("q", robot.independent), robot.rows("q", robot.dependent)
-    step, last, whole = newton_step(robot, 0.5), newton_step(robot, None), residual(robot)
+    last, whole = newton_step(robot, None), residual(robot)
     y, guess = ca.MX.sym("q", robot.nq), ca.MX.sym("q_guess", robot.tree.nq)
-    start, d = guess[own], guess[other]
-    for _, first in quaternions(robot):  # of two quaternions of a rotation the nearer one
-        rows = slice(first, first + 4)
-        near = ca.if_else(ca.dot(start[rows], y[rows]) < 0, -1, 1)
-        start = ca.vertcat(start[:first], near * start[rows], start[first + 4 :])
-    turns = ca.DM(_turning(robot)) * 2 * np.pi
-    way = y - start
-    way = way - turns * ca.floor(way / (2 * np.pi) + 0.5)  # whole turns lead to where they begin
-    for k in range(1, PATH + 1):
-        d = step(start + k / PATH * way, d)
-    for _ in range(LAST):
-        d = step(y, d)
-    d = ca.stop_diff(d, 1)
+    d = ca.stop_diff(followed(robot, y, guess)[-1][1], 1)
     for _ in range(DIFFERENTIATED):
         d = last(y, d)
     q = tree_q(robot, y, d)
     return ca.Function("closing", [y, guess], [q, whole(q)[0]], ["q", "q_guess"], ["q_tree", "residual"])
 
 
-def _turning(robot: LoopRobot) -> list[float]:
-    """(nq,) 1 for the angles of independent joints whose whole turns change nothing: those on no coupling."""
-    coupled = {name for c in robot.couplings for name in (c.joint, *c.of)}
-    coupled |= {j.mimic.joint for j in robot.tree.mimics if j.mimic is not None}
-    out = [0.0] * robot.nq
-    for j in robot.joints:
-        if j.kind in ("revolute", "continuous") and j.name not in coupled:
-            out[j.q_index] = 1.0
+def followed(robot: LoopRobot, y: Any, guess: Any) -> list[tuple[Any, Any]]:
+    """[(independent coordinates, dependent ones)] on the way from a guess of all to y, one Newton step each."""
+    own, other = robot.rows("q", robot.independent), robot.rows("q", robot.dependent)
+    step, start, d = newton_step(robot, 0.5), guess[own], guess[other]
+    for _, first in quaternions(robot):  # of two quaternions of a rotation the nearer one
+        rows = slice(first, first + 4)
+        near = ca.if_else(ca.dot(start[rows], y[rows]) < 0, -1, 1)
+        start = ca.vertcat(start[:first], near * start[rows], start[first + 4 :])
+    turns = ca.DM(turning(robot)) * 2 * np.pi
+    way = y - start
+    way = way - turns * ca.floor(way / (2 * np.pi) + 0.5)  # whole turns lead to where they begin
+    count, out = PATH if all(b.square for b in closing_blocks(robot)) else FINE, []
+    for at in (*(start + k / count * way for k in range(1, count + 1)), *[y] * LAST):
+        d = step(at, d)
+        out.append((at, d))
     return out
 
 
@@ -93,13 +92,15 @@ def newton_step(robot: LoopRobot, longest: float | None) -> ca.Function:
     None: of any length, as those that are differentiated, since a bound has no derivative at a step of exactly 0."""
     y, d = ca.SX.sym("y", robot.nq), ca.SX.sym("d", len(robot.rows("q", robot.dependent)))
     r, J, _ = residual(robot)(tree_q(robot, y, d))
-    rows, owners, columns = closing_rows(robot), row_owners(robot), robot.rows("v", robot.dependent)
-    place = {c: k for k, c in enumerate(columns)}
+    place = {c: k for k, c in enumerate(robot.rows("v", robot.dependent))}
     out = ca.SX(d)
-    for names, joints in groups(robot):
-        own = [k for k in rows if owners[k] in names]
-        mine = robot.rows("v", joints)
-        change = ca.solve(ca.sparsify(J[own, mine]), r[own])
+    for b in closing_blocks(robot):
+        A = J[b.rows, b.columns]
+        if b.square:
+            change = ca.solve(ca.sparsify(A), r[b.rows])
+        else:
+            Q, R = ca.qr(ca.densify(A))
+            change = ca.solve(R, Q.T @ r[b.rows])
         share = 1 if longest is None else longest / ca.fmax(ca.norm_inf(change), longest)  # differentiable at 0, too
-        out[[place[c] for c in mine]] -= share * change
+        out[[place[c] for c in b.columns]] -= share * change
     return ca.Function("newton_step", [y, d], [merged(out)], ["y", "d"], ["d_next"])

@@ -24,7 +24,7 @@ from ..model.loops import LoopRobot
 from ..ports import Size, derivative_name, derivative_unit, motion_ports, wrench_ports
 from ..registry import Port, get, method, quantity
 from .constrained import _FORCE, Given, _force_ports, row_names, tree_of
-from .constrained_methods import _jacobian_as_written
+from .constrained_methods import _jacobian_as_written, combined
 from .jets import RowJets
 
 _NAME = "constrained_inverse_dynamics"
@@ -173,11 +173,13 @@ def order_by_order(given):
         grown.push(V[k])
     b = [x[given.others] for x in torques]
     carried = b
+    rows = [x[given.rows, :] for x in A]
     if len(given.rows) < len(given.others):
         columns = [x[:, given.columns] for x in A]
+        if combined(given):  # no choice of columns stays independent
+            columns = [product_at(A, [x.T for x in rows], k, _times) for k in range(len(b))]
         z = _solved(_grams(columns, 1), [product_at([x.T for x in columns], b, k, _times) for k in range(len(b))])
         carried = [product_at(columns, z, k, _times) for k in range(len(b))]
-    rows = [x[given.rows, :] for x in A]
     inverse = 1 / given.weights
     y = _solved(_grams([x.T for x in rows], inverse), [x[given.rows] for x in carried])
     f = [inverse * product_at([x.T for x in rows], y, k, _times) for k in range(len(b))]
@@ -217,18 +219,8 @@ def _solved(D, b):
     return out
 
 
-@method(_NAME, "ad", kind="ad", source="AD in time of forces of independent columns, and of those that press alone")
-def ad(given):
-    """As order_by_order, from other formulas: with f = (f_C, f_D), A_C of independent columns and A_D = A_C T, forces
-    f_C = A_C^+ b - T f_D, f_D such that the sum of squares is least; J from poses as written. See
-    od.describe("constrained_inverse_dynamics")."""
-    tree, order = given.tree, given.order
-    q, V = ca.SX.sym("q", tree.nq), [ca.SX.sym(f"v{k}", tree.nv) for k in range(order + 2)]
-    W = None if given.W is None else [ca.SX.sym(f"W{k}", *given.W[0].shape) for k in range(order + 1)]
-    J, _ = _jacobian_as_written(given, q)
-    f = function(tree, "inverse_dynamics", method="recursive_spatial", **({"external_wrenches": True} if W else {}))
-    torques = ca.Function.call(f, [q, V[0], V[1], *([W[0]] if W else [])])[0]
-    A, b, C = J[:, given.others].T, torques[given.others], given.columns
+def _by_columns(given, A, b, C):
+    """Forces, A[:, C] of independent columns."""
     D = [k for k in range(given.count) if k not in C]
     Q, R = ca.qr(ca.densify(A[:, C]))
     first = ca.solve(R, Q.T @ b)
@@ -239,6 +231,35 @@ def ad(given):
         weighted = T.T @ ca.diag(given.weights[C])
         second = ca.solve(weighted @ T + ca.diag(given.weights[D]), weighted @ first)
         forces[C], forces[D] = first - T @ second, second
+    return forces
+
+
+def _by_multipliers(given, A, b):
+    """Forces where no choice of columns stays independent: W f = A^T y, A f = b in the rows that determine the others,
+    b in the span of A."""
+    rows, zero = A[given.rows, :], ca.SX(len(given.rows), len(given.rows))
+    if len(given.rows) < len(given.others):
+        Q, _ = ca.qr(ca.densify(A @ rows.T))
+        b = Q @ (Q.T @ b)
+    W = ca.diag(given.weights * ca.DM.ones(given.count))
+    Q, R = ca.qr(ca.densify(ca.blockcat([[W, -rows.T], [rows, zero]])))
+    return ca.solve(R, Q.T @ ca.vertcat(ca.SX(given.count, 1), b[given.rows]))[: given.count]
+
+
+@method(_NAME, "ad", kind="ad", source="AD in time of forces of independent columns, and of those that press alone")
+def ad(given):
+    """As order_by_order, from other formulas: with f = (f_C, f_D), A_C of independent columns and A_D = A_C T, forces
+    f_C = A_C^+ b - T f_D, f_D such that the sum of squares is least, of overconstrained loops with multipliers; J from
+    poses as written. See
+    od.describe("constrained_inverse_dynamics")."""
+    tree, order = given.tree, given.order
+    q, V = ca.SX.sym("q", tree.nq), [ca.SX.sym(f"v{k}", tree.nv) for k in range(order + 2)]
+    W = None if given.W is None else [ca.SX.sym(f"W{k}", *given.W[0].shape) for k in range(order + 1)]
+    J, _ = _jacobian_as_written(given, q)
+    f = function(tree, "inverse_dynamics", method="recursive_spatial", **({"external_wrenches": True} if W else {}))
+    torques = ca.Function.call(f, [q, V[0], V[1], *([W[0]] if W else [])])[0]
+    A, b, C = J[:, given.others].T, torques[given.others], given.columns
+    forces = _by_multipliers(given, A, b) if combined(given) else _by_columns(given, A, b, C)
     found = ca.vertcat(torques[given.motors] - J[:, given.motors].T @ forces, forces, b - A @ forces)
     flow = [(q, tree.configuration_rate(q, V[0]))] + [(V[k], V[k + 1]) for k in range(order + 1)]
     flow += [(W[k], W[k + 1]) for k in range(order)] if W else []

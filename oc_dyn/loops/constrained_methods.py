@@ -15,7 +15,7 @@ from ..lie import jets
 from ..lie.jets import total
 from ..lie.time_derivatives import time_derivatives
 from ..matrices.composite import composite
-from ..model.assembly import closed_places, closing_rows, independent_rows, rank_of
+from ..model.assembly import closed_places, closing_blocks, closing_rows, independent_rows, rank_of
 from ..model.cache import cached
 from ..model.canonical import canonical
 from ..model.closure import body_poses, residual
@@ -28,9 +28,9 @@ MU, ROUNDS = 1e-6, 4  # of the proximal steps, relative to the trace of J M^-1 J
 class _Delassus:
     """Solves for (a, f) by J M^-1 J^T; rows that say the same again have no force."""
 
-    def __init__(self, given, J):
-        self.kept = _independent(given)
-        self.J, self.count = J[self.kept, :], given.count
+    def __init__(self, given, J, kept=None):
+        self.kept = _independent(given) if kept is None else kept
+        self.J, self.count = J[self.kept, :], J.shape[0]
         self.solve = mass_solver(canonical(given.tree, True), given.q)
         self.W = _columns(self.solve, self.J.T)
         D = self.J @ self.W
@@ -68,18 +68,67 @@ class _Proximal:
 class _Kkt:
     """Solves the equations as they stand, by QR."""
 
-    def __init__(self, given, J):
-        self.kept = _independent(given)
-        J = J[self.kept, :]
+    def __init__(self, given, J, kept=None):
+        self.kept = _independent(given) if kept is None else kept
+        self.count, J = J.shape[0], J[self.kept, :]
         M, zero = composite(canonical(given.tree), given.q), ca.SX(len(self.kept), len(self.kept))
         self.Q, self.R = ca.qr(ca.densify(ca.blockcat([[M, -J.T], [J, zero]])))
-        self.nv, self.count = given.tree.nv, given.count
+        self.nv = given.tree.nv
 
     def __call__(self, b, c):
         x = ca.solve(self.R, self.Q.T @ ca.vertcat(b, c[self.kept]))
         forces = ca.SX(self.count, 1)
         forces[self.kept] = x[self.nv :]
         return x[: self.nv], ca.densify(forces)
+
+
+class _Combined:
+    """As another of these, of C^T J instead of J, coefficient by coefficient: forces are C g. Of overconstrained loops
+    any choice of rows gets singular somewhere; these combinations only where the mechanism is. J: list of coefficients,
+    which grows."""
+
+    def __init__(self, given, solver, J):
+        self.given, self.J, self.C = given, J, [combination(given, J[0])]
+        rows = list(range(self.C[0].shape[1]))
+        self.inner, self.g, self.left = solver(given, self.C[0].T @ J[0], rows), [], []
+
+    def __call__(self, b, c):
+        k = len(self.g)
+        if k:
+            self.C.append(combination(self.given, self.J[k], 0))
+        C, J = self.C, self.J[0]
+        lower = total([ca.SX(*c.shape), *(C[j] @ self.g[k - j] for j in range(1, k + 1))])
+        right = total([C[0].T @ c, *(C[j].T @ self.left[k - j] for j in range(1, k + 1))])
+        a, g = self.inner(b + J.T @ lower, right)
+        self.g.append(g)
+        self.left.append(c - J @ a)  # zero of velocities that the loops allow
+        return a, ca.densify(C[0] @ g + lower)
+
+
+def combined(given):
+    """Whether rows are combined."""
+    return bool(given.loops or given.couplings) and not all(b.square for b in closing_blocks(given.robot))
+
+
+def combination(given, J, one=1):
+    """(rows, independent ones) C: of blocks that are not square their dependent columns of J (rows, nv), else ones."""
+    kept = _independent(given)
+    blocks = [b for b in closing_blocks(given.robot) if not b.square]
+    kept = [k for k in kept if not any(k in b.rows for b in blocks)]
+    columns = [ca.SX(given.count, len(kept))]
+    for n, k in enumerate(kept):
+        columns[0][k, n] = one
+    for b in blocks:
+        columns.append(ca.SX(given.count, len(b.columns)))
+        columns[-1][b.rows, :] = J[b.rows, b.columns]
+    return ca.horzcat(*columns)
+
+
+def _made(given, solver, J):
+    """A solver for J, a list of coefficients."""
+    if solver is _Proximal or not combined(given):
+        return solver(given, J[0])
+    return _Combined(given, solver, J)
 
 
 def _columns(solve, B):
@@ -107,7 +156,9 @@ def _picked(given):
     first = closing_rows(given.robot) if given.loops or given.couplings else []
     closed = sum(len(x.directions) for x in given.loops) + len(given.couplings)
     more = max(rank_of(J) - rank_of(J[:closed]) for J in found) if given.contacts else 0
-    return independent_rows(np.hstack(found), len(first) + more, first)
+    stacked = np.hstack(found)
+    stacked[[k for k in range(closed) if k not in first]] = 0.0  # what loops add to each other is in `first`
+    return independent_rows(stacked, len(first) + more, first)
 
 
 def _by_passes(given, solver):
@@ -117,7 +168,7 @@ def _by_passes(given, solver):
     passes = Passes(canonical(given.tree, True), given.q, given.v, W)
     J, V, A, F = [rows.next()], [given.v], [], []
     rows.push(given.v)
-    solve = solver(given, J[0])
+    solve = _made(given, solver, J)
     open_ = [] if given.gains is None else [given.residual()]  # jet of r: its rate is J v
     T, wanted = jets.from_derivatives(given.T), jets.from_derivatives(given.A)
     for k in range(given.order + 1):
@@ -173,7 +224,7 @@ def ad(given):
     c = A[0] - ca.jtimes(J @ v, q, rates)
     if given.gains is not None:
         c = c - given.gains[0] * r - given.gains[1] * (J @ v)
-    a, f = _Kkt(_At(given, q), J)(T[0] - passes.torque(), c)
+    a, f = _made(_At(given, q), _Kkt, [J])(T[0] - passes.torque(), c)
     flow = [(q, rates), (v, a)]
     flow += [(x[k], x[k + 1]) for x in (T, A, *([W] if W else [])) for k in range(order + 1)]
     found = time_derivatives(ca.vertcat(a, f), order, flow, cse=True)
@@ -214,7 +265,7 @@ def _jacobian_as_written(given, q):
 def impact(given, restitution):
     """(v_after, impulse); see od.describe("impact")."""
     J = RowJets(given.tree, given.loops, given.couplings, given.q, given.contacts).next()
-    return _after(_Delassus(given, J), given, J, restitution)
+    return _after(_made(given, _Delassus, [J]), given, J, restitution)
 
 
 @method("impact", "proximal", kind="analytic", source="as constrained_dynamics/proximal", tolerance=1e-6)
@@ -228,7 +279,7 @@ def impact_proximal(given, restitution):
 def impact_kkt(given, restitution):
     """As delassus, by the whole matrix; see od.describe("impact")."""
     J, _ = _jacobian_as_written(given, given.q)
-    return _after(_Kkt(given, J), given, J, restitution)
+    return _after(_made(given, _Kkt, [J]), given, J, restitution)
 
 
 def _after(solve, given, J, restitution):

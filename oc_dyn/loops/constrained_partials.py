@@ -19,7 +19,7 @@ from ..model.robot import tangent_map
 from ..ports import Size, quotient_unit
 from ..registry import Port, get, method, quantity
 from .constrained import Given, row_names, tree_of
-from .constrained_methods import _Delassus
+from .constrained_methods import _Delassus, combination, combined
 from .jets import RowJets
 
 _BY = ("q", "v", "tau")
@@ -139,21 +139,30 @@ class _Tangent:
 
 
 def _solved(given):
-    """(J, dJ, solver, dv, f) at order 0."""
+    """(J, dJ, solver, dv, f, C) at order 0; C None, or combinations: then J, dJ are C^T J, C^T dJ, and forces C f."""
     rows = RowJets(given.tree, given.loops, given.couplings, given.q, given.contacts)
     J = rows.next()
     rows.push(given.v)
     dJ = rows.next()
-    solve = _Delassus(given, J)
+    C = combination(given, J) if combined(given) else None
+    if C is not None:
+        J, dJ = C.T @ J, C.T @ dJ
+    solve = _Delassus(given, J, None if C is None else list(range(J.shape[0])))
     passes = Passes(canonical(given.tree, True), given.q, given.v, given.W)
     a, f = solve(given.T[0] - passes.torque(), -dJ @ given.v)
-    return J, dJ, solve, a, f
+    return J, dJ, solve, a, f, C
+
+
+def _dynamics(given):
+    """(dv, f)."""
+    _, _, _, a, f, C = _solved(given)
+    return a, f if C is None else C @ f
 
 
 def _implicit(given):
     """{(of, by): value}."""
-    J, dJ, solve, a, f = _solved(given)
-    nv, held_a, held_f = given.tree.nv, ca.SX.sym("a", given.tree.nv), ca.SX.sym("f", given.count)
+    J, dJ, solve, a, f, C = _solved(given)
+    nv, held_a, held_f = given.tree.nv, ca.SX.sym("a", given.tree.nv), ca.SX.sym("f", J.shape[0])
     options = {"external_wrenches": True} if given.W is not None else {}
     tangent = _Tangent(given)
     partials = function(given.tree, "inverse_dynamics_partials", **options)
@@ -163,26 +172,29 @@ def _implicit(given):
     out = {}
     for x in _BY:
         if x == "tau":
-            b, c = ca.SX.eye(nv), ca.SX(given.count, nv)
+            b, c = ca.SX.eye(nv), ca.SX(J.shape[0], nv)
         else:
             b, c = -of_tau[x] + tangent.by(pushed, x), -tangent.by(closed, x)
             b, c = ca.substitute([b, c], [held_a, held_f], [a, f])
         columns = [solve(ca.densify(b[:, k]), c[:, k]) for k in range(nv)]
         out["dv", x] = ca.horzcat(*(y for y, _ in columns))
         out["f", x] = ca.horzcat(*(y for _, y in columns))
+        if C is not None:
+            (turned,) = ca.substitute([tangent.by(C @ held_f, x)], [held_f], [f])
+            out["f", x] = C @ out["f", x] + turned
     return out
 
 
 def _by_ad(given):
     tangent = _Tangent(given)
-    _, _, _, a, f = _solved(given)
+    a, f = _dynamics(given)
     return {(of, x): tangent.by(y, x) for of, y in (("dv", a), ("f", f)) for x in _BY}
 
 
 def _adjoint(given, ports):
     """With M mu + J^T nu = lam, -J mu = lam_f: adj_x = mu^T (tau - ID + J^T f)_x - nu^T (J a + dJ v)_x."""
-    J, dJ, solve, a, f = _solved(given)
-    mu, nu = solve(ports["lam"], -ports["lam_f"])
+    J, dJ, solve, a, f, C = _solved(given)
+    mu, nu = solve(ports["lam"], -(ports["lam_f"] if C is None else C.T @ ports["lam_f"]))
     values = [a, f, mu, -nu]
     held = [ca.SX.sym(n, x.shape[0]) for n, x in zip(("a", "f", "mu", "nu"), values, strict=True)]
     a, f, mu, nu = held
@@ -191,13 +203,14 @@ def _adjoint(given, ports):
     ports_of = {"q": given.q, "v": given.v, "dv": a, "lam": mu, "w_ext": given.W[0] if given.W else None}
     adj_q, adj_v = ca.Function.call(adjoint, [ports_of[n] for n in adjoint.name_in()])[:2]
     L = ca.dot(mu, J.T @ f) - ca.dot(nu, J @ a + dJ @ given.v)
+    L = L if C is None else L + ca.dot(ports["lam_f"], C @ f)
     by_q, by_v = _Tangent(given).rates.T @ ca.gradient(L, given.q), ca.gradient(L, given.v)
     found = ca.substitute([by_q - adj_q, by_v - adj_v], held, [ca.densify(x) for x in values])
     return {"adj_q": found[0], "adj_v": found[1], "adj_tau": values[2]}
 
 
 def _adjoint_by_ad(given, ports):
-    _, _, _, a, f = _solved(given)
+    a, f = _dynamics(given)
     L = ca.dot(a, ports["lam"]) + ca.dot(f, ports["lam_f"])
     out = {"adj_q": _Tangent(given).rates.T @ ca.gradient(L, given.q), "adj_v": ca.gradient(L, given.v)}
     return out | {"adj_tau": ca.gradient(L, given.T[0])}

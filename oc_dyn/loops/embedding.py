@@ -16,6 +16,7 @@ from ..lie.leibniz import product_derivative
 from ..matrices.closed_form import coefficients
 from ..matrices.other_velocities import bias_in, coriolis_in, forces_in, mass_in, product
 from ..model.loops import LoopRobot
+from ..model.parameters import checked_parts
 from ..ports import OF_MODEL, derivative_name
 from ..registry import Port, get
 from ..subexpressions import merged
@@ -50,8 +51,13 @@ class Embedded:
         record = get(quantity)
         options = {k: x for k, x in self.options.items() if k in record.options}
         options |= {k: more.pop(k) for k in list(more) if k in record.options}
+        parts = checked_parts("parameters", options.get("parameters"))
+        others = self.others
+        if "viscous" in parts and not options.get("friction"):  # the last part, of what has no friction in it
+            options["parameters"] = tuple(x for x in parts if x != "viscous") or None
+            others = others | {"params": others["params"][: -self.robot.tree.nv]}
         f = self._function(self.robot.tree, quantity, order=order, method=method, **options)
-        given = {"q": self.q, **self.others, **{derivative_name("v", k): x for k, x in enumerate(self.v)}, **more}
+        given = {"q": self.q, **others, **{derivative_name("v", k): x for k, x in enumerate(self.v)}, **more}
         names = f.name_in()
         found = ca.Function.call(f, [given[n] for n in names])
         return dict(zip(f.name_out(), found, strict=True))

@@ -9,14 +9,14 @@ import casadi as ca
 from ..derivatives import analytic, without_registered
 from ..errors import ShapeError, UnknownName
 from ..function import check_analytic, embedded_by, function
-from ..model.assembly import closing_rows, tolerances
+from ..model.assembly import closing_blocks, tolerances
 from ..model.cache import cached
-from ..model.closure import groups, residual, row_owners
+from ..model.closure import residual, row_owners
 from ..model.loops import LoopRobot
 from ..model.quaternions import quaternions
 from ..model.robot_function import RobotFunction
 from ..registry import Port, Quantity, get, methods
-from .closing import closing, guess_port
+from .closing import closing, followed, guess_port, tree_q
 from .embedding import METHODS, at_tree, way_of
 from .motors import Motors
 
@@ -91,22 +91,40 @@ def closing_check(robot: LoopRobot) -> tuple[ca.Function, tuple[str, ...]]:
 def _closing_check(robot: LoopRobot) -> tuple[ca.Function, tuple[str, ...]]:
     y, x = ca.MX.sym("q", robot.nq), ca.SX.sym("q", robot.tree.nq)
     r, J, side = residual(robot)(x)
-    kept, owners, allowed = closing_rows(robot), row_owners(robot), ca.DM(tolerances(robot))
+    owners, allowed, blocks = row_owners(robot), ca.DM(tolerances(robot)), closing_blocks(robot)
     sides = {loop.name: side[k] for k, loop in enumerate(robot.loops)}
     out, names = [], []
-    for loops, joints in groups(robot):
-        rows = [k for k, n in enumerate(owners) if n in loops]
-        own = [k for k in kept if owners[k] in loops]
-        det = ca.det(J[own, robot.rows("v", joints)])
-        home = float(ca.Function("det", [x], [det])(robot.home))
+    for b in blocks:
+        rows = [k for k, n in enumerate(owners) if n in b.names]
         off = ca.norm_inf(r[rows] / allowed[rows]) - 1
-        turned = [-s for n, s in sides.items() if n in loops and not s.is_constant()]
-        out.append(ca.vertcat(off, -det / home, *turned))
-        names.append(", ".join(loops))
+        turned = [-s for n, s in sides.items() if n in b.names and not s.is_constant()]
+        det = ca.SX(1)
+        if b.square:
+            det = ca.det(J[b.rows, b.columns])
+            det = det / float(ca.Function("det", [x], [det])(robot.home))
+        out.append(ca.vertcat(off, -det, *turned))
+        names.append(", ".join(b.names))
     at = ca.Function("at", [x], [ca.horzcat(*(ca.mmax(o[1:]) for o in out)).T, ca.vertcat(*(o[0] for o in out))])
     q, _ = closing(robot)(y, robot.home)
     mode, off = at(q)
+    if not all(b.square for b in blocks):
+        mode = ca.fmax(mode, _turned_on_the_way(robot, y))
     return ca.Function("closes", [y], [off, mode], ["q"], ["off", "mode"]), tuple(names)
+
+
+def _turned_on_the_way(robot: LoopRobot, y: Any) -> Any:
+    """(blocks,) 1 where a block that is not square is on another side of its singular positions at y than at home: the
+    columns of its Jacobian turned round an odd number of times on the way; -1 where not, and for those that are."""
+    x, before = (ca.SX.sym(name, robot.tree.nq) for name in ("q", "before"))
+    J, J0 = (residual(robot)(z)[1] for z in (x, before))
+    pairs = [(J[b.rows, b.columns], J0[b.rows, b.columns], b.square) for b in closing_blocks(robot)]
+    signs = ca.vertcat(*(ca.SX(1) if square else ca.sign(ca.det(A.T @ B)) for A, B, square in pairs))
+    turn = ca.Function("turn", [x, before], [ca.densify(signs)])
+    at, out = ca.MX(ca.DM(robot.home)), ca.MX(ca.DM.ones(len(pairs)))
+    for own, d in followed(robot, y, ca.MX(ca.DM(robot.home))):
+        there = tree_q(robot, own, d)
+        out, at = out * turn(there, at), there
+    return -out
 
 
 embedded_by(of_loops, closing_check)

@@ -5,7 +5,8 @@ J_d G_d = -J_i, and coefficient k of G follows from those below it:
 
     J_d0 G_dk = -(J_ik + sum_{j=1..k} J_dj G_d(k-j)),      v_k = sum_j G_j v_y(k-j)
 
-with one factorised J_d0 for all orders. Coefficients of J come from those of poses, grown joint by joint.
+with one factorised J_d0 for all orders, by QR, so that of overconstrained loops all rows count. Coefficients of J come
+from those of poses, grown joint by joint.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import casadi as ca
 from ..kinematics.joint_jets import JointJet, function_jet
 from ..lie.jets import product_at, total
 from ..lie.so3 import skew
-from ..model.assembly import closing_rows
+from ..model.assembly import closing_blocks, solved_rows
 from ..model.canonical import canonical
-from ..model.closure import groups, row_owners, sign_of
+from ..model.closure import sign_of
 from ..model.loop_joints import Coupling, Loop
 from ..model.loops import LoopRobot
 from ..model.robot import Robot
@@ -37,11 +38,8 @@ class LoopJets:
         self.robot = robot
         self.closed = RowJets(robot.tree, robot.loops, robot.couplings, q)
         self.own = robot.rows("v", robot.independent)
-        self.kept, owners = closing_rows(robot), row_owners(robot)
-        self.groups = [
-            ([n for n, k in enumerate(self.kept) if owners[k] in names], robot.rows("v", joints))
-            for names, joints in groups(robot)
-        ]
+        self.kept = solved_rows(robot)
+        self.groups = [([self.kept.index(k) for k in b.rows], b.columns) for b in closing_blocks(robot)]
         self.J: Jet = []
         self.G: Jet = []
         self.v: Jet = []

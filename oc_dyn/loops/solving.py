@@ -55,9 +55,17 @@ class _Solver:
             self.solve = lambda b: solve_reversed(factors, b)
         W = [e.ports[derivative_name("w_ext", k)] for k in range(order + 1)] if e.options["external_wrenches"] else None
         model = model_of(e)
+        self.robot, self.viscous = robot, model.viscous
         self.passes = Passes(model, e.q, self.grown.v[0], None if W is None else jets.from_derivatives(W))
         self.tau: list[Any] = []
         self.order = order
+
+    def friction(self) -> Any:
+        """(nv,) coefficient k of the torques that friction of all joints takes, k the next coefficient of `next`."""
+        k, G = len(self.tau), self.grown.G
+        V = jets.to_derivatives(self.grown.v)
+        taken = jets.from_derivatives(friction_torques(self.robot.tree, V, self.viscous))
+        return total(G[j].T @ taken[k - j] for j in range(k + 1))
 
     def next(self, tau: Any, a: Any) -> tuple[Any, Any]:
         """tau, a: (nv,) coefficient k of both, zero in the rows that are not given."""
@@ -83,12 +91,9 @@ class _Solver:
 def _forward(e: Embedded, method: str | None) -> dict[str, Any]:
     del method
     T = [e.ports[derivative_name("tau", k)] for k in range(e.order + 1)]
-    if e.options.get("friction"):
-        if e.order:
-            raise OrderError(f"forward_dynamics: friction=True goes up to order 0, got order {e.order}")
-        if e.options.get("motors"):
-            raise OrderError("forward_dynamics: friction=True with actuated is not there; subtract it from tau")
-        T[0] = T[0] - e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]], model_of(e).viscous)[0]
+    rubs = e.options.get("friction")
+    if rubs and e.options.get("motors"):
+        raise OrderError("forward_dynamics: friction=True with actuated is not there; subtract it from tau")
     by_clusters = e.options.get("clustered")  # None: what takes fewer instructions
     solver = _Solver(e, (), is_clustered(e.robot) if by_clusters is None else by_clusters)
     none, motors = ca.SX(e.robot.nv, 1), e.options.get("motors")
@@ -96,6 +101,7 @@ def _forward(e: Embedded, method: str | None) -> dict[str, Any]:
     T = jets.from_derivatives(T)
     for k, tau in enumerate(T):
         solver.grown.complete(k + 1)
+        tau = tau - solver.friction() if rubs else tau
         found.append(solver.next(motors.forces(solver.grown.G, T, k) if motors else tau, none)[0])
     return {derivative_name("v", k + 1): x for k, x in enumerate(jets.to_derivatives(found))}
 
@@ -113,21 +119,16 @@ def _hybrid(e: Embedded, method: str | None) -> dict[str, Any]:
         )
         A.append(a)
         T.append(tau)
-    taken = ca.SX(nv, 1)
-    if e.options.get("friction"):
-        if e.order:
-            raise OrderError(
-                f"hybrid_dynamics of {e.robot.name}: friction=True goes up to order 0, got order {e.order}"
-            )
-        taken = e.G[0].T @ friction_torques(e.robot.tree, [e.v[0]], model_of(e).viscous)[0]
-        T[0][others] = (T[0] - taken)[others]
-    solver = _Solver(e, rows)
-    pairs = [solver.next(t, a) for t, a in zip(jets.from_derivatives(T), jets.from_derivatives(A), strict=True)]
+    solver, pairs = _Solver(e, rows), []
+    for t, a in zip(jets.from_derivatives(T), jets.from_derivatives(A), strict=True):
+        taken = solver.friction() if e.options.get("friction") else ca.SX(nv, 1)
+        acceleration, torque = solver.next(t - taken, a)  # of t, rows that are given count alone
+        pairs.append((acceleration, torque + taken))
     accelerations, torques = (jets.to_derivatives([p[n] for p in pairs]) for n in (0, 1))
     out = {}
     for k in range(e.order + 1):
         a, tau = derivative_name("v", k + 1), derivative_name("tau", k)
-        out[a], out[tau] = accelerations[k], torques[k] + taken
+        out[a], out[tau] = accelerations[k], torques[k]
         out[a + "_f"], out[tau + "_p"] = accelerations[k][others], out[tau][list(rows)]
     return out
 

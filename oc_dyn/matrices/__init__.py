@@ -1,4 +1,4 @@
-"""Matrices of the equations of motion tau = M(q) dv + C(q, v) v + g(q).
+"""Matrices of the equations of motion tau = M(q) dv + C(q, v) v + g(q), and in a fluid its drag besides.
 
 Many matrices C have the same C v; registry.CORIOLIS names those on offer, and every method says which it gives.
 """
@@ -8,6 +8,7 @@ from math import comb
 from ..friction import friction_torques
 from ..lie.jets import total
 from ..ports import (
+    IN_FLUID,
     WRENCH_ROWS,
     configuration_port,
     derivative_name,
@@ -148,7 +149,7 @@ quantity(
     default=("composite", "ad_composite"),
     equation="v^T M(q) v / 2 is the kinetic energy; M = sum_b J_b^T M_b J_b + diag(armature), J_b the body Jacobian "
     "and M_b the 6 x 6 inertia of body b",
-    notes=(_ARMATURE,),
+    notes=(_ARMATURE, IN_FLUID),
 )
 quantity(
     name="coriolis_matrix",
@@ -161,8 +162,9 @@ quantity(
     base_ports=True,
     compare=_coriolis_torques,
     default=("composite", "ad_composite"),
-    equation="C(q, v) v = h(q, v) - g(q), the bias torques without gravity",
-    notes=("Many C have the same C v: methods agree on that.",),
+    equation="C(q, v) v = h(q, v) - g(q) - drag(q, v), the bias torques without gravity and without the drag of a "
+    "fluid, where there is one",
+    notes=("Many C have the same C v: methods agree on that.", IN_FLUID),
     meanings={"coriolis": _COEFFICIENTS},
 )
 quantity(
@@ -179,14 +181,17 @@ quantity(
 )
 quantity(
     name="bias",
-    summary="joint torques C v + g of a motion without acceleration, gravity included, and their time derivatives",
+    summary="joint torques C v + g of a motion without acceleration, gravity and the drag of a fluid included, and "
+    "their time derivatives",
     inputs=_at_state,
-    outputs=_outputs("h", _vector, "Nm, N", f"bias torques C v + g; {WRENCH_ROWS}"),
+    outputs=_outputs("h", _vector, "Nm, N", f"bias torques C v + g, and drag; {WRENCH_ROWS}"),
     call=_call("h"),
     options=("parameters", "representation", "gravity"),
     base_ports=True,
     default=("ad",),
-    equation="h(q, v) = C(q, v) v + g(q), inverse dynamics with dv = 0",
+    equation="h(q, v) = C(q, v) v + g(q) + drag(q, v), inverse dynamics with dv = 0; drag is that of a fluid, where "
+    "there is one",
+    notes=(IN_FLUID,),
 )
 quantity(
     name="eom_coefficients",
@@ -212,8 +217,9 @@ quantity(
     base_ports=True,
     compare=_all_that_is_unique,
     default=("composite",),
-    equation="tau = M(q) dv + C(q, v) v + g(q), dM/dt = C + C^T",
-    notes=(_ARMATURE,),
+    equation="tau = M(q) dv + C(q, v) v + g(q) + drag(q, v), dM/dt = C + C^T; drag is that of a fluid, where there is "
+    "one, and does not come out",
+    notes=(_ARMATURE, IN_FLUID),
 )
 
 quantity(

@@ -16,6 +16,7 @@ from ..working_axes.assembly import NOT_COMMUTING, velocity_brackets
 from .closed_form import coefficients
 from .composite import composite
 from .composite_coriolis import composite_coriolis
+from .whole_mass import whole_mass
 
 _ALONG = ", then jtimes along the motion with cse"
 
@@ -45,6 +46,7 @@ def mass_matrix_from_composite(model, order, q, V):
     + _ALONG,
     regroup=True,
     coriolis=("christoffel",),
+    fluid=True,
 )
 def coriolis_matrix(model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible.
@@ -63,6 +65,7 @@ def coriolis_matrix(model, order, q, V):
     source="AD: composite bodies" + _ALONG,
     regroup=True,
     coriolis=("christoffel",),
+    fluid=True,
 )
 def coriolis_matrix_from_composite(model, order, q, V):
     """Derivatives 0..order of the Coriolis matrix; see od.describe("coriolis_matrix"). Admissible."""
@@ -107,7 +110,7 @@ def along(model, order, q, V, x):
 
 
 def _christoffel(model, q, v):
-    M = composite(model, q)
+    M = whole_mass(model, q)
     momentum = M @ v
     D = tangent_jacobian(model, q, momentum)
     rate = ca.jtimes(ca.vec(ca.densify(M)), q, model.configuration_rate(q, v)).reshape(M.shape)

@@ -18,6 +18,7 @@ from ..working_axes.frames import sparse
 from ..working_axes.rotations import cross
 from ..working_axes.sums import MassIntegrals, constants
 from ..working_axes.tree import Carried, WorkingTree
+from .in_fluid import matrices_in_fluid
 
 
 @method(
@@ -28,6 +29,7 @@ from ..working_axes.tree import Carried, WorkingTree
     max_order=0,
     regroup=True,
     coriolis=("christoffel",),
+    fluid=True,
 )
 def composite(model, order, q, V):
     """Coriolis matrix [C] (nv, nv) of Christoffel symbols; see od.describe("coriolis_matrix"). Admissible."""
@@ -40,13 +42,15 @@ def composite_coriolis(model, q, v):
 
 
 def composite_matrices(model, q, v):
-    """(M, C, g) at q (nq,), v (nv,). Cost O(n depth).
+    """(M, C, g) at q (nq,), v (nv,). Cost O(n depth); where a fluid acts, by Jacobians, see in_fluid.
 
     Equation:  C = sum over points of mass m of m J^T J', J the Jacobian of the point. With y = u + w x r the field of a
                joint's screw (w, u), and sums over the points beyond joint i,
                A = sum m (r x y, y),  F = sum m (r x y', y'),  b = sum m r' x y,  and for a joint j on the path
                M_ji = S_j^T A,  C_ji = S_j^T F,  C_ij = A^T S_j' + b^T w_j,  g_i = -(force of A)^T gravity
     """
+    if model.fluid:
+        return matrices_in_fluid(model, q, v)
     trees = _Observers(model, q, v)
     M, C, g = {}, {}, {}
     for i in model.reversed_bodies:

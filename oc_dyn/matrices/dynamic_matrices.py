@@ -36,6 +36,7 @@ def jacobian_sum(model, order, q, V):
     source="AD: composite bodies, then jtimes along the motion with cse" + _RATE,
     regroup=True,
     coriolis=("christoffel",),
+    fluid=True,
 )
 def composite_bodies(model, order, q, V):
     """([M, ...], [C, ...], [g, ...]), derivatives 0..order; see od.describe("dynamic_matrices")."""

@@ -126,12 +126,17 @@ def gravity_from(model, J, G, n):
     return _projected(model, J, n, lambda i, k: model.M[i] @ G[i][k])  # (6c), (25c)
 
 
-def coriolis_from(model, order, J, twists):
+def garofalo(M, V):
+    """Psi of (3), (6, 6), linear in the twist V (6,)."""
+    return M @ ad(V) - ad(V).T @ M
+
+
+def coriolis_from(model, order, J, twists, choice=garofalo):
     """Derivatives 0..order of the Coriolis matrix from what body_jacobians gives for one order more."""
 
     def wrenches(i, k):
         M = model.inertia_in_fluid(i)
-        turning = [M @ ad(V) - ad(V).T @ M for V in twists[i][: k + 1]]  # Psi of (3)
+        turning = [choice(M, V) for V in twists[i][: k + 1]]
         return M @ J[i][k + 1] + total(comb(k, l) * (turning[l] @ J[i][k - l]) for l in range(k + 1))
 
     return [_projected(model, J, n, wrenches) for n in range(order + 1)]  # (6b), (25b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -145,9 +146,54 @@ def rank_of(J: Array) -> int:
     return int((s > _RANK * max(s[0], 1e-300)).sum()) if s[0] > 1e-12 else 0
 
 
+@dataclass(frozen=True)
+class Block:
+    """What is solved together: names of loops and couplings, rows of residual, dependent joints and their rows of
+    tree.v. square: as many rows as columns; else all rows, which are solved in least squares."""
+
+    names: tuple[str, ...]
+    rows: list[int]
+    joints: tuple[str, ...]
+    columns: list[int]
+    square: bool
+
+
+def closing_blocks(robot: Any) -> list[Block]:
+    """Blocks of a robot, one for each of its groups.
+
+    Where the rows that closing_rows leaves out are the same combinations of those kept wherever the robot stands, as in
+    plane and spherical linkages, those kept are as regular as the mechanism. In overconstrained ones, such as
+    Bennett's, they are not: any choice of rows gets singular somewhere, all rows together only where the mechanism is.
+    """
+    return cached(robot, ("closing blocks",), lambda: _closing_blocks(robot))
+
+
+def _closing_blocks(robot: Any) -> list[Block]:
+    f, kept, owners, places = residual(robot), closing_rows(robot), row_owners(robot), closed_places(robot)
+    stacked = np.hstack([np.array(f(q)[1]) for q in places])
+    noise = 1e-6 + 1e3 * max(largest(robot, q) for q in places)  # of a Jacobian where files round
+    out = []
+    for names, joints in groups(robot):
+        columns = robot.rows("v", joints)
+        every = [k for k, n in enumerate(owners) if n in names]
+        mine = [k for k in every if k in kept]
+        S = stacked[:, [n * robot.tree.nv + c for n in range(len(places)) for c in columns]]
+        Q = np.linalg.qr(S[mine].T)[0]
+        rest = S[every] - (S[every] @ Q) @ Q.T
+        norms = (np.linalg.norm(x, axis=1).max(initial=0.0) for x in (rest, S[every]))
+        square = bool(next(norms) <= noise * next(norms))
+        out.append(Block(tuple(names), mine if square else every, tuple(joints), columns, square))
+    return out
+
+
+def solved_rows(robot: Any) -> list[int]:
+    """Rows of all blocks."""
+    return sorted(k for b in closing_blocks(robot) for k in b.rows)
+
+
 def closing_rows(robot: Any) -> list[int]:
-    """Rows of residual that determine the dependent coordinates: as many as these, the best ones at five assembled
-    configurations; the others say the same again."""
+    """Rows of residual that determine the dependent coordinates near home: as many as these, the best ones at five
+    assembled configurations; there the others say the same again."""
     return cached(robot, ("closing rows",), lambda: _closing_rows(robot))
 
 
@@ -160,6 +206,10 @@ def _closing_rows(robot: Any) -> list[int]:
 
 def closed_places(robot: Any) -> list[Array]:
     """Five configurations of the tree, closed, at home and near it; fewer where it closes at fewer of them."""
+    return cached(robot, ("closed places",), lambda: _closed_places(robot))
+
+
+def _closed_places(robot: Any) -> list[Array]:
     rng, places = np.random.default_rng(1), [robot.home]
     independent = robot.rows("v", robot.independent)
     for _ in range(4):
@@ -178,7 +228,7 @@ def tolerances(robot: Any) -> Array:
 
 
 def _tolerances(robot: Any) -> Array:
-    kept, held = closing_rows(robot), robot.rows("v", robot.independent)
+    kept, held = solved_rows(robot), robot.rows("v", robot.independent)
     off = np.zeros(len(row_owners(robot)))
     for q in closed_places(robot):
         r = np.abs(np.array(residual(robot)(newton(robot, q, held, kept))[0]).ravel())
@@ -189,7 +239,7 @@ def _tolerances(robot: Any) -> Array:
         problem = f"loops {names} hold more than the joints leave free: near home they open by {off.max():.2g} [m, 1]"
         raise ModelError(robot.name, [problem])
     out = np.where(10 * off > CLOSED, 10 * off, CLOSED)
-    out[kept] = CLOSED
+    out[[k for b in closing_blocks(robot) if b.square for k in b.rows]] = CLOSED
     return out
 
 
@@ -225,7 +275,7 @@ def closed(robot: Any, q: Numbers) -> Array:
             out.append(closed(robot, column))
         return np.stack(out, 1) if out else q
     held = robot.rows("v", robot.independent)
-    found = newton(robot, newton(robot, q, held), held, closing_rows(robot))
+    found = newton(robot, newton(robot, q, held), held, solved_rows(robot))
     r, turned = np.abs(np.array(residual(robot)(found)[0]).ravel()), turned_over(robot, found)
     if np.all(r <= tolerances(robot)) and not turned:
         return found
@@ -244,37 +294,3 @@ def _open(robot: Any, r: Array, J: Array, turned: list[str]) -> str:
         at = robot.tree.velocity_names[columns[int(np.argmax(np.abs(V[-1])))]]
         text += f"; near there the position is singular, joint {at!r} turns back"
     return text + "; independent joints as they are, dependent ones from those given"
-
-
-def modes(robot: Any, q: Numbers) -> dict[str, str]:
-    """See LoopRobot.mode."""
-    q = as_floats("mode: q", q).ravel()
-    if q.size != robot.tree.nq:
-        raise ShapeError(f"mode: q got {q.size} numbers, expected {robot.tree.nq}, q of the tree")
-    J, owners, rows = np.array(residual(robot)(q)[1]), row_owners(robot), closing_rows(robot)
-    out = {}
-    for names, joints in groups(robot):
-        A = J[np.ix_([k for k in rows if owners[k] in names], robot.rows("v", joints))]
-        out[", ".join(names)] = "+" if np.linalg.det(A) >= 0 else "-"
-    return out
-
-
-def random_closed(robot: Any, rng: np.random.Generator) -> Array:
-    """q of the tree, closed, all joints within their limits."""
-    tree = robot.tree
-    lower, upper = tree.limit("lower"), tree.limit("upper")
-    dependent = robot.rows("q", robot.dependent)
-    for k in range(1000):
-        q = tree.random_configuration(rng)
-        share = 1.0 if k % 2 == 0 else rng.uniform(0.0, 1.0)  # where few are closed, nearer to home
-        q = np.asarray(tree.integrate(robot.home, share * np.asarray(tree.difference(robot.home, q))))
-        way = np.asarray(tree.difference(robot.home, q))
-        path = np.stack([np.asarray(tree.integrate(robot.home, s * way)) for s in np.linspace(0, 1, 11)], 1)
-        path[dependent, 0] = robot.home[dependent]
-        try:  # on the way to it, too, so that it is reached as it is assembled
-            q = closed(robot, path)[:, -1]
-        except ModelError:
-            continue
-        if np.all(q >= lower - 1e-9) and np.all(q <= upper + 1e-9) and modes(robot, q) == modes(robot, robot.home):
-            return q
-    raise ModelError(robot.name, ["1000 random configurations within its limits cannot be closed as it is assembled"])

@@ -43,15 +43,17 @@ def _rows(robot):
     titles = ["#", "body", "parent", "joint", "kind", "q", *(["v"] if split else []), "mass", "lower .. upper"]
     titles += ["velocity", "effort"]
     rows, bound = [], _bound(robot)
+    own = {j.name: j for j in (*robot.joints, *robot.mimics)}  # of a robot with loops others follow, without a q
     for b in robot.bodies:
-        j = b.joint
+        j = own.get(b.joint.name)
+        given, j = j is not None, j or b.joint
         mark = "*" if j.mimic is not None else ""
         parent = robot.bodies[b.parent - 1].name if b.parent else "ground"
         row = [str(b.index), *map(terminal, (b.name, parent, j.name)), j.kind]
-        row.append(mark + _span(j.q_index, j.nq))
+        row.append(mark + (_span(j.q_index, j.nq) if given else "-"))
         if split:
-            row.append(mark + _span(j.v_index, j.nv))
-        row += [f"{b.inertia.mass:.4g}", *_limits(robot, j, bound)]
+            row.append(mark + (_span(j.v_index, j.nv) if given else "-"))
+        row += [f"{b.inertia.mass:.4g}", *_limits(j, bound if given else {})]
         rows.append(row)
     names = (1, 2, 3)
     numbers = [i for i, t in enumerate(titles) if t not in ("body", "parent", "joint", "kind", "lower .. upper")]
@@ -66,7 +68,7 @@ def _bound(robot):
         return {}
 
 
-def _limits(robot, j, bound):
+def _limits(j, bound):
     """Range, velocity and effort as text: of a joint that others follow those that all of them keep."""
     own = [j.lower, j.upper, j.velocity, j.effort]
     if bound and j.mimic is None and j.nq == 1:
@@ -78,7 +80,9 @@ def _footnotes(robot):
     lines = ["units: kg; rad or m, rad/s or m/s, Nm or N; - is no limit; q and v count from 0"]
     if any(j.kind in QUATERNIONS for j in robot.joints):
         lines.append("quaternions are (w, x, y, z), before the position; velocities are body twists, angular first")
-    for j in robot.mimics:
+    if "loop" in robot.features:
+        lines += _closings(robot)
+    for j in getattr(robot, "tree", robot).mimics:
         rule = f"{j.mimic.multiplier:g} * {terminal(j.mimic.joint)}"
         offset = f" {'-' if j.mimic.offset < 0 else '+'} {abs(j.mimic.offset):g}" if j.mimic.offset else ""
         lines.append(f"* mimic: {terminal(j.name)} = {rule}{offset}")
@@ -92,6 +96,17 @@ def _footnotes(robot):
         if set(values) - {"-"}:
             lines += _list(f"{kind} limits: ", values if len(set(values)) > 1 else [f"{values[0]} each"])
     return lines
+
+
+def _closings(robot):
+    """What closes a robot with loops."""
+    out = ["joints whose q is - follow: q and v are those of the others, robot.tree has all"]
+    for x in robot.loops:
+        links = " and ".join(map(terminal, x.links))
+        out.append(f"loop {terminal(x.name)}: {terminal(x.kind)}, between {links}")
+    for c in robot.couplings:
+        out.append(f"coupling: {terminal(c.joint)} follows {', '.join(map(terminal, c.of))}")
+    return [line for x in out for line in textwrap.wrap(x, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)]
 
 
 def _span(first, count):

@@ -83,5 +83,15 @@ def refuse_fluid(what: str, robot: Any) -> None:
     """Raise ModelError where a fluid acts on a body of the robot, which `what` does not count."""
     bodies = [b.name for b in robot.bodies if b.inertia.fluid]
     if bodies:
-        problem = f"{what} does not count what a fluid does to {', '.join(bodies)}; leave out added_inertia and drag"
-        raise ModelError(robot.name, [problem])
+        problem = f"{what} does not count what a fluid does to {', '.join(bodies)}; leave out added_inertia "
+        raise ModelError(robot.name, [problem + "(<fluid_added_mass> of SDF) and drag"])
+
+
+def refuse_linear_drag(what: str, robot: Any) -> None:
+    """Raise ModelError where a body has drag in proportion to its twist."""
+    bodies = [b.name for b in robot.bodies if any(x.drag.any() for x in b.inertia.fluid)]
+    if bodies:
+        problem = f"{what} takes torques for quadratic in the speed, besides those at rest, and so does not count the "
+        raise ModelError(
+            robot.name, [problem + f"linear drag of {', '.join(bodies)}; leave it out, or limits of torques"]
+        )

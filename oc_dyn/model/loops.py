@@ -15,9 +15,10 @@ import numpy as np
 from ..errors import ModelError, ShapeError
 from ..numbers import are_sane, as_floats
 from ..types import Array, Numbers
-from .assembly import assembled, chosen_independent, closed, modes, random_closed
+from .assembly import assembled, chosen_independent, closed
 from .inertia import Inertia
 from .loop_joints import Coupling, Loop
+from .modes import modes, random_closed
 from .robot import Joint, Robot
 
 
@@ -113,7 +114,9 @@ class LoopRobot(Robot):
     def mode(self, q: Numbers) -> dict[str, str]:
         """{loops: "+" or "-"}: on which side of its singular configurations each group of loops is assembled at q of
         the tree (tree.nq,), the sign of the determinant that the dependent coordinates are solved with. Motions that
-        keep all their modes are never singular. Raises ShapeError."""
+        keep all their modes are never singular. Overconstrained loops in space have no such determinant: their sign is
+        that at home where following them from there leads to q, and no singular position lies between. Raises
+        ShapeError."""
         return modes(self, q)
 
     def random_configuration(self, seed: int | np.random.Generator | None = None) -> Array:

@@ -30,7 +30,9 @@ class RobotFunction(ca.Function):
     rows), lists or DM; symbols SX or MX; wrenches also {body: (6,)}. Several points stand side by side; of none, as
     (n, 0), there are no results, as (m, 0). Ports left out count as zero, as in CasADi, and so does a 0; any other
     scalar is refused unless the port has one row. NaN is taken, and comes out.
-    Quaternions given as numbers must be of unit length, unless it was made with normalize=True.
+    Quaternions given as numbers must be of unit length, unless it was made with normalize=True. Of a robot with loops
+    numbers at which these are open are refused. Neither is looked at in expressions, by what map, save and code
+    generation make of it, which are CasADi's own.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class RobotFunction(ca.Function):
         for port in self.configurations:
             self._check_rotations(port, given.get(port))
         if self.closes is not None and not nothing:
-            self._check_closed(given.get("q"))
+            self.check_closed(given.get("q"))
         if nothing:
             return self._at_no_point(given, bool(args))
         try:
@@ -209,21 +211,31 @@ class RobotFunction(ca.Function):
             q = q.ravel()
         check_quaternions(self.where(port), self.rotations, q, self.normalize)
 
-    def _check_closed(self, q: Any) -> None:
-        """Refuse a q, numbers, at which loops are open, or assembled in another mode than the robot's home."""
-        if isinstance(q, (ca.SX, ca.MX)):
+    def check_closed(self, q: Any, look: Callable[[Array], Any] | None = None) -> None:
+        """Raise ModelError, naming loops, for a q, numbers (nq,) or (nq, N), at which loops are open, or assembled in
+        another mode than the robot's home; where there are none, and for symbols, nothing is looked at. None counts as
+        zero; NaN passes: what comes out of it is NaN. look: what computes off and mode, by default their Function."""
+        if self.closes is None or isinstance(q, (ca.SX, ca.MX)):
             return
         check, names = self.closes
-        q = np.zeros(check.size1_in(0)) if q is None else np.asarray(q, float)
-        for n, point in enumerate(np.atleast_2d(q.reshape((check.size1_in(0), -1), order="F").T)):
-            off, mode = (np.array(x).ravel() for x in check(point))
-            for k, name in enumerate(names):
-                at = f"{self.name()}: q" + (f", point {n}" if q.size > point.size else "")
-                if off[k] > 0:
-                    far = f"they stay open by {off[k] + 1:.3g} times what may be left"
-                    raise ModelError(at, [f"loops {name} cannot be closed there, {far}"])
-                if mode[k] > 0:
-                    raise ModelError(at, [f"loops {name} are there in another mode of assembly than at robot.home"])
+        rows = check.size1_in(0)
+        q = np.zeros(rows) if q is None else np.asarray(q, float)
+        q = np.full(rows, q.item()) if q.size == 1 else q  # a single 0 stands for zeros
+        points = q.reshape((rows, -1), order="F")
+        if not points.size:
+            return
+        off, mode = (np.array(x) for x in (look or check)(points))
+        known = np.isfinite(points).all(axis=0)
+        wrong = (~(off <= 0) | ~(mode <= 0)) & known
+        if not wrong.any():
+            return
+        n = int(np.argmax(wrong.any(axis=0)))
+        k = int(np.argmax(wrong[:, n]))
+        at = f"{self.name()}: q" + (f", point {n}" if points.shape[1] > 1 else "")
+        if off[k, n] <= 0:
+            raise ModelError(at, [f"loops {names[k]} are there in another mode of assembly than at robot.home"])
+        far = f"they stay open by {off[k, n] + 1:.3g} times what may be left"
+        raise ModelError(at, [f"loops {names[k]} cannot be closed there, {far}"])
 
     def where(self, port: str) -> str:
         """How messages about a port of configurations begin; most Functions have one alone."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, UnknownName
+from ..lie.se3 import Ad_inv
 from ..lie.so3 import axis_frame
 from ..types import Array, Numbers
 from .builder import RobotBuilder, _vector
@@ -50,8 +51,9 @@ def load_sdf(
     close loops: revolute, prismatic, fixed and ball joints can. A gearbox couples the joints between its reference
     body and its two links. Poses are
     those of SDF 1.2 to 1.12, in frames too; angles in radians, or degrees where the pose says so. Limits of 1e15 and
-    above are none. `sdf_springs` gives the springs of joints. Sensors, plugins, visuals and collision shapes are not
-    read; nested models and <include> are refused. `robot.report` tells what was assumed.
+    above are none. `sdf_springs` gives the springs of joints. <fluid_added_mass> is the link's added_inertia, see
+    RobotBuilder.add_link. Sensors, plugins, visuals and collision shapes are not read; nested models and <include> are
+    refused. `robot.report` tells what was assumed, and what changes the motion but is not read, such as <mimic>.
     Raises FileNotFoundError; ModelError with the line, element and name of what is wrong; UnknownName for joints that
     are not there. Source: SDFormat specification (sdformat.org/spec).
     """
@@ -131,7 +133,11 @@ class _Building:
     def _add_link(self, b: RobotBuilder, link: SdfLink, frame: Pose) -> None:
         """A link whose frame in the builder is `frame`, its own where no joint moves it."""
         R, p = compose(inverse(frame), link.pose)
-        b.add_link(link.name, link.mass, p + R @ link.com, R @ link.tensor @ R.T)
+        added = link.added
+        if added is not None:
+            twist = np.array(Ad_inv((R, p)), float)  # of the link's frame, from one of `frame`
+            added = twist.T @ added @ twist
+        b.add_link(link.name, link.mass, p + R @ link.com, R @ link.tensor @ R.T, added_inertia=added)
 
     def _add_joint(self, b: RobotBuilder, j: SdfJoint, placed: dict[str, Pose]) -> None:
         link = self.file.links[j.child]

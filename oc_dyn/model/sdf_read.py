@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..lie import so3
 from ..numbers import HUGE
 from ..types import Array
 from .canonical import CLEAN
+from .sdf_unread import unread_of_joint, unread_of_link, unread_of_model
 from .xml_read import read_xml
 
 KINDS = {
@@ -40,13 +42,15 @@ class Spring:
 
 @dataclass
 class SdfLink:
-    """A link: its pose in the model, mass, centre of mass and tensor in its frame."""
+    """A link: its pose in the model, mass, centre of mass and tensor in its frame; added (6, 6): the inertia that a
+    fluid adds, [angular; linear], in its frame, None if there is none."""
 
     name: str
     pose: Pose
     mass: float
     com: Array
     tensor: Array
+    added: Array | None = None
 
 
 @dataclass
@@ -103,6 +107,8 @@ class SdfFile:
         self.springs = [
             Spring(j.name, a.stiffness, a.reference) for j in self.joints.values() for a in j.axes if a.stiffness
         ]
+        self.notes += [f"joint {s.joint!r}: its spring is in no quantity; sdf_springs gives it" for s in self.springs]
+        self.notes += unread_of_model(self.model)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -216,6 +222,7 @@ class SdfFile:
         what = f"link {name!r}"
         self._waiting = []
         pose, inertial = self.pose_of(name, e, what), e.find("inertial")
+        self.notes += unread_of_link(what, e)
         if inertial is None:
             self.notes.append(f"link {name!r} has no <inertial>: SDF gives it 1 kg and 1 kg m^2")
             return SdfLink(name, pose, 1.0, np.zeros(3), np.eye(3))
@@ -229,7 +236,19 @@ class SdfFile:
             )
             tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         R, p = self._relative_pose(inertial, what)
-        return SdfLink(name, pose, mass, p, R @ tensor @ R.T)
+        return SdfLink(name, pose, mass, p, R @ tensor @ R.T, self._added_mass(inertial, what))
+
+    def _added_mass(self, inertial: Any, what: str) -> Array | None:
+        """<fluid_added_mass>, which is seen from the link's frame, not from that of <inertial>; x y z are forces and
+        accelerations along its axes, p q r about them."""
+        given, letters = inertial.find("fluid_added_mass"), "pqrxyz"  # [angular; linear]
+        if given is None:
+            return None
+        added = np.zeros((6, 6))
+        for pair in combinations_with_replacement("xyzpqr", 2):
+            i, j = map(letters.index, pair)
+            added[i, j] = added[j, i] = self._number(given, "".join(pair), f"{what}: fluid_added_mass")
+        return added if added.any() else None
 
     def _relative_pose(self, e: Any, what: str) -> Pose:
         """Pose of an inertial in its link, whose frame alone it can be seen from."""
@@ -252,6 +271,7 @@ class SdfFile:
         self._waiting = []
         R, p = self._pose(e, what, child)  # a link may have the same name
         pose = _snapped(R, self.snap), p
+        self.notes += unread_of_joint(what, e)
         axes = [self._axis(x, pose, what) for x in (e.find("axis"), e.find("axis2")) if x is not None]
         needed = {"fixed": 0, "ball": 0, "universal": 2, "revolute2": 2, "gearbox": 2}.get(kind, 1)
         axes = axes[:needed] if needed else []

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import LimitError
 from .arguments import LONGEST
-from .followers import Followers, followers_of
+from .followers import Followers, check_closed, followers_of
 from .limits import Limits, velocity_bounds
 from .obstacles import Obstacles
 from .quantities import BOUNDED, DYNAMIC, RATES
@@ -173,6 +173,7 @@ def refuse(task):
     refuse_senseless(task.limits, [task.start[0], task.goal[0]], task.names)
     for where, state in (("start", task.start), ("goal", task.goal)):
         _refuse_state(task, where, state)
+        check_closed(f"plan_point_to_point: q_{where}", task.robot, state[0])
         _refuse_torque(task, where, state)
         if task.followers is not None:
             task.followers.refuse(f"q_{where}", state)

@@ -166,21 +166,59 @@ def closes(robot: Any, q: Array) -> bool:
 def check_closing(where: str, robot: Any, t: Array, q: Array, at: str = "t = {:.4g} s") -> None:
     """ModelError, naming loops and time, where loops of a robot open, or change their mode of assembly, at samples q
     (K, n) of a motion, or between two; t (K,) [s], told as `at`."""
+    found = first_open(robot, q)
+    if found is not None:
+        raise ModelError(robot.name, [f"{where}: {found[1].format(at.format(t[found[0]]))}"])
+
+
+def check_samples(where: str, robot: Any, t: Array, q: Array, at: str = "t = {:.4g} s") -> None:
+    """As check_closing, at the samples alone, for those that are not near each other."""
+    found = open_at(robot, q)
+    if found is not None:
+        raise ModelError(robot.name, [f"{where}: {found[1].format(at.format(t[found[0]]))}"])
+
+
+def check_closed(where: str, robot: Any, q: Array) -> None:
+    """ModelError, which says where, for a single q (n,) at which loops of a robot are open, or in another mode."""
+    found = open_at(robot, np.reshape(q, (1, -1)))
+    if found is not None:
+        loops, closed = found[2:]
+        what = "are there in another mode of assembly than at robot.home" if closed else "cannot be closed there"
+        raise ModelError(robot.name, [f"{where}: loops {loops} {what}"])
+
+
+def first_open(robot: Any, q: Array) -> tuple[int, str] | None:
+    """(number of the sample of q (K, n), words with a place for the time) where loops open, or change their mode of
+    assembly, at samples of a motion or between two; None where all is well, and of robots without loops."""
+    found = open_at(robot, q)
+    if found is not None:
+        return found[:2]
+    return _other_branch(robot, q) if isinstance(robot, LoopRobot) and len(q) > 1 else None
+
+
+def open_at(robot: Any, q: Array) -> tuple[int, str, str, bool] | None:
+    """As first_open, at the samples alone, for those that are not near each other; then names of the loops, and whether
+    they close, in another mode."""
     if not isinstance(robot, LoopRobot):
-        return
+        return None
     check, names = closing_check(robot)
     off, mode = (np.array(x) for x in check(ca.DM(q.T)))
-    for bad, what in ((~(off <= 0), "cannot be closed"), (~(mode <= 0), "change their mode of assembly")):
+    for bad, closed in ((~(off <= 0), False), (~(mode <= 0), True)):
         if bad.any():
             k = int(np.argmax(bad.any(axis=0)))
             loops = ", ".join(n for n, hit in zip(names, bad[:, k], strict=True) if hit)
-            raise ModelError(robot.name, [f"{where}: loops {loops} {what} at {at.format(t[k])}"])
-    if len(q) > 1:
-        _check_branch(where, robot, t, q, at)
+            what = "change their mode of assembly" if closed else "cannot be closed"
+            return k, f"loops {_plain(loops)} {what} at {{}}", loops, closed
+    return None
 
 
-def _check_branch(where: str, robot: LoopRobot, t: Array, q: Array, at: str) -> None:
-    """The same where dependent coordinates of a sample are not those to which the sample before leads."""
+def _plain(text: str) -> str:
+    """Text that str.format leaves as it is."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _other_branch(robot: LoopRobot, q: Array) -> tuple[int, str] | None:
+    """As first_open, where dependent coordinates of a sample are not those to which the sample before leads."""
     close = closing(robot)
     apart = np.array(close(ca.DM(q.T), robot.home)[0])
     along = np.array(close(ca.DM(q[1:].T), ca.DM(apart[:, :-1]))[0])
@@ -191,37 +229,47 @@ def _check_branch(where: str, robot: LoopRobot, t: Array, q: Array, at: str) -> 
             miss[j.q_index] = np.abs(np.sin(miss[j.q_index] / 2)) * 2  # whole turns are the same
     rows = robot.rows("q", robot.dependent)
     bad = ~(miss[rows] <= _SAME)
-    if bad.any():
-        k = int(np.argmax(bad.any(axis=0)))
-        owners = [n for n in robot.dependent for _ in range(robot.tree.joint(n).nq)]
-        joint = owners[int(np.argmax(bad[:, k]))]
-        what = f"loops change their mode of assembly behind {at.format(t[k])}, at joint {joint!r}"
-        raise ModelError(robot.name, [f"{where}: {what}"])
+    if not bad.any():
+        return None
+    k = int(np.argmax(bad.any(axis=0)))
+    owners = [n for n in robot.dependent for _ in range(robot.tree.joint(n).nq)]
+    joint = owners[int(np.argmax(bad[:, k]))]
+    return k, f"loops change their mode of assembly behind {{}}, at joint {_plain(repr(joint))}"
 
 
-def with_followers(
-    report: Report, motion: Any, dt: float, limits: Limits | None = None, where: str = "check",
-) -> Report:  # fmt: skip
+def check_motion(where: str, motion: Any, dt: float) -> None:
+    """ModelError, naming loops and time, where loops of the robot open, or change their mode, along a Trajectory that
+    is looked at every dt [s] and closer; of a robot without loops nothing is looked at."""
+    if not isinstance(motion.robot, LoopRobot):
+        return
+    grid = _grid(motion, dt)
+    piece = np.repeat(np.arange(len(grid)), grid)
+    s = (np.arange(len(piece)) - np.repeat(np.cumsum(grid) - grid, grid)) * (np.diff(motion.t) / grid)[piece]
+    last = motion.on_pieces(np.array([len(grid) - 1]), np.diff(motion.t)[-1:])
+    samples = motion.on_pieces(piece, s)
+    check_closing(where, motion.robot, np.append(samples.t, last.t), np.vstack([samples.q, last.q]))
+
+
+def with_followers(report: Report, motion: Any, dt: float, limits: Limits | None = None) -> Report:
     """The Report with a row for each limit of a joint that follows, looked at as torques are; of other robots as it is.
+    That the loops close is for check_motion to say, before.
 
-    limits: that `followers` are of; default those of the motion, or else of the robot. Raises ModelError where loops
-    open, or change their mode, on the way.
+    limits: that `followers` are of; default those of the motion, or else of the robot.
     """
     robot = motion.robot
     if not isinstance(robot, LoopRobot) or "followers" in report.shares:
         return report
     found = followers_of(robot, limits or motion.limits)
-    grid = intervals(motion.t, np.abs(np.diff(motion.q, axis=0)).max(axis=1), dt)
-    piece = np.repeat(np.arange(len(grid)), grid)
-    s = (np.arange(len(piece)) - np.repeat(np.cumsum(grid) - grid, grid)) * (np.diff(motion.t) / grid)[piece]
-    last = motion.on_pieces(np.array([len(grid) - 1]), np.diff(motion.t)[-1:])
-    samples = motion.on_pieces(piece, s)
-    check_closing(where, robot, np.append(samples.t, last.t), np.vstack([samples.q, last.q]))
     if found is None:
         return report
-    rows = _rows(found, motion, grid)
+    rows = _rows(found, motion, _grid(motion, dt))
     shares = report.shares | {"followers": np.array([r.share for r in rows])}
     return replace(report, rows=(*report.rows, *rows), shares=shares)
+
+
+def _grid(motion: Any, dt: float) -> Indices:
+    """Numbers of samples in the pieces of a motion."""
+    return intervals(motion.t, np.abs(np.diff(motion.q, axis=0)).max(axis=1), dt)
 
 
 def _rows(found: Followers, motion: Any, grid: Any) -> list[ReportRow]:

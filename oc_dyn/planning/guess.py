@@ -7,6 +7,7 @@ import numpy as np
 from ..errors import LimitError
 from ..optimal_control.polynomials import derivatives_at, hermite
 from .curves import spline
+from .followers import check_samples
 from .moving_obstacles import passage, smooth_law
 from .path_motion import bell
 from .quantities import ORDERS
@@ -29,7 +30,8 @@ def smooth_motion(task, settings, kinematic, slower=1.0):
     best = (np.inf, None)
     for T in times:
         polynomial = hermite(*_smooth_ends(task), T)
-        worst = _worst_share(task, _evaluated(polynomial, np.linspace(0, T, 41), ORDERS), kinematic)
+        t = np.linspace(0, T, 41)
+        worst = _worst_share(task, t, _evaluated(polynomial, t, ORDERS), kinematic)
         if worst < best[0] * 0.999:
             best = (worst, T)
         if worst <= 1:
@@ -49,7 +51,8 @@ def along_way(task, settings, way, kinematic):
     times = [T] if task.duration else T * 1.15 ** np.arange(40)
     best = (np.inf, T)
     for T in times:
-        worst = _worst_share(task, motion(T, np.linspace(0, T, 81), ORDERS), kinematic)
+        t = np.linspace(0, T, 81)
+        worst = _worst_share(task, t, motion(T, t, ORDERS), kinematic)
         if worst < best[0] * 0.999:
             best = (worst, T)
         if worst <= 1:
@@ -128,9 +131,10 @@ def _evaluated(polynomial, t, count):
     return derivatives_at(np.repeat(derivatives[None], len(t), axis=0), t, count)
 
 
-def _worst_share(task, derivatives, kinematic):
-    """Largest share of a limit that a motion (ORDERS, K, n) reaches; without torque if kinematic."""
-    t, robot = np.zeros(derivatives.shape[1]), None if kinematic else task.robot
+def _worst_share(task, t, derivatives, kinematic):
+    """Largest share of a limit that a motion (ORDERS, K, n) at times t (K,) reaches; without torque if kinematic."""
+    robot = None if kinematic else task.robot
+    check_samples("plan_point_to_point", robot, t, derivatives[0])
     samples = Samples(t, list(derivatives), joints=task.names, units=(), robot=robot, friction=task.friction)
     worst = max(float(np.max(share)) for *_, share in quantities(samples, task.limits))
     if kinematic or task.followers is None:

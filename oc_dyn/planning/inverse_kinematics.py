@@ -16,7 +16,7 @@ from ..numbers import are_sane, as_floats
 from ..scene import Scene
 from ..types import Array, Numbers
 from ..validation import count, flag, number
-from .followers import FollowerRanges, closes
+from .followers import FollowerRanges, check_closed, closes
 from .kinematics_clear import moved_clear
 from .obstacles import Obstacles, obstacles_of
 
@@ -53,6 +53,7 @@ def inverse_kinematics(
     limits = flag("inverse_kinematics: limits", limits)
     q = np.array(robot.neutral(), float) if q_start is None else _sized("q_start", q_start, (robot.nq,))
     check_quaternions("inverse_kinematics: q_start", quaternions(robot), q)
+    check_closed("inverse_kinematics: q_start", robot, np.clip(q, *_range(robot, limits)))
     miss = pose_error(robot, frame)
     starts, seed = count("inverse_kinematics: starts", starts, 1, 10_000), count("inverse_kinematics: seed", seed)
     around = obstacles_of("inverse_kinematics", robot, scene, clearance, timed=False)

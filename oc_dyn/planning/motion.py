@@ -4,7 +4,7 @@ from math import factorial
 
 import numpy as np
 
-from ..errors import SolveError
+from ..errors import ModelError, SolveError
 from ..interrupts import TIME_LIMIT
 from ..optimal_control.polynomials import lobatto
 from .followers import followers_of
@@ -123,8 +123,11 @@ def failure(problem, values, status, iterations):
         limits=task.limits,
         friction=task.friction,
     )
-    found = _violations(motion)
-    lines = "".join(f"\n  - {v}" for v in found[:8]) or f"\n  {_none(problem, status)}"
+    try:
+        found, open_ = _violations(motion), ""
+    except ModelError as error:  # loops of the robot are open on its way
+        found, open_ = [], f"\n  - {error}"
+    lines = open_ or "".join(f"\n  - {v}" for v in found[:8]) or f"\n  {_none(problem, status)}"
     message = f"{message}; largest violations of the last iterate (T = {T:.4g} s):{lines}"
     return SolveError(message, status, found, motion)
 

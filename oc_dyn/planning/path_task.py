@@ -4,6 +4,7 @@ import numpy as np
 
 from ..friction import SMOOTHING, coulomb
 from ..function import function
+from ..model.fluid import refuse_linear_drag
 from ..model.parameters import of_joints
 from .followers import followed, followers_of
 from .limits import Limits, velocity_bounds
@@ -33,6 +34,8 @@ class PathTask:
         self.followers = followers_of(robot, limits)
         self.wide = limits if self.followers is None else _widened(limits, self.followers.limits)
         self.bounded = [k for k in BOUNDED if BY_NAME[k].order <= continuity + 1 and self.wide.bounded(k).any()]
+        if {"tau", "dtau"} & set(self.bounded):
+            refuse_linear_drag("plan_along_path", robot)
         self.turns = np.zeros(0)  # places at which joints that rub turn round; those of a stretch alone are looked for
         if self.coulomb.any() and {"tau", "dtau"} & set(self.bounded) and not isinstance(on, Joined):
             self.turns = turns(on, np.flatnonzero(self.coulomb))

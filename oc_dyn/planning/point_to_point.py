@@ -35,7 +35,7 @@ from .arguments import (
 )
 from .braking import braked, too_fast, with_braking
 from .feasibility import Task, refuse
-from .followers import with_followers
+from .followers import check_motion, with_followers
 from .limits import Limits
 from .motion import still
 from .moving_obstacles import from_then_on
@@ -208,12 +208,13 @@ def plan_point_to_point(
             motion, checked = plan_clear(rest, settings, engine, initial, executor)
         if first is not None:
             motion = with_braking(first, motion, task)
+            check_motion("plan_point_to_point", motion, 1e-3)
             checked = motion.check() if around is None else clear(motion, motion.check(), around)
     if wrapped:
         motion.info["wrapped"] = wrapped
     if own_limits and objective == "time" and check != "off":
         warn_unlimited("plan_point_to_point", motion, ignore)
-    checked = with_followers(checked, motion, checked.dt, where="plan_point_to_point")
+    checked = _with_followers(motion, checked)
     report_or_raise("plan_point_to_point", checked, check, "use more nodes or interior points", motion)
     return motion
 
@@ -222,6 +223,14 @@ def _task(robot, limits, start, goal, continuity, duration, friction):
     friction = counts(robot, flag("plan_point_to_point: friction", friction))
     dynamics = function(robot, "inverse_dynamics", order=1, friction=friction)
     return Task(robot, limits, dynamics, start, goal, continuity, duration, friction)
+
+
+def _with_followers(motion, checked):
+    """The Report with rows of joints that follow; ModelError where loops open on the way."""
+    if "followers" in checked.shares:  # the search has looked
+        return checked
+    check_motion("plan_point_to_point", motion, checked.dt)
+    return with_followers(checked, motion, checked.dt)
 
 
 def _kept_still(task):

@@ -10,7 +10,7 @@ from ..interrupts import TIME_LIMIT, building
 from ..optimal_control.solver import INSTEAD, ipopt_instead, safer, solve
 from .arguments import MOST_NODES
 from .feasibility import rest_to_rest, torque_can_wait
-from .followers import with_followers
+from .followers import check_motion, with_followers
 from .guess import resampled, smooth_motion
 from .motion import failure, solved
 from .motion_problem import FOLLOWERS, MARGINS, KindOfMotion, motion_problem, split_margins
@@ -233,13 +233,14 @@ def _apart(task, settings, solver):
 def _report(motion, settings):
     """The Report of a motion, whose shares its info tells."""
     dt = min(1e-3, motion.duration / settings["nodes"] / 8)
-    checked = report(motion, motion.limits, dt, unlimited=False)
     try:
-        checked = with_followers(checked, motion, dt, where="plan_point_to_point")
+        check_motion("plan_point_to_point", motion, dt)
+        checked = with_followers(report(motion, motion.limits, dt, unlimited=False), motion, dt)
     except ModelError:  # where loops open on the way another motion is looked for, with the limits of all joints
         if not motion.solver_state.kinematic or motion.solver_state.followers is None:
             raise
         open_ = ReportRow("q", np.inf, motion.joints[0], 0.0, 0.0, 0.0)
+        checked = report(motion, motion.limits.without(*DYNAMIC), dt, unlimited=False)  # there are no torques
         checked = replace(checked, rows=(*checked.rows, open_))
     motion.info["shares"] = {}
     for row in checked.rows:

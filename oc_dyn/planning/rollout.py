@@ -15,6 +15,7 @@ from ..model.robot import Robot, check_robot
 from ..numbers import as_floats
 from ..types import Array, Numbers
 from ..validation import flag, number
+from .followers import check_closed, check_closing
 
 _STENCIL = np.array([3, -32, 168, -672, 0, 672, -168, 32, -3]) / 840  # central difference of order eight
 _NEAR = 5  # steps from a kink within which the stencil would see it
@@ -54,7 +55,8 @@ def simulate(
     tau [Nm, N]: efforts at all joints, those of a free one included, one row every half step; h: the step [s], above 0.
     friction: whether the damping and the smoothed Coulomb friction of the robot's joints act.
     Quaternions start at unit length and are integrated as they are: their norm stays 1 as far as the steps are fine,
-    and where it does not, rotations are those of the normalised ones. See rollout.
+    and where it does not, rotations are those of the normalised ones. Raises ModelError, naming loops and time, where
+    those of a robot open, or change their mode of assembly. See rollout.
     """
     check_robot("simulate", robot)
     n, h = robot.nq, number("simulate: h", h, above=0)
@@ -67,7 +69,10 @@ def simulate(
     if [s.size for s in start] != [n, robot.nv]:
         raise ShapeError(f"simulate: q and v have {start[0].size} and {start[1].size} values, expected {n}, {robot.nv}")
     check_quaternions("simulate", quaternions(robot), start[0])
+    check_closed("simulate: q", robot, start[0])
     states = rollout(rate, np.concatenate(start), tau, h)
+    known = int(np.isfinite(states).all(axis=1).sum())  # what is no number stays none
+    check_closing("simulate", robot, np.linspace(0.0, h * (known - 1), known), states[:known, :n])
     return states[:, :n], states[:, n:]
 
 
@@ -97,6 +102,7 @@ def motion_report(
         if x.shape != (t.size, n):
             raise ShapeError(f"motion_report: {name} has shape {x.shape}, expected ({t.size}, {n})")
     check_quaternions("motion_report: q", quaternions(robot), q.T)
+    check_closing("motion_report", robot, t, q)
     h, taken = (t[-1] - t[0]) / (t.size - 1), np.zeros(v.shape)
     if counts(robot, friction):
         speed = ca.SX.sym("v", robot.nv)

@@ -16,6 +16,7 @@ from ..model.robot import Robot
 from ..scene import Scene
 from ..types import Array, Figure, Numbers, StrPath
 from . import storage
+from .followers import check_samples
 from .limits import Limits
 from .quantities import BOUNDED, BY_NAME
 from .report import share_of_rate
@@ -96,6 +97,7 @@ class Samples:
         if self._torques is None:
             if self.robot is None:
                 raise ModelError("trajectory", ["torques need the robot; load the file with robot=..."])
+            check_samples("torques", self.robot, self.t, self.q)
             # kept as they are for good: what they are computed from cannot be written to
             self._torques = tuple(read_only(x) for x in torques(self.robot, self.derivatives, self.friction))
         return self._torques

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import LimitError, ModelError, ShapeError
 from ..types import Array
 from .extremes import of_polynomials
-from .followers import with_followers
+from .followers import check_motion, with_followers
 from .limits import Limits
 from .quantities import BOUNDED, BY_NAME, DYNAMIC, RATES
 from .report import quantities, report
@@ -102,8 +102,9 @@ def _of_rate(motion: Any, limits: Limits, quantity: str) -> float:
 def _of_followers(motion: Any, limits: Limits) -> float:
     """The least k for the limits of joints that follow, looked at as Trajectory.check does; LimitError for what no
     speed keeps."""
+    check_motion("scaled_in_time", motion, 1e-3)
     least, plain = 0.0, report(motion, Limits(motion.joints), 1e-3, unlimited=False)
-    for row in with_followers(plain, motion, 1e-3, limits, "scaled_in_time").rows[len(plain.rows) :]:
+    for row in with_followers(plain, motion, 1e-3, limits).rows[len(plain.rows) :]:
         order = BY_NAME[row.quantity].order
         kept = order and np.isfinite(row.share) and row.limit != 0
         if not kept and row.share > 1 + _OUTSIDE:

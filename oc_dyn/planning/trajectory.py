@@ -19,7 +19,7 @@ from ..types import Array, Indices, Numbers, StrPath
 from ..validation import number
 from . import storage
 from .clearance import Clearance
-from .followers import with_followers
+from .followers import check_motion, with_followers
 from .limits import Limits
 from .quantities import ORDERS, RATES, order_name
 from .report import Report, report, with_clearance
@@ -122,6 +122,7 @@ class Motion(Samples):
         for the whole motion, between samples too; the row "clearance" and .clearance tell how far.
         """
         dt = number("check: dt", dt, above=0)
+        check_motion("check", self, dt)
         found = with_followers(report(self, limits or self.limits, dt), self, dt, limits)
         if scene is not None:
             return with_clearance(found, self.clearance(scene, clearance))

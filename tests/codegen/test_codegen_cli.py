@@ -11,6 +11,7 @@ def run(capsys, *words):
     return status, *capsys.readouterr()
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_codegen_of_several_quantities(capsys, tmp_path):
     words = ["panda", "--quantity", "inverse_dynamics", "--order", "1", "--method", "recursive_body"]
@@ -30,6 +31,7 @@ def test_codegen_of_several_quantities(capsys, tmp_path):
     assert "double" in header
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_floating_single_separate_and_quiet(capsys, tmp_path):
     words = ["panda", "--floating", "--lock", "panda_joint1=0.1", "--single", "--separate", "--name", "robo", "--quiet"]

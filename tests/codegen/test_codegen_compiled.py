@@ -70,6 +70,7 @@ def test_compiled_function_is_the_same(cache):
     assert len(list(cache.iterdir())) == 2
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_functions_of_one_name_and_long_ones():
     fs = [inverse(name)[0] for name in ("serial", "branching")]

@@ -157,6 +157,7 @@ def test_two_robots_in_one_program(tmp_path):
                 assert all(s.startswith(f"{code.name}_") for s in symbols)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_single_precision(tmp_path):
     made = od.codegen(ours(od.robots.panda(), order=2), tmp_path / "panda", precision="single", parts=500)

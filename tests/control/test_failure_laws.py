@@ -78,7 +78,7 @@ def test_what_is_measured_between_prepare_and_react():
     assert found["tau"] == pytest.approx(np.array(brake([0.3, 0.2], [0.4, 0.3])).ravel())
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("iterations", [1, 3])
 @pytest.mark.parametrize("flags", [("-O1",), ("-O3", "-ffast-math")], ids=" ".join)

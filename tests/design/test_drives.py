@@ -154,6 +154,7 @@ def test_changed_drives():
         (lambda r: design.changed(r, {design.armature("joint1"): -1.0}), od.ModelError, "armature would be -0.9"),
         (lambda r: design.changed(r, {design.stiffness("joint1"): 1.0}), od.ModelError, "no springs.*od.sensitivity"),
         (lambda r: design.gear_ratio("joint1", float("nan")), od.ShapeError, "finite number"),
+        (lambda r: design.gear_ratio("joint1", -1e-9, 2.0), od.ShapeError, "rotor_inertia: got -1e-09.* at least 0"),
         (lambda r: design.stiffness("joint1", "soft"), od.ShapeError, "reference"),
         (lambda r: sense(r, design.gear_ratio("joint1", 1.0, 10.0)), od.ModelError, "above that of the joint, 0.1"),
         (lambda r: sense(r, design.damping("joint1")), od.ShapeError, "friction=True"),

@@ -172,6 +172,7 @@ def test_stiff_springs_tend_to_the_rigid_arm():
     assert gaps[2] < 0.01
 
 
+@pytest.mark.slow
 def test_the_complete_model_needs_more_and_follows():
     coupled = el.elastic_robot(planar_arm(2), [500, 300], motor_inertia=[0.3, 0.2], coupling=S3[:2, :2])
     with pytest.raises(od.OrderError, match="continuity=6"):

@@ -95,6 +95,7 @@ def test_polynomial_springs_cost_no_more_than_they_did():
     assert f.n_instructions() <= 314  # 25 steps of Newton's method
 
 
+@pytest.mark.slow
 def test_variable_spring_at_any_stiffness():
     spring = el.VariableSpring(lambda z, s: s * ca.sinh(20 * z))
     for torque, sigma in ((300.0, 0.5), (-40.0, 20.0), (5.0, 900.0)):

@@ -48,6 +48,56 @@ def floating_humanoid():
     return od.robots.humanoid(floating_base=True)
 
 
+BENNETT = {"a": 0.3, "b": 0.5, "alpha": 0.6, "beta": float(np.arcsin(np.sin(0.6) * 0.5 / 0.3))}
+
+
+def bennett_builder():
+    """RobotBuilder of Bennett's linkage: four hinges in space, lengths a, b and twists alpha, beta in turn, that turn
+    all round; three rows of the five that its loop holds are independent, no three of them everywhere."""
+    a, b, alpha, beta = BENNETT.values()
+
+    def turned(angle):
+        c, s = np.cos(angle), np.sin(angle)
+        return np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+
+    rod = {"mass": 1.0, "com": (0.1, 0.02, 0.01), "inertia": np.diag([0.01, 0.02, 0.015]), "axis": (0, 0, 1)}
+    out = od.RobotBuilder("bennett")
+    out.add_link("base")
+    out.add_body("l1", "continuous", "base", joint="j1", **rod)
+    out.add_body("l2", "continuous", "l1", joint="j2", xyz=(a, 0, 0), rpy=(alpha, 0, 0), **rod)
+    out.add_body("l3", "continuous", "l2", joint="j3", xyz=(b, 0, 0), rpy=(beta, 0, 0), **rod)
+    frames = {"xyz_a": (a, 0, 0), "rotation_a": turned(alpha), "xyz_b": (-b, 0, 0), "rotation_b": turned(beta).T}
+    out.close_loop("hinge", "l3", "base", **frames, independent=("j1",))
+    return out
+
+
+def bennett():
+    """Bennett's linkage."""
+    return bennett_builder().build(start={"j1": 0.7, "j2": -2.0, "j3": 0.7})
+
+
+def bennett_with_rocker():
+    """Bennett's linkage whose second joint is the crank of a four-bar linkage on the first link, in the same block."""
+    return _with_rocker(0.4, 0.3, {"j1": 0.7, "j2": -3.4, "j3": -0.7, "c": 2.5, "r": 2.0})
+
+
+def bennett_with_parallelogram():
+    """The same, the four-bar linkage a parallelogram."""
+    q = 2 * np.arctan2(2.567 * np.cos(1.2), np.sin(1.2))
+    return _with_rocker(0.35, 0.1, {"j1": 2.4, "j2": q, "j3": -2.4, "c": -q, "r": q})
+
+
+def _with_rocker(coupler, rocker, start):
+    b = bennett_builder()
+    rod = {"mass": 0.5, "com": (0.1, 0, 0), "inertia": np.diag([1e-3] * 3), "axis": (0, 0, 1)}
+    b.add_body("coupler", "continuous", "l2", joint="c", xyz=(0.1, 0, 0.1), **rod)
+    turn = (BENNETT["alpha"], 0, 0)
+    place = np.array([BENNETT["a"] + 0.35, -0.1 * np.sin(0.6), 0.1 * np.cos(0.6)])
+    b.add_body("rocker", "continuous", "l1", joint="r", xyz=place, rpy=turn, **rod)
+    b.close_loop("pin", "coupler", "rocker", xyz_a=(coupler, 0, 0), xyz_b=(rocker, 0, 0), axis=(0, 0, 1))
+    return b.build(start=start)
+
+
 def three_rods(name, second=0.3, ground=0.7):
     """RobotBuilder of a linkage that is still open: links a, b on a, and c beside it, each on a hinge about y."""
     b = od.RobotBuilder(name)
@@ -60,7 +110,7 @@ def three_rods(name, second=0.3, ground=0.7):
 
 
 FIXED = ("four_bar", "six_bar", "slider_crank", "planar_3rrr", "differential_ankle", "knee_linkage_leg", "geared")
-NAMES = (*FIXED, "gough_stewart", "floating_four_bar", "floating_leg")
+NAMES = (*FIXED, "bennett", "gough_stewart", "floating_four_bar", "floating_leg")
 SMALL = ("four_bar", "geared")
 
 

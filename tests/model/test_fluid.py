@@ -1,6 +1,7 @@
 """Bodies in a fluid: added inertia and drag, against Fossen's model, Lagrange's equations and the balance of energy."""
 
 import pickle
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from samples import random_ports, relative, rotation
 
 import oc_dyn as od
+from oc_dyn import registry
 from oc_dyn.digest import digest
 from oc_dyn.errors import ModelError, OrderError, ShapeError
 from oc_dyn.model.joints import WITHOUT_AXIS
@@ -281,6 +283,83 @@ def test_quantities_that_do_not_count_it_refuse_by_name(quantity):
 def test_methods_that_do_not_count_it_refuse_by_name():
     with pytest.raises(OrderError, match="recursive_body does not count what a fluid.*methods that can: .*taylor"):
         od.function(robot("arm"), "inverse_dynamics", method="recursive_body")
+
+
+@pytest.mark.sample("spherical-coriolis_matrix", "arm-dynamic_matrices")
+@pytest.mark.parametrize("quantity", ["coriolis_matrix", "dynamic_matrices"])
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_the_coriolis_matrix_is_that_of_christoffel_symbols(name, quantity):
+    """By default, as without a fluid: Koszul's formula on Jacobians against that on derivatives of M by AD."""
+    r = robot(name)
+    f, g = od.function(r, quantity, order=1), od.function(r, "coriolis_matrix", order=1, method="ad")
+    x = random_ports(f, r, 3)
+    found, expected = numbers(f, x), numbers(g, x)
+    assert max(relative(found[k], expected[k]) for k in ("C", "dC")) < 1e-11
+    M = numbers(od.function(r, "mass_matrix", order=2), x)
+    assert max(relative(found[k] + found[k].T, M[m]) for k, m in (("C", "dM"), ("dC", "d2M"))) < 1e-11
+    other = numbers(od.function(r, quantity, coriolis="garofalo"), x)["C"]
+    assert name == "mimic" or relative(other, found["C"]) > 0.1
+    h, gravity = numbers(od.function(r, "bias"), x)["h"], numbers(od.function(r, "gravity"), x)["g"]
+    drag = h - found["C"] @ x["v"] - gravity
+    still = numbers(od.function(r, "bias"), x | {"v": -x["v"]})["h"] - gravity - found["C"] @ x["v"]
+    assert relative(still, -drag) < 1e-11  # C v is even in v, drag odd
+
+
+@pytest.mark.parametrize("representation", ["hybrid", "spatial"])
+def test_it_is_admissible_in_every_representation(representation):
+    r = robot("vehicle")
+    C = od.function(r, "coriolis_matrix", representation=representation)
+    x = random_ports(C, r, 3)
+    dM = numbers(od.function(r, "mass_matrix", order=1, representation=representation), x)["dM"]
+    found = numbers(C, x)["C"]
+    assert relative(found + found.T, dM) < 1e-11
+
+
+def test_christoffel_symbols_entry_by_entry():
+    r = robot("arm")
+    q, v = ca.SX.sym("q", r.nq), ca.SX.sym("v", r.nv)
+    M = od.function(r, "mass_matrix")(q=q)["M"]
+    dM = [ca.jacobian(M, q[k]).reshape(M.shape) for k in range(r.nv)]
+    rows = range(r.nv)
+    symbols = [[sum(0.5 * (dM[k][i, j] + dM[j][i, k] - dM[i][j, k]) * v[k] for k in rows) for j in rows] for i in rows]
+    expected = ca.Function("C", [q, v], [ca.vertcat(*(ca.horzcat(*row) for row in symbols))])
+    x = np.random.default_rng(2).normal(size=(2, r.nv))
+    assert relative(od.function(r, "coriolis_matrix")(*x), expected(*x)) < 1e-11
+
+
+def test_no_other_coriolis_matrix_comes_without_a_word(monkeypatch):
+    """Where no method that gives the default one counts a fluid, it is refused; others come by name."""
+    table = registry._METHODS["coriolis_matrix"]
+    for name, m in list(table.items()):
+        if "christoffel" in m.coriolis:
+            monkeypatch.setitem(table, name, replace(m, fluid=False))
+    with pytest.raises(OrderError, match="closed_form gives the Coriolis matrix kumar_mueller, not christoffel"):
+        registry.choose("coriolis_matrix", robot("arm"), 0)
+    assert registry.choose("coriolis_matrix", robot("arm"), 0, coriolis="garofalo").name == "jacobian_sum"
+    assert registry.choose("coriolis_matrix", robot("arm"), 0, "closed_form").name == "closed_form"
+
+
+def path_of(**given):
+    """A plan along a path of a wet pendulum whose torque is limited."""
+    b = od.RobotBuilder("pendulum")
+    b.add_link("base")
+    limits = {"velocity": 5.0, "effort": 9.0}
+    b.add_body("arm", "revolute", "base", axis=(0, 1, 0), mass=1.0, com=(0.3, 0, 0.4), **given, **limits)
+    r = b.build()
+    limits = replace(od.Limits.of(r), dv=np.array([[-100.0], [100.0]]))
+    return od.plan_along_path(r, [[0.0], [1.0], [2.0]], limits=limits, nodes=20, check="raise")
+
+
+@pytest.mark.slow
+def test_paths_count_what_is_quadratic_in_the_speed():
+    """Torques along a path are a s'' + b s'^2 + g: added inertia and quadratic drag are of that form."""
+    motion = path_of(added_inertia=np.full(6, 0.5), quadratic_drag=np.full(6, 0.4))
+    assert 0.99 < motion.check().worst < 1.001
+
+
+def test_paths_refuse_linear_drag():
+    with pytest.raises(ModelError, match="plan_along_path.* does not count the linear drag of arm"):
+        path_of(drag=np.full(6, 0.4))
 
 
 def test_other_robots_refuse_it():

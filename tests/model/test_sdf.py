@@ -221,3 +221,78 @@ def test_cassie_moves_with_its_loops_closed(name, free, springs):
     embedded = np.array(od.function(robot, "forward_dynamics")(q, v, found[2].T @ tau)).ravel()
     rows = robot.rows("v", robot.independent)
     assert np.abs(embedded - explicit[rows]).max() < 1e-9 * np.abs(embedded).max()
+
+
+LETTERS = "xyzpqr"  # forces along the axes, moments about them
+
+
+def wet_link(A, pose):
+    """A link whose fluid_added_mass is A (6, 6), in the order of SDF."""
+    rows = [(i, j) for i in range(6) for j in range(i, 6)]
+    entries = "".join(f"<{LETTERS[i]}{LETTERS[j]}>{float(A[i, j])!r}</{LETTERS[i]}{LETTERS[j]}>" for i, j in rows)
+    body = BODY.format(1.0).replace("</inertial>", f"<fluid_added_mass>{entries}</fluid_added_mass></inertial>")
+    return f'<link name="arm_link"><pose>{pose}</pose>{body}</link>'
+
+
+@pytest.mark.parametrize("place", ["0 0 0 0 0 0", "0.2 -0.1 0.3 0.5 0.1 0.2"], ids=["at the link", "beside it"])
+def test_added_mass_is_seen_from_the_frame_of_the_link(place):
+    """It adds V^T A V / 2 to the energy, V the twist of the link's frame with linear parts first."""
+    B = np.random.default_rng(3).normal(size=(6, 6))
+    A = B @ B.T
+    pose = "0.3 0 0.1 0.2 0.4 0"
+    arm = joint("j", "revolute", "base", "arm_link", f"<pose>{place}</pose>" + AXIS.format(""))
+    links = link("arm_link", pose), wet_link(A, pose)
+    dry, wet = (load_sdf(model(link("base") + x + arm), floating_base=True) for x in links)
+    q, v = dry.random_configuration(1), np.random.default_rng(4).normal(size=7)
+    V = np.array(od.function(wet, "frame_twist", frame="arm_link", representation="body")(q, v)).ravel()
+    V = V[[3, 4, 5, 0, 1, 2]]
+    T = [float(od.function(r, "kinetic_energy")(q, v)) for r in (dry, wet)]
+    assert T[1] - T[0] == pytest.approx(V @ A @ V / 2, rel=1e-9)
+    assert "fluid" not in dry.features
+
+
+def wet_arm(A):
+    arm = joint("j", "revolute", "base", "arm_link", AXIS.format(""))
+    return load_sdf(model(link("base") + wet_link(A, "0 0 0 0 0 0") + arm))
+
+
+def test_added_mass_of_zeros_is_none():
+    assert "fluid" in wet_arm(np.eye(6)).features
+    assert "fluid" not in wet_arm(np.zeros((6, 6))).features
+
+
+def test_wrong_added_mass_is_named():
+    with pytest.raises(ModelError, match="added_inertia has the negative eigenvalue -2"):
+        wet_arm(-2 * np.eye(6))
+    with pytest.raises(ModelError, match="line 1: link 'arm_link': fluid_added_mass: <xx> is 'inf', expected 1 finite"):
+        wet_arm(np.full((6, 6), np.inf))
+
+
+UNREAD = {
+    "auto": ("link 'arm_link': its inertia from collision shapes", "<inertial>", '<inertial auto="true">'),
+    "gravity": ("link 'arm_link': that gravity does not", "<inertial>", "<gravity>0</gravity><inertial>"),
+    "kinematic": ("link 'arm_link': that it is kinematic", "<inertial>", "<kinematic>true</kinematic><inertial>"),
+    "decay": ("link 'arm_link': its velocity_decay", "<inertial>",
+              "<velocity_decay><linear>0.1</linear></velocity_decay><inertial>"),
+    "mimic": ("joint 'j': that its axis is to mimic", "</axis>", '<mimic joint="k"/></axis>'),
+    "spring": ("joint 'j': its spring is in no", "</axis>",
+               "<dynamics><spring_stiffness>40</spring_stiffness></dynamics></axis>"),
+    "static": ("that the model is static", "</model>", "<static>true</static></model>"),
+    "plugin": ("plugin 'gz::sim::systems::Hydrodynamics' is not read", "</model>",
+               '<plugin filename="gz-sim-hydrodynamics-system" name="gz::sim::systems::Hydrodynamics"/></model>'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_what_is_not_read_but_changes_the_motion_is_told(case):
+    said, old, new = UNREAD[case]
+    before, found, after = two_links().rpartition(old)
+    assert found
+    assert not any(said in line for line in load_sdf(two_links()).report)
+    assert any(said in line for line in load_sdf(before + new + after).report)
+
+
+def test_gravity_that_acts_and_other_plugins_are_no_news():
+    more = "<gravity>true</gravity><velocity_decay><linear>0.0</linear></velocity_decay><inertial>"
+    text = two_links().replace("<inertial>", more).replace("</model>", '<plugin name="camera"/></model>')
+    assert load_sdf(text).report == load_sdf(two_links()).report

@@ -86,3 +86,11 @@ def test_casadi_differentiates_it():
     J = ca.Function("J", [z], [ca.jacobian(f(**{**x, "z": z})["Hz"], z)])(0)
     H = od.function(r, "inverse_dynamics_lagrangian_hessian")(**{n: y for n, y in x.items() if n != "z"})["H"]
     assert relative(J, H) < 1e-11
+
+
+def test_the_short_name_is_that_of_inverse_dynamics():
+    r = robot("serial")
+    f, g = (od.function(r, f"{what}lagrangian_hessian_product") for what in ("", "inverse_dynamics_"))
+    assert f is g
+    assert od.methods("lagrangian_hessian_product") == od.methods("inverse_dynamics_lagrangian_hessian_product")
+    assert "lagrangian_hessian_product" not in od.quantities()

@@ -189,7 +189,7 @@ def test_a_robot_that_may_not_move_is_not_left_to_be_hit():
     assert planned(slider(), crossing(-4.0), [0.0], [0.0], **how).info["clearance"]["certified"] > 1
 
 
-@pytest.mark.sample("200.0")
+@pytest.mark.slow
 @pytest.mark.parametrize("speed", [20.0, 200.0])
 def test_what_is_too_fast_for_the_pieces_is_never_overlooked(speed):
     """It passes between two nodes: found or refused, not planned through."""

@@ -377,7 +377,8 @@ def test_samples_do_not_grow_with_the_duration():
     assert list(intervals(np.array([0.0, 0.01, 0.02]), np.array([0.1, 1.0]), 1e-3)) == [10, 40]
 
 
-@pytest.mark.parametrize("duration", [pytest.param(3e4, marks=pytest.mark.slow), 1e6])
+@pytest.mark.slow
+@pytest.mark.parametrize("duration", [3e4, 1e6])
 def test_slow_plans_of_least_effort(duration):
     robot = od.robots.planar_2r()
     plan = od.plan_point_to_point(robot, [0, 0], [0.1, 0], nodes=8, objective="effort", duration=duration)

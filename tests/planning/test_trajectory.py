@@ -300,6 +300,7 @@ def test_plot_shows_six_quantities_against_their_limits(motion, tmp_path):
     assert (tmp_path / "samples.pdf").read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_plot_without_limits_or_robot(tmp_path):
     motion = Trajectory([0.0, 1.0], np.ones((1, 4, 2)), joints=("a", "b"), units=("rad", "m"))
     figure = motion.plot(tmp_path / "x.png")

@@ -142,6 +142,7 @@ od.sweep(P.long_text, [{"x": x} for x in range(40)], out=sys.argv[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of POSIX")
 def test_full_disk_keeps_what_is_done(tmp_path):
     out = tmp_path / "s.csv"

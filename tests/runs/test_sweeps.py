@@ -541,6 +541,7 @@ def test_export_on_request(tmp_path):
         od.export_sweep(tmp_path / "nothing")
 
 
+@pytest.mark.slow
 def test_work_is_linear_in_the_points(tmp_path):
     def asked(n, name):
         return statements(lambda: od.sweep(double, [{"x": float(x)} for x in range(n)], out=tmp_path / name))
