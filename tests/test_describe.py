@@ -30,6 +30,7 @@ def described(text):
     """({input: (shape, unit)}, {output: ...}) of a description, without what further options would add."""
     arguments, results = text.split("\nResults\n")
     found = [re.split(r"\n\nFurther ", arguments)[0], results.split("\n\n")[0]]
+    found = [re.sub(r"\n {8}(?=\S)", "  ", part) for part in found]  # where meanings stand below
     return [{name: (shape, unit) for name, shape, unit, _ in PORT.findall(part)} for part in found]
 
 

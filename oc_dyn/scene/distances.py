@@ -31,6 +31,8 @@ FORMS = {
 
 
 def _register(name, form, kind, source):
+    left = {"tolerance": 1e-8} if name == "smooth_support" else {}  # what its steps leave of the nearest points
+
     @method("distances", name, kind=kind, source=source)
     def distances(model, scene, q, poses, t, witnesses=False):
         """[(d, p_a, p_b)] of all pairs; see od.describe("distances"). Without witnesses points are in the frame of
@@ -42,13 +44,13 @@ def _register(name, form, kind, source):
             out.append((x.d, x.point_b, x.point_a) if swapped else (x.d, x.point_a, x.point_b))
         return out
 
-    @method("distances_partials", name, kind=kind, source=source + _ENVELOPE)
+    @method("distances_partials", name, kind=kind, source=source + _ENVELOPE, **left)
     def partials(model, scene, q, poses, t):
         """(pairs, nv); see od.describe("distances_partials")."""
         contacts, joints = _contacts(form, model, scene, q, poses, t)
         return [rows(model, gradient(x, joints, chain(model, *ends))) for x, ends in contacts]
 
-    @method("distances_adjoint", name, kind=kind, source=source + _ENVELOPE + "; wrenches summed over subtrees")
+    @method("distances_adjoint", name, kind=kind, source=source + _ENVELOPE + "; wrenches summed over subtrees", **left)
     def adjoint(model, scene, q, poses, t, lam):
         """(nv,); see od.describe("distances_adjoint")."""
         contacts, joints = _contacts(form, model, scene, q, poses, t)
@@ -60,6 +62,7 @@ def _register(name, form, kind, source):
         kind=kind,
         source=source + _ENVELOPE + " and implicit function theorem",
         cannot=_CANNOT,
+        **left,
     )
     def lagrangian_hessian(model, scene, q, poses, t, lam):
         """(nv, nv); see od.describe("distances_lagrangian_hessian")."""

@@ -298,7 +298,7 @@ def test_functions_survive_pickling_with_their_check():
 def test_what_is_not_there_for_loops_is_refused_with_what_is():
     robot = linkage("four_bar")
     with pytest.raises(od.OrderError, match="take that of"):
-        od.function(robot, "eom_coefficients")
+        od.function(robot, "centroidal_momentum_matrix_partials")
     with pytest.raises(ModelError, match="is the tree cut open"):
         od.Scene.of(robot).attach("x", "tip", od.shapes.Sphere(0.1))
 
