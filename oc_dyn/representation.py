@@ -61,9 +61,7 @@ def _followed(bases, name, order, ports, given, results):
     """Definitions [(symbol, what it stands for)], in order: what is given, then what follows from it."""
     (inputs, outputs), (changed, inner, symbols), definitions = ports, given, []
     for k in range(order + 2):
-        for b in bases:
-            b.read_inputs(name, inputs, symbols, k)
-        definitions += _in_body_frames(bases, changed, inner, symbols, ("v", k))
+        definitions += _given_twists(bases, name, inputs, given, k)
         for b in bases:
             definitions += b.read_twist_found(name, outputs, results, k)
         definitions += _in_body_frames(bases, changed, inner, symbols, ("tau", k))
@@ -74,12 +72,16 @@ def _followed(bases, name, order, ports, given, results):
 
 def _given(bases, name, order, ports, given, results):
     """As _followed, where all twists are inputs and no wrench is."""
-    (inputs, _), (changed, inner, symbols), definitions = ports, given, []
-    for k in range(order + 2):
-        for b in bases:
-            b.read_inputs(name, inputs, symbols, k)
-        definitions += _in_body_frames(bases, changed, inner, symbols, ("v", k))
-    return definitions
+    del results
+    return [x for k in range(order + 2) for x in _given_twists(bases, name, ports[0], given, k)]
+
+
+def _given_twists(bases, name, inputs, given, k):
+    """Definitions of the derivative k of the twists that are inputs."""
+    changed, inner, symbols = given
+    for b in bases:
+        b.read_inputs(name, inputs, symbols, k)
+    return _in_body_frames(bases, changed, inner, symbols, ("v", k))
 
 
 @dataclass(frozen=True)

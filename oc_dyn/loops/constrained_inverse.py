@@ -18,13 +18,13 @@ from ..function import function
 from ..lie import jets
 from ..lie.jets import product_at, total
 from ..lie.time_derivatives import time_derivatives
-from ..model.assembly import closed_places, independent_rows, rank_of
+from ..model.assembly import independent_rows, rank_of
 from ..model.cache import cached
 from ..model.loops import LoopRobot
 from ..ports import Size, derivative_name, derivative_unit, motion_ports, wrench_ports
 from ..registry import Port, get, method, quantity
 from .constrained import _FORCE, Given, _force_ports, row_names, tree_of
-from .constrained_methods import _jacobian_as_written, combined
+from .constrained_methods import combined, jacobian_as_written, jacobians_at_places
 from .jets import RowJets
 
 _NAME = "constrained_inverse_dynamics"
@@ -111,13 +111,7 @@ class _Motion(Given):
 
 def _chosen(given) -> tuple[list[int], list[int]]:
     """Rows of A that determine the others, and as many columns, where no constraint is in a singular position."""
-    q = ca.SX.sym("q", given.tree.nq)
-    f = ca.Function("J", [q], [_jacobian_as_written(given, q)[0]])
-    if given.loops or given.couplings:
-        places = closed_places(given.robot)
-    else:
-        places = [given.tree.random_configuration(seed) for seed in range(5)]
-    found = [np.array(f(x))[:, given.others] for x in places]
+    found = [J[:, given.others] for J in jacobians_at_places(given)]
     rank = max(map(rank_of, found))
     if not rank:
         problem = "constraints push no joint without a motor; name others in contacts, or in actuated"
@@ -255,7 +249,7 @@ def ad(given):
     tree, order = given.tree, given.order
     q, V = ca.SX.sym("q", tree.nq), [ca.SX.sym(f"v{k}", tree.nv) for k in range(order + 2)]
     W = None if given.W is None else [ca.SX.sym(f"W{k}", *given.W[0].shape) for k in range(order + 1)]
-    J, _ = _jacobian_as_written(given, q)
+    J, _ = jacobian_as_written(given, q)
     f = function(tree, "inverse_dynamics", method="recursive_spatial", **({"external_wrenches": True} if W else {}))
     torques = ca.Function.call(f, [q, V[0], V[1], *([W[0]] if W else [])])[0]
     A, b, C = J[:, given.others].T, torques[given.others], given.columns

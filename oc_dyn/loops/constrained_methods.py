@@ -142,14 +142,19 @@ def _independent(given):
     return cached(given.robot, key, lambda: _picked(given))
 
 
-def _picked(given):
+def jacobians_at_places(given):
+    """Jacobians of the constraints at some configurations, closed ones where there are loops."""
     q = ca.SX.sym("q", given.tree.nq)
-    f = ca.Function("J", [q], [_jacobian_as_written(given, q)[0]])
+    f = ca.Function("J", [q], [jacobian_as_written(given, q)[0]])
     if given.loops or given.couplings:
         places = closed_places(given.robot)
     else:
         places = [given.tree.random_configuration(seed) for seed in range(5)]
-    found = [np.array(f(x)) for x in places]
+    return [np.array(f(x)) for x in places]
+
+
+def _picked(given):
+    found = jacobians_at_places(given)
     if not any(map(rank_of, found)):
         names = ", ".join(repr(name) for name, _ in given.contacts)
         raise ModelError(given.tree.name, [f"contacts of {names} hold nothing: their origins do not move"])
@@ -218,7 +223,7 @@ def ad(given):
     T = [ca.SX.sym(f"T{k}", tree.nv) for k in range(order + 2)]
     W = None if given.W is None else [ca.SX.sym(f"W{k}", *given.W[0].shape) for k in range(order + 2)]
     A = [ca.SX.sym(f"A{k}", given.count) for k in range(order + 2)]
-    J, r = _jacobian_as_written(given, q)
+    J, r = jacobian_as_written(given, q)
     rates = tree.configuration_rate(q, v)
     passes = Passes(canonical(tree), q, v, None if W is None else [W[0]])
     c = A[0] - ca.jtimes(J @ v, q, rates)
@@ -242,7 +247,7 @@ class _At:
         self.loops, self.couplings, self.contacts = given.loops, given.couplings, given.contacts
 
 
-def _jacobian_as_written(given, q):
+def jacobian_as_written(given, q):
     """(J, r) by AD of residuals, and of poses of frames in contact."""
     tree, rows, r = given.tree, [ca.SX(0, given.tree.nv)], ca.SX(0, 1)
     if given.loops or given.couplings:
@@ -278,7 +283,7 @@ def impact_proximal(given, restitution):
 @method("impact", "kkt", kind="closed_form", source="the equations as they stand, J by AD", cse=False)
 def impact_kkt(given, restitution):
     """As delassus, by the whole matrix; see od.describe("impact")."""
-    J, _ = _jacobian_as_written(given, given.q)
+    J, _ = jacobian_as_written(given, given.q)
     return _after(_made(given, _Kkt, [J]), given, J, restitution)
 
 
