@@ -55,7 +55,7 @@ def check_report(name, out, told):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == len(list(out.glob("*.png"))) > 0
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", page)
-    assert "http" not in page
+    assert "http" not in re.sub(r"base64,[^\"']*", "", page)  # which has any four letters now and then
     assert told.splitlines()[3].strip() in page
     assert "&#34;command&#34;" in page
     rows = read(out / "instructions.csv") if (out / "instructions.csv").exists() else []
