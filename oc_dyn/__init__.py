@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from . import executors as executors
     from . import identification as identification
     from . import interop as interop
+    from .citations import cite as cite
     from .control.mpc import mpc as mpc
     from .derivatives import check_derivatives as check_derivatives
     from .description import describe as describe
@@ -85,6 +86,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "base_parameters": ("regressor.base_parameters", "base_parameters"),
     "check_derivatives": ("derivatives", "check_derivatives"),
     "codegen_player": ("targets.player", "codegen_player"),
+    "cite": ("citations", "cite"),
     "contact_points": ("kinematics.contact", "contact_points"),
     "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
     "control": ("control", None),
@@ -145,6 +147,7 @@ __all__ = [
     "base_parameters",
     "batch",
     "check_derivatives",
+    "cite",
     "codegen",
     "codegen_player",
     "compile",
