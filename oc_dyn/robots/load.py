@@ -31,7 +31,7 @@ def load(
     robot: a path, or XML itself: its first element tells what it is, <robot>, <sdf> or <mujoco>. Or a name, looked for
         in this order: robots of the package (od.robots.names()); files of the wheel example-robot-data, such as
         "talos_reduced"; models of the wheel mujoco_menagerie, "universal_robots_ur10e" or "ur10e"; modules of
-        robot_descriptions, "ur10e_description". The last two hold what they once fetched; download=True lets them fetch.
+        robot_descriptions, "ur10e_description". The last two hold what they fetched once; download=True lets them.
     trusted: whether a xacro file may be expanded, which runs what is written in it; by the wheel xacrodoc or xacro.
     options: of load_urdf, load_sdf or load_mjcf, such as lock, gravity and, but for MJCF, floating_base.
     Raises FileNotFoundError; ModelError with all that is wrong in a file; UnknownName with near names; ShapeError for

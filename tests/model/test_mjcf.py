@@ -31,7 +31,8 @@ ALL = """<mujoco model="all">
   <body name="f" pos="1 1 1"><freejoint name="free"/><geom type="ellipsoid" size="0.1 0.2 0.3" pos="0.1 0 0"/></body>
 </worldbody>
 <contact><exclude body1="a" body2="c"/></contact>
-<actuator><motor joint="j1" gear="3" ctrlrange="-2 2"/><position joint="j3" kp="5" forcerange="-7 9" gear="2"/></actuator>
+<actuator><motor joint="j1" gear="3" ctrlrange="-2 2"/>
+  <position joint="j3" kp="5" forcerange="-7 9" gear="2"/></actuator>
 </mujoco>"""
 
 
@@ -131,16 +132,20 @@ def test_a_weld_holds_two_bodies():
     assert np.allclose(robot.close(np.zeros(3)), 0, atol=1e-12)
 
 
+JOINTS = """<mujoco><worldbody>
+  <body><joint name="a"/><geom size="0.1"/>
+    <body pos="0.1 0 0"><joint name="b" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/>
+      <body pos="0 0.2 0"><joint name="c"/><geom size="0.1"/></body></body></body>
+  </worldbody><equality><joint joint1="b" joint2="a" polycoef="COEFFICIENTS"/>LAST</equality></mujoco>"""
+
+
 def test_equalities_of_joints():
-    text = """<mujoco><worldbody><body><joint name="a"/><geom size="0.1"/><body pos="0.1 0 0"><joint name="b" axis="0 1 0"/>
-      <geom size="0.1" pos="0.2 0 0"/><body pos="0 0.2 0"><joint name="c"/><geom size="0.1"/></body></body></body></worldbody>
-      <equality><joint joint1="b" joint2="a" polycoef="0.1 -2 0 0 0"/><joint joint1="c" polycoef="0.3 0 0 0 0"/></equality>
-      </mujoco>"""
-    robot = load_mjcf(text)
+    still = '<joint joint1="c" polycoef="0.3 0 0 0 0"/>'
+    robot = load_mjcf(JOINTS.replace("COEFFICIENTS", "0.1 -2 0 0 0").replace("LAST", still))
     assert robot.nv == 1
     mimic = robot.joint("b").mimic
     assert (mimic.joint, mimic.multiplier, mimic.offset) == ("a", -2, 0.1)
-    bent = load_mjcf(text.replace("0.1 -2 0 0 0", "0 -2 0.5 0 0").replace('<joint joint1="c" polycoef="0.3 0 0 0 0"/>', ""))
+    bent = load_mjcf(JOINTS.replace("COEFFICIENTS", "0 -2 0.5 0 0").replace("LAST", ""))
     f = od.function(bent, "loop_closure")
     q = f(q=bent.neutral() + 0.2)
     found = dict(zip(bent.tree.coordinate_names, q[f.name_out()[0]].full().ravel(), strict=True))

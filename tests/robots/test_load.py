@@ -14,7 +14,8 @@ URDF = """<robot name="arm"><link name="base"/><link name="tip"><inertial><mass 
 SDF = """<sdf version="1.7"><model name="arm"><link name="base"/><link name="tip"/>
   <joint name="j" type="revolute"><parent>base</parent><child>tip</child><axis><xyz>0 0 1</xyz></axis></joint>
   </model></sdf>"""
-MJCF = """<mujoco model="arm"><worldbody><body name="tip"><joint name="j"/><geom size="0.1"/></body></worldbody></mujoco>"""
+MJCF = """<mujoco model="arm"><worldbody>
+  <body name="tip"><joint name="j"/><geom size="0.1"/></body></worldbody></mujoco>"""
 XACRO = URDF.replace("<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ').replace(
     "<link name=\"base\"/>", '<xacro:property name="m" value="${2 + 3}"/><link name="base"/>'
 ).replace('mass value="1"', 'mass value="${m}"')  # fmt: skip
