@@ -7,8 +7,9 @@ import pytest
 from oc_dyn import study
 from oc_dyn.study import robots
 
-HOPPER = """<mujoco><worldbody><body name="a"><joint name="j" damping="2" stiffness="3"/><geom size="0.1" pos="0.2 0 0"/>
-  </body></worldbody></mujoco>"""
+HOPPER = """<mujoco><worldbody>
+  <body name="a"><joint name="j" damping="2" stiffness="3"/><geom size="0.1" pos="0.2 0 0"/></body>
+  </worldbody></mujoco>"""
 
 
 def test_a_file_beside_mujoco(tmp_path):
