@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from .. import validation
 from ..errors import ModelError, UnknownName
@@ -16,8 +16,7 @@ from .read_friction import link_reader, on_velocities
 from .read_motors import MotorReader
 from .springs import Spring
 
-if TYPE_CHECKING:
-    from .model import ElasticRobot
+ElasticRobot: TypeAlias = Any  # the model imports what is here
 
 
 def with_errors(
