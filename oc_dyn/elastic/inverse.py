@@ -10,22 +10,25 @@ two motors   each Newton step dz becomes log(1 + x) / x dz, x = law'' dz / law':
              Newton's method where x is small; or Newton's method as it stands, whichever finds more.
 
 How many steps are needed, and which scale needs the fewest, is determined when the spring is built, on torques of known
-deflection all over its range. Laws of one variable that no scale serves are inverted by bisection, which cannot fail
-for a law that rises. The result is inserted into the law once more; if it does not give the torque, the deflection is
-NaN.
+deflection all over its range, flat ends included. Laws that no scale serves are inverted by bisection, which cannot
+fail for a law that rises. Deflections are as exact as rounding of the law lets them be. The result is inserted into the
+law once more; if it does not give the torque, the deflection is NaN.
 """
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import casadi as ca
 import numpy as np
 
-TOLERANCE = 1e-9  # of the torque that the deflection found gives, relative
+TOLERANCE = 1e-12  # of the torque that the deflection found gives, relative
+_NOISE = 1e-9  # rounding errors of laws up to which they are taken
 USUAL = 1e5  # [Nm, N] torques up to this size are sought where no range is given
+_EPS, _FAR = float(np.finfo(float).eps), 1e-3
 _CONVERGED, _MARGIN, _MOST = 1e-11, 3, 30  # the steps after convergence serve AD, which doubles its order in each
 _SCALES = (np.inf, 10.0, 1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)  # [rad, m] inf: Newton's method as it stands
-_BISECTIONS = 80
+_BISECTIONS = (20, 30, 40, 50, 60, 80)
+_HALVINGS = 80
 _OFFSETS = np.concatenate([[0.0], np.geomspace(1e-7, 1e6, 521)])  # [rad, m] from the start
 
 
@@ -77,30 +80,65 @@ def values(f, z, sigma=0.0):
     return out.reshape(len(out), z.shape[1], -1).transpose(0, 2, 1).reshape(-1, z.shape[1])
 
 
-def of_one(wanted, slope, start, torques, deflections, sigmas, strict):
+def of_one(wanted, slope, start, torques, deflections, sigmas):
     """Inverse of a law of one motor; sigmas: values of sigma to be sure of, () where there is none.
 
-    torques: (lowest, highest) to be sure of; strict: even where the law has nearly stopped to rise.
+    torques: (lowest, highest) to be sure of.
     Returns (Inverse, None), or (Inverse, text) where it cannot be sure.
     """
-    least = 1e-8 if strict else 1e-3 if len(sigmas) else 1e-6
-    z, s = _samples(wanted, slope, start, torques, deflections, sigmas, least)
+    z, s = _samples(wanted, slope, start, torques, deflections, sigmas)
     target = values(wanted, z, s)[0]
     best = None if z.size else (0.0, _MOST, _step(wanted, slope, start, np.inf, deflections))
     for scale in _SCALES if z.size else ():
         step = _step(wanted, slope, start, scale, deflections)
-        shares = _progress(step, wanted, start, z[None], target[None], s)
+        shares = _progress(step, wanted, start, z[None], target[None], s, slope)
         steps = len(shares) - 1 + _MARGIN
         cost = steps * step.n_instructions()
         if shares[-1] == 1 and (best is None or cost < best[0]):
             best = cost, steps, step
+    if best is None:
+        for count in _BISECTIONS:
+            make = partial(_bisected, wanted, slope, start, deflections, count)
+            share = _found(make(np.inf), wanted, slope, start, z, target, s)
+            if share == 1 or (count == _BISECTIONS[-1] and not len(sigmas)):
+                return Inverse(_certain(make, wanted, slope, start, z, target, s), count, torques, deflections), None
     problem = None
-    if best is None and not len(sigmas):
-        return Inverse(_bisected(wanted, slope, start, deflections), _BISECTIONS, torques, deflections), None
     if best is None:
         step, problem = _step(wanted, slope, start, 0.1, deflections), "no number of steps finds all its deflections"
         best = np.inf, _MOST, step
-    return Inverse(_repeated(wanted, slope, start, *best[1:]), best[1], torques, deflections), problem
+    make = partial(_repeated, wanted, slope, start, *best[1:])
+    return Inverse(_certain(make, wanted, slope, start, z, target, s), best[1], torques, deflections), problem
+
+
+def _certain(make, wanted, slope, start, z, target, s):
+    """make(tolerance) with the tolerance that rounding errors of the law allow at the samples."""
+    found = values(make(np.inf), target, s)[0]
+    with np.errstate(invalid="ignore", over="ignore"):
+        miss = np.abs(values(wanted, found, s)[0] - target) / _size(wanted, slope, start, target, s)
+    worst = 4 * float(miss[np.isfinite(miss)].max(initial=0.0))
+    return make(float(np.clip(worst, TOLERANCE, _NOISE)))
+
+
+def _size(wanted, slope, start, target, sigma):
+    """What errors of torques are compared with."""
+    at = np.full(len(target), float(start))
+    return np.abs(target) + np.abs(values(wanted, at, sigma)[0]) + 1e-3 * np.abs(values(slope, at, sigma)[0])
+
+
+def _found(f, wanted, slope, start, truth, target, sigma):
+    """Share of the deflections `truth` that are found as exactly as the law's rounding errors allow."""
+    if not truth.size:
+        return 1.0
+    allowed = _allowed(wanted, slope, start, truth, target, sigma)
+    with np.errstate(invalid="ignore"):
+        return float((np.abs(values(f, target, sigma)[0] - truth) <= allowed).mean())
+
+
+def _allowed(wanted, slope, start, truth, target, sigma):
+    """Errors of the deflections that rounding makes."""
+    with np.errstate(all="ignore"):
+        sizes = np.abs(target) + np.abs(values(wanted, np.full(truth.size, float(start)), sigma)[0])
+        return 1e-12 * (1e-3 + np.abs(truth)) + 64 * _EPS * sizes / values(slope, truth, sigma)[0]
 
 
 def of_two(wanted, slope, torques, start, sizes):
@@ -130,7 +168,7 @@ def of_two(wanted, slope, torques, start, sizes):
         if best is None or share > best[0]:
             best = share, next(k for k, x in enumerate(shares) if x >= share) + _MARGIN, step
     _, count, step = best
-    f = _repeated(wanted, slope, start, count, step, pull)
+    f = _repeated(wanted, slope, start, count, step, pull=(pull, torques))
     return Inverse(f, count, (-np.inf, np.inf), (-np.inf, np.inf))
 
 
@@ -175,7 +213,7 @@ def stiffnesses(torques, slope, start, torque):
 def _sums(torques, slope, pull, start, torque, z):
     """Stiffness of a pair at deflections z of its first spring, the second bearing the rest of the torque."""
     low, high = start[1] - np.full(z.size, _OFFSETS[-1]), start[1] + np.full(z.size, _OFFSETS[-1])
-    for _ in range(_BISECTIONS):
+    for _ in range(_HALVINGS):
         other = (low + high) / 2
         with np.errstate(invalid="ignore"):
             total = values(torques, np.array([z, other]), 1.0).sum(axis=0)
@@ -189,28 +227,28 @@ def _sums(torques, slope, pull, start, torque, z):
         return np.where(good, k[0] + k[1], np.nan)
 
 
-def _samples(wanted, slope, start, torques, deflections, sigmas, least):
-    """(z, sigma) whose torques lie in the range, each determined by its torque: slope * z / torque is not too small."""
-    parts = []
+def _samples(wanted, slope, start, torques, deflections, sigmas):
+    """(z, sigma) whose torques lie in the range, each determined by its torque in spite of rounding."""
+    parts, every = [], 6 if len(sigmas) else 2
     for s in sigmas if len(sigmas) else [0.0]:
-        z = start + np.concatenate([-_OFFSETS[:0:-2], _OFFSETS[::2]])
-        z = np.sort(np.concatenate([z, _evenly(wanted, z, torques, s)]))
+        z = start + np.concatenate([-_OFFSETS[:0:-every], _OFFSETS[::every]])
+        z = np.sort(np.concatenate([z, _evenly(wanted, z, torques, s, 402 // every)]))
         z = z[(z >= deflections[0]) & (z <= deflections[1])]
         tau, k = values(wanted, z, s)[0], values(slope, z, s)[0]
         with np.errstate(invalid="ignore"):
             good = np.isfinite(tau) & (k > 0) & (tau >= torques[0]) & (tau <= torques[1])
-            good &= k * np.abs(z - start) > least * np.abs(tau - values(wanted, [start], s)[0, 0])
-        parts.append((z[good], np.full(good.sum(), s)))
+            good &= _allowed(wanted, slope, start, z, tau, s) < 1e-3 * (1 + np.abs(z))
+            parts.append((z[good], np.full(good.sum(), s)))
     return (np.concatenate(x) for x in zip(*parts, strict=True))
 
 
-def _evenly(wanted, z, torques, sigma):
+def _evenly(wanted, z, torques, sigma, count):
     """Deflections whose torques are about evenly spread over the range."""
     tau = values(wanted, z, sigma)[0]
     inside = np.isfinite(tau) & (tau >= torques[0]) & (tau <= torques[1])
     if inside.sum() < 2 or np.any(np.diff(tau[inside]) < 0):
         return np.zeros(0)
-    return np.interp(np.linspace(tau[inside][0], tau[inside][-1], 201), tau[inside], z[inside])
+    return np.interp(np.linspace(tau[inside][0], tau[inside][-1], count), tau[inside], z[inside])
 
 
 def _step(wanted, slope, start, scale, bounds):
@@ -241,18 +279,21 @@ def _step_of_two(wanted, slope, bent):
     return ca.Function("step", [z, target, sigma], [z + straight * ca.log1p(x) / x])
 
 
-def _progress(step, wanted, start, truth, target, sigma):
-    """[share of the deflections `truth` that are found after so many steps], up to the first at which all are."""
+def _progress(step, wanted, start, truth, target, sigma, slope=None):
+    """[share of the deflections `truth` that are found after so many steps], up to the first at which all are; with
+    slope, as exactly as the rounding errors of the law allow."""
     n = truth.shape[1]
     z = np.tile(np.reshape(start, (-1, 1)), n)
     sigma = np.broadcast_to(np.asarray(sigma, float), (step.size1_in(2), n))
     f, g = step.map(n), wanted.map(n)
+    allowed = None if slope is None else _allowed(wanted, slope, start, truth[0], target[0], sigma)
     size = np.abs(target) + 1e-6 * np.abs(target).max(axis=1, keepdims=True)
     shares = []
     for _ in range(_MOST + 1):
         with np.errstate(invalid="ignore"):
             solved = (np.abs(g(z, sigma).full() - target) <= _CONVERGED * size).all(axis=0)
             solved &= (np.abs(z - truth) <= 1e-3 * (1 + np.abs(truth))).all(axis=0)  # and no other solution
+            solved = solved if allowed is None else np.abs(z[0] - truth[0]) <= allowed
         shares.append(float(solved.mean()))
         if shares[-1] == 1:
             break
@@ -260,37 +301,43 @@ def _progress(step, wanted, start, truth, target, sigma):
     return shares
 
 
-def _repeated(wanted, slope, start, steps, step, pull=None):
+def _repeated(wanted, slope, start, steps, step, tolerance=TOLERANCE, pull=None):
     target, sigma = ca.SX.sym("target", wanted.size1_out(0)), ca.SX.sym("sigma", wanted.size1_in(1))
     z = ca.SX(ca.DM(np.atleast_1d(start).astype(float)))
     for _ in range(steps):
         z = step(z, target, sigma)
-    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma, pull)])
+    z = _checked(wanted, slope, start, z, target, sigma, tolerance, pull)
+    return ca.Function("inverse", [target, sigma], [z])
 
 
-def _bisected(wanted, slope, start, bounds):
-    """By halving an interval, and two steps of Newton's method from there."""
-    target, sigma = ca.SX.sym("target"), ca.SX.sym("sigma", 0)
+def _bisected(wanted, slope, start, bounds, count, tolerance):
+    """By halving an interval so many times, and three steps of Newton's method from there."""
+    target, sigma = ca.SX.sym("target"), ca.SX.sym("sigma", wanted.size1_in(1))
     low, high = (x if np.isfinite(x) else np.sign(x) * _OFFSETS[-1] for x in bounds)
     low, high = ca.SX(float(low)), ca.SX(float(high))
-    for _ in range(_BISECTIONS):
+    for _ in range(count):
         z = (low + high) / 2
         below = wanted(z, sigma) < target
         low, high = ca.if_else(below, z, low), ca.if_else(below, high, z)
     newton = _step(wanted, slope, start, np.inf, bounds)
-    z = newton(newton((low + high) / 2, target, sigma), target, sigma)
-    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma)])
+    z = (low + high) / 2
+    for _ in range(3):
+        new = newton(z, target, sigma)
+        z = ca.if_else(ca.fabs(new - z) < _FAR * (1 + ca.fabs(z)), new, z)  # where the law is flat it may leap
+    return ca.Function("inverse", [target, sigma], [_checked(wanted, slope, start, z, target, sigma, tolerance)])
 
 
-def _checked(wanted, slope, start, z, target, sigma, pull=None):
+def _checked(wanted, slope, start, z, target, sigma, tolerance, pull=None):
     """z where it gives the target, the laws rise there and the springs of a pair pull, else not a number."""
     value, at_start = wanted(z, sigma), wanted(start, sigma)
     size = ca.fabs(target) + ca.fabs(at_start) + 1e-3 * ca.fabs(slope(start, sigma)[0, 0])
     A = slope(z, sigma)
-    conditions = [*ca.vertsplit(ca.fabs(value - target) <= TOLERANCE * size), *ca.horzsplit(A[0, :] > 0)]
+    if pull is not None:
+        size = size + ca.sum1(ca.fabs(pull[1](z, sigma)))  # they act against each other
+    conditions = [*ca.vertsplit(ca.fabs(value - target) <= tolerance * size), *ca.horzsplit(A[0, :] > 0)]
     if A.shape == (2, 2):  # of several solutions the one on the side of the start
         conditions.append(ca.det(A) * float(np.sign(np.linalg.det(slope(start, 1.0).full()))) > 0)
-        conditions += ca.vertsplit(pull(z, sigma) >= 0)
+        conditions += ca.vertsplit(pull[0](z, sigma) >= 0)
     good = reduce(ca.logic_and, conditions)
     return ca.vertcat(*(ca.if_else(good, x, np.nan) for x in ca.vertsplit(z)))
 

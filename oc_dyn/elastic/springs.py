@@ -249,8 +249,7 @@ class NonlinearSpring(_ByLaw):
                     f"torque_range is {sought[0]:g} to {sought[1]:g}, but the law, where it rises, reaches "
                     f"{torques[0]:.6g} to {torques[1]:.6g}"
                 )
-        strict = self.torque_range is not None
-        inverted, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, (), strict)
+        inverted, _ = inverse.of_one(wanted, slope, float(self.guess), sought, ends, ())
         tau, none = ca.SX.sym("tau"), ca.SX.sym("sigma", 0)
         inside = ca.logic_and(tau > torques[0], tau < torques[1])  # the ends themselves are never quite reached
         z = ca.if_else(inside, inverted.function(tau, none), np.nan)
@@ -317,7 +316,7 @@ class VariableSpring(_ByLaw):
                     f"torque_range is {sought[0]:g} to {sought[1]:g}, but at sigma = {sigma:.6g} the law, where it "
                     f"rises, reaches {low:.6g} to {high:.6g}"
                 )
-        inverted, problem = inverse.of_one(wanted, slope, start, sought, _ALL, sigmas, self.torque_range is not None)
+        inverted, problem = inverse.of_one(wanted, slope, start, sought, _ALL, sigmas)
         if problem and self.torque_range and self.sigma_range:
             self._refuse(f"{problem} over torque_range and sigma_range; give another guess or smaller ranges")
         return inverted
