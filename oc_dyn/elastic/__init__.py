@@ -23,7 +23,8 @@ from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
 from .reference import Reference, reference, rest_to_rest
 from .simulate import Run, simulate
-from .springs import AntagonisticSprings, LinearSpring, NonlinearSpring, VariableSpring
+from .springs import LinearSpring, NonlinearSpring
+from .variable_springs import AntagonisticSprings, VariableSpring
 
 if TYPE_CHECKING:  # what __getattr__ imports
     from .figures import animate_run as animate_run

@@ -6,7 +6,7 @@ from ..ports import COUNTED, Size, derivative_name, derivative_unit
 from ..registry import Port
 from .build import elastic_robot
 from .model import ElasticRobot
-from .springs import VariableSpring
+from .variable_springs import VariableSpring
 
 
 def admit(quantity):
