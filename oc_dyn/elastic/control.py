@@ -281,6 +281,7 @@ def _pd(
 
 def _resting(elastic: ElasticRobot, q: Any, g: Any, sigma: list[Any]) -> tuple[Any, Any]:
     """Motor positions at rest under the joint torques g, and the springs' torques."""
+    elastic.refuse_across("gravity_pd")
     theta, torques = [], []
     for j in elastic.joints:
         s = [x[j.sigma] for x in sigma] if j.sigma is not None else []

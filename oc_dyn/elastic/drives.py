@@ -18,7 +18,7 @@ from ..loops.joint_motion import joint_matrix, joint_motion
 from ..model.assembly import rank_of
 from ..model.loops import LoopRobot
 from ..model.robot import Joint, Robot
-from .friction import link_friction, links_rub
+from .potentials import link_load, links_loaded
 from .read_springs import ONE_COORDINATE
 
 
@@ -89,21 +89,21 @@ def generalised(elastic: Any, q: Any, torques: Any) -> Any:
 
 
 def drive_torques(elastic: Any, order: int = 0, method: str | None = None, derivatives: str = "ad") -> ca.Function:
-    """Inverse dynamics of the links with their friction, its torques those of the drives."""
+    """Inverse dynamics of the links with their friction and parallel springs, its torques those of the drives."""
     more: dict[str, Any] = {"actuated": elastic.drives} if elastic.drives else {}
     plain = function(
         elastic.links, "inverse_dynamics", order=order, method=method, derivatives=derivatives, **more,
     )  # fmt: skip
-    if not links_rub(elastic):
+    if not links_loaded(elastic):
         return plain
     key = ("drive_torques", order, method, derivatives)
     return _kept(elastic, key, lambda: _with_taken(elastic, plain, derivatives))
 
 
 def accelerations(elastic: Any, order: int = 0, method: str | None = None) -> ca.Function:
-    """Forward dynamics of the links with their friction from the torques of the drives; with loops `method` counts for
-    nothing."""
-    if not links_rub(elastic):
+    """Forward dynamics of the links with their friction and parallel springs from the torques of the drives; with loops
+    `method` counts for nothing."""
+    if not links_loaded(elastic):
         return _frictionless(elastic, order, method)
     return _kept(elastic, ("accelerations", order, method), lambda: _less_taken(elastic, order, method))
 
@@ -128,22 +128,22 @@ def _symbols_of(f: ca.Function, derivatives: str = "ad") -> list[Any]:
 
 
 def _with_taken(elastic: Any, plain: ca.Function, derivatives: str) -> ca.Function:
-    """Inverse dynamics, and with it the torques that friction of the links takes."""
+    """Inverse dynamics, and with it the torques that friction and parallel springs take from the links."""
     x = _symbols_of(plain, derivatives)
-    taken = link_friction(elastic, at_drives(elastic, x[:-1])[1:])
+    taken = link_load(elastic, at_drives(elastic, x[:-1]))
     torques = [tau + f for tau, f in zip(plain.call(x), taken, strict=True)]
     return ca.Function(plain.name(), x, torques, plain.name_in(), plain.name_out())
 
 
 def _less_taken(elastic: Any, order: int, method: str | None) -> ca.Function:
-    """Forward dynamics with friction of the links, whose derivatives depend on accelerations of lower orders."""
+    """Forward dynamics with friction and parallel springs, whose derivatives depend on accelerations of lower
+    orders."""
     plain = [_frictionless(elastic, k, method) for k in range(order + 1)]
     x = _symbols_of(plain[-1])
     position, effort = x[:2], []
     found: list[Any] = []
     for k, torque in enumerate(x[2:]):
-        speeds_ = at_drives(elastic, [*position, *found])[1:]
-        effort.append(torque - link_friction(elastic, speeds_)[k])
+        effort.append(torque - link_load(elastic, at_drives(elastic, [*position, *found]))[k])
         found = plain[k].call([*position, *effort])
     outputs = ca.cse(list(found)) if isinstance(x[0], ca.SX) else found
     return ca.Function(plain[-1].name(), x, outputs, plain[-1].name_in(), plain[-1].name_out())
@@ -158,15 +158,16 @@ def closed_state(elastic: Any, v: Any, dv: Any) -> tuple[Any, ...]:
     links = elastic.links
     if not isinstance(links, LoopRobot):
         x = ca.SX.sym("q", links.nq)
-        taken = link_friction(elastic, [v])[0] if links_rub(elastic) else 0
+        taken = link_load(elastic, [x, v])[0] if links_loaded(elastic) else 0
         return x, links.configuration_rate(x, v), x, v, function(links, "inverse_dynamics")(x, v, dv) + taken
     tree, names = links.tree, elastic.drives or links.independent
     x, rows = ca.SX.sym("q_tree", tree.nq), links.rows("v", names)
     v_tree, dv_tree, G, _ = motion(links, 2, 1).call([x, v, dv])
     own = G.T @ function(tree, "inverse_dynamics")(x, v_tree, dv_tree)
     torques = ca.solve(ca.densify(G[rows, :].T), own) if elastic.drives else own
-    torques = torques + link_friction(elastic, [v_tree[rows]])[0] if links_rub(elastic) else torques
-    return x, tree.configuration_rate(x, v_tree), x[links.rows("q", names)], v_tree[rows], torques
+    position = x[links.rows("q", names)]
+    torques = torques + link_load(elastic, [position, v_tree[rows]])[0] if links_loaded(elastic) else torques
+    return x, tree.configuration_rate(x, v_tree), position, v_tree[rows], torques
 
 
 def closed(elastic: Any, q: Any) -> Any:

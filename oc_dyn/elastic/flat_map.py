@@ -1,6 +1,6 @@
 """The flat map: motors' motion and torques from that of the links, algebraically.
 
-Link side   tau = inverse dynamics(q, v, dv, ..) and friction of links, with all time derivatives that are needed;
+Link side   tau = inverse dynamics(q, v, dv, ..), friction and parallel springs, with all time derivatives needed;
 springs     phi(theta - q, sigma) = tau, solved for theta and differentiated;
 motor side  tau_m = B theta'' + (the springs' torques) + (the motors' friction).
 
@@ -19,8 +19,9 @@ from ..lie.time_derivatives import time_derivatives
 from ..model.cache import cached
 from ..ports import derivative_name, motion_ports
 from ..registry import choose, get_method, method, quantity
+from .across import motor_jets
 from .drives import at_drives, drive_torques
-from .motor_side import at_motors, carried_momentum, motor_friction, sigma_forces, spring_torques
+from .motor_side import at_motors, carried_momentum, elastic_torques, motor_friction, sigma_forces
 from .ports import admit_flat, column_ports, example, jet
 
 QUANTITY = "elastic_flat_map"
@@ -52,7 +53,7 @@ quantity(
     default=("taylor",),
     of="elastic robot",
     admit=admit_flat(QUANTITY),
-    equation="tau = inverse dynamics(q, v, dv) + friction(v); phi(theta - q, sigma) = tau; "
+    equation="tau = inverse dynamics(q, v, dv) + friction(v) + U'(q); phi(theta - q, sigma) = tau; "
     "tau_m = B theta'' + tau + friction(theta')",
     notes=(
         "Shown for the reduced model; the complete one needs derivatives of v up to robot.flat_order(order) - 1.",
@@ -70,7 +71,9 @@ def flat_map(inverse_dynamics, elastic, order, q, V, sigma, derivatives="ad"):
     tau = drive_torques(elastic, top, inverse_dynamics, derivatives).call([q, *V[: top + 2]])
     position = at_drives(elastic, [q, *V[: max(top, order + 1)]])
     deflection, theta = {}, {}
-    for e in reversed(range(len(elastic.joints))):
+    if elastic.across is not None:
+        deflection, theta = _across(elastic, tau[: top + 1], position[: top + 1])
+    for e in reversed(range(len(elastic.joints))) if elastic.across is None else ():
         j, need = elastic.joints[e], orders[e]
         torque = [tau[k][j.v] for k in range(need + 1)]
         if elastic.coupling:
@@ -82,10 +85,21 @@ def flat_map(inverse_dynamics, elastic, order, q, V, sigma, derivatives="ad"):
         theta[e] = [[z + x for z, x in zip(jet, link, strict=True)] for jet in deflection[e]]
     motors = [jet for e in range(len(elastic.joints)) for jet in theta[e]]
     out = {"theta": [ca.vertcat(*(jet[k] for jet in motors)) for k in range(3 + order)]}
-    out["tau_m"] = _motor_torques(elastic, order, [q, *V], position[1:], tau, out["theta"], deflection, sigma)
+    out["tau_m"] = _motor_torques(elastic, order, [q, *V], position, tau, out["theta"], sigma)
     if elastic.stiffness_driven:
         out["tau_sigma"] = _sigma_torques(elastic, order, deflection, sigma)
     return out
+
+
+def _across(elastic, torque, position):
+    """({joint: [jet of deflection]}, {joint: [jet of theta]}) of springs across joints."""
+    jets = motor_jets(elastic, torque, position)
+    theta = {e: [[x[j.theta[0]] for x in jets]] for e, j in enumerate(elastic.joints)}
+    deflection = {
+        e: [[t - x[j.v if k else j.q] for k, (t, x) in enumerate(zip(theta[e][0], position, strict=True))]]
+        for e, j in enumerate(elastic.joints)
+    }
+    return deflection, theta
 
 
 def _coupling_forces(elastic, e, order, q, V, theta):
@@ -102,17 +116,19 @@ def _coupling_forces(elastic, e, order, q, V, theta):
     return f.call([*flow[0], *flow[1]])
 
 
-def _motor_torques(elastic, order, position, drives, tau, theta, z, sigma):
-    """Derivatives 0..order of the torques of all motors. position: [q, v, ...]; drives: [velocities of the drives,
-    rates, ...]."""
-    springs = spring_torques(elastic, order, z, sigma)
-    speeds = [at_motors(elastic, drives[k], theta[k + 1]) for k in range(order + 1)]
+def _motor_torques(elastic, order, position, drives, tau, theta, sigma):
+    """Derivatives 0..order of the torques of all motors. position: [q, v, ...]; drives: [positions of the drives,
+    velocities, ...]."""
+    on_links, springs = elastic_torques(elastic, drives[: order + 1], theta[: order + 1], sigma)
+    rigid = set(elastic.rigid)
+    across = [ca.vertcat(*(x[k] if k in rigid else 0 for k in range(x.numel()))) for x in on_links]
+    speeds = [at_motors(elastic, drives[k + 1], theta[k + 1]) for k in range(order + 1)]
     friction = motor_friction(elastic, speeds)
     inertial = [ca.DM(elastic.motor_inertia) @ theta[k + 2] + springs[k] for k in range(order + 1)]
     if elastic.coupling:
         carried = carried_momentum(elastic, order, position[0], position[1:])
         inertial = [x + y for x, y in zip(inertial, carried, strict=True)]
-    return [at_motors(elastic, tau[k], inertial[k]) + friction[k] for k in range(order + 1)]
+    return [at_motors(elastic, tau[k] - across[k], inertial[k]) + friction[k] for k in range(order + 1)]
 
 
 def _sigma_torques(elastic, order, z, sigma):

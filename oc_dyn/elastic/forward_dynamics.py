@@ -11,18 +11,18 @@ import casadi as ca
 from ..function import function
 from ..ports import configuration_port, motion_ports
 from ..registry import method, quantity
-from .drives import accelerations, generalised, speeds
-from .friction import link_friction
+from .drives import accelerations, at_drives, generalised
 from .motor_side import (
     at_motors,
     deflections,
+    elastic_torques,
     joint_torques,
     motor_friction,
     sigma_forces,
     spring_damping,
-    spring_torques,
 )
 from .ports import admit, column_ports, example
+from .potentials import link_load
 
 QUANTITY = "elastic_forward_dynamics"
 
@@ -61,9 +61,9 @@ quantity(
     default=("taylor", "motors_eliminated"),
     of="elastic robot",
     admit=admit(QUANTITY),
-    equation="[M S; S^T B] [dv; theta''] = [phi + tau_rigid - friction(v) - n - c; tau_m - phi - "
+    equation="[M S; S^T B] [dv; theta''] = [phi + tau_rigid - friction(v) - U'(q) - n - c; tau_m - phi - "
     "friction(theta') - S'^T v], phi the springs' and their dampers' torques, n = C v + g; S, c and S' in the "
-    "complete model alone",
+    "complete model alone; U: energy of parallel springs",
     notes=("sigma: where the stiffness is a coordinate of variable springs; tau_sigma, d2sigma: where it has drives.",),
     example=example,
 )
@@ -71,13 +71,12 @@ quantity(
 
 def forces(elastic, q, v, theta, dtheta, sigma, tau_m):
     """(link torques (drives,), motor torques (theta,)) that springs, dampers, friction of motors and motors exert."""
-    speed = speeds(elastic, q, v)
-    springs = spring_torques(elastic, 0, deflections(elastic, [q], [theta]), sigma)[0] + spring_damping(
-        elastic, speed, dtheta
-    )
-    driving = tau_m - motor_friction(elastic, [at_motors(elastic, speed, dtheta)])[0]
-    link = joint_torques(elastic, springs, [driving[m] for m in elastic.rigid_motors])
-    return link, ca.vertcat(*(driving[m] for m in elastic.elastic_motors)) - springs
+    position = at_drives(elastic, [q, v])
+    on_links, on_motors = (x[0] for x in elastic_torques(elastic, [position[0]], [theta], sigma))
+    damping = spring_damping(elastic, position[1], dtheta)
+    driving = tau_m - motor_friction(elastic, [at_motors(elastic, position[1], dtheta)])[0]
+    link = on_links + joint_torques(elastic, damping, [driving[m] for m in elastic.rigid_motors])
+    return link, ca.vertcat(*(driving[m] for m in elastic.elastic_motors)) - on_motors - damping
 
 
 def _on_links(name):
@@ -126,7 +125,7 @@ def whole_matrix(elastic, q, v, dtheta, link, motor):
 def _matrices(elastic, q, v, dtheta, link, motor):
     M = function(elastic.links, "mass_matrix")(q)
     bias = function(elastic.links, "inverse_dynamics")(q, v, ca.DM(elastic.nv, 1))
-    link = generalised(elastic, q, link - link_friction(elastic, [speeds(elastic, q, v)])[0]) - bias
+    link = generalised(elastic, q, link - link_load(elastic, at_drives(elastic, [q, v]))[0]) - bias
     if not elastic.coupling:
         return M, link, motor, ca.DM(elastic.nv, len(elastic.elastic_motors))
     link = link - elastic.coupling.forces(q, v, dtheta, ca.DM(elastic.nv, 1))

@@ -15,6 +15,7 @@ from ..model.robot import Body, Robot
 from ..text import terminal
 from ..types import Array, Named, Numbers
 from .coupling import Coupling
+from .potentials import Potential
 from .real import with_errors, with_friction
 from .springs import LinearSpring, Spring
 
@@ -47,7 +48,8 @@ class ElasticRobot(ReadOnlyArrays):
     speeds. Of a robot with loops the rows of joints, and `rigid`, are those of `drives` where these are given.
     motor_damping, motor_friction, friction_smoothing: one per row of tau_m. link_damping [Nm s/rad, N s/m],
     link_friction [Nm, N], link_smoothing [rad/s, m/s]: on the links' side, one per velocity v. stiffness_inertia
-    (sigma,): inertia of the drives of sigma, empty where sigma is prescribed.
+    (sigma,): inertia of the drives of sigma, empty where sigma is prescribed. parallel, across: energies of springs
+    beside the motors and across joints.
     """
 
     robot: Robot
@@ -66,6 +68,8 @@ class ElasticRobot(ReadOnlyArrays):
     link_friction: Array
     link_smoothing: Array
     coupling: Coupling | None = None  # of the complete model
+    parallel: Potential | None = None  # springs between links alone
+    across: Potential | None = None  # springs between several joints and motors
     drives: tuple[str, ...] = ()  # joints of the tree with the motors; () where these are at the links' coordinates
     _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -121,8 +125,10 @@ class ElasticRobot(ReadOnlyArrays):
 
     @property
     def features(self) -> frozenset[str]:
-        """What is special about the links, for methods that cannot do it; and "coupling" for the complete model."""
-        return self.links.features | ({"coupling"} if self.coupling else set())
+        """What is special about the links, for methods that cannot do it; "coupling" for the complete model and
+        "across" for springs across joints."""
+        own = {"coupling"} if self.coupling else set()
+        return self.links.features | own | ({"across"} if self.across is not None else set())
 
     @property
     def motor_orders(self) -> tuple[int, ...]:
@@ -161,6 +167,12 @@ class ElasticRobot(ReadOnlyArrays):
         if other:
             raise ModelError(self.name, [f"the springs of {', '.join(other)} are not linear"])
         return np.array([j.spring.stiffness for j in self.joints if isinstance(j.spring, LinearSpring)], float)
+
+    def refuse_across(self, what: str) -> None:
+        """Raise ModelError where springs act across joints, for what knows springs of one joint alone."""
+        if self.across is not None:
+            text = f"{what}: springs across several joints are not there; use feedforward_pd or another robot"
+            raise ModelError(self.name, [text])
 
     def undamped(self) -> ElasticRobot:
         """The same robot without damping in its springs; itself if they have none."""
@@ -209,6 +221,8 @@ class ElasticRobot(ReadOnlyArrays):
             lines.append(f"  {j.name}: {what}, damping {s.damping:g}, motor inertia {inertia}")
         names = self.drives or self.links.velocity_names
         lines += [f"  {names[k]}: rigid" for k in self.rigid]
+        lines += [] if self.parallel is None else ["  parallel springs"]
+        lines += [] if self.across is None else ["  springs across joints"]
         both = (("motor", self.motor_names, self.motor_damping, self.motor_friction),
                 ("link", names, self.link_damping, self.link_friction))  # fmt: skip
         for side, rows, damping, friction in both:

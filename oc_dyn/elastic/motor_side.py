@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import casadi as ca
 
+from ..errors import ModelError
 from ..lie.time_derivatives import time_derivatives
 from .drives import at_drives
 from .friction import motor_friction as motor_friction
@@ -15,15 +16,41 @@ from .friction import motor_friction as motor_friction
 
 def deflections(elastic, q, theta):
     """{elastic joint number: [one jet a motor]} from the jets q of the links and theta, of the same length."""
-    q = at_drives(elastic, q)
+    return _between(elastic, at_drives(elastic, q), theta)
+
+
+def _between(elastic, position, theta):
+    pairs = list(zip(theta, position, strict=True))
     return {
-        e: [[x[m] - y[j.v if k else j.q] for k, (x, y) in enumerate(zip(theta, q, strict=True))] for m in j.theta]
+        e: [[x[m] - y[j.v if k else j.q] for k, (x, y) in enumerate(pairs)] for m in j.theta]
         for e, j in enumerate(elastic.joints)
     }
 
 
+def elastic_torques(elastic, position, theta, sigma):
+    """Derivatives 0.. of the torques of all springs (on the drives (drives,), taken from the motors (theta,)), along
+    jets of one length: positions of the drives, theta, sigma; no damping."""
+    z = _between(elastic, position, theta)
+    motors = _own_torques(elastic, len(theta) - 1, z, sigma)
+    links = [joint_torques(elastic, x) for x in motors]
+    if elastic.across is None:
+        return links, motors
+    by_links, by_motors = elastic.across.slopes(position, theta)
+    return [x - y for x, y in zip(links, by_links, strict=True)], [
+        x + y for x, y in zip(motors, by_motors, strict=True)
+    ]
+
+
 def spring_torques(elastic, order, z, sigma):
     """Derivatives 0..order of the torques (theta,) that the springs take from their motors; no damping."""
+    if elastic.across is not None:
+        raise ModelError(
+            elastic.name, ["it has springs across several joints, whose torques do not follow from deflections alone"]
+        )
+    return _own_torques(elastic, order, z, sigma)
+
+
+def _own_torques(elastic, order, z, sigma):
     rows = [[] for _ in range(order + 1)]
     for e, j in enumerate(elastic.joints):
         for k, x in enumerate(

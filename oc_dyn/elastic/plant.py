@@ -9,20 +9,21 @@ import casadi as ca
 
 from ..function import function
 from ..subexpressions import merged
-from .drives import generalised, speeds
+from .drives import at_drives, generalised, speeds
 from .forward_dynamics import forces
 from .friction import link_friction
 from .model import ElasticRobot
 from .motor_side import (
     at_motors,
     deflections,
+    elastic_torques,
     joint_torques,
     motor_friction,
     sigma_forces,
     spring_damping,
     spring_energy,
-    spring_torques,
 )
+from .potentials import link_load
 
 ENERGIES = ("kinetic_links", "kinetic_motors", "springs", "gravity")
 
@@ -129,14 +130,17 @@ def _energies(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, dsigma: Any,
         moment = b.inertia.mass * pose["p"] + pose["R"] @ ca.DM(b.inertia.moment)
         height = height - ca.dot(ca.DM(links.gravity), moment)
     deflected = {e: [x[0] for x in jets] for e, jets in z.items()}
-    return 0.5 * ca.dot(v, M @ v), motors, spring_energy(elastic, deflected, sigma), height
+    springs, position = spring_energy(elastic, deflected, sigma), at_drives(elastic, [s["q"]])[0]
+    for potential in (elastic.parallel, elastic.across):
+        springs = springs + (0 if potential is None else potential.value(position, s["theta"]))
+    return 0.5 * ca.dot(v, M @ v), motors, springs, height
 
 
 def _springs(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, z: Any) -> list[Any]:
     deflection = ca.vertcat(*(jet[0] for jets in z.values() for jet in jets))
     drive_speed = speeds(elastic, s["q"], s["v"])
-    motors = spring_torques(elastic, 0, z, [sigma])[0] + spring_damping(elastic, drive_speed, s["dtheta"])
-    joints = joint_torques(elastic, motors)
+    on_links = elastic_torques(elastic, at_drives(elastic, [s["q"]]), [s["theta"]], [sigma])[0][0]
+    joints = on_links + joint_torques(elastic, spring_damping(elastic, drive_speed, s["dtheta"]))
     return [deflection, ca.vertcat(*(joints[j.v] for j in elastic.joints))]
 
 
@@ -146,7 +150,7 @@ def _residual(elastic: ElasticRobot, s: dict[str, Any], accelerations: Any, port
     dv, d2theta, d2sigma = accelerations[:n], accelerations[n : n + m], accelerations[n + m :]
     sigma = [ports["sigma"]] if elastic.adjusted else []
     link, motor = forces(elastic, s["q"], s["v"], s["theta"], s["dtheta"], sigma, ports["tau_m"])
-    taken = link_friction(elastic, [speeds(elastic, s["q"], s["v"])])[0]
+    taken = link_load(elastic, at_drives(elastic, [s["q"], s["v"]]))[0]
     link = function(elastic.links, "inverse_dynamics")(s["q"], s["v"], dv) - generalised(elastic, s["q"], link - taken)
     motor = ca.DM(elastic.motor_inertia) @ d2theta - motor
     if elastic.coupling:

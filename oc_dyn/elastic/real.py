@@ -12,6 +12,7 @@ from ..model.inertia import Inertia
 from ..model.loops import LoopRobot, close_tree
 from ..model.robot import Robot, assemble
 from ..types import Named
+from .potentials import Potential
 from .read_friction import link_reader, on_velocities
 from .read_motors import MotorReader
 from .springs import Spring
@@ -25,6 +26,7 @@ def with_errors(
 ) -> ElasticRobot:  # fmt: skip
     """See ElasticRobot.with_errors."""
     names = [j.name for j in elastic.joints]
+    stiffness_of_all = 1.0 if isinstance(stiffness, Mapping) else 1.0 + _error("stiffness", stiffness)
     stiffness = _factors("stiffness", stiffness, names, f"elastic joint of {elastic.name}")
     factor = {**dict.fromkeys(names, 1.0), **stiffness}
     m, d, f = (
@@ -38,6 +40,8 @@ def with_errors(
         links=rebuilt(elastic.links, mass_of=mass_of),
         motor_inertia=m * elastic.motor_inertia,
         coupling=elastic.coupling and elastic.coupling.scaled(m),
+        parallel=_scaled(elastic.parallel, stiffness_of_all),
+        across=_scaled(elastic.across, stiffness_of_all),
         motor_damping=d * elastic.motor_damping,
         motor_friction=f * elastic.motor_friction,
         link_damping=d * elastic.link_damping,
@@ -71,6 +75,10 @@ def with_friction(elastic: ElasticRobot, damping: Named | None, given: Mapping[s
     if problems:
         raise ModelError(elastic.name, problems)
     return replace(elastic, **own)
+
+
+def _scaled(potential: Potential | None, factor: float) -> Potential | None:
+    return potential if potential is None or factor == 1 else potential.scaled(factor)
 
 
 def _damped(spring: Spring, factor: float) -> Spring:

@@ -61,6 +61,41 @@ class LinearSpring:
         return LinearSpring(self.stiffness * factor, self.damping)
 
 
+@dataclass(frozen=True)
+class NoSpring:
+    """A motor that no spring of its own joins to its link: springs across joints do. It may have a damper."""
+
+    damping: float = 0.0
+
+    motors: ClassVar[tuple[str, ...]] = ("",)
+    variable: ClassVar[bool] = False
+    adjusted: ClassVar[bool] = False
+
+    def torques(self, z: Sequence[Any], sigma: Any) -> list[Any]:
+        """[0]."""
+        return [0 * z[0]]
+
+    def energy(self, z: Sequence[Any], sigma: Any) -> Any:
+        """0 J."""
+        return 0 * z[0]
+
+    def deflections(self, torque: Sequence[Any], sigma: Any) -> list[list[Any]]:
+        """Refused: no torque has a deflection."""
+        raise ModelError("NoSpring", ["the joint has springs across joints alone, its deflection follows from all"])
+
+    def deflection(self, k: int, z: Any, torque: Sequence[Any], sigma: Any) -> list[Any]:
+        """Refused, as deflections."""
+        raise ModelError("NoSpring", ["the joint has springs across joints alone, its deflection follows from all"])
+
+    def refusal(self, torque: float, sigma: Sequence[float] = ()) -> Exception | None:
+        """None: what the springs across joints can do is known there."""
+        return None
+
+    def scaled(self, factor: float) -> NoSpring:
+        """The same."""
+        return self
+
+
 @dataclass(frozen=True, eq=False)
 class NonlinearSpring(SpringLaw):
     """torque = law(theta - q) + damping (theta' - q'); or by its inverse or its potential: from_inverse,
@@ -204,5 +239,5 @@ def _as_law(inverse_law: Callable[..., Any]) -> tuple[ca.Function, ca.Function]:
     return ca.Function("z", [t, none], [z]), ca.Function("slope", [t, none], [ca.gradient(z, t)])
 
 
-Spring: TypeAlias = LinearSpring | NonlinearSpring | VariableSpring | AntagonisticSprings
-SPRINGS = (LinearSpring, NonlinearSpring, VariableSpring, AntagonisticSprings)
+Spring: TypeAlias = LinearSpring | NoSpring | NonlinearSpring | VariableSpring | AntagonisticSprings
+SPRINGS = (LinearSpring, NoSpring, NonlinearSpring, VariableSpring, AntagonisticSprings)

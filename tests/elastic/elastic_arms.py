@@ -27,6 +27,20 @@ def exponential(z):
     return 20 * (ca.exp(8 * z) - 1)
 
 
+def biarticular(q):
+    return 40 * (q[0] + 0.8 * q[1] - 0.2) ** 2 + 5 * (1 - ca.cos(q[2]))
+
+
+def tendons(q, theta):
+    """Of motor 2 over joints 1 and 2, stiffening, and a soft one between motors 1 and 2."""
+    z = theta[1] - 0.4 * q[0] - q[1]
+    return 150 * z**2 + 400 * z**4 + 30 * (theta[0] - q[0] + theta[1] - q[1]) ** 2
+
+
+def over_a_rigid_joint(q, theta):
+    return 80 * (theta[1] - 0.5 * q[1] - q[2]) ** 2
+
+
 S3 = np.array([[0.0, 0.02, 0.03], [0.0, 0.0, 0.02], [0.0, 0.0, 0.0]])
 STIFFNESS = {"direct": 400.0, "driven": 400.0, "mixed_kinds": 600.0, "pairs": 900.0}  # of the variable ones
 
@@ -49,6 +63,22 @@ ARMS = {
         link_damping=[2.0, 1.0, 0.5],
         link_friction=[1.0, 0.5, 0.3],
         link_smoothing=[0.5, 0.8, 0.6],
+    ),
+    "parallel": lambda: el.elastic_robot(
+        planar_arm(3), {"joint1": 500, "joint3": 300}, motor_inertia=0.3, parallel=biarticular, link_damping=0.4
+    ),
+    "matrix": lambda: el.elastic_robot(
+        planar_arm(3), [[500, 60, 20], [60, 400, 50], [20, 50, 300]], motor_inertia=[0.5, 0.3, 0.2]
+    ),
+    "across": lambda: el.elastic_robot(
+        planar_arm(3),
+        {"joint1": 500, "joint2": 0, "joint3": 300},
+        motor_inertia=0.3,
+        across=tendons,
+        parallel={"joint2": (20.0, 0.1)},
+    ),
+    "across_rigid": lambda: el.elastic_robot(
+        planar_arm(3), {"joint1": 500, "joint3": 300}, motor_inertia=0.3, across=over_a_rigid_joint
     ),
     "full_inertia": lambda: el.elastic_robot(
         planar_arm(2), 400.0, rotor_inertia=5e-6, gear_ratio=[[100.0, 20.0], [0.0, 120.0]]
