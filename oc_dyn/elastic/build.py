@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..errors import ModelError
@@ -14,7 +15,7 @@ from ..model.fluid import refuse_fluid
 from ..model.loops import LoopRobot
 from ..model.robot import Robot
 from ..types import Named, Numbers
-from .coupling import Coupling
+from .coupling import Coupling, Rows
 from .drives import drive_joints
 from .model import ElasticJoint, ElasticRobot
 from .potentials import Potential
@@ -61,8 +62,10 @@ def elastic_robot(
         seen at the joints: a number, {motor: value}, or one per motor.
     stiffness_inertia: of the drives of sigma, of VariableSprings: a number, {joint: value}, or one per joint; None:
         sigma is prescribed.
-    coupling: for the complete model: matrix S (v, theta) of the kinetic energy q'^T S theta' between links and motors,
-        constant, or a casadi.Function or callable S(q); strictly upper triangular. See motor_coupling.
+    coupling: for the complete model: matrix S (v, motors) of the kinetic energy q'^T S theta' between links and motors,
+        constant, or a casadi.Function or callable S(q); strictly upper triangular, but for rows of rigid joints; with
+        a column for each motor, those of rigid joints included. See motor_coupling. What a matrix gear_ratio couples of
+        rigid joints with others counts there, too.
     friction_smoothing [rad/s, m/s]: speed at which a motor's Coulomb friction has reached tanh(1) = 76 % of its value:
         a number, {motor: value} or one per motor.
     link_damping [Nm s/rad, N s/m], link_friction [Nm, N], link_smoothing: the same on the links' side, between a link
@@ -95,7 +98,7 @@ def elastic_robot(
     on_links = (link_damping, link_friction, link_smoothing)
     friction = read_friction(robot, seen, reader, at_motors, on_links, joint_friction)
     sigma_inertia = _stiffness_inertia(robot, layout.joints, stiffness_inertia, reader.problems)
-    coupling = None if coupling is None else _coupling(robot, layout, coupling, reader.problems)
+    coupling = _coupling(robot, layout, coupling, inertia, reader.problems)
     beside = read_parallel(seen, parallel, reader.problems)
     between = read_across(seen, across, sum(len(j.theta) for j in layout.joints), reader.problems)
     _check_across(layout, between, coupling, drives, reader.problems)
@@ -214,17 +217,37 @@ def _stiffness_inertia(
     return MotorReader(robot.name, driven, problems).vector("stiffness_inertia", stiffness_inertia, positive=True)
 
 
-def _coupling(robot: Robot, layout: _Layout, coupling: Any, problems: list[str]) -> Coupling | None:
+def _coupling(
+    robot: Robot, layout: _Layout, coupling: Any, inertia: Any, problems: list[str],
+) -> Coupling | None:  # fmt: skip
+    """The complete model's coupling, with what a gear matrix couples of rigid joints; None without."""
+    velocity = dict(zip(layout.rigid_motors, layout.rigid, strict=True))
+    velocity |= {m: j.v for j in layout.joints for m in j.tau}
+    elastic = tuple(m for j in layout.joints for m in j.tau)
+    rows = Rows(robot.nv, tuple(velocity[m] for m in range(len(velocity))), elastic, layout.rigid_motors)
+    geared = None if inertia is None else _geared(rows, inertia)
+    if coupling is None and geared is None:
+        return None
     if isinstance(robot, LoopRobot):
         problems.append("coupling: the complete model is for robots without loops; leave coupling out")
         return None
-    if layout.rigid:
-        rigid = robot.velocity_names[layout.rigid[0]]
-        problems.append(f"coupling: the complete model needs all joints elastic; {rigid} is rigid")
-    odd = [j.name for j in layout.joints if len(j.theta) > 1 or j.sigma is not None]
-    if odd:
-        problems.append(f"coupling: the complete model is for springs of fixed law; that of {odd[0]} is variable")
-    return None if problems else Coupling.of(robot, coupling, problems)
+    if robot.nq != robot.nv:
+        problems.append("coupling: the complete model is for robots with joints of one coordinate alone")
+    if problems:
+        return None
+    if geared is None:
+        return Coupling.of(rows, coupling, problems)
+    own = Coupling.of(rows, np.zeros(geared.shape) if coupling is None else coupling, problems)
+    return own and Coupling.of(rows, lambda q: own.full(q) + ca.DM(geared), problems)
+
+
+def _geared(rows: Rows, inertia: Any) -> Any:
+    """S (v, motors) of what a gear matrix couples of motors of rigid joints with others; None if nothing."""
+    S = np.zeros((rows.nv, len(rows.columns)))
+    for k, m in enumerate(rows.rigid):
+        for other in (*rows.elastic, *rows.rigid[k + 1 :]):
+            S[rows.columns[m], other] = inertia[m, other]
+    return S if S.any() else None
 
 
 def _assembled(

@@ -35,7 +35,7 @@ def ad(elastic, order, q, V, sigma):
         reversed(range(len(elastic.joints))) if elastic.across is None else ()
     ):  # in the complete model those behind act on those before
         j = elastic.joints[e]
-        torque = tau[j.v] + (_coupling_force(elastic, e, q_, V_, theta, along) if elastic.coupling else 0)
+        torque = tau[j.v] + (_coupling_force(elastic, j.v, q_, V_, theta, along) if elastic.coupling else 0)
         z[e] = j.spring.deflections([torque], [s_[0][j.sigma]] if j.sigma is not None else [])
         theta[e] = [x[0] + position[j.q] for x in z[e]]
     motors = along(ca.vertcat(*(x for e in range(len(elastic.joints)) for x in theta[e])), 2)
@@ -46,6 +46,9 @@ def ad(elastic, order, q, V, sigma):
         inertial = inertial + along(elastic.coupling.momentum(q_, V_[0]), 1)[1]
     rigid = set(elastic.rigid)
     across = ca.vertcat(*(on_links[k] if k in rigid else 0 for k in range(on_links.numel())))
+    if elastic.coupling and elastic.rigid:
+        more = {v: _coupling_force(elastic, v, q_, V_, theta, along) for v in elastic.rigid}
+        tau = tau + ca.vertcat(*(more.get(v, 0) for v in range(elastic.nv)))
     torques = at_motors(elastic, tau - across, inertial) + motor_friction(elastic, [speed])[0]
     out = {"theta": along(motors[0], 2 + order), "tau_m": along(torques, order)}
     if elastic.stiffness_driven:
@@ -54,11 +57,15 @@ def ad(elastic, order, q, V, sigma):
     return _put_in(out, [q_, *V_, *s_], [closed(elastic, q), *V, *sigma])
 
 
-def _coupling_force(elastic, e, q, V, theta, along):
-    n = len(elastic.joints)
-    jets = [along(theta[i][0], 2) if i in theta else [ca.DM(1, 1)] * 3 for i in range(n)]
+def _coupling_force(elastic, row, q, V, theta, along):
+    still = [ca.DM(1, 1)] * 3
+    jets = [
+        along(theta[e][i], 2) if e in theta else still
+        for e, j in enumerate(elastic.joints)
+        for i in range(len(j.theta))
+    ]
     first, second = (ca.vertcat(*(jet[k] for jet in jets)) for k in (1, 2))
-    return elastic.coupling.forces(q, V[0], first, second)[e]
+    return elastic.coupling.forces(q, V[0], first, second)[row]
 
 
 def _put_in(out, symbols, values):

@@ -254,7 +254,7 @@ def _controller(
 def _symbols(elastic: ElasticRobot, memory: int) -> tuple[dict[str, Any], dict[str, Any]]:
     n, motors, sigmas = elastic.nv, len(elastic.elastic_motors), len(elastic.sigma_names)
     ref = {derivative_name("v", k - 1) if k else "q": n for k in range(elastic.flat_order() + 1)}
-    ref |= {derivative_name("sigma", k): sigmas for k in range(3)} if sigmas else {}
+    ref |= {derivative_name("sigma", k): sigmas for k in range(elastic.sigma_order + 1)} if sigmas else {}
     state = {"q": n, "v": n, "theta": motors, "dtheta": motors}
     state |= {"sigma": sigmas, "dsigma": sigmas} if elastic.stiffness_driven else {}
     state |= {"memory": memory} if memory else {}

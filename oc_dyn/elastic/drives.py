@@ -18,6 +18,7 @@ from ..loops.joint_motion import joint_matrix, joint_motion
 from ..model.assembly import rank_of
 from ..model.loops import LoopRobot
 from ..model.robot import Joint, Robot
+from .coupling import rigid_rates
 from .potentials import link_load, links_loaded
 from .read_springs import ONE_COORDINATE
 
@@ -94,7 +95,7 @@ def drive_torques(elastic: Any, order: int = 0, method: str | None = None, deriv
     plain = function(
         elastic.links, "inverse_dynamics", order=order, method=method, derivatives=derivatives, **more,
     )  # fmt: skip
-    if not links_loaded(elastic):
+    if not (links_loaded(elastic) or _carries(elastic)):
         return plain
     key = ("drive_torques", order, method, derivatives)
     return _kept(elastic, key, lambda: _with_taken(elastic, plain, derivatives))
@@ -106,6 +107,11 @@ def accelerations(elastic: Any, order: int = 0, method: str | None = None) -> ca
     if not links_loaded(elastic):
         return _frictionless(elastic, order, method)
     return _kept(elastic, ("accelerations", order, method), lambda: _less_taken(elastic, order, method))
+
+
+def _carries(elastic: Any) -> bool:
+    """Whether links carry motors of rigid joints, which are a part of their inertia."""
+    return elastic.coupling is not None and elastic.coupling.on_links
 
 
 def _kept(elastic: Any, key: tuple[Any, ...], make: Any) -> ca.Function:
@@ -131,6 +137,8 @@ def _with_taken(elastic: Any, plain: ca.Function, derivatives: str) -> ca.Functi
     """Inverse dynamics, and with it the torques that friction and parallel springs take from the links."""
     x = _symbols_of(plain, derivatives)
     taken = link_load(elastic, at_drives(elastic, x[:-1]))
+    if _carries(elastic):
+        taken = [f + more for f, more in zip(taken, rigid_rates(elastic.coupling, x), strict=True)]
     torques = [tau + f for tau, f in zip(plain.call(x), taken, strict=True)]
     return ca.Function(plain.name(), x, torques, plain.name_in(), plain.name_out())
 
@@ -159,6 +167,7 @@ def closed_state(elastic: Any, v: Any, dv: Any) -> tuple[Any, ...]:
     if not isinstance(links, LoopRobot):
         x = ca.SX.sym("q", links.nq)
         taken = link_load(elastic, [x, v])[0] if links_loaded(elastic) else 0
+        taken += elastic.coupling.rigid_forces(x, v, dv) if _carries(elastic) else 0
         return x, links.configuration_rate(x, v), x, v, function(links, "inverse_dynamics")(x, v, dv) + taken
     tree, names = links.tree, elastic.drives or links.independent
     x, rows = ca.SX.sym("q_tree", tree.nq), links.rows("v", names)

@@ -29,7 +29,7 @@ QUANTITY = "elastic_flat_map"
 
 def _inputs(elastic, order, options):
     ports = motion_ports(elastic.links, elastic.flat_order(order) - 1)
-    return ports + (column_ports(elastic, "sigma", 2 + order) if elastic.sigma_names else [])
+    return ports + (column_ports(elastic, "sigma", elastic.sigma_order + order) if elastic.sigma_names else [])
 
 
 def _outputs(elastic, order, options):
@@ -39,7 +39,7 @@ def _outputs(elastic, order, options):
 
 def _call(function, elastic, order, ports, options):
     V = [ports[derivative_name("v", k)] for k in range(elastic.flat_order(order))]
-    sigma = jet(ports, "sigma", 2 + order) if elastic.sigma_names else []
+    sigma = jet(ports, "sigma", elastic.sigma_order + order) if elastic.sigma_names else []
     found = function(elastic, order, ports["q"], V, sigma)
     return {derivative_name(name, k): x for name, xs in found.items() for k, x in enumerate(xs)}
 
@@ -77,14 +77,16 @@ def flat_map(inverse_dynamics, elastic, order, q, V, sigma, derivatives="ad"):
         j, need = elastic.joints[e], orders[e]
         torque = [tau[k][j.v] for k in range(need + 1)]
         if elastic.coupling:
-            extra = _coupling_forces(elastic, e, need, q, V, theta)
+            extra = _coupling_forces(elastic, j.v, need, q, V, theta)
             torque = [x + y for x, y in zip(torque, extra, strict=True)]
-        s = [x[j.sigma] for x in sigma] if j.sigma is not None else []
+        s = [x[j.sigma] for x in sigma[: need + 1]] if j.sigma is not None else []
         deflection[e] = j.spring.deflections(torque, s)
         link = [x[j.v] if k else x[j.q] for k, x in enumerate(position[: need + 1])]
         theta[e] = [[z + x for z, x in zip(jet, link, strict=True)] for jet in deflection[e]]
     motors = [jet for e in range(len(elastic.joints)) for jet in theta[e]]
     out = {"theta": [ca.vertcat(*(jet[k] for jet in motors)) for k in range(3 + order)]}
+    if elastic.coupling and elastic.rigid:
+        tau = _on_rigid_joints(elastic, order, q, V, tau, theta)
     out["tau_m"] = _motor_torques(elastic, order, [q, *V], position, tau, out["theta"], sigma)
     if elastic.stiffness_driven:
         out["tau_sigma"] = _sigma_torques(elastic, order, deflection, sigma)
@@ -102,18 +104,31 @@ def _across(elastic, torque, position):
     return deflection, theta
 
 
-def _coupling_forces(elastic, e, order, q, V, theta):
-    """Derivatives 0..order of the coupling's part of the torque of joint e; theta: {joint: [jet]} of those after e."""
-    n = len(elastic.joints)
+def _coupling_forces(elastic, row, order, q, V, theta):
+    """Derivatives 0..order of the coupling's part of the torque of a row of the links; theta: {joint: [jet]} of those
+    after it."""
     zero = ca.DM(1, 1)
-    motors = [theta[i][0] if i in theta else [zero] * (order + 3) for i in range(n)]
+    motors = [
+        theta[e][i] if e in theta else [zero] * (order + 3)
+        for e, j in enumerate(elastic.joints)
+        for i in range(len(j.theta))
+    ]
     rates = [ca.vertcat(*(jet[k] if k < len(jet) else zero for jet in motors)) for k in range(1, order + 3)]
     flow = [q, *V[: order + 1]], rates
-    symbols = [[ca.SX.sym("x", n) for _ in part] for part in flow]
+    sizes = elastic.nv, len(motors)
+    symbols = [[ca.SX.sym("x", n) for _ in part] for n, part in zip(sizes, flow, strict=True)]
     pairs = [p for part in symbols for p in pairwise(part)]
-    force = elastic.coupling.forces(symbols[0][0], symbols[0][1], symbols[1][0], symbols[1][1])[e]
+    force = elastic.coupling.forces(symbols[0][0], symbols[0][1], symbols[1][0], symbols[1][1])[row]
     f = ca.Function("forces", [*symbols[0], *symbols[1]], time_derivatives(force, order, pairs, cse=True))
     return f.call([*flow[0], *flow[1]])
+
+
+def _on_rigid_joints(elastic, order, q, V, tau, theta):
+    """Derivatives 0..order of tau, and with it what carried motors ask of rigid joints."""
+    more = {v: _coupling_forces(elastic, v, order, q, V, theta) for v in elastic.rigid}
+    return [
+        ca.vertcat(*(tau[k][v] + (more[v][k] if v in more else 0) for v in range(elastic.nv))) for k in range(order + 1)
+    ]
 
 
 def _motor_torques(elastic, order, position, drives, tau, theta, sigma):

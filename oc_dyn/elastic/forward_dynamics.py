@@ -128,7 +128,10 @@ def _matrices(elastic, q, v, dtheta, link, motor):
     link = generalised(elastic, q, link - link_load(elastic, at_drives(elastic, [q, v]))[0]) - bias
     if not elastic.coupling:
         return M, link, motor, ca.DM(elastic.nv, len(elastic.elastic_motors))
-    link = link - elastic.coupling.forces(q, v, dtheta, ca.DM(elastic.nv, 1))
+    still = ca.DM(len(elastic.elastic_motors), 1)
+    link = link - elastic.coupling.forces(q, v, dtheta, still)
+    link = link - elastic.coupling.rigid_forces(q, v, ca.DM(elastic.nv, 1))
+    M = M + elastic.coupling.rigid_mass(q)
     rate = ca.jtimes(elastic.coupling.momentum(q, v), q, v)
     return M, link, motor - rate, elastic.coupling.matrix(q)
 

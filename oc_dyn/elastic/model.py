@@ -135,10 +135,17 @@ class ElasticRobot(ReadOnlyArrays):
         """For each elastic joint the derivative of its theta that the motor torques need: 2 for the reduced model."""
         need = [2] * len(self.joints)
         if self.coupling:
-            for i in range(len(self.joints)):  # row i of the links hands on what theta_i needs
-                for j, more in self.coupling.needs[i].items():
-                    need[j] = max(need[j], need[i] + more)
+            owner = {m: e for e, j in enumerate(self.joints) for m in j.theta}
+            for e, joint in enumerate(self.joints):  # its row of the links hands on what its theta needs
+                for m, more in self.coupling.needs[joint.v].items():
+                    need[owner[m]] = max(need[owner[m]], need[e] + more)
         return tuple(need)
+
+    @property
+    def sigma_order(self) -> int:
+        """The highest time derivative of sigma in the motor torques: 2, more in the complete model."""
+        orders = zip(self.joints, self.motor_orders, strict=True)
+        return max((need for j, need in orders if j.sigma is not None), default=2)
 
     def flat_order(self, order: int = 0) -> int:
         """The highest time derivative of q in the motor torque's derivative of this order: 4 for the reduced model,

@@ -122,6 +122,7 @@ def _energies(elastic: ElasticRobot, s: dict[str, Any], sigma: Any, dsigma: Any,
     motors = 0.5 * ca.dot(dtheta, ca.DM(elastic.motor_inertia) @ dtheta)
     if elastic.coupling:
         motors = motors + ca.dot(elastic.coupling.momentum(s["q"], v), dtheta)
+        motors = motors + elastic.coupling.rigid_energy(s["q"], v)
     if elastic.stiffness_driven:
         motors = motors + 0.5 * ca.dot(ca.DM(elastic.stiffness_inertia), dsigma**2)
     height = ca.SX(0)
@@ -155,6 +156,7 @@ def _residual(elastic: ElasticRobot, s: dict[str, Any], accelerations: Any, port
     motor = ca.DM(elastic.motor_inertia) @ d2theta - motor
     if elastic.coupling:
         link = link + elastic.coupling.forces(s["q"], s["v"], s["dtheta"], d2theta)
+        link = link + elastic.coupling.rigid_forces(s["q"], s["v"], dv)
         momentum = elastic.coupling.momentum(s["q"], s["v"])
         motor = motor + ca.jtimes(momentum, ca.vertcat(s["q"], s["v"]), ca.vertcat(s["v"], dv))
     rows = [link, motor]

@@ -120,12 +120,7 @@ def _check_elastic_inertia(reader, B, elastic):
 
 
 def _check_rigid_inertia(robot, reader, B, others):
-    """The motors of rigid joints, `others`, are coupled with none and belong to joints of one coordinate."""
-    own = B[np.ix_(others, others)]
-    if np.any(np.delete(B, others, axis=0)[:, others]) or np.any(own - np.diag(np.diag(own))):
-        reader.problems.append(
-            "the motor inertia couples a rigid joint with another; only elastic joints may be coupled"
-        )
+    """The motors of rigid joints, `others`, belong to joints of one coordinate."""
     if np.any(np.diag(B) < 0):
         reader.problems.append("motor inertias must not be negative")
     names = [j.name for j in robot.joints]

@@ -42,7 +42,13 @@ def over_a_rigid_joint(q, theta):
 
 
 S3 = np.array([[0.0, 0.02, 0.03], [0.0, 0.0, 0.02], [0.0, 0.0, 0.0]])
-STIFFNESS = {"direct": 400.0, "driven": 400.0, "mixed_kinds": 600.0, "pairs": 900.0}  # of the variable ones
+STIFFNESS = {
+    "direct": 400.0,
+    "driven": 400.0,
+    "mixed_kinds": 600.0,
+    "pairs": 900.0,
+    "complete_variable": 600.0,
+}  # of the variable ones
 
 
 def _mixed_kinds(arm):
@@ -101,6 +107,23 @@ ARMS = {
     "complete": lambda: el.elastic_robot(
         planar_arm(3), [500, 400, 300], motor_inertia=[0.5, 0.3, 0.2], coupling=S3, motor_damping=0.1
     ),
+    "complete_mixed": lambda: el.elastic_robot(
+        planar_arm(3), {"joint1": 500, "joint3": 300}, motor_inertia=[0.5, 0.3, 0.2], coupling=S3, link_damping=0.2
+    ),
+    "complete_rigid_first": lambda: _complete_rigid_first(),
+    "complete_variable": lambda: el.elastic_robot(
+        planar_arm(3),
+        {"joint1": el.VariableSpring(), "joint2": 400.0, "joint3": el.AntagonisticSprings(exponential)},
+        motor_inertia=0.3,
+        coupling=[[0, 0.02, 0.01, 0.01], [0, 0, 0.02, 0.01], [0, 0, 0, 0]],
+    ),
+    "complete_geared": lambda: el.elastic_robot(
+        planar_arm(3),
+        {"joint1": 500, "joint3": 300},
+        rotor_inertia=5e-6,
+        gear_ratio=[[100.0, 20.0, 0.0], [0.0, 120.0, 10.0], [0.0, 0.0, 90.0]],
+        coupling=S3,
+    ),
     "complete_chain": lambda: _complete_chain(),
     "complete_nonlinear": lambda: el.elastic_robot(
         planar_arm(2), el.NonlinearSpring(cubic), motor_inertia=0.3, coupling=S3[:2, :2]
@@ -112,6 +135,12 @@ def _complete_chain():
     chain = od.robots.chain(3)
     S = el.motor_coupling(chain, 4e-6, 100)  # depends on q: the axes are not parallel
     return el.elastic_robot(chain, [500, 400, 300], rotor_inertia=4e-6, gear_ratio=100, coupling=S)
+
+
+def _complete_rigid_first():
+    chain = od.robots.chain(3)
+    S = el.motor_coupling(chain, 4e-6, 100)
+    return el.elastic_robot(chain, {"joint2": 400, "joint3": 300}, rotor_inertia=4e-6, gear_ratio=100, coupling=S)
 
 
 _BUILT = {}
