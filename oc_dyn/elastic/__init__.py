@@ -16,6 +16,7 @@ from .control import (
 )
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
+from .friction_laws import Backlash, BoucWen, LuGre, MaxwellSlip, Stribeck
 from .generate import FLAGS, GeneratedController, generate_controller
 from .model import ElasticRobot
 from .plan import ElasticPlan, outputs_along
@@ -33,17 +34,22 @@ if TYPE_CHECKING:  # what __getattr__ imports
 __all__ = [
     "FLAGS",
     "AntagonisticSprings",
+    "Backlash",
+    "BoucWen",
     "Controller",
     "ElasticPlan",
     "ElasticRobot",
     "FlatMotion",
     "GeneratedController",
     "LinearSpring",
+    "LuGre",
+    "MaxwellSlip",
     "MotorMotion",
     "NonlinearSpring",
     "Plant",
     "Reference",
     "Run",
+    "Stribeck",
     "VariableSpring",
     "collocation_equations",
     "collocation_step",

@@ -24,6 +24,7 @@ from ..types import Array, Named, Numbers
 from ..validation import one_of
 from .damping import damped_map
 from .drives import accelerations, at_drives, drive_torques, speeds
+from .effects import refuse_effects
 from .model import ElasticRobot
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat
@@ -233,6 +234,7 @@ def _controller(
     name: str, elastic: ElasticRobot, law: Law, memory: int = 0, first: Callable[[dict[str, Any]], Any] | None = None,
     gains: Mapping[str, Any] | None = None, integrators: tuple[tuple[int, int, int], ...] = (),
 ) -> Controller:  # fmt: skip
+    refuse_effects(name, elastic)
     if elastic.nq != elastic.nv:
         raise ModelError(elastic.name, [f"{name} is for robots with joints of one coordinate alone"])
     ref, state = _symbols(elastic, memory)

@@ -15,6 +15,7 @@ from ..model.robot import Body, Robot
 from ..text import terminal
 from ..types import Array, Named, Numbers
 from .coupling import Coupling
+from .effects import Effect
 from .potentials import Potential
 from .real import with_errors, with_friction
 from .springs import LinearSpring, Spring
@@ -70,6 +71,7 @@ class ElasticRobot(ReadOnlyArrays):
     coupling: Coupling | None = None  # of the complete model
     parallel: Potential | None = None  # springs between links alone
     across: Potential | None = None  # springs between several joints and motors
+    effects: tuple[Effect, ...] = ()  # laws of friction, hysteresis and play, which the plant alone knows
     drives: tuple[str, ...] = ()  # joints of the tree with the motors; () where these are at the links' coordinates
     _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -182,10 +184,16 @@ class ElasticRobot(ReadOnlyArrays):
             raise ModelError(self.name, [text])
 
     def undamped(self) -> ElasticRobot:
-        """The same robot without damping in its springs; itself if they have none."""
+        """The same robot without damping in its springs and laws for simulation alone; itself if it has none."""
+        if self.effects:
+            return self.without_laws().undamped()
         if not self.damped:
             return self
         return replace(self, joints=tuple(replace(j, spring=replace(j.spring, damping=0.0)) for j in self.joints))
+
+    def without_laws(self) -> ElasticRobot:
+        """The same robot without the laws of with_friction(laws=...): what laws of control and flat maps can know."""
+        return replace(self, effects=()) if self.effects else self
 
     def with_errors(
         self, stiffness: float | Mapping[str, float] = 0.0, mass: float | Mapping[str, float] = 0.0,
@@ -203,17 +211,21 @@ class ElasticRobot(ReadOnlyArrays):
     def with_friction(
         self, *, damping: Named | None = None, motor_damping: Named | None = None, motor_friction: Named | None = None,
         friction_smoothing: Named | None = None, link_damping: Named | None = None, link_friction: Named | None = None,
-        link_smoothing: Named | None = None,
+        link_smoothing: Named | None = None, laws: Mapping[str, Any] | None = None,
     ) -> ElasticRobot:  # fmt: skip
         """The same robot with other damping and friction, in the forms and units of elastic_robot; None: as it is.
 
-        damping: of all springs, linear or not. Raises ModelError listing every problem; UnknownName.
+        damping: of all springs, linear or not. laws: Stribeck, LuGre, MaxwellSlip, BoucWen, Backlash, for the real
+        robot of a simulation alone, besides what else rubs: {"motors": {motor: law}, "links": {velocity: law},
+        "springs": {joint: law}}, a law or a list of laws for each name, or a law alone for all. They replace those that
+        are there; flat maps and laws of control refuse robots that have some. Raises ModelError listing every problem;
+        UnknownName.
         """
         given = {
             "motor_damping": motor_damping, "motor_friction": motor_friction, "friction_smoothing": friction_smoothing,
             "link_damping": link_damping, "link_friction": link_friction, "link_smoothing": link_smoothing,
         }  # fmt: skip
-        return with_friction(self, damping, given)
+        return with_friction(self, damping, given, laws)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_made": {}}
@@ -230,6 +242,7 @@ class ElasticRobot(ReadOnlyArrays):
         lines += [f"  {names[k]}: rigid" for k in self.rigid]
         lines += [] if self.parallel is None else ["  parallel springs"]
         lines += [] if self.across is None else ["  springs across joints"]
+        lines += [f"  {type(e.law).__name__} at {e.name} of {e.on}, in simulation alone" for e in self.effects]
         both = (("motor", self.motor_names, self.motor_damping, self.motor_friction),
                 ("link", names, self.link_damping, self.link_friction))  # fmt: skip
         for side, rows, damping, friction in both:

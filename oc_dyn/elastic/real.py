@@ -12,6 +12,7 @@ from ..model.inertia import Inertia
 from ..model.loops import LoopRobot, close_tree
 from ..model.robot import Robot, assemble
 from ..types import Named
+from .effects import read_effects
 from .potentials import Potential
 from .read_friction import link_reader, on_velocities
 from .read_motors import MotorReader
@@ -52,7 +53,9 @@ def with_errors(
     return real
 
 
-def with_friction(elastic: ElasticRobot, damping: Named | None, given: Mapping[str, Named | None]) -> ElasticRobot:
+def with_friction(
+    elastic: ElasticRobot, damping: Named | None, given: Mapping[str, Named | None], laws: Mapping[str, Any] | None,
+) -> ElasticRobot:  # fmt: skip
     """See ElasticRobot.with_friction; damping: of springs; given: the other arguments."""
     problems: list[str] = []
     motors = MotorReader(elastic.name, elastic.motor_names, problems)
@@ -72,6 +75,8 @@ def with_friction(elastic: ElasticRobot, damping: Named | None, given: Mapping[s
         if not problems:
             pairs = zip(elastic.joints, values, strict=True)
             own["joints"] = tuple(replace(j, spring=replace(j.spring, damping=float(d))) for j, d in pairs)
+    if laws is not None:
+        own["effects"] = read_effects(elastic, laws, problems)
     if problems:
         raise ModelError(elastic.name, problems)
     return replace(elastic, **own)
