@@ -16,6 +16,7 @@ from .control import (
 )
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
+from .friction_laws import Backlash, BoucWen, LuGre, MaxwellSlip, Stribeck
 from .generate import FLAGS, GeneratedController, generate_controller
 from .model import ElasticRobot
 from .plan import ElasticPlan, outputs_along
@@ -23,7 +24,8 @@ from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
 from .reference import Reference, reference, rest_to_rest
 from .simulate import Run, simulate
-from .springs import AntagonisticSprings, LinearSpring, NonlinearSpring, VariableSpring
+from .springs import LinearSpring, NonlinearSpring
+from .variable_springs import AntagonisticSprings, VariableSpring
 
 if TYPE_CHECKING:  # what __getattr__ imports
     from .figures import animate_run as animate_run
@@ -32,17 +34,22 @@ if TYPE_CHECKING:  # what __getattr__ imports
 __all__ = [
     "FLAGS",
     "AntagonisticSprings",
+    "Backlash",
+    "BoucWen",
     "Controller",
     "ElasticPlan",
     "ElasticRobot",
     "FlatMotion",
     "GeneratedController",
     "LinearSpring",
+    "LuGre",
+    "MaxwellSlip",
     "MotorMotion",
     "NonlinearSpring",
     "Plant",
     "Reference",
     "Run",
+    "Stribeck",
     "VariableSpring",
     "collocation_equations",
     "collocation_step",

@@ -121,6 +121,7 @@ class ClosedLoop:
         if error:
             raise type(error)(f"simulate: at the start: {error}")
         parts = {**ref, "theta": flat["theta"].full(), "dtheta": flat["dtheta"].full()}
+        parts["friction"] = np.zeros(sum(e.law.memory for e in self.elastic.effects))
         return np.concatenate([np.ravel(parts[n]) for n in self.plant.parts])
 
 

@@ -24,6 +24,7 @@ from ..types import Array, Named, Numbers
 from ..validation import one_of
 from .damping import damped_map
 from .drives import accelerations, at_drives, drive_torques, speeds
+from .effects import refuse_effects
 from .model import ElasticRobot
 from .motor_side import at_motors, deflections, joint_torques, motor_friction, sigma_forces, spring_torques
 from .ports import admit_flat
@@ -233,6 +234,7 @@ def _controller(
     name: str, elastic: ElasticRobot, law: Law, memory: int = 0, first: Callable[[dict[str, Any]], Any] | None = None,
     gains: Mapping[str, Any] | None = None, integrators: tuple[tuple[int, int, int], ...] = (),
 ) -> Controller:  # fmt: skip
+    refuse_effects(name, elastic)
     if elastic.nq != elastic.nv:
         raise ModelError(elastic.name, [f"{name} is for robots with joints of one coordinate alone"])
     ref, state = _symbols(elastic, memory)
@@ -254,7 +256,7 @@ def _controller(
 def _symbols(elastic: ElasticRobot, memory: int) -> tuple[dict[str, Any], dict[str, Any]]:
     n, motors, sigmas = elastic.nv, len(elastic.elastic_motors), len(elastic.sigma_names)
     ref = {derivative_name("v", k - 1) if k else "q": n for k in range(elastic.flat_order() + 1)}
-    ref |= {derivative_name("sigma", k): sigmas for k in range(3)} if sigmas else {}
+    ref |= {derivative_name("sigma", k): sigmas for k in range(elastic.sigma_order + 1)} if sigmas else {}
     state = {"q": n, "v": n, "theta": motors, "dtheta": motors}
     state |= {"sigma": sigmas, "dsigma": sigmas} if elastic.stiffness_driven else {}
     state |= {"memory": memory} if memory else {}
@@ -281,6 +283,7 @@ def _pd(
 
 def _resting(elastic: ElasticRobot, q: Any, g: Any, sigma: list[Any]) -> tuple[Any, Any]:
     """Motor positions at rest under the joint torques g, and the springs' torques."""
+    elastic.refuse_across("gravity_pd")
     theta, torques = [], []
     for j in elastic.joints:
         s = [x[j.sigma] for x in sigma] if j.sigma is not None else []

@@ -5,8 +5,9 @@ from ..errors import ModelError, OrderError
 from ..ports import COUNTED, Size, derivative_name, derivative_unit
 from ..registry import Port
 from .build import elastic_robot
+from .effects import refuse_effects
 from .model import ElasticRobot
-from .springs import VariableSpring
+from .variable_springs import VariableSpring
 
 
 def admit(quantity):
@@ -16,6 +17,7 @@ def admit(quantity):
         if not isinstance(robot, ElasticRobot):
             hint = "make one by od.elastic.elastic_robot"
             raise ModelError(quantity, [f"it is a quantity of an elastic robot, got {type(robot).__name__}; {hint}"])
+        refuse_effects(quantity, robot)
         return robot
 
     return check

@@ -4,20 +4,21 @@ import numpy as np
 
 from ..errors import UnknownName
 from .read_motors import MASKED, number_or_nan
-from .springs import SPRINGS, LinearSpring
+from .springs import SPRINGS, LinearSpring, NoSpring
 
 ONE_COORDINATE = ("revolute", "continuous", "prismatic", "helical")  # kinds of joints that may be elastic
 
 
-def read_springs(robot, stiffness, damping, problems):
-    """{joint: spring} of the elastic joints."""
+def read_springs(robot, stiffness, damping, problems, across=False):
+    """{joint: spring} of the elastic joints; across: whether there are springs across joints, so that one of stiffness
+    zero is none of its own."""
     values = _by_joint(robot, stiffness, problems)
     if values is None:
         return {}
     dampings = _damping(robot, values, damping, problems)
     springs = {}
     for name, x in values.items():
-        spring = x if isinstance(x, SPRINGS) else _linear(name, x, dampings.get(name, 0.0), problems)
+        spring = x if isinstance(x, SPRINGS) else _linear(name, x, dampings.get(name, 0.0), problems, across)
         if spring is not None:
             springs[name] = spring
     for name, d in dampings.items():
@@ -66,16 +67,19 @@ def _one_per_joint(robot, what, values, problems):
     return {j.name: x for j, x in zip(robot.joints, values, strict=True)}
 
 
-def _linear(name, stiffness, damping, problems):
+def _linear(name, stiffness, damping, problems, across):
     """The spring of a joint with these numbers; None if the joint is rigid, or the stiffness no positive number."""
     k = number_or_nan(stiffness)
-    if not k > 0:
+    none = across and k == 0
+    if not k > 0 and not none:
         problems.append(
             f"joint {name!r}: stiffness is {stiffness!r}, expected a positive number, inf if rigid, or a spring"
         )
     if not 0 <= damping < np.inf:
         problems.append(f"joint {name!r}: damping is {damping!r}, expected a finite number of at least 0")
         damping = 0.0
+    if none:
+        return NoSpring(damping)
     return LinearSpring(k, damping) if 0 < k < np.inf else None
 
 

@@ -299,6 +299,8 @@ def _sundials(
         dae = {"t": t, "x": x, "ode": rates(t, x, ca.DM(0, 1))}
         return ca.integrator("simulation", "cvodes", dae, float(start), grid, options)
     p = loop.plant
+    if "friction" in p.parts:
+        raise ShapeError("simulate: method idas does not know memory of friction laws; give dop853 or cvodes")
     a = ca.MX.sym("a", p.residual.size1_in(1))
     ref = loop.reference_at(t)
     robot, memory = x[: p.size], x[p.size : p.size + loop.memory]
