@@ -22,7 +22,8 @@ from .plan import ElasticPlan, outputs_along
 from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
 from .reference import Reference, reference, rest_to_rest
-from .simulate import Run, simulate
+from .run import Run
+from .simulate import simulate
 from .springs import AntagonisticSprings, LinearSpring, NonlinearSpring, VariableSpring
 
 if TYPE_CHECKING:  # what __getattr__ imports

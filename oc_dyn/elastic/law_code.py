@@ -109,6 +109,13 @@ def recorded(code: LawCode) -> tuple[list[Array], list[Array], list[int]]:
     return rows, expected, statuses
 
 
+def moved_on(memory: Array, found: dict[str, Any], sample_time: float) -> Array:
+    """The memory of the next sample, from the outputs of a law."""
+    if "memory_next" in found:
+        return found["memory_next"].full().ravel()
+    return memory + sample_time * found["memory_rate"].full().ravel() if "memory_rate" in found else memory
+
+
 def _steps(code: LawCode, names: list[str], rows: list[Array], limit: Array) -> tuple[list[Array], list[int]]:
     """(outputs, statuses) of steps from the start."""
     c, started, memory = code.controller, False, np.zeros(code.controller.memory)
@@ -122,7 +129,7 @@ def _steps(code: LawCode, names: list[str], rows: list[Array], limit: Array) -> 
             memory = first["memory"].full().ravel()
         started = bool(np.all(np.isfinite(memory)))
         found = c.function(**ports, **({"memory": memory} if c.memory else {}))
-        moved = memory + code.sample_time * found["memory_rate"].full().ravel() if c.memory else memory
+        moved = moved_on(memory, found, code.sample_time)
         outputs = {x.name: found[x.name].full().ravel() for x in code.outputs}
         good = started and all(np.all(np.isfinite(x)) for x in (moved, *outputs.values()))
         if not good:
