@@ -17,6 +17,7 @@ from .control import (
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
 from .generate import FLAGS, GeneratedController, generate_controller
+from .laboratory import EFFECTS, LaboratoryRow, LaboratoryTable, laboratory_table
 from .model import ElasticRobot
 from .plan import ElasticPlan, outputs_along
 from .planning import FlatMotion, flat_motion, plan_elastic
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # what __getattr__ imports
     from .figures import plot_runs as plot_runs
 
 __all__ = [
+    "EFFECTS",
     "FLAGS",
     "AntagonisticSprings",
     "Controller",
@@ -38,6 +40,8 @@ __all__ = [
     "ElasticRobot",
     "FlatMotion",
     "GeneratedController",
+    "LaboratoryRow",
+    "LaboratoryTable",
     "LinearSpring",
     "MotorMotion",
     "NonlinearSpring",
@@ -56,6 +60,7 @@ __all__ = [
     "flat_motion",
     "generate_controller",
     "gravity_pd",
+    "laboratory_table",
     "motor_coupling",
     "outputs_along",
     "plan_elastic",
