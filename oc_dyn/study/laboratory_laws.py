@@ -1,0 +1,72 @@
+"""Robots, motions and laws of the study laboratory: laws are rows of one table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from .. import elastic as el
+from .. import robots
+from ..model.inertia import Inertia
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A robot and its motion. bandwidth w [rad/s]: of motor loops, kp = B w^2 and kd = 2 B w, B the motors' inertia;
+    pole [1/s]: of feedback linearisation, four per joint; torque_limit (motors,) [Nm]."""
+
+    elastic: el.ElasticRobot
+    reference: el.Reference
+    bandwidth: float
+    pole: float
+    torque_limit: tuple[float, ...]
+
+    @property
+    def gains(self) -> tuple[Any, Any]:
+        """kp [Nm/rad] and kd [Nm s/rad] of motor loops."""
+        inertia = np.diag(self.elastic.motor_inertia)
+        return inertia * self.bandwidth**2, 2 * inertia * self.bandwidth
+
+
+def arm_2r(friction=0.0):
+    """Two rods of 0.4 m and 3 kg, upright, as in problems/sea_2r_tracking.py; 1.2 s, then 0.8 s of rest."""
+    arm = el.elastic_robot(robots.planar_arm(2), (500.0, 300.0), motor_inertia=(0.3, 0.2), motor_friction=friction)
+    path = el.rest_to_rest((-0.6, 0.3), (0.7, -0.9), 1.2, continuity=arm.continuity("torque"), hold=0.8)
+    return Setting(arm, el.reference(arm, path), 30.0, 40.0, (60.0, 30.0))
+
+
+def panda():
+    """The Panda with a load of 3 kg, as in problems/sea_arm_tracking.py; 1.4 s, then 0.6 s of rest."""
+    load = Inertia.from_com(3.0, (0.0, 0.0, 0.08), np.diag((0.01, 0.01, 0.008)))
+    links = robots.panda().with_payload("panda_link8", load, name="load")
+    arm = el.elastic_robot(links, 7000.0, motor_inertia=(0.5, 0.5, 0.4, 0.4, 0.2, 0.2, 0.15))
+    start, goal = (0.0, -pi / 4, 0.0, -3 * pi / 4, 0.0, pi / 2, pi / 4), (0.8, -0.2, -0.5, -1.6, 0.5, 2.1, 0.3)
+    path = el.rest_to_rest(start, goal, 1.4, continuity=arm.continuity("torque"), hold=0.6)
+    return Setting(arm, el.reference(arm, path), 80.0, 60.0, (87.0,) * 4 + (12.0,) * 3)
+
+
+ROBOTS: dict[str, Callable[[], Setting]] = {
+    "2R arm": arm_2r,
+    "2R arm with Coulomb friction": lambda: arm_2r(friction=1.0),
+    "Panda": panda,
+}
+_BARE, _RUBBING = ("2R arm", "Panda"), ("2R arm with Coulomb friction",)
+
+
+def linearizing(speed):
+    """Builder of feedback linearisation that compensates friction at a speed."""
+    return lambda s: el.feedback_linearization(s.elastic, s.pole, friction_speed=speed)
+
+
+LAWS: dict[str, tuple[Callable[[Setting], el.Controller], tuple[str, ...]]] = {
+    "feedforward": (lambda s: el.feedforward(s.elastic), _BARE),
+    "feedforward_pd": (lambda s: el.feedforward_pd(s.elastic, *s.gains), tuple(ROBOTS)),
+    "gravity_pd": (lambda s: el.gravity_pd(s.elastic, *s.gains), tuple(ROBOTS)),
+    "computed_torque": (lambda s: el.computed_torque(s.elastic, *s.gains), _BARE),
+    "feedback_linearization": (linearizing("measured"), tuple(ROBOTS)),
+    "feedback_linearization, poles at -20/s": (lambda s: el.feedback_linearization(s.elastic, 20.0), _BARE),
+    "feedback_linearization, friction at the reference": (linearizing("reference"), _RUBBING),
+    "feedback_linearization, no friction": (linearizing("none"), _RUBBING),
+}
