@@ -16,9 +16,11 @@ from ..model.robot import Robot
 from ..types import Named, Numbers
 from .coupling import Coupling
 from .drives import drive_joints
-from .model import ElasticJoint, ElasticRobot, rebuilt
-from .read_motors import MotorReader, read_friction, read_inertia
+from .model import ElasticJoint, ElasticRobot
+from .read_friction import Friction, read_friction
+from .read_motors import MotorReader, read_inertia
 from .read_springs import read_springs
+from .real import rebuilt
 from .springs import Spring
 
 
@@ -35,7 +37,10 @@ def elastic_robot(
     stiffness_inertia: Named | None = None,
     coupling: Numbers | Callable[..., Any] | None = None,
     friction_smoothing: Named = SMOOTHING,
-    joint_friction: bool | None = None,
+    link_damping: Named = 0.0,
+    link_friction: Named = 0.0,
+    link_smoothing: Named = SMOOTHING,
+    joint_friction: bool | str | None = None,
     actuated: Sequence[str] | None = None,
 ) -> ElasticRobot:
     """An ElasticRobot from a Robot on a fixed base.
@@ -56,8 +61,13 @@ def elastic_robot(
         constant, or a casadi.Function or callable S(q); strictly upper triangular. See motor_coupling.
     friction_smoothing [rad/s, m/s]: speed at which a motor's Coulomb friction has reached tanh(1) = 76 % of its value:
         a number, {motor: value} or one per motor.
-    joint_friction: True adds damping and friction of the robot's joints to those of their motors, as a gear's friction
-        acts there; False ignores them; None, the default, ignores them with a ModelWarning that names the joints.
+    link_damping [Nm s/rad, N s/m], link_friction [Nm, N], link_smoothing: the same on the links' side, between a link
+        and the one before it, for elastic and rigid joints: a number for all joints but free ones, {velocity: value} or
+        one per velocity, in loops per drive. The flat map differentiates link_friction twice: a smoothing that is small
+        against the speeds of a motion makes large motor torques at standstill.
+    joint_friction: damping and friction of the robot's joints, as its file gives them: "links" adds them on the links'
+        side; "motors" or True adds them to those of their motors, as a gear's friction acts there; False ignores them;
+        None, the default, ignores them with a ModelWarning that names the joints.
     actuated: of a robot with loops the joints of its tree that have the motors, one for each independent velocity,
         which are the joints above then; by default those of its own coordinates. q and v of the links stay those.
     An armature of the robot at an elastic joint is the inertia of its motor: it is used as motor_inertia if none is
@@ -70,9 +80,9 @@ def elastic_robot(
     refuse_fluid("an elastic robot", robot)
     reader = MotorReader(robot.name, layout.motor_names, [])
     gear, inertia = _gear_and_inertia(seen, reader, layout.joints, gear_ratio, motor_inertia, rotor_inertia)
-    all_joints = robot.tree if isinstance(robot, LoopRobot) else robot
-    friction = read_friction(all_joints, reader, motor_damping, motor_friction, joint_friction)
-    friction.append(reader.vector("friction_smoothing", friction_smoothing, positive=True, default=SMOOTHING))
+    at_motors = (motor_damping, motor_friction, friction_smoothing)
+    on_links = (link_damping, link_friction, link_smoothing)
+    friction = read_friction(robot, seen, reader, at_motors, on_links, joint_friction)
     sigma_inertia = _stiffness_inertia(robot, layout.joints, stiffness_inertia, reader.problems)
     coupling = None if coupling is None else _coupling(robot, layout, coupling, reader.problems)
     if reader.problems:
@@ -178,8 +188,8 @@ def _coupling(robot: Robot, layout: _Layout, coupling: Any, problems: list[str])
 
 
 def _assembled(
-    of: tuple[Robot, Any, tuple[str, ...]], layout: _Layout, gear: Any, inertia: Any, friction: Any, sigma_inertia: Any,
-    coupling: Coupling | None,
+    of: tuple[Robot, Any, tuple[str, ...]], layout: _Layout, gear: Any, inertia: Any,
+    friction: tuple[Friction, Friction], sigma_inertia: Any, coupling: Coupling | None,
 ) -> ElasticRobot:  # fmt: skip
     """The ElasticRobot; motor inertias of rigid joints become armature of its links. of: the robot, its joints with
     drives, and their names."""
@@ -199,9 +209,8 @@ def _assembled(
         motor_names=layout.motor_names,
         motor_inertia=inertia[np.ix_(rows, rows)],
         gear=gear,
-        motor_damping=friction[0],
-        motor_friction=friction[1],
-        friction_smoothing=friction[2],
+        **dict(zip(("motor_damping", "motor_friction", "friction_smoothing"), friction[0], strict=True)),
+        **dict(zip(("link_damping", "link_friction", "link_smoothing"), friction[1], strict=True)),
         stiffness_inertia=sigma_inertia,
         coupling=coupling,
         drives=drives,

@@ -18,6 +18,7 @@ from ..loops.joint_motion import joint_matrix, joint_motion
 from ..model.assembly import rank_of
 from ..model.loops import LoopRobot
 from ..model.robot import Joint, Robot
+from .friction import link_friction, links_rub
 from .read_springs import ONE_COORDINATE
 
 
@@ -88,18 +89,64 @@ def generalised(elastic: Any, q: Any, torques: Any) -> Any:
 
 
 def drive_torques(elastic: Any, order: int = 0, method: str | None = None, derivatives: str = "ad") -> ca.Function:
-    """Inverse dynamics of the links, its torques those of the drives."""
+    """Inverse dynamics of the links with their friction, its torques those of the drives."""
     more: dict[str, Any] = {"actuated": elastic.drives} if elastic.drives else {}
-    return function(
+    plain = function(
         elastic.links, "inverse_dynamics", order=order, method=method, derivatives=derivatives, **more,
     )  # fmt: skip
+    if not links_rub(elastic):
+        return plain
+    key = ("drive_torques", order, method, derivatives)
+    return _kept(elastic, key, lambda: _with_taken(elastic, plain, derivatives))
 
 
 def accelerations(elastic: Any, order: int = 0, method: str | None = None) -> ca.Function:
-    """Forward dynamics of the links from the torques of the drives; with loops `method` counts for nothing."""
+    """Forward dynamics of the links with their friction from the torques of the drives; with loops `method` counts for
+    nothing."""
+    if not links_rub(elastic):
+        return _frictionless(elastic, order, method)
+    return _kept(elastic, ("accelerations", order, method), lambda: _less_taken(elastic, order, method))
+
+
+def _kept(elastic: Any, key: tuple[Any, ...], make: Any) -> ca.Function:
+    """What make() gave when it was first asked for: it depends on the robot and the key alone."""
+    if key not in elastic._made:
+        elastic._made[key] = make()
+    return elastic._made[key]
+
+
+def _frictionless(elastic: Any, order: int, method: str | None) -> ca.Function:
     more: dict[str, Any] = {"actuated": elastic.drives} if elastic.drives else {}
     method = None if isinstance(elastic.links, LoopRobot) else method
     return function(elastic.links, "forward_dynamics", order=order, method=method, **more)
+
+
+def _symbols_of(f: ca.Function, derivatives: str = "ad") -> list[Any]:
+    """Symbols of the graph that a Function is made of; of MX, where its own derivatives have to be seen."""
+    made = ca.SX if f.is_a("SXFunction") and derivatives == "ad" else ca.MX
+    return [made.sym(name, *f.size_in(name)) for name in f.name_in()]
+
+
+def _with_taken(elastic: Any, plain: ca.Function, derivatives: str) -> ca.Function:
+    """Inverse dynamics, and with it the torques that friction of the links takes."""
+    x = _symbols_of(plain, derivatives)
+    taken = link_friction(elastic, at_drives(elastic, x[:-1])[1:])
+    torques = [tau + f for tau, f in zip(plain.call(x), taken, strict=True)]
+    return ca.Function(plain.name(), x, torques, plain.name_in(), plain.name_out())
+
+
+def _less_taken(elastic: Any, order: int, method: str | None) -> ca.Function:
+    """Forward dynamics with friction of the links, whose derivatives depend on accelerations of lower orders."""
+    plain = [_frictionless(elastic, k, method) for k in range(order + 1)]
+    x = _symbols_of(plain[-1])
+    position, effort = x[:2], []
+    found: list[Any] = []
+    for k, torque in enumerate(x[2:]):
+        speeds_ = at_drives(elastic, [*position, *found])[1:]
+        effort.append(torque - link_friction(elastic, speeds_)[k])
+        found = plain[k].call([*position, *effort])
+    outputs = ca.cse(list(found)) if isinstance(x[0], ca.SX) else found
+    return ca.Function(plain[-1].name(), x, outputs, plain[-1].name_in(), plain[-1].name_out())
 
 
 def closed_state(elastic: Any, v: Any, dv: Any) -> tuple[Any, ...]:
@@ -111,12 +158,14 @@ def closed_state(elastic: Any, v: Any, dv: Any) -> tuple[Any, ...]:
     links = elastic.links
     if not isinstance(links, LoopRobot):
         x = ca.SX.sym("q", links.nq)
-        return x, links.configuration_rate(x, v), x, v, function(links, "inverse_dynamics")(x, v, dv)
+        taken = link_friction(elastic, [v])[0] if links_rub(elastic) else 0
+        return x, links.configuration_rate(x, v), x, v, function(links, "inverse_dynamics")(x, v, dv) + taken
     tree, names = links.tree, elastic.drives or links.independent
     x, rows = ca.SX.sym("q_tree", tree.nq), links.rows("v", names)
     v_tree, dv_tree, G, _ = motion(links, 2, 1).call([x, v, dv])
     own = G.T @ function(tree, "inverse_dynamics")(x, v_tree, dv_tree)
     torques = ca.solve(ca.densify(G[rows, :].T), own) if elastic.drives else own
+    torques = torques + link_friction(elastic, [v_tree[rows]])[0] if links_rub(elastic) else torques
     return x, tree.configuration_rate(x, v_tree), x[links.rows("q", names)], v_tree[rows], torques
 
 

@@ -1,6 +1,6 @@
 """The flat map: motors' motion and torques from that of the links, algebraically.
 
-Link side   tau = inverse dynamics(q, v, dv, ..) with all its time derivatives, tau^(k) at every order needed;
+Link side   tau = inverse dynamics(q, v, dv, ..) and friction of links, with all time derivatives that are needed;
 springs     phi(theta - q, sigma) = tau, solved for theta and differentiated;
 motor side  tau_m = B theta'' + (the springs' torques) + (the motors' friction).
 
@@ -52,7 +52,7 @@ quantity(
     default=("taylor",),
     of="elastic robot",
     admit=admit_flat(QUANTITY),
-    equation="tau = inverse dynamics(q, v, dv); phi(theta - q, sigma) = tau; "
+    equation="tau = inverse dynamics(q, v, dv) + friction(v); phi(theta - q, sigma) = tau; "
     "tau_m = B theta'' + tau + friction(theta')",
     notes=(
         "Shown for the reduced model; the complete one needs derivatives of v up to robot.flat_order(order) - 1.",

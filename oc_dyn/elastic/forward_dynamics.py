@@ -1,7 +1,7 @@
 """Accelerations of links and motors from the full state and the motor torques: what a simulation integrates.
 
-    [ M(q)   S ] [ q''     ]   [ tau + tau_rigid - n(q, q') - c(q, q', theta') ]
-    [ S^T    B ] [ theta'' ] = [ tau_m - tau - friction(theta') - S'^T q'      ]
+    [ M(q)   S ] [ q''     ]   [ tau + tau_rigid - friction(q') - n(q, q') - c(q, q', theta') ]
+    [ S^T    B ] [ theta'' ] = [ tau_m - tau - friction(theta') - S'^T q'                     ]
 
 tau: springs and their dampers; S, c and S' are there in the complete model alone.
 """
@@ -12,6 +12,7 @@ from ..function import function
 from ..ports import configuration_port, motion_ports
 from ..registry import method, quantity
 from .drives import accelerations, generalised, speeds
+from .friction import link_friction
 from .motor_side import (
     at_motors,
     deflections,
@@ -60,15 +61,16 @@ quantity(
     default=("taylor", "motors_eliminated"),
     of="elastic robot",
     admit=admit(QUANTITY),
-    equation="[M S; S^T B] [dv; theta''] = [phi + tau_rigid - n - c; tau_m - phi - friction(theta') - S'^T v], phi the "
-    "springs' and their dampers' torques, n = C v + g; S, c and S' in the complete model alone",
+    equation="[M S; S^T B] [dv; theta''] = [phi + tau_rigid - friction(v) - n - c; tau_m - phi - "
+    "friction(theta') - S'^T v], phi the springs' and their dampers' torques, n = C v + g; S, c and S' in the "
+    "complete model alone",
     notes=("sigma: where the stiffness is a coordinate of variable springs; tau_sigma, d2sigma: where it has drives.",),
     example=example,
 )
 
 
 def forces(elastic, q, v, theta, dtheta, sigma, tau_m):
-    """(link torques (drives,), motor torques (theta,)) that springs, dampers, friction and motors exert."""
+    """(link torques (drives,), motor torques (theta,)) that springs, dampers, friction of motors and motors exert."""
     speed = speeds(elastic, q, v)
     springs = spring_torques(elastic, 0, deflections(elastic, [q], [theta]), sigma)[0] + spring_damping(
         elastic, speed, dtheta
@@ -124,7 +126,7 @@ def whole_matrix(elastic, q, v, dtheta, link, motor):
 def _matrices(elastic, q, v, dtheta, link, motor):
     M = function(elastic.links, "mass_matrix")(q)
     bias = function(elastic.links, "inverse_dynamics")(q, v, ca.DM(elastic.nv, 1))
-    link = generalised(elastic, q, link) - bias
+    link = generalised(elastic, q, link - link_friction(elastic, [speeds(elastic, q, v)])[0]) - bias
     if not elastic.coupling:
         return M, link, motor, ca.DM(elastic.nv, len(elastic.elastic_motors))
     link = link - elastic.coupling.forces(q, v, dtheta, ca.DM(elastic.nv, 1))

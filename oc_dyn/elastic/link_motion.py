@@ -58,8 +58,8 @@ quantity(
     default=("taylor",),
     of="elastic robot",
     admit=_admit,
-    equation="M(q) dv + C(q, v) v + g(q) = phi(theta - q, sigma) + tau_rigid and its time derivatives, with "
-    "theta'' = B^-1 (tau_m - phi - friction(theta'))",
+    equation="M(q) dv + C(q, v) v + g(q) + friction(v) = phi(theta - q, sigma) + tau_rigid and its time derivatives, "
+    "with theta'' = B^-1 (tau_m - phi - friction(theta'))",
     notes=(
         "sigma: where the stiffness is a coordinate of variable springs; tau_rigid: where joints are rigid.",
         "tau_m and its derivatives come in from order 2 on: dv and d2v follow from the state alone.",

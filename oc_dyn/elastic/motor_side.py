@@ -10,6 +10,7 @@ import casadi as ca
 
 from ..lie.time_derivatives import time_derivatives
 from .drives import at_drives
+from .friction import motor_friction as motor_friction
 
 
 def deflections(elastic, q, theta):
@@ -87,16 +88,6 @@ def _along(j, order, z, sigma, value):
     rates = time_derivatives(value(j.spring, [x[0] for x in Z], s[0] if s else empty), order, flow, cse=True)
     f = ca.Function("along", [x for jet in [*Z, s] for x in jet], rates)
     return f.call([x for jet in [*z, sigma] for x in jet[: order + 1]])
-
-
-def motor_friction(elastic, speed):
-    """Derivatives 0.. of the friction torques (tau_m,), one for each of speed = [motor speeds (tau_m,), rates, ..]."""
-    order, n = len(speed) - 1, len(elastic.motor_names)
-    d, f = ca.DM(elastic.motor_damping), ca.DM(elastic.motor_friction)
-    x = [ca.SX.sym("x", n) for _ in speed]
-    torque = ca.sparsify(d * x[0] + f * ca.tanh(x[0] / ca.DM(elastic.friction_smoothing)))
-    rates = time_derivatives(torque, order, list(pairwise(x)), cse=True)
-    return ca.Function("friction", x, rates).call(speed)
 
 
 def at_motors(elastic, links, motors):

@@ -11,6 +11,7 @@ from ..function import function
 from ..subexpressions import merged
 from .drives import generalised, speeds
 from .forward_dynamics import forces
+from .friction import link_friction
 from .model import ElasticRobot
 from .motor_side import (
     at_motors,
@@ -96,6 +97,7 @@ def _build(elastic: ElasticRobot) -> Plant:
     damping = spring_damping(elastic, drive_speed, s["dtheta"])
     link_speed = ca.vertcat(*(drive_speed[j.v] for j in elastic.joints for _ in j.theta))
     taken = ca.dot(motor_friction(elastic, [speed])[0], speed) + ca.dot(damping, s["dtheta"] - link_speed)
+    taken = taken + ca.dot(link_friction(elastic, [drive_speed])[0], drive_speed)
 
     energies = _energies(elastic, s, sigma, dsigma, z)
     accelerations = ca.SX.sym("a", elastic.nv + motors + (sigmas if elastic.stiffness_driven else 0))
@@ -144,7 +146,8 @@ def _residual(elastic: ElasticRobot, s: dict[str, Any], accelerations: Any, port
     dv, d2theta, d2sigma = accelerations[:n], accelerations[n : n + m], accelerations[n + m :]
     sigma = [ports["sigma"]] if elastic.adjusted else []
     link, motor = forces(elastic, s["q"], s["v"], s["theta"], s["dtheta"], sigma, ports["tau_m"])
-    link = function(elastic.links, "inverse_dynamics")(s["q"], s["v"], dv) - generalised(elastic, s["q"], link)
+    taken = link_friction(elastic, [speeds(elastic, s["q"], s["v"])])[0]
+    link = function(elastic.links, "inverse_dynamics")(s["q"], s["v"], dv) - generalised(elastic, s["q"], link - taken)
     motor = ca.DM(elastic.motor_inertia) @ d2theta - motor
     if elastic.coupling:
         link = link + elastic.coupling.forces(s["q"], s["v"], s["dtheta"], d2theta)

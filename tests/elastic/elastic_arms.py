@@ -41,6 +41,15 @@ ARMS = {
     "friction": lambda: el.elastic_robot(
         planar_arm(3), [500, 400, 300], motor_inertia=0.3, motor_damping=1.0, motor_friction=0.5
     ),
+    "rubbing": lambda: el.elastic_robot(
+        planar_arm(3),
+        {"joint1": 500, "joint3": 300},
+        motor_inertia=0.3,
+        motor_damping=0.2,
+        link_damping=[2.0, 1.0, 0.5],
+        link_friction=[1.0, 0.5, 0.3],
+        link_smoothing=[0.5, 0.8, 0.6],
+    ),
     "full_inertia": lambda: el.elastic_robot(
         planar_arm(2), 400.0, rotor_inertia=5e-6, gear_ratio=[[100.0, 20.0], [0.0, 120.0]]
     ),
