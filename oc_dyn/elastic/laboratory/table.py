@@ -24,7 +24,7 @@ from .whole_run import whole_run
 FILTER = 100.0  # [Hz] of the low-pass of speeds, in EFFECTS
 _SENSORS = ("delay", "encoder_bits", "velocity_filter", "torque_noise", "torque_bias")
 _ERRORS = {"stiffness_error": "stiffness", "mass_error": "mass", "motor_inertia_error": "motor_inertia"}
-_FRICTION = ("link_damping", "link_friction", "motor_damping", "motor_friction")
+_FRICTION = ("damping", "link_damping", "link_friction", "motor_damping", "motor_friction")
 _STANDING = 0.05  # share of the reference's top speed that joints may have in the last half of its rest
 _BITS17 = {"encoder_bits": 17, "velocity_filter": FILTER}
 
@@ -101,8 +101,8 @@ def laboratory_table(
 
     elastic: the robot without effects. effects: {name: options, or several that seeds take in turns}, default EFFECTS.
         Options are those of simulate (delay, encoder_bits, velocity_filter, torque_noise, torque_bias, and
-        stiffness_error, mass_error, motor_inertia_error of the real robot), and its friction: link_damping,
-        link_friction, motor_damping, motor_friction, numbers that the law does not know.
+        stiffness_error, mass_error, motor_inertia_error of the real robot), and what the law does not know of its
+        damping and friction, as of elastic_robot: damping, link_damping, link_friction, motor_damping, motor_friction.
     seeds: 0 .. seeds - 1; options in which nothing depends on a seed run once. sample_time [s], substeps, torque_limit:
         as of simulate, whose numbers these are, to rounding; the start is that of the real robot on the reference.
     executor: as in oc_dyn.executors; a law under an effect is a point. compiled: laws and robots, where there is a
