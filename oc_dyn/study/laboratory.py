@@ -7,6 +7,7 @@ the links stand at its end; see oc_dyn.elastic.laboratory_table. The second tabl
 precision on a Cortex-M4F, as in the study embedded, with steps whose input is no number and torques at their limits.
 """
 
+import csv
 from pathlib import Path
 
 from .. import elastic as el
@@ -32,50 +33,74 @@ CAPTIONS = {
 }
 
 
-def run(out, quick=False, progress=None, executor="serial"):
+def run(out, quick=False, progress=None, executor="serial", only=None):
     """Measure, and write laboratory.csv, laboratory.md, code.csv and manifest.json to the folder `out`; returns the
     tables as a text.
 
     Without arm-none-eabi-gcc and qemu-arm there is no code.csv, and the report says so. quick: two laws, three effects,
-    two seeds, one robot. progress: show a bar on stderr; default on a terminal only.
+    two seeds, one robot. progress: show a bar on stderr; default on a terminal only. only: a text, or several with
+    semicolons between them; laws without one of them in "law, robot" are left out, and what the files have of them
+    stays. Raises ShapeError where no law is left.
     """
-    folder, chosen, rows, code = Path(out), _chosen(quick), [], []
-    emulated = cortex.available(cortex.GCC, cortex.QEMU)
-    with bar(progress, sum(map(len, chosen.values())) * (1 + emulated), "laboratory", " laws") as shown:
-        for robot, names in chosen.items():
+    folder, emulated = Path(out), cortex.available(cortex.GCC, cortex.QEMU)
+    pairs = _pairs(quick)
+    chosen = apart.chosen_of(pairs, only, lambda pair: ", ".join(reversed(pair)))
+    kept = [pair for pair in pairs if pair not in chosen]
+    rows = {pair: _stored(folder / "laboratory.csv", pair) for pair in kept}
+    code = {pair: _stored(folder / "code.csv", pair) for pair in kept}
+    with bar(progress, len(chosen) * (1 + emulated), "laboratory", " laws") as shown:
+        for robot in dict.fromkeys(robot for robot, _ in chosen):
             setting = ROBOTS[robot]()
-            laws = {name: LAWS[name][0](setting) for name in names}
-            table = el.laboratory_table(
-                setting.elastic,
-                laws,
-                setting.reference,
-                effects={name: el.EFFECTS[name] for name in (QUICK[2] if quick else el.EFFECTS)},
-                seeds=2 if quick else SEEDS,
-                sample_time=SAMPLE_TIME,
-                torque_limit=setting.torque_limit,
-                executor=executor,
-            )
-            shown.update(len(names))
-            rows += [(robot, *cells(row)) for row in table.rows]
+            laws = {law: LAWS[law][0](setting) for of, law in chosen if of == robot}
+            for row in _table(setting, laws, quick, executor).rows:
+                rows.setdefault((robot, row.law), []).append((robot, *cells(row)))
+            shown.update(len(laws))
             for name, law in laws.items() if emulated else ():
-                code.append(code_row(robot, name, law))
+                code[robot, name] = [code_row(robot, name, law)]
                 shown.update()
+    return _write(folder, [[row for x in pairs for row in y.get(x, ())] for y in (rows, code)], quick, only, emulated)
+
+
+def _pairs(quick):
+    """[(robot, law)]."""
+    if quick:
+        return [(QUICK[0], law) for law in QUICK[1]]
+    return [(robot, law) for robot in ROBOTS for law, (_, on) in LAWS.items() if robot in on]
+
+
+def _stored(path, pair):
+    """Rows of a table in a file that belong to a (robot, law)."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as text:
+        return [tuple(row) for row in csv.reader(text) if tuple(row[:2]) == pair]
+
+
+def _table(setting, laws, quick, executor):
+    """LaboratoryTable of laws of a robot."""
+    return el.laboratory_table(
+        setting.elastic,
+        laws,
+        setting.reference,
+        effects={name: el.EFFECTS[name] for name in (QUICK[2] if quick else el.EFFECTS)},
+        seeds=2 if quick else SEEDS,
+        sample_time=SAMPLE_TIME,
+        torque_limit=setting.torque_limit,
+        executor=executor,
+    )
+
+
+def _write(folder, found, quick, only, emulated):
+    """Write what was found, and return its text."""
+    rows, code = found
     tables = {"laboratory.csv": [FIELDS, *rows]} | ({"code.csv": [CODE_FIELDS, *code]} if code else {})
     for file, table in tables.items():
         write_csv(folder / file, table)
-    text = markdown(rows)
-    write_text(folder / "laboratory.md", text)
+    write_text(folder / "laboratory.md", markdown(rows))
     notes = [] if emulated else [f"code: nothing is measured: it takes {cortex.GCC} and {cortex.QEMU}"]
     facts = {"seeds": 2 if quick else SEEDS, "sample_time": SAMPLE_TIME, "effects": el.EFFECTS, "notes": notes}
-    write_json(folder / "manifest.json", manifest(apart.typed("laboratory", out, quick), **facts))
+    write_json(folder / "manifest.json", manifest(apart.typed("laboratory", folder, quick, only=only), **facts))
     return "\n\n".join([*map(in_columns, tables.values()), *notes])
-
-
-def _chosen(quick):
-    """{robot: [law]}."""
-    if quick:
-        return {QUICK[0]: list(QUICK[1])}
-    return {robot: [law for law, (_, on) in LAWS.items() if robot in on] for robot in ROBOTS}
 
 
 def markdown(rows):

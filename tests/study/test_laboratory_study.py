@@ -35,9 +35,26 @@ def test_quick_study(tmp_path, capsys):
 
 def test_without_the_compiler_for_microcontrollers(tmp_path, monkeypatch):
     monkeypatch.setattr(cortex, "available", lambda *programs: False)
-    monkeypatch.setattr(laboratory, "_chosen", lambda quick: {})
+    monkeypatch.setattr(laboratory, "LAWS", {k: v for k, v in LAWS.items() if k == "feedforward_pd"})
+    monkeypatch.setattr(laboratory, "QUICK", ("2R arm", ("feedforward_pd",), ("none",)))
     assert "code: nothing is measured" in laboratory.run(tmp_path, quick=True, progress=False)
     assert not (tmp_path / "code.csv").exists()
+
+
+def test_what_is_left_out_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(cortex, "available", lambda *programs: False)
+    monkeypatch.setattr(laboratory, "QUICK", ("2R arm", ("feedforward", "feedforward_pd"), ("none",)))
+    laboratory.run(tmp_path, quick=True, progress=False)
+    before = read(tmp_path / "laboratory.csv")
+    text = (tmp_path / "laboratory.csv").read_text(encoding="utf-8").replace(before[0]["largest"], "1.23e-01")
+    (tmp_path / "laboratory.csv").write_text(text, encoding="utf-8")
+    laboratory.run(tmp_path, quick=True, progress=False, only="_pd")
+    after = read(tmp_path / "laboratory.csv")
+    assert [row["law"] for row in after] == ["feedforward", "feedforward_pd"]
+    assert after[0]["largest"] == "1.23e-01"
+    assert after[1] == before[1]
+    with pytest.raises(od.ShapeError, match="only: nothing has 'nowhere'"):
+        laboratory.run(tmp_path, quick=True, progress=False, only="nowhere")
 
 
 @pytest.mark.slow
