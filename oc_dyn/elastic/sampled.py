@@ -25,7 +25,7 @@ from .open_loops import fault_of
 from .sensors import Sensors
 from .simulation_settings import Settings
 
-_WRONG = 1e-3  # share of the state by which half as long steps may change it without a warning
+LONG_STEPS = 1e-3  # share of the state by which half as long steps may change it without a warning
 
 
 def spread_of(loop: ClosedLoop, noise: Mapping[str, Numbers] | None) -> Array | None:
@@ -90,7 +90,7 @@ def sampled(
             failure = f"the motion diverged at t = {(i + 1) * h:.6g}"
             break
     miss *= count / max(len(looked_at), 1)
-    if failure is None and miss > _WRONG:
+    if failure is None and miss > LONG_STEPS:
         _warn_of_long_steps(loop, settings, miss)
     facts = {"steps": count * settings.substeps, **sensors.facts}
     return np.array(times), np.array(states).T, np.array(controls).T, facts, failure

@@ -85,6 +85,7 @@ def _table(setting, laws, quick, executor):
         effects={name: el.EFFECTS[name] for name in (QUICK[2] if quick else el.EFFECTS)},
         seeds=2 if quick else SEEDS,
         sample_time=SAMPLE_TIME,
+        substeps=setting.substeps,
         torque_limit=setting.torque_limit,
         executor=executor,
     )

@@ -15,13 +15,14 @@ from ..model.inertia import Inertia
 @dataclass(frozen=True, eq=False)
 class Setting:
     """A robot and its motion. bandwidth w [rad/s]: of motor loops, kp = B w^2 and kd = 2 B w, B the motors' inertia;
-    pole [1/s]: of feedback linearisation, four per joint; torque_limit (motors,) [Nm]."""
+    pole [1/s]: of feedback linearisation, four per joint; torque_limit (motors,) [Nm]; substeps: of the robot."""
 
     elastic: el.ElasticRobot
     reference: el.Reference
     bandwidth: float
     pole: float
     torque_limit: tuple[float, ...]
+    substeps: int = 1
 
     @property
     def gains(self) -> tuple[Any, Any]:
@@ -30,11 +31,13 @@ class Setting:
         return inertia * self.bandwidth**2, 2 * inertia * self.bandwidth
 
 
-def arm_2r(friction=0.0):
+def arm_2r(friction=0.0, substeps=1):
     """Two rods of 0.4 m and 3 kg, upright, as in problems/sea_2r_tracking.py; 1.2 s, then 0.8 s of rest."""
-    arm = el.elastic_robot(robots.planar_arm(2), (500.0, 300.0), motor_inertia=(0.3, 0.2), motor_friction=friction)
+    arm = el.elastic_robot(
+        robots.planar_arm(2), (500.0, 300.0), motor_inertia=(0.3, 0.2), motor_friction=friction, friction_smoothing=2e-3
+    )
     path = el.rest_to_rest((-0.6, 0.3), (0.7, -0.9), 1.2, continuity=arm.continuity("torque"), hold=0.8)
-    return Setting(arm, el.reference(arm, path), 30.0, 40.0, (60.0, 30.0))
+    return Setting(arm, el.reference(arm, path), 30.0, 40.0, (60.0, 30.0), substeps)
 
 
 def panda():
@@ -49,7 +52,7 @@ def panda():
 
 ROBOTS: dict[str, Callable[[], Setting]] = {
     "2R arm": arm_2r,
-    "2R arm with Coulomb friction": lambda: arm_2r(friction=1.0),
+    "2R arm with Coulomb friction": lambda: arm_2r(friction=(6.0, 4.0), substeps=4),
     "Panda": panda,
 }
 _BARE, _RUBBING = ("2R arm", "Panda"), ("2R arm with Coulomb friction",)

@@ -1,5 +1,7 @@
 """Monte Carlo of laws under effects: the numbers of simulate, its table, and what it calls stable."""
 
+import warnings
+
 import numpy as np
 import pytest
 from elastic_arms import arm, sigma_of, swing
@@ -92,6 +94,20 @@ def test_rows_of_seeds_and_variants():
     assert row.runs == 3
     assert row.largest == pytest.approx(max(r.largest_error for r in runs), rel=1e-9)
     assert row.rms == pytest.approx(np.sqrt(np.mean([r.error**2 for r in runs])), rel=1e-9)
+
+
+def test_steps_that_are_too_long_are_told():
+    """Of a spring that the fixed steps do not follow, as simulate tells of them; more of them are silent."""
+    elastic = el.elastic_robot(od.robots.planar_arm(1, LENGTH, MASS), 3e6, motor_inertia=B)
+    reference = el.reference(elastic, el.rest_to_rest([0.0], [0.3], 0.05, continuity=4))
+    laws, options = {"law": el.feedforward_pd(elastic, 200.0, 10.0)}, {"effects": {"none": {}}, "compiled": False}
+    with pytest.warns(od.ModelWarning, match="too long.*give more substeps"):
+        el.laboratory_table(elastic, laws, reference, **options)
+    with pytest.warns(od.ModelWarning, match="too long"):
+        el.simulate(elastic, laws["law"], reference, sample_time=H, dt=H)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        el.laboratory_table(elastic, laws, reference, substeps=8, **options)
 
 
 @pytest.mark.slow

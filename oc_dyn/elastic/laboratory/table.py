@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, fields
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import validation
-from ...errors import ShapeError, UnknownName
+from ...errors import ModelWarning, ShapeError, UnknownName
 from ...executors import completed
 from ...text import in_columns
 from ...types import Array, Numbers
@@ -19,6 +20,7 @@ from ..control import Controller
 from ..effects import effects_of
 from ..model import ElasticRobot
 from ..reference import Reference
+from ..sampled import LONG_STEPS
 from .whole_run import whole_run
 
 FILTER = 100.0  # [Hz] of the low-pass of speeds, in EFFECTS
@@ -107,6 +109,7 @@ def laboratory_table(
         as of simulate, whose numbers these are, to rounding; the start is that of the real robot on the reference.
     executor: as in oc_dyn.executors; a law under an effect is a point. compiled: laws and robots, where there is a
         compiler, which pays for long runs, and for many.
+    Steps that are too long for the robot are a ModelWarning.
     A run is stable if its errors stay below the range of the reference, and if its links stand where the reference
     rests: slower, in the last half of this rest, than 5 % of the reference's top speed.
     Raises ShapeError, UnknownName, ModelError.
@@ -149,7 +152,7 @@ def laboratory_row(
         )
     times: Array = sample_time * np.arange(samples + 1.0)
     ref = reference.at(times)
-    figures = []
+    figures, misses = [], []
     for k, options in enumerate(variants):
         real = real_robot(elastic, options)
         limit = torque_limits(controller, torque_limit)
@@ -159,8 +162,13 @@ def laboratory_row(
         run, x0 = whole_run(loop, chosen, sample_time, samples, substeps, compiled), loop.first_state(None)
         drawn = bool(chosen.steps) or (loop.measures_torques and bool(np.any(chosen.torque_noise)))
         for seed in range(k, seeds, len(variants)) if drawn else (k,):
-            states = run.states(x0, seed)
+            states, acting = run.motion(x0, seed)
+            misses.append(run.miss(states, acting) if seed == k else 0.0)
             figures.append(figures_of(states[loop.plant.parts["q"]], states[loop.plant.parts["v"]], ref))
+    if max(misses) > LONG_STEPS:
+        text = f"{law}, {effect}: steps of {sample_time / substeps:g} s are too long for the robot: half as long ones "
+        text += f"change the state by {max(misses):.1e} of its size in all; give more substeps"
+        warnings.warn(text, ModelWarning, stacklevel=2)
     squares, largest, at_rest, stable = zip(*figures, strict=True)
     return LaboratoryRow(
         law,
