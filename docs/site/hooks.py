@@ -21,10 +21,10 @@ STYLE = """.doc-contents .language-text code { white-space: pre-wrap; }
 """
 GROUPS = {  # of the page api.md
     "Robots": "load_urdf load_sdf sdf_springs Robot RobotBuilder RobotFunction Inertia".split(),
-    "Functions": "function methods quantities ports describe table check_derivatives".split(),
+    "Functions": "function methods quantities ports describe table check_derivatives cite".split(),
     "Machine code": "compile numpy_call batch codegen codegen_player fmu ros2_controller".split(),
     "Planning": "plan_point_to_point plan_along_path pose_path inverse_kinematics Limits Trajectory tighten simulate "
-    "rollout motion_report animate".split(),
+    "rollout motion_report animate view".split(),
     "Optimal control": "Problem load_solution ContactMotion contact_points contact_wrenches deadline".split(),
     "Control": "mpc".split(),
     "Scenes": "Scene".split(),
