@@ -27,16 +27,17 @@ def esp(
     In the errors e = q - q_ref and new motor coordinates eta the closed loop is the robot again, without gravity:
         M(q) e'' + (C(q, v) + link_damping) e' = phi(eta - e)
         B eta'' + phi(eta - e) = -motor_stiffness eta - motor_damping eta'
-    phi being the springs: a load on the links meets motor_stiffness and the spring in series.
+    phi being the springs.
 
     motor_stiffness [Nm/rad], motor_damping [Nm s/rad]: above 0: numbers, {motor: value} or one per motor.
     link_damping [Nm s/rad]: a number, (v,) or a symmetric positive definite matrix (v, v); for what gives a damping
         ratio at a position see modal_damping.
     friction_speed: speed at which friction of the motors is compensated, "measured" or "none", which leaves it.
     Exact along any reference four times differentiable. The energy 1/2 e' M e + 1/2 eta' B eta + springs + 1/2 eta'
-    motor_stiffness eta (speeds in the first two) falls at the rate of the two dampers: passive at the port (external
-    torque, v - v_ref).
-    The law reads positions and speeds of motors and links; the links' accelerations and their rates follow from them.
+    motor_stiffness eta (speeds in the first two) falls at the rate of the two dampers.
+    The law reads positions and speeds of motors and links; the links' accelerations and their rates follow from them by
+    the model without load. A load on the links is so taken for a wrong acceleration: the equations above hold with it
+    on their right sides only where D and C are small; passivity_index tells what the port (load, v) is then.
     Raises ModelError for springs that are damped, variable or in pairs, rigid joints, the complete model; ShapeError.
     Source: Keppler, Lakatos, Ott, Albu-Schaeffer, Elastic structure preserving (ESP) control for compliantly actuated
     robots, IEEE T-RO 34 (2018).
@@ -55,7 +56,7 @@ def esp_i(
     As esp, with the closed loop
         M(q) e'' + (C(q, v) + link_damping) e' + link_stiffness e = phi(eta - e)
         B eta'' + phi(eta - e) = -motor_damping eta'
-    A load on the links meets link_stiffness alone, which may be higher than that of the springs.
+    link_stiffness may be higher than that of the springs.
 
     link_stiffness [Nm/rad], link_damping [Nm s/rad]: numbers, (v,) or symmetric positive definite matrices (v, v).
     motor_damping [Nm s/rad]: above 0. friction_speed, conditions and errors: as of esp.

@@ -45,8 +45,8 @@ def full_state_feedback(
         diagonal of B, no shaping. Below B it makes the motors lighter and the springs' vibration is damped better.
     torque_rate [Nm s/rad]: Ds, of linear springs: a number, {motor: value} or one per motor of an elastic joint.
     feedforward: "flat": theta_ref is that of the flat map, and u has Bs theta_ref'' and the links' torque less
-        gravity's besides, which follows motions exactly; "gravity": a regulator with the gravity torque alone, theta_ref = q_ref
-        + z(g(q_ref)), dtheta_ref = v_ref, for damped springs as well.
+        gravity's besides, which follows motions exactly; "gravity": a regulator with the gravity torque alone,
+        theta_ref = q_ref + z(g(q_ref)), dtheta_ref = v_ref, for damped springs as well.
     gravity: torque: "iterated": at q_bar(theta), where the springs balance it (and the other torques of the links);
         "reference": at q_ref. iterations: of q_bar; default what makes their error 1e-10 of its start.
     check: refuse what is not proven. With spring dampers D: kd D >= Ds^2 / 4 joint by joint (so that undamped springs
