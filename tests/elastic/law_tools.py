@@ -31,9 +31,8 @@ _ROBOTS = {
     "weightless": lambda: el.elastic_robot(
         planar_arm(3).with_gravity([0, 0, 0]), [500.0, 400.0, 300.0], motor_inertia=[0.5, 0.3, 0.2]
     ),
-    "one_weightless": lambda: el.elastic_robot(
-        planar_arm(1).with_gravity([0, 0, 0]), 200.0, motor_inertia=0.1
-    ),
+    "one_weightless": lambda: el.elastic_robot(planar_arm(1).with_gravity([0, 0, 0]), 200.0, motor_inertia=0.1),
+    "vsa": lambda: el.elastic_robot(planar_arm(1), el.VariableSpring(), motor_inertia=0.1),
     "panda": _panda,
 }
 
@@ -103,3 +102,13 @@ def states(elastic, seed, q, count=3):
     for _ in range(count):
         near = q + 0.2 * rng.normal(size=n)
         yield np.concatenate([near, rng.normal(size=n), near + 0.05 * rng.normal(size=n), rng.normal(size=n)])
+
+
+def far_from(found, wanted):
+    """Largest distance of poles from those wanted, each with its nearest that is left, of the size of the largest."""
+    left, worst = list(found), 0.0
+    assert len(found) == len(wanted)
+    for x in wanted:
+        k = int(np.argmin(np.abs(np.array(left) - x)))
+        worst = max(worst, abs(left.pop(k) - x))
+    return worst / np.abs(wanted).max()

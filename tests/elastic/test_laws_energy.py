@@ -67,7 +67,7 @@ def test_full_state_feedback(name):
 
 
 def test_full_state_feedback_on_damped_springs():
-    """The torque's rate acts as a damper on the motors alone: within its bound the energy never rises, beyond it may."""
+    """The torque's rate is a damper on the motors alone: within its bound the energy never rises, beyond it may."""
     e, q_d = robot("damped"), rest_of("three")
     kd, D = 8.0, 2.0
     most = 2 * np.sqrt(kd * D)
