@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import elastic as el
 from .. import robots
+from ..function import function
 from ..model.inertia import Inertia
 
 
@@ -29,6 +30,21 @@ class Setting:
         """kp [Nm/rad] and kd [Nm s/rad] of motor loops."""
         inertia = np.diag(self.elastic.motor_inertia)
         return inertia * self.bandwidth**2, 2 * inertia * self.bandwidth
+
+    @property
+    def start(self) -> Any:
+        """q at the start [rad]."""
+        return self.reference.at([0.0])["q"].ravel()
+
+    @property
+    def springs(self) -> Any:
+        """Stiffnesses [Nm/rad]."""
+        return np.array([j.spring.stiffness for j in self.elastic.joints])
+
+    def link_damping(self, ratio: float) -> Any:
+        """Matrix [Nm s/rad] that gives the links on their springs, at the start, this damping ratio in every mode."""
+        inertia = function(self.elastic.links, "mass_matrix")(self.start).full()
+        return el.modal_damping(inertia, np.diag(self.springs), ratio)
 
 
 def arm_2r(friction=0.0, substeps=1):
@@ -63,11 +79,32 @@ def linearizing(speed):
     return lambda s: el.feedback_linearization(s.elastic, s.pole, friction_speed=speed)
 
 
+def halved(s):
+    """Full-state feedback that makes the motors half as heavy, by torque feedback."""
+    return el.full_state_feedback(s.elastic, *s.gains, inertia=np.diag(s.elastic.motor_inertia) / 2)
+
+
+def soft(s):
+    """Joint impedance that follows motions, at half the stiffness of the springs, all modes damped at 0.7."""
+    return el.impedance(s.elastic, 0.5 * s.springs, at=s.start, feedforward="flat")
+
+
+def preserving(s):
+    """ESP impedance at half the stiffness of the springs; links damped at 0.1, motors as in the motor loops."""
+    return el.esp_i(s.elastic, 0.5 * s.springs, s.link_damping(0.1), s.gains[1])
+
+
 LAWS: dict[str, tuple[Callable[[Setting], el.Controller], tuple[str, ...]]] = {
     "feedforward": (lambda s: el.feedforward(s.elastic), _BARE),
     "feedforward_pd": (lambda s: el.feedforward_pd(s.elastic, *s.gains), tuple(ROBOTS)),
     "gravity_pd": (lambda s: el.gravity_pd(s.elastic, *s.gains), tuple(ROBOTS)),
     "computed_torque": (lambda s: el.computed_torque(s.elastic, *s.gains), _BARE),
+    "online_gravity_pd": (lambda s: el.online_gravity_pd(s.elastic, *s.gains), _BARE),
+    "full_state_feedback": (lambda s: el.full_state_feedback(s.elastic, *s.gains), _BARE),
+    "full_state_feedback, half the motors' inertia": (halved, _BARE),
+    "impedance, half the springs' stiffness": (soft, _BARE),
+    "esp": (lambda s: el.esp(s.elastic, *s.gains, s.link_damping(0.1)), _BARE),
+    "esp_i, half the springs' stiffness": (preserving, _BARE),
     "feedback_linearization": (linearizing("measured"), tuple(ROBOTS)),
     "feedback_linearization, poles at -20/s": (lambda s: el.feedback_linearization(s.elastic, 20.0), _BARE),
     "feedback_linearization, friction at the reference": (linearizing("reference"), _RUBBING),
