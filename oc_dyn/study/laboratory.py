@@ -3,7 +3,7 @@
 Every law follows the same motion from rest to rest, under each effect alone and under all together, over 20 seeds. A
 seed draws where the steps of the encoders lie and the noise of torque sensors; stiffnesses are wrong to either side in
 turns. The laws know nothing of the effects. A run is stable if its errors stay below the range of the motion, and if
-the links stand at its end; see oc_dyn.elastic.laboratory_table. The second table is that of the laws as C in single
+it settles: the links stand at its end; see oc_dyn.elastic.laboratory_table. The second table is that of the laws as C in single
 precision on a Cortex-M4F, as in the study embedded, with steps whose input is no number and torques at their limits.
 """
 
@@ -105,8 +105,8 @@ def _write(folder, found, quick, only, emulated):
 
 
 def markdown(rows):
-    """Tables law x effect of rows of FIELDS, one per robot: the largest error in mrad, with how many runs are not
-    stable."""
+    """Tables law x effect of rows of FIELDS, one per robot: the largest error in mrad, with how many runs do
+    not settle."""
     out = []
     for robot in dict.fromkeys(row[0] for row in rows):
         own = [dict(zip(FIELDS, map(str, row), strict=True)) for row in rows if row[0] == robot]
@@ -123,5 +123,5 @@ def _cell(row):
     """Text of a row in the table of a robot."""
     off = int(row["runs"]) - int(row["stable"])
     largest = float(row["largest"])
-    size = "diverged" if largest != largest else f"{1e3 * largest:.2g}" if largest < 0.1 else f"{1e3 * largest:.0f}"
-    return size if not off else f"**{size}** ({off} of {row['runs']} unstable)"
+    size = "diverged" if largest != largest else f"{1e3 * largest:.2g}" if largest < 0.0995 else f"{1e3 * largest:.0f}"
+    return size if not off else f"**{size}** ({off} of {row['runs']} unsettled)"

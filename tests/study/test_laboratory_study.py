@@ -94,5 +94,6 @@ def test_the_documents_tell_the_results():
 def test_cells_tell_what_is_not_stable():
     row = {"runs": "20", "stable": "20", "largest": "2.5e-04"}
     assert laboratory._cell(row) == "0.25"
-    assert laboratory._cell({**row, "stable": "3"}) == "**0.25** (17 of 20 unstable)"
-    assert laboratory._cell({**row, "stable": "0", "largest": "nan"}) == "**diverged** (20 of 20 unstable)"
+    assert laboratory._cell({**row, "largest": "9.98e-02"}) == "100"
+    assert laboratory._cell({**row, "stable": "3"}) == "**0.25** (17 of 20 unsettled)"
+    assert laboratory._cell({**row, "stable": "0", "largest": "nan"}) == "**diverged** (20 of 20 unsettled)"
