@@ -3,8 +3,9 @@
 Every law follows the same motion from rest to rest, under each effect alone and under all together, over 20 seeds. A
 seed draws where the steps of the encoders lie and the noise of torque sensors; stiffnesses are wrong to either side in
 turns. The laws know nothing of the effects. A run is stable if its errors stay below the range of the motion, and if
-it settles: the links stand at its end; see oc_dyn.elastic.laboratory_table. The second table is that of the laws as C in single
-precision on a Cortex-M4F, as in the study embedded, with steps whose input is no number and torques at their limits.
+it settles: the links stand at its end; see oc_dyn.elastic.laboratory_table. The second table is that of the laws as C
+in single precision on a Cortex-M4F, as in the study embedded, with steps whose input is no number and torques at their
+limits.
 """
 
 import csv
