@@ -36,6 +36,7 @@ from .scene import shapes
 from .scene.scene import Scene
 
 if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the package, and few programs need them all
+    from . import control as control
     from . import design as design
     from . import elastic as elastic
     from . import executors as executors
@@ -85,6 +86,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "codegen_player": ("targets.player", "codegen_player"),
     "contact_points": ("kinematics.contact", "contact_points"),
     "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
+    "control": ("control", None),
     "describe": ("description", "describe"),
     "design": ("design", None),
     "elastic": ("elastic", None),
@@ -111,7 +113,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "sweep": ("runs.sweeps", "sweep"),
     "tighten": ("planning.tightening", "tighten"),
 }
-_PACKAGES = ("control", "description", "optimal_control", "planning", "runs")  # there without being imported, too
+_PACKAGES = ("description", "optimal_control", "planning", "runs")  # there without being imported, too
 
 _moved.install()
 registry.complete_by(lambda: import_module("oc_dyn.elastic"))
@@ -146,6 +148,7 @@ __all__ = [
     "compile",
     "contact_points",
     "contact_wrenches",
+    "control",
     "deadline",
     "describe",
     "design",
