@@ -18,6 +18,16 @@ from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
 from .generate import FLAGS, GeneratedController, generate_controller
 from .model import ElasticRobot
+from .observers import (
+    Observer,
+    disturbance_observer,
+    friction_observer,
+    link_state_observer,
+    momentum_observer,
+    observed,
+    observer,
+    velocity_filter,
+)
 from .plan import ElasticPlan, outputs_along
 from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
@@ -40,6 +50,7 @@ __all__ = [
     "LinearSpring",
     "MotorMotion",
     "NonlinearSpring",
+    "Observer",
     "Plant",
     "Reference",
     "Run",
@@ -48,14 +59,20 @@ __all__ = [
     "collocation_step",
     "computed_torque",
     "damped_motion",
+    "disturbance_observer",
     "elastic_robot",
     "feedback_linearization",
     "feedforward",
     "feedforward_pd",
     "flat_motion",
+    "friction_observer",
     "generate_controller",
     "gravity_pd",
+    "link_state_observer",
+    "momentum_observer",
     "motor_coupling",
+    "observed",
+    "observer",
     "outputs_along",
     "plan_elastic",
     "plant",
@@ -64,6 +81,7 @@ __all__ = [
     "reference",
     "rest_to_rest",
     "simulate",
+    "velocity_filter",
 ]
 
 

@@ -117,3 +117,8 @@ def _resting(elastic: ElasticRobot, q: Any, g: Any, sigma: list[Any]) -> tuple[A
         theta += [x + q[j.q] for x in z]
         torques += j.spring.torques(z, s[0] if s else ca.DM(0, 1))
     return ca.vertcat(*theta), ca.vertcat(*torques)
+
+
+def _without_drives(name: str, elastic: ElasticRobot) -> None:
+    if elastic.stiffness_driven:
+        raise ModelError(elastic.name, [f"{name} says nothing about the drives of sigma; use feedback_linearization"])

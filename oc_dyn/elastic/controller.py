@@ -106,8 +106,3 @@ def motor_gains(elastic: ElasticRobot, **gains: Any) -> list[Any]:
             )
         out.append(ca.DM(value))
     return out
-
-
-def _without_drives(name: str, elastic: ElasticRobot) -> None:
-    if elastic.stiffness_driven:
-        raise ModelError(elastic.name, [f"{name} says nothing about the drives of sigma; use feedback_linearization"])

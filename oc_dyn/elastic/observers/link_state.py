@@ -8,11 +8,11 @@ import casadi as ca
 
 from ...errors import ModelError
 from ...registry import choose
-from ...types import Array, Numbers
+from ...types import Numbers
 from ..forward_dynamics import QUANTITY
 from ..linear_errors import pole_gains
 from ..model import ElasticRobot
-from ..motor_side import at_motors, joint_torques, motor_friction, spring_torques
+from ..motor_side import at_motors, joint_torques, motor_friction
 from .observer import Observer, admitted, observer
 
 
@@ -27,8 +27,8 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
     by M^-1 w / k0, the velocity by k1 times that. A damper D of the spring moves y by D / phi' (v - v_hat), which the
     gains take into account (k1 less k0 D / phi'): poles stay, but for the change of n(y, .) over that distance.
     Rigid joints are read from q, and driven by tau_m less friction; the motors of the complete model by tau_m as well.
-    Source: Luenberger observer on the link side; Tomei 1990, Nicosia and Tomei 1990; with torque sensors, Albu-Schaeffer
-    and Hirzinger 2000. Raises ModelError for two motors at a joint, prescribed sigma, loops; ShapeError.
+    Source: Luenberger observer on the link side: Tomei 1990, Nicosia and Tomei 1990; with torque sensors,
+    Albu-Schaeffer and Hirzinger 2000. Raises ModelError for two motors at a joint, prescribed sigma, loops; ShapeError.
     """
     admitted("link_state_observer", elastic)
     adjusted = elastic.adjusted

@@ -16,8 +16,10 @@ from ...types import Numbers
 from ..closed_loop import cut_off
 from ..controller import Controller
 from ..drives import at_drives, drive_torques
-from ..model import ElasticRobot, columns
-from ..motor_side import at_motors, deflections, joint_torques, spring_damping, spring_torques
+from ..model import ElasticRobot
+from ..motor_side import at_motors
+from ..plant import plant
+from ..torque_sensors import torque_sensors
 from .observer import Observer, port_sizes
 
 COMPENSATED = {"friction_torque": 1.0, "disturbance": -1.0}  # estimate: sign with which it is added to tau_m
@@ -163,18 +165,7 @@ def reference_state(elastic: ElasticRobot, ref: dict[str, Any], motors: bool = T
             for z in j.spring.deflections([x[j.v] for x in torque], own):
                 jets.append([z[0] + drives[0][j.q], z[1] + drives[1][j.v]])
         state |= {n: ca.vertcat(*(x[k] for x in jets)) for k, n in enumerate(("theta", "dtheta"))}
-    return state | sensed(elastic, state)
-
-
-def sensed(elastic: ElasticRobot, state: dict[str, Any]) -> dict[str, Any]:
-    """{tau, dtau} that sensors between springs and links read in a state {q, v, theta, dtheta, sigma, dsigma}."""
-    z = deflections(elastic, [state["q"], state["v"]], [state["theta"], state["dtheta"]])
-    sigma = [state[n] for n in ("sigma", "dsigma")] if elastic.sigma_names else []
-    torque, rate = spring_torques(elastic, 1, z, sigma)
-    speed = at_drives(elastic, [state["q"], state["v"]])[1]
-    rows = [j.v for j in elastic.joints]
-    whole = torque + spring_damping(elastic, speed, state["dtheta"])
-    return {
-        "tau": columns(joint_torques(elastic, whole), rows),
-        "dtau": columns(joint_torques(elastic, rate), rows),
-    }
+    sensors = torque_sensors(elastic)
+    given = ca.vertcat(*sigma) if sensors.numel_in(1) else ca.DM(0, 1)
+    tau, dtau = sensors(ca.vertcat(*(state[n] for n in plant(elastic).parts)), given)
+    return {**state, "tau": tau, "dtau": dtau}

@@ -144,10 +144,8 @@ def _motors(elastic: ElasticRobot, torque: str, *, friction: bool) -> tuple[Bala
     measured += ["theta", "dtheta"] if torque == "springs" else ["dtheta", "tau"]
     if torque == "springs" and elastic.adjusted:
         if not elastic.stiffness_driven:
-            raise ModelError(
-                elastic.name,
-                ["disturbance_observer: sigma is prescribed, not measured; give stiffness_inertia, or torque='measured'"],
-            )
+            hint = "give stiffness_inertia, its drives' encoders, or torque='measured'"
+            raise ModelError(elastic.name, [f"disturbance_observer: sigma is prescribed, not measured; {hint}"])
         measured.append("sigma")
     return balance, [*measured, "tau_m"]
 
@@ -190,10 +188,10 @@ def _residual(balance: tuple[Any, Any], gains: Array, memory: Any) -> tuple[Any,
     n, order = gains.shape
     e = momentum - memory[:n]
     if order == 1:
-        r = gains[:, 0] * e
+        r = ca.DM(gains[:, 0]) * e
         return r, known + r
-    r = gains[:, 1] * e + memory[n:]
-    return r, ca.vertcat(known + r, gains[:, 0] * e)
+    r = ca.DM(gains[:, 1]) * e + memory[n:]
+    return r, ca.vertcat(known + r, ca.DM(gains[:, 0]) * e)
 
 
 def _first(balance: Balance, gains: Array) -> Callable[[dict[str, Any]], Any]:
