@@ -38,7 +38,7 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
             ["link_state_observer: sigma is prescribed, not measured: give stiffness_inertia, its drives' encoders"],
         )
     gains = pole_gains(poles, 2, elastic.nv)
-    acceleration = choose(QUANTITY, elastic, 0).function
+    acceleration = _acceleration(elastic)
 
     def law(p: dict[str, Any], memory: Any) -> dict[str, Any]:
         n = elastic.nv
@@ -52,7 +52,7 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
         motor = ca.DM.zeros(len(elastic.elastic_motors))
         if elastic.coupling:
             motor = ca.vertcat(*(driving[m] for m in elastic.elastic_motors)) - p["tau"]
-        dv, _ = acceleration(elastic, y, v, p["dtheta"], link, motor)
+        dv = acceleration(y, v, p["dtheta"], link, motor)
         k0, k1 = ca.DM(gains[:, 0]), ca.DM(gains[:, 1])
         return {"q_hat": x, "v_hat": v, "memory_rate": ca.vertcat(v + (k1 - k0 * softness) * e, dv + k0 * e)}
 
@@ -64,6 +64,13 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
     measured = ["q"] if elastic.rigid else []
     measured += ["theta", "dtheta", *(["sigma"] if adjusted else []), "tau", *(["tau_m"] if driven else [])]
     return observer("link_state_observer", elastic, measured, law, 2 * elastic.nv, first)
+
+
+def _acceleration(elastic: ElasticRobot) -> ca.Function:
+    """casadi.Function (q, v, theta', torques on links, torques on motors) -> v'."""
+    n, motors = elastic.nv, len(elastic.elastic_motors)
+    x = [ca.SX.sym("x", size) for size in (n, n, motors, n, motors)]
+    return ca.Function("acceleration", x, [choose(QUANTITY, elastic, 0).function(elastic, *x)[0]])
 
 
 def _seen(elastic: ElasticRobot, p: dict[str, Any], v: Any) -> tuple[Any, Any]:
