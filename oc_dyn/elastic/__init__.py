@@ -17,6 +17,7 @@ from .control import (
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
 from .generate import FLAGS, GeneratedController, generate_controller
+from .linearization import linearization_order
 from .model import ElasticRobot
 from .observers import (
     Observer,
@@ -68,6 +69,7 @@ __all__ = [
     "friction_observer",
     "generate_controller",
     "gravity_pd",
+    "linearization_order",
     "link_state_observer",
     "momentum_observer",
     "motor_coupling",

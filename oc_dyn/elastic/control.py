@@ -8,53 +8,97 @@ A law may read torque sensors besides, as ports tau and dtau (elastic joints,); 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, ShapeError
 from ..types import Named
+from ..validation import one_of
 from .controller import Controller as Controller
 from .controller import Law as Law
 from .controller import flat_torques as _flat
 from .controller import make_controller as _controller
 from .controller import motor_gains as _gains
 from .damping import damped_map
-from .drives import at_drives, drive_torques
+from .drives import at_drives, drive_torques, speeds
 from .linear_errors import pole_gains as pole_gains
 from .linearization import feedback_linearization as feedback_linearization
 from .model import ElasticRobot
-from .motor_side import at_motors
+from .motor_side import at_motors, motor_friction
 
 
-def feedforward(elastic: ElasticRobot) -> Controller:
-    """Motor torques of the flat map at the reference; the state is not read."""
-    return _controller("feedforward", elastic, lambda ref, state, gains: _flat(elastic, ref))
+def feedforward(elastic: ElasticRobot, *, friction_speed: str = "reference") -> Controller:
+    """Motor torques of the flat map at the reference; the state is not read, but for friction_speed="measured".
+
+    friction_speed: speed at which friction of the motors is compensated: "reference", that of the flat map; "measured";
+        or "none": it is not.
+    """
+    flat = _flat_with_friction(elastic, friction_speed)
+    return _controller("feedforward", elastic, lambda ref, state, gains: flat(ref, state))
 
 
-def feedforward_pd(elastic: ElasticRobot, kp: Named, kd: Named, *, integrate_damping: bool = False) -> Controller:
+def feedforward_pd(
+    elastic: ElasticRobot, kp: Named, kd: Named, *, integrate_damping: bool = False, friction_speed: str = "reference",
+    friction_smoothing: Named | None = None,
+) -> Controller:  # fmt: skip
     """Flat feedforward and a PD loop on each motor: tau_m = flat map + kp (theta_ref - theta) + kd (dtheta_ref -
     dtheta).
 
     kp [Nm/rad], kd [Nm s/rad]: numbers, {motor: value} or one per motor; on a rigid joint they act on q and v.
     integrate_damping: for damped springs, which have no algebraic flat map: the law integrates their deflections along
         the reference as its memory, by the equation D z' + phi(z) = tau; see damped_motion.
+    friction_speed: as of feedforward. friction_smoothing [rad/s, m/s]: speed over which the law smooths the change of
+        sign of Coulomb friction, a number, {motor: value} or one per motor; default that of the robot. More of it keeps
+        a law that compensates at the measured speed from chattering around standstill.
     """
     kp, kd = _gains(elastic, kp=kp, kd=kd)
     dynamic = integrate_damping and elastic.damped
-    maps: Any = damped_map(elastic) if dynamic else (None, None)
-    damped, start = maps
+    flat = _flat_with_friction(elastic, friction_speed, friction_smoothing, integrate=bool(dynamic))
 
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
-        out = damped(z=state["memory"], **{n: ref[n] for n in damped.name_in()[1:]}) if dynamic else _flat(elastic, ref)
+        out = flat(ref, state)
         tau_m = out["tau_m"] + _pd(elastic, gains, ref, state, out["theta"], out["dtheta"])
         return {**out, "tau_m": tau_m, **({"memory_rate": out["dz"]} if dynamic else {})}
 
     def first(ref: dict[str, Any]) -> Any:
+        start = damped_map(elastic)[1]
         return start(**{n: ref[n] for n in start.name_in()})["z"]
 
     memory = len(elastic.damped) if dynamic else 0
     return _controller("feedforward_pd", elastic, law, memory, first if dynamic else None, {"kp": kp, "kd": kd})
+
+
+def _flat_with_friction(
+    elastic: ElasticRobot, speed: str, smoothing: Named | None = None, *, integrate: bool = False,
+) -> Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]:  # fmt: skip
+    """(reference, state) -> outputs of the flat map, or of the integrated one, with friction at the speed wanted."""
+    one_of("friction_speed", speed, ("reference", "measured", "none"))
+    smooth = elastic.friction_smoothing
+    if smoothing is not None:
+        smooth = _gains(elastic, friction_smoothing=smoothing)[0].full().ravel()
+        if not np.all(smooth > 0):
+            raise ShapeError(f"friction_smoothing is {smooth.tolist()}, expected positive numbers")
+    rubbing = replace(elastic, friction_smoothing=smooth) if smoothing is not None else elastic
+    none = np.zeros(len(elastic.motor_names))
+    plain = speed == "reference"  # the flat map has friction at this speed
+    model = rubbing if plain else replace(elastic, motor_damping=none, motor_friction=none)
+    damped = damped_map(model)[0] if integrate else None
+
+    def flat(ref: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        if damped is None:
+            out = _flat(model, ref)
+        else:
+            out = damped(z=state["memory"], **{n: ref[n] for n in damped.name_in()[1:]})
+        if speed == "measured":
+            moving = at_motors(elastic, speeds(elastic, state["q"], state["v"]), state["dtheta"])
+            out["tau_m"] = out["tau_m"] + motor_friction(rubbing, [moving])[0]
+        return out
+
+    return flat
 
 
 def gravity_pd(elastic: ElasticRobot, kp: Named, kd: Named) -> Controller:

@@ -215,7 +215,7 @@ def test_link_states_are_found_in_motion(name):
     assert -rate == pytest.approx(60, rel=0.15)  # Coriolis forces of the error
 
 
-@pytest.mark.parametrize(("order", "left"), [(1, 1 / 30), (2, 2 / 30)])
+@pytest.mark.parametrize("order, left", [(1, 1 / 30), (2, 2 / 30)])
 def test_velocity_filters_stay_behind_by_the_promised_share_of_the_acceleration(order, left):
     """Exact solution along q = a t^2 / 2: the error of the velocity is a g^-1 (2 a g^-1) less what has decayed."""
     elastic, a, g = arm("linear"), np.array([1.0, -2.0, 0.5]), 30.0
