@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .planning.rollout import simulate as simulate
     from .planning.tightening import tighten as tighten
     from .planning.trajectory import Trajectory as Trajectory
+    from .planning.viewer.view import view as view
     from .regressor.base_parameters import base_parameters as base_parameters
     from .runs.script import script as script
     from .runs.sweeps import export_sweep as export_sweep
@@ -112,6 +113,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "simulate": ("planning.rollout", "simulate"),
     "sweep": ("runs.sweeps", "sweep"),
     "tighten": ("planning.tightening", "tighten"),
+    "view": ("planning.viewer.view", "view"),
 }
 _PACKAGES = ("description", "optimal_control", "planning", "runs")  # there without being imported, too
 
@@ -183,6 +185,7 @@ __all__ = [
     "sweep",
     "table",
     "tighten",
+    "view",
 ]
 if not TYPE_CHECKING:  # or checkers would take any name for one of these
 
