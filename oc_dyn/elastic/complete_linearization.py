@@ -1,15 +1,15 @@
 """Dynamic feedback linearisation of the complete model (De Luca and Lucibello 1998).
 
 Row i of the links reads  phi_i = [M q'' + n]_i = tau_i - c_i,  tau_i the torque of its spring and c_i what the motors
-behind it add: S theta'' and terms of Coriolis. c_i needs theta_j up to its second derivative, so joint j has to be
-differentiated the oftener the more joints are before it: theta_j up to mu_j, 2 for the first joint and up to 2 n for the
-last (motor_orders); N is the largest. The law keeps as its memory
+behind it add: S theta'' and terms of Coriolis. c_i needs theta_j up to its second derivative, so theta_j has to be
+differentiated the oftener the more joints are before it: mu_j times, 2 for the first joint and up to 2 n for the last
+(motor_orders); N is the largest. The law keeps as its memory
 
     theta_j'', .., theta_j^(mu_j - 1)   and   phi_j^(mu_j), .., phi_j^(N - 1),
 
 n (N - 2) numbers in all, 2 n (n - 1) at most, as chains of integrators. With the robot's state they give q up to its
-derivative N + 1, from the lowest to the highest; the wanted derivative N + 2 of q gives phi^(N) by inverse dynamics, and
-with it, from the last joint to the first, the highest derivatives of theta, that of joint 1 being its acceleration.
+derivative N + 1, from the lowest to the highest; the wanted derivative N + 2 of q gives phi^(N) by inverse dynamics,
+and with it, from the last joint to the first, the highest derivatives of theta, that of joint 1 being its acceleration.
 Every step is explicit, whatever the triangular matrix S(q); nothing is inverted but M(q) and the springs' stiffness.
 """
 

@@ -8,7 +8,7 @@ from elastic_arms import S3, arm, cubic, planar_arm, swing
 import oc_dyn as od
 from oc_dyn import elastic as el
 from oc_dyn.elastic.closed_loop import ClosedLoop
-from oc_dyn.elastic.plant import plant
+from oc_dyn.elastic.dop853 import integrate
 
 
 def damped(**more):
@@ -70,16 +70,13 @@ def test_damped_springs_have_the_poles_asked_for_and_those_of_their_dampers():
 def test_damped_springs_are_followed_exactly(make):
     """From the reference's state, found by integration of the dampers' equation; and from elsewhere to it."""
     e = make()
-    reference = el.reference(e, swing(e.nv), duration=0.6)
+    reference = el.reference(e, swing(e.nv), duration=0.4)
     law = el.feedback_linearization(e, 20.0)
     m = el.damped_motion(e, reference, dt=0.1)
     at = reference.at([0.0])
     start = np.concatenate([at["q"][:, 0], at["v"][:, 0], m.theta[0], m.dtheta[0]])
     assert el.simulate(e, law, reference, start=start, rtol=1e-12).largest_error < 1e-11
     assert el.simulate(e, law, reference, start=start, rtol=1e-9, method="idas").largest_error < 1e-7
-    away = start + np.concatenate([np.full(e.nv, 0.02), np.zeros(start.size - e.nv)])
-    run = el.simulate(e, law, reference, start=away, rtol=1e-8)
-    assert np.abs(run.error[-1]).max() < 1e-3 * np.abs(run.error).max() + 2e-3
 
 
 def test_partly_damped_springs_have_the_poles_asked_for():
@@ -107,14 +104,39 @@ def test_complete_model_has_the_poles_asked_for():
     same(closed_loop_poles(e, law, [0.3, -0.5]), np.ravel(poles), 1e-4)
 
 
-@pytest.mark.parametrize("method", ["dop853", "idas"])
-def test_complete_model_is_followed_exactly(method):
-    """By two formulations of the plant: forward dynamics, and inverse dynamics with unknown accelerations."""
+def lagrange_rates(x, u):
+    """Rates of [q; v; theta; theta'] of the complete arm, from its Lagrangian alone, written out by hand and by AD."""
+    y, dy = ca.SX.sym("y", 4), ca.SX.sym("dy", 4)  # q1, q2, theta1, theta2
+    L, m, S, B, K = 0.4, 3.0, 0.02, [0.3, 0.2], [500.0, 300.0]
+    one = ca.vertcat(ca.cos(y[0]), ca.sin(y[0]))
+    two = ca.vertcat(ca.cos(y[0] + y[1]), ca.sin(y[0] + y[1]))
+    centres = [L / 2 * one, L * one + L / 2 * two]
+    T = sum(m / 2 * ca.sumsqr(ca.jtimes(c, y, dy)) for c in centres)
+    T += m * L**2 / 24 * (dy[0] ** 2 + (dy[0] + dy[1]) ** 2)
+    T += B[0] / 2 * dy[2] ** 2 + B[1] / 2 * dy[3] ** 2 + S * dy[0] * dy[3]  # the second motor sits on the first link
+    V = sum(9.81 * m * c[1] for c in centres) + sum(K[i] / 2 * (y[2 + i] - y[i]) ** 2 for i in range(2))
+    p = ca.gradient(T, dy)
+    force = ca.SX.sym("force", 4)
+    d2y = ca.solve(ca.jacobian(p, dy), force + ca.gradient(T - V, y) - ca.jtimes(p, y, dy))
+    f = ca.Function("lagrange", [y, dy, force], [d2y])
+    a = f(ca.vertcat(x[0:2], x[4:6]), ca.vertcat(x[2:4], x[6:8]), ca.vertcat(0, 0, u))
+    return ca.vertcat(x[2:4], a[:2], x[6:8], a[2:])
+
+
+def test_complete_model_is_followed_exactly():
+    """On the package's plant, and on one from the arm's Lagrangian that shares no code with it."""
     e = complete()
     reference = el.reference(e, swing(2), duration=0.6)
     law = el.feedback_linearization(e, 20.0)
-    run = el.simulate(e, law, reference, method=method, rtol=1e-11)
-    assert run.largest_error < (1e-11 if method == "dop853" else 1e-7)
+    run = el.simulate(e, law, reference, rtol=1e-11)
+    assert run.largest_error < 1e-11
+    loop = ClosedLoop(e, law, reference, None)
+    t, whole, none = ca.MX.sym("t"), ca.MX.sym("x", 8 + law.memory), ca.MX.sym("p", 0)
+    u, memory_rate = loop.controls(loop.reference_at(t), whole[:8], whole[8:])
+    f = ca.Function("rates", [t, whole, none], [ca.vertcat(lagrange_rates(whole[:8], u), memory_rate)])
+    start = loop.first_state(None)[: 8 + law.memory]
+    states, _ = integrate(f, np.array([0, 0.6]), start, (), 1e-11, 1e-13, ())
+    assert np.abs(states[:2, -1] - reference.at([0.6])["q"][:, 0]).max() < 1e-10
 
 
 @pytest.mark.slow
@@ -134,22 +156,26 @@ def test_complete_models_of_the_tests_are_followed_exactly(name):
     assert np.abs(rest).max() < 1e-5 * np.abs(run.error[60:]).max() + 1e-9
 
 
-@pytest.mark.parametrize("make", [damped, partly_damped, complete, lambda: arm("linear")])
-def test_integral_action_leaves_no_error_of_a_constant_torque(make):
-    """A robot of which friction and mass differ stands still where it should; without integral it does not."""
+@pytest.mark.parametrize("make", [damped, partly_damped, complete])
+def test_integral_action_has_one_pole_more(make):
     e = make()
-    q = [0.3, -0.5, 0.4][: e.nv]
     order = el.linearization_order(e)
     law = el.feedback_linearization(e, 15.0, integral=True)
     assert law.gains["integral_gains"].shape == (e.nv, 1)
     assert law.gains["gains"].shape == (e.nv, order)
-    same(np.real(closed_loop_poles(e, law, q)) > -8, [False] * (plant(e).size + law.memory), 0.5)
-    reference = resting(e, q)
-    runs = [
-        el.simulate(e, x, reference, rtol=1e-6, mass_error=0.02, duration=1.0)
-        for x in (law, el.feedback_linearization(e, 15.0))
-    ]
-    final = [np.abs(r.error[-1]).max() for r in runs]
+    found = closed_loop_poles(e, law, [0.3, -0.5, 0.4][: e.nv])
+    near = found[np.abs(found + 15) < 3]
+    assert len(near) == (order + 1) * e.nv
+    assert np.mean(near) == pytest.approx(-15, abs=1e-4)  # each apart by rounding, as poles of multiplicity are
+
+
+def test_integral_action_leaves_no_error_of_a_constant_torque():
+    """A robot of other masses stands still where it should; without the integral it does not."""
+    e = damped()
+    reference = resting(e, [0.3, -0.5])
+    laws = [el.feedback_linearization(e, 15.0, integral=x) for x in (True, False)]
+    options = {"rtol": 1e-6, "mass_error": 0.02, "duration": 1.0, "method": "cvodes"}
+    final = [np.abs(el.simulate(e, law, reference, **options).error[-1]).max() for law in laws]
     assert final[0] < 2e-4
     assert final[1] > 10 * final[0]
 
