@@ -48,7 +48,8 @@ def with_differences(
     """(Function with one more input, last, of the differences; pairs (a, b) of entries: difference k is a - b).
 
     f: a Function of SX, its inputs dense; entries are counted through all of its inputs. apart: inputs of which no
-    differences are taken, as they are rounded already. Where f has no differences it comes back as it is, with no pairs.
+    differences are taken, as they are rounded already. Where f has no differences it comes back as it is, without
+    pairs.
     """
     inputs = f.sx_in()
     entries = _Entries(inputs)

@@ -39,6 +39,7 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
         )
     gains = pole_gains(poles, 2, elastic.nv)
     acceleration = _acceleration(elastic)
+    driven = bool(elastic.rigid or elastic.coupling)  # by torques of motors besides those of sensors
 
     def law(p: dict[str, Any], memory: Any) -> dict[str, Any]:
         n = elastic.nv
@@ -46,7 +47,7 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
         y, softness = _seen(elastic, p, v)
         e = y - x
         speed = at_motors(elastic, v, p["dtheta"])
-        driving = p["tau_m"] - motor_friction(elastic, [speed])[0] if "tau_m" in p else None
+        driving: Any = p["tau_m"] - motor_friction(elastic, [speed])[0] if driven else None
         rigid = [driving[m] for m in elastic.rigid_motors]
         link = joint_torques(elastic, p["tau"], rigid)
         motor = ca.DM.zeros(len(elastic.elastic_motors))
@@ -60,7 +61,6 @@ def link_state_observer(elastic: ElasticRobot, poles: Numbers) -> Observer:
         v = _of_links(elastic, p.get("v", ca.DM.zeros(elastic.nv)), p["dtheta"])
         return ca.vertcat(_seen(elastic, p, v)[0], v)
 
-    driven = bool(elastic.rigid or elastic.coupling)
     measured = ["q"] if elastic.rigid else []
     measured += ["theta", "dtheta", *(["sigma"] if adjusted else []), "tau", *(["tau_m"] if driven else [])]
     return observer("link_state_observer", elastic, measured, law, 2 * elastic.nv, first)

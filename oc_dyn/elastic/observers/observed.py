@@ -97,7 +97,9 @@ class _Observed:
         whole = ca.SX.sym("memory", sum(sizes))
         ends = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
         memories = ca.vertsplit(whole, ends)
-        known, estimates, seen = dict(measured), {}, []
+        known: dict[str, Any] = dict(measured)
+        estimates: dict[str, Any] = {}
+        seen: list[dict[str, Any]] = []
         for o, m in zip(self.observers, memories[1:], strict=True):
             ports = {n: known[n] for n in o.measured if n != "tau_m"}
             seen.append(ports)
