@@ -39,6 +39,8 @@ from .springs import AntagonisticSprings, LinearSpring, NonlinearSpring, Variabl
 if TYPE_CHECKING:  # what __getattr__ imports
     from .figures import animate_run as animate_run
     from .figures import plot_runs as plot_runs
+    from .predictive import flat_states as flat_states
+    from .predictive import nmpc as nmpc
 
 __all__ = [
     "FLAGS",
@@ -87,12 +89,15 @@ __all__ = [
 ]
 
 
+_LATER = dict.fromkeys(("plot_runs", "animate_run"), "figures") | dict.fromkeys(("flat_states", "nmpc"), "predictive")
+
+
 if not TYPE_CHECKING:  # or checkers would take any name for one of these
 
     def __getattr__(name):
-        """plot_runs and animate_run come when they are first asked for: few programs draw."""
-        if name not in ("plot_runs", "animate_run"):
+        """plot_runs, nmpc and some others come when they are first asked for: few programs draw or predict."""
+        if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from . import figures
+        from importlib import import_module
 
-        return getattr(figures, name)
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
