@@ -1,4 +1,4 @@
-"""The command oc-dyn: demo, plan, study, codegen, list, describe."""
+"""The command oc-dyn: demo, plan, study, codegen, list, describe, doctor."""
 
 import argparse
 import math
@@ -22,7 +22,7 @@ from .interrupts import recorded, watched
 from .model.robot import assemble
 from .planning.quantities import BOUNDED, BY_NAME, QUANTITIES
 from .runs.script import results_folder
-from .text import terminal, terminal_lines
+from .text import json_text, terminal, terminal_lines
 from .validation import switch
 
 _VECTORS = ("--from", "--via", "--to", "--to-pose", "--start-velocity")
@@ -102,6 +102,14 @@ def _list(options):
     write_text(options.update, f"{before}{start}\n{od.table(markdown=True)}\n{end}{after}")
     _print(options, f"table of {options.update} is up to date")
     return 0
+
+
+def _doctor(options):
+    from . import doctor
+
+    found = doctor.findings()
+    _print(options, json_text(doctor.as_json(found)) if options.json else doctor.report(found))
+    return 1 if any(x.ok is False for x in found) else 0
 
 
 def _describe(options):
@@ -393,7 +401,7 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"oc-dyn {od.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_demo, _add_plan, _add_study, _add_codegen, _add_list, _add_describe):
+    for add in (_add_demo, _add_plan, _add_study, _add_codegen, _add_list, _add_describe, _add_doctor):
         add(commands)
     return parser
 
@@ -528,6 +536,12 @@ def _add_describe(commands):
     sub.add_argument("--order", type=_whole, default=0, metavar="N", help="order of derivatives (%(default)s)")
     sub.add_argument("--robot", metavar="URDF|NAME", help="robot for whose ports the shapes are numbers")
     sub.add_argument("--floating", action="store_true", help="give the robot a floating base")
+
+
+def _add_doctor(commands):
+    summary = "Print what is installed, and what each missing part costs."
+    sub = _command(commands, "doctor", _doctor, summary, "The exit status is 1 where something needed is missing.")
+    sub.add_argument("--json", action="store_true", help="as a list of records, for machines")
 
 
 def _with_vectors_joined(words):
