@@ -11,10 +11,15 @@ from oc_dyn.elastic.closed_loop import ClosedLoop
 from oc_dyn.elastic.dop853 import integrate
 
 
-def damped(**more):
-    """Two damped springs, one of them nonlinear."""
-    springs = [el.LinearSpring(400.0, 3.0), el.NonlinearSpring(cubic, 5.0)]
+def damped(law=None, **more):
+    """Two damped springs."""
+    springs = [el.LinearSpring(400.0, 3.0), el.NonlinearSpring(law, 5.0) if law else el.LinearSpring(300.0, 5.0)]
     return el.elastic_robot(planar_arm(2), springs, motor_inertia=[0.3, 0.2], **more)
+
+
+def nonlinear():
+    """The same, one spring nonlinear."""
+    return damped(cubic)
 
 
 def partly_damped():
@@ -54,19 +59,20 @@ def same(found, expected, tolerance):
     assert not rest
 
 
-def test_damped_springs_have_the_poles_asked_for_and_those_of_their_dampers():
+@pytest.mark.parametrize("make", [damped, pytest.param(nonlinear, marks=pytest.mark.slow)])
+def test_damped_springs_have_the_poles_asked_for_and_those_of_their_dampers(make):
     """Order three, and one pole -phi' / D a joint: the dynamics that the law leaves."""
-    e, q = damped(), [0.3, -0.5]
+    e, q = make(), [0.3, -0.5]
     poles = [[-10, -13, -17], [-20 + 5j, -20 - 5j, -25]]
     law = el.feedback_linearization(e, poles)
     assert law.memory == 0
     assert el.linearization_order(e) == 3
     z = el.simulate(e, law, resting(e, q), duration=0.01).deflection[0]
-    inner = [-400 / 3, -(300 + 9000 * z[1] ** 2) / 5]
+    inner = [-400 / 3, -(300 + 9000 * z[1] ** 2 * (make is nonlinear)) / 5]
     same(closed_loop_poles(e, law, q), np.concatenate([np.ravel(poles), inner]), 1e-5)
 
 
-@pytest.mark.parametrize("make", [damped, partly_damped])
+@pytest.mark.parametrize("make", [damped, partly_damped, pytest.param(nonlinear, marks=pytest.mark.slow)])
 def test_damped_springs_are_followed_exactly(make):
     """From the reference's state, found by integration of the dampers' equation; and from elsewhere to it."""
     e = make()
@@ -87,6 +93,7 @@ def test_partly_damped_springs_have_the_poles_asked_for():
     same(found, [*[-10, -13, -17, -22] * 3, -400 / 3], 2e-2)  # poles of multiplicity three
 
 
+@pytest.mark.slow
 def test_the_decay_of_an_offset_is_that_of_the_slowest_pole():
     e = damped()
     law = el.feedback_linearization(e, [[-4, -30, -40], [-6, -30, -40]])
@@ -156,7 +163,9 @@ def test_complete_models_of_the_tests_are_followed_exactly(name):
     assert np.abs(rest).max() < 1e-5 * np.abs(run.error[60:]).max() + 1e-9
 
 
-@pytest.mark.parametrize("make", [damped, partly_damped, complete])
+@pytest.mark.parametrize(
+    "make", [partly_damped, *(pytest.param(x, marks=pytest.mark.slow) for x in (damped, complete))]
+)
 def test_integral_action_has_one_pole_more(make):
     e = make()
     order = el.linearization_order(e)
@@ -169,6 +178,7 @@ def test_integral_action_has_one_pole_more(make):
     assert np.mean(near) == pytest.approx(-15, abs=1e-4)  # each apart by rounding, as poles of multiplicity are
 
 
+@pytest.mark.slow
 def test_integral_action_leaves_no_error_of_a_constant_torque():
     """A robot of other masses stands still where it should; without the integral it does not."""
     e = damped()
@@ -192,7 +202,7 @@ def test_poles_of_the_wrong_number_are_refused_with_the_right_one():
         el.feedback_linearization(both, 10.0)
 
 
-@pytest.mark.parametrize("integrate", [False, True])
+@pytest.mark.parametrize("integrate", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_friction_of_the_feedforward_at_three_speeds(integrate):
     """ "reference" is the flat map; "measured" the same on the reference; "none" less exactly the friction."""
     e = damped(motor_friction=[0.5, 0.3], motor_damping=1.0) if integrate else arm("friction")

@@ -4,7 +4,6 @@ import casadi as ca
 import numpy as np
 import pytest
 from elastic_arms import arm, planar_arm, swing, three
-from elastic_arms import exponential as exponential
 
 import oc_dyn as od
 from oc_dyn import elastic as el
@@ -71,6 +70,7 @@ def moving(tau):
 
 
 PUSH = np.array([1.5, -1.0, 0.7])
+SLOW = pytest.mark.slow  # springs whose torques are inverted by iterations take a while to build
 KINDS = ["linear", "friction", "mixed", "nonlinear", "complete", "complete_chain"]
 
 
@@ -111,7 +111,7 @@ def test_collisions_are_told_above_the_threshold():
     assert 0 < expected.sum() < len(t)
 
 
-@pytest.mark.parametrize("name", ["friction", "mixed", "complete"])
+@pytest.mark.parametrize("name", ["friction", "mixed", pytest.param("complete", marks=SLOW)])
 def test_friction_is_found_at_the_promised_rate(name):
     """r' = g (friction - r), integrated apart along the motion: friction of the motors as the plant has it."""
     elastic = arm(name)
@@ -130,7 +130,7 @@ def test_friction_is_found_at_the_promised_rate(name):
 
 
 @pytest.mark.parametrize("torque", ["springs", "measured"])
-@pytest.mark.parametrize("name", ["friction", "mixed", "nonlinear", "complete"])
+@pytest.mark.parametrize("name", ["friction", "mixed", pytest.param("nonlinear", marks=SLOW), "complete"])
 def test_disturbances_at_motors_are_found_at_the_promised_rate(name, torque):
     elastic = arm(name)
     observer = el.disturbance_observer(elastic, [-30 + 20j, -30 - 20j], order=2, torque=torque)
@@ -191,7 +191,17 @@ def _partly_rigid():
     return el.elastic_robot(planar_arm(3), {"joint1": 500, "joint3": 300}, motor_inertia=0.3)
 
 
-@pytest.mark.parametrize("name", ["linear", "friction", "rigid", "nonlinear", "driven", "complete_chain"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linear",
+        "friction",
+        "rigid",
+        "complete_chain",
+        pytest.param("nonlinear", marks=SLOW),
+        pytest.param("driven", marks=SLOW),
+    ],
+)
 def test_link_state_observers_have_the_poles_asked_for_at_rest(name):
     elastic = _partly_rigid() if name == "rigid" else arm(name)
     poles = [[-10, -14], [-20, -26], [-30 + 5j, -30 - 5j]]
@@ -249,6 +259,7 @@ def test_a_law_fed_by_observers_is_the_law_when_they_are_right():
     assert np.abs(run.error[-1]).max() < 3e-3
 
 
+@pytest.mark.slow
 def test_compensation_of_observed_friction():
     """Friction that the law does not know is put back: the error falls with the observer's rate."""
     real = el.elastic_robot(planar_arm(2), 400.0, motor_inertia=0.3, motor_damping=4.0)
@@ -270,7 +281,7 @@ def test_replay_of_records_is_the_sampled_observer():
     elastic = arm("friction")
     observer = el.momentum_observer(elastic, 50.0, torque="motor")
     start, tau = at_rest(elastic, [0.3, -0.5, 0.8])
-    reference = el.reference(elastic, swing(3), duration=0.3)
+    reference = el.reference(elastic, swing(3), duration=0.1)
     run = el.simulate(elastic, el.feedforward_pd(elastic, 100.0, 10.0), reference, dt=1e-4, rtol=1e-8)
     signals = {n: getattr(run, n) for n in observer.measured}
     found = observer.replay(signals, 1e-4)["external_torque"]
