@@ -34,8 +34,10 @@ class CompleteLaw:
     """The law of the complete model; memory: size of its state."""
 
     def __init__(self, elastic: ElasticRobot, inverse_dynamics: str | None = None) -> None:
-        if elastic.damped:
-            problem = "damped springs in the complete model; take undamped() for the law"
+        other = elastic.rigid or elastic.sigma_names or any(len(j.theta) > 1 for j in elastic.joints)
+        if elastic.damped or other:
+            kind = "damped springs" if elastic.damped else "joints that are rigid or of variable stiffness"
+            problem = f"{kind} in the complete model; take the law of the reduced one, or undamped()"
             raise ModelError(elastic.name, [f"feedback_linearization: {problem}"])
         self.elastic, self.orders, self.top = elastic, elastic.motor_orders, max(elastic.motor_orders)
         self.memory = elastic.nv * (self.top - 2)

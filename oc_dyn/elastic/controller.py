@@ -50,12 +50,13 @@ class Controller:
 def make_controller(
     name: str, elastic: ElasticRobot, law: Law, memory: int = 0, first: Callable[[dict[str, Any]], Any] | None = None,
     gains: Mapping[str, Any] | None = None, integrators: tuple[tuple[int, int, int], ...] = (),
+    sensors: tuple[str, ...] = (),
 ) -> Controller:  # fmt: skip
     """The Controller of a law. memory: size of its state; first: reference ports -> that at the start; gains: what the
-    law takes as such; integrators: as of Controller."""
+    law takes as such; integrators: as of Controller; sensors: which of tau and dtau it reads."""
     if elastic.nq != elastic.nv:
         raise ModelError(elastic.name, [f"{name} is for robots with joints of one coordinate alone"])
-    ref, state = reference_and_state(elastic, memory)
+    ref, state = reference_and_state(elastic, memory, sensors)
     ports: dict[str, Any] = {**{f"{n}_ref": x for n, x in ref.items()}, **state}
     values: dict[str, Any] = {n: ca.DM(x) for n, x in (gains or {}).items()}
     open_: dict[str, Any] = {n: ca.SX.sym(n, *x.shape) for n, x in values.items()}
@@ -71,13 +72,16 @@ def make_controller(
     return Controller(name, elastic, made[0], memory, start, kept, made[-1] if values else None, integrators)
 
 
-def reference_and_state(elastic: ElasticRobot, memory: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def reference_and_state(
+    elastic: ElasticRobot, memory: int, sensors: tuple[str, ...] = (),
+) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """({port: symbol} of a reference, without "_ref"; the same of state and memory)."""
     n, motors, sigmas = elastic.nv, len(elastic.elastic_motors), len(elastic.sigma_names)
     ref = {derivative_name("v", k - 1) if k else "q": n for k in range(elastic.flat_order() + 1)}
     ref |= {derivative_name("sigma", k): sigmas for k in range(3)} if sigmas else {}
     state = {"q": n, "v": n, "theta": motors, "dtheta": motors}
     state |= {"sigma": sigmas, "dsigma": sigmas} if elastic.stiffness_driven else {}
+    state |= dict.fromkeys(sensors, len(elastic.joints))
     state |= {"memory": memory} if memory else {}
     made = [{name: ca.SX.sym(name, size) for name, size in part.items()} for part in (ref, state)]
     return made[0], made[1]

@@ -203,7 +203,7 @@ def _law(controller: Controller, sample_time: float, name: str) -> ca.Function:
     ports = {n: ca.SX.sym(n, *f.size_in(n)) for n in f.name_in()}
     found = f(**ports)
     out = {n: found[n] for n in f.name_out()}  # torques first: a call sorts outputs by their names
-    if controller.memory:
+    if "memory_rate" in out:
         out["memory_next"] = ports["memory"] + sample_time * out.pop("memory_rate")
     return ca.Function(name, list(ports.values()), merged(list(out.values())), list(ports), list(out))
 

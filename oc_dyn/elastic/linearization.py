@@ -64,6 +64,9 @@ def feedback_linearization(
     Raises ModelError for damped springs with two motors; ShapeError.
     """
     admit("feedback_linearization")(elastic)
+    if "across" in elastic.features:
+        problem = "feedback_linearization knows springs of one joint alone, not those across several"
+        raise ModelError(elastic.name, [problem])
     order = linearization_order(elastic)
     one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
     n, n_sigma = elastic.nv, len(elastic.sigma_names)

@@ -17,6 +17,7 @@ from ...subexpressions import merged
 from ...text import terminal
 from ...types import Array, Numbers
 from ..model import ElasticRobot
+from ..ports import admit
 
 MEASURED = ("q", "v", "theta", "dtheta", "sigma", "dsigma", "tau", "dtau", "tau_m")
 Law = Callable[[dict[str, Any], Any], dict[str, Any]]  # (measured, memory) -> estimates and memory_rate
@@ -127,9 +128,7 @@ def port_sizes(elastic: ElasticRobot) -> dict[str, int]:
 
 def admitted(name: str, elastic: Any, *, one_motor: bool = True) -> None:
     """Refuse robots of which there is no such observer. one_motor: whether each elastic joint needs its own motor."""
-    if not isinstance(elastic, ElasticRobot):
-        hint = "make one by od.elastic.elastic_robot"
-        raise ModelError(name, [f"it observes an elastic robot, got {type(elastic).__name__}; {hint}"])
+    admit(name)(elastic)
     problems = []
     if elastic.nq != elastic.nv:
         problems.append(f"{name} is for robots with joints of one coordinate alone")
@@ -138,5 +137,7 @@ def admitted(name: str, elastic: Any, *, one_motor: bool = True) -> None:
     pairs = [j.name for j in elastic.joints if len(j.theta) > 1]
     if one_motor and pairs:
         problems.append(f"{name}: joint {pairs[0]!r} has two motors, whose shares of the torque no sensor tells apart")
+    if "across" in elastic.features:
+        problems.append(f"{name} knows springs of one joint alone, not those across several")
     if problems:
         raise ModelError(elastic.name, problems)
