@@ -60,7 +60,9 @@ def _checked(controller: Controller, observers: Sequence[Observer]) -> list[str]
     """Names of all estimates."""
     elastic, names = controller.elastic, list(controller.function.name_out())
     if "memory_next" in names:
-        raise ModelError(elastic.name, [f"{controller.name} moves its memory by samples; observers move theirs by rates"])
+        raise ModelError(
+            elastic.name, [f"{controller.name} moves its memory by samples; observers move theirs by rates"]
+        )
     if not observers:
         raise ShapeError("observed: no observer is given; expected at least one behind the controller")
     for o in observers:
