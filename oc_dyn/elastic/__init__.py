@@ -29,7 +29,18 @@ from .laws.gravity_gradient import gravity_gradient_bound
 from .laws.impedance import impedance
 from .laws.modes import modal_damping
 from .laws.vsa_damping import vsa_damping
+from .linearization import linearization_order
 from .model import ElasticRobot
+from .observers import (
+    Observer,
+    disturbance_observer,
+    friction_observer,
+    link_state_observer,
+    momentum_observer,
+    observed,
+    observer,
+    velocity_filter,
+)
 from .plan import ElasticPlan, outputs_along
 from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
@@ -41,6 +52,8 @@ from .springs import AntagonisticSprings, LinearSpring, NonlinearSpring, Variabl
 if TYPE_CHECKING:  # what __getattr__ imports
     from .figures import animate_run as animate_run
     from .figures import plot_runs as plot_runs
+    from .predictive import flat_states as flat_states
+    from .predictive import nmpc as nmpc
 
 __all__ = [
     "EFFECTS",
@@ -57,6 +70,7 @@ __all__ = [
     "Margins",
     "MotorMotion",
     "NonlinearSpring",
+    "Observer",
     "Plant",
     "Reference",
     "Run",
@@ -66,6 +80,7 @@ __all__ = [
     "collocation_step",
     "computed_torque",
     "damped_motion",
+    "disturbance_observer",
     "elastic_robot",
     "esp",
     "esp_i",
@@ -73,6 +88,7 @@ __all__ = [
     "feedforward",
     "feedforward_pd",
     "flat_motion",
+    "friction_observer",
     "full_state_feedback",
     "generate_controller",
     "gravity_gradient_bound",
@@ -80,9 +96,14 @@ __all__ = [
     "impedance",
     "joint_gains",
     "laboratory_table",
+    "linearization_order",
+    "link_state_observer",
     "margins",
     "modal_damping",
+    "momentum_observer",
     "motor_coupling",
+    "observed",
+    "observer",
     "online_gravity_pd",
     "outputs_along",
     "passivity_index",
@@ -93,16 +114,20 @@ __all__ = [
     "reference",
     "rest_to_rest",
     "simulate",
+    "velocity_filter",
     "vsa_damping",
 ]
+
+
+_LATER = dict.fromkeys(("plot_runs", "animate_run"), "figures") | dict.fromkeys(("flat_states", "nmpc"), "predictive")
 
 
 if not TYPE_CHECKING:  # or checkers would take any name for one of these
 
     def __getattr__(name):
-        """plot_runs and animate_run come when they are first asked for: few programs draw."""
-        if name not in ("plot_runs", "animate_run"):
+        """plot_runs, nmpc and some others come when they are first asked for: few programs draw or predict."""
+        if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from . import figures
+        from importlib import import_module
 
-        return getattr(figures, name)
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)

@@ -21,6 +21,7 @@ from .torque_sensors import TORQUES
 _UNITS = {"q": "rad or m", "v": "rad/s or m/s", "theta": "rad or m", "dtheta": "rad/s or m/s"}
 _UNITS |= {derivative_name("v", k): f"rad/s{k + 1} or m/s{k + 1}" for k in range(1, 12)}
 _UNITS |= {"tau": "Nm or N", "dtau": "Nm/s or N/s"}
+_UNITS |= dict.fromkeys(("external_torque", "friction_torque", "disturbance"), "Nm or N")  # estimates of observers
 _UNITS |= {"kp": "Nm/rad or N/m", "kd": "Nm s/rad or N s/m"}
 
 
@@ -72,16 +73,17 @@ class LawCode:
 
 
 _GAINS = {
-    "gains": "k0 .. k3 of e'''' + k3 e''' + k2 e'' + k1 e' + k0 e = 0, of each joint",
+    "gains": "k0, k1, .. of e^(r) + .. + k1 e' + k0 e = 0, of each joint",
+    "integral_gains": "that of the integral of e, of each joint",
     "sigma_gains": "the same of sigma, of second order",
 }
 
 
 def _known(x: Field, controller: Controller) -> Field:
     """A member with its unit and the names of joints or motors."""
-    elastic, name = controller.elastic, x.name.removesuffix("_ref")
+    elastic, name = controller.elastic, x.name.removesuffix("_ref").removesuffix("_hat")
     labels: Any = ()
-    if name in ("theta", "dtheta"):
+    if name in ("theta", "dtheta", "friction_torque", "disturbance"):
         labels = tuple(elastic.motor_names[m] for m in elastic.elastic_motors)
     elif name == "tau_m":
         labels = elastic.motor_names

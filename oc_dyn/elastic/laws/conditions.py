@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ModelError, ShapeError
 from ...model.loops import LoopRobot
 from ...types import Array, Named
-from ..control import _gains
+from ..controller import motor_gains as _gains
 from ..drives import drive_torques
 from ..model import ElasticRobot
 from ..springs import LinearSpring

@@ -11,7 +11,8 @@ from ...errors import ShapeError
 from ...function import function
 from ...types import Named, Numbers
 from ...validation import one_of
-from ..control import Controller, _controller
+from ..controller import Controller
+from ..controller import make_controller as _controller
 from ..drives import accelerations
 from ..model import ElasticRobot
 from ..motor_side import at_motors, deflections, joint_torques, motor_friction, spring_torques

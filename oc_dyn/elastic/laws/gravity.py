@@ -9,7 +9,9 @@ import numpy as np
 
 from ...errors import ModelError
 from ...types import Named
-from ..control import Controller, _controller, _pd, _resting
+from ..control import _pd, _resting
+from ..controller import Controller
+from ..controller import make_controller as _controller
 from ..model import ElasticRobot
 from ..motor_side import at_motors
 from .conditions import at_links, check_robot, gravity_of, motor_positions, positive_gains, softest

@@ -11,7 +11,9 @@ from ... import validation
 from ...errors import ModelError
 from ...function import function
 from ...types import Array, Named, Numbers
-from ..control import Controller, _controller, _flat
+from ..controller import Controller
+from ..controller import flat_torques as _flat
+from ..controller import make_controller as _controller
 from ..model import ElasticRobot
 from ..motor_side import at_motors, motor_friction
 from .cartesian import CartesianSpring

@@ -9,7 +9,10 @@ import casadi as ca
 from ... import validation
 from ...function import function
 from ...types import Numbers
-from ..control import Controller, _controller, _flat, pole_gains
+from ..control import pole_gains
+from ..controller import Controller
+from ..controller import flat_torques as _flat
+from ..controller import make_controller as _controller
 from ..model import ElasticRobot
 from ..motor_side import at_motors, deflections, motor_friction, sigma_forces
 from .conditions import check_robot
