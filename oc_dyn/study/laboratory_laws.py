@@ -50,7 +50,7 @@ class Setting:
 def arm_2r(friction=0.0, substeps=1):
     """Two rods of 0.4 m and 3 kg, upright, as in problems/sea_2r_tracking.py; 1.2 s, then 0.8 s of rest."""
     arm = el.elastic_robot(
-        robots.planar_arm(2), (500.0, 300.0), motor_inertia=(0.3, 0.2), motor_friction=friction, friction_smoothing=2e-3
+        robots.planar_arm(2), (500.0, 300.0), motor_inertia=(0.3, 0.2), motor_friction=friction, friction_smoothing=5e-3
     )
     path = el.rest_to_rest((-0.6, 0.3), (0.7, -0.9), 1.2, continuity=arm.continuity("torque"), hold=0.8)
     return Setting(arm, el.reference(arm, path), 30.0, 40.0, (60.0, 30.0), substeps)
@@ -71,6 +71,7 @@ ROBOTS: dict[str, Callable[[], Setting]] = {
     "2R arm with Coulomb friction": lambda: arm_2r(friction=(6.0, 4.0), substeps=4),
     "Panda": panda,
 }
+_OBSERVER, _DISTURBANCE, _FRICTION = 300.0, 50.0, 150.0  # poles of observers [1/s]
 _BARE, _RUBBING = ("2R arm", "Panda"), ("2R arm with Coulomb friction",)
 
 
@@ -94,6 +95,26 @@ def preserving(s):
     return el.esp_i(s.elastic, 0.5 * s.springs, s.link_damping(0.1), s.gains[1])
 
 
+def seen(s):
+    """Feedback linearisation without encoders at the links."""
+    law = el.feedback_linearization(s.elastic, s.pole)
+    return el.observed(law, el.link_state_observer(s.elastic, _OBSERVER))
+
+
+def countered(s):
+    """Motor loops that counter what the motors meet besides the model."""
+    observer = el.disturbance_observer(s.elastic, _DISTURBANCE, torque="measured")
+    law = el.feedforward_pd(s.elastic, *s.gains)
+    return el.observed(law, observer, compensate="disturbance", torque_limit=s.torque_limit)
+
+
+def lubricated(s):
+    """Motor loops without a model of friction, which an observer finds."""
+    law = el.feedforward_pd(s.elastic, *s.gains, friction_speed="none")
+    observer = el.friction_observer(s.elastic, _FRICTION)
+    return el.observed(law, observer, compensate="friction_torque", torque_limit=s.torque_limit)
+
+
 LAWS: dict[str, tuple[Callable[[Setting], el.Controller], tuple[str, ...]]] = {
     "feedforward": (lambda s: el.feedforward(s.elastic), _BARE),
     "feedforward_pd": (lambda s: el.feedforward_pd(s.elastic, *s.gains), tuple(ROBOTS)),
@@ -108,5 +129,9 @@ LAWS: dict[str, tuple[Callable[[Setting], el.Controller], tuple[str, ...]]] = {
     "feedback_linearization": (linearizing("measured"), tuple(ROBOTS)),
     "feedback_linearization, poles at -20/s": (lambda s: el.feedback_linearization(s.elastic, 20.0), _BARE),
     "feedback_linearization, friction at the reference": (linearizing("reference"), _RUBBING),
+    "feedback_linearization, integral": (lambda s: el.feedback_linearization(s.elastic, s.pole, integral=True), _BARE),
+    "feedback_linearization, link_state_observer": (seen, _BARE),
+    "feedforward_pd, disturbance_observer": (countered, tuple(ROBOTS)),
+    "feedforward_pd, friction_observer": (lubricated, _RUBBING),
     "feedback_linearization, no friction": (linearizing("none"), _RUBBING),
 }
