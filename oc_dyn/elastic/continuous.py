@@ -12,9 +12,9 @@ from ..errors import ShapeError, SolveError
 from ..types import Array
 from .closed_loop import ClosedLoop
 from .dop853 import integrate
-from .effects import Effects
 from .open_loops import fault_of, looks, up_to_open
 from .reachable import fastest
+from .sensor_effects import SensorEffects
 from .simulation_settings import Settings
 
 SUNDIALS_STEPS = 10_000_000
@@ -37,7 +37,7 @@ def _refuse_endless(loop: ClosedLoop, x0: Array, duration: float, most: int) -> 
 
 
 def continuous(
-    loop: ClosedLoop, settings: Settings, x0: Array, spread: Array | None, effects: Effects,
+    loop: ClosedLoop, settings: Settings, x0: Array, spread: Array | None, effects: SensorEffects,
 ) -> tuple[Any, ...]:  # fmt: skip
     """(times, states (size, times), None, facts, failure): the law inside the integration."""
     if spread is not None:

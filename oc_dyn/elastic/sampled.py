@@ -20,8 +20,8 @@ from .closed_loop import ClosedLoop
 from .collocation import collocation_step
 from .continuous import SUNDIALS_STEPS, last_line
 from .dop853 import fixed_step
-from .effects import Effects
 from .open_loops import fault_of
+from .sensor_effects import SensorEffects
 from .sensors import Sensors
 from .simulation_settings import Settings
 
@@ -42,7 +42,7 @@ def spread_of(loop: ClosedLoop, noise: Mapping[str, Numbers] | None) -> Array | 
 
 
 def sampled(
-    loop: ClosedLoop, settings: Settings, x0: Array, spread: Array | None, effects: Effects,
+    loop: ClosedLoop, settings: Settings, x0: Array, spread: Array | None, effects: SensorEffects,
 ) -> tuple[Any, ...]:  # fmt: skip
     """(times, states, controls, facts, failure): the law once in a sample time, its results held."""
     h: Any = settings.sample_time

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..types import Array
 from .closed_loop import ClosedLoop
-from .effects import Effects
+from .sensor_effects import SensorEffects
 from .torque_sensors import torque_sensors
 
 _SPEEDS = {"q": "v", "theta": "dtheta"}
@@ -27,7 +27,7 @@ class Sensors:
     memory holds readings, filtered speeds, torques and their filtered rates.
     """
 
-    def __init__(self, loop: ClosedLoop, effects: Effects, sample_time: float, seed: int = 0) -> None:
+    def __init__(self, loop: ClosedLoop, effects: SensorEffects, sample_time: float, seed: int = 0) -> None:
         self.loop, self.effects, self.sample_time = loop, effects, sample_time
         self.random = np.random.default_rng([seed, _STREAM])
         sizes = [loop.plant.parts[n].stop - loop.plant.parts[n].start for n in _SPEEDS]

@@ -15,7 +15,6 @@ from ..types import Array, Numbers
 from .closed_loop import ClosedLoop, torque_limits
 from .continuous import continuous
 from .control import Controller
-from .effects import effects_of
 from .model import ElasticRobot
 from .open_loops import check_reference, up_to_open
 from .reachable import refusal_along
@@ -23,6 +22,7 @@ from .reference import Reference
 from .run import Run as Run
 from .run import run_of
 from .sampled import sampled, spread_of
+from .sensor_effects import sensor_effects
 from .simulation_settings import Settings, settings_of
 
 _ENERGY = 1e-2  # share of the energies that moved by which the balance may be off without a warning
@@ -86,7 +86,7 @@ def simulate(
     real = elastic.with_errors(stiffness_error, mass_error, motor_inertia_error)
     settings = settings_of(reference, duration, dt, method, rtol, atol, sample_time, substeps, seed)
     loop = ClosedLoop(real, controller, reference, torque_limits(controller, torque_limit), settings.sample_time)
-    effects = effects_of("simulate", real, delay, encoder_bits, velocity_filter, torque_noise, torque_bias)
+    effects = sensor_effects("simulate", real, delay, encoder_bits, velocity_filter, torque_noise, torque_bias)
     check_reference("simulate: the reference", real, reference, settings.times)
     x0, spread = loop.first_state(start), spread_of(loop, noise)
     check_closed("simulate: start", real.links, x0[loop.plant.parts["q"]])

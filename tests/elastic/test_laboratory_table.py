@@ -11,9 +11,9 @@ from test_torque_sensors import reading_torques
 import oc_dyn as od
 from oc_dyn import elastic as el
 from oc_dyn.elastic.closed_loop import ClosedLoop, torque_limits
-from oc_dyn.elastic.effects import effects_of
 from oc_dyn.elastic.laboratory.table import figures_of
 from oc_dyn.elastic.laboratory.whole_run import whole_run
+from oc_dyn.elastic.sensor_effects import sensor_effects
 
 H = 1e-3
 LENGTH, MASS, K, B = 0.4, 3.0, 300.0, 0.2
@@ -32,7 +32,7 @@ def test_a_whole_run_is_that_of_simulate(name):
     reference = el.reference(elastic, swing(3), duration=0.05, sigma=sigma_of(name))
     run = el.simulate(elastic, law, reference, sample_time=H, dt=H, torque_limit=30.0, seed=3, **ALL)
     loop = ClosedLoop(elastic, law, reference, torque_limits(law, 30.0), H)
-    states = whole_run(loop, effects_of("test", elastic, **ALL), H, 50, compiled=name == "linear").states(
+    states = whole_run(loop, sensor_effects("test", elastic, **ALL), H, 50, compiled=name == "linear").states(
         loop.first_state(None), 3
     )
     assert np.abs(states.T - run.states).max() < 1e-10 * np.abs(run.states).max()

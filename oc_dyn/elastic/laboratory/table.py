@@ -17,10 +17,10 @@ from ...text import in_columns
 from ...types import Array, Numbers
 from ..closed_loop import ClosedLoop, torque_limits
 from ..control import Controller
-from ..effects import effects_of
 from ..model import ElasticRobot
 from ..reference import Reference
 from ..sampled import LONG_STEPS
+from ..sensor_effects import sensor_effects
 from .whole_run import whole_run
 
 FILTER = 100.0  # [Hz] of the low-pass of speeds, in EFFECTS
@@ -158,7 +158,7 @@ def laboratory_row(
         limit = torque_limits(controller, torque_limit)
         loop = ClosedLoop(real, controller, reference, limit, sample_time)
         sensors = {name: x for name, x in options.items() if name in _SENSORS}
-        chosen = effects_of("laboratory_table", real, **sensors)
+        chosen = sensor_effects("laboratory_table", real, **sensors)
         run, x0 = whole_run(loop, chosen, sample_time, samples, substeps, compiled), loop.first_state(None)
         drawn = bool(chosen.steps) or (loop.measures_torques and bool(np.any(chosen.torque_noise)))
         for seed in range(k, seeds, len(variants)) if drawn else (k,):

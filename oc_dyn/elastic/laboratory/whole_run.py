@@ -13,7 +13,7 @@ from ...errors import ShapeError
 from ...types import Array
 from ..closed_loop import ClosedLoop
 from ..dop853 import fixed_step
-from ..effects import Effects
+from ..sensor_effects import SensorEffects
 from ..sensors import Sensors
 
 FLAGS = ("-O1", "-ffp-contract=off")
@@ -25,7 +25,7 @@ class WholeRun:
     """Runs of a closed loop under effects, `samples` sample times long, by seed."""
 
     loop: ClosedLoop
-    effects: Effects
+    effects: SensorEffects
     sample_time: float
     samples: int
     functions: tuple[ca.Function, ca.Function, ca.Function]  # law, step of the robot, all samples
@@ -63,7 +63,8 @@ class WholeRun:
 
 
 def whole_run(
-    loop: ClosedLoop, effects: Effects, sample_time: float, samples: int, substeps: int = 1, compiled: bool = True,
+    loop: ClosedLoop, effects: SensorEffects, sample_time: float, samples: int, substeps: int = 1,
+    compiled: bool = True,
 ) -> WholeRun:  # fmt: skip
     """WholeRun of a ClosedLoop. compiled: law and robot, where there is a compiler; else CasADi evaluates them."""
     if loop.sample_time is None:

@@ -19,7 +19,7 @@ _ENCODERS = ("q", "theta")
 
 
 @dataclass(frozen=True, eq=False)
-class Effects:
+class SensorEffects:
     """Effects of sampling and of sensors, checked; see simulate.
 
     delay [samples]; steps {"q", "theta": step of the encoders [rad]}, {} for exact ones; velocity_filter [Hz] or None;
@@ -53,11 +53,11 @@ class Effects:
         return 0.0 if self.velocity_filter is None else float(np.exp(-2 * pi * self.velocity_filter * sample_time))
 
 
-def effects_of(
+def sensor_effects(
     where: str, elastic: ElasticRobot, delay: int = 0, encoder_bits: int | Mapping[str, int] | None = None,
     velocity_filter: float | None = None, torque_noise: Numbers = 0.0, torque_bias: Numbers = 0.0,
-) -> Effects:  # fmt: skip
-    """Effects on the real robot; arguments and errors as of simulate. where: what messages begin with."""
+) -> SensorEffects:  # fmt: skip
+    """SensorEffects on the real robot; arguments and errors as of simulate. where: what messages begin with."""
     joints = len(elastic.joints)
     noise, bias = (
         validation.numbers(f"{where}: {name}", x, joints)
@@ -76,7 +76,7 @@ def effects_of(
         "torque_noise": np.any(noise),
         "torque_bias": np.any(bias),
     }
-    out = Effects(
+    out = SensorEffects(
         delay=delay,
         steps=steps,
         velocity_filter=_filter(where, velocity_filter),
@@ -108,7 +108,7 @@ def _filter(where: str, hz: Any) -> float | None:
     return validation.number(f"{where}: velocity_filter", hz, above=0)
 
 
-def _refuse(where: str, elastic: ElasticRobot, effects: Effects) -> None:
+def _refuse(where: str, elastic: ElasticRobot, effects: SensorEffects) -> None:
     """ModelError for robots whose coordinates encoders do not read, or whose speeds are no differences."""
     if effects.differenced and elastic.nq != elastic.nv:
         problem = f"{where}: speeds from differences are for robots with joints of one coordinate alone"
