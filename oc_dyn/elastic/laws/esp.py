@@ -11,7 +11,7 @@ from ...errors import ShapeError
 from ...function import function
 from ...types import Named, Numbers
 from ...validation import one_of
-from ..control import Controller, _controller
+from ..control import Controller, _controller, _flat
 from ..drives import accelerations
 from ..model import ElasticRobot
 from ..motor_side import at_motors, deflections, joint_torques, motor_friction, spring_torques
@@ -32,7 +32,8 @@ def esp(
     motor_stiffness [Nm/rad], motor_damping [Nm s/rad]: above 0: numbers, {motor: value} or one per motor.
     link_damping [Nm s/rad]: a number, (v,) or a symmetric positive definite matrix (v, v); for what gives a damping
         ratio at a position see modal_damping.
-    friction_speed: speed at which friction of the motors is compensated, "measured" or "none", which leaves it.
+    friction_speed: speed at which the motors' friction is compensated: "measured"; "reference", the flat map's, for
+        sampled laws (see feedback_linearization); "none" leaves it.
     Exact along any reference four times differentiable. The energy 1/2 e' M e + 1/2 eta' B eta + springs + 1/2 eta'
     motor_stiffness eta (speeds in the first two) falls at the rate of the two dampers.
     The law reads positions and speeds of motors and links; the links' accelerations and their rates follow from them by
@@ -75,7 +76,7 @@ def _preserving(
 ) -> Controller:  # fmt: skip
     """The Controller of both: the springs carry phi(eta - e) + n, with n = M(q) dv_ref + C(q, v) v_ref + g(q) less what
     link dampers and springs take, from which eta and, by its second derivative, the motors' accelerations follow."""
-    one_of("friction_speed", friction_speed, ("measured", "none"))
+    one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
     check_robot(name, elastic, rigid=False, damped=False, variable=False)
     gains["link_damping"] = ca.DM(_definite(f"{name}: link_damping", link_damping, elastic.nv))
     if name == "esp_i":
@@ -104,8 +105,9 @@ def _preserving(
             for i, joint in enumerate(elastic.joints)
         ]
         torques = ca.DM(elastic.motor_inertia) @ ca.vertcat(*turned) + tau[0]
-        if friction_speed == "measured":
-            torques = torques + motor_friction(elastic, [at_motors(elastic, v, dtheta)])[0]
+        if friction_speed != "none":
+            speed = dtheta if friction_speed == "measured" else _flat(elastic, ref)["dtheta"]
+            torques = torques + motor_friction(elastic, [at_motors(elastic, v, speed)])[0]
         return {"tau_m": torques}
 
     return _controller(name, elastic, law, gains=gains)

@@ -11,11 +11,12 @@ from ... import validation
 from ...errors import ModelError
 from ...function import function
 from ...types import Array, Named, Numbers
-from ..control import Controller, _controller, _flat
+from ..control import Controller, _controller
 from ..model import ElasticRobot
-from ..motor_side import at_motors, motor_friction
+from ..motor_side import at_motors
 from .cartesian import CartesianSpring
-from .conditions import at_elastic_motors, check_robot, gravity_of, softest, symmetric
+from .conditions import at_elastic_motors, at_links, check_robot, gravity_of, softest, symmetric
+from .flat_reference import flat_reference
 from .gravity_gradient import gravity_gradient_bound
 from .modes import modal_damping
 from .static_link import static_links, steps_of
@@ -119,10 +120,8 @@ def _base(elastic: ElasticRobot, ref: dict[str, Any], flat: bool) -> tuple[Any, 
     none = ca.DM(n, 1)
     if not flat:
         return none, ref["v"], none, none
-    f = _flat(elastic, ref)
-    friction = motor_friction(elastic, [at_motors(elastic, none, f["dtheta"])])[0]
-    more = function(elastic.links, "inverse_dynamics")(ref["q"], ref["v"], ref["dv"]) - gravity_of(elastic, ref["q"])
-    return more, f["dtheta"], f["d2theta"], friction
+    f = flat_reference(elastic, ref)
+    return at_links(elastic, f.tau) - gravity_of(elastic, ref["q"]), f.dtheta, f.d2theta, f.other
 
 
 def _static(elastic: ElasticRobot, own: Array, spring: Any, load: Any, ref: Any, state: Any, steps: int) -> Any:
