@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .planning.trajectory import Trajectory as Trajectory
     from .planning.viewer.view import view as view
     from .regressor.base_parameters import base_parameters as base_parameters
+    from .robots.load import load as load
     from .runs.script import script as script
     from .runs.sweeps import export_sweep as export_sweep
     from .runs.sweeps import sweep as sweep
@@ -99,6 +100,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "identification": ("identification", None),
     "interop": ("interop", None),
     "inverse_kinematics": ("planning.inverse_kinematics", "inverse_kinematics"),
+    "load": ("robots.load", "load"),
     "load_solution": ("optimal_control.problem", "load_solution"),
     "load_sdf": ("model.sdf", "load_sdf"),
     "load_urdf": ("model.urdf", "load_urdf"),
@@ -164,6 +166,7 @@ __all__ = [
     "identification",
     "interop",
     "inverse_kinematics",
+    "load",
     "load_sdf",
     "load_solution",
     "methods",
