@@ -179,3 +179,23 @@ def test_passivity_refuses():
     for w, more, words in (([0.0], {}, "above 0"), ([], {}, "above 0"), ([1.0], {"delay": -1.0}, "delay")):
         with pytest.raises(od.ShapeError, match=words):
             el.passivity_index(e, law, rest_of("2r"), w, **more)
+
+
+@pytest.mark.slow
+def test_margins_of_the_panda():
+    """At 1 kHz, springs damped and the laws not told: the numbers of docs/elastic-laws.md."""
+    e, q = robot("panda"), rest_of("panda")
+    real = el.elastic_robot(od.robots.panda(), 7000.0, motor_inertia=np.diag(e.motor_inertia), damping=5.0)
+    half = np.diag(e.motor_inertia) / 2
+    laws = {
+        "full_state_feedback": (el.full_state_feedback(e, 500.0, 20.0, inertia=half), 3.6),
+        "impedance": (el.impedance(e, 200.0, inertia=half), 3.5),
+        "esp": (el.esp(e, 500.0, 20.0, 5.0), 9.5),
+        "esp_i": (el.esp_i(e, 500.0, 20.0, 20.0), None),
+        "feedback_linearization": (el.feedback_linearization(e, 20.0), None),
+    }
+    for name, (law, samples) in laws.items():
+        found = el.margins(real, law, q)
+        assert found.stable == (samples is not None), name
+        if samples:
+            assert found.delay / 1e-3 == pytest.approx(samples, abs=0.06), name

@@ -12,7 +12,7 @@ from ...function import function
 from ...types import Named, Numbers
 from ...validation import one_of
 from ..control import Controller, _controller, _flat
-from ..drives import accelerations
+from ..drives import accelerations, drive_torques
 from ..model import ElasticRobot
 from ..motor_side import at_motors, deflections, joint_torques, motor_friction, spring_torques
 from .conditions import check_robot, positive_gains, symmetric
@@ -92,6 +92,7 @@ def _preserving(
         e = [q - ref["q"], v - ref["v"], a - ref["dv"], j - ref["d2v"]]
         n = tracking(q=q, v=v, dv=a, d2v=j, vr=ref["v"], dvr=ref["dv"], d2vr=ref["d2v"], d3vr=ref["d3v"])
         n = [n[x] - gains["link_damping"] @ e[k + 1] for k, x in enumerate(("tau", "dtau", "d2tau"))]
+        n = [x + y for x, y in zip(n, _taken(elastic, [q, v, a, j]), strict=True)]
         if "link_stiffness" in gains:
             n = [x - gains["link_stiffness"] @ e[k] for k, x in enumerate(n)]
         inner = [tau[k] - n[k] for k in range(2)]  # phi(eta - e) and its rate
@@ -111,6 +112,15 @@ def _preserving(
         return {"tau_m": torques}
 
     return _controller(name, elastic, law, gains=gains)
+
+
+def _taken(elastic: ElasticRobot, motion: list[Any]) -> list[Any]:
+    """[torques (v,), rates, second rates] that friction of the links takes along [q, v, v', v'']; zeros without it."""
+    if not any(np.any(getattr(elastic, x, 0.0)) for x in ("link_damping", "link_friction")):
+        return [ca.DM(elastic.nv, 1)] * 3
+    jets = [*motion, ca.DM(elastic.nv, 1)]  # the last derivative meets the inertia alone, which both have
+    both = drive_torques(elastic, 2), function(elastic.links, "inverse_dynamics", order=2)
+    return [x - y for x, y in zip(*(f.call(jets) for f in both), strict=True)]
 
 
 def _bent(elastic: ElasticRobot, torques: list[Any]) -> list[Any]:
