@@ -15,7 +15,7 @@ from ..control import _gains
 from ..drives import drive_torques
 from ..model import ElasticRobot
 from ..springs import LinearSpring
-from .gravity_gradient import gravity_torque_bounds
+from .gravity_gradient import gravity_gradient_bound, gravity_torque_bounds
 
 
 def check_robot(name: str, elastic: ElasticRobot, *, rigid: bool, damped: bool, variable: bool) -> None:
@@ -43,10 +43,25 @@ def check_robot(name: str, elastic: ElasticRobot, *, rigid: bool, damped: bool, 
             f"{name} is for springs without damping, here {', '.join(elastic.damped)}; take undamped() for the law and "
             "keep the damping in the simulation"
         )
+    if getattr(elastic, "across", None) is not None:
+        problems.append(f"{name} is for springs of one joint each; for springs across joints use feedforward_pd")
     if not elastic.joints:
         problems.append(f"{name}: no joint is elastic")
     if problems:
         raise ModelError(elastic.name, problems)
+
+
+def load_gradient_bound(name: str, elastic: ElasticRobot) -> float:
+    """Bound of |dg/dq| [Nm/rad] of a law's condition. ModelError where parallel springs load the links as well."""
+    if getattr(elastic, "parallel", None) is not None:
+        raise ModelError(
+            elastic.name,
+            [
+                f"{name}: no bound is known of what parallel springs add to gravity's gradient; give check=False, and "
+                "iterations= where the law has them"
+            ],
+        )
+    return gravity_gradient_bound(elastic.links)
 
 
 def positive_gains(name: str, elastic: ElasticRobot, **gains: Named) -> list[Any]:

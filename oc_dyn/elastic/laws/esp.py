@@ -115,8 +115,9 @@ def _preserving(
 
 
 def _taken(elastic: ElasticRobot, motion: list[Any]) -> list[Any]:
-    """[torques (v,), rates, second rates] that friction of the links takes along [q, v, v', v'']; zeros without it."""
-    if not any(np.any(getattr(elastic, x, 0.0)) for x in ("link_damping", "link_friction")):
+    """[torques (v,), rates, second rates] of friction of the links and of parallel springs along [q, v, v', v'']."""
+    rubbing = any(np.any(getattr(elastic, x, 0.0)) for x in ("link_damping", "link_friction"))
+    if not rubbing and getattr(elastic, "parallel", None) is None:
         return [ca.DM(elastic.nv, 1)] * 3
     jets = [*motion, ca.DM(elastic.nv, 1)]  # the last derivative meets the inertia alone, which both have
     both = drive_torques(elastic, 2), function(elastic.links, "inverse_dynamics", order=2)

@@ -14,9 +14,16 @@ from ..control import Controller, _controller, _pd, _resting
 from ..model import ElasticRobot
 from ..motor_side import at_motors
 from ..springs import LinearSpring
-from .conditions import at_elastic_motors, at_links, check_robot, gravity_of, positive_gains, softest
+from .conditions import (
+    at_elastic_motors,
+    at_links,
+    check_robot,
+    gravity_of,
+    load_gradient_bound,
+    positive_gains,
+    softest,
+)
 from .flat_reference import flat_reference
-from .gravity_gradient import gravity_gradient_bound
 from .static_link import static_links, steps_of
 
 GRAVITY = ("iterated", "reference")
@@ -73,7 +80,7 @@ def full_state_feedback(
         raise ModelError(elastic.name, problems)
     steps = 0
     if gravity == "iterated":
-        ratio = 0.0 if iterations else gravity_gradient_bound(elastic.links) / softest(elastic).min()
+        ratio = 0.0 if iterations else load_gradient_bound(name, elastic) / softest(elastic).min()
         steps = steps_of(name, elastic, iterations, ratio)
 
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
@@ -150,7 +157,7 @@ def _undamped(name: str, elastic: ElasticRobot, kd: Any, damper: Any) -> list[st
 
 
 def _too_soft(name: str, elastic: ElasticRobot, gravity: str, kp: Any) -> list[str]:
-    bound, problems = gravity_gradient_bound(elastic.links), []
+    bound, problems = load_gradient_bound(name, elastic), []
     for j, k in zip(elastic.joints, softest(elastic), strict=True):
         p = kp[j.tau[0]]
         value, what = k, "the stiffness"

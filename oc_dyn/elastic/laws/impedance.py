@@ -15,9 +15,8 @@ from ..control import Controller, _controller
 from ..model import ElasticRobot
 from ..motor_side import at_motors
 from .cartesian import CartesianSpring
-from .conditions import at_elastic_motors, at_links, check_robot, gravity_of, softest, symmetric
+from .conditions import at_elastic_motors, at_links, check_robot, gravity_of, load_gradient_bound, softest, symmetric
 from .flat_reference import flat_reference
-from .gravity_gradient import gravity_gradient_bound
 from .modes import modal_damping
 from .static_link import static_links, steps_of
 
@@ -143,7 +142,7 @@ def _steps(name: str, elastic: ElasticRobot, iterations: int | None, own: Array,
     """Steps to q_bar, as given or from the ratio by which one shrinks errors."""
     if iterations is not None:
         return steps_of(name, elastic, iterations, 0.0)
-    load = gravity_gradient_bound(elastic.links)
+    load = load_gradient_bound(name, elastic)
     most = max((np.linalg.norm(h, 2) for h in _hessians(elastic, spring)), default=0.0)
     if _is_linear(elastic):
         K = np.diag(elastic.linear_stiffness()) - own
@@ -161,7 +160,7 @@ def _hessians(elastic: ElasticRobot, spring: Any) -> list[Array]:
 
 
 def _check_stiffness(name: str, elastic: ElasticRobot, own: Array, spring: Any) -> None:
-    bound, K = gravity_gradient_bound(elastic.links), np.diag(softest(elastic))
+    bound, K = load_gradient_bound(name, elastic), np.diag(softest(elastic))
     least = min(np.linalg.eigvalsh(K - own - h)[0] for h in [np.zeros_like(K), *_hessians(elastic, spring)])
     if not least > bound:
         raise ModelError(
