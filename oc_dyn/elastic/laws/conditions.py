@@ -23,6 +23,8 @@ def check_robot(name: str, elastic: ElasticRobot, *, rigid: bool, damped: bool, 
     problems = []
     if isinstance(elastic.links, LoopRobot):
         problems.append(f"{name} is for trees; for robots with loops use feedforward_pd or gravity_pd")
+    if elastic.nq != elastic.nv:
+        problems.append(f"{name} is for robots with joints of one coordinate alone")
     if elastic.coupling:
         problems.append(f"{name} is for the reduced model; use it for the law and keep the coupling in the simulation")
     pairs = [j.name for j in elastic.joints if len(j.theta) > 1]
