@@ -66,7 +66,7 @@ def margins(
     late = validation.number("margins: delay", delay)
     if late < 0:
         raise ShapeError(f"margins: delay is {delay!r}, expected samples of at least 0")
-    loop = linear_loop(elastic, controller, at, sigma)
+    loop = linear_loop(elastic, controller, at, sigma, h)
     poles = np.linalg.eigvals(sampled(loop, h, late)).astype(complex)
     poles = poles[np.argsort(-np.abs(poles))]
     if not np.abs(poles).max() < 1:
