@@ -208,6 +208,13 @@ def test_robots_that_laws_cannot_have():
             make(arm(name))
 
 
+def test_springs_that_cannot_hold_gravity():
+    weak = el.NonlinearSpring(lambda z: 5 * ca.tanh(100 * z))
+    e = el.elastic_robot(planar_arm(1), weak, motor_inertia=0.1)
+    with pytest.raises(od.ModelError, match="joint joint1: gravity can ask for .* Nm of its spring"):
+        el.online_gravity_pd(e, 400.0, 20.0)
+
+
 def test_bad_numbers():
     e = robot("2r")
     for make, words in (

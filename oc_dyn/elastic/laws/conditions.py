@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...errors import ModelError, ShapeError
+from ...errors import LimitError, ModelError, ShapeError
 from ...model.loops import LoopRobot
 from ...types import Array, Named
 from ..control import _gains
@@ -111,7 +111,11 @@ def softest(elastic: ElasticRobot) -> Array:
         z, none = ca.SX.sym("z"), ca.DM(0, 1)
         slope = ca.Function("slope", [z], [ca.jacobian(spring.torques([z], none)[0], z)])
         wanted = np.linspace(-torques[j.v], torques[j.v], 201)
-        out.append(min(float(slope(spring.deflections([ca.DM(x)], [])[0][0])) for x in wanted))
+        try:
+            out.append(min(float(slope(spring.deflections([ca.DM(x)], [])[0][0])) for x in wanted))
+        except LimitError as error:
+            asked = f"joint {j.name}: gravity can ask for {torques[j.v]:.4g} Nm of its spring, which cannot give it"
+            raise ModelError(elastic.name, [f"{asked}: {error}"]) from None
     return np.array(out, float)
 
 
