@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -135,7 +136,7 @@ class _Building:
                 self._add_equality(i)
         self._note_what_is_not_read()
         b._notes.extend(self.notes)
-        return b.build(lock={**self.locked, **(lock or {})} or None)
+        return replace(b.build(lock={**self.locked, **(lock or {})} or None), folder=self.file.folder)
 
     # -- bodies and joints ------------------------------------------------------------------------------------------
 
