@@ -39,7 +39,7 @@ class Setting:
     @property
     def springs(self) -> Any:
         """Stiffnesses [Nm/rad]."""
-        return np.array([j.spring.stiffness for j in self.elastic.joints])
+        return self.elastic.linear_stiffness()
 
     def link_damping(self, ratio: float) -> Any:
         """Matrix [Nm s/rad] that gives the links on their springs, at the start, this damping ratio in every mode."""
