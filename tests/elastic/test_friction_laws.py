@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 import oc_dyn as od
 from oc_dyn import elastic as el
 from oc_dyn.elastic.torque_sensors import torque_sensors
+from oc_dyn.robots import linkages
 
 NONE = ca.DM(0, 1)
 K, B = 500.0, 0.3
@@ -48,6 +49,28 @@ def test_energy_that_laws_take_is_missing(name):
         put_in, taken = p.powers(at, tau, NONE).full().ravel()
         assert float(rate(at, tau)) == pytest.approx(put_in - taken, rel=1e-9, abs=1e-8)
         assert taken >= float(plain.powers(at[:8], tau, NONE)[1]) - 1e-9
+
+
+@pytest.mark.parametrize("kind", ["loop", "driven"])
+def test_laws_on_loops_and_driven_stiffness(kind):
+    """Energies again, where speeds of drives follow from loops, and where stiffness has drives of its own."""
+    if kind == "loop":
+        e = el.elastic_robot(linkages.four_bar(), 80.0, motor_inertia=0.1, actuated=["rocker"])
+        laws = {"motors": el.LuGre(50.0, 1.0, 0.5, load=0.1), "links": el.Stribeck(0.2), "springs": el.Backlash(0.05)}
+    else:
+        e = arm("driven")
+        laws = {"motors": el.Stribeck(0.5, load=0.1), "springs": el.BoucWen(30.0, 5.0)}
+    e = e.with_friction(laws=laws)
+    p = el.plant(e)
+    x, u, given = ca.SX.sym("x", p.size), ca.SX.sym("u", p.controls), ca.DM(p.rates.size1_in(2), 1)
+    rate = ca.Function("r", [x, u], [ca.jtimes(ca.sum1(p.energies(x, given)), x, p.rates(x, u, given))])
+    rng = np.random.default_rng(5)
+    at, tau = 0.1 * rng.normal(size=p.size), rng.normal(size=p.controls)
+    at[0] -= 1.0 if kind == "loop" else 0.0
+    at[p.parts.get("sigma", slice(0, 0))] += 400.0
+    put_in, taken = p.powers(at, tau, given).full().ravel()
+    assert float(rate(at, tau)) == pytest.approx(put_in - taken, rel=1e-8, abs=1e-8)
+    assert taken > 0
 
 
 @pytest.mark.sample("all")

@@ -49,6 +49,7 @@ def test_rates_are_those_written_by_hand():
         assert np.abs(miss).max() < 1e-10 * np.abs(expected).max()
 
 
+@pytest.mark.sample("parallel", "across_rigid")
 @pytest.mark.parametrize("name", ["parallel", "matrix", "across", "across_rigid"])
 def test_energy_is_kept(name):
     """d/dt of all energies = put in - taken."""

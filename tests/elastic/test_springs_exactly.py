@@ -54,6 +54,7 @@ def found(spring, torques):
     return f.map(len(torques))(np.reshape(torques, (1, -1))).full().ravel()
 
 
+@pytest.mark.sample("exp", "tanh")
 @pytest.mark.parametrize("kind", KINDS)
 def test_deflections_over_the_whole_reach(kind):
     """To 1e-12, and where the spring hardly rises as exactly as a rounding error of the torque tells it."""
@@ -65,12 +66,14 @@ def test_deflections_over_the_whole_reach(kind):
         assert abs(float(mp.mpf(float(z)) - exact)) <= 1e-12 * (1e-3 + abs(float(exact))) + told, t
 
 
+@pytest.mark.sample("tanh")
 @pytest.mark.parametrize("kind", ["tanh", "exp"])
 def test_torques_beyond_the_ends_are_refused_by_name(kind):
     law, _, _, (low, _) = KINDS[kind]
+    spring = el.NonlinearSpring(law)
     for t in (low, low - 1e-9, low - 100):
         with pytest.raises(od.LimitError, match="NonlinearSpring: no deflection gives the torque"):
-            el.NonlinearSpring(law).deflections([t], [])
+            spring.deflections([t], [])
 
 
 def test_antagonistic_pairs_over_the_whole_range():
@@ -91,6 +94,7 @@ def test_antagonistic_pairs_over_the_whole_range():
         pair.deflections([10.0], [599.0])
 
 
+@pytest.mark.sample("exp")
 @pytest.mark.parametrize("kind", ["sinh", "exp", "tanh"])
 def test_springs_by_their_inverse(kind):
     """The same deflections without a search, the same torques by one; derivatives along a motion."""
@@ -141,6 +145,7 @@ def test_what_is_no_spring_is_refused(make, words):
         make()
 
 
+@pytest.mark.slow
 def test_energy_of_a_saturating_spring_far_out():
     """5 / 30 log cosh(30 z), where the law is a step for the eyes of one quadrature."""
     spring = el.NonlinearSpring(KINDS["tanh"][0])
@@ -149,6 +154,7 @@ def test_energy_of_a_saturating_spring_far_out():
         assert float(spring.energy([ca.DM(z)], None)) == pytest.approx(exact, rel=1e-11)
 
 
+@pytest.mark.sample("from_inverse")
 @pytest.mark.parametrize("make", ["from_inverse", "from_potential"])
 def test_robots_with_such_springs_move_as_the_flat_map_says(make):
     springs = {
