@@ -38,7 +38,7 @@ def elastic_robot(
     joint_friction: bool | None = None,
     actuated: Sequence[str] | None = None,
 ) -> ElasticRobot:
-    """An ElasticRobot from a Robot on a fixed base.
+    """An ElasticRobot from a Robot; a free joint of it has no motor.
 
     stiffness [Nm/rad, N/m]: a number for all joints, {joint: value} (joints omitted are rigid), or one per joint; a
         value is a number, inf for a rigid joint, or a spring (LinearSpring, NonlinearSpring, VariableSpring,
@@ -88,6 +88,7 @@ class _Layout:
     rigid: tuple[int, ...]  # velocity coordinates
     rigid_motors: tuple[int, ...]  # rows of their motors
     motor_names: tuple[str, ...]
+    unactuated: tuple[int, ...]  # velocity coordinates of free joints
 
 
 def _checked_springs(
@@ -101,8 +102,8 @@ def _checked_springs(
     seen, drives = drive_joints(robot, actuated, problems)
     if problems:
         raise ModelError(robot.name, problems)
-    if "free" in robot.features and not drives:
-        problems.append("it has a free joint; elastic robots stand on a fixed base")
+    if "free" in robot.features and isinstance(robot, LoopRobot):
+        problems.append("it has loops and a free joint; elastic robots have the one or the other")
     springs = read_springs(seen, stiffness, damping, problems)
     if isinstance(robot, LoopRobot):
         odd = [name for name, s in springs.items() if s.variable or len(s.motors) > 1]
@@ -119,10 +120,13 @@ def _checked_springs(
 def _layout(robot: Any, springs: dict[str, Spring]) -> _Layout:
     joints: list[ElasticJoint] = []
     motor_names: list[str] = []
-    rigid, rigid_motors = [], []
+    rigid, rigid_motors, unactuated = [], [], []
     owners = [j for j in robot.joints for _ in range(j.nv)]
     for k, owner in enumerate(owners):
         spring = springs.get(owner.name)
+        if owner.kind == "free":
+            unactuated.append(k)
+            continue
         if spring is None:
             rigid.append(k)
             rigid_motors.append(len(motor_names))
@@ -134,7 +138,7 @@ def _layout(robot: Any, springs: dict[str, Spring]) -> _Layout:
         sigma = sum(1 for j in joints if j.sigma is not None) if spring.variable else None
         joints.append(ElasticJoint(owner.name, owner.q_index, owner.v_index, spring, theta, rows, sigma))
         motor_names += [owner.name + suffix for suffix in spring.motors]
-    return _Layout(tuple(joints), tuple(rigid), tuple(rigid_motors), tuple(motor_names))
+    return _Layout(tuple(joints), tuple(rigid), tuple(rigid_motors), tuple(motor_names), tuple(unactuated))
 
 
 def _gear_and_inertia(
@@ -167,6 +171,9 @@ def _stiffness_inertia(
 def _coupling(robot: Robot, layout: _Layout, coupling: Any, problems: list[str]) -> Coupling | None:
     if isinstance(robot, LoopRobot):
         problems.append("coupling: the complete model is for robots without loops; leave coupling out")
+        return None
+    if layout.unactuated:
+        problems.append("coupling: the complete model is for fixed bases; with a free joint see od.elastic.with_rotors")
         return None
     if layout.rigid:
         rigid = robot.velocity_names[layout.rigid[0]]
@@ -205,6 +212,7 @@ def _assembled(
         stiffness_inertia=sigma_inertia,
         coupling=coupling,
         drives=drives,
+        unactuated=layout.unactuated,
     )
     if coupling:
         coupling.check_energy(elastic)

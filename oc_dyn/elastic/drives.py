@@ -87,9 +87,12 @@ def generalised(elastic: Any, q: Any, torques: Any) -> Any:
     return joint_matrix(elastic.links, elastic.drives)(q).T @ torques if elastic.drives else torques
 
 
-def drive_torques(elastic: Any, order: int = 0, method: str | None = None, derivatives: str = "ad") -> ca.Function:
+def drive_torques(
+    elastic: Any, order: int = 0, method: str | None = None, derivatives: str = "ad", external_wrenches: bool = False,
+) -> ca.Function:  # fmt: skip
     """Inverse dynamics of the links, its torques those of the drives."""
     more: dict[str, Any] = {"actuated": elastic.drives} if elastic.drives else {}
+    more |= {"external_wrenches": True} if external_wrenches else {}
     return function(
         elastic.links, "inverse_dynamics", order=order, method=method, derivatives=derivatives, **more,
     )  # fmt: skip
@@ -102,16 +105,17 @@ def accelerations(elastic: Any, order: int = 0, method: str | None = None) -> ca
     return function(elastic.links, "forward_dynamics", order=order, method=method, **more)
 
 
-def closed_state(elastic: Any, v: Any, dv: Any) -> tuple[Any, ...]:
+def closed_state(elastic: Any, v: Any, dv: Any, wrenches: Sequence[Any] = ()) -> tuple[Any, ...]:
     """(x, dx, position, speed, torques): a symbol for all coordinates, closed where there are loops, its rate, and
     positions, velocities and torques (drives,) of the drives, expressions of it and of v and dv of the links.
 
-    Loops stay closed along dx, so that any time derivative is exact, and nothing of `closing` is differentiated.
+    wrenches: [w_ext] of what acts from outside, () for nothing. Loops stay closed along dx, so that any time derivative is exact, and nothing of `closing` is differentiated.
     """
     links = elastic.links
     if not isinstance(links, LoopRobot):
         x = ca.SX.sym("q", links.nq)
-        return x, links.configuration_rate(x, v), x, v, function(links, "inverse_dynamics")(x, v, dv)
+        torques = drive_torques(elastic, external_wrenches=bool(wrenches)).call([x, v, dv, *wrenches])[0]
+        return x, links.configuration_rate(x, v), x, v, torques
     tree, names = links.tree, elastic.drives or links.independent
     x, rows = ca.SX.sym("q_tree", tree.nq), links.rows("v", names)
     v_tree, dv_tree, G, _ = motion(links, 2, 1).call([x, v, dv])

@@ -65,6 +65,7 @@ class ElasticRobot(ReadOnlyArrays):
     friction_smoothing: Array
     coupling: Coupling | None = None  # of the complete model
     drives: tuple[str, ...] = ()  # joints of the tree with the motors; () where these are at the links' coordinates
+    unactuated: tuple[int, ...] = ()  # rows of v of a free joint, which no motor drives
     _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -207,6 +208,7 @@ class ElasticRobot(ReadOnlyArrays):
             lines.append(f"  {j.name}: {what}, damping {s.damping:g}, motor inertia {inertia}")
         names = self.drives or self.links.velocity_names
         lines += [f"  {names[k]}: rigid" for k in self.rigid]
+        lines += [f"  {names[k]}: no motor" for k in self.unactuated]
         return "\n".join(map(terminal, lines))
 
     def __repr__(self) -> str:

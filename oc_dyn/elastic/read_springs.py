@@ -57,13 +57,13 @@ def _by_joint(robot, stiffness, problems):
 
 def _one_per_joint(robot, what, values, problems):
     """{joint: value}; None if there are not as many values as joints."""
-    if len(values) != len(robot.joints):
+    names = [j.name for j in robot.joints if j.kind != "free"]  # which has no motor
+    if len(values) != len(names):
         problems.append(
-            f"{what}: got {len(values)} values, expected one for each of the {len(robot.joints)} joints: "
-            f"{', '.join(j.name for j in robot.joints)}"
+            f"{what}: got {len(values)} values, expected one for each of the {len(names)} joints: {', '.join(names)}"
         )
         return None
-    return {j.name: x for j, x in zip(robot.joints, values, strict=True)}
+    return dict(zip(names, values, strict=True))
 
 
 def _linear(name, stiffness, damping, problems):
