@@ -16,12 +16,25 @@ from .control import (
 )
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
+from .floating import (
+    ContactRun,
+    Flatness,
+    MotionError,
+    Phase,
+    contact_flat_map,
+    contact_forces,
+    flatness,
+    motion_error,
+    simulate_contacts,
+    stance_rates,
+)
 from .generate import FLAGS, GeneratedController, generate_controller
 from .model import ElasticRobot
 from .plan import ElasticPlan, outputs_along
 from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
 from .reference import Reference, reference, rest_to_rest
+from .rotors import RotorRobot, with_rotors
 from .simulate import Run, simulate
 from .springs import AntagonisticSprings, LinearSpring, NonlinearSpring, VariableSpring
 
@@ -32,29 +45,38 @@ if TYPE_CHECKING:  # what __getattr__ imports
 __all__ = [
     "FLAGS",
     "AntagonisticSprings",
+    "ContactRun",
     "Controller",
     "ElasticPlan",
     "ElasticRobot",
     "FlatMotion",
+    "Flatness",
     "GeneratedController",
     "LinearSpring",
+    "MotionError",
     "MotorMotion",
     "NonlinearSpring",
+    "Phase",
     "Plant",
     "Reference",
+    "RotorRobot",
     "Run",
     "VariableSpring",
     "collocation_equations",
     "collocation_step",
     "computed_torque",
+    "contact_flat_map",
+    "contact_forces",
     "damped_motion",
     "elastic_robot",
     "feedback_linearization",
     "feedforward",
     "feedforward_pd",
     "flat_motion",
+    "flatness",
     "generate_controller",
     "gravity_pd",
+    "motion_error",
     "motor_coupling",
     "outputs_along",
     "plan_elastic",
@@ -64,6 +86,9 @@ __all__ = [
     "reference",
     "rest_to_rest",
     "simulate",
+    "simulate_contacts",
+    "stance_rates",
+    "with_rotors",
 ]
 
 
