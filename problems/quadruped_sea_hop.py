@@ -162,7 +162,7 @@ def plan(cfg, elastic):
     T, swing = opti.variable(3), opti.variable(4, feet + 1)
     trunk = [opti.variable(3, n + 1) for n in cfg.degrees]
     squeeze = [100 * opti.variable(1, cfg.squeeze + 1) for _ in range(2)]
-    join(opti, cfg, T, trunk, swing, squeeze, at, to)
+    equal = joins(cfg, T, trunk, swing, squeeze, at, to)
     stance, flight = samples(elastic)
     cost = 0
     for k in range(3):
@@ -180,7 +180,7 @@ def plan(cfg, elastic):
                     for x, y in zip(jets(trunk[k], cfg.degrees[k], T[k], points), jets(swing, feet, T[k], points), strict=True)
                 ]
                 r = flight.map(len(points))(columns(Y, 7))[4]
-                opti.subject_to([ca.vec(r[:, i::3]) / 10 ** (2 + i) == 0 for i in range(order)])
+                equal += [r[:, i::3] / 10 ** (2 + i) for i in range(order)]
         else:
             s = jets(squeeze[k // 2], cfg.squeeze, T[k], tau, 2)
             standing_ = np.tile((to if k else at)[3:, None], (1, len(tau)))
@@ -197,31 +197,32 @@ def plan(cfg, elastic):
         weights = np.gradient(tau)
         cost += T[k] * ca.dot(ca.sum1((x[0] / cfg.limits[0]) ** 2).T, weights)
     opti.subject_to([opti.bounded(low, T[k], high) for k, (low, high) in enumerate(cfg.durations)])
+    opti.subject_to(ca.vertcat(*map(ca.vec, equal)) == 0)
     T0 = np.mean(cfg.durations, axis=1)
     for x, value in zip((T, *trunk), (T0, *guess(cfg, at, to, T0)), strict=True):
         opti.set_initial(x, value)
     share = np.clip((np.arange(feet + 1) - 4) / (feet - 8), 0, 1)
     lift = 2 * cfg.clearance * ((share > 0) & (share < 1))
     opti.set_initial(swing, at[3:, None] + np.outer([cfg.hop, 0, cfg.hop, 0], share) + np.outer([0, 1, 0, 1], lift))
-    x = optimised(opti, cost, cfg.iterations)
+    x = optimised(opti, cost, equal, cfg.iterations)
     value = ca.Function("value", [opti.x], [T, *trunk, swing, *squeeze])
     T, *trunk, swing, first, last = (np.array(y) for y in value(x))
     feet = [at[3:, None], swing, to[3:, None]]
     return Hop(T.ravel(), trunk, feet, [first, last])
 
 
-def optimised(opti, cost, iterations):
-    """Variables after so many iterations towards the optimum, moved the least so that all constraints hold."""
-    options = {"print_level": 0, "sb": "yes", "hessian_approximation": "limited-memory"}
+def optimised(opti, cost, equal, iterations):
+    """Variables after so many iterations towards the optimum, and then moved the least so that `equal` is zero."""
     opti.minimize(cost)
-    opti.solver("ipopt", {"print_time": False, "error_on_fail": False}, {**options, "max_iter": iterations})
+    options = {"print_level": 0, "sb": "yes", "hessian_approximation": "limited-memory", "max_iter": iterations}
+    opti.solver("ipopt", {"print_time": False, "error_on_fail": False}, options)
     opti.solve_limited()
-    near = opti.debug.value(opti.x)
-    opti.set_initial(opti.x, near)
-    opti.minimize(ca.sumsqr(opti.x - near))
-    tight = {"tol": 1e-9, "constr_viol_tol": 1e-11, "max_iter": 200, "mu_init": 1e-4}
-    opti.solver("ipopt", {"print_time": False}, {**options, **tight, "print_level": 5})
-    return opti.solve().value(opti.x)
+    x, equal = opti.debug.value(opti.x), ca.vertcat(*map(ca.vec, equal))
+    f = ca.Function("equal", [opti.x], [equal, ca.jacobian(equal, opti.x)])
+    for _ in range(8):
+        miss, slope = (y.full() for y in f(x))
+        x = x - np.linalg.lstsq(slope, miss.ravel(), rcond=1e-12)[0]
+    return x
 
 
 def columns(jets, rows):
@@ -229,15 +230,15 @@ def columns(jets, rows):
     return ca.reshape(ca.vertcat(*jets), rows, 5 * jets[0].shape[1])
 
 
-def join(opti, cfg, T, trunk, swing, squeeze, at, to):
-    """Rest at both ends, four continuous derivatives between phases, no squeeze where feet leave and come."""
-    sizes = 10.0 ** np.arange(5)
+def joins(cfg, T, trunk, swing, squeeze, at, to):
+    """What is to be zero: rest at both ends, four continuous derivatives between phases, feet that rest where they leave
+    and come, no squeeze there."""
     ends = [jets(x, n, T[k], [0.0, 1.0]) for k, (x, n) in enumerate(zip(trunk, cfg.degrees, strict=True))]
-    for k, size in enumerate(sizes):
+    equal = []
+    for k, size in enumerate(10.0 ** np.arange(5)):
         rest = [x[:3] * (k == 0) for x in (at, to)]
-        opti.subject_to([(ends[0][k][:, 0] - rest[0]) / size == 0, (ends[2][k][:, 1] - rest[1]) / size == 0])
-        opti.subject_to([(ends[i][k][:, 1] - ends[i + 1][k][:, 0]) / size == 0 for i in range(2)])
-    for k in range(5):  # of a Bernstein polynomial that rests at its ends, five control points at each are equal
-        opti.subject_to([swing[:, k] == at[3:], swing[:, cfg.feet - k] == to[3:]])
-    for k in range(3):
-        opti.subject_to([squeeze[0][cfg.squeeze - k] == 0, squeeze[1][k] == 0])
+        equal += [(ends[0][k][:, 0] - rest[0]) / size, (ends[2][k][:, 1] - rest[1]) / size]
+        equal += [(ends[i][k][:, 1] - ends[i + 1][k][:, 0]) / size for i in range(2)]
+    for k in range(5):  # a Bernstein polynomial rests at an end where five control points are equal
+        equal += [swing[:, k] - at[3:], swing[:, cfg.feet - k] - to[3:]]
+    return equal + [squeeze[0][cfg.squeeze - k] / 100 for k in range(3)] + [squeeze[1][k] / 100 for k in range(3)]

@@ -42,7 +42,8 @@ def elastic_robot(
 
     stiffness [Nm/rad, N/m]: a number for all joints, {joint: value} (joints omitted are rigid), or one per joint; a
         value is a number, inf for a rigid joint, or a spring (LinearSpring, NonlinearSpring, VariableSpring,
-        AntagonisticSprings).
+        AntagonisticSprings). Or the springs of an SDF file, od.sdf_springs(file): each is between its joint and a motor
+        which stands at the spring's reference in the file; all other joints are rigid.
     damping [Nm s/rad, N s/m]: of the springs given as numbers: in the same forms.
     motor_inertia [kg m^2, kg]: of the motors as seen at the joints: a number for all, {motor: value}, one per motor, or
         a full matrix (motors, motors). Motors have the names of their joints, or <joint>.agonist and .antagonist.

@@ -7,24 +7,21 @@ import pytest
 import oc_dyn as od
 from oc_dyn import elastic as el
 
-FEET = ("LF_foot", "RF_foot", "LH_foot", "RH_foot")
-
 
 @pytest.fixture(scope="module")
 def hopper():
-    """A trunk on two legs of two joints, in space: small, with all that a quadruped has."""
+    """A trunk on three legs of two joints: small, with all that a quadruped has."""
     b = od.RobotBuilder("hopper")
     b.add_link("trunk", mass=10.0, com=(0.0, 0.01, 0.05), inertia=np.diag([0.2, 0.3, 0.25]))
-    for leg, x in (("a", 0.2), ("b", -0.2)):
+    for leg, x, y in (("a", 0.2, 0.0), ("b", -0.2, 0.2), ("c", -0.2, -0.2)):
         body = {"mass": 1.0, "com": (0, 0, -0.1), "inertia": np.diag([0.02, 0.02, 0.005])}
-        b.add_body(f"{leg}1", "revolute", "trunk", joint=f"{leg}_hip", xyz=(x, 0, 0), axis=(0, 1, 0), **body)
+        b.add_body(f"{leg}1", "revolute", "trunk", joint=f"{leg}_hip", xyz=(x, y, 0), axis=(1, 0, 0), **body)
         b.add_body(f"{leg}2", "revolute", f"{leg}1", joint=f"{leg}_knee", xyz=(0, 0, -0.3), axis=(0, 1, 0), **body)
-        for side, y in (("l", 0.05), ("r", -0.05)):
-            b.add_frame(f"{leg}_{side}", f"{leg}2", xyz=(0, y, -0.3))
-    return el.elastic_robot(b.build(floating_base=True), 300.0, motor_inertia=[0.05, 0.04, 0.03, 0.06])
+        b.add_frame(f"{leg}_foot", f"{leg}2", xyz=(0, 0, -0.3))
+    return el.elastic_robot(b.build(floating_base=True), 300.0, motor_inertia=[0.05, 0.04, 0.03, 0.06, 0.05, 0.04])
 
 
-SOLES = ("a_l", "a_r", "b_l", "b_r")
+FEET = ("a_foot", "b_foot", "c_foot")
 
 
 def drawn(f, robot, seed=0):
@@ -34,9 +31,9 @@ def drawn(f, robot, seed=0):
 
 
 def test_the_free_joint_has_no_motor(hopper):
-    assert hopper.motor_names == ("a_hip", "a_knee", "b_hip", "b_knee")
+    assert hopper.motor_names == tuple(f"{leg}_{joint}" for leg in "abc" for joint in ("hip", "knee"))
     assert hopper.unactuated == tuple(range(6))
-    assert (hopper.nq, hopper.nv) == (11, 10)
+    assert (hopper.nq, hopper.nv) == (13, 12)
     assert "root_joint.vz: no motor" in str(hopper)
     assert od.function(hopper, "elastic_flat_map").size_out("tau_base") == (6, 1)
 
@@ -56,7 +53,7 @@ def test_flat_map_and_forward_dynamics_are_inverse_on_a_free_base(hopper, method
     flat = od.function(hopper, "elastic_flat_map", external_wrenches=True)
     given = drawn(flat, hopper.links)
     out = flat(**given)
-    given["w_ext"] = given["w_ext"] + np.eye(4 + 1)[0] * np.array(out["tau_base"])  # what is missing acts on the trunk
+    given["w_ext"] = given["w_ext"] + np.eye(7)[0] * np.array(out["tau_base"])  # what is missing acts on the trunk
     forward = od.function(hopper, "elastic_forward_dynamics", method=method, external_wrenches=True)
     ports = {**given, **{n: out[n] for n in ("theta", "dtheta", "tau_m")}}
     found = forward(**{n: ports[n] for n in forward.name_in()})
@@ -73,24 +70,24 @@ def test_flat_map_by_ad_has_wrenches_too(hopper):
 
 def test_forces_from_the_flat_map_are_those_of_an_impulse_free_stance(hopper):
     """Motor torques of a motion with still feet make constrained dynamics give its accelerations and its forces."""
-    robot, stance = hopper.links, el.stance_rates(hopper, SOLES[:3])
+    robot, stance = hopper.links, el.stance_rates(hopper, FEET)
     q = robot.neutral()
-    q[7:] = 0.4, -0.9, 0.3, -0.8
-    J = np.array(ca.evalf(ca.jacobian(*_speeds(robot, SOLES[:3], q))))
+    q[7:] = 0.1, 0.4, -0.2, 0.3, 0.2, -0.3
+    J = np.array(ca.evalf(ca.jacobian(*_speeds(robot, FEET, q))))
     rng = np.random.default_rng(1)
-    dv = rng.normal(size=10)
+    dv = rng.normal(size=12)
     dv -= np.linalg.pinv(J) @ (J @ dv)  # feet stay, from rest
-    forces = el.contact_forces(hopper, SOLES[:3], order=0)
+    forces = el.contact_forces(hopper, FEET, order=0)
     wanted = np.zeros((3, 3))
-    f = np.array(forces(q, np.zeros(10), dv, wanted))
-    zero = np.zeros(10)
-    flat = el.contact_flat_map(hopper, SOLES[:3])
+    f = np.array(forces(q, np.zeros(12), dv, wanted))
+    zero = np.zeros(12)
+    flat = el.contact_flat_map(hopper, FEET)
     out = flat(q=q, v=zero, dv=dv, d2v=zero, d3v=zero, f=f)
     assert np.abs(out["tau_base"]).max() < 1e-10
     x = np.concatenate([q, zero, np.ravel(out["theta"]), np.ravel(out["dtheta"])])
     dx, _ = stance(x, out["tau_m"], [0, 0])
-    assert np.abs(np.ravel(dx)[11:21] - dv).max() < 1e-9
-    assert np.abs(np.ravel(dx)[25:] - np.ravel(out["d2theta"])).max() < 1e-9
+    assert np.abs(np.ravel(dx)[13:25] - dv).max() < 1e-9
+    assert np.abs(np.ravel(dx)[31:] - np.ravel(out["d2theta"])).max() < 1e-9
 
 
 def _speeds(robot, frames, q):
@@ -99,10 +96,10 @@ def _speeds(robot, frames, q):
 
 
 def test_rates_of_forces_are_their_differences(hopper):
-    forces = el.contact_forces(hopper, SOLES)
+    forces = el.contact_forces(hopper, FEET)
     t, motion = _motion(hopper.links)
-    wanted = _jet(ca.vertcat(*(ca.sin(k + t) for k in range(12))), t, 2)
-    along = ca.Function("f", [t], forces.call([*motion, *(ca.reshape(x, 3, 4) for x in wanted)]))
+    wanted = _jet(ca.vertcat(*(ca.sin(k + t) for k in range(9))), t, 2)
+    along = ca.Function("f", [t], forces.call([*motion, *(ca.reshape(x, 3, 3) for x in wanted)]))
     h = 1e-4
     low, here, high = ([np.array(x) for x in along(0.3 + d)] for d in (-h, 0, h))
     assert np.abs((high[0] - low[0]) / (2 * h) - here[1]).max() < 1e-5
@@ -129,20 +126,20 @@ def _motion(robot, order=3):
 
 def test_it_is_flat_on_three_points_and_not_on_two(hopper):
     q = hopper.links.random_configuration(2)
-    for frames, rank in ((SOLES, 6), (SOLES[:3], 6), (SOLES[:2], 5), (SOLES[:1], 3), ((), 0)):
+    for frames, rank in ((FEET, 6), (FEET[:2], 5), (FEET[:1], 3), ((), 0)):
         found = el.flatness(hopper, frames, q)
         assert found.rank == rank
         assert found.flat == (rank == 6)
         assert found.internal == 3 * len(frames) - rank
         assert found.missing.shape == (6, 6 - rank)
     assert "bind the motion itself" in str(found)
-    assert "3 internal" in str(el.flatness(hopper, SOLES[:3], q))
+    assert "3 internal" in str(el.flatness(hopper, FEET, q))
 
 
 def test_what_two_feet_cannot_give_is_a_moment_about_their_line(hopper):
     q = hopper.links.random_configuration(3)
-    missing = el.flatness(hopper, SOLES[1:3], q).missing[:, 0]
-    p = np.array(od.contact_points(hopper.links, SOLES[1:3])(q, np.zeros(10))[0])
+    missing = el.flatness(hopper, FEET[1:], q).missing[:, 0]
+    p = np.array(od.contact_points(hopper.links, FEET[1:])(q, np.zeros(12))[0])
     R = np.array(od.function(hopper.links, "frame_pose", frame="trunk")(q=q)["R"])
     line = R.T @ (p[:, 1] - p[:, 0])
     arm = R.T @ (p[:, 0] - q[4:7])
@@ -152,8 +149,8 @@ def test_what_two_feet_cannot_give_is_a_moment_about_their_line(hopper):
 
 
 def test_contacts_that_cannot_hold_any_motion_are_refused(hopper):
-    with pytest.raises(od.ModelError, match="a_l, a_r give forces of rank 5"):
-        el.contact_forces(hopper, SOLES[:2])
+    with pytest.raises(od.ModelError, match="a_foot, b_foot give forces of rank 5"):
+        el.contact_forces(hopper, FEET[:2])
     with pytest.raises(od.ModelError, match="no frame give forces of rank 0"):
         el.contact_forces(hopper, ())
     with pytest.raises(od.UnknownName, match="toe"):
@@ -162,14 +159,14 @@ def test_contacts_that_cannot_hold_any_motion_are_refused(hopper):
     with pytest.raises(od.ModelError, match="stands on a fixed base"):
         el.flatness(arm, (), [0, 0])
     with pytest.raises(od.ModelError, match="it is for elastic robots"):
-        el.flatness(hopper.links, (), [0] * 11)
+        el.flatness(hopper.links, (), [0] * 13)
 
 
 def test_laws_and_references_of_floating_bases_are_refused(hopper):
     with pytest.raises(od.ModelError, match="joints of one coordinate alone"):
         el.feedforward_pd(hopper, 10.0, 1.0)
     with pytest.raises(od.ModelError, match="joints of one coordinate alone"):
-        el.reference(hopper, lambda t: ca.vertcat(*[t] * 11), duration=1.0)
+        el.reference(hopper, lambda t: ca.vertcat(*[t] * 13), duration=1.0)
 
 
 def test_the_complete_model_of_a_floating_base_is_refused_by_name():
@@ -182,9 +179,9 @@ def test_in_free_fall_nothing_is_missing_and_momentum_stays(hopper):
     """The plant in flight: the centre of mass falls, the angular momentum stays, whatever the motors do."""
     p = el.plant(hopper)
     rng = np.random.default_rng(5)
-    x = np.concatenate([hopper.links.random_configuration(1), rng.normal(size=10), rng.normal(size=8)])
-    rates = np.ravel(p.rates(x, rng.normal(size=4), []))
+    x = np.concatenate([hopper.links.random_configuration(1), rng.normal(size=12), rng.normal(size=12)])
+    rates = np.ravel(p.rates(x, rng.normal(size=6), []))
     weight = hopper.links.total_mass * np.array(hopper.links.gravity)
-    dh = od.function(hopper.links, "momentum", order=1)(q=x[:11], v=x[11:21], dv=rates[11:21])["dh"]
-    com = np.ravel(od.function(hopper.links, "com")(q=x[:11])["p"])
+    dh = od.function(hopper.links, "momentum", order=1)(q=x[:13], v=x[13:25], dv=rates[13:25])["dh"]
+    com = np.ravel(od.function(hopper.links, "com")(q=x[:13])["c"])
     assert np.abs(np.ravel(dh) - np.concatenate([np.cross(com, weight), weight])).max() < 1e-10
