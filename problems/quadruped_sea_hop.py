@@ -48,6 +48,9 @@ class Config:
     margin: float = 0.04  # share of limits, for what is between points
     gains: tuple = (400.0, 10.0)  # of the motors [Nm/rad], [Nms/rad]
     softer: float = 0.03  # springs of the robot that is simulated with the loop, relative
+    seen: int = 200  # intervals of each phase, at whose ends the plan is looked at
+    missing: float = 1.0  # wrench at the trunk in flight, between points [N, Nm]
+    dt: float = 0.01  # between rows of simulations [s]
     fps: int = 20
 
 
@@ -104,14 +107,14 @@ def samples(elastic):
 
 
 def basis(degree, tau, order=4):
-    """Values of Bernstein polynomials at tau in [0, 1], and of their derivatives: [(degree + 1, times), ..]."""
-    tau, D, found = np.atleast_1d(tau), np.eye(degree + 1), []
+    """Values of Bernstein polynomials at tau in [0, 1], numbers or an expression, and of their derivatives:
+    [(degree + 1, times), ..]."""
+    numeric, D, found = not isinstance(tau, ca.SX), ca.DM.eye(degree + 1), []
+    tau = np.atleast_1d(tau) if numeric else tau
     for k in range(order + 1):
         n = degree - k
-        if n < 0:
-            found.append(np.zeros((degree + 1, len(tau))))
-            continue
-        found.append(perm(degree, k) * D @ np.array([comb(n, i) * tau**i * (1 - tau) ** (n - i) for i in range(n + 1)]))
+        rows = [comb(n, i) * tau**i * (1 - tau) ** (n - i) for i in range(n + 1)]
+        found.append(perm(degree, k) * D @ (ca.DM(np.array(rows)) if numeric else ca.vertcat(*rows)))
         D = D @ (np.eye(n + 1, n, k=-1) - np.eye(n + 1, n))
     return found
 
@@ -138,20 +141,21 @@ def guess(cfg, at, to, T):
     found = []
     for n, length, first, last in zip(cfg.degrees, T, (ends[0], off, down), (off, down, ends[1]), strict=True):
         low = basis(5, [0.0, 1.0], 2)
-        A = np.concatenate([(x / length**k).T for k, x in enumerate(low)])
+        A = np.concatenate([x.full().T / length**k for k, x in enumerate(low)])
         c = np.linalg.solve(A, np.concatenate([np.array([first[k], last[k]]) for k in range(3)]))
         tau = np.linspace(0, 1, n + 1)
-        found.append(np.linalg.solve(basis(n, tau, 0)[0].T, basis(5, tau, 0)[0].T @ c).T)
+        found.append(np.linalg.solve(basis(n, tau, 0)[0].full().T, basis(5, tau, 0)[0].full().T @ c).T)
     return found
 
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """The plan: durations (3,), and of each phase control points of trunk (3, .), feet (4, .) and squeeze (1, .)."""
+    """The plan: durations (3,); control points of the trunk in each phase (3, .), of the feet in flight (4, .), of the
+    squeeze in push and landing (1, .)."""
 
     T: np.ndarray
     trunk: list
-    feet: list
+    swing: np.ndarray
     squeeze: list
 
 
@@ -169,17 +173,13 @@ def plan(cfg, elastic):
         tau = (1 - np.cos(np.pi * np.linspace(0, 1, cfg.points[k]))) / 2
         Y = jets(trunk[k], cfg.degrees[k], T[k], tau)
         if k == 1:
-            Y = [ca.vertcat(x, y) for x, y in zip(Y, jets(swing, feet, T[k], tau), strict=True)]
+            Y = flying(cfg, T[k], trunk[k], swing, tau)
             x = flight.map(len(tau))(columns(Y, 7))
             arc = cfg.clearance * (4 * tau * (1 - tau)) ** 6
             opti.subject_to(ca.vec(Y[0][[4, 6], :] - np.tile(arc, (2, 1)))[2:-2] >= 0)
             inner = (1 - np.cos(np.pi * (np.arange(cfg.degrees[1] - 7) + 0.5) / (cfg.degrees[1] - 7))) / 2
             for points, order in ((inner, 1), (np.array([0.0, 1.0]), 3)):
-                Y = [
-                    ca.vertcat(x, y)
-                    for x, y in zip(jets(trunk[k], cfg.degrees[k], T[k], points), jets(swing, feet, T[k], points), strict=True)
-                ]
-                r = flight.map(len(points))(columns(Y, 7))[4]
+                r = flight.map(len(points))(columns(flying(cfg, T[k], trunk[k], swing, points), 7))[4]
                 equal += [r[:, i::3] / 10 ** (2 + i) for i in range(order)]
         else:
             s = jets(squeeze[k // 2], cfg.squeeze, T[k], tau, 2)
@@ -207,8 +207,7 @@ def plan(cfg, elastic):
     x = optimised(opti, cost, equal, cfg.iterations)
     value = ca.Function("value", [opti.x], [T, *trunk, swing, *squeeze])
     T, *trunk, swing, first, last = (np.array(y) for y in value(x))
-    feet = [at[3:, None], swing, to[3:, None]]
-    return Hop(T.ravel(), trunk, feet, [first, last])
+    return Hop(T.ravel(), trunk, swing, [first, last])
 
 
 def optimised(opti, cost, equal, iterations):
@@ -223,6 +222,12 @@ def optimised(opti, cost, equal, iterations):
         miss, slope = (y.full() for y in f(x))
         x = x - np.linalg.lstsq(slope, miss.ravel(), rcond=1e-12)[0]
     return x
+
+
+def flying(cfg, T, trunk, swing, tau):
+    """[Y, ..] of trunk and feet in flight."""
+    parts = jets(trunk, cfg.degrees[1], T, tau), jets(swing, cfg.feet, T, tau)
+    return [ca.vertcat(x, y) for x, y in zip(*parts, strict=True)]
 
 
 def columns(jets, rows):
@@ -242,3 +247,164 @@ def joins(cfg, T, trunk, swing, squeeze, at, to):
     for k in range(5):  # a Bernstein polynomial rests at an end where five control points are equal
         equal += [swing[:, k] - at[3:], swing[:, cfg.feet - k] - to[3:]]
     return equal + [squeeze[0][cfg.squeeze - k] / 100 for k in range(3)] + [squeeze[1][k] / 100 for k in range(3)]
+
+
+def along(cfg, elastic, hop, phase):
+    """Function t -> q, v, .. d3v, f, df, d2f, theta, dtheta, d2theta, tau_m, tau_base of a phase, t since its start."""
+    t = ca.SX.sym("t")
+    T, tau = hop.T[phase], t / hop.T[phase]
+    if phase == 1:
+        Y, s = flying(cfg, T, hop.trunk[1], hop.swing, tau), None
+    else:
+        feet = hop.swing[:, [0 if phase == 0 else -1]]
+        trunk = jets(hop.trunk[phase], cfg.degrees[phase], T, tau)
+        Y = [ca.vertcat(x, ca.SX(4, 1) if k else feet) for k, x in enumerate(trunk)]
+        s = jets(hop.squeeze[phase // 2], cfg.squeeze, T, tau, 2)
+    motion, f, flat = whole(elastic, Y, s)
+    names = "q v dv d2v d3v f df d2f theta dtheta d2theta tau_m tau_base".split()
+    return ca.Function("along", [t], [*motion, *f, *flat], ["t"], names, {"cse": True})
+
+
+def sampled(f, times):
+    """{name: (times, rows)} of a Function of time."""
+    outputs = f.map(len(times))(times[None])
+    shapes = [f.size_out(k) for k in range(f.n_out())]
+    found = {}
+    for name, x, (rows, width) in zip(f.name_out(), outputs, shapes, strict=True):
+        found[name] = x.full().reshape(rows, len(times), width).transpose(1, 2, 0).reshape(len(times), -1)
+    return found
+
+
+def held_exactly(elastic, x):
+    """Largest difference, relative, of accelerations and forces of the elastic robot held at its feet, under the motor
+    torques of the flat map, from those of the motion."""
+    state = np.hstack([x["q"], x["v"], x["theta"], x["dtheta"]]).T
+    dx, f = od.elastic.stance_rates(elastic, FEET)(state, x["tau_m"].T, np.zeros((2, 1)))
+    dx, f = dx.full().T, f.full().T
+    pairs = (dx[:, 19:37], x["dv"]), (dx[:, 49:], x["d2theta"]), (f, x["f"])
+    return [np.abs(a - b).max() / np.abs(b).max() for a, b in pairs]
+
+
+def laws(cfg, motions, T, kp=0.0, kd=0.0):
+    """Motor torques (t, x) of each phase: planned ones, and a PD loop on the motors."""
+    found, begin = [], 0.0
+    for f, length in zip(motions, T, strict=True):
+
+        def law(t, x, f=f, begin=begin):
+            ref = f(t=t - begin)
+            return ref["tau_m"] + kp * (ref["theta"] - x[37:49]) + kd * (ref["dtheta"] - x[49:61])
+
+        found.append(law)
+        begin += length
+    return found
+
+
+def cones(cfg, forces):
+    """(largest horizontal force over friction times vertical force, where feet press with 2 % of the weight or more;
+    least vertical force [N])."""
+    every = np.array(list(forces.values())).reshape(-1, 3)
+    pressed = every[every[:, 2] > 12.0]
+    return (np.hypot(*pressed[:, :2].T) / (cfg.friction * pressed[:, 2])).max(), every[:, 2].min()
+
+
+def solve(run, cfg):
+    robot = od.robots.quadruped()
+    elastic = od.elastic.elastic_robot(robot, cfg.stiffness, motor_inertia=cfg.motor_inertia)
+    hop = plan(cfg, elastic)
+    run.facts["durations"] = hop.T
+    run.say(f"durations {', '.join(f'{T:.3f}' for T in hop.T)} s")
+    motions = [along(cfg, elastic, hop, k) for k in range(3)]
+    times = [np.linspace(0, T, cfg.seen + 1) for T in hop.T]
+    x = [sampled(f, t) for f, t in zip(motions, times, strict=True)]
+    planned(run, cfg, elastic, x)
+    state = [np.hstack([y[n] for n in ("q", "v", "theta", "dtheta")]) for y in x]
+    error = od.elastic.motion_error(elastic, motions[1], hop.T[1])
+    run.check("flight: wrench missing at the trunk between points [N, Nm]", np.abs(error.tau_base).max(), below=cfg.missing)
+    phases = [od.elastic.Phase(feet, T) for feet, T in zip((FEET, (), FEET), hop.T, strict=True)]
+    free = od.elastic.simulate_contacts(elastic, phases, laws(cfg, motions, hop.T), state[0][0], dt=cfg.dt, rtol=1e-9)
+    off = [open_error(free, k, motions, hop.T) for k in range(3)]
+    bound = error.bound.max()
+    run.facts |= {"flight: bound of the error": bound, "open loop: largest errors of phases": [float(y) for y in off]}
+    run.check("open loop: error of the push, which is flat", off[0], below=1e-6)
+    run.check("open loop: error of the flight over its bound", off[1] / (bound + 10 * off[0]), below=1)
+    run.check("open loop: error of the landing", off[2], below=1e-2)
+    share, least = cones(cfg, free.forces)
+    run.check("open loop: share of the friction cones used", share, below=1)
+    run.check("open loop: least vertical force of a foot [N]", least, above=-2.0)
+    real = elastic.with_errors(stiffness=-cfg.softer)
+    loop = od.elastic.simulate_contacts(
+        real, phases, laws(cfg, motions, hop.T, *cfg.gains), state[0][0], dt=cfg.dt, rtol=1e-8
+    )
+    share, _ = cones(cfg, loop.forces)
+    run.check("softer springs, loop on motors: share of the friction cones used", share, below=1)
+    lost = np.abs(loop.q[-1, :7] - x[2]["q"][-1, :7]).max()
+    run.check("softer springs, loop on motors: trunk off its place at the end", lost, below=0.1)
+    written(run, cfg, robot, times, x, free, loop)
+
+
+def planned(run, cfg, elastic, x):
+    """Checks of the motion itself, at many times; x: samples of the phases."""
+    robot = elastic.links
+    for name, y in (("push", x[0]), ("landing", x[2])):
+        run.check(f"{name}: wrench missing at the trunk [N, Nm]", np.abs(y["tau_base"]).max(), below=1e-9)
+        for what, miss in zip(("links", "motors", "forces"), held_exactly(elastic, y), strict=True):
+            run.check(f"{name}: flat map against dynamics held at the feet, {what}, relative", miss, below=1e-9)
+        share, least = cones(cfg, {foot: y["f"].reshape(-1, 3, 4)[:, :, k] for k, foot in enumerate(FEET)} if False else _feet(y))
+        run.check(f"{name}: share of the friction cones used", share, below=1)
+        run.check(f"{name}: least vertical force of a foot [N]", least, above=-1e-3)
+    q, legs_ = (np.concatenate([y[n] for y in x]) for n in ("q", "q"))
+    values = [np.concatenate([y[n] for y in x]) for n in ("tau_m", "dtheta", "theta")]
+    values[2] = values[2] - q[:, 7:]
+    for what, value, limit in zip(("motor torque", "motor speed", "deflection"), values, cfg.limits, strict=True):
+        run.check(f"{what}, share of its limit", np.abs(value).max() / limit, below=1)
+    low, high = (robot.limit(n)[7:] for n in ("lower", "upper"))
+    run.check("excess of a joint over its limits [rad]", np.maximum(low - q[:, 7:], q[:, 7:] - high).max(), below=0)
+    for name in ("q", "v", "theta", "dtheta", "tau_m"):
+        jump = max(np.abs(a[name][-1] - b[name][0]).max() for a, b in zip(x[:-1], x[1:], strict=True))
+        run.check(f"largest jump of {name} between phases", jump, below=1e-6)
+    heights = np.array([od.contact_points(robot, FEET)(y, np.zeros(18))[0].full()[2] for y in x[1]["q"]])
+    run.check("least height of the feet in flight [m]", heights.min(), above=-1e-4)
+    run.check("height of the feet in the middle of the flight [m]", heights[len(heights) // 2].min(), above=0.8 * cfg.clearance)
+
+
+def _feet(y):
+    return dict(zip(FEET, y["f"].reshape(-1, 4, 3).transpose(1, 0, 2), strict=True))
+
+
+def open_error(run, phase, motions, T):
+    """Largest error of the state in a phase of a simulation."""
+    rows, f = run.phase == phase, motions[phase]
+    y = sampled(f, run.t[rows] - sum(T[:phase]))
+    return np.abs(run.states[rows] - np.hstack([y[n] for n in ("q", "v", "theta", "dtheta")])).max()
+
+
+def written(run, cfg, robot, times, x, free, loop):
+    """Table, figure and film."""
+    starts = np.cumsum([0.0] + [t[-1] for t in times[:-1]])
+    t = np.concatenate([t + start for t, start in zip(times, starts, strict=True)])
+    whole_ = {n: np.concatenate([y[n] for y in x]) for n in ("q", "theta", "tau_m", "f")}
+    joints = robot.coordinate_names[7:]
+    names = ("qw", "qx", "qy", "qz", "x [m]", "y [m]", "z [m]", *(f"{name} [rad]" for name in joints))
+    motors = tuple(f"{name} motor [rad]" for name in joints), tuple(f"{name} motor [Nm]" for name in joints)
+    forces = tuple(f"{foot}_{c} [N]" for foot in FEET for c in "xyz")
+    run.table(
+        "hop.csv", {"t [s]": t, names: whole_["q"], motors[0]: whole_["theta"], motors[1]: whole_["tau_m"], forces: whole_["f"]}
+    )
+    titles = "trunk [m, rad]", "motor torques, share of limit", "deflections [rad]", "vertical forces [N]"
+    with run.figure("hop.png", *titles) as axes:
+        axes[0].plot(t, np.c_[whole_["q"][:, [4, 6]], 2 * np.arcsin(whole_["q"][:, 2])], label=["forward", "height", "pitch"])
+        axes[0].plot(loop.t, loop.q[:, [4, 6]], "k:", linewidth=0.8, label=["softer springs", None])
+        axes[1].plot(t, whole_["tau_m"][:, [1, 2, 7, 8]] / cfg.limits[0], label=[joints[k] for k in (1, 2, 7, 8)])
+        axes[2].plot(t, (whole_["theta"] - whole_["q"][:, 7:])[:, [1, 2, 7, 8]])
+        axes[3].plot(t, whole_["f"][:, [2, 8]], label=["front foot", "hind foot"])
+        axes[3].plot(loop.t, np.array([loop.forces[foot][:, 2] for foot in FEET[::2]]).T, "k:", linewidth=0.8)
+        for axis in axes:
+            axis.vlines(starts[1:], *axis.get_ylim(), color="black", linewidth=0.6)
+    od.animate(robot, loop.t, loop.q, run.out / "hop.gif", fps=cfg.fps, size=(360, 360))
+
+
+QUICK = {"degrees": (11, 11, 11), "iterations": 30, "points": (10, 9, 10), "seen": 40, "fps": 6, "dt": 0.02}
+main = od.script(solve, Config(), quick={**QUICK, "missing": 5.0})
+
+if __name__ == "__main__":
+    sys.exit(main())

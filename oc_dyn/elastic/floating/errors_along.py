@@ -93,7 +93,7 @@ def _along(elastic: ElasticRobot, motion: ca.Function, flat: Any, contacts: tupl
     """(t -> state, defect, Jacobian of the rates, tau_base; (t, e) -> rates at state + e less those at the state)."""
     t = ca.MX.sym("t")
     given = dict(zip(motion.name_out(), motion.call([t]), strict=True))
-    out = flat(**{n: given[n] for n in flat.name_in() if n in given})
+    out = flat(**{n: given[n] for n in flat.name_in() if n in given and flat.size_in(n)[1]})
     x = ca.vertcat(given["q"], given["v"], out["theta"], out["dtheta"])
     held = stance_rates(elastic, contacts)
     X, U = ca.SX.sym("x", held.size1_in(0)), ca.SX.sym("u", held.size1_in(1))
