@@ -32,24 +32,25 @@ LEFT = [0, 1, 2, 6, 7, 8]  # motors of the left legs; those of the right do the 
 
 @dataclass(frozen=True)
 class Config:
-    hop: float = 0.2  # forward [m]
+    hop: float = 0.1  # forward [m]
     stiffness: float = 400.0  # [Nm/rad]
     motor_inertia: float = 0.05  # as seen at the joints [kg m2]
     friction: float = 0.6
     limits: tuple = (150.0, 14.0, 0.4)  # motor torque [Nm], motor speed [rad/s], deflection [rad]
     hip: float = 0.75  # standing angle of the hip about y [rad]; the knee bends back by twice as much
-    durations: tuple = ((0.3, 0.6), (0.2, 0.35), (0.3, 0.6))  # push, flight, landing [s]
-    degrees: tuple = (12, 12, 12)  # of the trunk's polynomials
+    durations: tuple = ((0.3, 0.6), (0.25, 0.4), (0.3, 0.6))  # push, flight, landing [s]
+    degrees: tuple = (12, 26, 12)  # of the trunk's polynomials
     feet: int = 12  # degree of the feet's
     squeeze: int = 6  # degree of the squeeze's
     iterations: int = 60  # towards the optimum, before constraints are made to hold
     points: tuple = (20, 16, 20)  # of each phase, at which limits hold
     clearance: float = 0.04  # of the feet in the middle of the flight [m]
+    smooth: float = 1.0  # weight of third differences of control points in flight
     margin: float = 0.04  # share of limits, for what is between points
     gains: tuple = (400.0, 10.0)  # of the motors [Nm/rad], [Nms/rad]
     softer: float = 0.03  # springs of the robot that is simulated with the loop, relative
     seen: int = 200  # intervals of each phase, at whose ends the plan is looked at
-    missing: float = 1.0  # wrench at the trunk in flight, between points [N, Nm]
+    missing: float = 10.0  # wrench at the trunk in flight, between points [N, Nm]
     dt: float = 0.01  # between rows of simulations [s]
     fps: int = 20
 
@@ -175,8 +176,8 @@ def plan(cfg, elastic):
         if k == 1:
             Y = flying(cfg, T[k], trunk[k], swing, tau)
             x = flight.map(len(tau))(columns(Y, 7))
-            arc = cfg.clearance * (4 * tau * (1 - tau)) ** 6
-            opti.subject_to(ca.vec(Y[0][[4, 6], :] - np.tile(arc, (2, 1)))[2:-2] >= 0)
+            height, middle = Y[0][[4, 6], :], swing[[1, 3], :] @ basis(feet, 0.5, 0)[0]
+            opti.subject_to([ca.vec(height)[2:-2] >= 0, middle >= cfg.clearance])
             inner = (1 - np.cos(np.pi * (np.arange(cfg.degrees[1] - 7) + 0.5) / (cfg.degrees[1] - 7))) / 2
             for points, order in ((inner, 1), (np.array([0.0, 1.0]), 3)):
                 r = flight.map(len(points))(columns(flying(cfg, T[k], trunk[k], swing, points), 7))[4]
@@ -197,12 +198,13 @@ def plan(cfg, elastic):
         weights = np.gradient(tau)
         cost += T[k] * ca.dot(ca.sum1((x[0] / cfg.limits[0]) ** 2).T, weights)
     opti.subject_to([opti.bounded(low, T[k], high) for k, (low, high) in enumerate(cfg.durations)])
+    cost += cfg.smooth * sum(ca.sumsqr(ca.diff(x, 3, 1)) for x in (swing, trunk[1]))
     opti.subject_to(ca.vertcat(*map(ca.vec, equal)) == 0)
     T0 = np.mean(cfg.durations, axis=1)
     for x, value in zip((T, *trunk), (T0, *guess(cfg, at, to, T0)), strict=True):
         opti.set_initial(x, value)
     share = np.clip((np.arange(feet + 1) - 4) / (feet - 8), 0, 1)
-    lift = 2 * cfg.clearance * ((share > 0) & (share < 1))
+    lift = cfg.clearance / basis(feet, 0.5, 0)[0].full()[5:-5].sum() * ((share > 0) & (share < 1))
     opti.set_initial(swing, at[3:, None] + np.outer([cfg.hop, 0, cfg.hop, 0], share) + np.outer([0, 1, 0, 1], lift))
     x = optimised(opti, cost, equal, cfg.iterations)
     value = ca.Function("value", [opti.x], [T, *trunk, swing, *squeeze])
@@ -403,8 +405,8 @@ def written(run, cfg, robot, times, x, free, loop):
     od.animate(robot, loop.t, loop.q, run.out / "hop.gif", fps=cfg.fps, size=(360, 360))
 
 
-QUICK = {"degrees": (11, 11, 11), "iterations": 30, "points": (10, 9, 10), "seen": 40, "fps": 6, "dt": 0.02}
-main = od.script(solve, Config(), quick={**QUICK, "missing": 5.0})
+QUICK = {"degrees": (11, 22, 11), "iterations": 40, "points": (16, 12, 20), "seen": 40, "fps": 6, "dt": 0.02, "missing": 40.0}
+main = od.script(solve, Config(), quick=QUICK)
 
 if __name__ == "__main__":
     sys.exit(main())
