@@ -109,7 +109,8 @@ def closed_state(elastic: Any, v: Any, dv: Any, wrenches: Sequence[Any] = ()) ->
     """(x, dx, position, speed, torques): a symbol for all coordinates, closed where there are loops, its rate, and
     positions, velocities and torques (drives,) of the drives, expressions of it and of v and dv of the links.
 
-    wrenches: [w_ext] of what acts from outside, () for nothing. Loops stay closed along dx, so that any time derivative is exact, and nothing of `closing` is differentiated.
+    wrenches: [w_ext] of what acts from outside, () for nothing. Loops stay closed along dx, so that any time derivative
+    is exact, and nothing of `closing` is differentiated.
     """
     links = elastic.links
     if not isinstance(links, LoopRobot):

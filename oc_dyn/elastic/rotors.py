@@ -34,10 +34,10 @@ _SHARE = 0.1  # of a link's mass that its rotors may have together; how much doe
 class RotorRobot:
     """A rigid robot with the links of an elastic one and a rotor for each row of theta.
 
-    robot: a Robot; the rotor of a motor is <motor>.rotor, body and joint. ratio (theta,): rotor angles per theta. carried: whether
-    the rotors turn with the links. torques: casadi.Function (q, v, theta, dtheta, tau_m) -> (robot.nv,) generalised
-    forces of springs, their dampers, friction and motors: with them the accelerations of `robot` are those of the
-    elastic robot.
+    robot: a Robot; the rotor of a motor is <motor>.rotor, body and joint. ratio (theta,): rotor angles per theta.
+    carried: whether the rotors turn with the links. torques: casadi.Function (q, v, theta, dtheta, tau_m) ->
+    (robot.nv,) generalised forces of springs, their dampers, friction and motors: with them the accelerations of
+    `robot` are those of the elastic robot.
     """
 
     elastic: ElasticRobot
@@ -162,7 +162,8 @@ def _less(elastic: ElasticRobot, link: str, whole: Inertia | None, mass: float, 
     """The link without a rotor of this mass at its centre of mass, whose tensor is spin in all directions."""
     assert whole is not None
     square = np.dot(at, at) * np.eye(3) - np.outer(at, at)
-    rest = Inertia.computed(whole.mass - mass, whole.moment - mass * at, whole.tensor - mass * square - spin * np.eye(3))
+    tensor = whole.tensor - mass * square - spin * np.eye(3)
+    rest = Inertia.computed(whole.mass - mass, whole.moment - mass * at, tensor)
     com = rest.moment / rest.mass
     about = rest.tensor - rest.mass * (np.dot(com, com) * np.eye(3) - np.outer(com, com))
     problem = unphysical(rest.mass, about)

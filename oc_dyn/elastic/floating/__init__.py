@@ -1,4 +1,4 @@
-"""Elastic robots on floating bases: contacts, where they are flat, stance and flight, what is off where they are not."""
+"""Elastic robots on floating bases: contacts, where they are flat, stance, flight, and errors where they are not."""
 
 from .contacts import contact_flat_map, contact_forces
 from .errors_along import MotionError, motion_error

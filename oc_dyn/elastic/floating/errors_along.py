@@ -100,7 +100,7 @@ def _along(elastic: ElasticRobot, motion: ca.Function, flat: Any, contacts: tupl
     dx = held(X, U, ca.DM.zeros(2))[0]
     F = ca.Function("F", [X, U], [dx, ca.jacobian(dx, X)])
     value, A = F(x, out["tau_m"])
-    rate = elastic.links.configuration_rate(given["q"], given["v"])
+    rate: Any = elastic.links.configuration_rate(given["q"], given["v"])
     wanted = ca.vertcat(rate, given["dv"], out["dtheta"], out["d2theta"])
     seen = ca.Function("seen", [t], [x, wanted - value, ca.densify(A), out["tau_base"]])
     e = ca.MX.sym("e", X.numel())

@@ -54,7 +54,7 @@ class Flatness:
 
 
 def flatness(elastic: ElasticRobot, contacts: Sequence[str], q: Numbers) -> Flatness:
-    """Flatness of a robot with a free joint at q (nq,), its feet, frames `contacts`, holding to the ground as points."""
+    """Flatness of a robot with a free joint at q (nq,), frames `contacts` being held to the ground as points."""
     G = np.array(base_map(elastic, contacts)(_configuration(elastic, q)))
     U, s, _ = np.linalg.svd(G) if G.shape[1] else (np.eye(len(G)), np.zeros(0), None)
     s = np.concatenate([s, np.zeros(len(G) - len(s))])

@@ -122,7 +122,7 @@ def _collected(
     slip: float,
 ) -> ContactRun:  # fmt: skip
     t, states, tau_m, phase = (np.concatenate([row[name] for row in rows]) for name in ("t", "x", "tau_m", "phase"))
-    forces = {name: [] for name in frames}
+    forces: dict[str, list[Array]] = {name: [] for name in frames}
     for told, row in zip(phases, rows, strict=True):
         for name, parts in forces.items():
             k = told.contacts.index(name) if name in told.contacts else None

@@ -37,7 +37,8 @@ def stance_rates(elastic: ElasticRobot, contacts: Sequence[str], method: str | N
     else:
         dv, f = function(elastic.links, "forward_dynamics")(s["q"], s["v"], link), ca.SX(0, 1)
     d2theta = ca.inv(ca.DM(elastic.motor_inertia)) @ motor
-    rates = ca.vertcat(elastic.links.configuration_rate(s["q"], s["v"]), dv, s["dtheta"], d2theta)
+    rate: Any = elastic.links.configuration_rate(s["q"], s["v"])
+    rates = ca.vertcat(rate, dv, s["dtheta"], d2theta)
     return ca.Function("stance", [x, u, gains], merged([ca.densify(rates), ca.densify(f)]), _PORTS, ["dx", "f"])
 
 
