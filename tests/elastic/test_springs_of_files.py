@@ -17,7 +17,8 @@ def leg():
     """A pelvis with a leg whose knee and ankle have springs, as Cassie's have."""
     places = {"pelvis": 0, "thigh": 0, "shin": -0.3, "foot": -0.6}
     links = "".join(_LINK.format(*place) for place in places.items())
-    joints = _JOINT.format("hip", "pelvis", "thigh", "") + _JOINT.format("knee", "thigh", "shin", _SPRING.format(800, 0))
+    joints = _JOINT.format("hip", "pelvis", "thigh", "")
+    joints += _JOINT.format("knee", "thigh", "shin", _SPRING.format(800, 0))
     joints += _JOINT.format("ankle", "shin", "foot", _SPRING.format(500, 0.2))
     return f"<sdf version='1.9'><model name='leg'>{links}{joints}</model></sdf>"
 
