@@ -40,17 +40,17 @@ class Config:
     limits: tuple = (150.0, 14.0, 0.4)  # motor torque [Nm], motor speed [rad/s], deflection [rad]
     hip: float = 0.75  # standing angle of the hip about y [rad]; the knee bends back by twice as much
     durations: tuple = ((0.3, 0.6), (0.25, 0.4), (0.3, 0.6))  # push, flight, landing [s]
-    degrees: tuple = (12, 26, 12)  # of the trunk's polynomials
+    degrees: tuple = (11, 22, 11)  # of the trunk's polynomials
     feet: int = 12  # degree of the feet's
     squeeze: int = 6  # degree of the squeeze's
-    iterations: int = 60  # towards the optimum, before constraints are made to hold
-    points: tuple = (20, 16, 20)  # of each phase, at which limits hold
+    iterations: int = 40  # towards the optimum, before constraints are made to hold
+    points: tuple = (16, 12, 20)  # of each phase, at which limits hold
     clearance: float = 0.04  # of the feet in the middle of the flight [m]
     smooth: float = 1.0  # weight of third differences of control points in flight
     margin: float = 0.04  # share of limits, for what is between points
     gains: tuple = (400.0, 10.0)  # of the motors [Nm/rad], [Nms/rad]
     softer: float = 0.03  # springs of the robot that is simulated with the loop, relative
-    seen: int = 200  # intervals of each phase, at whose ends the plan is looked at
+    seen: int = 100  # intervals of each phase, at whose ends the plan is looked at
     missing: float = 10.0  # wrench at the trunk in flight, between points [N, Nm]
     astray: float = 0.02  # largest error of the state, of all units, at the end of the open loop
     dt: float = 0.01  # between rows of simulations [s]
@@ -409,9 +409,7 @@ def written(run, cfg, robot, times, x, free, loop):
     od.animate(robot, loop.t, loop.q, run.out / "hop.gif", fps=cfg.fps, size=(360, 360))
 
 
-QUICK = {"degrees": (11, 22, 11), "iterations": 40, "points": (16, 12, 20), "missing": 40.0, "astray": 0.05}
-QUICK |= {"seen": 40, "fps": 6, "dt": 0.02}
-main = od.script(solve, Config(), quick=QUICK)
+main = od.script(solve, Config(), quick={"seen": 40, "fps": 6, "dt": 0.02})
 
 if __name__ == "__main__":
     sys.exit(main())
