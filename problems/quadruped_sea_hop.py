@@ -311,9 +311,22 @@ def cones(cfg, forces):
     return (np.hypot(*pressed[:, :2].T) / (cfg.friction * pressed[:, 2])).max(), every[:, 2].min()
 
 
+def check_standing(cfg, elastic):
+    """LimitError if the robot cannot stand as it is to."""
+    robot, still = elastic.links, [np.zeros(7)] * 4
+    motion, _, flat = whole(elastic, [standing(cfg), *still], np.zeros(3))
+    q, tau = np.ravel(motion[0])[7:], np.ravel(flat[3])
+    ends = robot.limit("lower")[7:], robot.limit("upper")[7:]
+    limits = od.Limits(robot.coordinate_names[7:], q=ends, tau=np.full(12, cfg.limits[0]))
+    limits.assert_within("standing", q=q, tau=tau)
+    if cfg.friction <= 0:
+        raise od.LimitError(f"friction {cfg.friction:g}: the ground cannot push the robot ahead by {cfg.hop:g} m")
+
+
 def solve(run, cfg):
     robot = od.robots.quadruped()
     elastic = od.elastic.elastic_robot(robot, cfg.stiffness, motor_inertia=cfg.motor_inertia)
+    check_standing(cfg, elastic)
     hop = plan(cfg, elastic)
     run.facts["durations"] = hop.T
     run.say(f"durations {', '.join(f'{T:.3f}' for T in hop.T)} s")
