@@ -26,6 +26,7 @@ def quadruped():
 
 
 ROBOTS = {"complete": complete, "reduced": reduced, "quadruped": quadruped}
+SOME = pytest.mark.parametrize("name", ["complete", "reduced", pytest.param("quadruped", marks=pytest.mark.slow)])
 
 
 def drawn(elastic, seed=1):
@@ -49,7 +50,7 @@ def off(rotors, given, dv):
     return np.abs(found - expected).max() / np.abs(expected).max()
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@SOME
 def test_bodies_that_spin_give_the_elastic_robots_accelerations(name):
     elastic = ROBOTS[name]()
     rotors, given = el.with_rotors(elastic), drawn(elastic)
@@ -74,7 +75,7 @@ def test_pinocchio_finds_them_too(name):
     assert off(rotors, given, to.from_dv(dv, v, q)) < 1e-9
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@SOME
 def test_mujoco_finds_them_too_with_springs_of_its_own(name):
     mujoco = pytest.importorskip("mujoco")
     elastic = ROBOTS[name]()
@@ -107,6 +108,7 @@ def _of_motors(rotors, given):
     return tau + (rates - unloaded) - dampers  # friction
 
 
+@pytest.mark.slow
 def test_neglect_of_the_reduced_model_falls_with_the_gear_ratio():
     """Rotors on the links against the reduced model: off by the order of one over the ratio, on a floating base."""
     errors = []
@@ -144,3 +146,33 @@ def test_what_has_no_rotors_is_refused_by_name():
     law = el.elastic_robot(arm, el.NonlinearSpring(lambda z: 100 * z + z**3), motor_inertia=0.1)
     with pytest.raises(od.ModelError, match="spring of joint1 is not linear"):
         el.with_rotors(law).mjcf()
+
+
+@pytest.mark.slow
+def test_a_stance_is_that_of_pinocchio_with_rotors():
+    """Accelerations and forces of the quadruped held at its feet: pinocchio.constraintDynamics of links and rotors."""
+    pin = pytest.importorskip("pinocchio")
+    elastic, feet = quadruped(), ("LF_foot", "RF_foot", "LH_foot", "RH_foot")
+    rotors, given = el.with_rotors(elastic), drawn(elastic, 4)
+    state = np.concatenate([np.ravel(x) for x in given[:4]])
+    dx, f = (np.ravel(x) for x in el.stance_rates(elastic, feet)(state, given[4], [0, 0]))
+    model = rotors.pinocchio()
+    to = od.interop.to_pinocchio(rotors.robot, model)
+    Q, V = (np.ravel(x) for x in rotors.state(*given[:4]))
+    q, v = to.q(Q), to.v(V, Q)
+    held = []
+    for name in feet:
+        frame = elastic.links.frame(name)
+        joint = model.getJointId(elastic.links.bodies[frame.body - 1].joint.name)
+        place = pin.SE3(np.array(frame.rotation), np.array(frame.translation))
+        held.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, model, joint, place, pin.LOCAL_WORLD_ALIGNED))
+    data, parts = model.createData(), [x.createData() for x in held]
+    pin.initConstraintDynamics(model, data, held, parts)
+    tau = to.tau(np.ravel(rotors.torques(*given)), Q)
+    dv = pin.constraintDynamics(model, data, q, v, tau, held, parts, pin.ProximalSettings(1e-14, 0.0, 1))
+    found = np.concatenate([np.ravel(x) for x in rotors.parted(to.from_dv(np.array(dv), v, q))])
+    own_dv = np.concatenate([dx[19:37], dx[49:]])
+    assert np.abs(found - own_dv).max() < 1e-9 * np.abs(own_dv).max()
+    theirs = np.concatenate([x.contact_force.linear for x in parts])
+    off_by = min(np.abs(theirs - f).max(), np.abs(theirs + f).max())  # theirs may be those on the ground
+    assert off_by < 1e-9 * np.abs(f).max()
