@@ -19,6 +19,18 @@ from .control import (
 )
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
+from .floating import (
+    ContactRun,
+    Flatness,
+    MotionError,
+    Phase,
+    contact_flat_map,
+    contact_forces,
+    flatness,
+    motion_error,
+    simulate_contacts,
+    stance_rates,
+)
 from .friction_laws import Backlash, BoucWen, LuGre, MaxwellSlip, Stribeck
 from .generate import FLAGS, GeneratedController, generate_controller
 from .laboratory import EFFECTS, LaboratoryRow, LaboratoryTable, laboratory_table
@@ -46,6 +58,7 @@ from .plan import ElasticPlan, outputs_along
 from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
 from .reference import Reference, reference, rest_to_rest
+from .rotors import RotorRobot, with_rotors
 from .run import Run
 from .simulate import simulate
 from .springs import LinearSpring, NonlinearSpring
@@ -63,10 +76,12 @@ __all__ = [
     "AntagonisticSprings",
     "Backlash",
     "BoucWen",
+    "ContactRun",
     "Controller",
     "ElasticPlan",
     "ElasticRobot",
     "FlatMotion",
+    "Flatness",
     "GeneratedController",
     "LaboratoryRow",
     "LaboratoryTable",
@@ -74,11 +89,14 @@ __all__ = [
     "LuGre",
     "Margins",
     "MaxwellSlip",
+    "MotionError",
     "MotorMotion",
     "NonlinearSpring",
     "Observer",
+    "Phase",
     "Plant",
     "Reference",
+    "RotorRobot",
     "Run",
     "Stribeck",
     "VariableSpring",
@@ -86,6 +104,8 @@ __all__ = [
     "collocation_equations",
     "collocation_step",
     "computed_torque",
+    "contact_flat_map",
+    "contact_forces",
     "damped_motion",
     "disturbance_observer",
     "elastic_robot",
@@ -95,6 +115,7 @@ __all__ = [
     "feedforward",
     "feedforward_pd",
     "flat_motion",
+    "flatness",
     "friction_observer",
     "full_state_feedback",
     "generate_controller",
@@ -108,6 +129,7 @@ __all__ = [
     "margins",
     "modal_damping",
     "momentum_observer",
+    "motion_error",
     "motor_coupling",
     "observed",
     "observer",
@@ -121,8 +143,11 @@ __all__ = [
     "reference",
     "rest_to_rest",
     "simulate",
+    "simulate_contacts",
+    "stance_rates",
     "velocity_filter",
     "vsa_damping",
+    "with_rotors",
 ]
 
 

@@ -48,11 +48,12 @@ def elastic_robot(
     across: Callable[..., Any] | None = None,
     actuated: Sequence[str] | None = None,
 ) -> ElasticRobot:
-    """An ElasticRobot from a Robot on a fixed base.
+    """An ElasticRobot from a Robot; a free joint of it has no motor.
 
     stiffness [Nm/rad, N/m]: a number for all joints, {joint: value} (joints omitted are rigid), or one per joint; a
         value is a number, inf for a rigid joint, or a spring (LinearSpring, NonlinearSpring, VariableSpring,
-        AntagonisticSprings).
+        AntagonisticSprings). Or the springs of an SDF file, od.sdf_springs(file): each is between its joint and a motor
+        which stands at the spring's reference in the file; all other joints are rigid.
     damping [Nm s/rad, N s/m]: of the springs given as numbers: in the same forms.
     motor_inertia [kg m^2, kg]: of the motors as seen at the joints: a number for all, {motor: value}, one per motor, or
         a full matrix (motors, motors). Motors have the names of their joints, or <joint>.agonist and .antagonist.
@@ -130,6 +131,7 @@ class _Layout:
     rigid: tuple[int, ...]  # velocity coordinates
     rigid_motors: tuple[int, ...]  # rows of their motors
     motor_names: tuple[str, ...]
+    unactuated: tuple[int, ...]  # velocity coordinates of free joints
 
 
 def _checked_springs(
@@ -143,8 +145,8 @@ def _checked_springs(
     seen, drives = drive_joints(robot, actuated, problems)
     if problems:
         raise ModelError(robot.name, problems)
-    if "free" in robot.features and not drives:
-        problems.append("it has a free joint; elastic robots stand on a fixed base")
+    if "free" in robot.features and isinstance(robot, LoopRobot):
+        problems.append("it has loops and a free joint; elastic robots have the one or the other")
     if _is_matrix(stiffness):
         if across is not None:
             problems.append("stiffness is a matrix and across is given; give one of them")
@@ -172,10 +174,13 @@ def _is_matrix(stiffness: Any) -> bool:
 def _layout(robot: Any, springs: dict[str, Spring]) -> _Layout:
     joints: list[ElasticJoint] = []
     motor_names: list[str] = []
-    rigid, rigid_motors = [], []
+    rigid, rigid_motors, unactuated = [], [], []
     owners = [j for j in robot.joints for _ in range(j.nv)]
     for k, owner in enumerate(owners):
         spring = springs.get(owner.name)
+        if owner.kind == "free":
+            unactuated.append(k)
+            continue
         if spring is None:
             rigid.append(k)
             rigid_motors.append(len(motor_names))
@@ -187,7 +192,7 @@ def _layout(robot: Any, springs: dict[str, Spring]) -> _Layout:
         sigma = sum(1 for j in joints if j.sigma is not None) if spring.variable else None
         joints.append(ElasticJoint(owner.name, owner.q_index, owner.v_index, spring, theta, rows, sigma))
         motor_names += [owner.name + suffix for suffix in spring.motors]
-    return _Layout(tuple(joints), tuple(rigid), tuple(rigid_motors), tuple(motor_names))
+    return _Layout(tuple(joints), tuple(rigid), tuple(rigid_motors), tuple(motor_names), tuple(unactuated))
 
 
 def _gear_and_inertia(
@@ -230,6 +235,9 @@ def _coupling(
         return None
     if isinstance(robot, LoopRobot):
         problems.append("coupling: the complete model is for robots without loops; leave coupling out")
+        return None
+    if layout.unactuated:
+        problems.append("coupling: the complete model is for fixed bases; with a free joint see od.elastic.with_rotors")
         return None
     if robot.nq != robot.nv:
         problems.append("coupling: the complete model is for robots with joints of one coordinate alone")
@@ -281,6 +289,7 @@ def _assembled(
         stiffness_inertia=sigma_inertia,
         coupling=coupling,
         drives=drives,
+        unactuated=layout.unactuated,
     )
     if coupling:
         coupling.check_energy(elastic)

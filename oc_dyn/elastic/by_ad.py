@@ -9,19 +9,21 @@ from ..registry import method
 from .across import motor_jets
 from .drives import closed, closed_state
 from .flat_map import QUANTITY
+from .model import columns
 from .motor_side import at_motors, elastic_torques, motor_friction, sigma_forces
 
 
 @method(QUANTITY, "ad", kind="ad", source="AD: jtimes of theta(q, v, dv, sigma) along the jets, cse after each order")
-def ad(elastic, order, q, V, sigma):
+def ad(elastic, order, q, V, sigma, wrenches):
     """Motor positions and torques with all time derivatives by AD: order-0 inverse dynamics is all that is called.
 
     Arguments and results: od.describe("elastic_flat_map").
     """
     V_ = [ca.SX.sym("v", *x.shape) for x in V]
     s_ = [ca.SX.sym("s", *x.shape) for x in sigma]
-    q_, rate, position, drive_speed, tau = closed_state(elastic, *V_[:2])
-    flow = [(q_, rate), *pairwise(V_), *pairwise(s_)]
+    w_ = [ca.SX.sym("w_ext", *x.shape) for x in wrenches]
+    q_, rate, position, drive_speed, tau = closed_state(elastic, *V_[:2], w_[:1])
+    flow = [(q_, rate), *pairwise(V_), *pairwise(s_), *((ca.vec(x), ca.vec(y)) for x, y in pairwise(w_))]
 
     def along(x, k):
         return time_derivatives(x, k, flow, cse=True)
@@ -51,10 +53,12 @@ def ad(elastic, order, q, V, sigma):
         tau = tau + ca.vertcat(*(more.get(v, 0) for v in range(elastic.nv)))
     torques = at_motors(elastic, tau - across, inertial) + motor_friction(elastic, [speed])[0]
     out = {"theta": along(motors[0], 2 + order), "tau_m": along(torques, order)}
+    if elastic.unactuated:
+        out["tau_base"] = along(columns(tau, elastic.unactuated), order)
     if elastic.stiffness_driven:
         drives = ca.DM(elastic.stiffness_inertia) * s_[2] + sigma_forces(elastic, 0, z, s_[:1])[0]
         out["tau_sigma"] = along(drives, order)
-    return _put_in(out, [q_, *V_, *s_], [closed(elastic, q), *V, *sigma])
+    return _put_in(out, [q_, *V_, *s_, *w_], [closed(elastic, q), *V, *sigma, *wrenches])
 
 
 def _coupling_force(elastic, row, q, V, theta, along):

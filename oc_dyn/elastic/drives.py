@@ -89,16 +89,19 @@ def generalised(elastic: Any, q: Any, torques: Any) -> Any:
     return joint_matrix(elastic.links, elastic.drives)(q).T @ torques if elastic.drives else torques
 
 
-def drive_torques(elastic: Any, order: int = 0, method: str | None = None, derivatives: str = "ad") -> ca.Function:
+def drive_torques(
+    elastic: Any, order: int = 0, method: str | None = None, derivatives: str = "ad", external_wrenches: bool = False,
+) -> ca.Function:  # fmt: skip
     """Inverse dynamics of the links with their friction and parallel springs, its torques those of the drives."""
     more: dict[str, Any] = {"actuated": elastic.drives} if elastic.drives else {}
+    more |= {"external_wrenches": True} if external_wrenches else {}
     plain = function(
         elastic.links, "inverse_dynamics", order=order, method=method, derivatives=derivatives, **more,
     )  # fmt: skip
     if not (links_loaded(elastic) or _carries(elastic)):
         return plain
-    key = ("drive_torques", order, method, derivatives)
-    return _kept(elastic, key, lambda: _with_taken(elastic, plain, derivatives))
+    key = ("drive_torques", order, method, derivatives, external_wrenches)
+    return _kept(elastic, key, lambda: _with_taken(elastic, plain, order, derivatives))
 
 
 def accelerations(elastic: Any, order: int = 0, method: str | None = None) -> ca.Function:
@@ -133,12 +136,13 @@ def _symbols_of(f: ca.Function, derivatives: str = "ad") -> list[Any]:
     return [made.sym(name, *f.size_in(name)) for name in f.name_in()]
 
 
-def _with_taken(elastic: Any, plain: ca.Function, derivatives: str) -> ca.Function:
+def _with_taken(elastic: Any, plain: ca.Function, order: int, derivatives: str) -> ca.Function:
     """Inverse dynamics, and with it the torques that friction and parallel springs take from the links."""
     x = _symbols_of(plain, derivatives)
-    taken = link_load(elastic, at_drives(elastic, x[:-1]))
+    motion = x[: order + 3]  # wrenches come behind
+    taken = link_load(elastic, at_drives(elastic, motion[:-1]))
     if _carries(elastic):
-        taken = [f + more for f, more in zip(taken, rigid_rates(elastic.coupling, x), strict=True)]
+        taken = [f + more for f, more in zip(taken, rigid_rates(elastic.coupling, motion), strict=True)]
     torques = [tau + f for tau, f in zip(plain.call(x), taken, strict=True)]
     return ca.Function(plain.name(), x, torques, plain.name_in(), plain.name_out())
 
@@ -157,18 +161,18 @@ def _less_taken(elastic: Any, order: int, method: str | None) -> ca.Function:
     return ca.Function(plain[-1].name(), x, outputs, plain[-1].name_in(), plain[-1].name_out())
 
 
-def closed_state(elastic: Any, v: Any, dv: Any) -> tuple[Any, ...]:
+def closed_state(elastic: Any, v: Any, dv: Any, wrenches: Sequence[Any] = ()) -> tuple[Any, ...]:
     """(x, dx, position, speed, torques): a symbol for all coordinates, closed where there are loops, its rate, and
     positions, velocities and torques (drives,) of the drives, expressions of it and of v and dv of the links.
 
-    Loops stay closed along dx, so that any time derivative is exact, and nothing of `closing` is differentiated.
+    wrenches: [w_ext] of what acts from outside, () for nothing. Loops stay closed along dx, so that any time derivative
+    is exact, and nothing of `closing` is differentiated.
     """
     links = elastic.links
     if not isinstance(links, LoopRobot):
         x = ca.SX.sym("q", links.nq)
-        taken = link_load(elastic, [x, v])[0] if links_loaded(elastic) else 0
-        taken += elastic.coupling.rigid_forces(x, v, dv) if _carries(elastic) else 0
-        return x, links.configuration_rate(x, v), x, v, function(links, "inverse_dynamics")(x, v, dv) + taken
+        torques = drive_torques(elastic, external_wrenches=bool(wrenches)).call([x, v, dv, *wrenches])[0]
+        return x, links.configuration_rate(x, v), x, v, torques
     tree, names = links.tree, elastic.drives or links.independent
     x, rows = ca.SX.sym("q_tree", tree.nq), links.rows("v", names)
     v_tree, dv_tree, G, _ = motion(links, 2, 1).call([x, v, dv])

@@ -8,19 +8,25 @@ For the reduced model tau_m needs tau'', so q up to q^(4); each of its derivativ
 motors' accelerations act on the links before them, so the joints are solved from the last to the first, each needing
 two more derivatives of those after it: tau_m needs q up to q^(2(n + 1)). Sources: Spong 1987; De Luca and Lucibello
 1998; De Luca and Book 2008, section 13.1; Palli, Melchiorri and De Luca 2008 for variable stiffness.
+
+A free joint has no motor: its rows of the link side, tau_base, are zero for motions that are possible. Motion and
+forces from outside determine everything else all the same.
 """
 
 from itertools import pairwise
 
 import casadi as ca
 
+from ..errors import OrderError
 from ..function import function
 from ..lie.time_derivatives import time_derivatives
 from ..model.cache import cached
-from ..ports import derivative_name, motion_ports
+from ..model.loops import LoopRobot
+from ..ports import derivative_name, motion_ports, wrench_ports
 from ..registry import choose, get_method, method, quantity
 from .across import motor_jets
 from .drives import at_drives, drive_torques
+from .model import columns
 from .motor_side import at_motors, carried_momentum, elastic_torques, motor_friction, sigma_forces
 from .ports import admit_flat, column_ports, example, jet
 
@@ -29,18 +35,29 @@ QUANTITY = "elastic_flat_map"
 
 def _inputs(elastic, order, options):
     ports = motion_ports(elastic.links, elastic.flat_order(order) - 1)
-    return ports + (column_ports(elastic, "sigma", elastic.sigma_order + order) if elastic.sigma_names else [])
+    ports += column_ports(elastic, "sigma", elastic.sigma_order + order) if elastic.sigma_names else []
+    return ports + (wrench_ports(elastic.links, max(elastic.motor_orders) + order) if _pushed(elastic, options) else [])
+
+
+def _pushed(elastic, options):
+    """Whether wrenches from outside act; refused where methods cannot have them."""
+    if options["external_wrenches"] and (elastic.coupling or isinstance(elastic.links, LoopRobot)):
+        what = "the complete model" if elastic.coupling else "robots with loops"
+        raise OrderError(f"elastic robot {elastic.name}: external_wrenches are not for {what}")
+    return options["external_wrenches"]
 
 
 def _outputs(elastic, order, options):
     ports = column_ports(elastic, "theta", 2 + order) + column_ports(elastic, "tau_m", order)
+    ports += column_ports(elastic, "tau_base", order) if elastic.unactuated else []
     return ports + (column_ports(elastic, "tau_sigma", order) if elastic.stiffness_driven else [])
 
 
 def _call(function, elastic, order, ports, options):
     V = [ports[derivative_name("v", k)] for k in range(elastic.flat_order(order))]
     sigma = jet(ports, "sigma", elastic.sigma_order + order) if elastic.sigma_names else []
-    found = function(elastic, order, ports["q"], V, sigma)
+    wrenches = jet(ports, "w_ext", max(elastic.motor_orders) + order) if options["external_wrenches"] else []
+    found = function(elastic, order, ports["q"], V, sigma, wrenches)
     return {derivative_name(name, k): x for name, xs in found.items() for k, x in enumerate(xs)}
 
 
@@ -50,6 +67,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
+    options=("external_wrenches",),
     default=("taylor",),
     of="elastic robot",
     admit=admit_flat(QUANTITY),
@@ -58,17 +76,20 @@ quantity(
     notes=(
         "Shown for the reduced model; the complete one needs derivatives of v up to robot.flat_order(order) - 1.",
         "sigma: where the stiffness is variable; tau_sigma: where sigma has drives (stiffness_inertia).",
+        "tau_base: of robots with a free joint, zero where motion and wrenches fit together.",
     ),
     errors=("OrderError: springs that are damped",),
     example=example,
 )
 
 
-def flat_map(inverse_dynamics, elastic, order, q, V, sigma, derivatives="ad"):
-    """{"theta": [theta .. d{2+order}theta], "tau_m": [..], "tau_sigma": [..]}, by a method of inverse dynamics."""
+def flat_map(inverse_dynamics, elastic, order, q, V, sigma, wrenches=(), derivatives="ad"):
+    """{"theta": [theta .. d{2+order}theta], "tau_m": [..], "tau_base": [..], "tau_sigma": [..]}, by a method of inverse
+    dynamics."""
     orders = [x + order for x in elastic.motor_orders]
     top = max(orders)
-    tau = drive_torques(elastic, top, inverse_dynamics, derivatives).call([q, *V[: top + 2]])
+    torques = drive_torques(elastic, top, inverse_dynamics, derivatives, bool(wrenches))
+    tau = torques.call([q, *V[: top + 2], *wrenches])
     position = at_drives(elastic, [q, *V[: max(top, order + 1)]])
     deflection, theta = {}, {}
     if elastic.across is not None:
@@ -88,6 +109,8 @@ def flat_map(inverse_dynamics, elastic, order, q, V, sigma, derivatives="ad"):
     if elastic.coupling and elastic.rigid:
         tau = _on_rigid_joints(elastic, order, q, V, tau, theta)
     out["tau_m"] = _motor_torques(elastic, order, [q, *V], position, tau, out["theta"], sigma)
+    if elastic.unactuated:
+        out["tau_base"] = [columns(x, elastic.unactuated) for x in tau[: order + 1]]
     if elastic.stiffness_driven:
         out["tau_sigma"] = _sigma_torques(elastic, order, deflection, sigma)
     return out
@@ -165,7 +188,7 @@ def _analytic(elastic, order, plain):
     count = elastic.flat_order(order)
     q, V, sigma = symbols[0], symbols[1 : 1 + count], symbols[1 + count :]
     method_name = choose(QUANTITY, elastic, order).name
-    found = flat_map(method_name, elastic, order, q, V, sigma, "analytic")
+    found = flat_map(method_name, elastic, order, q, V, sigma, derivatives="analytic")
     by_name = {derivative_name(name, k): x for name, xs in found.items() for k, x in enumerate(xs)}
     outputs = [ca.densify(by_name[name]) for name in plain.name_out()]
     return ca.Function(plain.name(), symbols, outputs, plain.name_in(), plain.name_out())
@@ -176,8 +199,8 @@ def _register(name):
     of = get_method("inverse_dynamics", name)
     only = " on reduced models alone" if of.max_order is not None else ""
 
-    def by(elastic, order, q, V, sigma):
-        return flat_map(name, elastic, order, q, V, sigma)
+    def by(elastic, order, q, V, sigma, wrenches):
+        return flat_map(name, elastic, order, q, V, sigma, wrenches)
 
     by.__doc__ = f"Motor positions and torques from inverse dynamics by {name}{only}; see flat_map.\n\n"
     by.__doc__ += f'Arguments and results: od.describe("{QUANTITY}").'

@@ -8,8 +8,10 @@ tau: springs and their dampers; S, c and S' are there in the complete model alon
 
 import casadi as ca
 
+from ..errors import OrderError
 from ..function import function
-from ..ports import configuration_port, motion_ports
+from ..model.loops import LoopRobot
+from ..ports import configuration_port, motion_ports, wrench_ports
 from ..registry import method, quantity
 from .drives import accelerations, at_drives, generalised
 from .motor_side import (
@@ -31,7 +33,8 @@ def _inputs(elastic, order, options):
     ports = [configuration_port(elastic.links), motion_ports(elastic.links, 0)[1], *column_ports(elastic, "theta", 1)]
     ports += column_ports(elastic, "sigma", 0) if elastic.adjusted else []
     ports += column_ports(elastic, "tau_m", 0)
-    return ports + (column_ports(elastic, "tau_sigma", 0) if elastic.stiffness_driven else [])
+    ports += column_ports(elastic, "tau_sigma", 0) if elastic.stiffness_driven else []
+    return ports + (wrench_ports(elastic.links, 0) if options["external_wrenches"] else [])
 
 
 def _outputs(elastic, order, options):
@@ -43,6 +46,8 @@ def _call(function, elastic, order, ports, options):
     q, v, theta, dtheta, tau_m = (ports[name] for name in ("q", "v", "theta", "dtheta", "tau_m"))
     sigma = [ports["sigma"]] if elastic.adjusted else []
     link, motor = forces(elastic, q, v, theta, dtheta, sigma, tau_m)
+    if options["external_wrenches"]:
+        link = link + _pushed(elastic, q, ports["w_ext"])
     dv, d2theta = function(elastic, q, v, dtheta, link, motor)
     out = {"dv": dv, "d2theta": d2theta}
     if elastic.stiffness_driven:
@@ -57,6 +62,7 @@ quantity(
     inputs=_inputs,
     outputs=_outputs,
     call=_call,
+    options=("external_wrenches",),
     max_order=0,
     default=("taylor", "motors_eliminated"),
     of="elastic robot",
@@ -67,6 +73,15 @@ quantity(
     notes=("sigma: where the stiffness is a coordinate of variable springs; tau_sigma, d2sigma: where it has drives.",),
     example=example,
 )
+
+
+def _pushed(elastic, q, w_ext):
+    """(nv,) generalised forces of wrenches on the bodies."""
+    if isinstance(elastic.links, LoopRobot):
+        raise OrderError(f"elastic robot {elastic.name}: external_wrenches are not for robots with loops")
+    still = ca.DM(elastic.nv, 1)
+    weightless = function(elastic.links, "inverse_dynamics", external_wrenches=True, gravity=True)
+    return -weightless(q, still, still, w_ext, ca.DM.zeros(3))
 
 
 def forces(elastic, q, v, theta, dtheta, sigma, tau_m):

@@ -73,6 +73,7 @@ class ElasticRobot(ReadOnlyArrays):
     across: Potential | None = None  # springs between several joints and motors
     effects: tuple[Effect, ...] = ()  # laws of friction, hysteresis and play, which the plant alone knows
     drives: tuple[str, ...] = ()  # joints of the tree with the motors; () where these are at the links' coordinates
+    unactuated: tuple[int, ...] = ()  # rows of v of a free joint, which no motor drives
     _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -240,6 +241,7 @@ class ElasticRobot(ReadOnlyArrays):
             lines.append(f"  {j.name}: {what}, damping {s.damping:g}, motor inertia {inertia}")
         names = self.drives or self.links.velocity_names
         lines += [f"  {names[k]}: rigid" for k in self.rigid]
+        lines += [f"  {names[k]}: no motor" for k in self.unactuated]
         lines += [] if self.parallel is None else ["  parallel springs"]
         lines += [] if self.across is None else ["  springs across joints"]
         lines += [f"  {type(e.law).__name__} at {e.name} of {e.on}, in simulation alone" for e in self.effects]

@@ -53,6 +53,7 @@ COUNTED.update(
     variable="joints of variable stiffness",
     motors="motors, those of rigid joints included",
     rigid="rigid joints",
+    unactuated="velocities of free joints, which no motor drives",
 )
 
 
@@ -96,6 +97,12 @@ _COLUMNS = {  # names of its rows, what they are, unit, meaning
         "rigid",
         "Nm, N",
         "torques of the rigid joints, friction of their motors taken off",
+    ),
+    "tau_base": (
+        lambda e: tuple(e.links.velocity_names[k] for k in e.unactuated),
+        "unactuated",
+        "Nm, N",
+        "wrenches that free joints would have to give; a motion for which they are not zero is impossible",
     ),
     "tau_sigma": (lambda e: e.sigma_names, "variable", "J/(unit of sigma)", "forces of the drives of sigma"),
 }

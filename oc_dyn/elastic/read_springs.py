@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..errors import UnknownName
+from ..model.sdf_read import Spring as SdfSpring
 from .read_motors import MASKED, number_or_nan
 from .springs import SPRINGS, LinearSpring, NoSpring
 
@@ -44,6 +45,8 @@ def _by_joint(robot, stiffness, problems):
     if isinstance(stiffness, np.ma.MaskedArray):
         problems.append(MASKED.format("stiffness"))
         return None
+    if isinstance(stiffness, (tuple, list)) and stiffness and all(isinstance(x, SdfSpring) for x in stiffness):
+        return _of_file(robot, stiffness, problems)
     if isinstance(stiffness, SPRINGS) or np.ndim(stiffness) == 0:
         return dict.fromkeys(elastic, stiffness)
     values = _one_per_joint(robot, "stiffness", np.ravel(np.asarray(stiffness, object)), problems)
@@ -56,15 +59,25 @@ def _by_joint(robot, stiffness, problems):
     return values
 
 
+def _of_file(robot, springs, problems):
+    """{joint: stiffness} of od.sdf_springs; where a spring's reference stands is where its motor is, part of theta."""
+    values = {}
+    for spring in springs:
+        if spring.joint in values:
+            problems.append(f"joint {spring.joint!r} has two springs in the file; give their sum")
+        values[spring.joint] = spring.stiffness
+    return _by_joint(robot, values, problems)
+
+
 def _one_per_joint(robot, what, values, problems):
     """{joint: value}; None if there are not as many values as joints."""
-    if len(values) != len(robot.joints):
+    names = [j.name for j in robot.joints if j.kind != "free"]  # which has no motor
+    if len(values) != len(names):
         problems.append(
-            f"{what}: got {len(values)} values, expected one for each of the {len(robot.joints)} joints: "
-            f"{', '.join(j.name for j in robot.joints)}"
+            f"{what}: got {len(values)} values, expected one for each of the {len(names)} joints: {', '.join(names)}"
         )
         return None
-    return {j.name: x for j, x in zip(robot.joints, values, strict=True)}
+    return dict(zip(names, values, strict=True))
 
 
 def _linear(name, stiffness, damping, problems, across):

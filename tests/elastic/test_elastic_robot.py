@@ -82,14 +82,14 @@ def test_several_problems_come_at_once():
     assert len(caught.value.problems) >= 2
 
 
-def test_unknown_names_floating_bases_and_other_things_are_refused():
+def test_unknown_names_springs_of_free_joints_and_other_things_are_refused():
     a = planar_arm(2)
     with pytest.raises(od.UnknownName, match="joint1"):
         el.elastic_robot(a, {"joint9": 500.0}, motor_inertia=0.1)
     with pytest.raises(od.UnknownName, match="motor_inertia"):
         el.elastic_robot(a, 500.0, motor_inertia={"elbow": 0.1})
-    with pytest.raises(od.ModelError, match="fixed base"):
-        el.elastic_robot(od.robots.aerial_manipulator(), 500.0, motor_inertia=0.1)
+    with pytest.raises(od.UnknownName, match="root_joint"):
+        el.elastic_robot(od.robots.aerial_manipulator(), {"root_joint": 500.0}, motor_inertia=0.1)
     with pytest.raises(od.ModelError, match="expected a Robot"):
         el.elastic_robot("panda", 500.0, motor_inertia=0.1)
 
