@@ -1,0 +1,132 @@
+"""Equations of an elastic robot along a recording, low-passed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...friction import SMOOTHING
+from ...types import Array
+from .equations import Equations
+from .filters import EDGE, REACH, derivatives, low_pass_margin, low_passed, positions_margin, speeds
+from .recording import Recording
+
+_ROWS_PER_BANDWIDTH = 8  # rows in the time 1 / bandwidth
+_NOISY = 0.1  # most variance of the speeds that Coulomb friction sees, by the square of its smoothing
+_LOWEST = 0.1  # least edge of their low-pass, by EDGE
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Equations along a recording, low-passed: used: which of Equations.names. measured (E, T); modelled, compared
+    (E, T): sides at the parameters x; J (E, T, p) by those asked for. start, step [s]: times of the rows."""
+
+    used: tuple[int, ...]
+    measured: Array
+    modelled: Array
+    compared: Array
+    J: Array
+    start: float
+    step: float
+
+
+def used_rows(eq: Equations, recording: Recording) -> tuple[int, ...]:
+    """Which equations a recording has."""
+    e, allowed = eq.unknowns.elastic, []
+    for k, kind in enumerate(eq.kinds):
+        link = k - len(e.elastic_motors)
+        there = {
+            "motor": recording.tau_m is not None,
+            "link": eq.unknowns.links != "unused" and not recording.by_hand
+            and (eq.sprung[k] or recording.tau_m is not None),
+            "sensor": recording.tau is not None,
+        }  # fmt: skip
+        if kind == "link" and not eq.sprung[k] and link not in e.rigid:
+            there["link"] = False
+        if there[kind]:
+            allowed.append(k)
+    return tuple(allowed)
+
+
+def row_step(dt: float, bandwidth: float) -> int:
+    """Samples from one row to the next: an even number."""
+    return max(2, 2 * int(1 / (2 * _ROWS_PER_BANDWIDTH * bandwidth * dt)))
+
+
+def check_length(where: str, recording: Recording, bandwidth: float) -> None:
+    """ShapeError where a recording is too coarse or too short for the filters."""
+    dt = recording.dt
+    if bandwidth > 1.0001 * REACH / dt:
+        raise ShapeError(
+            f"{where}: bandwidth is {bandwidth:g} Hz, expected at most {REACH / dt:.3g} Hz, 1/60 of the sampling rate; "
+            "give a smaller bandwidth, or sample faster"
+        )
+    lost = 2 * (positions_margin() + low_pass_margin(dt, bandwidth) + 2 * row_step(dt, bandwidth))
+    if recording.q.shape[1] < 2 * lost:
+        raise ShapeError(
+            f"{where}: it has {recording.q.shape[1]} samples, expected at least {2 * lost}: the filters take {lost} of "
+            "them at its ends"
+        )
+
+
+def states(eq: Equations, recording: Recording, halves: bool = True) -> list[list[Array]]:
+    """[ports of Equations.model but for x], at every second sample, by the even and by the odd samples of positions;
+    halves=False: one by all of them."""
+    e, dt = eq.unknowns.elastic, recording.dt
+    both = np.vstack([recording.q, recording.theta])
+    smoothing = np.array([SMOOTHING] * e.nv + [e.friction_smoothing[m] for m in e.elastic_motors])
+    for m, v in zip(e.rigid_motors, e.rigid, strict=True):
+        smoothing[v] = e.friction_smoothing[m]
+    even, odd, variance = _of_halves(both, dt, np.full(len(both), EDGE))
+    # the variance of differentiated white noise grows with the cube of the edge
+    share = np.maximum(variance / smoothing**2, 1e-300)
+    edges = EDGE * np.clip(_NOISY / share, _LOWEST**3, 1.0) ** (1 / 3)
+    if np.any(edges < EDGE):
+        even, odd, variance = _of_halves(both, dt, edges)
+    out = []
+    for half, sliding in ((0, even), (1, odd)) if halves else ((None, 0.5 * (even + odd)),):
+        own = [*derivatives(recording.q, dt, half), *derivatives(recording.theta, dt, half), sliding]
+        noise = 0.5 * variance if half is None else variance
+        out.append([*own, np.repeat(noise[:, None], sliding.shape[1], axis=1)])
+    return out
+
+
+def _of_halves(x: Array, dt: float, edges: Array) -> tuple[Array, Array, Array]:
+    """(speeds by the even, by the odd samples, variance of the noise of either)."""
+    even, odd = (speeds(x, dt, edges, half) for half in (0, 1))
+    return even, odd, 0.5 * np.mean((even - odd) ** 2, axis=1)
+
+
+def rows(eq: Equations, recording: Recording, state: list[Array], x: Array, bandwidth: float) -> Rows:
+    """Rows of a recording at parameters x, its motion as of states()."""
+    e, dt, used = eq.unknowns.elastic, recording.dt, used_rows(eq, recording)
+    every, cut = row_step(dt, bandwidth), low_pass_margin(2 * dt, bandwidth)
+    at = np.repeat(x[:, None], state[0].shape[1], axis=1)
+    modelled, compared, J = (
+        low_passed(y.full(), 2 * dt, bandwidth, every // 2)
+        for y in eq.model.map(at.shape[1])(*state, at)
+    )
+    first = positions_margin() + 2 * cut  # sample of the first row
+    count = modelled.shape[1]
+    full = np.zeros((len(eq.names), count, len(eq.unknowns.asked)))
+    full[eq.sparsity[0], :, eq.sparsity[1]] = J
+    measured = np.zeros((len(eq.names), count))
+    for kind, values in (("motor", recording.tau_m), ("sensor", recording.tau)):
+        if values is None:
+            continue
+        values = _sampled(values, dt, bandwidth, first, every, count, recording.held and kind == "motor")
+        mine = [k for k, name in enumerate(eq.kinds) if name == kind]
+        measured[mine] = values[list(e.elastic_motors)] if kind == "motor" else values
+        if kind == "motor":
+            for m, v in zip(e.rigid_motors, e.rigid, strict=True):
+                measured[len(e.elastic_motors) + v] = values[m]
+    pick = list(used)
+    return Rows(used, measured[pick], modelled[pick], compared[pick], full[pick], first * dt, every * dt)
+
+
+def _sampled(x: Array, dt: float, bandwidth: float, first: int, every: int, count: int, held: bool) -> Array:
+    """Rows x low-passed, at sample `first` and at every so many after it."""
+    cut = low_pass_margin(dt, bandwidth)
+    return low_passed(x, dt, bandwidth, 1, held)[:, first - cut :: every][:, :count]
