@@ -17,6 +17,14 @@ from .control import (
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
 from .generate import FLAGS, GeneratedController, generate_controller
+from .identification import (
+    ElasticIdentification,
+    Prediction,
+    Recording,
+    exciting_motion,
+    identify_elastic,
+    recording,
+)
 from .model import ElasticRobot
 from .plan import ElasticPlan, outputs_along
 from .planning import FlatMotion, flat_motion, plan_elastic
@@ -33,6 +41,7 @@ __all__ = [
     "FLAGS",
     "AntagonisticSprings",
     "Controller",
+    "ElasticIdentification",
     "ElasticPlan",
     "ElasticRobot",
     "FlatMotion",
@@ -41,6 +50,8 @@ __all__ = [
     "MotorMotion",
     "NonlinearSpring",
     "Plant",
+    "Prediction",
+    "Recording",
     "Reference",
     "Run",
     "VariableSpring",
@@ -49,18 +60,21 @@ __all__ = [
     "computed_torque",
     "damped_motion",
     "elastic_robot",
+    "exciting_motion",
     "feedback_linearization",
     "feedforward",
     "feedforward_pd",
     "flat_motion",
     "generate_controller",
     "gravity_pd",
+    "identify_elastic",
     "motor_coupling",
     "outputs_along",
     "plan_elastic",
     "plant",
     "plant_rates",
     "pole_gains",
+    "recording",
     "reference",
     "rest_to_rest",
     "simulate",

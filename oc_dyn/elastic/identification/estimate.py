@@ -149,7 +149,9 @@ def _moved(halves: list[_Halves], step: Array) -> list[_Halves]:
     """Rows after a step of the parameters in which they are linear."""
     out = []
     for h in halves:
-        new = [Rows(r.used, r.measured, r.modelled + r.J @ step, r.compared, r.J, r.start, r.step) for r in (h.even, h.odd)]
+        new = [
+            Rows(r.used, r.measured, r.modelled + r.J @ step, r.compared, r.J, r.start, r.step) for r in (h.even, h.odd)
+        ]
         out.append(_Halves(*new))
     return out
 

@@ -56,7 +56,9 @@ def recording(
     """
     steps = np.diff(run.t)
     if run.t.size < 2 or np.ptp(steps) > 1e-6 * steps.mean():
-        raise ShapeError("recording: the rows of the run are not equally far apart in time; simulate with a dt that fits")
+        raise ShapeError(
+            "recording: the rows of the run are not equally far apart in time; simulate with a dt that fits"
+        )
     dt = float((run.t[-1] - run.t[0]) / (run.t.size - 1))
     held = _is_held(run, dt) if held is None else validation.flag("recording: held", held)
     rng = np.random.default_rng(validation.count("recording: seed", seed))
@@ -95,7 +97,9 @@ def checked(elastic: ElasticRobot, recordings: Any) -> list[Recording]:
     """Recordings of a robot, each with arrays of the shapes that belong to it; ShapeError where they do not fit."""
     given = [recordings] if isinstance(recordings, Recording) else recordings
     if not isinstance(given, (tuple, list)) or not given or not all(isinstance(x, Recording) for x in given):
-        raise ShapeError("identify_elastic: recordings: expected a Recording or a list of them; see od.elastic.Recording")
+        raise ShapeError(
+            "identify_elastic: recordings: expected a Recording or a list of them; see od.elastic.Recording"
+        )
     return [_checked(elastic, f"identify_elastic: recording {k}", x) for k, x in enumerate(given)]
 
 
@@ -119,5 +123,7 @@ def _samples(name: str, x: Any, rows: int, count: int | None = None) -> Array:
         raise ShapeError(f"{name}: got shape {x.shape}, expected ({rows}, {samples}), one sample per column")
     if not np.all(np.isfinite(x)):
         k = int(np.flatnonzero(~np.isfinite(x).all(axis=0))[0])
-        raise ShapeError(f"{name}: sample {k} is not finite; samples must be equally far apart, so cut the record there")
+        raise ShapeError(
+            f"{name}: sample {k} is not finite; samples must be equally far apart, so cut the record there"
+        )
     return x

@@ -106,10 +106,14 @@ class ElasticIdentification(ReadOnlyArrays):
         own = j.spring
         z = ca.SX.sym("z")
         linear = len(basis) == 1 and ca.is_equal(basis[0](z), z)
-        slope = ca.Function("slope", [z], [ca.gradient(sum((c * f(z) for c, f in zip(factors, basis, strict=True)), ca.SX(0)), z)])
+        slope = ca.Function(
+            "slope", [z], [ca.gradient(sum((c * f(z) for c, f in zip(factors, basis, strict=True)), ca.SX(0)), z)]
+        )
         at = float(getattr(own, "guess", 0.0))
         if not float(slope(at)) > 0:
-            raise LimitError(f"the identified stiffness of joint {j.name} at the deflection {at:g} is {float(slope(at)):g}")
+            raise LimitError(
+                f"the identified stiffness of joint {j.name} at the deflection {at:g} is {float(slope(at)):g}"
+            )
         if linear:
             return LinearSpring(float(factors[0]), damping)
         return NonlinearSpring(lambda z: sum(c * f(z) for c, f in zip(factors, basis, strict=True)), damping, at)

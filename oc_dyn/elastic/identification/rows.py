@@ -14,6 +14,7 @@ from .filters import EDGE, REACH, derivatives, low_pass_margin, low_passed, posi
 from .recording import Recording
 
 _ROWS_PER_BANDWIDTH = 8  # rows in the time 1 / bandwidth
+_CHUNK = 1000  # samples
 _NOISY = 0.1  # most variance of the speeds that Coulomb friction sees, by the square of its smoothing
 _LOWEST = 0.1  # least edge of their low-pass, by EDGE
 
@@ -103,11 +104,7 @@ def rows(eq: Equations, recording: Recording, state: list[Array], x: Array, band
     """Rows of a recording at parameters x, its motion as of states()."""
     e, dt, used = eq.unknowns.elastic, recording.dt, used_rows(eq, recording)
     every, cut = row_step(dt, bandwidth), low_pass_margin(2 * dt, bandwidth)
-    at = np.repeat(x[:, None], state[0].shape[1], axis=1)
-    modelled, compared, J = (
-        low_passed(y.full(), 2 * dt, bandwidth, every // 2)
-        for y in eq.model.map(at.shape[1])(*state, at)
-    )
+    modelled, compared, J = (low_passed(y, 2 * dt, bandwidth, every // 2) for y in _at_samples(eq, state, x))
     first = positions_margin() + 2 * cut  # sample of the first row
     count = modelled.shape[1]
     full = np.zeros((len(eq.names), count, len(eq.unknowns.asked)))
@@ -124,6 +121,18 @@ def rows(eq: Equations, recording: Recording, state: list[Array], x: Array, band
                 measured[len(e.elastic_motors) + v] = values[m]
     pick = list(used)
     return Rows(used, measured[pick], modelled[pick], compared[pick], full[pick], first * dt, every * dt)
+
+
+def _at_samples(eq: Equations, state: list[Array], x: Array) -> list[Array]:
+    """Outputs of Equations.model at all samples; in parts, as a map of many samples takes long to build."""
+    f, outputs = eq.model.map(_CHUNK), []
+    count = state[0].shape[1]
+    at = np.repeat(x[:, None], _CHUNK, axis=1)
+    for first in range(0, count, _CHUNK):
+        part = [y[:, first : first + _CHUNK] for y in state]
+        short = _CHUNK - part[0].shape[1]
+        outputs.append(f(*(np.pad(y, ((0, 0), (0, short)), mode="edge") for y in part), at))
+    return [np.hstack([y.full() for y in parts])[:, :count] for parts in zip(*outputs, strict=True)]
 
 
 def _sampled(x: Array, dt: float, bandwidth: float, first: int, every: int, count: int, held: bool) -> Array:
