@@ -1,5 +1,7 @@
 """Criteria of how much a motion tells, by the Gram matrix of its rows, with their gradients, for optimisers."""
 
+# ruff: noqa: D102 - what a ca.Callback must have
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -12,7 +12,6 @@ from ...friction import SMOOTHING
 from ...function import function
 from ...model.canonical import canonical
 from ...subexpressions import merged
-from ...types import Array
 from ...working_axes.assembly import armatures
 from ..motor_side import joint_torques
 from .unknowns import Unknowns
@@ -37,7 +36,7 @@ class Equations:
 
 
 def equations(unknowns: Unknowns) -> Equations:
-    """Equations of a robot:
+    """Equations of a robot.
 
     motor:  rho_i (B theta'' + d theta' + f tanh(theta' / s) + phi(z) + D z' )_i + offset = tau_m_i
     link:   M(q) q'' + n(q, q') + d q' + f tanh(q' / s) - (phi(z) + D z') + offset = 0, or tau_m of a rigid joint
@@ -85,12 +84,12 @@ def equations(unknowns: Unknowns) -> Equations:
     kinds = ["motor"] * len(rows) + ["link"] * e.nv + ["sensor"] * len(e.joints)
     sprung = [kind == "link" and k - len(rows) not in e.rigid for k, kind in enumerate(kinds)]
     ports = [q, v, dv, *motors, sliding, variance, x]
-    nonzeros = ca.vertcat(*J.nonzeros()) if J.nnz() else ca.SX(0, 1)
+    entries: list[Any] = J.nonzeros()
+    nonzeros = ca.vertcat(*entries) if entries else ca.SX(0, 1)
     outputs = merged([ca.densify(out), ca.densify(compared), nonzeros])
     f = ca.Function("equations", ports, outputs, list(_PORTS), ["r", "compared", "J"])
-    return Equations(
-        u, tuple(names), tuple(kinds), f, tuple(np.array(s) for s in J.sparsity().get_triplet()), tuple(sprung)
-    )
+    found_rows, found_columns = (np.array(s) for s in J.sparsity().get_triplet())
+    return Equations(u, tuple(names), tuple(kinds), f, (found_rows, found_columns), tuple(sprung))
 
 
 def _sign(speed: Any, variance: Any, smoothing: Any) -> Any:

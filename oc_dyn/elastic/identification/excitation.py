@@ -86,21 +86,11 @@ def _equations(elastic: ElasticRobot, springs: Any, links: str, spring_damping: 
     links = validation.one_of("use of the links", links, LINKS)
     flags = {"spring_damping": spring_damping, "link_friction": link_friction}
     flags = {name: validation.flag(f"{_WHERE}: {name}", value) for name, value in flags.items()}
-    return equations(
-        unknowns(
-            elastic,
-            springs,
-            links,
-            motor_inertia=True,
-            motor_friction=True,
-            **flags,
-            transmission=None,
-            known={},
-            motors=True,
-            sensors=False,
-            link_rows=links != "unused",
-        )  # fmt: skip
-    )
+    asked = unknowns(
+        elastic, springs, links, motor_inertia=True, motor_friction=True, **flags, transmission=None, known={},
+        motors=True, sensors=False, link_rows=links != "unused",
+    )  # fmt: skip
+    return equations(asked)
 
 
 def _limits(elastic: ElasticRobot, torque_limit: Any, margin: float) -> _Limits:

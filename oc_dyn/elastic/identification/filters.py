@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import erf, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def speeds(x: Array, dt: float, edges: Array, half: int | None = None) -> Array:
     return np.fft.irfft(X, length)[:, cut : count - cut : 2]
 
 
-def _spectrum(x: Array, half: int | None) -> tuple[Array, int]:
+def _spectrum(x: Array, half: int | None) -> tuple[Any, int]:
     length = _length(x.shape[1] + positions_margin())
     if half is not None:
         x = 2.0 * x
