@@ -221,7 +221,8 @@ def solve(run, cfg):
         model, period=cfg.planned, harmonics=cfg.harmonics, torque_limit=0.8 * np.array(cfg.full_scale),
         iterations=cfg.iterations, samples=6 * cfg.harmonics,
     )  # fmt: skip
-    motions = {"planned": (motion, cfg.planned), "chirp": (chirp(cfg), cfg.chirp), "steps": (quick_steps(cfg), cfg.steps)}
+    motions = {"planned": (motion, cfg.planned), "chirp": (chirp(cfg), cfg.chirp)}
+    motions["steps"] = quick_steps(cfg), cfg.steps
     runs = {name: simulated(cfg, arm, *x, seed=k) for k, (name, x) in enumerate(motions.items())}
     hand = pushed(cfg, seed=3)
     recordings = measured(cfg, runs, hand, 0)
