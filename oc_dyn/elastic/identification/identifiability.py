@@ -34,8 +34,12 @@ def check_identifiable(u: Unknowns, even: list[Array], odd: list[Array], weights
     parts += [v for x, v in zip(values, vectors.T, strict=True) if x < _WEAK**2 * values[-1]]
     if not parts:
         root = vectors / np.sqrt(values)
-        shares, combinations = np.linalg.eigh(root.T @ (noise * scale[:, None] * scale) @ root)
-        parts = [root @ c for x, c in zip(shares, combinations.T, strict=True) if x > _NOISE]
+        noise = noise * scale[:, None] * scale
+        shares, combinations = np.linalg.eigh(root.T @ noise @ root)
+        # what takes part is what brings the noise in
+        parts = [
+            (root @ c) * np.sqrt(np.diag(noise)) for x, c in zip(shares, combinations.T, strict=True) if x > _NOISE
+        ]
     if parts:
         _refuse(u, parts)
     return float(np.sqrt(values[-1] / values[0]))
