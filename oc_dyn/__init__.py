@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from . import executors as executors
     from . import identification as identification
     from . import interop as interop
+    from .citations import cite as cite
     from .control.mpc import mpc as mpc
     from .derivatives import check_derivatives as check_derivatives
     from .description import describe as describe
@@ -65,6 +66,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .planning.rollout import simulate as simulate
     from .planning.tightening import tighten as tighten
     from .planning.trajectory import Trajectory as Trajectory
+    from .planning.viewer.view import view as view
     from .regressor.base_parameters import base_parameters as base_parameters
     from .runs.script import script as script
     from .runs.sweeps import export_sweep as export_sweep
@@ -84,6 +86,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "base_parameters": ("regressor.base_parameters", "base_parameters"),
     "check_derivatives": ("derivatives", "check_derivatives"),
     "codegen_player": ("targets.player", "codegen_player"),
+    "cite": ("citations", "cite"),
     "contact_points": ("kinematics.contact", "contact_points"),
     "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
     "control": ("control", None),
@@ -112,6 +115,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "simulate": ("planning.rollout", "simulate"),
     "sweep": ("runs.sweeps", "sweep"),
     "tighten": ("planning.tightening", "tighten"),
+    "view": ("planning.viewer.view", "view"),
 }
 _PACKAGES = ("description", "optimal_control", "planning", "runs")  # there without being imported, too
 
@@ -143,6 +147,7 @@ __all__ = [
     "base_parameters",
     "batch",
     "check_derivatives",
+    "cite",
     "codegen",
     "codegen_player",
     "compile",
@@ -183,6 +188,7 @@ __all__ = [
     "sweep",
     "table",
     "tighten",
+    "view",
 ]
 if not TYPE_CHECKING:  # or checkers would take any name for one of these
 
