@@ -116,6 +116,7 @@ def pushed(cfg, seed):
     rng, count = np.random.default_rng(seed), round(cfg.by_hand / cfg.dt)
     w, phase = rng.uniform(2, 9, (2, 5)), rng.uniform(0, 2 * np.pi, (2, 5))
     t, x, h = ca.SX.sym("t"), ca.SX.sym("x", 4), 0.5 * cfg.dt
+    smoothing = build(cfg).friction_smoothing
 
     def angles(t):
         return ca.sum2(1.2 / w * ca.sin(w * t + phase))
@@ -124,7 +125,7 @@ def pushed(cfg, seed):
         z = x[:2] - angles(t)
         spring = ca.vertcat(cfg.stiffness[0] * z[0], hardening(cfg)(z[1]))
         speed = x[2:]
-        sliding = cfg.motor_friction * ca.tanh(speed / od.friction.SMOOTHING)
+        sliding = cfg.motor_friction * ca.tanh(speed / smoothing)
         return ca.vertcat(speed, (-spring - cfg.motor_damping * speed - sliding) / cfg.motor_inertia)
 
     y = x
