@@ -161,6 +161,27 @@ def test_torque_sensors_with_motors_held(clean):
         el.identify_elastic(guess(), el.Recording(DT, q, theta, by_hand=True))
 
 
+def test_friction_of_links_and_dampers_of_springs():
+    """Torque sensors read phi + D z', links take it and their friction: by formulas of a pendulum alone."""
+    t, K, D, d, f = DT * np.arange(2500), 200.0, 0.4, 0.7, 0.9
+    robot = el.elastic_robot(planar_arm(1, 0.4, 3.0), 150.0, motor_inertia=0.1)
+    q, v, dv = (a * np.sin(4 * t + p) + b * np.sin(13 * t + p) for a, b, p in (
+        (0.6, 0.1, 0.0), (2.4, 1.3, np.pi / 2), (-9.6, -16.9, 0.0)))  # fmt: skip
+    inverse = od.function(robot.links, "inverse_dynamics").map(t.size)
+    pull = inverse(q[None], v[None], dv[None]).full()[0] + d * v + f * np.tanh(v / od.friction.SMOOTHING)
+    z = 0.05 * np.sin(9 * t) + 0.01 * np.cos(31 * t)
+    dz = 0.45 * np.cos(9 * t) - 0.31 * np.sin(31 * t)
+    springs = el.Recording(DT, q[None], (q + z)[None], tau=(K * z + D * dz)[None], by_hand=True)
+    found = el.identify_elastic(robot, springs, spring_damping=True)
+    assert found.values == pytest.approx([K, D, 0], rel=1e-8, abs=1e-8)
+    # with a spring as stiff as this its damper plays no part: theta follows from the pull
+    links = el.Recording(DT, q[None], (q + pull / K)[None])
+    (joint,) = [j.name for j in robot.joints]
+    found = el.identify_elastic(robot, links, link_friction=True, known={f"stiffness {joint}": K})
+    assert found.value(f"link_damping {joint}") == pytest.approx(d, rel=0.01)
+    assert found.value(f"link_friction {joint}") == pytest.approx(f, rel=0.01)
+
+
 @pytest.mark.slow
 def test_links_of_the_identified_robot(clean):
     found = el.identify_elastic(guess(), clean, links="identified")
