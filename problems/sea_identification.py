@@ -14,7 +14,7 @@ Run:    python problems/sea_identification.py [--quick] [--quiet] [--out DIR] [-
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
@@ -154,13 +154,13 @@ def measured(cfg, runs, hand, seed):
 
 
 def true_values(cfg, names):
-    """Values by the names of an estimate; nan for what depends on the encoders' zeros."""
+    """Values by the names of an estimate."""
     table = {"stiffness joint2 (1)": cfg.stiffness[1], "stiffness joint2 (2)": cfg.cubic}
     table["stiffness joint1"] = cfg.stiffness[0]
     for quantity in ("motor_inertia", "motor_damping", "motor_friction"):
         for k, value in enumerate(getattr(cfg, quantity)):
             table[f"{quantity} joint{k + 1}"] = value
-    return np.array([table.get(name, np.nan) for name in names])
+    return np.array([table[name] for name in names])
 
 
 def springs():
@@ -169,14 +169,13 @@ def springs():
 
 
 def monte_carlo(cfg, model, runs, hand):
-    """(names, values (seeds, parameters), half widths of the intervals), without the zeros of torques."""
+    """(names, values (seeds, parameters), half widths of the intervals)."""
     values, intervals = [], []
     for seed in range(cfg.seeds):
         found = el.identify_elastic(model, list(measured(cfg, runs, hand, seed).values()), springs=springs())
-        kept = np.isfinite(true_values(cfg, found.names))
-        values.append(found.values[kept])
-        intervals.append(found.interval[kept])
-    return tuple(np.array(found.names)[kept]), np.array(values), np.array(intervals)
+        values.append(found.values)
+        intervals.append(found.interval)
+    return found.names, np.array(values), np.array(intervals)
 
 
 def told_by_each(model, recordings):
@@ -233,7 +232,7 @@ def solve(run, cfg):
 
     last = simulated(cfg, arm, other, cfg.held_out, seed=9)
     held_out = el.recording(last, encoder_bits=cfg.bits, seed=9)
-    start = el.identify_elastic(model, held_out, known=_all_but_offsets(model, held_out))
+    start = replace(found, x=found.equations.unknowns.start)
     predictions = {"estimate": found.predict(held_out), "start": start.predict(held_out)}
     # the law is the same, the arm the identified one: what is left is what the estimate lacks
     again = simulated(cfg, found.robot(), other, cfg.held_out, seed=9)
@@ -246,20 +245,12 @@ def solve(run, cfg):
     report(run, cfg, runs, hand, found, sampled, predictions)
 
 
-def _all_but_offsets(model, recording):
-    """known= of everything but the zeros of torques."""
-    u = el.identify_elastic(model, recording).equations.unknowns
-    return {name: x for name, x in zip(u.names, u.start, strict=True) if "offset" not in name}
-
-
 def report(run, cfg, runs, hand, found, sampled, predictions):
     names, values, intervals = sampled
     true = true_values(cfg, names)
     inside = np.abs(values - true) <= intervals
-    one = {name: k for k, name in enumerate(found.names)}
-    pick = [one[n] for n in names]
     run.table("parameters.csv", {
-        "parameter": names, "true": true, "estimate": found.values[pick], "interval": found.interval[pick],
+        "parameter": names, "true": true, "estimate": found.values, "interval": found.interval,
         "mean of seeds": values.mean(axis=0), "deviation of seeds": values.std(axis=0),
         "largest relative error": np.abs(values / true - 1).max(axis=0), "intervals that hold": inside.mean(axis=0),
     })  # fmt: skip

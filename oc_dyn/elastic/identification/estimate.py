@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -75,6 +75,7 @@ def identify_elastic(
     quantised and differentiated positions then does not bias the estimate. Equations weigh by the noise that a first
     fit leaves. The covariance sums what equations leave over lags (Parzen window, 0.25 s at 15 Hz), so that it counts
     correlation by filters, by encoders shared between equations, and noise that changes along the motion.
+    Zeros of torques and deflections are free: each equation of each recording has a constant of its own (offsets).
     Noise of torques must be independent of the encoders'. Encoders that stand still for long do not have independent
     errors: keep joints moving.
     Raises ModelError for robots with loops, joints of several coordinates, variable stiffness or coupling; ShapeError;
@@ -101,6 +102,7 @@ def identify_elastic(
         "sensors": any(x.tau is not None for x in given),
         "link_rows": links != "unused" and any(not x.by_hand for x in given),
     }
+    there["offsets"] = False
     eq = equations(unknowns(elastic, springs, links, **flags, transmission=transmission, known=known or {}, **there))
     band = min(BANDWIDTH, *(REACH / x.dt for x in given)) if bandwidth is None else bandwidth
     band = validation.number("identify_elastic: bandwidth", band, above=0)
@@ -132,13 +134,14 @@ def _estimated(eq: Equations, given: list[Recording], band: float, confidence: f
     else:
         raise SolveError(f"identify_elastic: no convergence in {_STEPS} steps; give a nearer start (elastic)", "steps")
     condition = check_identifiable(u, [h.even.J for h in halves], [h.odd.J for h in halves], weights)
+    offsets = _offsets(eq, halves)
     gram, _ = _normal(halves, weights)
     inverse = np.linalg.inv(gram * scale[:, None] * scale) * scale[:, None] * scale
     spread, freedom = _long_run(halves, weights, band)
     covariance = inverse @ spread @ inverse
     half = _quantile(0.5 * (1 + confidence), freedom) * np.sqrt(np.diag(covariance))
     names = tuple(u.names[k] for k in asked)
-    return ElasticIdentification(eq, names, x[asked], half, covariance, x, condition, band, _noise(eq, halves))
+    return ElasticIdentification(eq, names, x[asked], half, covariance, x, condition, band, _noise(eq, halves), offsets)
 
 
 def _measured(eq: Equations, given: list[Recording], moving: Any, x: Array, band: float) -> list[_Halves]:
@@ -147,13 +150,11 @@ def _measured(eq: Equations, given: list[Recording], moving: Any, x: Array, band
 
 def _moved(halves: list[_Halves], step: Array) -> list[_Halves]:
     """Rows after a step of the parameters in which they are linear."""
-    out = []
-    for h in halves:
-        new = [
-            Rows(r.used, r.measured, r.modelled + r.J @ step, r.compared, r.J, r.start, r.step) for r in (h.even, h.odd)
-        ]
-        out.append(_Halves(*new))
-    return out
+
+    def moved(r: Rows) -> Rows:
+        return replace(r, modelled=r.modelled + r.J @ step, offset=r.offset - r.slope @ step)
+
+    return [_Halves(moved(h.even), moved(h.odd)) for h in halves]
 
 
 def _weights(h: _Halves, left: Array) -> Array:
@@ -206,6 +207,14 @@ def _quantile(share: float, freedom: float) -> float:
     second = (5 * x**5 + 16 * x**3 + 3 * x) / 96
     third = (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384
     return x + first / freedom + second / freedom**2 + third / freedom**3
+
+
+def _offsets(eq: Equations, halves: list[_Halves]) -> Array:
+    """(recordings, equations) constants; NaN where an equation is not used."""
+    out = np.full((len(halves), len(eq.names)), np.nan)
+    for k, h in enumerate(halves):
+        out[k, list(h.even.used)] = 0.5 * (h.even.offset + h.odd.offset)
+    return out
 
 
 def _noise(eq: Equations, halves: list[_Halves]) -> dict[str, Array]:

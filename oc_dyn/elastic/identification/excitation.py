@@ -88,7 +88,7 @@ def _equations(elastic: ElasticRobot, springs: Any, links: str, spring_damping: 
     flags = {name: validation.flag(f"{_WHERE}: {name}", value) for name, value in flags.items()}
     asked = unknowns(
         elastic, springs, links, motor_inertia=True, motor_friction=True, **flags, transmission=None, known={},
-        motors=True, sensors=False, link_rows=links != "unused",
+        motors=True, sensors=False, link_rows=links != "unused", offsets=True,
     )  # fmt: skip
     return equations(asked)
 

@@ -27,7 +27,8 @@ from .rows import check_length, rows, states
 class Prediction(ReadOnlyArrays):
     """Torques along a recording, low-passed: t (T,) [s]; names (E,): "motor joint1", "link joint1", "sensor joint1";
     measured, predicted (E, T) [Nm, N]: of motors the motor torque, of links with a spring its torque as found from its
-    deflection and as found from the links' motion, of sensors what they read."""
+    deflection and as found from the links' motion, of sensors what they read; their means are made the same, as zeros
+    belong to a recording."""
 
     t: Array
     names: tuple[str, ...]
@@ -47,6 +48,7 @@ class ElasticIdentification(ReadOnlyArrays):
     equations: what they belong to. names, values, interval (p,): what was asked for, and half widths of the confidence
     intervals; covariance (p, p). x: all parameters, known ones included. condition: of the weighted rows, columns
     scaled. bandwidth [Hz]. noise: {"motor", "link", "sensor": rms torque that the equations leave}, NaN where unused.
+    offsets (recordings, equations.names): by how much measured torques exceed modelled ones, NaN where unused.
     Units are those of the joint's torque [Nm, N] per rad or m, and s of them.
     """
 
@@ -59,6 +61,7 @@ class ElasticIdentification(ReadOnlyArrays):
     condition: float
     bandwidth: float
     noise: dict[str, Array]
+    offsets: Array
 
     @property
     def elastic(self) -> ElasticRobot:

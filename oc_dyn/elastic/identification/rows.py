@@ -22,13 +22,19 @@ _LOWEST = 0.1  # least edge of their low-pass, by EDGE
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Equations along a recording, low-passed: used: which of Equations.names. measured (E, T); modelled, compared
-    (E, T): sides at the parameters x; J (E, T, p) by those asked for. start, step [s]: times of the rows."""
+    (E, T): sides at the parameters x; J (E, T, p) by those asked for. start, step [s]: times of the rows.
+
+    Every equation has a constant `offset` (E,), which is part of `modelled`: that of least squares, so that what is
+    left has no mean, and neither has J; slope (E, p): the mean taken from it.
+    """
 
     used: tuple[int, ...]
     measured: Array
     modelled: Array
     compared: Array
     J: Array
+    offset: Array
+    slope: Array
     start: float
     step: float
 
@@ -120,7 +126,11 @@ def rows(eq: Equations, recording: Recording, state: list[Array], x: Array, band
             for m, v in zip(e.rigid_motors, e.rigid, strict=True):
                 measured[len(e.elastic_motors) + v] = values[m]
     pick = list(used)
-    return Rows(used, measured[pick], modelled[pick], compared[pick], full[pick], first * dt, every * dt)
+    measured, modelled, compared, full = measured[pick], modelled[pick], compared[pick], full[pick]
+    offset = np.mean(measured - modelled, axis=1)
+    slope = np.mean(full, axis=1)
+    full -= slope[:, None]
+    return Rows(used, measured, modelled + offset[:, None], compared, full, offset, slope, first * dt, every * dt)
 
 
 def _at_samples(eq: Equations, state: list[Array], x: Array) -> list[Array]:

@@ -74,9 +74,10 @@ class _Rows:
 def unknowns(
     elastic: ElasticRobot, springs: Any, links: str, *, motor_inertia: bool, motor_friction: bool, spring_damping: bool,
     link_friction: bool, transmission: str | None, known: Mapping[str, float], motors: bool, sensors: bool,
-    link_rows: bool,
+    link_rows: bool, offsets: bool,
 ) -> Unknowns:  # fmt: skip
-    """Unknowns of a robot. motors, sensors, link_rows: whether any recording has equations of that kind."""
+    """Unknowns of a robot. motors, sensors, link_rows: whether any recording has equations of that kind;
+    offsets: whether their constants are parameters."""
     _refuse(elastic, links)
     bases, starts = _bases(elastic, springs)
     out, rows, names = _Rows(), {}, [j.name for j in elastic.joints]
@@ -103,13 +104,14 @@ def unknowns(
         rows[quantity] = out.add(titles, values, link_rows and link_friction)
     base = base_parameters(elastic.links) if links == "identified" else None
     rows["base"] = out.add(base.names, base.values, link_rows) if base else ()
-    offsets = {
+    constants = {
         "motor_offset": (theta, motors),
         "link_offset": (elastic.links.velocity_names, link_rows),
         "sensor_offset": (names, sensors),
     }
-    for quantity, (owners, asked) in offsets.items():
-        rows[quantity] = out.add([f"{quantity} {n}" for n in owners], np.zeros(len(owners)), asked)
+    for quantity, (owners, asked) in constants.items():
+        titles = [f"{quantity} {n}" for n in owners]
+        rows[quantity] = out.add(titles, np.zeros(len(owners)), asked and offsets)
     start, asked = _with_known(out, known)
     return Unknowns(
         elastic, rows, tuple(out.names), start, asked, bases, tuple(spring_rows), tuple(inertias), links, transmission,
