@@ -53,7 +53,7 @@ def equations(unknowns: Unknowns) -> Equations:
     springs = []
     for k, j in enumerate(e.joints):
         m = j.theta[0]
-        z, dz = theta[m] - q[j.q], dtheta[m] - v[j.v]
+        z, dz = theta[m] - q[j.q] + u.of(x, "zero")[k], dtheta[m] - v[j.v]
         phi = sum((x[row] * f(z) for row, f in zip(u.spring_rows[k], u.bases[k], strict=True)), ca.SX(0))
         springs.append(phi + u.of(x, "spring_damping")[k] * dz)
     spring = ca.vertcat(*springs)

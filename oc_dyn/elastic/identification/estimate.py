@@ -18,7 +18,7 @@ from .filters import REACH
 from .identifiability import check_identifiable
 from .recording import Recording, checked
 from .result import ElasticIdentification
-from .rows import Rows, check_length, rows, states, used_rows
+from .rows import Rows, check_length, encoder_steps, row_step, rows, states, used_rows
 from .unknowns import LINKS, TRANSMISSIONS, unknowns
 
 BANDWIDTH = 15.0  # [Hz]
@@ -26,6 +26,7 @@ _QUIET = 1e-5  # of an equation's rms torque: less noise than this is taken for 
 _CORRELATED = 0.25  # [s / (15 Hz)] up to which what equations leave is taken as correlated
 _PARZEN = 0.539285  # integral of the squared Parzen window, by its reach
 _STEPS = 20
+_EXACT = 1e-12  # [rad, m] step of an encoder that is taken for none
 _CONVERGED = 1e-4  # of the standard deviation of a parameter
 
 
@@ -75,9 +76,10 @@ def identify_elastic(
     quantised and differentiated positions then does not bias the estimate. Equations weigh by the noise that a first
     fit leaves. The covariance sums what equations leave over lags (Parzen window, 0.25 s at 15 Hz), so that it counts
     correlation by filters, by encoders shared between equations, and noise that changes along the motion.
-    Zeros of torques and deflections are free: each equation of each recording has a constant of its own (offsets).
-    Noise of torques must be independent of the encoders'. Encoders that stand still for long do not have independent
-    errors: keep joints moving.
+    Zeros of torques and deflections are free: each equation of each recording has a constant of its own (offsets), and
+    each curved spring a zero within the steps of its encoders. Encoders that stand still do not have independent
+    errors: rows where a joint's do are left out, unless one does all the time, as of a motor that is held. Noise of
+    torques must be independent of the encoders'.
     Raises ModelError for robots with loops, joints of several coordinates, variable stiffness or coupling; ShapeError;
     SolveError naming the parameters that recordings do not tell.
     Sources: Janot, Vandanjon and Gautier 2014 (instruments for robots); Newey and West 1987, Andrews 1991
@@ -115,37 +117,94 @@ def identify_elastic(
     return _estimated(eq, given, band, confidence)
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What is estimated: parameters of the robot, and for each recording the zeros of deflections of curved springs,
+    by which only these change their shape. rows, zeros: of x. prior (all,): inverse variances of the zeros, which lie
+    anywhere within the encoders' steps, as many times as `repeats`, how many neighbouring rows tell the same."""
+
+    rows: list[int]
+    zeros: list[int]
+    recordings: int
+    prior: Array
+    repeats: Array
+
+    def x(self, x: Array, values: Array, k: int) -> Array:
+        """All parameters in recording k; values (all,) of what is estimated."""
+        out, n, z = x.copy(), len(self.rows), len(self.zeros)
+        out[self.rows] = values[:n]
+        out[self.zeros] = values[n + k * z : n + (k + 1) * z]
+        return out
+
+    def spread(self, eq: Equations, r: Rows, k: int) -> Rows:
+        """Rows of recording k with the columns of all that is estimated."""
+        place = {row: i for i, row in enumerate(self.rows)}
+        first = len(self.rows) + k * len(self.zeros)
+        place |= {row: first + i for i, row in enumerate(self.zeros)}
+        columns = [place[row] for row in eq.unknowns.asked]
+        J, slope = np.zeros((*r.J.shape[:2], self.prior.size)), np.zeros((len(r.slope), self.prior.size))
+        J[:, :, columns], slope[:, columns] = r.J, r.slope
+        return replace(r, J=J, slope=slope)
+
+
+def _asked(eq: Equations, given: list[Recording], band: float) -> _Asked:
+    u, e = eq.unknowns, eq.unknowns.elastic
+    zeros = [row for row in u.asked if row in u.rows["zero"]]
+    rows_ = [row for row in u.asked if row not in zeros]
+    joints = [e.joints[u.rows["zero"].index(row)] for row in zeros]
+    variances, repeats = [np.full(len(rows_), np.inf)], [np.zeros(len(rows_))]
+    for r in given:
+        step = encoder_steps(r)
+        step = np.where(np.isfinite(step), step, 0.0)
+        variances.append(np.array([step[j.v] ** 2 + step[e.nv + j.theta[0]] ** 2 for j in joints]) / 12)
+        repeats.append(np.full(len(zeros), 1 / (np.sqrt(np.pi) * band * row_step(r.dt, band) * r.dt)))
+    every = np.concatenate(repeats)
+    return _Asked(rows_, zeros, len(given), every / np.maximum(np.concatenate(variances), _EXACT**2), every)
+
+
 def _estimated(eq: Equations, given: list[Recording], band: float, confidence: float) -> ElasticIdentification:
-    u = eq.unknowns
-    asked = list(u.asked)
+    u, asked = eq.unknowns, _asked(eq, given, band)
+    names = [u.names[k] for k in asked.rows] + [u.names[k] for k in asked.zeros] * len(given)
+    values = np.concatenate([u.start[asked.rows], np.zeros(len(given) * len(asked.zeros))])
     moving = [states(eq, r) for r in given]
-    x, halves = u.start.copy(), _measured(eq, given, moving, u.start, band)
-    weights = [_weights(h, h.even.compared) for h in halves]
-    check_identifiable(u, [h.even.J for h in halves], [h.odd.J for h in halves], weights)
+
+    def measured() -> list[_Halves]:
+        out = []
+        for k, (r, both) in enumerate(zip(given, moving, strict=True)):
+            x = asked.x(u.start, values, k)
+            out.append(_Halves(*(asked.spread(eq, rows(eq, r, s, x, band), k) for s in both)))
+        return out
+
+    def condition() -> float:
+        J = [h.even.J for h in halves], [h.odd.J for h in halves]
+        return check_identifiable(u.elastic.name, names, *J, weights, asked.prior)
+
+    halves = measured()
+    weights = [_weights(h, values, start=True) for h in halves]
+    condition()
     for k in range(_STEPS):
         gram, score = _normal(halves, weights)
+        gram, score = gram + np.diag(asked.prior), score - asked.prior * values
         scale = 1 / np.sqrt(np.abs(np.diag(gram)))
         step = scale * np.linalg.solve(gram * scale[:, None] * scale, scale * score)
-        x[asked] += step
-        halves = _measured(eq, given, moving, x, band) if u.transmission or k == 1 else _moved(halves, step)
-        weights = [_weights(h, h.even.measured - h.even.modelled) for h in halves] if k < 3 else weights
+        values = values + step
+        halves = measured() if u.transmission or k == 1 else _moved(halves, step)
+        weights = [_weights(h, values) for h in halves] if k < 3 else weights
         if k >= 3 and np.all(np.abs(step) <= _CONVERGED * scale):
             break
     else:
         raise SolveError(f"identify_elastic: no convergence in {_STEPS} steps; give a nearer start (elastic)", "steps")
-    condition = check_identifiable(u, [h.even.J for h in halves], [h.odd.J for h in halves], weights)
-    offsets = _offsets(eq, halves)
-    gram, _ = _normal(halves, weights)
+    conditioned = condition()
+    gram = _normal(halves, weights)[0] + np.diag(asked.prior)
     inverse = np.linalg.inv(gram * scale[:, None] * scale) * scale[:, None] * scale
     spread, freedom = _long_run(halves, weights, band)
-    covariance = inverse @ spread @ inverse
+    n = len(asked.rows)
+    covariance = (inverse @ (spread + np.diag(asked.prior * asked.repeats)) @ inverse)[:n, :n]
     half = _quantile(0.5 * (1 + confidence), freedom) * np.sqrt(np.diag(covariance))
-    names = tuple(u.names[k] for k in asked)
-    return ElasticIdentification(eq, names, x[asked], half, covariance, x, condition, band, _noise(eq, halves), offsets)
-
-
-def _measured(eq: Equations, given: list[Recording], moving: Any, x: Array, band: float) -> list[_Halves]:
-    return [_Halves(*(rows(eq, r, s, x, band) for s in both)) for r, both in zip(given, moving, strict=True)]
+    x = u.start.copy()
+    x[asked.rows] = values[:n]
+    facts = _noise(eq, halves), _offsets(eq, halves)
+    return ElasticIdentification(eq, tuple(names[:n]), values[:n], half, covariance, x, conditioned, band, *facts)
 
 
 def _moved(halves: list[_Halves], step: Array) -> list[_Halves]:
@@ -157,10 +216,12 @@ def _moved(halves: list[_Halves], step: Array) -> list[_Halves]:
     return [_Halves(moved(h.even), moved(h.odd)) for h in halves]
 
 
-def _weights(h: _Halves, left: Array) -> Array:
-    """(E,) inverse variances of what equations leave, bounded by a small part of the torques in them."""
-    sizes = np.sqrt(np.mean(h.even.compared**2, axis=1))
-    noise = np.maximum(np.sqrt(np.mean(left**2, axis=1)), _QUIET * sizes)
+def _weights(h: _Halves, values: Array, start: bool = False) -> Array:
+    """(E,) inverse variances of what equations leave, bounded by a small part of the torques in them; at the start
+    those of the torques: parameters that are all wrong by the same factor leave nothing of motors that are off."""
+    parts = np.sum(np.array([h.even.rms(column) for column in np.moveaxis(h.even.J * values, 2, 0)]) ** 2, axis=0)
+    sizes = np.sqrt(parts + h.even.rms(h.even.compared) ** 2)
+    noise = sizes if start else np.maximum(h.even.rms(h.even.left), _QUIET * sizes)
     return 1 / np.where(noise > 0, noise, 1.0) ** 2
 
 
@@ -173,12 +234,8 @@ def _normal(halves: list[_Halves], weights: list[Array]) -> tuple[Array, Array]:
             A, B = h.even.J[k], h.odd.J[k]
             cross = A.T @ B
             gram += 0.5 * weight * (cross + cross.T)
-            score += 0.5 * weight * (B.T @ _left(h.even)[k] + A.T @ _left(h.odd)[k])
+            score += 0.5 * weight * (B.T @ h.even.left[k] + A.T @ h.odd.left[k])
     return gram, score
-
-
-def _left(r: Rows) -> Array:
-    return r.measured - r.modelled
 
 
 def _long_run(halves: list[_Halves], weights: list[Array], band: float) -> tuple[Array, float]:
@@ -187,7 +244,7 @@ def _long_run(halves: list[_Halves], weights: list[Array], band: float) -> tuple
     total, spans = np.zeros((p, p)), 0.0
     reach_s = _CORRELATED * BANDWIDTH / band
     for h, w in zip(halves, weights, strict=True):
-        a, b = _left(h.even), _left(h.odd)
+        a, b = h.even.left, h.odd.left
         s = 0.5 * (np.einsum("e,etp,et->tp", w, h.odd.J, a) + np.einsum("e,etp,et->tp", w, h.even.J, b))
         reach = max(1, round(reach_s / h.even.step))
         total += s.T @ s
@@ -221,9 +278,9 @@ def _noise(eq: Equations, halves: list[_Halves]) -> dict[str, Array]:
     """{kind: rms torque that its equations leave, one per motor, velocity or sensor}, of all recordings together."""
     squares, counts = np.zeros(len(eq.names)), np.zeros(len(eq.names))
     for h in halves:
-        left, used = 0.5 * (_left(h.even) + _left(h.odd)), list(h.even.used)
+        left, used = 0.5 * (h.even.left + h.odd.left), list(h.even.used)
         squares[used] += np.sum(left**2, axis=1)
-        counts[used] += left.shape[1]
+        counts[used] += np.sum(h.even.moving, axis=1)
     with np.errstate(invalid="ignore"):
         rms = np.sqrt(squares / np.where(counts > 0, counts, np.nan))
     return {kind: rms[[k for k, name in enumerate(eq.kinds) if name == kind]] for kind in KINDS}

@@ -124,7 +124,7 @@ class ElasticIdentification(ReadOnlyArrays):
     def _links(self) -> Robot:
         """The links with inertial parameters that have the identified base parameters, as nearly as bodies can."""
         u: Any = self.equations.unknowns
-        row_of = {row: k for k, row in enumerate(u.asked)}
+        row_of = {u.names.index(name): k for k, name in enumerate(self.names)}
         asked = [k for k, row in enumerate(u.rows["base"]) if row in row_of]
         mine = [row_of[u.rows["base"][k]] for k in asked]
         # values that were known weigh like the best of the others

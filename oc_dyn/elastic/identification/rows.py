@@ -15,6 +15,7 @@ from .recording import Recording
 
 _ROWS_PER_BANDWIDTH = 8  # rows in the time 1 / bandwidth
 _CHUNK = 1000  # samples
+_STILL = 0.1  # [s] in which, before or after, an encoder that moves changes by two of its steps
 _NOISY = 0.1  # most variance of the speeds that Coulomb friction sees, by the square of its smoothing
 _LOWEST = 0.1  # least edge of their low-pass, by EDGE
 
@@ -25,7 +26,8 @@ class Rows:
     (E, T): sides at the parameters x; J (E, T, p) by those asked for. start, step [s]: times of the rows.
 
     Every equation has a constant `offset` (E,), which is part of `modelled`: that of least squares, so that what is
-    left has no mean, and neither has J; slope (E, p): the mean taken from it.
+    left has no mean, and neither has J; slope (E, p): the mean taken from it. moving (E, T): 1 where the encoders of an
+    equation's joint move, else 0: J is zero there, and nothing is `left`.
     """
 
     used: tuple[int, ...]
@@ -35,8 +37,18 @@ class Rows:
     J: Array
     offset: Array
     slope: Array
+    moving: Array
     start: float
     step: float
+
+    @property
+    def left(self) -> Array:
+        """(E, T) what the model leaves of the torques, zero where encoders stand still."""
+        return self.moving * (self.measured - self.modelled)
+
+    def rms(self, x: Array) -> Array:
+        """(E,) root of the mean square of x (E, T) where encoders move."""
+        return np.sqrt(np.sum(self.moving * x**2, axis=1) / np.maximum(np.sum(self.moving, axis=1), 1.0))
 
 
 def used_rows(eq: Equations, recording: Recording) -> tuple[int, ...]:
@@ -127,10 +139,44 @@ def rows(eq: Equations, recording: Recording, state: list[Array], x: Array, band
                 measured[len(e.elastic_motors) + v] = values[m]
     pick = list(used)
     measured, modelled, compared, full = measured[pick], modelled[pick], compared[pick], full[pick]
-    offset = np.mean(measured - modelled, axis=1)
-    slope = np.mean(full, axis=1)
-    full -= slope[:, None]
-    return Rows(used, measured, modelled + offset[:, None], compared, full, offset, slope, first * dt, every * dt)
+    moving = _moving(eq, recording, bandwidth, first, every, count)[pick]
+    share = moving / np.maximum(np.sum(moving, axis=1, keepdims=True), 1.0)
+    offset = np.sum(share * (measured - modelled), axis=1)
+    slope = np.einsum("et,etp->ep", share, full)
+    full = (full - slope[:, None]) * moving[:, :, None]
+    modelled = modelled + offset[:, None]
+    return Rows(used, measured, modelled, compared, full, offset, slope, moving, first * dt, every * dt)
+
+
+def encoder_steps(recording: Recording) -> Array:
+    """(q and theta,) smallest change of each encoder: its step if it is quantised, else hardly anything; inf where it
+    never changes."""
+    changes = np.abs(np.diff(np.vstack([recording.q, recording.theta]), axis=1))
+    return np.min(np.where(changes > 0, changes, np.inf), axis=1)
+
+
+def _moving(eq: Equations, recording: Recording, bandwidth: float, first: int, every: int, count: int) -> Array:
+    """(equations, T) 1 where both encoders of a joint move, or one does and the other stands all the time.
+
+    Errors of an encoder that stands still do not change, and could not be told from torques that are missing; where it
+    never moves they are part of a constant.
+    """
+    e, dt = eq.unknowns.elastic, recording.dt
+    both = np.vstack([recording.q, recording.theta])
+    step = encoder_steps(recording)
+    x = _sampled(both, dt, bandwidth, first, every, count, False)
+    reach = max(1, round(_STILL / (every * dt)))
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, ((0, 0), (reach, reach)), mode="edge"), 2 * reach + 1, 1
+    )
+    moves = np.ptp(windows, axis=2) >= 2 * step[:, None]
+    moves |= (np.ptp(x, axis=1) < 2 * step)[:, None]
+    q, theta = moves[: e.nv], moves[e.nv :]
+    joints = np.array([q[j.v] & theta[j.theta[0]] for j in e.joints])
+    links = q.copy()
+    for j, own in zip(e.joints, joints, strict=True):
+        links[j.v] = own
+    return np.vstack([joints, links, joints]).astype(float)
 
 
 def _at_samples(eq: Equations, state: list[Array], x: Array) -> list[Array]:

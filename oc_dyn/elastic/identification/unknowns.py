@@ -20,6 +20,7 @@ from ..springs import LinearSpring, NonlinearSpring
 LINKS = ("known", "identified", "unused")
 TRANSMISSIONS = ("gear", "encoder")
 Basis = tuple[Callable[[Any], Any], ...]
+_Z = ca.SX.sym("z")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def unknowns(
     link_rows: bool, offsets: bool,
 ) -> Unknowns:  # fmt: skip
     """Unknowns of a robot. motors, sensors, link_rows: whether any recording has equations of that kind;
-    offsets: whether their constants are parameters."""
+    offsets: whether their constants are parameters; else the zeros of the deflections of curved springs are."""
     _refuse(elastic, links)
     bases, starts = _bases(elastic, springs)
     out, rows, names = _Rows(), {}, [j.name for j in elastic.joints]
@@ -104,6 +105,9 @@ def unknowns(
         rows[quantity] = out.add(titles, values, link_rows and link_friction)
     base = base_parameters(elastic.links) if links == "identified" else None
     rows["base"] = out.add(base.names, base.values, link_rows) if base else ()
+    curved = [any(not ca.is_linear(f(_Z), _Z) for f in basis) for basis in bases]
+    zeros = [out.add([f"zero {n}"], [0.0], curved[k] and not offsets) for k, n in enumerate(names)]
+    rows["zero"] = tuple(row for (row,) in zeros)
     constants = {
         "motor_offset": (theta, motors),
         "link_offset": (elastic.links.velocity_names, link_rows),
