@@ -37,10 +37,7 @@ def check_identifiable(
         root = vectors / np.sqrt(values)
         noise = noise * scale[:, None] * scale
         shares, combinations = np.linalg.eigh(root.T @ noise @ root)
-        # what takes part is what brings the noise in
-        parts = [
-            (root @ c) * np.sqrt(np.diag(noise)) for x, c in zip(shares, combinations.T, strict=True) if x > _NOISE
-        ]
+        parts = [root @ c for x, c in zip(shares, combinations.T, strict=True) if x > _NOISE]
     if parts:
         _refuse(robot, names, parts)
     return float(np.sqrt(values[-1] / values[0]))
