@@ -41,6 +41,7 @@ _FILES = {
     "opti_panda_torque_rate": {"manifest.json", "motion.csv", "motion.png"},
     "panda_nmpc": {"fast.csv", "loop.csv", "loop.gif", "loop.png", "manifest.json"},
     "cart_pole_swing_up": {"swing_up.csv", "swing_up.png", "swing_up.gif", "manifest.json"},
+    "sea_identification": {"parameters.csv", "identification.png", "manifest.json"},
     "sea_throw": {"throw.csv", "throw.png", "throw.gif", "manifest.json"},
     "vsa_stiffness_plan": {"plan.csv", "plan.png", "manifest.json"},
     "sea_codegen_controller": {"times.csv", "times.png", "manifest.json"},

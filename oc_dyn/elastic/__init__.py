@@ -33,6 +33,14 @@ from .floating import (
 )
 from .friction_laws import Backlash, BoucWen, LuGre, MaxwellSlip, Stribeck
 from .generate import FLAGS, GeneratedController, generate_controller
+from .identification import (
+    ElasticIdentification,
+    Prediction,
+    Recording,
+    exciting_motion,
+    identify_elastic,
+    recording,
+)
 from .laboratory import EFFECTS, LaboratoryRow, LaboratoryTable, laboratory_table
 from .laws.esp import esp, esp_i
 from .laws.full_state import full_state_feedback
@@ -78,6 +86,7 @@ __all__ = [
     "BoucWen",
     "ContactRun",
     "Controller",
+    "ElasticIdentification",
     "ElasticPlan",
     "ElasticRobot",
     "FlatMotion",
@@ -95,6 +104,8 @@ __all__ = [
     "Observer",
     "Phase",
     "Plant",
+    "Prediction",
+    "Recording",
     "Reference",
     "RotorRobot",
     "Run",
@@ -111,6 +122,7 @@ __all__ = [
     "elastic_robot",
     "esp",
     "esp_i",
+    "exciting_motion",
     "feedback_linearization",
     "feedforward",
     "feedforward_pd",
@@ -121,6 +133,7 @@ __all__ = [
     "generate_controller",
     "gravity_gradient_bound",
     "gravity_pd",
+    "identify_elastic",
     "impedance",
     "joint_gains",
     "laboratory_table",
@@ -140,6 +153,7 @@ __all__ = [
     "plant",
     "plant_rates",
     "pole_gains",
+    "recording",
     "reference",
     "rest_to_rest",
     "simulate",
