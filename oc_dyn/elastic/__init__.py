@@ -16,9 +16,12 @@ from .control import (
 )
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
+from .electrical import MotorElectrics
 from .generate import FLAGS, GeneratedController, generate_controller
 from .model import ElasticRobot
-from .plan import ElasticPlan, outputs_along
+from .plan import ElasticPlan
+from .plan_outputs import outputs_along
+from .plan_stiffness import PlannedStiffness
 from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
 from .reference import Reference, reference, rest_to_rest
@@ -38,8 +41,10 @@ __all__ = [
     "FlatMotion",
     "GeneratedController",
     "LinearSpring",
+    "MotorElectrics",
     "MotorMotion",
     "NonlinearSpring",
+    "PlannedStiffness",
     "Plant",
     "Reference",
     "Run",
