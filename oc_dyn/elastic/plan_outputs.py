@@ -92,12 +92,13 @@ def flat_outputs(
     given |= {n: x.T for n, x in zip(own, z or [], strict=False)}
     found = flat(**given)
     out = dict(zip(names, derivatives, strict=False))
+    speeds = out.get("v", zeros)
     taken = ("theta", "dtheta", "d2theta", "d3theta", "tau_m", "dtau_m", "tau_sigma")
     out |= {n: np.array(found[n]).T for n in taken if n in found}
     position = np.array(at_drives(elastic, [ca.DM(out["q"].T)])[0]).T
     out["deflection"] = out["theta"] - position[:, deflected(elastic)]
     if electrical is not None:
-        values = electrical.outputs(elastic, out["tau_m"].T, motor_speeds(elastic, out))
+        values = electrical.outputs(elastic, out["tau_m"].T, motor_speeds(elastic, {**out, "v": speeds}))
         out |= {n: np.array(ca.DM(x)).T for n, x in values.items()}
     return out
 

@@ -109,8 +109,9 @@ def stiffness_chain(problem: Problem, bounds: StiffnessBounds, rests: tuple[bool
         scale=bounds.upper - bounds.lower, guess=guess, basis="bernstein",
     )  # fmt: skip
     for say, value, rest in ((problem.start, bounds.start, rests[0]), (problem.goal, bounds.goal, rests[1])):
-        fixed = {} if value is None else {sigma[0]: value}
-        say(fixed | ({x: np.zeros(len(bounds.names)) for x in sigma[1:ORDER]} if rest else {}))
+        zero = np.zeros(len(bounds.names))
+        still: dict[Any, Any] = {x: zero if value is not None else (zero, zero) for x in sigma[1:ORDER]}
+        say(({} if value is None else {sigma[0]: value}) | (still if rest else {}))
     return sigma
 
 
