@@ -164,7 +164,9 @@ def _trajectory(task, found, flat):
     """The links' motion as polynomial pieces."""
     # friction of the links' joints is none of the flat map's: elastic_robot says so, or counts it at the motors
     motion = found.trajectory(flat.q, task.elastic.links, task.limits, friction=False)
-    fixed = zip(("start", "goal"), task.ends if task.kind != "periodic" else [], strict=False)
-    ends = {side: [x.tolist()] + [[0.0] * len(x)] * task.continuity for side, x in fixed}
-    motion.info |= {"robot": task.elastic.name, "request": ends}
+    motion.info |= {"robot": task.elastic.name}
+    if task.kind == "rest":
+        fixed = zip(("start", "goal"), task.ends, strict=True)
+        ends = {side: [x.tolist()] + [[0.0] * len(x)] * task.continuity for side, x in fixed}
+        motion.info |= {"request": ends}
     return motion
