@@ -36,6 +36,7 @@ from .scene import shapes
 from .scene.scene import Scene
 
 if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the package, and few programs need them all
+    from . import control as control
     from . import design as design
     from . import elastic as elastic
     from . import executors as executors
@@ -64,6 +65,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .planning.rollout import simulate as simulate
     from .planning.tightening import tighten as tighten
     from .planning.trajectory import Trajectory as Trajectory
+    from .planning.viewer.view import view as view
     from .regressor.base_parameters import base_parameters as base_parameters
     from .runs.script import script as script
     from .runs.sweeps import export_sweep as export_sweep
@@ -85,6 +87,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "codegen_player": ("targets.player", "codegen_player"),
     "contact_points": ("kinematics.contact", "contact_points"),
     "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
+    "control": ("control", None),
     "describe": ("description", "describe"),
     "design": ("design", None),
     "elastic": ("elastic", None),
@@ -110,8 +113,9 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "simulate": ("planning.rollout", "simulate"),
     "sweep": ("runs.sweeps", "sweep"),
     "tighten": ("planning.tightening", "tighten"),
+    "view": ("planning.viewer.view", "view"),
 }
-_PACKAGES = ("control", "description", "optimal_control", "planning", "runs")  # there without being imported, too
+_PACKAGES = ("description", "optimal_control", "planning", "runs")  # there without being imported, too
 
 _moved.install()
 registry.complete_by(lambda: import_module("oc_dyn.elastic"))
@@ -146,6 +150,7 @@ __all__ = [
     "compile",
     "contact_points",
     "contact_wrenches",
+    "control",
     "deadline",
     "describe",
     "design",
@@ -180,6 +185,7 @@ __all__ = [
     "sweep",
     "table",
     "tighten",
+    "view",
 ]
 if not TYPE_CHECKING:  # or checkers would take any name for one of these
 

@@ -214,7 +214,7 @@ def _checked_and_written(options, out, plan, facts, among):
     report = plan.check(**among)
     _print(options, f"{_headline(plan)}\n\n{report}\n")
     facts = {**facts, "continuity": options.continuity, "plan": _facts(plan, report)}
-    _write(options, out, "plan", plan, facts, animated=options.gif)
+    _write(options, out, "plan", plan, facts, animated=options.gif, shown=options.view, scene=among.get("scene"))
     if not report.ok():
         _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
         return 1
@@ -248,7 +248,7 @@ def _demo(options):
     second = demo.second_opinion(plan)
     _print(options, f"{demo.TASK}\n{_headline(plan)}\n\n{report}\n\n{second}\n")
     facts = {"from": demo.START, "to": demo.GOAL, "plan": _facts(plan, report), "second_method": vars(second)}
-    _write(options, out, "demo", plan, facts, animated=True)
+    _write(options, out, "demo", plan, facts, animated=True, shown=True)
     if not (report.ok() and second.ok()):
         _complain("oc-dyn: the demo did not pass its own check, see above")
         return 1
@@ -336,7 +336,7 @@ def _facts(plan, report):
     }
 
 
-def _write(options, out, stem, plan, facts, animated=False):
+def _write(options, out, stem, plan, facts, animated=False, shown=False, scene=None):
     from .files import together
     from .runs.manifest import manifest, write_json
 
@@ -348,6 +348,9 @@ def _write(options, out, stem, plan, facts, animated=False):
         if animated:
             plan.animate(part / f"{stem}.gif")
             names.append(f"{stem}.gif")
+        if shown:
+            od.view(plan.robot, plan, scene=scene, path=part / f"{stem}.html")
+            names.append(f"{stem}.html")
         if stem != "demo":
             plan.save(part / "joint_trajectory.json", options.dt, layout="joint_trajectory")
             names.append("joint_trajectory.json")
@@ -467,6 +470,7 @@ def _add_plan(commands):
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
     sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after this time [s]")
     sub.add_argument("--gif", action="store_true", help="draw the moving robot, plan.gif")
+    sub.add_argument("--view", action="store_true", help="a page for the browser that plays the motion, plan.html")
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of samples [s] (%(default)s)")
 
 

@@ -62,3 +62,15 @@ def test_examples_of_loops_run():
     assert count == 8
     assert names["press"].independent == ("motor",)
     assert names["dv"].shape == (names["robot"].nv, 1)
+
+
+ELSEWHERE = "certificate.md control.md loops.md obstacles.md optimal-control.md tour.md".split()  # with what they show
+OTHERS = sorted(path.name for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", OTHERS)
+def test_examples_of_other_pages_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    count, _ = run_examples(page)
+    assert count == (DOCS / page).read_text(encoding="utf-8").count("```python\n")
