@@ -57,6 +57,7 @@ class DampedDeflections:
         self._law, self._tau = spring_rates(elastic).map(DEGREE), tau
         linear = all(isinstance(j.spring, LinearSpring) for j in damped)
         self._stiffness = np.array([j.spring.stiffness for j in damped]) if linear else None
+        self._inverses: dict[float, Array] = {}  # of steps of the same length, of linear springs
         self.values = np.zeros((3, steps, DEGREE + 1, len(rows)))  # of z, z', z'' at the points
         slopes = np.array([_slopes(self._points, s) for s in shares])
         self._start_slopes, self._slopes = slopes[:, 0], slopes[:, 1:]
@@ -86,6 +87,8 @@ class DampedDeflections:
             phi, _, _, slope = self._rates(z, zero, zero, sigma)
             change = self._solved(h, slope, self._tau[0, k] - phi - D / h * self._drawn(z, start[0]))
             z = z + change
+            if self._stiffness is not None:
+                break
             if not np.isfinite(z).all() or np.abs(change).max(initial=0) <= 1e-14 * (1e-3 + np.abs(z).max(initial=0)):
                 break
         self.values[0, k, 1:] = z
@@ -106,7 +109,11 @@ class DampedDeflections:
 
     def _solved(self, h: float, slope: Array, right: Array) -> Array:
         """(DEGREE, d) x of (D / h slopes + diag(slope)) x = right, each spring by itself."""
+        if h in self._inverses:
+            return (self._inverses[h] @ right.T[:, :, None])[:, :, 0].T
         A = self._damping[:, None, None] / h * self._slopes + slope.T[:, :, None] * np.eye(DEGREE)
+        if self._stiffness is not None:
+            self._inverses[h] = np.linalg.inv(A)
         return np.linalg.solve(A, right.T[:, :, None])[:, :, 0].T
 
     def at(self, t: Array) -> list[Array]:
