@@ -90,12 +90,12 @@ def test_motor_torques_need_one_derivative_less_where_all_springs_are_damped():
 
 
 def test_a_mass_on_a_rail_moves_as_planned():
-    limits = {"motor_torque": 20.0, "motor_speed": 2.0, "nodes": 12}
-    plan = el.plan_elastic(slide(damping=2.0), [0.0], [0.5], check="raise", **limits)
-    assert plan.check(1e-4).ok(1.1e-3)
-    assert max(plan.shares().values()) > 0.99
-    z = plan.deflections.at(plan.motion.t[-1:])
-    assert abs(z[0].item()) < 1e-5
+    how = {"objective": "energy", "duration": 0.7, "nodes": 8}
+    plan = el.plan_elastic(slide(damping=2.0), [0.0], [0.5], check="raise", **how)
+    assert max(row.share for row in plan.check().defects) < 1e-6
+    z, dz = plan.deflections.at(plan.motion.t[-1:])[:2]
+    assert abs(z.item()) < 1e-3 * np.abs(plan.sample()["deflection"]).max()
+    assert abs(dz.item()) < 1e-2
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_the_robot_follows_its_plan_and_limits_hold():
     assert max(row.share for row in report.defects) < 1e-6
     assert not plan.check(robot=robot.undamped()).ok()
     run = el.simulate(robot, el.feedforward_pd(robot, 0.0, 0.0, integrate_damping=True),
-                      el.reference(robot, plan.motion, needs=3), dt=5e-3)  # fmt: skip
+                      el.reference(robot, plan.motion, needs="bounded torque"), dt=5e-3)  # fmt: skip
     assert run.largest_error < 1e-6
 
 
@@ -144,7 +144,7 @@ def test_least_loss_tends_to_that_of_the_gramian(damping):
     ]
     a, b, c = (plan.objective / least - 1 for plan in plans)
     assert 0 < c < 0.6 * b < 0.4 * a
-    assert abs(c - (c - b) ** 2 / (c - 2 * b + a)) < 0.02  # Aitken's limit of the three
+    assert abs(c - (c - b) ** 2 / (c - 2 * b + a)) < 0.03  # Aitken's limit of the three
     assert max(row.share for plan in plans for row in plan.check().defects) < 1e-6
 
 
