@@ -148,5 +148,3 @@ def _at_start(elastic: ElasticRobot, motion: Trajectory, sigma: Jets | None) -> 
             raise type(error)(f"{elastic.name}: joint {j.name!r} at the start: {error}")
         jets.append([float(z) for z in j.spring.deflections([ca.DM(f) for f in torque], [ca.DM(s) for s in own])[0]])
     return np.array(jets).T.reshape(3, -1)
-
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -167,7 +168,7 @@ def _curves(given: Any) -> list[Array]:
 def _lines(points: Array) -> list[tuple[float, float]]:
     speed, torque = points.T
     found = [(1 / torque[0], 0.0), (0.0, 1 / speed[-1])]
-    for (w0, t0), (w1, t1) in zip(points[:-1], points[1:], strict=True):
+    for (w0, t0), (w1, t1) in pairwise(points):
         if t1 < t0:  # t + (t0 - t1) / (w1 - w0) w = t0 + ... w0
             fall = (t0 - t1) / (w1 - w0)
             found.append((1 / (t0 + fall * w0), fall / (t0 + fall * w0)))

@@ -116,22 +116,11 @@ def _template(task):
     flat_at, z = _flat_at(task, ocp, q)
     points = (np.arange(task.interior + 1) / (task.interior + 1)).tolist()
     last = 1.0 if task.kind == "free" else ()
-    for share in z.shares if z else ():
-        gaps = ca.vertcat(*gaps_of(task.elastic, q, flat_at(0.0).sigma, z.jets(share), z.rates(share), task.derivatives))
-        ocp.limit(0, gaps / ocp_parameter(ocp, "unit of gaps", gaps.numel()), 0, name="damped springs", at=[share])
 
     def limit(lower, expression, upper, name=""):
         ocp.limit(lower, expression, upper, name=name, at=points, last=last)
 
-    for name, bound in task.given.items():
-        most = ocp.parameter(f"most {name}", bound.size)
-        if z is None:
-            limit(-1, _output(task, flat_at(0.0), name) / most, 1)
-            continue
-        for share in points:
-            ocp.limit(-1, _output(task, flat_at(share), name) / most, 1, at=[share])
-        if last:
-            ocp.limit(-1, _output(task, flat_at(1.0), name) / most, 1, last=last)
+    _say_motors(task, ocp, flat_at, z, points, last)
     for name, (order, ends) in task.of_links.items():
         unit = ocp.parameter(f"unit of {name}", task.elastic.nv)
         _, kept, lower, upper = _link_rows(task, name, ends)
@@ -152,6 +141,23 @@ def _template(task):
     if task.kind == "periodic":
         _say_periodic(ocp, q, z)
     return ElasticProblem(ocp, flat_at(0.0), task)
+
+
+def _say_motors(task, ocp, flat_at, z, points, last):
+    """Limits of motors and springs, and the equations of damped ones."""
+    q, sigma = flat_at(0.0).q, flat_at(0.0).sigma
+    for share in z.shares if z else ():
+        gaps = ca.vertcat(*gaps_of(task.elastic, q, sigma, z.jets(share), z.rates(share), task.derivatives))
+        ocp.limit(0, gaps / ocp_parameter(ocp, "unit of gaps", gaps.numel()), 0, name="damped springs", at=[share])
+    for name, bound in task.given.items():
+        most = ocp.parameter(f"most {name}", bound.size)
+        if z is None:
+            ocp.limit(-1, _output(task, flat_at(0.0), name) / most, 1, at=points, last=last)
+            continue
+        for share in points:
+            ocp.limit(-1, _output(task, flat_at(share), name) / most, 1, at=[share])
+        if last:
+            ocp.limit(-1, _output(task, flat_at(1.0), name) / most, 1, last=last)
 
 
 def ocp_parameter(ocp, name, size):

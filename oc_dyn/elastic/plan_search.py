@@ -12,8 +12,8 @@ from ..planning.trajectory import Trajectory, joint_units
 from ..validation import options_of
 from .damped_flat import wanted_continuity
 from .plan import ElasticPlan
-from .plan_guess import smooth
 from .plan_costs import value_of
+from .plan_guess import smooth
 from .plan_problem import LEAST, MOST, elastic_problem
 from .plan_stiffness import stiffness_along
 

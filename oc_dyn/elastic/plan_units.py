@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from ..ports import derivative_name
