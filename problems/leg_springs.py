@@ -42,6 +42,7 @@ class Config:
     speed: float = 10.0  # [rad/s]
     heel: float = -0.06  # of the foot from the ankle [m]
     toes: float = 0.16  # [m]
+    spare: float = 0.012  # of the foot at both ends, for what is between points of the plan [m]
     friction: float = 0.6
     low: float = 0.60  # height of the hip at the start of a cycle [m]
     high: float = 0.76  # and at half of it [m]
@@ -143,8 +144,9 @@ def plan(cfg, robot, levers):
         weight = 9.81 * sum(cfg.masses)
         ocp.limit(0.1, up / weight, np.inf)
         ocp.limit(-np.inf, ca.vertcat(forward, -forward) / weight - cfg.friction * up / weight, 0)
-        ocp.limit(0, (ankle - cfg.heel * up) / weight, np.inf)  # the ankle's torque moves the centre of pressure
-        ocp.limit(-np.inf, (ankle - cfg.toes * up) / weight, 0)
+        heel, toes = cfg.heel + cfg.spare, cfg.toes - cfg.spare
+        ocp.limit(0, (-ankle - heel * up) / weight, np.inf)  # the centre of pressure is where -ankle / up is
+        ocp.limit(-np.inf, (-ankle - toes * up) / weight, 0)
         ocp.limit(cfg.lean[0], ca.sum1(here.q[0]), cfg.lean[1])
     ocp.periodic(*flat.q[:-1])
     ocp.at({hip_height(cfg, flat.q[0]): cfg.low}, fraction=0.0)
@@ -218,8 +220,8 @@ def check(run, cfg, robot, plans, misses):
         forward, up, ankle = feel(*(s[n].T for n in ("q", "v", "dv"))).full()
         run.check(f"{name}: least force that presses the foot down [N]", up.min(), above=10.0)
         run.check(f"{name}: forward force over the one down", np.abs(forward / up).max(), below=1.01 * cfg.friction)
-        run.check(f"{name}: centre of pressure behind the toes [m]", cfg.toes - (ankle / up).max(), above=-1e-3)
-        run.check(f"{name}: centre of pressure before the heel [m]", (ankle / up).min() - cfg.heel, above=-1e-3)
+        run.check(f"{name}: centre of pressure behind the toes [m]", cfg.toes - (-ankle / up).max(), above=0.0)
+        run.check(f"{name}: centre of pressure before the heel [m]", (-ankle / up).min() - cfg.heel, above=0.0)
         same = max(
             np.abs(s[n][0] - s[n][-1]).max() / np.abs(s[n]).max() for n in ("q", "v", "theta", "dtheta", "tau_m")
         )
