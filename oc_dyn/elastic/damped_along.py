@@ -55,8 +55,8 @@ class DampedDeflections:
         self._sigma = np.array(given).reshape(3, steps, DEGREE, -1)
         self._damping = np.array([j.spring.damping for j in damped])
         self._law, self._tau = spring_rates(elastic).map(DEGREE), tau
-        linear = all(isinstance(j.spring, LinearSpring) for j in damped)
-        self._stiffness = np.array([j.spring.stiffness for j in damped]) if linear else None
+        stiffness = [j.spring.stiffness for j in damped if isinstance(j.spring, LinearSpring)]
+        self._stiffness = np.array(stiffness) if len(stiffness) == len(damped) else None
         self._inverses: dict[float, Array] = {}  # of steps of the same length, of linear springs
         self.values = np.zeros((3, steps, DEGREE + 1, len(rows)))  # of z, z', z'' at the points
         slopes = np.array([_slopes(self._points, s) for s in shares])
@@ -93,8 +93,8 @@ class DampedDeflections:
                 break
         self.values[0, k, 1:] = z
         for order in (1, 2):
-            jets = [z, *self.values[1:order, k, 1:], zero, zero][:3]
-            found = self._rates(*jets, sigma)
+            first, second = [*self.values[1:order, k, 1:], zero, zero][:2]
+            found = self._rates(z, first, second, sigma)
             wanted = self._tau[order, k] - found[order] - D / h * self._start_slopes[:, None] * start[order]
             self.values[order, k, 1:] = self._solved(h, found[3], wanted)
 

@@ -10,7 +10,7 @@ relative degree three).
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import casadi as ca
 
@@ -136,7 +136,7 @@ def _rates(elastic: ElasticRobot, order: int) -> ca.Function:
     damped, sigmas = damped_joints(elastic), len(elastic.sigma_names)
     z = [ca.SX.sym("z", len(damped)) for _ in range(order + 1)]
     sigma = [ca.SX.sym("s", sigmas) for _ in range(order + 1)]
-    given = [sigma[0][j.sigma] if j.spring.adjusted else ca.DM(0, 1) for j in damped]
+    given: list[Any] = [sigma[0][cast(int, j.sigma)] if j.spring.adjusted else ca.DM(0, 1) for j in damped]
     phi = ca.vertcat(*(j.spring.torques([z[0][k]], s)[0] for k, (j, s) in enumerate(zip(damped, given, strict=True))))
     flow = [*pairwise(z), *(pairwise(sigma) if sigmas else ())]
     rates = time_derivatives(phi, order, flow, cse=True)

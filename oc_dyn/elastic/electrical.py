@@ -59,7 +59,7 @@ class MotorElectrics:
                 least = "of at least 0" if zero else "above 0"
                 raise ShapeError(f"MotorElectrics: {name} is {shortened(value.tolist())}, expected numbers {least}")
         if self.torque_speed is not None:
-            object.__setattr__(self, "torque_speed", tuple(_curves(self.torque_speed)))
+            object.__setattr__(self, "torque_speed", _curves(self.torque_speed))
 
     def limits(self, elastic: ElasticRobot) -> dict[str, Array]:
         """{"current" [A], "voltage" [V], "torque_speed" (shares, one a segment and motor): limit of each motor}."""
@@ -135,7 +135,7 @@ class MotorElectrics:
     def _segments(self, elastic: ElasticRobot) -> list[list[tuple[float, float]]]:
         """For each motor [(a, b)] of a torque + b speed within -1 and 1: lines of its curve, its largest torque and
         speed."""
-        curves, n = self.torque_speed or (), len(elastic.motor_names)
+        curves, n = list(self.torque_speed or ()), len(elastic.motor_names)
         if len(curves) not in (1, n):
             raise ShapeError(f"MotorElectrics: torque_speed has {len(curves)} curves, expected 1 or {n}")
         return [_lines(curve) for curve in (curves if len(curves) == n else curves * n)]

@@ -76,12 +76,22 @@ def flat_motion(
         own = None if z is None else z.jets(share)
         return flat_expressions(elastic, at, held, rate, derivatives, z=own, between=between)
 
-    for share in z.shares if z is not None else ():
+    if z is not None:
+        _hold_gaps(problem, elastic, q, sigma, z, derivatives)
+    return between(0)
+
+
+def _hold_gaps(
+    problem: Problem, elastic: ElasticRobot, q: list[ca.MX], sigma: Any, z: CollocatedDeflections, derivatives: str,
+) -> None:  # fmt: skip
+    """Let the equations of damped springs hold within the intervals."""
+    size, T = z.size, float(problem.nominal)
+    orders = np.arange(z.state.numel() // size, dtype=float)
+    for share in z.shares:
         at, held = problem.between(q, share), _between(problem, sigma, share)
         gaps = gaps_of(elastic, at, held, z.jets(share), z.rates(share), derivatives)
-        unit = np.repeat(100 * (10 / T) ** np.arange(3.0 + rate), size)
+        unit = np.repeat(100 * (10 / T) ** orders, size)
         problem.limit(0, ca.vertcat(*gaps) / unit, 0, name=f"damped springs at {share:.3f}")
-    return between(0)
 
 
 def _between(problem: Problem, sigma: Sequence[ca.MX] | None, share: float) -> list[ca.MX]:

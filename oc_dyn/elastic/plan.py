@@ -63,7 +63,9 @@ class ElasticPlan:
         """Outputs of the flat map at times t (K,); derivatives: of the links there, by default of the motion."""
         derivatives = self.motion.sample(t).derivatives if derivatives is None else derivatives
         jets, z = self._jets, self.deflections
-        return flat_outputs(self.elastic, derivatives, self._order, jets and jets(t), z and z.at(t), self.electrical)
+        return flat_outputs(
+            self.elastic, derivatives, self._order, jets and jets(t), None if z is None else z.at(t), self.electrical
+        )
 
     @cached_property
     def deflections(self) -> DampedDeflections | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..function import function
 from ..planning.report import Report, ReportRow
-from ..types import Array
+from ..types import Array, Indices
 from .dop853 import _NODES, _STAGES, _WEIGHTS
 from .model import ElasticRobot
 from .plan_outputs import flat_outputs, jets_of
@@ -137,7 +137,7 @@ def defects(plan: Any, robot: ElasticRobot | None = None) -> tuple[tuple[ReportR
     return tuple(rows), (len(chosen), len(motion.pieces))
 
 
-def planned(plan: Any, which: Array, local: Array) -> dict[str, Array]:
+def planned(plan: Any, which: Indices, local: Array) -> dict[str, Array]:
     """{port: (rows, K)} of the flat map of an ElasticPlan at times `local` (K,) [s] after the starts of pieces (K,)."""
     motion, sigma = plan.motion, jets_of(plan.sigma, 0)
     t = motion.t[which] + local

@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from ..errors import ShapeError
 from ..function import function
 from ..planning.trajectory import Trajectory
 from ..types import Array, Numbers
@@ -64,9 +65,14 @@ def outputs_along(
     times, order = np.asarray(t, float), known_order(elastic, motion)
     derivatives = motion.sample(times).derivatives
     whole = jets_of(sigma, order) if isinstance(sigma, Trajectory) else None
+    jets = whole(times) if whole else None if isinstance(sigma, Trajectory) else sigma
+    if elastic.damped and jets is not None and whole is None:
+        raise ShapeError(
+            f"outputs_along {elastic.name}: its springs are damped, so that what they do depends on all of sigma "
+            "before; give it as a Trajectory"
+        )
     z = deflections_along(elastic, motion, whole)
-    jets = whole(times) if whole else sigma
-    return flat_outputs(elastic, derivatives, order, jets, z and z.at(times))  # type: ignore[arg-type]
+    return flat_outputs(elastic, derivatives, order, jets, None if z is None else z.at(times))
 
 
 def flat_outputs(

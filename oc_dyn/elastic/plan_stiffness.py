@@ -90,10 +90,10 @@ def stiffness_bounds(elastic: ElasticRobot, given: PlannedStiffness) -> Stiffnes
     lower, upper, rate = found["lower"], found["upper"], found["rate"]
     if lower is None or upper is None or not np.all((lower > 0) & (lower < upper)):
         raise ShapeError(
-            f"PlannedStiffness: lower and upper are {given.lower} and {given.upper}, expected 0 < lower < upper"
+            f"PlannedStiffness: lower and upper are {given.lower!r} and {given.upper!r}, expected 0 < lower < upper"
         )
     if rate is not None and not np.all(rate > 0):
-        raise ShapeError(f"PlannedStiffness: rate is {given.rate}, expected positive numbers")
+        raise ShapeError(f"PlannedStiffness: rate is {given.rate!r}, expected positive numbers")
     for what in ("start", "goal"):
         value = found[what]
         if value is not None and not np.all((value >= lower) & (value <= upper)):

@@ -126,7 +126,7 @@ def plan_elastic(
     count("plan_elastic: nodes", nodes)
     check_flat(elastic, continuity, rate)
     varied = stiffness_bounds(elastic, sigma) if isinstance(sigma, PlannedStiffness) else None
-    held = _stiffnesses(elastic, sigma if varied is None else varied.typical)
+    held = _stiffnesses(elastic, sigma if varied is None else varied.typical)  # type: ignore[arg-type]
     task = ElasticTask(
         elastic, ends, int(continuity), rate, given, limits, objective, duration, held, nodes, interior, derivatives,
         kind=kind, electrical=electrical, stiffness=varied, speed=_speed(elastic, speed), say=say,

@@ -33,6 +33,7 @@ def motion_of(robot, duration=0.6, continuity=4):
     return od.Trajectory(m.t, m.pieces, joints=robot.links.coordinate_names, units=("rad",) * 2, robot=robot.links)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "robot",
     [
@@ -67,6 +68,7 @@ def test_equations_of_the_deflections_hold_along_it_and_each_is_the_next_rate():
         assert np.abs(np.array(gap)).max() < 1e-4 * 50 * 20**k
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damping, bound", [(1e-2, 1e-4), (1e-4, 1e-6), (1e-9, 1e-10)])
 def test_little_damping_is_none(damping, bound):
     """Without a stiff integrator's small steps; what remains falls with the damping."""
@@ -146,6 +148,25 @@ def test_least_loss_tends_to_that_of_the_gramian(damping):
     assert 0 < c < 0.6 * b < 0.4 * a
     assert abs(c - (c - b) ** 2 / (c - 2 * b + a)) < 0.03  # Aitken's limit of the three
     assert max(row.share for plan in plans for row in plan.check().defects) < 1e-6
+
+
+@pytest.mark.slow
+def test_flat_motion_has_the_deflections_as_unknowns():
+    """The least loss as a problem in other words: a chain of states at nodes, ends said by hand."""
+    robot = slide(damping=2.0)
+    plan = el.plan_elastic(robot, [0.0], [0.5], objective="energy", duration=0.7, nodes=8)
+    ocp = od.Problem(8, 0.7)
+    flat = el.flat_motion(ocp, robot, guess=[lambda s: 0.5 * s, *[0.0] * 4], scale=[1.0, 4.0, 20.0, 200.0, 4e3])
+    rest = {x: 0 for x in flat.q[1:4]}
+    damped = next(x.symbol for x in ocp._states if x.name == "damped_deflection")
+    ocp.start({flat.q[0]: 0.0, **rest, damped: [0.0, 0.0, 0.0]})
+    ocp.goal({flat.q[0]: 0.5, **rest, damped[0]: 0.0})
+    points = (np.polynomial.legendre.leggauss(4)[0] + 1) / 2
+    weights = np.polynomial.legendre.leggauss(4)[1] / 2
+    loss = sum(w * flat.between(float(c)).tau_m ** 2 for c, w in zip(points, weights, strict=True))
+    ocp.minimize(integral=loss / 100)
+    found = ocp.solve(method="euler", check="off")
+    assert 100 * found.objective == pytest.approx(plan.objective, rel=1e-2)
 
 
 @pytest.mark.slow
