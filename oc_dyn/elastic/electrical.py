@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -18,9 +18,7 @@ from .. import validation
 from ..errors import ModelError, ShapeError
 from ..numbers import as_floats, shortened
 from ..types import Array, Numbers
-
-if TYPE_CHECKING:
-    from .model import ElasticRobot
+from .model import ElasticRobot
 
 SIDES = ("rotor", "joint")
 

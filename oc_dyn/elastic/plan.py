@@ -62,15 +62,15 @@ class ElasticPlan:
     def outputs(self, t: Array, derivatives: list[Array] | None = None) -> dict[str, Array]:
         """Outputs of the flat map at times t (K,); derivatives: of the links there, by default of the motion."""
         derivatives = self.motion.sample(t).derivatives if derivatives is None else derivatives
-        jets, z = self._jets, self.deflections
+        z = self.deflections
         return flat_outputs(
-            self.elastic, derivatives, self._order, jets and jets(t), None if z is None else z.at(t), self.electrical
+            self.elastic, derivatives, self._order, self._jets(t), None if z is None else z.at(t), self.electrical
         )
 
     @cached_property
     def deflections(self) -> DampedDeflections | None:
         """Deflections of the damped springs along the motion; None without dampers."""
-        return deflections_along(self.elastic, self.motion, self._jets, self.periodic)
+        return deflections_along(self.elastic, self.motion, jets_of(self.sigma, self._order), self.periodic)
 
     def shares(self, dt: float = 1e-3) -> dict[str, float]:
         """{limit of motors and springs: largest share that is reached} along the motion, every dt [s]."""
@@ -124,9 +124,9 @@ class ElasticPlan:
     def _order(self) -> int:
         return known_order(self.elastic, self.motion)
 
-    @property
-    def _jets(self) -> Any:
-        return jets_of(self.sigma, self._order)
+    def _jets(self, t: Array) -> list[Array] | None:
+        jets = jets_of(self.sigma, self._order)
+        return None if jets is None else jets(t)
 
     def _names(self, quantity: str) -> tuple[str, ...]:
         elastic = self.elastic
