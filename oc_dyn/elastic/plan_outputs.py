@@ -94,7 +94,9 @@ def flat_outputs(
     names = [n for n in flat.name_in() if n not in own and n not in held]
     zeros = np.zeros_like(derivatives[0])
     given = {n: (derivatives[k] if k < len(derivatives) else zeros).T for k, n in enumerate(names)}
-    given |= {n: x.T for n, x in zip(held, sigma or [], strict=False)}
+    jets = list(sigma or [])
+    jets += [np.zeros_like(jets[0])] * (len(held) - len(jets)) if jets else []
+    given |= {n: x.T for n, x in zip(held, jets, strict=False)}
     given |= {n: x.T for n, x in zip(own, z or [], strict=False)}
     found = flat(**given)
     out = dict(zip(names, derivatives, strict=False))

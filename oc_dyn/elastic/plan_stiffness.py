@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import ModelError, ShapeError
 from ..numbers import as_floats
 from ..optimal_control.problem import Problem
 from ..planning.arguments import vector
@@ -79,6 +79,8 @@ def stiffness_bounds(elastic: ElasticRobot, given: PlannedStiffness) -> Stiffnes
     names = elastic.sigma_names
     if not names:
         raise ShapeError(f"planning {elastic.name}: no joint varies its stiffness; give sigma=None")
+    if elastic.coupling:
+        raise ModelError(elastic.name, ["stiffness is planned for the reduced model; give sigma=[...] to hold it"])
 
     def each(what: str, value: Any) -> Array | None:
         if value is None:
