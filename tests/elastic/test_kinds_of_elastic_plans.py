@@ -265,3 +265,45 @@ def test_energies_are_the_integrals_and_least_where_they_are_asked_for():
         assert plan.objective == pytest.approx(found[objective][objective], rel=2e-3)
     for name in found:
         assert found[name][name] < 1.002 * min(other[name] for other in found.values())
+
+
+def shortest_time(K, B, F, far):
+    """Of a mass of 1 kg on a spring of K, its motor of inertia B with forces within F, from rest to rest over `far`:
+    bang-bang with three switches, odd about half the time, the second of them there, which leave nothing in the mode.
+
+    With switches `a` from the middle: far (1 + B) / F = (T / 2)^2 - 2 a^2, 1 - 2 cos(w a) + cos(w T / 2) = 0.
+    """
+    w, least = np.sqrt(K * (1 + 1 / B)), np.sqrt(far * (1 + B) / F)
+    half = np.linspace(least, 4 * least, 200001)[1:]
+    left = 1 - 2 * np.cos(w * np.sqrt((half**2 - least**2) / 2)) + np.cos(w * half)
+    first = np.flatnonzero(left[1:] * left[:-1] <= 0)[0]
+    return 2 * half[first]
+
+
+@pytest.mark.slow
+def test_shortest_times_tend_to_bang_bang():
+    least = shortest_time(100.0, 0.2, 20.0, 0.5)
+    times = [
+        el.plan_elastic(slide(), [0.0], [0.5], motor_torque=20.0, nodes=n, check="raise").duration for n in (16, 32, 64)
+    ]
+    over = np.array(times) / least - 1
+    assert np.all(over > -1e-3)
+    assert np.all(np.diff(over) < 0)
+    assert over[-1] < 0.05
+
+
+def test_players_refuse_what_they_cannot_play():
+    plan = el.plan_elastic(
+        slide(damping=2.0), [0.0], [0.5], objective="energy", duration=0.7, nodes=8, check="off"
+    )  # fmt: skip
+    with pytest.raises(od.ModelError, match="damped springs is not played"):
+        od.codegen_player(plan, "nowhere")
+    varied = el.elastic_robot(planar_arm(2), el.VariableSpring(damping=1.0), motor_inertia=0.3)
+    jets = [np.full((3, 2), 100.0), *[np.zeros((3, 2))] * 2]
+    with pytest.raises(od.ShapeError, match="give it as a Trajectory"):
+        el.outputs_along(varied, _rest(varied), [0.0, 0.1, 0.2], jets)
+
+
+def _rest(robot):
+    m = el.rest_to_rest(START, GOAL, 0.6, continuity=4)
+    return od.Trajectory(m.t, m.pieces, joints=robot.links.coordinate_names, units=("rad",) * 2, robot=robot.links)
