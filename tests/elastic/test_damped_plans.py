@@ -181,7 +181,7 @@ def test_rates_mixed_and_variable_springs_are_planned():
         (varied, {"sigma": bounds}),
     ]
     for robot, more in cases:
-        assert el.plan_elastic(robot, START, GOAL, **MOTORS | {"nodes": 14} | more).check().ok(2e-3), more
+        assert el.plan_elastic(robot, START, GOAL, **MOTORS | {"nodes": 10} | more).check().ok(2e-3), more
 
 
 @pytest.mark.slow

@@ -152,9 +152,9 @@ def test_bounds_of_stiffness_that_are_none_are_refused(given, words):
 @pytest.mark.slow
 def test_planned_stiffness_is_as_good_as_any_that_is_held():
     arm = el.elastic_robot(planar_arm(2), el.VariableSpring(), motor_inertia=[0.3, 0.2])
-    bounds = el.PlannedStiffness([200, 150], [800, 500], rate=3000.0)
-    plan = el.plan_elastic(arm, START, GOAL, sigma=bounds, check="raise", **MOTORS)
-    held = [el.plan_elastic(arm, START, GOAL, sigma=s, **MOTORS).duration for s in ([200, 150], [500, 300], [800, 500])]
+    bounds, how = el.PlannedStiffness([200, 150], [800, 500], rate=3000.0), MOTORS | {"nodes": 12}
+    plan = el.plan_elastic(arm, START, GOAL, sigma=bounds, check="raise", **how)
+    held = [el.plan_elastic(arm, START, GOAL, sigma=s, **how).duration for s in ([200, 150], [500, 300], [800, 500])]
     assert plan.duration < min(held)
     rows = {r.quantity: r for r in plan.check().rows}
     assert rows["sigma"].share < 1 + 1e-6
@@ -162,7 +162,7 @@ def test_planned_stiffness_is_as_good_as_any_that_is_held():
     s = plan.sample(1e-3)
     assert np.abs(np.gradient(s["sigma"], s["t"], axis=0) - s["dsigma"]).max() < 0.02 * 3000
     narrow = el.PlannedStiffness([499.9, 299.9], [500.1, 300.1], start=[500, 300], goal=[500, 300])
-    alike = el.plan_elastic(arm, START, GOAL, sigma=narrow, **MOTORS)
+    alike = el.plan_elastic(arm, START, GOAL, sigma=narrow, **how)
     assert alike.duration == pytest.approx(held[1], rel=2e-3)
 
 
@@ -252,7 +252,7 @@ def test_energies_are_the_integrals_and_least_where_they_are_asked_for():
     x, found = electrics(voltage=60.0), {}
     for objective in ("energy", "work", "electrical_energy"):
         plan = el.plan_elastic(
-            geared(), START, GOAL, objective=objective, duration=0.6, electrical=x, check="raise", **MOTORS
+            geared(), START, GOAL, objective=objective, duration=0.6, electrical=x, **MOTORS | {"nodes": 12}
         )
         s = plan.sample(2e-4)
         mechanical = s["tau_m"] * s["dtheta"]
