@@ -72,7 +72,17 @@ def test_examples_of_loops_run():
     assert names["dv"].shape == (names["robot"].nv, 1)
 
 
-ELSEWHERE = "certificate.md control.md loops.md obstacles.md optimal-control.md tour.md".split()  # with what they show
+@pytest.mark.slow
+def test_examples_of_elastic_plans_run():
+    count, names = run_examples("elastic-plans.md")
+    assert count == 5
+    assert names["plan"].check().ok()
+    assert max(names["driven"].shares().values()) > 0.99
+    assert names["throw"].objective > 3.0
+    assert names["gait"].periodic
+
+
+ELSEWHERE = "certificate.md control.md elastic-plans.md loops.md obstacles.md optimal-control.md tour.md".split()
 OTHERS = sorted(path.name for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
 
 

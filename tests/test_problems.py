@@ -43,6 +43,7 @@ _FILES = {
     "cart_pole_swing_up": {"swing_up.csv", "swing_up.png", "swing_up.gif", "manifest.json"},
     "sea_identification": {"parameters.csv", "identification.png", "manifest.json"},
     "sea_throw": {"throw.csv", "throw.png", "throw.gif", "manifest.json"},
+    "leg_springs": {"cycles.csv", "leg.png", "manifest.json"},
     "vsa_stiffness_plan": {"plan.csv", "plan.png", "manifest.json"},
     "sea_codegen_controller": {"times.csv", "times.png", "manifest.json"},
     "panda_shelf": {

@@ -19,6 +19,7 @@ from .control import (
 )
 from .coupling import motor_coupling
 from .damping import MotorMotion, damped_motion
+from .electrical import MotorElectrics
 from .floating import (
     ContactRun,
     Flatness,
@@ -62,7 +63,9 @@ from .observers import (
     observer,
     velocity_filter,
 )
-from .plan import ElasticPlan, outputs_along
+from .plan import ElasticPlan
+from .plan_outputs import outputs_along
+from .plan_stiffness import PlannedStiffness
 from .planning import FlatMotion, flat_motion, plan_elastic
 from .plant import Plant, plant, plant_rates
 from .reference import Reference, reference, rest_to_rest
@@ -99,10 +102,12 @@ __all__ = [
     "Margins",
     "MaxwellSlip",
     "MotionError",
+    "MotorElectrics",
     "MotorMotion",
     "NonlinearSpring",
     "Observer",
     "Phase",
+    "PlannedStiffness",
     "Plant",
     "Prediction",
     "Recording",

@@ -120,5 +120,5 @@ def test_what_is_no_coupling_of_these_joints_is_refused():
         )
     with pytest.raises(od.ModelError, match="row 3, column 1, but must be strictly upper"):
         el.elastic_robot(planar_arm(3), {"joint3": 500.0}, motor_inertia=0.3, coupling=0.1 * np.tri(3, k=-1))
-    with pytest.raises(od.OrderError, match="complete model"):
+    with pytest.raises(od.ModelError, match="complete model"):
         el.feedback_linearization(arm("complete_geared"), 20.0)

@@ -137,7 +137,7 @@ def test_what_the_springs_cannot_give_is_not_a_number_and_named():
 
 def test_laws_of_springs_of_one_joint_refuse_those_across():
     e = leg()
-    with pytest.raises(od.ModelError, match="across several joints"):
+    with pytest.raises(od.ModelError, match="springs of one joint alone"):
         el.feedback_linearization(e, 20.0)
     with pytest.raises(od.ModelError, match="gravity_pd: springs across"):
         el.gravity_pd(e, 200.0, 20.0)
