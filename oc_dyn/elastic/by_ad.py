@@ -4,15 +4,14 @@ from itertools import pairwise
 
 import casadi as ca
 
-from ..lie.time_derivatives import time_derivatives
-from ..registry import method
+from ..time_methods import in_time
 from .drives import closed, closed_state
 from .flat_map import QUANTITY
 from .motor_side import at_motors, motor_friction, sigma_forces, spring_torques
 
 
-@method(QUANTITY, "ad", kind="ad", source="AD: jtimes of theta(q, v, dv, sigma) along the jets, cse after each order")
-def ad(elastic, order, q, V, sigma):
+@in_time(QUANTITY, source="AD of theta(q, v, dv, sigma)")
+def ad(way, elastic, order, q, V, sigma):
     """Motor positions and torques with all time derivatives by AD: order-0 inverse dynamics is all that is called.
 
     Arguments and results: od.describe("elastic_flat_map").
@@ -23,7 +22,7 @@ def ad(elastic, order, q, V, sigma):
     flow = [(q_, rate), *pairwise(V_), *pairwise(s_)]
 
     def along(x, k):
-        return time_derivatives(x, k, flow, cse=True)
+        return way(ca.densify(ca.SX(x)), k, flow)
 
     theta, z = {}, {}
     for e in reversed(range(len(elastic.joints))):  # in the complete model those behind act on those before
