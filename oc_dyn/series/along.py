@@ -48,7 +48,7 @@ def solved_series(expression: Any, order: int, flow: Flow, unknown: Any, solve: 
         e = _column([times(factorial(k), x[k]) for x in entries])
         found.append(solve(k, ca.reshape(e, *expression.shape)))
         if k < order:
-            linear.correct([over(x, factorial(k)) for x in ca.vec(ca.densify(ca.SX(found[k]))).nonzeros()])
+            linear.correct([over(x, factorial(k)) for x in _dense_entries(found[k])])
     return found
 
 
@@ -56,8 +56,8 @@ class _Curves:
     """Series of the symbols of a flow. A rate that is a symbol is no computation: x_k = (d^k x) / k! then."""
 
     def __init__(self, flow: Flow, unknown: Any = None) -> None:
-        self.symbols = [x for s, _ in flow for x in ca.vec(s).nonzeros()]
-        self.rates = [x for _, r in flow for x in ca.vec(ca.densify(ca.SX(r))).nonzeros()]
+        self.symbols: list[Any] = [x for s, _ in flow for x in _dense_entries(s)]
+        self.rates: list[Any] = [x for _, r in flow for x in _dense_entries(r)]
         self.place = {x.element_hash(): k for k, x in enumerate(self.symbols)}
         self.series = [Series([x]) for x in self.symbols]
         solved = {} if unknown is None else {x.element_hash(): k for k, x in enumerate(unknown.nonzeros())}
@@ -80,9 +80,10 @@ class _Curves:
         below = k - 1  # derivatives left to take, while rates are followed from symbol to symbol
         while True:
             solved, number, rate = self.solved[j], self.number[j], self.rates[j]
-            if solved is not None or number is not None:
-                source = self.results[number] if solved is None else self.known[solved]
-                return over(source[below], factorial(k) // factorial(below))
+            if solved is not None:
+                return over(self.known[solved][below], factorial(k) // factorial(below))
+            if number is not None:
+                return over(self.results[number][below], factorial(k) // factorial(below))
             if below == 0:
                 return over(rate, factorial(k))
             j, below = self.place.get(rate.element_hash(), -1), below - 1
@@ -113,3 +114,7 @@ def _derivatives(sparsity: ca.Sparsity, entries: Sequence[Series], order: int) -
 
 def _column(entries: Sequence[Any]) -> Any:
     return ca.vertcat(*(ca.SX(0) if x is None else x for x in entries)) if entries else ca.SX(0, 1)
+
+
+def _dense_entries(x: Any) -> list[Any]:
+    return ca.vec(ca.densify(ca.SX(x))).nonzeros()

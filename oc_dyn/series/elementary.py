@@ -1,9 +1,10 @@
 """Taylor coefficients of every operation of scalar CasADi expressions, from those of its operands.
 
 A recurrence is a generator (w, *operands) of the coefficients 1, 2, ... of its result w, whose coefficient 0 is
-CasADi's own; whoever runs it appends them to w, and coefficient k to all operands before it asks for that of w. Sources:
-Griewank and Walther, Evaluating Derivatives, 2nd ed. 2008, section 13.2 (tables 13.1 and 13.2), and the same argument
-for what they leave out: w' = f'(u) u', with a recurrence for f'(u).
+CasADi's own; whoever runs it appends them to w, and coefficient k to all operands before it asks for that of w.
+
+Sources: Griewank and Walther, Evaluating Derivatives, 2nd ed. 2008, section 13.2 (tables 13.1 and 13.2), and the same
+argument for what they leave out: w' = f'(u) u', with a recurrence for f'(u).
 
 Steps and kinks: derivatives are those of the branch in which the value lies, as CasADi's AD takes them: zero of floor,
 sign and comparisons, the mean of both at a tie of fmin and fmax, zero of fabs at zero. Where a derivative does not

@@ -6,7 +6,7 @@ k, so that orders 0..r together grow with r^2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -58,7 +58,8 @@ class Tape:
 
     def _read(self, function: ca.Function, inputs: Sequence[Sequence[Series]]) -> list[list[Series]]:
         work: dict[int, Series] = {}
-        outputs = [[self._number(0.0)] * function.nnz_out(i) for i in range(function.n_out())]
+        zero: Series = self._number(0.0)
+        outputs = [[zero] * function.nnz_out(i) for i in range(function.n_out())]
         calls: Any = None
         for k in range(function.n_instructions()):
             op, read, set_ = (
@@ -125,7 +126,7 @@ class Linear:
 
 
 _SUMS = (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_TWICE, ca.OP_ASSIGN)
-_LINEAR = {  # of pairs (coefficient 0, change of the last one): the change of the result
+_LINEAR: dict[int, Callable[..., Any]] = {  # of pairs (coefficient 0, change of the last one): the change of the result
     ca.OP_ADD: lambda a, b: add(a[1], b[1]),
     ca.OP_SUB: lambda a, b: _less(a[1], b[1]),
     ca.OP_NEG: lambda a: negative(a[1]),
@@ -144,11 +145,19 @@ def scalars(function: ca.Function) -> ca.Function:
     """The same as an SX Function; OrderError names what cannot be one."""
     if function.is_a("SXFunction"):
         return function
+    made = None
     try:
-        return function.expand()
+        made = freed(function).expand() if function.is_a("MXFunction") else function.expand()
     except RuntimeError as error:
-        problem = f"{function.name()} ({function.class_name()}) has no list of scalar instructions"
-        hint = (
-            "a Taylor series needs Functions of SX, or of MX whose nodes are known: no solvers, tables or foreign code"
-        )
-        raise OrderError(f"{problem}; {hint}: {str(error).splitlines()[-1]}") from error
+        reason = f": {str(error).strip().splitlines()[-1]}"
+    else:
+        reason = ""
+    if made is None or any(f.__hash__() == function.__hash__() for f in made.find_functions(0)):
+        problem = f"there is no Taylor series of {function.name()} ({function.class_name()})"
+        raise OrderError(f"{problem}, which CasADi cannot write in scalars{reason}")
+    return made
+
+
+def freed(function: ca.Function) -> ca.Function:
+    """The same expressions without options, such as never_inline."""
+    return function.slice(f"of_{function.name()}", list(range(function.n_in())), list(range(function.n_out())), {})
