@@ -49,7 +49,7 @@ def ad_jet(model, order, q, v, A, T, prescribed, W=None):
     regroup=True,
 )
 def ad_taylor(model, order, q, v, A, T, prescribed, W=None):
-    """As ad_jet, quadratic in the order; see forward_dynamics/ad_taylor."""
+    """As ad_jet, quadratic in the order; see od.describe("hybrid_dynamics") and forward_dynamics/ad_taylor."""
     a, torques = ca.SX.sym("a", model.robot.nv), []
     complete = by_block(composite(model, q), prescribed)
     tau = inverse_dynamics(model, 0, q, [v, a], None if W is None else W[:1])[0]

@@ -25,7 +25,7 @@ def test_every_order_agrees_to_twelve_digits(quantity, name):
 
 
 @pytest.mark.parametrize(
-    ("quantity", "counts"),
+    "quantity, counts",
     [
         ("inverse_dynamics", {2: 2914}),
         pytest.param("inverse_dynamics", {6: 11225, 12: 33113}, marks=pytest.mark.slow),
