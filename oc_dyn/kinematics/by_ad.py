@@ -6,7 +6,8 @@ import casadi as ca
 
 from ..lie import se3
 from ..model.robot import tangent_map
-from ..time_methods import in_time
+from ..registry import method
+from ..time_methods import JTIMES, by_jtimes, in_time
 from .recursive_body import body_poses, frame_in_body
 
 _SOURCE = "AD of the pose"
@@ -35,16 +36,16 @@ def frame_jacobian(way, model, order, q, V, frame, representation):
     return [x.reshape((6, model.robot.nv)) for x in rates]
 
 
-_PARTIALS = "AD: Jacobians on the tangent space, of AD of the pose"
+_PARTIALS = _SOURCE + JTIMES + ", then Jacobians on the tangent space"
 
 
-@in_time("frame_acceleration_partials", source=_PARTIALS)
-@in_time("frame_velocity_partials", source=_PARTIALS)
-def frame_partials(way, model, order, q, V, frame, representation):
+@method("frame_acceleration_partials", "ad", kind="ad", source=_PARTIALS)
+@method("frame_velocity_partials", "ad", kind="ad", source=_PARTIALS)
+def frame_partials(model, order, q, V, frame, representation):
     """Partials of derivatives 0..order of the twist, [(by q, v), (by q, v, dv), ...]; see
     od.describe("frame_velocity_partials"), od.describe("frame_acceleration_partials").
     """
-    twists = frame_twist(way, model, order, q, V, frame, representation)
+    twists = frame_twist(by_jtimes, model, order, q, V, frame, representation)
     T = tangent_map(model.robot, q)
     return [
         [ca.sparsify(ca.jacobian(x, q) @ T), *(ca.jacobian(x, y) for y in V[: k + 1])] for k, x in enumerate(twists)

@@ -25,9 +25,11 @@ WAYS = {  # method: what it is there, seconds that the paper reports for 10 000 
     "second_order_body": ("recursive, by hand for order 2", 24),
     "second_order_closed_form": ("closed form, by hand for order 2", 69),
     "recursive_spatial": ("recursive, spatial twists", None),
+    "recursive_body_leibniz": ("recursive, from parent to body alone", None),
     "taylor": ("this toolkit", None),
     "ad_jet": ("AD, order by order", None),
     "ad_jet_cse": ("AD, common subexpressions taken out after each order", None),
+    "ad_taylor": ("AD, Taylor series through the instructions", None),
 }
 ORDERS, ORDER = range(6), 2
 ROUNDS, CALLS = 25, 400  # 10 000 evaluations of each

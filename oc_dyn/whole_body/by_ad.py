@@ -8,7 +8,8 @@ from ..lie.jets import total
 from ..matrices.by_ad import along, tangent_jacobian
 from ..matrices.whole_mass import whole_mass
 from ..model.inertia import casadi_value
-from ..time_methods import in_time
+from ..registry import method
+from ..time_methods import JTIMES, in_time
 
 
 @in_time(
@@ -58,15 +59,17 @@ def centroidal_momentum_matrix(way, model, order, q, V):
     return along(model, order, q, V, ca.jacobian(_centroidal_momentum(model, q, v), v), way)
 
 
-@in_time(
+@method(
     "centroidal_momentum_matrix_partials",
-    source="AD: the sum of the bodies' momenta about the centre of mass and Jacobians",
+    "ad",
+    kind="ad",
+    source="AD: the sum of the bodies' momenta about the centre of mass" + JTIMES + ", then Jacobians",
 )
-def centroidal_partials(way, model, order, q, V):
+def centroidal_partials(model, order, q, V):
     """Partials of derivatives 0..order of h = A v, [(by q, v), (by q, v, dv), ...]; see
     od.describe("centroidal_momentum_matrix_partials").
     """
-    momenta = along(model, order, q, V, _centroidal_momentum(model, q, V[0]), way)
+    momenta = along(model, order, q, V, _centroidal_momentum(model, q, V[0]))
     return [
         [ca.sparsify(tangent_jacobian(model, q, h)), *(ca.jacobian(h, x) for x in V[: k + 1])]
         for k, h in enumerate(momenta)

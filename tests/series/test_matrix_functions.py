@@ -72,6 +72,7 @@ def off(f, reference, order=4):
     return max(np.max(np.abs(p - q)) / max(1, np.max(np.abs(q))) for p, q in pairs)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", list(CASES))
 def test_operation(name):
     f = ca.Function("f", [x, A, s], [CASES[name]], ["x", "A", "s"], ["y"])

@@ -64,6 +64,7 @@ def off(f, order, values, seed=0):
     return max(np.max(np.abs(a - b)) / max(1, np.max(np.abs(b))) for a, b in pairs)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", list(CASES))
 def test_operation(name):
     expression, *values = CASES[name]
@@ -168,10 +169,10 @@ def test_calls_in_scalar_functions_are_written_out():
 
 def test_quadratic_in_the_order():
     """Instructions are a parabola over the order, but for squares, whose terms pair in every other order."""
-    f = od.function(od.robots.chain(2), "inverse_dynamics")
-    counts = np.array([od.taylor_mode(f, r).n_instructions() for r in range(3, 10)])
+    f = ca.Function("f", [x, y], [ca.sin(x) * y * y / (2 + ca.cos(y)), ca.atan2(x, y)])
+    counts = np.array([od.taylor_mode(f, r).n_instructions() for r in range(3, 12)])
+    assert np.abs(np.diff(counts[::2], 3)).max() <= 2
     assert np.abs(np.diff(counts, 3)).max() < 20
-    assert np.diff(counts[::2], 3).max() < 1e-3 * counts[-1]
 
 
 # -- refusals -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def report(counts, ratios, beside, sizes, notes):
 
 def _instructions(counts):
     lines = [
-        "Instructions: ours, target, by ad_taylor, and the shortest form of every peer (* counted in this run, else as recorded)"
+        "Instructions: ours, target, by ad_taylor, shortest form of each peer (* counted in this run, else as recorded)"
     ]
     peers = [name.removesuffix("_source") for name in (counts[0] if counts else ()) if name.endswith("_source")]
     lines.append(
