@@ -37,11 +37,13 @@ from .scene.scene import Scene
 from .taylor_mode import taylor_mode
 
 if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the package, and few programs need them all
+    from . import control as control
     from . import design as design
     from . import elastic as elastic
     from . import executors as executors
     from . import identification as identification
     from . import interop as interop
+    from .citations import cite as cite
     from .control.mpc import mpc as mpc
     from .derivatives import check_derivatives as check_derivatives
     from .description import describe as describe
@@ -65,6 +67,7 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .planning.rollout import simulate as simulate
     from .planning.tightening import tighten as tighten
     from .planning.trajectory import Trajectory as Trajectory
+    from .planning.viewer.view import view as view
     from .regressor.base_parameters import base_parameters as base_parameters
     from .runs.script import script as script
     from .runs.sweeps import export_sweep as export_sweep
@@ -84,8 +87,10 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "base_parameters": ("regressor.base_parameters", "base_parameters"),
     "check_derivatives": ("derivatives", "check_derivatives"),
     "codegen_player": ("targets.player", "codegen_player"),
+    "cite": ("citations", "cite"),
     "contact_points": ("kinematics.contact", "contact_points"),
     "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
+    "control": ("control", None),
     "describe": ("description", "describe"),
     "design": ("design", None),
     "elastic": ("elastic", None),
@@ -111,8 +116,9 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "simulate": ("planning.rollout", "simulate"),
     "sweep": ("runs.sweeps", "sweep"),
     "tighten": ("planning.tightening", "tighten"),
+    "view": ("planning.viewer.view", "view"),
 }
-_PACKAGES = ("control", "description", "optimal_control", "planning", "runs")  # there without being imported, too
+_PACKAGES = ("description", "optimal_control", "planning", "runs")  # there without being imported, too
 
 _moved.install()
 registry.complete_by(lambda: import_module("oc_dyn.elastic"))
@@ -142,11 +148,13 @@ __all__ = [
     "base_parameters",
     "batch",
     "check_derivatives",
+    "cite",
     "codegen",
     "codegen_player",
     "compile",
     "contact_points",
     "contact_wrenches",
+    "control",
     "deadline",
     "describe",
     "design",
@@ -182,6 +190,7 @@ __all__ = [
     "table",
     "taylor_mode",
     "tighten",
+    "view",
 ]
 if not TYPE_CHECKING:  # or checkers would take any name for one of these
 

@@ -1,4 +1,4 @@
-"""The command oc-dyn: demo, plan, study, codegen, list, describe."""
+"""The command oc-dyn: demo, plan, study, codegen, list, describe, doctor."""
 
 import argparse
 import math
@@ -22,7 +22,7 @@ from .interrupts import recorded, watched
 from .model.robot import assemble
 from .planning.quantities import BOUNDED, BY_NAME, QUANTITIES
 from .runs.script import results_folder
-from .text import terminal, terminal_lines
+from .text import json_text, terminal, terminal_lines
 from .validation import switch
 
 _VECTORS = ("--from", "--via", "--to", "--to-pose", "--start-velocity")
@@ -102,6 +102,14 @@ def _list(options):
     write_text(options.update, f"{before}{start}\n{od.table(markdown=True)}\n{end}{after}")
     _print(options, f"table of {options.update} is up to date")
     return 0
+
+
+def _doctor(options):
+    from . import doctor
+
+    found = doctor.findings()
+    _print(options, json_text(doctor.as_json(found)) if options.json else doctor.report(found))
+    return 1 if any(x.ok is False for x in found) else 0
 
 
 def _describe(options):
@@ -214,7 +222,7 @@ def _checked_and_written(options, out, plan, facts, among):
     report = plan.check(**among)
     _print(options, f"{_headline(plan)}\n\n{report}\n")
     facts = {**facts, "continuity": options.continuity, "plan": _facts(plan, report)}
-    _write(options, out, "plan", plan, facts, animated=options.gif)
+    _write(options, out, "plan", plan, facts, animated=options.gif, shown=options.view, scene=among.get("scene"))
     if not report.ok():
         _complain(f"oc-dyn: the motion exceeds a limit: it reaches {100 * report.worst:.2f} %; try more --nodes")
         return 1
@@ -248,7 +256,7 @@ def _demo(options):
     second = demo.second_opinion(plan)
     _print(options, f"{demo.TASK}\n{_headline(plan)}\n\n{report}\n\n{second}\n")
     facts = {"from": demo.START, "to": demo.GOAL, "plan": _facts(plan, report), "second_method": vars(second)}
-    _write(options, out, "demo", plan, facts, animated=True)
+    _write(options, out, "demo", plan, facts, animated=True, shown=True)
     if not (report.ok() and second.ok()):
         _complain("oc-dyn: the demo did not pass its own check, see above")
         return 1
@@ -336,7 +344,7 @@ def _facts(plan, report):
     }
 
 
-def _write(options, out, stem, plan, facts, animated=False):
+def _write(options, out, stem, plan, facts, animated=False, shown=False, scene=None):
     from .files import together
     from .runs.manifest import manifest, write_json
 
@@ -348,6 +356,9 @@ def _write(options, out, stem, plan, facts, animated=False):
         if animated:
             plan.animate(part / f"{stem}.gif")
             names.append(f"{stem}.gif")
+        if shown:
+            od.view(plan.robot, plan, scene=scene, path=part / f"{stem}.html")
+            names.append(f"{stem}.html")
         if stem != "demo":
             plan.save(part / "joint_trajectory.json", options.dt, layout="joint_trajectory")
             names.append("joint_trajectory.json")
@@ -390,7 +401,7 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"oc-dyn {od.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_demo, _add_plan, _add_study, _add_codegen, _add_list, _add_describe):
+    for add in (_add_demo, _add_plan, _add_study, _add_codegen, _add_list, _add_describe, _add_doctor):
         add(commands)
     return parser
 
@@ -467,6 +478,7 @@ def _add_plan(commands):
     sub.add_argument("--solver", default="ipopt", metavar="NAME", help="NLP solver of CasADi (%(default)s)")
     sub.add_argument("--time-limit", type=_positive, metavar="S", help="give up after this time [s]")
     sub.add_argument("--gif", action="store_true", help="draw the moving robot, plan.gif")
+    sub.add_argument("--view", action="store_true", help="a page for the browser that plays the motion, plan.html")
     sub.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="time step of samples [s] (%(default)s)")
 
 
@@ -524,6 +536,12 @@ def _add_describe(commands):
     sub.add_argument("--order", type=_whole, default=0, metavar="N", help="order of derivatives (%(default)s)")
     sub.add_argument("--robot", metavar="URDF|NAME", help="robot for whose ports the shapes are numbers")
     sub.add_argument("--floating", action="store_true", help="give the robot a floating base")
+
+
+def _add_doctor(commands):
+    summary = "Print what is installed, and what each missing part costs."
+    sub = _command(commands, "doctor", _doctor, summary, "The exit status is 1 where something needed is missing.")
+    sub.add_argument("--json", action="store_true", help="as a list of records, for machines")
 
 
 def _with_vectors_joined(words):

@@ -1,8 +1,8 @@
 """Quantities and methods: what can be computed, and by which ways.
 
 A Quantity is a contract: named ports with shape, unit and frame, for any robot and order. A Method is one way to
-compute it. Both are plain records in two dictionaries; tests, studies, the README's table, `oc-dyn list` and
-od.describe walk over them, so a method that is registered is tested, measured and listed.
+compute it. Both are plain records in two dictionaries; tests, studies, the table of docs/quantities.md, `oc-dyn list`
+and od.describe walk over them, so a method that is registered is tested, measured and listed.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def method_rows(quantity: str, default: str | None = None) -> list[tuple[str, st
 
 
 def table(markdown: bool = False) -> str:
-    """Text table of all quantities and methods: orders, kind, source; markdown=True gives the README's.
+    """Text table of all quantities and methods: orders, kind, source; markdown=True gives that of docs/quantities.md.
 
     od.describe(quantity) says what a quantity takes and gives.
     """

@@ -13,7 +13,7 @@ from .series.along import time_series
 F = TypeVar("F", bound=Callable[..., Any])
 
 JTIMES = ", then jtimes along the motion with cse"
-SERIES = ", then Taylor series along the motion"
+SERIES = ", then Taylor series along the motion (Griewank and Walther 2008, chapter 13)"
 
 
 def by_jtimes(expression: Any, order: int, flow: Any) -> list[Any]:

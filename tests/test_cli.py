@@ -343,7 +343,7 @@ def test_demo(capsys, tmp_path):
         status, text, err = run(capsys, "demo", "--nodes", "12")
     out = quick / "demo"
     assert (status, err) == (0, "")
-    names = ["demo.csv", "demo.gif", "demo.npz", "demo.png", "manifest.json"]
+    names = ["demo.csv", "demo.gif", "demo.html", "demo.npz", "demo.png", "manifest.json"]
     assert sorted(p.name for p in out.iterdir()) == names
     assert (out / "demo.gif").read_bytes()[:4] == b"GIF8"
     assert all(name in text for name in names)

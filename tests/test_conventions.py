@@ -1,4 +1,4 @@
-"""The README's conventions, one test a line: what a line says is what numbers show."""
+"""Conventions of docs/conventions.md, one test a line: what a line says is what numbers show."""
 
 import re
 from pathlib import Path
@@ -58,10 +58,9 @@ def rot(axis, angle):
     return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
 
 
-def test_every_line_of_the_readme_has_a_test():
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    section = text.split("\n## Conventions\n")[1].split("\n## ")[0]
-    lines = re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE)
+def test_every_line_of_the_page_has_a_test():
+    text = (Path(__file__).parents[1] / "docs" / "conventions.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^- \*\*(.+?)\*\*", text, re.MULTILINE)
     assert len(lines) >= 10
     assert not set(lines) - set(LINES)
 

@@ -270,14 +270,14 @@ def test_no_docstring_leads_nowhere():
 
 # -- public names -----------------------------------------------------------------------------------------------
 
-MODULES = {"design", "elastic", "executors", "identification", "interop", "registry", "robots", "scene", "shapes"}
+MODULES = set("control design elastic executors identification interop registry robots scene shapes".split())
 PUBLIC = MODULES | set(
     "CheckWarning ContactMotion FileError Inertia LimitError Limits ModelError ModelWarning OrderError Problem "
     "Robot RobotBuilder RobotFunction Scene ShapeError SolveError Trajectory UnknownName __version__ animate "
-    "as_tensor base_parameters batch check_derivatives codegen codegen_player compile contact_points "
+    "as_tensor base_parameters batch check_derivatives cite codegen codegen_player compile contact_points "
     "contact_wrenches deadline describe export_sweep fmu function inverse_kinematics load_sdf load_solution load_urdf "
     "methods motion_report mpc numpy_call plan_along_path plan_point_to_point ports pose_path quantities rollout "
-    "ros2_controller script sdf_springs sensitivity simulate sweep table taylor_mode tighten".split()
+    "ros2_controller script sdf_springs sensitivity simulate sweep table taylor_mode tighten view".split()
 )
 
 
@@ -305,8 +305,9 @@ def test_names_that_come_later_are_not_imported_before():
 
 def _code():
     """Texts of Python that use the package as its users do."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    yield "README.md", "\n".join(re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL))
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = page.read_text(encoding="utf-8")
+        yield page.name, "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     for folder in ("problems", "tests"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")

@@ -74,3 +74,17 @@ def test_examples_of_time_derivatives_run():
     dae = {"x": t, "ode": ca.vertcat(t[1], -9.81 * ca.sin(t[0]))}
     end = ca.integrator("end", "cvodes", dae, 0, 0.1, {"abstol": 1e-13, "reltol": 1e-13})(x0=[1, 0])["xf"]
     assert names["after"] == pytest.approx(float(end[0]), abs=1e-10)
+
+
+ELSEWHERE = (  # with what they show
+    "certificate.md control.md loops.md obstacles.md optimal-control.md time-derivatives.md tour.md".split()
+)
+OTHERS = sorted(path.name for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", OTHERS)
+def test_examples_of_other_pages_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    count, _ = run_examples(page)
+    assert count == (DOCS / page).read_text(encoding="utf-8").count("```python\n")

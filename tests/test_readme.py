@@ -13,22 +13,45 @@ _TRY = "python3 -m venv .venv && .venv/bin/pip install -e . && .venv/bin/oc-dyn 
 _TEST = "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest"
 
 
-def _blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", _README, re.MULTILINE | re.DOTALL)
+def _blocks(text, language="python"):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def _run(page, text, capsys):
+    """Names that the examples of a page leave; the Problem's solution where it is checked, under "checked"."""
+    names = {"__name__": "page"}
+    for block in _blocks(text):
+        line = text[: text.index(block)].count("\n")
+        exec(compile("\n" * line + block, page, "exec"), names)  # so that a failure names the line
+        if "found.check()" in block:
+            names["checked"] = names["found"]
+    signatures = re.findall(r"^print\(f\)  # (.*)$", "\n".join(_blocks(text)), re.MULTILINE)
+    assert signatures
+    printed = capsys.readouterr().out
+    assert [s for s in signatures if s not in printed] == []
+    return names
 
 
 def test_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (xml,) = _blocks("xml")
+    assert len(_blocks(_README)) == 5
+    names = _run("README.md", _README, capsys)
+    assert 0.2 < names["plan"].duration < 2
+    assert names["plan"].check().ok()
+    assert names["found"].check().ok()
+    assert 0 < names["run"].largest_error < 0.05
+    assert names["around"].clearance(names["scene"], 0.02).certified >= 0.02
+    assert Path("plan.csv").stat().st_size > 1000
+    assert Path("law_in_c/feedforward_pd.c").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_examples_of_the_tour_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (_ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    (xml,) = _blocks(text, "xml")
     Path("arm.urdf").write_text(xml, encoding="utf-8")
-    blocks = _blocks("python")
-    assert len(blocks) >= 6
-    names, solutions = {"__name__": "readme"}, {}
-    for block in blocks:
-        line = _README[: _README.index(block)].count("\n")
-        exec(compile("\n" * line + block, "README.md", "exec"), names)  # so that a failure names the line
-        if "found.check()" in block:
-            solutions["torque"] = names["found"]
+    names = _run("tour.md", text, capsys)
     assert names["arm"].nq == 2
     assert names["held"].nq == 1
     assert names["r"]["d2tau"].shape == (2, 1)
@@ -36,19 +59,20 @@ def test_examples_run(tmp_path, monkeypatch, capsys):
     assert not names["dM_dq2"].is_zero()
     assert 0.2 < names["plan"].duration < 2
     assert names["plan"].check().ok()
-    assert solutions["torque"].duration == pytest.approx(0.3815, abs=3e-4)  # as collocation with 160 intervals
-    assert solutions["torque"].check().ok()
+    assert names["checked"].duration == pytest.approx(0.3815, abs=3e-4)  # as collocation with 160 intervals
+    assert names["checked"].check().ok()
     assert Path("plan.csv").stat().st_size > 1000
     assert Path("plan.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    signatures = re.findall(r"^print\(f\)  # (.*)$", "\n".join(blocks), re.MULTILINE)
-    assert signatures
-    printed = capsys.readouterr().out
-    assert [s for s in signatures if s not in printed] == []
+
+
+def test_is_short():
+    assert len(_README.splitlines()) <= 150
 
 
 def test_table_is_up_to_date():
-    (shown,) = re.findall(r"<!-- table -->\n(.*?)\n<!-- /table -->", _README, re.DOTALL)
-    assert shown == od.table(markdown=True), "run `oc-dyn list --update README.md`"
+    page = (_ROOT / "docs" / "quantities.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"<!-- table -->\n(.*?)\n<!-- /table -->", page, re.DOTALL)
+    assert shown == od.table(markdown=True), "run `oc-dyn list --update docs/quantities.md`"
 
 
 def test_table_has_every_method():
@@ -69,5 +93,5 @@ def test_ci_runs_the_test_command():
 def test_links_lead_somewhere():
     targets = re.findall(r"\]\(([^)#\s]+)\)", _README)
     here = [t for t in targets if not t.startswith("http")]
-    assert "results/demo/demo.png" in here
+    assert "results/demo/demo.gif" in here
     assert [t for t in here if not (_ROOT / t).exists()] == []

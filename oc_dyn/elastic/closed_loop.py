@@ -10,6 +10,7 @@ from ..function import function
 from ..numbers import are_sane, as_floats
 from .plant import plant
 from .reachable import refusal
+from .torque_sensors import TORQUES, torque_sensors
 
 
 class ClosedLoop:
@@ -28,6 +29,11 @@ class ClosedLoop:
         self.memory = controller.memory
         self.size = self.plant.size + self.memory + 2
 
+    @property
+    def measures_torques(self):
+        """Whether the law reads torque sensors."""
+        return any(n in TORQUES for n in self.controller.function.name_in())
+
     def reference_at(self, t):
         """{port: value} of the reference at time t."""
         return dict(zip(self.reference.function.name_out(), self.reference.function.call([t]), strict=True))
@@ -39,9 +45,11 @@ class ClosedLoop:
         return ca.vertcat(ref["sigma"], ref["dsigma"])
 
     def controls(self, ref, x, memory):
-        """(u, rate of the memory) of the law at measured robot state x."""
+        """(u, rate of the memory) of the law at measured robot state x, torque sensors included where it reads them."""
         state = {name: x[part] for name, part in self.plant.parts.items()}
         ports = {**{f"{n}_ref": ref[n] for n in self.controller.reference_names}, **state}
+        if self.measures_torques:
+            ports |= dict(zip(TORQUES, torque_sensors(self.elastic)(x, self.sigma(ref)), strict=True))
         if self.memory:
             ports["memory"] = memory
         out = self.controller.function(**{n: ports[n] for n in self.controller.function.name_in()})

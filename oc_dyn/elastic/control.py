@@ -3,6 +3,7 @@
 All take the same ports, whether they read them or not: the reference q_ref, v_ref, dv_ref, .. (as many as the flat map
 needs; sigma_ref, dsigma_ref, d2sigma_ref where the stiffness varies) and the state q, v, theta, dtheta (sigma, dsigma
 where it has drives); and give tau_m (and tau_sigma). A law with a memory takes it as port memory and gives its rate.
+A law may read torque sensors besides, as ports tau and dtau (elastic joints,); see torque_sensors.
 """
 
 from __future__ import annotations

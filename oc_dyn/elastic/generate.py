@@ -16,8 +16,7 @@ from ..codegen.disk import write_texts
 from ..codegen.footprint import FLAGS as SMALL
 from ..codegen.footprint import Footprint, footprint
 from ..codegen.names import checked_c_name
-from ..codegen.source import REALS, c_source, checked_precision, prepared
-from ..codegen.templates import filled, header
+from ..codegen.source import checked_precision
 from ..errors import ModelError, ShapeError, SolveError
 from ..interrupts import command
 from ..numbers import as_floats
@@ -25,7 +24,7 @@ from ..subexpressions import merged
 from ..types import Array, Numbers, StrPath
 from .closed_loop import ClosedLoop, torque_limits
 from .control import Controller
-from .dop853 import fixed_step
+from .harness import generated, harness
 from .law_codegen import LawCode, law_texts, sizes
 from .model import ElasticRobot
 from .reference import Reference
@@ -125,7 +124,7 @@ def generate_controller(
         controller, name, sample_time, torque_limit, safe_torque, precision=precision, anti_windup=anti_windup
     )
     loop = ClosedLoop(elastic or controller.elastic, controller, reference, None) if reference is not None else None
-    texts = law_texts(code, functions, measure) | _harness(code, loop, substeps)
+    texts = law_texts(code, functions, measure) | harness(code, loop, substeps)
     write_texts("generate_controller", folder, texts)
     sources = [f"{name}.c", f"{name}_law.c"]
     compiled = [*sources, f"{name}_harness.c"] + ([f"{name}_loop.c"] if loop else [])
@@ -142,13 +141,6 @@ def generate_controller(
     )
 
 
-def _harness(code: LawCode, loop: ClosedLoop | None, substeps: int) -> dict[str, str]:
-    """{file: text} of the program that runs the law, with the robot where there is a loop."""
-    parts = _loop_functions(loop, code.controller, code.name, substeps) if loop else []
-    text = filled("harness.c", __package__, **_harness_words(code, loop, parts))
-    return {**(_generated(f"{code.name}_loop", parts) if loop else {}), f"{code.name}_harness.c": text}
-
-
 def law_code(
     controller: Controller, name: str, sample_time: float = 1e-3, torque_limit: Numbers | None = None,
     safe_torque: Numbers = 0.0, *, precision: str = "double", anti_windup: bool = True,
@@ -162,7 +154,7 @@ def law_code(
     if precision == "single":
         law, differences = with_differences(law)
     first = _first(controller, f"{name}_first") if controller.memory else None
-    functions = _generated(f"{name}_law", [law] + ([first] if first else []), precision)
+    functions = generated(f"{name}_law", [law] + ([first] if first else []), precision)
     code = LawCode(controller, name, sample_time, law, first, limit, safe, precision, differences, anti_windup)
     return code, functions
 
@@ -219,74 +211,6 @@ def _first(controller: Controller, name: str) -> ca.Function:
     f = cast(ca.Function, controller.first_memory)
     ports = {n: ca.SX.sym(n, *f.size_in(n)) for n in f.name_in()}
     return ca.Function(name, list(ports.values()), [f(**ports)["memory"]], list(ports), ["memory"])
-
-
-def _loop_functions(loop: ClosedLoop, controller: Controller, name: str, substeps: int) -> list[ca.Function]:
-    """The reference as (t) -> inputs of the law, and a sample time of the robot as (t, x, h, u) -> x_next."""
-    t = ca.MX.sym("t")
-    ref = loop.reference_at(t)
-    wanted = ca.vertcat(*(ref[n] for n in controller.reference_names))
-    step = fixed_step(loop.held_rates(), substeps)
-    arguments = [ca.MX.sym(n, *step.size_in(n)) for n in step.name_in()]
-    return [
-        ca.Function(f"{name}_reference", [t], [ca.densify(wanted)]),
-        ca.Function(f"{name}_robot", arguments, [step(*arguments)]),
-    ]
-
-
-def _generated(stem: str, functions: Sequence[ca.Function], precision: str = "double") -> dict[str, str]:
-    """{file: text} of the C functions and their header."""
-    written = [prepared(f, f.name(), parts=0) for f in functions]
-    return {
-        f"{stem}.c": c_source(written, stem, integer="int", precision=precision),
-        f"{stem}.h": header(stem, functions, written, REALS[precision], integer="int"),
-    }
-
-
-_NO_LOOP = """static int run_loop(long steps) {
-    (void)steps;
-    (void)start;
-    (void)write_row;
-    fprintf(stderr, "generated without a reference: no loop to run\\n");
-    return 2;
-}
-"""
-
-
-def _harness_words(code: LawCode, loop: ClosedLoop | None, functions: Sequence[ca.Function]) -> dict[str, Any]:
-    """What fills the harness."""
-    controller, name, memory = code.controller, code.name, code.controller.memory
-    count = sum(x.count for x in code.inputs)
-    rng = np.random.default_rng(0)
-    words: dict[str, Any] = {
-        "name": name,
-        "in_real": "double" if code.wide else f"{name}_real",
-        "inputs": count,
-        "commands": sum(x.count for x in code.outputs),
-        "memory": memory,
-        "sample": ", ".join(f"{x:.3f}" for x in rng.uniform(-0.5, 0.5, count)),
-    }
-    if loop is None:
-        return {**words, "include_loop": "", "state": 1, "first_state": "0", "loop": _NO_LOOP}
-    parts, known = loop.plant.parts, controller.function.name_in()
-    copies = [f"        memcpy(in.{n}, x + {part.start}, sizeof in.{n});" for n, part in parts.items() if n in known]
-    text = filled(
-        "loop.c",
-        __package__,
-        name=name,
-        NAME=name.upper(),
-        **{k: max(1, *(getattr(f, f"sz_{k}")() for f in functions)) for k in ("arg", "res", "iw", "w")},
-        whole=loop.size,
-        controls=loop.plant.controls + memory,
-        copies="\n".join(copies),
-    )
-    return {
-        **words,
-        "include_loop": f'#include "{name}_loop.h"\n',
-        "state": loop.plant.size,
-        "first_state": ", ".join(f"{x:.17g}" for x in loop.first_state(None)[: loop.plant.size]),
-        "loop": text,
-    }
 
 
 def _compile(folder: Path, program: str, sources: Any, compiler: str | None, flags: Sequence[str]) -> Path | None:

@@ -16,9 +16,11 @@ from ..ports import derivative_name
 from ..types import Array
 from .anti_windup import held_back
 from .control import Controller
+from .torque_sensors import TORQUES
 
 _UNITS = {"q": "rad or m", "v": "rad/s or m/s", "theta": "rad or m", "dtheta": "rad/s or m/s"}
 _UNITS |= {derivative_name("v", k): f"rad/s{k + 1} or m/s{k + 1}" for k in range(1, 12)}
+_UNITS |= {"tau": "Nm or N", "dtau": "Nm/s or N/s"}
 _UNITS |= {"kp": "Nm/rad or N/m", "kd": "Nm s/rad or N s/m"}
 
 
@@ -83,6 +85,8 @@ def _known(x: Field, controller: Controller) -> Field:
         labels = tuple(elastic.motor_names[m] for m in elastic.elastic_motors)
     elif name == "tau_m":
         labels = elastic.motor_names
+    elif name in TORQUES:
+        labels = tuple(j.name for j in elastic.joints)
     elif name.endswith("sigma"):
         labels = elastic.sigma_names
     elif x.rows == len(elastic.links.velocity_names):

@@ -94,7 +94,8 @@ def ad_via_inverse(model, order, q, v, T, W=None):
     "forward_dynamics",
     "ad_taylor",
     kind="ad",
-    source="AD: Taylor series through the instructions of inverse dynamics of order 0, one factorised mass matrix",
+    source="AD: Taylor series through the instructions of inverse dynamics of order 0 (Griewank and Walther 2008, "
+    "chapter 13), one factorised mass matrix",
     regroup=True,
     fluid=True,
 )

@@ -45,7 +45,8 @@ def ad_jet(model, order, q, v, A, T, prescribed, W=None):
     "hybrid_dynamics",
     "ad_taylor",
     kind="ad",
-    source="AD: Taylor series through the instructions of inverse dynamics of order 0; accelerations as ad_jet",
+    source="AD: Taylor series through the instructions of inverse dynamics of order 0 (Griewank and Walther 2008, "
+    "chapter 13); accelerations as ad_jet",
     regroup=True,
 )
 def ad_taylor(model, order, q, v, A, T, prescribed, W=None):

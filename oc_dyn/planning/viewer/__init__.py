@@ -1,0 +1,1 @@
+"""A page with a robot that moves: od.view."""

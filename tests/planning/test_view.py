@@ -1,0 +1,188 @@
+"""od.view: surfaces, poses, what the page holds and refuses, and the page in a browser."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import oc_dyn as od
+from oc_dyn.planning.viewer import surfaces
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+S = od.shapes
+TETRAHEDRON = ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+
+def volume(points, faces):
+    """Of a closed surface whose triangles look outward, by the divergence theorem."""
+    a, b, c = (points[faces[:, k]] for k in range(3))
+    return np.einsum("ki,ki->", a, np.cross(b, c)) / 6
+
+
+def contents(page):
+    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.html, re.DOTALL).group(1)
+    return json.loads(text)
+
+
+def numbers(text, *shape):
+    return np.frombuffer(base64.b64decode(text), "<f4").reshape(shape)
+
+
+ROUND = 0.04  # that flat triangles take from what is round
+
+
+@pytest.mark.parametrize(
+    "shape, wanted, share",
+    [
+        (S.Sphere(0.3), 4 / 3 * np.pi * 0.027, ROUND),
+        (S.Ellipsoid(0.3, 0.2, 0.1), 4 / 3 * np.pi * 0.006, ROUND),
+        (S.Capsule(0.1, 0.5), np.pi * 0.01 * 0.5 + 4 / 3 * np.pi * 0.001, ROUND),
+        (S.Cylinder(0.1, 0.5), np.pi * 0.01 * 0.5, ROUND),
+        (S.Box(0.1, 0.2, 0.3), 0.006, 1e-12),
+        (S.Polytope(TETRAHEDRON), 1 / 6, 1e-12),
+    ],
+)
+def test_surfaces_are_closed_and_look_outward(shape, wanted, share):
+    points, faces = surfaces.triangles(shape)
+    edges = [tuple(face[[i, (i + 1) % 3]]) for face in faces for i in range(3)]
+    assert len(set(edges)) == len(edges)
+    assert {(b, a) for a, b in edges} == set(edges)
+    assert wanted * (1 - share) <= volume(points, faces) <= wanted * (1 + 1e-12)
+
+
+def test_hulls_without_scipy_have_the_same_outside():
+    points = np.random.default_rng(3).normal(size=(12, 3))
+    found, faces = surfaces._hull_by_hand(points)
+    assert volume(found, faces) == pytest.approx(volume(*surfaces.hull(points)), rel=1e-12)
+    flat = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], float)
+    assert len(surfaces.hull(flat)[1]) > 0  # drawn from both sides all the same
+
+
+def test_half_space_is_a_square_of_its_plane():
+    points, faces = surfaces.triangles(S.HalfSpace((0, 0, 2.0), 1.0), reach=3.0)
+    assert np.allclose(points[:, 2], 0.5)
+    assert np.allclose(np.ptp(points[:, :2], axis=0).max(), 6)
+    assert len(faces) == 2
+
+
+def test_poses_are_those_of_the_links():
+    arm = od.robots.panda()
+    t = np.linspace(0, 1, 7)
+    q = np.array([arm.random_configuration(seed=1) * (1 - x) + arm.random_configuration(seed=2) * x for x in t])
+    tool = np.array([[1.0, 0, 0, 0.1], [0, 1, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1]])
+    scene = od.Scene().attach("tool", "panda_link8", S.Sphere(0.1), tool).add("ball", S.Sphere(0.2), tool)
+    (motion,) = contents(od.view(arm, (t, q), scene=scene, fps=1000))["motions"]
+    assert motion["slots"] == 1
+    assert np.allclose(numbers(motion["t"], -1), t)
+    found = numbers(motion["poses"], 7, 4, 3).transpose(0, 2, 1)
+    f = od.function(arm, "frame_pose", frame="panda_link8")
+    for k, row in enumerate(q):
+        x = f(q=row)
+        C = np.block([[x["R"].full(), x["p"].full()], [np.zeros((1, 3)), np.ones((1, 1))]]) @ tool
+        assert np.allclose(found[k], C[:3], atol=1e-6)
+    (fixed,) = (part for part in motion["parts"] if part["slot"] < 0)
+    assert np.allclose(np.reshape(fixed["pose"], (4, 4)).T, tool)
+
+
+def test_shares_of_limits_are_those_of_the_motion():
+    arm = od.robots.double_pendulum()
+    limits = od.Limits.of(arm).updated({name: {"v": 2, "dv": 8} for name in arm.coordinate_names})
+    plan = od.plan_point_to_point(arm, [0, 0], [1, -0.5], limits=limits, continuity=2, nodes=10)
+    (motion,) = contents(od.view(arm, plan))["motions"]
+    shares = {row["name"]: numbers(row["values"], -1) for row in motion["shares"]}
+    assert shares["v"].max() <= 1 + 1e-6
+    assert shares["dv"].max() == pytest.approx(1, abs=1e-3)
+    assert len(shares["v"]) == len(numbers(motion["t"], -1))
+    assert numbers(motion["t"], -1)[-1] == pytest.approx(plan.duration, rel=1e-6)
+
+
+def test_the_page_needs_nothing_and_nothing_leaves_its_place(tmp_path):
+    arm = od.robots.double_pendulum()
+    name = "</script><script>alert(1)</script>"
+    page = od.view(arm, {name: [0.1, 0.2]}, path=tmp_path / "new" / "page.html", title=name)
+    assert page.path.read_text(encoding="utf-8") == page.html
+    assert page.html.count("<script") == 2
+    assert contents(page)["motions"][0]["name"] == contents(page)["title"] == name
+    assert not re.search(r"""(src|href)\s*=|@import|url\(|https?:""", page.html.replace("srcdoc", ""))
+    assert page._repr_html_().startswith("<iframe")
+    assert "<script" not in page._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["quadruped", "four_bar", "gough_stewart", "double_pendulum"])
+def test_robots_at_home(name):
+    data = contents(od.view(getattr(od.robots, name)()))
+    assert data["motions"][0]["parts"]
+    assert 0 < data["reach"] < 100
+
+
+def test_loops_stay_closed():
+    """The rods of a four-bar linkage, drawn as sticks, keep their lengths."""
+    bar = od.robots.four_bar()
+    t = np.linspace(0, 1, 9)
+    q = bar.neutral() + 0.5 * t[:, None]
+    (motion,) = contents(od.view(bar, (t, q), fps=1000))["motions"]
+    places = numbers(motion["poses"], 9, motion["slots"], 4, 3)[..., 3, :]
+    guess = np.tile(bar.home[:, None], (1, 9))
+    guess[bar.rows("q", bar.independent)] = q.T
+    closed = bar.close(guess)
+    f = od.function(bar.tree, "frame_pose", frame=bar.tree.bodies[-1].name)
+    tips = np.array([f(q=x)["p"].full().ravel() for x in closed.T])
+    assert min(np.abs(places[:, k] - tips).max() for k in range(motion["slots"])) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "motion, said",
+    [
+        (([0, 1], np.zeros((3, 2))), r"q of shape \(3, 2\) for 2 times"),
+        (([1, 0], np.zeros((2, 2))), "times that do not fall"),
+        ([0.0, np.nan], "finite numbers"),
+        ({"calm": [0.0, 0.0, 0.0]}, "view: calm: got q of shape"),
+        ({}, "without motions"),
+    ],
+)
+def test_what_does_not_fit_is_named(motion, said):
+    with pytest.raises(od.ShapeError, match=said):
+        od.view(od.robots.double_pendulum(), motion)
+
+
+def test_scene_must_be_one():
+    with pytest.raises(od.ShapeError, match="expected an od.Scene"):
+        od.view(od.robots.double_pendulum(), scene="table")
+    with pytest.raises(od.UnknownName, match="nowhere"):
+        od.view(od.robots.double_pendulum(), scene=od.Scene().attach("tool", "nowhere", S.Sphere(0.1)))
+
+
+@pytest.mark.slow
+def test_browser_plays_it(tmp_path):
+    browser = next((x for x in BROWSERS if shutil.which(x)), None)
+    if browser is None:
+        pytest.skip("no Chromium")
+    from matplotlib.image import imread
+
+    arm = od.robots.panda()
+    t = np.linspace(0, 1, 61)
+    q = np.outer(1 - t, arm.random_configuration(seed=1)) + np.outer(t, arm.random_configuration(seed=2))
+    page = od.view(arm, (t, q), path=tmp_path / "page.html")
+
+    def run(*options):
+        command = [browser, "--headless=new", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+        command += ["--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=800,600"]
+        done = subprocess.run([*command, *options, page.path.as_uri()], capture_output=True, text=True, timeout=120)
+        assert [x for x in done.stderr.splitlines() if "CONSOLE" in x] == []
+        return done.stdout
+
+    shown = []
+    for budget in (300, 700):
+        text = run("--dump-dom", f"--virtual-time-budget={budget}")
+        shown.append(re.search(r"([\d.]+) s</output>", text).group(1))
+        assert int(re.search(r'data-frames="(\d+)"', text).group(1)) > 3
+    assert shown[0] != shown[1]  # the time goes on
+    picture = tmp_path / "page.png"
+    run(f"--screenshot={picture}", "--virtual-time-budget=300")
+    pixels = imread(picture)[40:400, :, :3]
+    blue = (pixels[..., 2] > pixels[..., 0] + 0.15).mean()  # of the robot
+    assert 0.01 < blue < 0.6

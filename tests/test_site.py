@@ -1,0 +1,113 @@
+"""The site: it builds without a warning, its code is of the pages that are run elsewhere, and a browser shows it."""
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("mkdocstrings") is None:
+        pytest.skip("the extra docs is not installed")
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", "docs/site/mkdocs.yml", "-d", str(out)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=quiet, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out
+
+
+class Places(HTMLParser):
+    """ids, and what is linked or shown."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.targets = set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        of = dict(attributes)
+        self.ids |= {of[key] for key in ("id", "name") if of.get(key)}
+        self.targets += [of[key] for key in ("href", "src") if of.get(key)]
+
+
+def test_everything_linked_is_there_and_nothing_is_fetched(site):
+    pages = {path: Places(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "404.html"}
+    assert len(pages) > 50
+    assert {"api.html", "gallery.html", "quantities.html"} <= {path.name for path in pages}
+    wrong = []
+    for path, page in pages.items():
+        for target in page.targets:
+            place, _, anchor = unquote(target).partition("#")
+            if re.match(r"[a-z]+:", place) or place.startswith("//"):
+                continue
+            file = (path.parent / place).resolve() if place else path
+            if not file.is_file() or (anchor and file.suffix == ".html" and anchor not in pages[file].ids | {"__top"}):
+                wrong.append(f"{path.relative_to(site)}: {target}")
+    assert wrong == []
+    scripts = [t for page in pages.values() for t in page.targets if re.match(r"https?:.*\.(js|css|woff2?)", t)]
+    assert scripts == []
+
+
+WALK = """<!doctype html><pre id="told"></pre><iframe id="page" width="1200" height="800"></iframe><script>
+const pages = PAGES, told = document.getElementById("told"), frame = document.getElementById("page");
+let next = 0;
+frame.onload = () => {
+  const shown = frame.contentDocument;
+  if (shown && next > 0) told.textContent += pages[next - 1] + " " + shown.querySelectorAll("h1").length + "\\n";
+  if (next < pages.length) frame.src = pages[next++]; else document.body.id = "done";
+};
+frame.src = "about:blank";
+</script>"""
+
+
+@pytest.fixture
+def served(site):
+    """(address, pages) of the site, from a server on this machine, with a page that opens all others in turn."""
+    files = (path for path in site.rglob("*.html") if path.name != "404.html")
+    pages = sorted(str(path.relative_to(site)) for path in files)
+    (site / "walk.html").write_text(WALK.replace("PAGES", json.dumps(pages)), encoding="utf-8")
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", pages
+    server.shutdown()
+    server.server_close()
+    (site / "walk.html").unlink()
+
+
+def test_browser_opens_every_page_without_an_error(served, tmp_path):
+    browser = next((x for x in BROWSERS if shutil.which(x)), None)
+    if browser is None:
+        pytest.skip("no Chromium")
+    address, pages = served
+    command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
+    command += [f"--user-data-dir={tmp_path}", "--virtual-time-budget=600000", f"{address}/walk.html"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    shown = re.search(r'<pre id="told">(.*?)</pre>', done.stdout, re.DOTALL).group(1).split()
+    assert 'id="done"' in done.stdout
+    assert shown[::2] == pages
+    assert set(shown[1::2]) == {"1"}  # a title each
+    said = [x for x in done.stderr.splitlines() if "CONSOLE" in x and re.search("error|Uncaught|Failed", x, re.I)]
+    assert said == []
