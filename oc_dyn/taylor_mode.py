@@ -13,6 +13,7 @@ from .numbers import shortened
 from .ports import derivative_name
 from .series.along import time_series
 from .series.graph import Graphs
+from .series.tape import freed
 from .subexpressions import merged
 from .validation import count
 
@@ -101,7 +102,7 @@ def _by_tape(function: ca.Function, order: int, name: str, ports: _Ports) -> ca.
             curve, [ca.SX.sym(derivative_name(curve, k), pattern) for k in range(ports.orders[curve][-1] + 1)]
         )
     values = [symbols[curve][k] for curve, k in ports.source.values()]
-    results = dict(zip(function.name_out(), function.call(values, True, False), strict=True))
+    results = dict(zip(function.name_out(), freed(function).call(values, True, False), strict=True))
     flow = [pair for x in symbols.values() for pair in pairwise(x)]
     flow += [(symbols[c][-1], results[n]) for c, n in ports.rates.items()]
     entries = ca.vertcat(*(y for x in results.values() for y in x.nonzeros()), ca.SX(0, 1))

@@ -35,3 +35,17 @@ def test_every_order_agrees_to_twelve_digits(quantity, name):
 def test_counts_of_the_panda(quantity, counts):
     for order, most in counts.items():
         assert od.function(od.robots.panda(), quantity, order=order, method="ad_taylor").n_instructions() <= most
+
+
+@pytest.mark.sample("options0")
+@pytest.mark.parametrize("options", [{"parameters": "symbolic"}, {"gravity": True}, {"representation": "spatial"}])
+def test_options(options):
+    r = robot("small floating")
+    f, expected = (
+        od.function(r, "inverse_dynamics", order=1, method=m, external_wrenches=True, **options)
+        for m in ("ad_taylor", "taylor")
+    )
+    ports = random_ports(f, r, 1)
+    found = f(**ports)
+    for port, value in expected(**ports).items():
+        assert relative(found[port], value) < 1e-12, port

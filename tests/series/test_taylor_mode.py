@@ -167,6 +167,13 @@ def test_calls_in_scalar_functions_are_written_out():
         assert float(got) == pytest.approx(float(expected), abs=1e-13)
 
 
+def test_functions_with_derivatives_of_their_own_count_as_their_expressions():
+    robot = od.robots.chain(2)
+    plain, own = (od.function(robot, "inverse_dynamics", derivatives=d) for d in ("ad", "analytic"))
+    counts = [od.taylor_mode(f, 2).n_instructions() for f in (plain, own)]
+    assert counts[0] == counts[1]
+
+
 def test_quadratic_in_the_order():
     """Instructions are a parabola over the order, but for squares, whose terms pair in every other order."""
     f = ca.Function("f", [x, y], [ca.sin(x) * y * y / (2 + ca.cos(y)), ca.atan2(x, y)])
