@@ -30,17 +30,21 @@ def ad(way, elastic, order, q, V, sigma):
         torque = tau[j.v] + (_coupling_force(elastic, e, q_, V_, theta, along) if elastic.coupling else 0)
         z[e] = j.spring.deflections([torque], [s_[0][j.sigma]] if j.sigma is not None else [])
         theta[e] = [x[0] + position[j.q] for x in z[e]]
-    motors = along(ca.vertcat(*(x for e in range(len(elastic.joints)) for x in theta[e])), 2)
+    found = along(ca.vertcat(*(x for e in range(len(elastic.joints)) for x in theta[e])), 2 + order)
+    motors = [ca.SX.sym("theta", *x.shape) for x in found]  # symbols, so that what is known is not derived again
+    flow += pairwise(motors)
     speed = at_motors(elastic, drive_speed, motors[1])
     inertial = ca.DM(elastic.motor_inertia) @ motors[2] + spring_torques(elastic, 0, z, s_[:1])[0]
     if elastic.coupling:
         inertial = inertial + along(elastic.coupling.momentum(q_, V_[0]), 1)[1]
     torques = at_motors(elastic, tau, inertial) + motor_friction(elastic, [speed])[0]
-    out = {"theta": along(motors[0], 2 + order), "tau_m": along(torques, order)}
+    out = {"theta": found, "tau_m": along(torques, order)}
     if elastic.stiffness_driven:
         drives = ca.DM(elastic.stiffness_inertia) * s_[2] + sigma_forces(elastic, 0, z, s_[:1])[0]
         out["tau_sigma"] = along(drives, order)
-    return _put_in(out, [q_, *V_, *s_], [closed(elastic, q), *V, *sigma])
+    symbols, values = [q_, *V_, *s_], [closed(elastic, q), *V, *sigma]
+    positions = ca.Function("ad", symbols, found).call(values)
+    return _put_in(out, [*symbols, *motors], [*values, *positions])
 
 
 def _coupling_force(elastic, e, q, V, theta, along):
