@@ -69,6 +69,8 @@ if TYPE_CHECKING:  # what __getattr__ imports; these modules are most of the pac
     from .planning.trajectory import Trajectory as Trajectory
     from .planning.viewer.view import view as view
     from .regressor.base_parameters import base_parameters as base_parameters
+    from .robot_check import check_robot as check_robot
+    from .robots.load import load as load
     from .runs.script import script as script
     from .runs.sweeps import export_sweep as export_sweep
     from .runs.sweeps import sweep as sweep
@@ -87,6 +89,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "base_parameters": ("regressor.base_parameters", "base_parameters"),
     "check_derivatives": ("derivatives", "check_derivatives"),
     "codegen_player": ("targets.player", "codegen_player"),
+    "check_robot": ("robot_check", "check_robot"),
     "cite": ("citations", "cite"),
     "contact_points": ("kinematics.contact", "contact_points"),
     "contact_wrenches": ("kinematics.contact", "contact_wrenches"),
@@ -100,6 +103,7 @@ _LATER = {  # public, too, but imported when they are first asked for: module, n
     "identification": ("identification", None),
     "interop": ("interop", None),
     "inverse_kinematics": ("planning.inverse_kinematics", "inverse_kinematics"),
+    "load": ("robots.load", "load"),
     "load_solution": ("optimal_control.problem", "load_solution"),
     "load_sdf": ("model.sdf", "load_sdf"),
     "load_urdf": ("model.urdf", "load_urdf"),
@@ -148,6 +152,7 @@ __all__ = [
     "base_parameters",
     "batch",
     "check_derivatives",
+    "check_robot",
     "cite",
     "codegen",
     "codegen_player",
@@ -165,6 +170,7 @@ __all__ = [
     "identification",
     "interop",
     "inverse_kinematics",
+    "load",
     "load_sdf",
     "load_solution",
     "methods",

@@ -1,4 +1,4 @@
-"""The command oc-dyn: demo, plan, study, codegen, list, describe, doctor."""
+"""The command oc-dyn: demo, plan, study, codegen, list, describe, check, doctor."""
 
 import argparse
 import math
@@ -102,6 +102,16 @@ def _list(options):
     write_text(options.update, f"{before}{start}\n{od.table(markdown=True)}\n{end}{after}")
     _print(options, f"table of {options.update} is up to date")
     return 0
+
+
+def _check(options):
+    from .robot_check import check_robot
+
+    more = {"floating_base": True} if options.floating else {}
+    found = check_robot(options.robot, trusted=options.trusted, **more)
+    rows = [vars(x) for x in found.findings]
+    _print(options, json_text(rows) if options.json else str(found))
+    return 1 if found.of("error") else 0
 
 
 def _doctor(options):
@@ -401,7 +411,7 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"oc-dyn {od.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_demo, _add_plan, _add_study, _add_codegen, _add_list, _add_describe, _add_doctor):
+    for add in (_add_demo, _add_plan, _add_study, _add_codegen, _add_list, _add_describe, _add_check, _add_doctor):
         add(commands)
     return parser
 
@@ -536,6 +546,15 @@ def _add_describe(commands):
     sub.add_argument("--order", type=_whole, default=0, metavar="N", help="order of derivatives (%(default)s)")
     sub.add_argument("--robot", metavar="URDF|NAME", help="robot for whose ports the shapes are numbers")
     sub.add_argument("--floating", action="store_true", help="give the robot a floating base")
+
+
+def _add_check(commands):
+    summary = "Tell what is wrong, doubtful or missing in the description of a robot."
+    sub = _command(commands, "check", _check, summary, "The exit status is 1 where it cannot be loaded.")
+    sub.add_argument("robot", metavar="FILE|NAME", help="URDF, SDF, MJCF or xacro file, or a name, as od.load takes it")
+    sub.add_argument("--floating", action="store_true", help="let the root link float")
+    sub.add_argument("--trusted", action="store_true", help="expand a xacro file, which runs what is written in it")
+    sub.add_argument("--json", action="store_true", help="as a list of records, for machines")
 
 
 def _add_doctor(commands):

@@ -274,9 +274,11 @@ MODULES = set("control design elastic executors identification interop registry 
 PUBLIC = MODULES | set(
     "CheckWarning ContactMotion FileError Inertia LimitError Limits ModelError ModelWarning OrderError Problem "
     "Robot RobotBuilder RobotFunction Scene ShapeError SolveError Trajectory UnknownName __version__ animate "
-    "as_tensor base_parameters batch check_derivatives cite codegen codegen_player compile contact_points "
-    "contact_wrenches deadline describe export_sweep fmu function inverse_kinematics load_sdf load_solution load_urdf "
-    "methods motion_report mpc numpy_call plan_along_path plan_point_to_point ports pose_path quantities rollout "
+    "as_tensor base_parameters batch check_derivatives check_robot cite codegen codegen_player compile "
+    "contact_points "
+    "contact_wrenches deadline describe export_sweep fmu function inverse_kinematics load load_sdf load_solution "
+    "load_urdf methods "
+    "motion_report mpc numpy_call plan_along_path plan_point_to_point ports pose_path quantities rollout "
     "ros2_controller script sdf_springs sensitivity simulate sweep table taylor_mode tighten view".split()
 )
 

@@ -20,7 +20,7 @@ STYLE = """.doc-contents .language-text code { white-space: pre-wrap; }
 .md-typeset .grid.cards img { max-height: 15rem; display: block; margin: auto; }
 """
 GROUPS = {  # of the page api.md
-    "Robots": "load_urdf load_sdf sdf_springs Robot RobotBuilder RobotFunction Inertia".split(),
+    "Robots": "load load_urdf load_sdf sdf_springs check_robot Robot RobotBuilder RobotFunction Inertia".split(),
     "Functions": "function methods quantities ports describe table check_derivatives cite".split(),
     "Machine code": "compile numpy_call batch codegen codegen_player fmu ros2_controller".split(),
     "Planning": "plan_point_to_point plan_along_path pose_path inverse_kinematics Limits Trajectory tighten simulate "
