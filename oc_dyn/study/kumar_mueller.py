@@ -130,7 +130,7 @@ def _agreement(path, t):
         return np.array([x.full() for x in function(panda, QUANTITY, order=HIGHEST, method=m)(*motion(times))])
 
     torques = by("recursive_body", t)
-    others = {m: by(m, t) for m in ("closed_form", "taylor", "ad_jet_cse")}
+    others = {m: by(m, t) for m in ("closed_form", "taylor", "ad_jet_cse", "ad_taylor")}
     # of the order before, by a formula of fourth order
     around = [by("recursive_body", t + k * step) for k in (-2, -1, 1, 2)]
     slopes = (around[0] - 8 * around[1] + 8 * around[2] - around[3]) / (12 * step)
