@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import casadi as ca
+import numpy as np
 import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -82,7 +84,19 @@ def test_examples_of_elastic_plans_run():
     assert names["gait"].periodic
 
 
-ELSEWHERE = "certificate.md control.md elastic-plans.md loops.md obstacles.md optimal-control.md tour.md".split()
+def test_examples_of_time_derivatives_run():
+    count, names = run_examples("time-derivatives.md")
+    assert count == 3
+    assert [float(names["found"][f"d{k}a"]) for k in (2, 3)] == pytest.approx([-9.81 * np.sin(1), 0])
+    t = ca.SX.sym("t", 2)
+    dae = {"x": t, "ode": ca.vertcat(t[1], -9.81 * ca.sin(t[0]))}
+    end = ca.integrator("end", "cvodes", dae, 0, 0.1, {"abstol": 1e-13, "reltol": 1e-13})(x0=[1, 0])["xf"]
+    assert names["after"] == pytest.approx(float(end[0]), abs=1e-10)
+
+
+ELSEWHERE = (  # with what they show
+    "certificate.md control.md elastic-plans.md loops.md obstacles.md optimal-control.md time-derivatives.md tour.md"
+).split()
 OTHERS = sorted(path.name for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
 
 

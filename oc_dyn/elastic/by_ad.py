@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import casadi as ca
 
-from ..lie.time_derivatives import time_derivatives
-from ..registry import method
+from ..time_methods import in_time
 from .across import motor_jets
 from .drives import closed, closed_state
 from .flat_map import QUANTITY
@@ -13,8 +12,8 @@ from .model import columns
 from .motor_side import at_motors, elastic_torques, motor_friction, sigma_forces
 
 
-@method(QUANTITY, "ad", kind="ad", source="AD: jtimes of theta(q, v, dv, sigma) along the jets, cse after each order")
-def ad(elastic, order, q, V, sigma, wrenches):
+@in_time(QUANTITY, source="AD of theta(q, v, dv, sigma)")
+def ad(way, elastic, order, q, V, sigma, wrenches):
     """Motor positions and torques with all time derivatives by AD: order-0 inverse dynamics is all that is called.
 
     Arguments and results: od.describe("elastic_flat_map").
@@ -26,7 +25,7 @@ def ad(elastic, order, q, V, sigma, wrenches):
     flow = [(q_, rate), *pairwise(V_), *pairwise(s_), *((ca.vec(x), ca.vec(y)) for x, y in pairwise(w_))]
 
     def along(x, k):
-        return time_derivatives(x, k, flow, cse=True)
+        return way(ca.densify(ca.SX(x)), k, flow)
 
     theta, z = {}, {}
     if elastic.across is not None:
@@ -40,7 +39,9 @@ def ad(elastic, order, q, V, sigma, wrenches):
         torque = tau[j.v] + (_coupling_force(elastic, j.v, q_, V_, theta, along) if elastic.coupling else 0)
         z[e] = j.spring.deflections([torque], [s_[0][j.sigma]] if j.sigma is not None else [])
         theta[e] = [x[0] + position[j.q] for x in z[e]]
-    motors = along(ca.vertcat(*(x for e in range(len(elastic.joints)) for x in theta[e])), 2)
+    found = along(ca.vertcat(*(x for e in range(len(elastic.joints)) for x in theta[e])), 2 + order)
+    motors = [ca.SX.sym("theta", *x.shape) for x in found]  # symbols, so that what is known is not derived again
+    flow += pairwise(motors)
     speed = at_motors(elastic, drive_speed, motors[1])
     on_links, on_motors = (x[0] for x in elastic_torques(elastic, [position], motors[:1], s_[:1]))
     inertial = ca.DM(elastic.motor_inertia) @ motors[2] + on_motors
@@ -52,13 +53,15 @@ def ad(elastic, order, q, V, sigma, wrenches):
         more = {v: _coupling_force(elastic, v, q_, V_, theta, along) for v in elastic.rigid}
         tau = tau + ca.vertcat(*(more.get(v, 0) for v in range(elastic.nv)))
     torques = at_motors(elastic, tau - across, inertial) + motor_friction(elastic, [speed])[0]
-    out = {"theta": along(motors[0], 2 + order), "tau_m": along(torques, order)}
+    out = {"theta": found, "tau_m": along(torques, order)}
     if elastic.unactuated:
         out["tau_base"] = along(columns(tau, elastic.unactuated), order)
     if elastic.stiffness_driven:
         drives = ca.DM(elastic.stiffness_inertia) * s_[2] + sigma_forces(elastic, 0, z, s_[:1])[0]
         out["tau_sigma"] = along(drives, order)
-    return _put_in(out, [q_, *V_, *s_, *w_], [closed(elastic, q), *V, *sigma, *wrenches])
+    symbols, values = [q_, *V_, *s_, *w_], [closed(elastic, q), *V, *sigma, *wrenches]
+    positions = ca.Function("ad", symbols, found).call(values)
+    return _put_in(out, [*symbols, *motors], [*values, *positions])
 
 
 def _coupling_force(elastic, row, q, V, theta, along):

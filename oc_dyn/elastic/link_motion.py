@@ -113,5 +113,5 @@ def _register(name):
     method(QUANTITY, name, kind=of.kind, source=source, max_order=of.max_order, cannot=of.cannot, cse=of.cse)(by)
 
 
-for _name in ("taylor", "articulated_spatial", "closed_form", "ad_jet_cse", "ad_via_inverse"):
+for _name in ("taylor", "articulated_spatial", "closed_form", "ad_jet_cse", "ad_via_inverse", "ad_taylor"):
     _register(_name)
