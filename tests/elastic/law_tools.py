@@ -28,9 +28,6 @@ _ROBOTS = {
     "2r": lambda: el.elastic_robot(od.robots.planar_2r(), [900.0, 700.0], motor_inertia=[0.3, 0.2]),
     "three": lambda: el.elastic_robot(planar_arm(3), [500.0, 400.0, 300.0], motor_inertia=[0.5, 0.3, 0.2]),
     "damped": lambda: el.elastic_robot(planar_arm(3), [500.0, 400.0, 300.0], damping=2.0, motor_inertia=0.3),
-    "weightless": lambda: el.elastic_robot(
-        planar_arm(3).with_gravity([0, 0, 0]), [500.0, 400.0, 300.0], motor_inertia=[0.5, 0.3, 0.2]
-    ),
     "one_weightless": lambda: el.elastic_robot(planar_arm(1).with_gravity([0, 0, 0]), 200.0, motor_inertia=0.1),
     "vsa": lambda: el.elastic_robot(planar_arm(1), el.VariableSpring(), motor_inertia=0.1),
     "panda": _panda,

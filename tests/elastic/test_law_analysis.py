@@ -27,12 +27,17 @@ def test_poles_by_finite_differences():
 
 
 def test_poles_of_feedback_linearization():
-    """As placed, joint by joint; of the law's memory as well where joints are rigid."""
+    """As placed, joint by joint."""
     wanted = np.array([-10.0, -14.0, -19.0 + 5.0j, -19.0 - 5.0j])
     e = robot("2r")
     found = el.closed_loop_poles(e, el.feedback_linearization(e, wanted), rest_of("2r"))
     assert far_from(found, np.tile(wanted, 2)) < 1e-7
-    mixed = arm("mixed")
+
+
+@pytest.mark.slow
+def test_poles_of_a_dynamic_law():
+    """Those of the law's memory are the same as of the elastic joints."""
+    wanted, mixed = np.array([-10.0, -14.0, -19.0 + 5.0j, -19.0 - 5.0j]), arm("mixed")
     found = el.closed_loop_poles(mixed, el.feedback_linearization(mixed, wanted), rest_of("three"))
     assert far_from(found, np.tile(wanted, 3)) < 1e-5
 
@@ -106,6 +111,7 @@ def test_a_sample_with_delay_is_that_of_a_fine_march(delay):
         assert np.concatenate([x, m]) == pytest.approx(state[:6], rel=1e-9), k
 
 
+@pytest.mark.slow
 def test_margins_by_simulation():
     """Sampled loops of the real robot a little inside the margins come to rest, a little outside they swing up."""
     e, q, h = robot("one_weightless"), np.array([0.2]), 2e-3
@@ -138,7 +144,7 @@ def test_margins_by_simulation():
 
 def test_margins_refuse():
     e = robot("2r")
-    law = el.esp(e, 150.0, 15.0, 5.0)
+    law = el.feedforward_pd(e, 150.0, 15.0)
     for more, words in (({"sample_time": 0.0}, "sample_time"), ({"delay": -1}, "delay")):
         with pytest.raises(od.ShapeError, match=words):
             el.margins(e, law, rest_of("2r"), **more)
@@ -175,7 +181,27 @@ def test_laws_by_passivity_are_passive():
 
 def test_passivity_refuses():
     e = robot("2r")
-    law = el.esp(e, 150.0, 15.0, 5.0)
+    law = el.feedforward_pd(e, 150.0, 15.0)
     for w, more, words in (([0.0], {}, "above 0"), ([], {}, "above 0"), ([1.0], {"delay": -1.0}, "delay")):
         with pytest.raises(od.ShapeError, match=words):
             el.passivity_index(e, law, rest_of("2r"), w, **more)
+
+
+@pytest.mark.slow
+def test_margins_of_the_panda():
+    """At 1 kHz, springs damped and the laws not told: the numbers of docs/elastic-laws.md."""
+    e, q = robot("panda"), rest_of("panda")
+    real = el.elastic_robot(od.robots.panda(), 7000.0, motor_inertia=np.diag(e.motor_inertia), damping=5.0)
+    half = np.diag(e.motor_inertia) / 2
+    laws = {
+        "full_state_feedback": (el.full_state_feedback(e, 500.0, 20.0, inertia=half), 3.6),
+        "impedance": (el.impedance(e, 200.0, inertia=half), 3.5),
+        "esp": (el.esp(e, 500.0, 20.0, 5.0), 9.5),
+        "esp_i": (el.esp_i(e, 500.0, 20.0, 20.0), None),
+        "feedback_linearization": (el.feedback_linearization(e, 20.0), None),
+    }
+    for name, (law, samples) in laws.items():
+        found = el.margins(real, law, q)
+        assert found.stable == (samples is not None), name
+        if samples:
+            assert found.delay / 1e-3 == pytest.approx(samples, abs=0.06), name

@@ -66,6 +66,7 @@ def test_full_state_feedback(name):
     check(e, law, q_d, energy, lambda x: kd * np.sum(x[3 * e.nv :] ** 2))
 
 
+@pytest.mark.slow
 def test_full_state_feedback_on_damped_springs():
     """The torque's rate is a damper on the motors alone: within its bound the energy never rises, beyond it may."""
     e, q_d = robot("damped"), rest_of("three")
@@ -95,6 +96,7 @@ def test_full_state_feedback_on_damped_springs():
     assert falls_at(rates, energy, x) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_joint_impedance(name):
     e, q_d = robot(name), rest_of(name)

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ... import validation
-from ...errors import ShapeError, SolveError
+from ...errors import ModelError, ShapeError, SolveError
 from ...numbers import are_sane
 from ...types import Array, Numbers
 from ..closed_loop import ClosedLoop
@@ -40,15 +40,24 @@ class LinearLoop:
         return np.block([[self.A + self.B @ self.Lx, self.B @ self.Lm], [self.Rx, self.Rm]])
 
 
-def linear_loop(elastic: ElasticRobot, controller: Controller, at: Numbers, sigma: Numbers | None) -> LinearLoop:
+def linear_loop(
+    elastic: ElasticRobot, controller: Controller, at: Numbers, sigma: Numbers | None, sample_time: float | None = None,
+) -> LinearLoop:  # fmt: skip
     """LinearLoop at the rest to which the law brings the robot for a reference that stays at `at`.
 
-    Raises SolveError if there is no such rest nearby, ShapeError for numbers that do not fit.
+    sample_time [s]: for laws that give the memory of the next sample: m' is the rate that leads there when held.
+    Raises SolveError if there is no such rest nearby, ShapeError for numbers that do not fit, ModelError for such a law
+    without sample_time.
     """
     at = validation.numbers("at", at, elastic.nq)
     if not are_sane(at):
         raise ShapeError(f"at is {at.tolist()}, expected finite numbers")
-    loop = ClosedLoop(elastic, controller, _still(controller.elastic, at, sigma), None)
+    more = {}
+    if "memory_next" in controller.function.name_out():
+        if sample_time is None:
+            raise ModelError(controller.name, ["it is a law of samples alone; see margins for its poles"])
+        more["sample_time"] = sample_time
+    loop = ClosedLoop(elastic, controller, _still(controller.elastic, at, sigma), None, **more)
     size, memory = loop.plant.size, loop.memory
     x, m = ca.MX.sym("x", size), ca.MX.sym("m", memory)
     u = ca.MX.sym("u", loop.plant.controls)

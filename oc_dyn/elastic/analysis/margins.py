@@ -17,8 +17,8 @@ from ..model import ElasticRobot
 from .linear_loop import LinearLoop, linear_loop
 
 _MOST_GAIN, _LEAST_GAIN = 1e3, 1e-3  # factors of the torques up to which a loop is looked at
-_MOST_DELAY = 100.0  # samples
-_LOOKS = 240  # of each search, before bisection
+_DELAYS = np.concatenate([np.arange(0.5, 5.1, 0.5), np.arange(6.0, 21.0), np.arange(25.0, 101.0, 5.0)])  # samples
+_LOOKS = 80  # gains looked at each way, before bisection
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +66,14 @@ def margins(
     late = validation.number("margins: delay", delay)
     if late < 0:
         raise ShapeError(f"margins: delay is {delay!r}, expected samples of at least 0")
-    loop = linear_loop(elastic, controller, at, sigma)
+    loop = linear_loop(elastic, controller, at, sigma, h)
     poles = np.linalg.eigvals(sampled(loop, h, late)).astype(complex)
     poles = poles[np.argsort(-np.abs(poles))]
     if not np.abs(poles).max() < 1:
         return Margins(poles, (nan, nan), nan, h)
-    more = np.linspace(0, _MOST_DELAY, 2 * int(_MOST_DELAY) + 1)[1:]
     high = _first(lambda k: _radius(sampled(loop, h, late, k)), np.geomspace(1, _MOST_GAIN, _LOOKS)[1:], 1.0)
     low = _first(lambda k: _radius(sampled(loop, h, late, k)), np.geomspace(1, _LEAST_GAIN, _LOOKS)[1:], 1.0)
-    bears = _first(lambda d: _radius(sampled(loop, h, late + d)), more, 0.0)
+    bears = _first(lambda d: _radius(sampled(loop, h, late + d)), _DELAYS, 0.0)
     return Margins(poles, (0.0 if low is None else low, inf if high is None else high),
                    inf if bears is None else bears * h, h)  # fmt: skip
 
@@ -139,7 +138,7 @@ def _first(radius: Callable[[float], float], values: Array, stable: float) -> fl
     for value in values:
         if radius(value) >= 1:
             a, b = stable, float(value)
-            for _ in range(40):
+            for _ in range(30):
                 middle = 0.5 * (a + b)
                 a, b = (middle, b) if radius(middle) < 1 else (a, middle)
             return a

@@ -8,14 +8,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...errors import ModelError, ShapeError
+from ...errors import LimitError, ModelError, ShapeError
 from ...model.loops import LoopRobot
 from ...types import Array, Named
 from ..controller import motor_gains as _gains
 from ..drives import drive_torques
 from ..model import ElasticRobot
 from ..springs import LinearSpring
-from .gravity_gradient import gravity_torque_bounds
+from .gravity_gradient import gravity_gradient_bound, gravity_torque_bounds
 
 
 def check_robot(name: str, elastic: ElasticRobot, *, rigid: bool, damped: bool, variable: bool) -> None:
@@ -23,6 +23,8 @@ def check_robot(name: str, elastic: ElasticRobot, *, rigid: bool, damped: bool, 
     problems = []
     if isinstance(elastic.links, LoopRobot):
         problems.append(f"{name} is for trees; for robots with loops use feedforward_pd or gravity_pd")
+    if elastic.nq != elastic.nv:
+        problems.append(f"{name} is for robots with joints of one coordinate alone")
     if elastic.coupling:
         problems.append(f"{name} is for the reduced model; use it for the law and keep the coupling in the simulation")
     pairs = [j.name for j in elastic.joints if len(j.theta) > 1]
@@ -43,10 +45,25 @@ def check_robot(name: str, elastic: ElasticRobot, *, rigid: bool, damped: bool, 
             f"{name} is for springs without damping, here {', '.join(elastic.damped)}; take undamped() for the law and "
             "keep the damping in the simulation"
         )
+    if getattr(elastic, "across", None) is not None:
+        problems.append(f"{name} is for springs of one joint each; for springs across joints use feedforward_pd")
     if not elastic.joints:
         problems.append(f"{name}: no joint is elastic")
     if problems:
         raise ModelError(elastic.name, problems)
+
+
+def load_gradient_bound(name: str, elastic: ElasticRobot) -> float:
+    """Bound of |dg/dq| [Nm/rad] of a law's condition. ModelError where parallel springs load the links as well."""
+    if getattr(elastic, "parallel", None) is not None:
+        raise ModelError(
+            elastic.name,
+            [
+                f"{name}: no bound is known of what parallel springs add to gravity's gradient; give check=False, and "
+                "iterations= where the law has them"
+            ],
+        )
+    return gravity_gradient_bound(elastic.links)
 
 
 def positive_gains(name: str, elastic: ElasticRobot, **gains: Named) -> list[Any]:
@@ -94,7 +111,11 @@ def softest(elastic: ElasticRobot) -> Array:
         z, none = ca.SX.sym("z"), ca.DM(0, 1)
         slope = ca.Function("slope", [z], [ca.jacobian(spring.torques([z], none)[0], z)])
         wanted = np.linspace(-torques[j.v], torques[j.v], 201)
-        out.append(min(float(slope(spring.deflections([ca.DM(x)], [])[0][0])) for x in wanted))
+        try:
+            out.append(min(float(slope(spring.deflections([ca.DM(x)], [])[0][0])) for x in wanted))
+        except LimitError as error:
+            asked = f"joint {j.name}: gravity can ask for {torques[j.v]:.4g} Nm of its spring, which cannot give it"
+            raise ModelError(elastic.name, [f"{asked}: {error}"]) from None
     return np.array(out, float)
 
 

@@ -12,8 +12,9 @@ from ...function import function
 from ...types import Named, Numbers
 from ...validation import one_of
 from ..controller import Controller
+from ..controller import flat_torques as _flat
 from ..controller import make_controller as _controller
-from ..drives import accelerations
+from ..drives import accelerations, drive_torques
 from ..model import ElasticRobot
 from ..motor_side import at_motors, deflections, joint_torques, motor_friction, spring_torques
 from .conditions import check_robot, positive_gains, symmetric
@@ -33,7 +34,8 @@ def esp(
     motor_stiffness [Nm/rad], motor_damping [Nm s/rad]: above 0: numbers, {motor: value} or one per motor.
     link_damping [Nm s/rad]: a number, (v,) or a symmetric positive definite matrix (v, v); for what gives a damping
         ratio at a position see modal_damping.
-    friction_speed: speed at which friction of the motors is compensated, "measured" or "none", which leaves it.
+    friction_speed: speed at which the motors' friction is compensated: "measured"; "reference", the flat map's, for
+        sampled laws (see feedback_linearization); "none" leaves it.
     Exact along any reference four times differentiable. The energy 1/2 e' M e + 1/2 eta' B eta + springs + 1/2 eta'
     motor_stiffness eta (speeds in the first two) falls at the rate of the two dampers.
     The law reads positions and speeds of motors and links; the links' accelerations and their rates follow from them by
@@ -76,7 +78,7 @@ def _preserving(
 ) -> Controller:  # fmt: skip
     """The Controller of both: the springs carry phi(eta - e) + n, with n = M(q) dv_ref + C(q, v) v_ref + g(q) less what
     link dampers and springs take, from which eta and, by its second derivative, the motors' accelerations follow."""
-    one_of("friction_speed", friction_speed, ("measured", "none"))
+    one_of("friction_speed", friction_speed, ("measured", "reference", "none"))
     check_robot(name, elastic, rigid=False, damped=False, variable=False)
     gains["link_damping"] = ca.DM(_definite(f"{name}: link_damping", link_damping, elastic.nv))
     if name == "esp_i":
@@ -92,6 +94,7 @@ def _preserving(
         e = [q - ref["q"], v - ref["v"], a - ref["dv"], j - ref["d2v"]]
         n = tracking(q=q, v=v, dv=a, d2v=j, vr=ref["v"], dvr=ref["dv"], d2vr=ref["d2v"], d3vr=ref["d3v"])
         n = [n[x] - gains["link_damping"] @ e[k + 1] for k, x in enumerate(("tau", "dtau", "d2tau"))]
+        n = [x + y for x, y in zip(n, _taken(elastic, [q, v, a, j]), strict=True)]
         if "link_stiffness" in gains:
             n = [x - gains["link_stiffness"] @ e[k] for k, x in enumerate(n)]
         inner = [tau[k] - n[k] for k in range(2)]  # phi(eta - e) and its rate
@@ -105,11 +108,22 @@ def _preserving(
             for i, joint in enumerate(elastic.joints)
         ]
         torques = ca.DM(elastic.motor_inertia) @ ca.vertcat(*turned) + tau[0]
-        if friction_speed == "measured":
-            torques = torques + motor_friction(elastic, [at_motors(elastic, v, dtheta)])[0]
+        if friction_speed != "none":
+            speed = dtheta if friction_speed == "measured" else _flat(elastic, ref)["dtheta"]
+            torques = torques + motor_friction(elastic, [at_motors(elastic, v, speed)])[0]
         return {"tau_m": torques}
 
     return _controller(name, elastic, law, gains=gains)
+
+
+def _taken(elastic: ElasticRobot, motion: list[Any]) -> list[Any]:
+    """[torques (v,), rates, second rates] of friction of the links and of parallel springs along [q, v, v', v'']."""
+    rubbing = any(np.any(getattr(elastic, x, 0.0)) for x in ("link_damping", "link_friction"))
+    if not rubbing and getattr(elastic, "parallel", None) is None:
+        return [ca.DM(elastic.nv, 1)] * 3
+    jets = [*motion, ca.DM(elastic.nv, 1)]  # the last derivative meets the inertia alone, which both have
+    both = drive_torques(elastic, 2), function(elastic.links, "inverse_dynamics", order=2)
+    return [x - y for x, y in zip(*(f.call(jets) for f in both), strict=True)]
 
 
 def _bent(elastic: ElasticRobot, torques: list[Any]) -> list[Any]:

@@ -9,17 +9,23 @@ import numpy as np
 
 from ... import validation
 from ...errors import ModelError
-from ...function import function
 from ...types import Named
 from ..control import _pd, _resting
 from ..controller import Controller
-from ..controller import flat_torques as _flat
 from ..controller import make_controller as _controller
 from ..model import ElasticRobot
-from ..motor_side import at_motors, motor_friction
+from ..motor_side import at_motors
 from ..springs import LinearSpring
-from .conditions import at_elastic_motors, check_robot, gravity_of, positive_gains, softest
-from .gravity_gradient import gravity_gradient_bound
+from .conditions import (
+    at_elastic_motors,
+    at_links,
+    check_robot,
+    gravity_of,
+    load_gradient_bound,
+    positive_gains,
+    softest,
+)
+from .flat_reference import flat_reference
 from .static_link import static_links, steps_of
 
 GRAVITY = ("iterated", "reference")
@@ -76,7 +82,7 @@ def full_state_feedback(
         raise ModelError(elastic.name, problems)
     steps = 0
     if gravity == "iterated":
-        ratio = 0.0 if iterations else gravity_gradient_bound(elastic.links) / softest(elastic).min()
+        ratio = 0.0 if iterations else load_gradient_bound(name, elastic) / softest(elastic).min()
         steps = steps_of(name, elastic, iterations, ratio)
 
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +103,7 @@ def full_state_feedback(
 
 def shaped(elastic: ElasticRobot, gains: dict[str, Any], state: dict[str, Any], wanted: Any, feedback: Any) -> Any:
     """(motors,) torques by torque feedback, from wanted = (theta, dtheta, theta'' (theta,), torques (v,), those of
-    friction (motors,)) and what acts on the motors besides (motors,)."""
+    friction and of rigid joints along the reference (motors,)) and what acts on the motors besides (motors,)."""
     _, _, acceleration, torques, friction = wanted
     missing = ca.vertcat(*(torques[j.v] + feedback[j.tau[0]] for j in elastic.joints)) - state["tau"]
     if "torque_rate" in gains:
@@ -116,11 +122,11 @@ def _rigid(elastic: ElasticRobot, motors: Any) -> Any:
 
 
 def _along(elastic: ElasticRobot, ref: dict[str, Any]) -> Any:
-    """(theta, dtheta, theta'' (theta,), torque beside gravity's (v,), friction (motors,)) of the flat map."""
-    flat = _flat(elastic, ref)
-    speed = at_motors(elastic, ref["v"], flat["dtheta"])
-    more = function(elastic.links, "inverse_dynamics")(ref["q"], ref["v"], ref["dv"]) - gravity_of(elastic, ref["q"])
-    return flat["theta"], flat["dtheta"], flat["d2theta"], more, motor_friction(elastic, [speed])[0]
+    """(theta, dtheta, theta'' (theta,), links' torque beside gravity's (v,), friction and torques of rigid joints
+    (motors,)) of the flat map."""
+    flat = flat_reference(elastic, ref)
+    more = at_links(elastic, flat.tau) - gravity_of(elastic, ref["q"])
+    return flat.theta, flat.dtheta, flat.d2theta, more, flat.other
 
 
 def _resting_at(elastic: ElasticRobot, ref: dict[str, Any]) -> Any:
@@ -153,7 +159,7 @@ def _undamped(name: str, elastic: ElasticRobot, kd: Any, damper: Any) -> list[st
 
 
 def _too_soft(name: str, elastic: ElasticRobot, gravity: str, kp: Any) -> list[str]:
-    bound, problems = gravity_gradient_bound(elastic.links), []
+    bound, problems = load_gradient_bound(name, elastic), []
     for j, k in zip(elastic.joints, softest(elastic), strict=True):
         p = kp[j.tau[0]]
         value, what = k, "the stiffness"

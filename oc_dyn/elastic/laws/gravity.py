@@ -14,8 +14,7 @@ from ..controller import Controller
 from ..controller import make_controller as _controller
 from ..model import ElasticRobot
 from ..motor_side import at_motors
-from .conditions import at_links, check_robot, gravity_of, motor_positions, positive_gains, softest
-from .gravity_gradient import gravity_gradient_bound
+from .conditions import at_links, check_robot, gravity_of, load_gradient_bound, motor_positions, positive_gains, softest
 
 
 def online_gravity_pd(elastic: ElasticRobot, kp: Named, kd: Named, *, check: bool = True) -> Controller:
@@ -57,7 +56,7 @@ def _only_elastic(elastic: ElasticRobot, q: Any) -> Any:
 
 
 def _check_tomei(name: str, elastic: ElasticRobot, kp: Any) -> None:
-    bound, problems = gravity_gradient_bound(elastic.links), []
+    bound, problems = load_gradient_bound(name, elastic), []
     for j, k in zip(elastic.joints, softest(elastic), strict=True):
         p = kp[j.tau[0]]
         least = np.linalg.eigvalsh([[k, -k], [-k, k + p]])[0]

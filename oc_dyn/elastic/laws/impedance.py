@@ -12,13 +12,12 @@ from ...errors import ModelError
 from ...function import function
 from ...types import Array, Named, Numbers
 from ..controller import Controller
-from ..controller import flat_torques as _flat
 from ..controller import make_controller as _controller
 from ..model import ElasticRobot
-from ..motor_side import at_motors, motor_friction
+from ..motor_side import at_motors
 from .cartesian import CartesianSpring
-from .conditions import at_elastic_motors, check_robot, gravity_of, softest, symmetric
-from .gravity_gradient import gravity_gradient_bound
+from .conditions import at_elastic_motors, at_links, check_robot, gravity_of, load_gradient_bound, softest, symmetric
+from .flat_reference import flat_reference
 from .modes import modal_damping
 from .static_link import static_links, steps_of
 
@@ -121,10 +120,8 @@ def _base(elastic: ElasticRobot, ref: dict[str, Any], flat: bool) -> tuple[Any, 
     none = ca.DM(n, 1)
     if not flat:
         return none, ref["v"], none, none
-    f = _flat(elastic, ref)
-    friction = motor_friction(elastic, [at_motors(elastic, none, f["dtheta"])])[0]
-    more = function(elastic.links, "inverse_dynamics")(ref["q"], ref["v"], ref["dv"]) - gravity_of(elastic, ref["q"])
-    return more, f["dtheta"], f["d2theta"], friction
+    f = flat_reference(elastic, ref)
+    return at_links(elastic, f.tau) - gravity_of(elastic, ref["q"]), f.dtheta, f.d2theta, f.other
 
 
 def _static(elastic: ElasticRobot, own: Array, spring: Any, load: Any, ref: Any, state: Any, steps: int) -> Any:
@@ -146,7 +143,7 @@ def _steps(name: str, elastic: ElasticRobot, iterations: int | None, own: Array,
     """Steps to q_bar, as given or from the ratio by which one shrinks errors."""
     if iterations is not None:
         return steps_of(name, elastic, iterations, 0.0)
-    load = gravity_gradient_bound(elastic.links)
+    load = load_gradient_bound(name, elastic)
     most = max((np.linalg.norm(h, 2) for h in _hessians(elastic, spring)), default=0.0)
     if _is_linear(elastic):
         K = np.diag(elastic.linear_stiffness()) - own
@@ -164,7 +161,7 @@ def _hessians(elastic: ElasticRobot, spring: Any) -> list[Array]:
 
 
 def _check_stiffness(name: str, elastic: ElasticRobot, own: Array, spring: Any) -> None:
-    bound, K = gravity_gradient_bound(elastic.links), np.diag(softest(elastic))
+    bound, K = load_gradient_bound(name, elastic), np.diag(softest(elastic))
     least = min(np.linalg.eigvalsh(K - own - h)[0] for h in [np.zeros_like(K), *_hessians(elastic, spring)])
     if not least > bound:
         raise ModelError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...types import Array
 
-SWEEPS = 6  # of Jacobi's rotations: 7 x 7 matrices to 1e-13 of their size
+SWEEPS = 5  # of Jacobi's rotations: inertias and stiffnesses of arms of 7 joints to rounding
 
 
 def modal_damping(inertia: Array, stiffness: Array, ratio: Any = 0.7) -> Array:

@@ -11,11 +11,11 @@ from ...function import function
 from ...types import Numbers
 from ..control import pole_gains
 from ..controller import Controller
-from ..controller import flat_torques as _flat
 from ..controller import make_controller as _controller
 from ..model import ElasticRobot
-from ..motor_side import at_motors, deflections, motor_friction, sigma_forces
+from ..motor_side import at_motors, deflections, sigma_forces
 from .conditions import check_robot
+from .flat_reference import flat_reference
 from .modes import modes_of
 
 
@@ -53,12 +53,10 @@ def vsa_damping(
 
     def law(ref: dict[str, Any], state: dict[str, Any], gains: dict[str, Any]) -> dict[str, Any]:
         sigma = state["sigma"] if elastic.stiffness_driven else ref.get("sigma", ca.DM(0, 1))
-        flat = _flat(elastic, ref)
+        flat = flat_reference(elastic, ref)
         stiffness = _slopes(elastic, state, sigma)
-        # torques of the reference at the stiffness that is there
-        e_tau = state["tau"] - function(elastic.links, "inverse_dynamics")(ref["q"], ref["v"], ref["dv"])
-        e_rate = state["dtau"] - _torque_rate(elastic, ref)
-        e, e_dot = state["theta"] - flat["theta"], state["dtheta"] - flat["dtheta"]
+        e, e_dot = state["theta"] - flat.theta, state["dtheta"] - flat.dtheta
+        e_tau, e_rate = state["tau"] - flat.tau, state["dtau"] - flat.dtau
         Q, squares = modes_of(function(elastic.links, "mass_matrix")(state["q"]), ca.diag(stiffness))
         w = ca.sqrt(squares)
         shape = gains["shape"]
@@ -67,11 +65,10 @@ def vsa_damping(
             """Q'^-1 diag(gain) Q' x."""
             return ca.solve(Q.T, gain * (Q.T @ x))
 
-        command = flat["d2theta"] - fed(shape[0] * squares, e) - fed(shape[1] * w, e_dot)
+        command = flat.d2theta - fed(shape[0] * squares, e) - fed(shape[1] * w, e_dot)
         command = command - fed(shape[2] * squares, e_tau / stiffness) - fed(shape[3] * w, e_rate / stiffness)
         motors = ca.DM(elastic.motor_inertia) @ command + state["tau"]
-        friction = motor_friction(elastic, [at_motors(elastic, ca.DM(elastic.nv, 1), flat["dtheta"])])[0]
-        out = {"tau_m": motors + friction}
+        out = {"tau_m": at_motors(elastic, ca.DM(elastic.nv, 1), motors) + flat.other}
         if elastic.stiffness_driven:
             out["tau_sigma"] = _drives(elastic, ref, state, gains["sigma_gains"])
         return out
@@ -96,12 +93,6 @@ def _slopes(elastic: ElasticRobot, state: dict[str, Any], sigma: Any) -> Any:
         slope = ca.Function("slope", [x, s], [ca.jacobian(j.spring.torques([x], s)[0], x)])
         out.append(slope(z[e][0][0], sigma[j.sigma] if j.spring.adjusted else ca.DM(0, 1)))
     return ca.vertcat(*out)
-
-
-def _torque_rate(elastic: ElasticRobot, ref: dict[str, Any]) -> Any:
-    """(v,) rate of the reference's torques, as sensors see it."""
-    f = function(elastic.links, "inverse_dynamics", order=1)
-    return f(ref["q"], ref["v"], ref["dv"], ref["d2v"])[1]
 
 
 def _drives(elastic: ElasticRobot, ref: dict[str, Any], state: dict[str, Any], gains: Any) -> Any:
