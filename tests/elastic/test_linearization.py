@@ -190,6 +190,16 @@ def test_integral_action_leaves_no_error_of_a_constant_torque():
     assert final[1] > 10 * final[0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("make, error", [(damped, 2.2e-4), (partly_damped, 1.0e-3), (complete, 2.4e-3)])
+def test_sampled_laws_are_off_in_proportion_to_the_sample_time(make, error):
+    e = make()
+    reference, law = el.reference(e, swing(e.nv), duration=1.0), el.feedback_linearization(e, 20.0)
+    errors = [el.simulate(e, law, reference, sample_time=h).largest_error for h in (1e-3, 2.5e-4)]
+    assert errors[0] == pytest.approx(error, rel=0.05)
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)
+
+
 def test_poles_of_the_wrong_number_are_refused_with_the_right_one():
     with pytest.raises(od.ShapeError, match=r"expected a number, \(3,\) or \(2, 3\)"):
         el.feedback_linearization(damped(), [-10, -10, -10, -10])

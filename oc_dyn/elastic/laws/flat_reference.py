@@ -7,7 +7,7 @@ from typing import Any
 
 import casadi as ca
 
-from ..control import _flat
+from ..controller import flat_torques as _flat
 from ..model import ElasticRobot
 from ..motor_side import at_motors, deflections, spring_torques
 
