@@ -10,6 +10,7 @@ from elastic_arms import swing
 import oc_dyn as od
 from oc_dyn import elastic as el
 from oc_dyn.elastic.control import Controller
+from oc_dyn.elastic.sensor_effects import sensor_effects
 
 H = 1e-3
 LENGTH, MASS, K, B = 0.4, 3.0, 300.0, 0.2
@@ -185,6 +186,13 @@ def test_what_is_refused(options, words):
     reference = el.reference(elastic, lambda t: 0.3 * t, duration=0.01)
     with pytest.raises((od.ShapeError, od.UnknownName), match=words):
         el.simulate(elastic, linear_law(elastic), reference, sample_time=H, **options)
+
+
+def test_encoders_are_of_angles():
+    cart = el.elastic_robot(od.robots.cart_pole(), 300.0, motor_inertia=0.2)
+    with pytest.raises(od.ModelError, match="encoder_bits are of angles, and .* move along lines; give noise="):
+        sensor_effects("simulate", cart, encoder_bits=17)
+    assert sensor_effects("simulate", cart, velocity_filter=100.0).differenced
 
 
 def test_effects_are_for_sampled_laws():
