@@ -189,8 +189,11 @@ def test_what_is_refused(options, words):
 
 
 def test_encoders_are_of_angles():
-    cart = el.elastic_robot(od.robots.cart_pole(), 300.0, motor_inertia=0.2)
-    with pytest.raises(od.ModelError, match="encoder_bits are of angles, and .* move along lines; give noise="):
+    b = od.RobotBuilder("cart")
+    b.add_link("rail")
+    b.add_body("cart", "prismatic", "rail", joint="slide", mass=2.0, axis=(1, 0, 0), inertia=0.1 * np.eye(3))
+    cart = el.elastic_robot(b.build(), 300.0, motor_inertia=0.2)
+    with pytest.raises(od.ModelError, match="encoder_bits are of angles, and slide move along lines; give noise="):
         sensor_effects("simulate", cart, encoder_bits=17)
     assert sensor_effects("simulate", cart, velocity_filter=100.0).differenced
 
