@@ -1,5 +1,7 @@
 """Simulation as in a laboratory: delay, encoders, filtered differences, torque sensors."""
 
+import shutil
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from elastic_arms import swing
 import oc_dyn as od
 from oc_dyn import elastic as el
 from oc_dyn.elastic.control import Controller
+from oc_dyn.elastic.sensor_effects import sensor_effects
 
 H = 1e-3
 LENGTH, MASS, K, B = 0.4, 3.0, 300.0, 0.2
@@ -185,8 +188,38 @@ def test_what_is_refused(options, words):
         el.simulate(elastic, linear_law(elastic), reference, sample_time=H, **options)
 
 
+def test_encoders_are_of_angles():
+    b = od.RobotBuilder("cart")
+    b.add_link("rail")
+    b.add_body("cart", "prismatic", "rail", joint="slide", mass=2.0, axis=(1, 0, 0), inertia=0.1 * np.eye(3))
+    cart = el.elastic_robot(b.build(), 300.0, motor_inertia=0.2)
+    with pytest.raises(od.ModelError, match="encoder_bits are of angles, and slide move along lines; give noise="):
+        sensor_effects("simulate", cart, encoder_bits=17)
+    assert sensor_effects("simulate", cart, velocity_filter=100.0).differenced
+
+
 def test_effects_are_for_sampled_laws():
     elastic = one_joint()
     reference = el.reference(elastic, lambda t: 0.3 * t, duration=0.01)
     with pytest.raises(od.ShapeError, match="delay, encoder_bits: for a sampled law.*give sample_time"):
         el.simulate(elastic, linear_law(elastic), reference, delay=1, encoder_bits=17)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_memory_of_the_next_sample_in_c(tmp_path):
+    """A law that gives memory_next, here a sum of errors that forgets: the loop in C equals that of simulate."""
+    elastic = one_joint()
+    ports = {n: ca.SX.sym(n) for n in ("q_ref", "v_ref", "q", "v", "theta", "dtheta", "memory")}
+    error = ports["q_ref"] - ports["theta"]
+    torque = 150 * error + 8 * (ports["v_ref"] - ports["dtheta"]) + 5 * ports["memory"]
+    f = ca.Function(
+        "law", [*ports.values()], [torque, 0.9 * ports["memory"] + error], [*ports], ["tau_m", "memory_next"]
+    )
+    first = ca.Function("first", [ca.SX.sym("q")], [ca.DM(0.02)], ["q"], ["memory"])
+    law = Controller("law", elastic, f, 1, first)
+    reference = el.reference(elastic, lambda t: 0.3 * (1 - ca.cos(4 * t)), duration=0.05)
+    made = el.generate_controller(law, tmp_path, reference=reference, sample_time=H, flags=("-O0",))
+    run = el.simulate(elastic, law, reference, sample_time=H, dt=H)
+    _, states, commands = made.loop(50)
+    assert np.abs(states - run.states).max() < 1e-10
+    assert np.abs(commands - run.tau_m).max() < 1e-9
